@@ -1,0 +1,2 @@
+//! Benches and comparisons with peers.
+#![deny(missing_docs)]

@@ -1,0 +1,2 @@
+//! The command line of chronosym.
+fn main() {}

@@ -1,0 +1,2 @@
+//! A portable reader of Windows ETW traces (.etl).
+#![deny(missing_docs)]

@@ -1,0 +1,2 @@
+//! Typed .NET runtime, kernel and Universal trace events.
+#![deny(missing_docs)]

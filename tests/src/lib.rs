@@ -1,0 +1,2 @@
+//! Conformance suites over real and synthetic traces.
+#![deny(missing_docs)]

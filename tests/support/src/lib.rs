@@ -1,0 +1,2 @@
+//! Writers of synthetic traces, for tests and benches.
+#![deny(missing_docs)]
