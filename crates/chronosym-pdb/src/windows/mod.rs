@@ -1,0 +1,1 @@
+//! Windows PDBs (MSF containers): native symbols, lines and inlinees, and classic managed PDBs.
