@@ -1,0 +1,103 @@
+use std::io;
+use std::sync::Arc;
+
+use crate::record::{EventKey, Record};
+use crate::{Guid, TraceHeader};
+
+/// What a trace lacks and what of it could not be read, so far as the reading has come.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Diagnostics {
+    /// Buffers found.
+    pub buffers: u64,
+    /// Buffers without records.
+    pub empty_buffers: u64,
+    /// Records delivered.
+    pub records: u64,
+    /// Log file header records: more than one in merged traces.
+    pub headers: u64,
+    /// Events lost, by all log file headers.
+    pub events_lost: u64,
+    /// Buffers lost, by all log file headers.
+    pub buffers_lost: u64,
+    /// Buffers whose flags say that events were lost around them.
+    pub buffers_with_lost_events: u64,
+    /// Buffers whose flags say that a buffer was lost before them.
+    pub buffers_after_lost_buffer: u64,
+    /// `RT_LostEvent` records: a real-time consumer was too slow.
+    pub lost_event_records: u64,
+    /// Buffers at the end of a file that are cut off.
+    pub truncated_buffers: u64,
+    /// Compressed buffers that gave less than they announced.
+    pub damaged_compression: u64,
+    /// Buffers that end in something that is no record.
+    pub damaged_buffers: u64,
+    /// Bytes in them (decompressed) that could not be read as records.
+    pub dropped_bytes: u64,
+    /// Places in the file where no buffer header could be read.
+    pub damaged_headers: u64,
+    /// Bytes of the file after its last readable buffer; a zero-filled tail does not count.
+    pub unread_bytes: u64,
+    /// Buffers whose records did not lie in time order; they were sorted.
+    pub unordered_buffers: u64,
+    /// Records delivered after one with a later time, in spite of sorting.
+    pub late_records: u64,
+    /// Records before the trace's start or long after its end; their `time_ns` is clamped.
+    pub clamped_times: u64,
+    /// Reads that failed after the trace was opened; their buffers are missing.
+    pub read_errors: u64,
+    /// The first of those failures.
+    pub first_read_error: Option<Arc<io::Error>>,
+}
+
+impl Diagnostics {
+    /// Whether the trace itself says that events are missing.
+    pub fn lost_anything(&self) -> bool {
+        self.events_lost + self.buffers_lost + self.lost_event_records != 0
+            || self.buffers_with_lost_events + self.buffers_after_lost_buffer != 0
+    }
+
+    /// Whether part of the file could not be read.
+    pub fn is_damaged(&self) -> bool {
+        self.truncated_buffers
+            + self.damaged_compression
+            + self.damaged_buffers
+            + self.damaged_headers
+            != 0
+            || self.unread_bytes + self.read_errors != 0
+    }
+
+    /// Adds what the walk over another file's buffers counted.
+    pub(crate) fn add_scan(&mut self, other: &Self) {
+        self.buffers += other.buffers;
+        self.empty_buffers += other.empty_buffers;
+        self.buffers_with_lost_events += other.buffers_with_lost_events;
+        self.buffers_after_lost_buffer += other.buffers_after_lost_buffer;
+        self.truncated_buffers += other.truncated_buffers;
+        self.damaged_headers += other.damaged_headers;
+        self.unread_bytes += other.unread_bytes;
+    }
+
+    pub(crate) fn read_error(&mut self, error: io::Error) {
+        self.read_errors += 1;
+        self.first_read_error.get_or_insert_with(|| Arc::new(error));
+    }
+
+    pub(crate) fn count(&mut self, record: &Record<'_>) {
+        self.records += 1;
+        if let EventKey::Classic { class, opcode, .. } = record.key {
+            if class == EVENT_TRACE && opcode == 0 {
+                self.headers += 1;
+                if let Ok(header) = TraceHeader::parse(record.payload, record.pointer_size) {
+                    self.events_lost += u64::from(header.events_lost);
+                    self.buffers_lost += u64::from(header.buffers_lost);
+                }
+            } else if class == RT_LOST_EVENT {
+                self.lost_event_records += 1;
+            }
+        }
+    }
+}
+
+const EVENT_TRACE: Guid = crate::record::GROUP_CLASSES[0];
+const RT_LOST_EVENT: Guid = Guid::new(0x6a399ae0, 0x4bc6, 0x4de9, 0x870b_3657f8947e7e);

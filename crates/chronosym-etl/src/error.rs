@@ -1,0 +1,41 @@
+use std::io;
+
+/// Why a trace cannot be opened or merged. What is wrong later in a file never ends the reading: it is counted in
+/// [`Diagnostics`](crate::Diagnostics).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EtlError {
+    /// The source could not be read.
+    #[error("cannot read the trace at offset {offset}: {source}")]
+    Io {
+        /// Byte offset in the source.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The first buffer is not that of an .etl file.
+    #[error("not an .etl trace: {0}")]
+    NotEtl(&'static str),
+    /// A log written before Windows 7 (layout version below 1.5) frames its records differently.
+    #[error("the trace has log layout {major}.{minor}; 1.5 (Windows 7) is the oldest supported")]
+    OldLayout {
+        /// Major version of the layout.
+        major: u8,
+        /// Minor version of the layout.
+        minor: u8,
+    },
+    /// The log file header record holds a value that nothing can be read with.
+    #[error("damaged log file header: {0}")]
+    BadHeader(&'static str),
+    /// Traces that were not recorded together have no common clock.
+    #[error("trace {index} belongs to another recording: its {what} differs")]
+    NotOneRecording {
+        /// Position of the trace in the list given to [`EtlReader::merge`](crate::EtlReader::merge).
+        index: usize,
+        /// The header field that differs.
+        what: &'static str,
+    },
+    /// [`EtlReader::merge`](crate::EtlReader::merge) was given nothing.
+    #[error("no trace to merge")]
+    Empty,
+}

@@ -1,0 +1,166 @@
+//! The log file header: the first record of the first buffer (`TRACE_LOGFILE_HEADER`).
+
+use crate::bytes::{array, u32_at, u64_at, utf16};
+use crate::record::PointerSize;
+use crate::{ClockType, EtlError};
+
+/// What the log file header record says of the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceHeader {
+    /// Windows version, major and minor (10.0 for Windows 10 and 11; 6.2 for Windows 8).
+    pub os_version: (u8, u8),
+    /// Windows build number.
+    pub os_build: u32,
+    /// Version of the log's layout: 1.5 since Windows 7, 2.0 with large or compressed buffers.
+    pub layout_version: (u8, u8),
+    /// Number of logical processors.
+    pub processors: u32,
+    /// Pointer size of the recorded system's kernel.
+    pub pointer_size: PointerSize,
+    /// Bytes of a session buffer, uncompressed.
+    pub buffer_size: u32,
+    /// Buffers that the session wrote; 0 or too small if it was not stopped.
+    pub buffers_written: u32,
+    /// Start of the recording: FILETIME, UTC.
+    pub start_time: u64,
+    /// End of the recording: FILETIME, UTC. `None` if it was not stopped.
+    pub end_time: Option<u64>,
+    /// When the system booted: FILETIME, UTC.
+    pub boot_time: u64,
+    /// Performance counter ticks a second.
+    pub perf_freq: u64,
+    /// What raw times count.
+    pub clock_type: ClockType,
+    /// CPU speed in MHz.
+    pub cpu_mhz: u32,
+    /// Interval of the system timer in 100 ns units.
+    pub timer_resolution: u32,
+    /// Maximum size of the file in MB, 0 for none.
+    pub max_file_size: u32,
+    /// How the session logged.
+    pub log_file_mode: LogFileMode,
+    /// Events that the session could not log, as far as it knew when it stopped.
+    pub events_lost: u32,
+    /// Buffers that the session could not write.
+    pub buffers_lost: u32,
+    /// Minutes to add to local time to get UTC.
+    pub utc_bias_minutes: i32,
+    /// Name of the session.
+    pub session_name: String,
+    /// Name of the file as the session knew it.
+    pub log_file_name: String,
+}
+
+/// `EVENT_TRACE_FILE_MODE_*` bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LogFileMode(pub u32);
+
+impl LogFileMode {
+    /// The oldest buffers were overwritten once the file was full.
+    pub fn is_circular(self) -> bool {
+        self.0 & 0x2 != 0
+    }
+
+    /// The file was given its size in advance: its tail may be zeros.
+    pub fn is_preallocated(self) -> bool {
+        self.0 & 0x20 != 0
+    }
+
+    /// A session inside one process.
+    pub fn is_private(self) -> bool {
+        self.0 & 0x800 != 0
+    }
+
+    /// The file was written by a tool that merged or filtered others.
+    pub fn is_relogged(self) -> bool {
+        self.0 & 0x1_0000 != 0
+    }
+
+    /// Kernel events were enabled in this session.
+    pub fn is_system_logger(self) -> bool {
+        self.0 & 0x0200_0000 != 0
+    }
+
+    /// Buffers are compressed (each one says so itself).
+    pub fn is_compressed(self) -> bool {
+        self.0 & 0x0400_0000 != 0
+    }
+
+    /// All processors shared the buffers: records in a buffer need not be in time order.
+    pub fn is_shared_by_processors(self) -> bool {
+        self.0 & 0x1000_0000 != 0
+    }
+}
+
+impl TraceHeader {
+    /// Parses the payload; `width` is that of the record that carries it.
+    pub(crate) fn parse(payload: &[u8], width: PointerSize) -> Result<Self, EtlError> {
+        const SHORT: EtlError = EtlError::BadHeader("its record is too short");
+        // Two pointers precede the time zone; all after it moves with them.
+        let shift = 2 * width.bytes();
+        let u32_of = |at| u32_at(payload, at).ok_or(SHORT);
+        let u64_of = |at| u64_at(payload, at).ok_or(SHORT);
+        let [os_major, os_minor, major, minor] = array(payload, 4).ok_or(SHORT)?;
+        if (major, minor) < (1, 5) {
+            return Err(EtlError::OldLayout { major, minor });
+        }
+        let names = payload.get(264 + shift..).ok_or(SHORT)?;
+        let (session_name, rest) = utf16(names);
+        let (log_file_name, _) = utf16(rest);
+        let perf_freq = u64_of(240 + shift)?;
+        let clock_type = match u32_of(256 + shift)? {
+            2 => ClockType::SystemTime,
+            3 => ClockType::CpuCycles,
+            _ => ClockType::Qpc,
+        };
+        Ok(Self {
+            os_version: (os_major, os_minor),
+            layout_version: (major, minor),
+            os_build: u32_of(8)?,
+            processors: u32_of(12)?,
+            pointer_size: match u32_of(44)? {
+                4 => PointerSize::Four,
+                8 => PointerSize::Eight,
+                _ => return Err(EtlError::BadHeader("its pointer size is neither 4 nor 8")),
+            },
+            buffer_size: u32_of(0)?,
+            buffers_written: u32_of(36)?,
+            start_time: u64_of(248 + shift)?,
+            end_time: Some(u64_of(16)?).filter(|time| *time != 0),
+            boot_time: u64_of(232 + shift)?,
+            perf_freq,
+            clock_type,
+            cpu_mhz: u32_of(52)?,
+            timer_resolution: u32_of(24)?,
+            max_file_size: u32_of(28)?,
+            log_file_mode: LogFileMode(u32_of(32)?),
+            events_lost: u32_of(48)?,
+            buffers_lost: u32_of(260 + shift)?,
+            utc_bias_minutes: u32_of(56 + shift)? as i32,
+            session_name,
+            log_file_name,
+        })
+    }
+
+    /// Ticks of raw time a second.
+    pub(crate) fn frequency(&self) -> Result<u64, EtlError> {
+        let (frequency, error) = match self.clock_type {
+            ClockType::SystemTime => (10_000_000, ""),
+            ClockType::CpuCycles => (u64::from(self.cpu_mhz) * 1_000_000, "its CPU speed is 0"),
+            ClockType::Qpc => (self.perf_freq, "its performance counter frequency is 0"),
+        };
+        if frequency == 0 {
+            Err(EtlError::BadHeader(error))
+        } else {
+            Ok(frequency)
+        }
+    }
+
+    /// Length of the recording in ns; `None` if it was not stopped.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.end_time?
+            .checked_sub(self.start_time)?
+            .checked_mul(100)
+    }
+}

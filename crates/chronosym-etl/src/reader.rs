@@ -1,0 +1,344 @@
+//! The time-ordered merge of all buffers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use crate::buffer::{HEADER, Index};
+use crate::record::{Place, PointerSize, Record};
+use crate::scan::{Buffer, scan};
+use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader, xpress};
+
+/// Reads the records of one recording in global time order.
+///
+/// Opening walks over the buffer headers; after that only the buffers whose records are next are in memory: one for
+/// each processor of the recorded machine.
+pub struct EtlReader<S> {
+    sources: Vec<S>,
+    headers: Vec<TraceHeader>,
+    clock: Clock,
+    /// In the order in which they are needed.
+    buffers: Vec<Buffer>,
+    scanned: Diagnostics,
+    diagnostics: Diagnostics,
+    next_buffer: usize,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    /// Next record of each open buffer except the current one.
+    heap: BinaryHeap<Reverse<(Key, usize)>>,
+    current: Option<usize>,
+    /// The current buffer's records come first up to here.
+    limit: Key,
+    last_raw: i64,
+    open_bytes: usize,
+    compressed: Vec<u8>,
+}
+
+/// Total order of records: raw time, then position in the files.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    time: i64,
+    rank: u32,
+    offset: u32,
+}
+
+const NO_LIMIT: Key = Key {
+    time: i64::MAX,
+    rank: u32::MAX,
+    offset: u32::MAX,
+};
+/// Damaged times could make every buffer of a file look simultaneous. Beyond this many decompressed bytes the next one
+/// waits until one of the others is done.
+const MAX_OPEN_BYTES: usize = 1 << 30;
+
+/// An open buffer.
+#[derive(Default)]
+struct Slot {
+    bytes: Vec<u8>,
+    index: Index,
+    next: usize,
+    rank: u32,
+    cpu: u16,
+    pointer_size: Option<PointerSize>,
+}
+
+impl Slot {
+    fn key(&self) -> Option<Key> {
+        let &(time, offset) = self.index.records.get(self.next)?;
+        Some(Key {
+            time,
+            rank: self.rank,
+            offset,
+        })
+    }
+}
+
+impl<S: ReadAt> EtlReader<S> {
+    /// Opens one .etl file.
+    ///
+    /// # Errors
+    /// If `source` cannot be read or does not begin with the header of a log that Windows 7 or later wrote.
+    pub fn open(source: S) -> Result<Self, EtlError> {
+        let scan = scan(&source)?;
+        Ok(Self::new(
+            vec![source],
+            vec![scan.header],
+            scan.clock,
+            scan.buffers,
+            scan.diagnostics,
+        ))
+    }
+
+    fn new(
+        sources: Vec<S>,
+        headers: Vec<TraceHeader>,
+        clock: Clock,
+        mut buffers: Vec<Buffer>,
+        scanned: Diagnostics,
+    ) -> Self {
+        buffers.sort_unstable_by_key(|b| (b.first_time, b.rank));
+        Self {
+            sources,
+            headers,
+            clock,
+            buffers,
+            diagnostics: scanned.clone(),
+            scanned,
+            next_buffer: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            heap: BinaryHeap::new(),
+            current: None,
+            limit: NO_LIMIT,
+            last_raw: i64::MIN,
+            open_bytes: 0,
+            compressed: Vec::new(),
+        }
+    }
+
+    /// One reader over several files of one recording (kernel and user sessions run at the same time), in one time
+    /// order. The earliest start is that of the whole.
+    ///
+    /// # Errors
+    /// If the files' clocks differ (type, frequency, boot time), or none is given.
+    pub fn merge(readers: Vec<Self>) -> Result<Self, EtlError> {
+        let start = readers
+            .iter()
+            .map(|r| r.clock)
+            .min_by_key(|c| c.start_raw)
+            .ok_or(EtlError::Empty)?;
+        let mut last_ns = 0;
+        let mut whole = Self::new(
+            Vec::new(),
+            Vec::new(),
+            start,
+            Vec::new(),
+            Diagnostics::default(),
+        );
+        for (index, reader) in readers.into_iter().enumerate() {
+            let header = reader.header();
+            if let Some(first) = whole.headers.first() {
+                let different = |what| Err(EtlError::NotOneRecording { index, what });
+                if header.clock_type != first.clock_type {
+                    return different("clock type");
+                } else if reader.clock.frequency != start.frequency {
+                    return different("clock frequency");
+                } else if header.boot_time != first.boot_time {
+                    return different("boot time");
+                }
+            }
+            let (file, rank) = (whole.sources.len() as u16, whole.buffers.len() as u32);
+            let mut buffers = reader.buffers;
+            for buffer in &mut buffers {
+                buffer.file += file;
+                buffer.rank += rank;
+            }
+            last_ns = last_ns.max(reader.clock.last_ns);
+            whole.buffers.append(&mut buffers);
+            whole.sources.extend(reader.sources);
+            whole.headers.extend(reader.headers);
+            whole.scanned.add_scan(&reader.scanned);
+        }
+        let clock = Clock::new(
+            start.start_raw,
+            start.start_filetime,
+            start.frequency,
+            last_ns,
+        );
+        Ok(Self::new(
+            whole.sources,
+            whole.headers,
+            clock,
+            whole.buffers,
+            whole.scanned,
+        ))
+    }
+
+    /// Header of the trace; of the first file if several were merged.
+    pub fn header(&self) -> &TraceHeader {
+        &self.headers[0]
+    }
+
+    /// Headers of all files, in the order in which they were given.
+    pub fn headers(&self) -> &[TraceHeader] {
+        &self.headers
+    }
+
+    /// The trace's clock, for raw times in payloads and for UTC.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// What is known to be lost or damaged, so far as records were read.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// Starts again with the first record.
+    pub fn rewind(&mut self) {
+        self.next_buffer = 0;
+        self.heap.clear();
+        self.current = None;
+        self.last_raw = i64::MIN;
+        self.open_bytes = 0;
+        self.free = (0..self.slots.len()).collect();
+        self.diagnostics = self.scanned.clone();
+    }
+
+    /// The next record in time order; records of one time come as they lie in the files.
+    ///
+    /// What cannot be read is left out and counted in [`diagnostics`](Self::diagnostics).
+    pub fn next_record(&mut self) -> Option<Record<'_>> {
+        let (slot, raw_time, offset) = self.advance()?;
+        let slot = &self.slots[slot];
+        let place = Place {
+            time_ns: self.clock.time_ns(raw_time),
+            raw_time,
+            cpu: slot.cpu,
+            pointer_size: slot.pointer_size.unwrap_or(PointerSize::Eight),
+        };
+        // Framing has accepted the record: reading it cannot fail.
+        let record = Record::read(slot.bytes.get(offset as usize..)?, place)?;
+        self.diagnostics.count(&record);
+        if raw_time < self.last_raw {
+            self.diagnostics.late_records += 1;
+        } else {
+            self.last_raw = raw_time;
+        }
+        self.diagnostics.clamped_times +=
+            u64::from(self.clock.is_outside(raw_time, record.time_ns));
+        Some(record)
+    }
+
+    /// Steps to the next record: (slot, raw time, offset).
+    #[inline]
+    fn advance(&mut self) -> Option<(usize, i64, u32)> {
+        loop {
+            if let Some(current) = self.current {
+                let slot = &mut self.slots[current];
+                match slot.key() {
+                    Some(key) if key <= self.limit => {
+                        slot.next += 1;
+                        return Some((current, key.time, key.offset));
+                    }
+                    Some(key) => self.heap.push(Reverse((key, current))),
+                    None => {
+                        self.open_bytes -= slot.bytes.len();
+                        self.free.push(current);
+                    }
+                }
+                self.current = None;
+            }
+            self.choose()?;
+        }
+    }
+
+    /// Makes the buffer that has the next record the current one.
+    fn choose(&mut self) -> Option<()> {
+        let next = |this: &Self| {
+            let b = this.buffers.get(this.next_buffer)?;
+            Some(Key {
+                time: b.first_time,
+                rank: b.rank,
+                offset: 0,
+            })
+        };
+        while let Some(key) = next(self) {
+            if self
+                .heap
+                .peek()
+                .is_some_and(|Reverse((open, _))| *open < key || self.open_bytes > MAX_OPEN_BYTES)
+            {
+                break;
+            }
+            self.next_buffer += 1;
+            self.load(self.next_buffer - 1);
+        }
+        let Reverse((_, slot)) = PeekMut::pop(self.heap.peek_mut()?);
+        self.current = Some(slot);
+        let others = self.heap.peek().map_or(NO_LIMIT, |Reverse((key, _))| *key);
+        self.limit = next(self).map_or(others, |key| others.min(key));
+        if self.open_bytes > MAX_OPEN_BYTES {
+            self.limit = others;
+        }
+        Some(())
+    }
+
+    /// Reads a buffer into a free slot and puts it on the heap, unless nothing in it can be read.
+    fn load(&mut self, number: usize) {
+        let buffer = self.buffers[number];
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        let slot = &mut self.slots[at];
+        let file = usize::from(buffer.file);
+        (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
+        slot.pointer_size = Some(self.headers[file].pointer_size);
+        if let Err(error) = read(
+            &self.sources[file],
+            &buffer,
+            &mut self.compressed,
+            &mut slot.bytes,
+        ) {
+            slot.bytes.clear();
+            self.diagnostics.read_error(error);
+        }
+        self.diagnostics.damaged_compression +=
+            u64::from(buffer.compressed && slot.bytes.len() < buffer.valid as usize);
+        slot.index.build(&slot.bytes);
+        self.diagnostics.unordered_buffers += u64::from(slot.index.unordered);
+        if slot.index.dropped != 0 {
+            self.diagnostics.damaged_buffers += 1;
+            self.diagnostics.dropped_bytes += slot.index.dropped as u64;
+        }
+        match slot.key() {
+            Some(key) => {
+                self.open_bytes += slot.bytes.len();
+                self.heap.push(Reverse((key, at)));
+            }
+            None => self.free.push(at),
+        }
+    }
+}
+
+/// Reads and decompresses `buffer` into `bytes`, header included: offsets in it are those of the format.
+fn read(
+    source: &impl ReadAt,
+    buffer: &Buffer,
+    compressed: &mut Vec<u8>,
+    bytes: &mut Vec<u8>,
+) -> std::io::Result<()> {
+    if !buffer.compressed {
+        bytes.resize(buffer.valid as usize, 0);
+        let n = source.read_at(buffer.offset, bytes)?;
+        bytes.truncate(n);
+        return Ok(());
+    }
+    compressed.resize((buffer.stored as usize).saturating_sub(HEADER), 0);
+    let n = source.read_at(buffer.offset + HEADER as u64, compressed)?;
+    bytes.resize(buffer.valid as usize, 0);
+    let n = xpress::decompress(&compressed[..n], &mut bytes[HEADER..]);
+    bytes.truncate(HEADER + n);
+    Ok(())
+}

@@ -1,0 +1,518 @@
+//! Records: their framing and their headers.
+
+use crate::bytes::{guid_at, i64_at, u16_at, u32_at, u64_at};
+use crate::extended::ExtendedItems;
+use crate::{Addresses, Guid};
+
+/// Width of the pointers in a payload: that of the process (or kernel) that logged it, so both occur in one trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PointerSize {
+    /// 32-bit.
+    Four,
+    /// 64-bit.
+    Eight,
+}
+
+impl PointerSize {
+    /// 4 or 8.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+}
+
+/// Which of ETW's headers a record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RecordKind {
+    /// `SYSTEM_TRACE_HEADER`: kernel event with process, thread and CPU times.
+    System,
+    /// The same without CPU times.
+    Compact,
+    /// `PERFINFO_TRACE_HEADER`: kernel event without process and thread.
+    PerfInfo,
+    /// `EVENT_HEADER`: manifest, TraceLogging and EventSource events.
+    Event,
+    /// `EVENT_TRACE_HEADER`: classic (MOF) events.
+    Classic,
+    /// `EVENT_INSTANCE_GUID_HEADER`: classic events that carry instance ids.
+    Instance,
+    /// WPP software tracing (`TRACE_MESSAGE`). The payload is undecoded.
+    Message,
+    /// Anything else that can be stepped over: header type byte. The payload is all after the first four bytes.
+    Other(u8),
+}
+
+/// What a record is an event of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventKey {
+    /// Classic event: class (MOF) GUID, opcode and version. Kernel groups are mapped to their classes.
+    Classic {
+        /// Event class GUID.
+        class: Guid,
+        /// Event type within the class.
+        opcode: u8,
+        /// Version of the payload.
+        version: u16,
+    },
+    /// Event of a provider that registered with a GUID. TraceLogging events have their name in
+    /// [`ExtendedItem::SchemaTl`](crate::ExtendedItem::SchemaTl).
+    Manifest {
+        /// Provider GUID.
+        provider: Guid,
+        /// Event id.
+        id: u16,
+        /// Version of the payload.
+        version: u8,
+        /// Opcode: 1 start, 2 stop, or the provider's own.
+        opcode: u8,
+        /// Level: 1 critical to 5 verbose, 0 always.
+        level: u8,
+        /// Task.
+        task: u16,
+        /// Keyword bits.
+        keyword: u64,
+        /// Channel: 11 for TraceLogging.
+        channel: u8,
+    },
+    /// Kernel event of a group that has no known class.
+    Group {
+        /// Group.
+        group: u8,
+        /// Event type within the group.
+        opcode: u8,
+        /// Version of the payload.
+        version: u16,
+    },
+    /// WPP message.
+    Message {
+        /// Message GUID; zero if the message has none.
+        guid: Guid,
+        /// Message number.
+        number: u16,
+    },
+    /// A record of [`RecordKind::Other`].
+    Unknown,
+}
+
+/// One record, borrowed from the reader's buffer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Record<'a> {
+    /// Nanoseconds since the start of the trace.
+    pub time_ns: u64,
+    /// Time in ticks of the trace's clock, as other records refer to it (stack walks).
+    pub raw_time: i64,
+    /// Process that logged the event; what an event is about is in its payload.
+    pub process_id: Option<u32>,
+    /// Thread that logged the event.
+    pub thread_id: Option<u32>,
+    /// Processor that logged the event.
+    pub cpu: u16,
+    /// Width of pointers in the payload.
+    pub pointer_size: PointerSize,
+    /// Which header the record has.
+    pub kind: RecordKind,
+    /// What the record is an event of.
+    pub key: EventKey,
+    /// Activity of the event (`EVENT_HEADER` only; zeros are `None`).
+    pub activity_id: Option<Guid>,
+    /// The event's own data.
+    pub payload: &'a [u8],
+    bytes: &'a [u8],
+    /// Between header and payload: extended items, or performance counters.
+    between: &'a [u8],
+}
+
+const UNKNOWN_ID: u32 = u32::MAX;
+
+const SYSTEM32: u8 = 0x01;
+const SYSTEM64: u8 = 0x02;
+const COMPACT32: u8 = 0x03;
+const COMPACT64: u8 = 0x04;
+const FULL32: u8 = 0x0a;
+const INSTANCE32: u8 = 0x0b;
+const PERFINFO32: u8 = 0x10;
+const PERFINFO64: u8 = 0x11;
+const EVENT32: u8 = 0x12;
+const EVENT64: u8 = 0x13;
+const FULL64: u8 = 0x14;
+const INSTANCE64: u8 = 0x15;
+
+const MESSAGE_SEQUENCE: u16 = 1;
+const MESSAGE_GUID: u16 = 2;
+const MESSAGE_COMPONENT: u16 = 4;
+const MESSAGE_TIME: u16 = 8 | 0x10;
+const MESSAGE_IDS: u16 = 0x20;
+const MESSAGE_POINTER64: u16 = 0x80;
+
+/// Extent of a record, without reading its fields.
+pub(crate) struct Frame {
+    /// Bytes of header and payload, without padding.
+    pub(crate) size: u32,
+    pub(crate) time: Option<i64>,
+}
+
+pub(crate) enum FrameError {
+    /// The rest of the buffer is unused.
+    End,
+    /// No record can begin like this, or it is cut off: the next one cannot be found.
+    Damaged,
+}
+
+/// Where a header holds what framing needs.
+struct Layout {
+    size_at: usize,
+    header: usize,
+    time_at: Option<usize>,
+}
+
+#[inline]
+fn layout(marker: u32, bytes: &[u8]) -> Option<Layout> {
+    let (size_at, header, time_at) = match (marker >> 24, (marker >> 16) as u8) {
+        (0xc0, PERFINFO32 | PERFINFO64) => (4, 16, Some(8)),
+        (0xc0, SYSTEM32 | SYSTEM64) => (4, 32, Some(16)),
+        (0xc0, COMPACT32 | COMPACT64) => (4, 24, Some(16)),
+        (0xc0, EVENT32 | EVENT64) => (0, 80, Some(16)),
+        (0xc0, FULL32 | FULL64) => (0, 48, Some(16)),
+        (0xc0, INSTANCE32 | INSTANCE64) => (0, 72, Some(16)),
+        (0x90, _) => (0, 8, message_time_at(bytes)),
+        _ if marker >> 31 != 0 => (0, 4, None),
+        _ => return None,
+    };
+    Some(Layout {
+        size_at,
+        header,
+        time_at,
+    })
+}
+
+/// Frames the record at the start of `bytes`, which reach to the end of the buffer's valid part.
+#[inline]
+pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
+    let Some(marker) = u32_at(bytes, 0) else {
+        return Err(FrameError::Damaged);
+    };
+    if marker == 0 || marker == u32::MAX {
+        return Err(FrameError::End);
+    }
+    let Some(Layout {
+        size_at,
+        header,
+        time_at,
+    }) = layout(marker, bytes)
+    else {
+        return Err(FrameError::Damaged);
+    };
+    let size = u16_at(bytes, size_at).map_or(0, usize::from);
+    if size < header || size > bytes.len() {
+        return Err(FrameError::Damaged);
+    }
+    let time = time_at.and_then(|at| i64_at(&bytes[..size], at));
+    Ok(Frame {
+        size: size as u32,
+        time,
+    })
+}
+
+/// Raw time of the record at the start of `bytes`, even if only its header is there.
+pub(crate) fn time_of_cut(bytes: &[u8]) -> Option<i64> {
+    i64_at(bytes, layout(u32_at(bytes, 0)?, bytes)?.time_at?)
+}
+
+/// Offset of a WPP message's time. Its optional items come in the order sequence, GUID or component, time, ids.
+fn message_time_at(bytes: &[u8]) -> Option<usize> {
+    let flags = u16_at(bytes, 6)?;
+    (flags & MESSAGE_TIME != 0).then(|| 8 + message_prefix(flags))
+}
+
+fn message_prefix(flags: u16) -> usize {
+    let sequence = if flags & MESSAGE_SEQUENCE != 0 { 4 } else { 0 };
+    let sender = match flags & (MESSAGE_GUID | MESSAGE_COMPONENT) {
+        0 => 0,
+        MESSAGE_COMPONENT => 4,
+        _ => 16,
+    };
+    sequence + sender
+}
+
+/// Where a record was found.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) time_ns: u64,
+    pub(crate) raw_time: i64,
+    pub(crate) cpu: u16,
+    /// For records that do not say.
+    pub(crate) pointer_size: PointerSize,
+}
+
+impl<'a> Record<'a> {
+    /// Reads the header of a record that [`frame`] accepted; `bytes` begin with it and may be longer.
+    #[inline]
+    pub(crate) fn read(bytes: &'a [u8], place: Place) -> Option<Self> {
+        let marker = u32_at(bytes, 0)?;
+        let (flags, header_type) = ((marker >> 24) as u8, (marker >> 16) as u8);
+        let known = flags == 0xc0;
+        match header_type {
+            SYSTEM32 | SYSTEM64 if known => Self::kernel(
+                bytes,
+                place,
+                RecordKind::System,
+                32,
+                header_type == SYSTEM64,
+            ),
+            COMPACT32 | COMPACT64 if known => Self::kernel(
+                bytes,
+                place,
+                RecordKind::Compact,
+                24,
+                header_type == COMPACT64,
+            ),
+            PERFINFO32 | PERFINFO64 if known => Self::kernel(
+                bytes,
+                place,
+                RecordKind::PerfInfo,
+                16,
+                header_type == PERFINFO64,
+            ),
+            EVENT32 | EVENT64 if known => Self::event(bytes, place, header_type == EVENT64),
+            FULL32 | FULL64 if known => {
+                Self::classic(bytes, place, RecordKind::Classic, 48, header_type == FULL64)
+            }
+            INSTANCE32 | INSTANCE64 if known => Self::classic(
+                bytes,
+                place,
+                RecordKind::Instance,
+                72,
+                header_type == INSTANCE64,
+            ),
+            _ => Self::raw(bytes, place, flags, header_type),
+        }
+    }
+
+    fn new(place: Place, kind: RecordKind, bytes: &'a [u8], header: usize) -> Option<Self> {
+        let (between, payload) = ([].as_slice(), bytes.get(header..)?);
+        Some(Self {
+            time_ns: place.time_ns,
+            raw_time: place.raw_time,
+            process_id: None,
+            thread_id: None,
+            cpu: place.cpu,
+            pointer_size: place.pointer_size,
+            kind,
+            key: EventKey::Unknown,
+            activity_id: None,
+            payload,
+            bytes,
+            between,
+        })
+    }
+
+    #[inline]
+    fn with_ids(mut self, wide: bool) -> Option<Self> {
+        let known = |id: u32| (id != UNKNOWN_ID).then_some(id);
+        self.thread_id = known(u32_at(self.bytes, 8)?);
+        self.process_id = known(u32_at(self.bytes, 12)?);
+        self.pointer_size = width(wide);
+        Some(self)
+    }
+
+    #[inline]
+    fn kernel(
+        bytes: &'a [u8],
+        place: Place,
+        kind: RecordKind,
+        header: usize,
+        wide: bool,
+    ) -> Option<Self> {
+        let bytes = bytes.get(..usize::from(u16_at(bytes, 4)?))?;
+        let mut record = Self::new(place, kind, bytes, header)?;
+        if kind == RecordKind::PerfInfo {
+            record.pointer_size = width(wide);
+        } else {
+            record = record.with_ids(wide)?;
+        }
+        let version = u16_at(bytes, 0)?;
+        // High bits of the version announce 8-byte words before the payload: a PEBS index, up to seven counters.
+        let words = usize::from(version >> 15) + usize::from(version >> 8 & 7);
+        let payload = record.payload;
+        (record.between, record.payload) = payload
+            .split_at_checked(8 * words)
+            .unwrap_or((&[], payload));
+        let [opcode, group] = [bytes[6], bytes[7]];
+        // An image load is logged in the group of processes.
+        let (opcode, group) = if (group, opcode) == (3, 10) {
+            (10, 0x14)
+        } else {
+            (opcode, group)
+        };
+        let version = version & 0xff;
+        record.key = match GROUP_CLASSES.get(usize::from(group)) {
+            Some(&class) => EventKey::Classic {
+                class,
+                opcode,
+                version,
+            },
+            None => EventKey::Group {
+                group,
+                opcode,
+                version,
+            },
+        };
+        Some(record)
+    }
+
+    #[inline]
+    fn event(bytes: &'a [u8], place: Place, wide: bool) -> Option<Self> {
+        let bytes = bytes.get(..usize::from(u16_at(bytes, 0)?))?;
+        let mut record = Self::new(place, RecordKind::Event, bytes, 80)?.with_ids(wide)?;
+        record.key = EventKey::Manifest {
+            provider: guid_at(bytes, 24)?,
+            id: u16_at(bytes, 40)?,
+            version: bytes[42],
+            channel: bytes[43],
+            level: bytes[44],
+            opcode: bytes[45],
+            task: u16_at(bytes, 46)?,
+            keyword: u64_at(bytes, 48)?,
+        };
+        record.activity_id = guid_at(bytes, 64).filter(|guid| guid.0 != [0; 16]);
+        const EXTENDED_INFO: u16 = 1;
+        if u16_at(bytes, 4)? & EXTENDED_INFO != 0 {
+            let end = ExtendedItems::length(record.payload);
+            (record.between, record.payload) = record.payload.split_at(end);
+        }
+        Some(record)
+    }
+
+    #[inline]
+    fn classic(
+        bytes: &'a [u8],
+        place: Place,
+        kind: RecordKind,
+        header: usize,
+        wide: bool,
+    ) -> Option<Self> {
+        let bytes = bytes.get(..usize::from(u16_at(bytes, 0)?))?;
+        let mut record = Self::new(place, kind, bytes, header)?.with_ids(wide)?;
+        record.key = EventKey::Classic {
+            class: guid_at(bytes, 24)?,
+            opcode: bytes[4],
+            version: u16_at(bytes, 6)?,
+        };
+        Some(record)
+    }
+
+    fn raw(bytes: &'a [u8], place: Place, flags: u8, header_type: u8) -> Option<Self> {
+        let bytes = bytes.get(..usize::from(u16_at(bytes, 0)?))?;
+        if flags != 0x90 {
+            return Self::new(place, RecordKind::Other(header_type), bytes, 4);
+        }
+        let mut record = Self::new(place, RecordKind::Message, bytes, 8)?;
+        let options = u16_at(bytes, 6)?;
+        let mut at = message_prefix(options);
+        let guid = if options & MESSAGE_GUID != 0 {
+            guid_at(record.payload, at.wrapping_sub(16))
+        } else {
+            None
+        };
+        record.key = EventKey::Message {
+            guid: guid.unwrap_or_default(),
+            number: u16_at(bytes, 4)?,
+        };
+        at += if options & MESSAGE_TIME != 0 { 8 } else { 0 };
+        if options & MESSAGE_IDS != 0 {
+            record.thread_id = u32_at(record.payload, at);
+            record.process_id = u32_at(record.payload, at + 4);
+            at += 8;
+        }
+        record.pointer_size = width(options & MESSAGE_POINTER64 != 0);
+        (record.between, record.payload) = record
+            .payload
+            .split_at_checked(at)
+            .unwrap_or((record.payload, &[]));
+        Some(record)
+    }
+
+    /// The whole record: header, extended items, payload.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Extended data items (`EVENT_HEADER` only).
+    pub fn extended_items(&self) -> ExtendedItems<'a> {
+        ExtendedItems::new(if self.kind == RecordKind::Event {
+            self.between
+        } else {
+            &[]
+        })
+    }
+
+    /// What the processor's counters said at a kernel event: the PEBS index, if it has one, then the counters.
+    pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
+        let kernel = matches!(
+            self.kind,
+            RecordKind::System | RecordKind::Compact | RecordKind::PerfInfo
+        );
+        let words = if kernel { self.between } else { &[] };
+        Addresses::new(words, PointerSize::Eight).iter()
+    }
+
+    /// Instance id, parent instance id and parent class of a [`RecordKind::Instance`] record.
+    pub fn instance(&self) -> Option<(u32, u32, Guid)> {
+        if self.kind != RecordKind::Instance {
+            return None;
+        }
+        Some((
+            u32_at(self.bytes, 48)?,
+            u32_at(self.bytes, 52)?,
+            guid_at(self.bytes, 56)?,
+        ))
+    }
+}
+
+fn width(wide: bool) -> PointerSize {
+    if wide {
+        PointerSize::Eight
+    } else {
+        PointerSize::Four
+    }
+}
+
+/// Kernel event group → class GUID (`ntwmi.h` groups, evntrace class GUIDs).
+pub(crate) const GROUP_CLASSES: [Guid; 31] = [
+    Guid::new(0x68fdd900, 0x4a3e, 0x11d1, 0x84f4_0000f80464e3), // EventTrace
+    Guid::new(0x3d6fa8d4, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // DiskIo
+    Guid::new(0x3d6fa8d3, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // PageFault
+    Guid::new(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // Process
+    Guid::new(0x90cbdc39, 0x4a3e, 0x11d1, 0x84f4_0000f80464e3), // FileIo
+    Guid::new(0x3d6fa8d1, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // Thread
+    Guid::new(0x9a280ac0, 0xc8e0, 0x11d1, 0x84e2_00c04fb998a2), // TcpIp
+    Guid::new(0x3282fc76, 0xfeed, 0x498e, 0x8aa7_e70f459d430e), // Job
+    Guid::new(0xbf3a50c5, 0xa9c9, 0x4988, 0xa005_2df0b7c80f80), // UdpIp
+    Guid::new(0xae53722e, 0xc863, 0x11d2, 0x8659_00c04fa321a1), // Registry
+    Guid::new(0x13976d09, 0xa327, 0x438c, 0x950b_7f03192815c7), // DbgPrint
+    Guid::new(0x01853a65, 0x418f, 0x4f36, 0xaefc_dc0f1d2fd235), // SystemConfig
+    Guid::new(0x99134383, 0x5248, 0x43fc, 0x834b_529454e75df3), // Spare (last branch records)
+    Guid::new(0x42695762, 0xea50, 0x497a, 0x9068_5cbbb35e0b95), // Wnf
+    Guid::new(0x0268a8b6, 0x74fd, 0x4302, 0x9dd0_6e8f1795c0cf), // Pool
+    Guid::new(0xce1dbfb4, 0x137e, 0x4da6, 0x87b0_3f59aa102cbc), // PerfInfo
+    Guid::new(0x222962ab, 0x6180, 0x4b88, 0xa825_346b75f2a24a), // Heap
+    Guid::new(0x89497f50, 0xeffe, 0x4440, 0x8cf2_ce6b1cdcaca7), // Object
+    Guid::new(0xe43445e0, 0x0903, 0x48c3, 0xb878_ff0fccebdd04), // Power
+    Guid::new(0xa9152f00, 0x3f58, 0x4bee, 0x92a1_70c7d079d5dd), // ModBound
+    Guid::new(0x2cb15d1d, 0x5fc1, 0x11d2, 0xabe1_00a0c911f518), // Image
+    Guid::new(0xb2d14872, 0x7c5b, 0x463d, 0x8419_ee9bf7d23e04), // Dpc
+    Guid::new(0x7687a439, 0xf752, 0x45b8, 0xb741_321aec0f8df9), // Cc
+    Guid::new(0x3ac66736, 0xcc59, 0x4cff, 0x8115_8df50e39816b), // CritSec
+    Guid::new(0xdef2fe46, 0x7bd6, 0x4b80, 0xbd94_f57fe20d0ce3), // StackWalk
+    Guid::new(0x9aec974b, 0x5b8e, 0x4118, 0x9b92_3186d8002ce5), // Ums
+    Guid::new(0x45d8cccd, 0x539f, 0x4b72, 0xa8b7_5c683142609a), // Alpc
+    Guid::new(0xd837ca92, 0x12b9, 0x44a5, 0xad6a_3a65b3578ad8), // SplitIo
+    Guid::new(0xc861d0e2, 0xa2c1, 0x4d36, 0x9f9c_970bab943a12), // ThreadPool
+    Guid::new(0x7f2a405c, 0x69b5, 0x4bf9, 0xa1f5_30e8f1afab5e), // Hypervisor
+    Guid::new(0x2ce9a149, 0xeffe, 0x42f0, 0xa635_a1d39e26c8f2), // HypervisorX
+];
