@@ -9,6 +9,11 @@
 
 mod bytes;
 mod error;
+mod id;
+pub mod metadata;
+pub mod pe;
+pub mod portable;
 pub mod windows;
 
 pub use error::{Error, Result};
+pub use id::{Guid, PdbId, PortablePdbId};

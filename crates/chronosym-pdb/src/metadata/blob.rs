@@ -1,0 +1,113 @@
+//! Compressed integers (ECMA-335 II.23.2).
+
+/// Decodes the unsigned integer that `data` starts with: value and length in bytes.
+pub(crate) fn compressed_prefix(data: &[u8]) -> Option<(u32, usize)> {
+    let first = u32::from(*data.first()?);
+    let byte = |index: usize| data.get(index).copied().map(u32::from);
+    if first & 0x80 == 0 {
+        Some((first, 1))
+    } else if first & 0x40 == 0 {
+        Some(((first & 0x3f) << 8 | byte(1)?, 2))
+    } else if first & 0x20 == 0 {
+        Some((
+            (first & 0x1f) << 24 | byte(1)? << 16 | byte(2)? << 8 | byte(3)?,
+            4,
+        ))
+    } else {
+        None
+    }
+}
+
+/// A reading position in a blob.
+#[derive(Debug, Clone)]
+pub(crate) struct BlobReader<'d> {
+    data: &'d [u8],
+}
+
+impl<'d> BlobReader<'d> {
+    pub(crate) fn new(data: &'d [u8]) -> Self {
+        Self { data }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// What has not been read.
+    pub(crate) fn rest(&self) -> &'d [u8] {
+        self.data
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.data.first().copied()
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        let (&first, rest) = self.data.split_first()?;
+        self.data = rest;
+        Some(first)
+    }
+
+    pub(crate) fn bytes(&mut self, length: usize) -> Option<&'d [u8]> {
+        let (found, rest) = self.data.split_at_checked(length)?;
+        self.data = rest;
+        Some(found)
+    }
+
+    pub(crate) fn unsigned(&mut self) -> Option<u32> {
+        let (value, length) = compressed_prefix(self.data)?;
+        self.data = &self.data[length..];
+        Some(value)
+    }
+
+    /// Signed: rotated right by one within its 7, 14 or 29 bits.
+    pub(crate) fn signed(&mut self) -> Option<i32> {
+        let (value, length) = compressed_prefix(self.data)?;
+        self.data = &self.data[length..];
+        let bits = match length {
+            1 => 6,
+            2 => 13,
+            _ => 28,
+        };
+        let magnitude = (value >> 1) as i32;
+        Some(if value & 1 == 0 {
+            magnitude
+        } else {
+            magnitude - (1 << bits)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of II.23.2.
+    #[test]
+    fn compressed_integers() {
+        for (bytes, value) in [
+            (&[0x03][..], 0x03),
+            (&[0x7f], 0x7f),
+            (&[0x80, 0x80], 0x80),
+            (&[0xae, 0x57], 0x2e57),
+            (&[0xbf, 0xff], 0x3fff),
+            (&[0xc0, 0x00, 0x40, 0x00], 0x4000),
+            (&[0xdf, 0xff, 0xff, 0xff], 0x1fff_ffff),
+        ] {
+            assert_eq!(compressed_prefix(bytes), Some((value, bytes.len())));
+            assert_eq!(compressed_prefix(&bytes[..bytes.len() - 1]), None);
+        }
+        for (bytes, value) in [
+            (&[0x06][..], 3),
+            (&[0x7b], -3),
+            (&[0x80, 0x80], 64),
+            (&[0x01], -64),
+            (&[0xc0, 0x00, 0x40, 0x00], 8192),
+            (&[0x80, 0x01], -8192),
+            (&[0xdf, 0xff, 0xff, 0xfe], 268_435_455),
+            (&[0xc0, 0x00, 0x00, 0x01], -268_435_456),
+        ] {
+            assert_eq!(BlobReader::new(bytes).signed(), Some(value));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! IL method bodies (ECMA-335 II.25.4) and the calls in them (III).
+
+use super::{Metadata, Token};
+use crate::bytes;
+use crate::pe::PeImage;
+
+/// The IL of one method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IlBody<'d> {
+    /// The instructions.
+    pub code: &'d [u8],
+}
+
+/// An instruction that calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// `jmp`.
+    Jmp,
+    /// `call`.
+    Call,
+    /// `calli`: the token is a signature.
+    Calli,
+    /// `callvirt`.
+    Callvirt,
+    /// `newobj`.
+    Newobj,
+}
+
+/// A call in IL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The instruction.
+    pub kind: CallKind,
+    /// Whom it calls.
+    pub token: Token,
+}
+
+impl<'d> IlBody<'d> {
+    /// The body that starts at the first byte of `data`; nothing if it is not whole.
+    pub fn parse(data: &'d [u8]) -> Option<Self> {
+        let first = *data.first()?;
+        let (start, size) = match first & 3 {
+            2 => (1, usize::from(first >> 2)),
+            3 => {
+                let words = usize::from(bytes::u16(data, 0)? >> 12);
+                (words * 4, bytes::u32(data, 4)? as usize)
+            }
+            _ => return None,
+        };
+        Some(Self {
+            code: bytes::slice(data, start, size)?,
+        })
+    }
+
+    /// The call at IL offset `offset`, which must be where an instruction (or its prefix) starts.
+    /// Walks the body from its start, as only that tells instructions from operands.
+    pub fn call_at(&self, offset: u32) -> Option<Call> {
+        let target = offset as usize;
+        let mut at = 0;
+        while at < target {
+            at += instruction_length(self.code.get(at..)?)?;
+        }
+        if at != target {
+            return None;
+        }
+        while self.code.get(at) == Some(&0xfe) && is_prefix(*self.code.get(at + 1)?) {
+            at += instruction_length(self.code.get(at..)?)?;
+        }
+        self.call_here(at)
+    }
+
+    /// Every call with its IL offset, in order; ends at the first byte that is no instruction.
+    pub fn calls(&self) -> impl Iterator<Item = (u32, Call)> + '_ {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let here = at;
+            at += instruction_length(self.code.get(here..)?)?;
+            Some(here)
+        })
+        .filter_map(|at| Some((at as u32, self.call_here(at)?)))
+    }
+
+    fn call_here(&self, at: usize) -> Option<Call> {
+        let kind = match *self.code.get(at)? {
+            0x27 => CallKind::Jmp,
+            0x28 => CallKind::Call,
+            0x29 => CallKind::Calli,
+            0x6f => CallKind::Callvirt,
+            0x73 => CallKind::Newobj,
+            _ => return None,
+        };
+        Some(Call {
+            kind,
+            token: Token(bytes::u32(self.code, at + 1)?),
+        })
+    }
+}
+
+fn is_prefix(second: u8) -> bool {
+    // unaligned., volatile., tail., constrained., no., readonly.
+    matches!(second, 0x12 | 0x13 | 0x14 | 0x16 | 0x19 | 0x1e)
+}
+
+/// The length of the instruction that `code` starts with (III.1.9, VI.C.2); nothing if there is none.
+fn instruction_length(code: &[u8]) -> Option<usize> {
+    let length = match *code.first()? {
+        // ldarg.s to stloc.s, ldc.i4.s, short branches, leave.s
+        0x0e..=0x13 | 0x1f | 0x2b..=0x37 | 0xde => 2,
+        // ldc.i4, ldc.r4, jmp, call, calli, branches, tokens, leave
+        0x20
+        | 0x22
+        | 0x27..=0x29
+        | 0x38..=0x44
+        | 0x6f..=0x75
+        | 0x79
+        | 0x7b..=0x81
+        | 0x8c
+        | 0x8d
+        | 0x8f
+        | 0xa3..=0xa5
+        | 0xc2
+        | 0xc6
+        | 0xd0
+        | 0xdd => 5,
+        0x21 | 0x23 => 9,
+        0x45 => {
+            let targets = bytes::u32(code, 1)? as usize;
+            targets.checked_mul(4)?.checked_add(5)?
+        }
+        0xfe => match *code.get(1)? {
+            0x06 | 0x07 | 0x15 | 0x16 | 0x1c => 6,
+            0x09..=0x0e => 4,
+            0x12 | 0x19 => 3,
+            _ => 2,
+        },
+        _ => 1,
+    };
+    (length <= code.len()).then_some(length)
+}
+
+impl<'d> PeImage<'d> {
+    /// The IL body of a MethodDef row; nothing if it has none or the body leaves the file.
+    pub fn il_body(&self, metadata: &Metadata<'_>, method: u32) -> Option<IlBody<'d>> {
+        let rva = metadata.method_def(method)?.rva;
+        if rva == 0 {
+            None
+        } else {
+            IlBody::parse(self.data_at(rva)?)
+        }
+    }
+}

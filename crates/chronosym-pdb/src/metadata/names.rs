@@ -1,0 +1,228 @@
+//! Tokens to names.
+
+use std::fmt::Write as _;
+
+use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName};
+use super::tables::{self, Table, Token};
+use super::text::{self, Instantiation, Style};
+use super::{Metadata, WHAT};
+use crate::{Error, Result};
+
+/// More enclosing types than any compiler nests; damaged tables can hold a cycle.
+const MAX_NESTING: usize = 64;
+
+/// Who a method is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MethodName {
+    /// The type that declares it, instantiated if the source of the name was.
+    pub owner: Type,
+    /// The plain name: `Main`, `.ctor`, `<Main>b__0_1`.
+    pub name: String,
+    /// Its signature, open; nothing if it is damaged.
+    pub signature: Option<MethodSignature>,
+    /// The arguments of a generic method, if known.
+    pub arguments: Vec<Type>,
+}
+
+impl MethodName {
+    /// The owner as runtime events write it in their namespace field: `` Ns.Type`1+Nested[System.Int32] ``.
+    pub fn owner_text(&self) -> String {
+        text::type_text(&self.owner, Style::Instance, Instantiation::default())
+    }
+
+    /// The signature as runtime events write it: `instance void  (int32,class System.String)`.
+    pub fn signature_text(&self) -> String {
+        let signature = self.signature.as_ref();
+        signature
+            .map(|s| text::signature_text(s, Style::Event))
+            .unwrap_or_default()
+    }
+
+    /// The whole name as rows of `r2rmap` files write it:
+    /// ``System.Int32 Ns.Type`1[System.__Canon]::Name(System.__Canon)``.
+    pub fn map_text(&self) -> String {
+        text::map_text(self)
+    }
+
+    /// Whether every module that the name needs was at hand.
+    pub fn is_complete(&self) -> bool {
+        !text::has_unknown(&self.owner) && !self.arguments.iter().any(text::has_unknown)
+    }
+}
+
+/// `Ns.Type.Method`, as frames are written.
+impl std::fmt::Display for MethodName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.owner_text())?;
+        f.write_char('.')?;
+        f.write_str(&self.name)
+    }
+}
+
+impl<'d> Metadata<'d> {
+    /// The name of a TypeDef or TypeRef, with its enclosing types. Nothing for another table, a bad
+    /// row, or types that enclose each other.
+    pub fn type_name(&self, token: Token) -> Option<TypeName> {
+        let mut chain = Vec::new();
+        let mut next = Some(token);
+        while let Some(token) = next {
+            if chain.len() == MAX_NESTING {
+                return None;
+            }
+            let row = self.tables.row(token.table(), token.row())?;
+            let (name, namespace) = match token.table() {
+                Table::TYPE_DEF => (row.get(1), row.get(2)),
+                Table::TYPE_REF => (row.get(1), row.get(2)),
+                _ => return None,
+            };
+            chain.push((self.string(namespace), self.string(name)));
+            next = match token.table() {
+                Table::TYPE_DEF => self
+                    .enclosing_type(token.row())
+                    .map(|row| Token::new(Table::TYPE_DEF, row)),
+                _ => tables::RESOLUTION_SCOPE
+                    .decode(row.get(0))
+                    .filter(|scope| scope.table() == Table::TYPE_REF),
+            };
+        }
+        let (mut full, mut own) = (String::new(), 0);
+        for (namespace, name) in chain.iter().rev() {
+            if !full.is_empty() {
+                full.push('+');
+            }
+            own = full.len();
+            if !namespace.is_empty() {
+                full.push_str(namespace);
+                full.push('.');
+            }
+            full.push_str(name);
+        }
+        Some(TypeName { full, own })
+    }
+
+    fn enclosing_type(&self, row: u32) -> Option<u32> {
+        let nested = self.tables.find(Table::NESTED_CLASS, 0, row)?;
+        Some(self.tables.cell(Table::NESTED_CLASS, nested, 1))
+    }
+
+    pub(super) fn type_spec_blob(&self, token: Token) -> Option<&'d [u8]> {
+        self.blob(self.tables.row(Table::TYPE_SPEC, token.row())?.get(0))
+    }
+
+    /// The type that a TypeDef, TypeRef or TypeSpec stands for. A TypeDef or TypeRef does not say
+    /// whether it is a value type: such a `Named` is given as a class.
+    pub fn type_of(&self, token: Token) -> Option<Type> {
+        if token.table() != Table::TYPE_SPEC {
+            return self
+                .type_name(token)
+                .map(|name| Type::Named { name, value: false });
+        }
+        SignatureReader::new(self.type_spec_blob(token)?, self).read_type(&mut Budget::new())
+    }
+
+    /// The TypeDef row that a MethodDef row belongs to.
+    pub fn method_owner(&self, method: u32) -> Option<u32> {
+        if method == 0 || method > self.rows(Table::METHOD_DEF) {
+            return None;
+        }
+        // Type k owns the list entries from its own first one to that of type k + 1.
+        let entry = match self.rows(Table::METHOD_PTR) {
+            0 => method,
+            rows => {
+                (1..=rows).find(|&row| self.tables.cell(Table::METHOD_PTR, row, 0) == method)?
+            }
+        };
+        let owner = self.tables.lower_bound(Table::TYPE_DEF, 5, entry + 1) - 1;
+        (owner > 0).then_some(owner)
+    }
+
+    /// The name of a MethodDef, MemberRef or MethodSpec.
+    pub fn method(&self, token: Token) -> Option<MethodName> {
+        match token.table() {
+            Table::METHOD_DEF => self.method_def_name(token.row()),
+            Table::MEMBER_REF => self.member_ref_name(token.row()),
+            Table::METHOD_SPEC => {
+                let row = self.tables.row(Table::METHOD_SPEC, token.row())?;
+                let method = tables::METHOD_DEF_OR_REF.decode(row.get(0))?;
+                let mut name = self.method(method)?;
+                if let Some(arguments) = self
+                    .blob(row.get(1))
+                    .and_then(|blob| self.method_spec_arguments(blob))
+                {
+                    name.arguments = arguments;
+                }
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
+    fn method_spec_arguments(&self, blob: &[u8]) -> Option<Vec<Type>> {
+        let mut reader = SignatureReader::new(blob, self);
+        if reader.blob.byte()? != 0x0a {
+            return None;
+        }
+        let count = reader.blob.unsigned()?;
+        reader.read_types(count, &mut Budget::new())
+    }
+
+    fn method_def_name(&self, row: u32) -> Option<MethodName> {
+        let method = self.method_def(row)?;
+        let owner = Token::new(Table::TYPE_DEF, self.method_owner(row)?);
+        Some(MethodName {
+            owner: self.type_of(owner)?,
+            name: method.name.into_owned(),
+            signature: self.method_signature(method.signature),
+            arguments: Vec::new(),
+        })
+    }
+
+    fn member_ref_name(&self, row: u32) -> Option<MethodName> {
+        let row = self.tables.row(Table::MEMBER_REF, row)?;
+        let parent = tables::MEMBER_REF_PARENT.decode(row.get(0))?;
+        let owner = match parent.table() {
+            Table::METHOD_DEF => self.type_of(Token::new(
+                Table::TYPE_DEF,
+                self.method_owner(parent.row())?,
+            ))?,
+            Table::MODULE_REF => Type::Unknown,
+            _ => self.type_of(parent)?,
+        };
+        Some(MethodName {
+            owner,
+            name: self.string(row.get(1)).into_owned(),
+            signature: self
+                .blob(row.get(2))
+                .and_then(|blob| self.method_signature(blob)),
+            arguments: Vec::new(),
+        })
+    }
+
+    /// Decodes the signature of a method of this module.
+    pub fn method_signature(&self, blob: &[u8]) -> Option<MethodSignature> {
+        SignatureReader::new(blob, self).read_method(&mut Budget::new())
+    }
+
+    /// The row of the MethodDef that a call's token ends at, if it is one of this module.
+    pub fn method_def_of(&self, token: Token) -> Result<Option<u32>> {
+        let bad = |problem| Error::Damaged {
+            what: WHAT,
+            offset: token.0.into(),
+            problem,
+        };
+        match token.table() {
+            Table::METHOD_DEF => Ok(Some(token.row())),
+            Table::METHOD_SPEC => {
+                let row = self
+                    .tables
+                    .row(Table::METHOD_SPEC, token.row())
+                    .ok_or(bad("no such method spec"))?;
+                let method = tables::METHOD_DEF_OR_REF
+                    .decode(row.get(0))
+                    .ok_or(bad("bad method spec"))?;
+                Ok((method.table() == Table::METHOD_DEF).then(|| method.row()))
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Signatures as trees: ECMA-335 II.23.2, with the element types that ReadyToRun adds.
+
+use super::{BlobReader, Metadata, Table, Token, tables};
+
+/// The name of a type.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TypeName {
+    pub(super) full: String,
+    /// Where the part without enclosing types starts.
+    pub(super) own: usize,
+}
+
+impl TypeName {
+    /// Namespace, enclosing types and name: `Ns.Outer+Inner`.
+    pub fn full(&self) -> &str {
+        &self.full
+    }
+
+    /// Without enclosing types: `Inner`. That is how signatures in events name nested types.
+    pub fn own(&self) -> &str {
+        self.full.get(self.own..).unwrap_or(&self.full)
+    }
+}
+
+/// A type in a signature.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// A built-in type, by its element type (II.23.1.16).
+    Primitive(u8),
+    /// `System.__Canon`: stands for any reference type in shared generic code.
+    Canon,
+    /// A class or value type.
+    Named {
+        /// Its name.
+        name: TypeName,
+        /// Whether it is a value type.
+        value: bool,
+    },
+    /// An instantiated generic type.
+    Generic {
+        /// The open type.
+        base: Box<Type>,
+        /// Its arguments.
+        arguments: Vec<Type>,
+    },
+    /// A parameter of the generic type.
+    Var(u32),
+    /// A parameter of the generic method.
+    MethodVar(u32),
+    /// An unmanaged pointer.
+    Pointer(Box<Type>),
+    /// A managed reference.
+    ByRef(Box<Type>),
+    /// A one-dimensional array with lower bound 0.
+    SzArray(Box<Type>),
+    /// Any other array.
+    Array {
+        /// The type of the elements.
+        element: Box<Type>,
+        /// The number of dimensions.
+        rank: u32,
+        /// Sizes of the first dimensions, as far as known.
+        sizes: Vec<u32>,
+        /// Lower bounds of the first dimensions.
+        lower_bounds: Vec<i32>,
+    },
+    /// A function pointer.
+    Function(Box<MethodSignature>),
+    /// A type with a custom modifier.
+    Modified {
+        /// Whether the modifier must be understood.
+        required: bool,
+        /// The modifier.
+        modifier: Box<Type>,
+        /// What it modifies.
+        of: Box<Type>,
+    },
+    /// A pinned local.
+    Pinned(Box<Type>),
+    /// A type whose module was not at hand, or whose token is bad.
+    Unknown,
+}
+
+/// The signature of a method.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MethodSignature {
+    /// Whether it has a `this`.
+    pub has_this: bool,
+    /// The calling convention: 0 default, 5 vararg, 9 unmanaged.
+    pub convention: u8,
+    /// The number of its own generic parameters.
+    pub generic_parameters: u32,
+    /// What it returns.
+    pub return_type: Type,
+    /// Its parameters, `this` excluded.
+    pub parameters: Vec<Type>,
+    /// Index of the first variable argument at a vararg call site.
+    pub sentinel: Option<usize>,
+}
+
+/// What one signature may cost: bounds recursion and breadth, which nested type specifications multiply.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    nodes: u32,
+    depth: u32,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Self {
+            nodes: 4096,
+            depth: 64,
+        }
+    }
+
+    fn enter(&mut self) -> Option<()> {
+        self.nodes = self.nodes.checked_sub(1)?;
+        self.depth = self.depth.checked_sub(1)?;
+        Some(())
+    }
+}
+
+/// Finds the module that a ReadyToRun module index means.
+pub(crate) type Modules<'r> = &'r dyn Fn(u32) -> Option<&'r Metadata<'r>>;
+
+/// Reads types out of a blob, in the context of a module.
+pub(crate) struct SignatureReader<'r> {
+    pub(crate) blob: BlobReader<'r>,
+    /// The module whose tokens the blob uses; nothing if it is not at hand.
+    pub(crate) module: Option<&'r Metadata<'r>>,
+    pub(crate) modules: Modules<'r>,
+}
+
+impl<'r> SignatureReader<'r> {
+    /// A reader of an ordinary module's blob.
+    pub(crate) fn new(blob: &'r [u8], module: &'r Metadata<'r>) -> Self {
+        Self {
+            blob: BlobReader::new(blob),
+            module: Some(module),
+            modules: &|_| None,
+        }
+    }
+
+    fn named(&mut self, value: bool, budget: &mut Budget) -> Option<Type> {
+        let token = tables::TYPE_DEF_OR_REF.decode(self.blob.unsigned()?)?;
+        let Some(module) = self.module else {
+            return Some(Type::Unknown);
+        };
+        if token.table() == Table::TYPE_SPEC {
+            return self.type_spec(module, token, budget);
+        }
+        Some(
+            module
+                .type_name(token)
+                .map_or(Type::Unknown, |name| Type::Named { name, value }),
+        )
+    }
+
+    fn type_spec(
+        &self,
+        module: &'r Metadata<'r>,
+        token: Token,
+        budget: &mut Budget,
+    ) -> Option<Type> {
+        let blob = module.type_spec_blob(token)?;
+        let mut inner = SignatureReader {
+            blob: BlobReader::new(blob),
+            module: Some(module),
+            modules: self.modules,
+        };
+        inner.read_type(budget)
+    }
+
+    /// Reads one type. Nothing if the blob is damaged or too deep.
+    pub(crate) fn read_type(&mut self, budget: &mut Budget) -> Option<Type> {
+        budget.enter()?;
+        let found = self.read_type_inner(budget);
+        budget.depth += 1;
+        found
+    }
+
+    fn boxed(&mut self, budget: &mut Budget) -> Option<Box<Type>> {
+        self.read_type(budget).map(Box::new)
+    }
+
+    fn read_type_inner(&mut self, budget: &mut Budget) -> Option<Type> {
+        Some(match self.blob.byte()? {
+            element @ (0x01..=0x0e | 0x16 | 0x18 | 0x19 | 0x1c) => Type::Primitive(element),
+            0x0f => Type::Pointer(self.boxed(budget)?),
+            0x10 => Type::ByRef(self.boxed(budget)?),
+            0x11 => self.named(true, budget)?,
+            0x12 => self.named(false, budget)?,
+            0x13 => Type::Var(self.blob.unsigned()?),
+            0x14 => self.read_array(budget)?,
+            0x15 => {
+                let base = self.boxed(budget)?;
+                let count = self.blob.unsigned()?;
+                Type::Generic {
+                    base,
+                    arguments: self.read_types(count, budget)?,
+                }
+            }
+            0x1b => Type::Function(Box::new(self.read_method(budget)?)),
+            0x1d => Type::SzArray(self.boxed(budget)?),
+            0x1e => Type::MethodVar(self.blob.unsigned()?),
+            element @ (0x1f | 0x20) => {
+                let modifier = Box::new(self.named(false, budget)?);
+                Type::Modified {
+                    required: element == 0x1f,
+                    modifier,
+                    of: self.boxed(budget)?,
+                }
+            }
+            // ReadyToRun: a native value type's marker, __Canon, another module's type.
+            0x3d => self.read_type(budget)?,
+            0x3e => Type::Canon,
+            0x3f => {
+                let index = self.blob.unsigned()?;
+                let outer = std::mem::replace(&mut self.module, (self.modules)(index));
+                let found = self.read_type(budget);
+                self.module = outer;
+                found?
+            }
+            0x45 => Type::Pinned(self.boxed(budget)?),
+            _ => return None,
+        })
+    }
+
+    /// Reads `count` types.
+    pub(crate) fn read_types(&mut self, count: u32, budget: &mut Budget) -> Option<Vec<Type>> {
+        let mut types = Vec::new();
+        for _ in 0..count {
+            types.push(self.read_type(budget)?);
+        }
+        Some(types)
+    }
+
+    fn read_array(&mut self, budget: &mut Budget) -> Option<Type> {
+        let element = self.boxed(budget)?;
+        let rank = self.blob.unsigned().filter(|&rank| rank <= 32)?;
+        let (mut sizes, mut lower_bounds) = (Vec::new(), Vec::new());
+        for _ in 0..self.blob.unsigned().filter(|&count| count <= rank)? {
+            sizes.push(self.blob.unsigned()?);
+        }
+        for _ in 0..self.blob.unsigned().filter(|&count| count <= rank)? {
+            lower_bounds.push(self.blob.signed()?);
+        }
+        Some(Type::Array {
+            element,
+            rank,
+            sizes,
+            lower_bounds,
+        })
+    }
+
+    /// Reads a method's signature (II.23.2.1 to II.23.2.3).
+    pub(crate) fn read_method(&mut self, budget: &mut Budget) -> Option<MethodSignature> {
+        let flags = self.blob.byte()?;
+        if matches!(flags & 0xf, 6..=8 | 0xa..) {
+            return None; // a field, local variables or a property
+        }
+        let generic_parameters = if flags & 0x10 != 0 {
+            self.blob.unsigned()?
+        } else {
+            0
+        };
+        let count = self.blob.unsigned()?;
+        let return_type = self.read_type(budget)?;
+        let (mut parameters, mut sentinel) = (Vec::new(), None);
+        for index in 0..count {
+            if self.blob.peek() == Some(0x41) {
+                self.blob.byte();
+                sentinel = Some(index as usize);
+            }
+            parameters.push(self.read_type(budget)?);
+        }
+        let (has_this, convention) = (flags & 0x20 != 0, flags & 0xf);
+        Some(MethodSignature {
+            has_this,
+            convention,
+            generic_parameters,
+            return_type,
+            parameters,
+            sentinel,
+        })
+    }
+}

@@ -1,0 +1,380 @@
+//! Where the rows of the metadata tables lie: ECMA-335 II.22 and II.24.2.6, and the portable PDB
+//! specification for the tables from 0x30 on.
+
+use crate::bytes::{self, Cursor};
+use crate::{Error, Result};
+
+/// A metadata table, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Table(pub u8);
+
+#[allow(missing_docs)]
+impl Table {
+    pub const MODULE: Self = Self(0x00);
+    pub const TYPE_REF: Self = Self(0x01);
+    pub const TYPE_DEF: Self = Self(0x02);
+    pub(crate) const FIELD: Self = Self(0x04);
+    pub(crate) const METHOD_PTR: Self = Self(0x05);
+    pub const METHOD_DEF: Self = Self(0x06);
+    pub(crate) const PARAM: Self = Self(0x08);
+    pub(crate) const INTERFACE_IMPL: Self = Self(0x09);
+    pub const MEMBER_REF: Self = Self(0x0a);
+    pub(crate) const DECL_SECURITY: Self = Self(0x0e);
+    pub(crate) const STAND_ALONE_SIG: Self = Self(0x11);
+    pub(crate) const EVENT: Self = Self(0x14);
+    pub(crate) const PROPERTY: Self = Self(0x17);
+    pub(crate) const MODULE_REF: Self = Self(0x1a);
+    pub const TYPE_SPEC: Self = Self(0x1b);
+    pub const ASSEMBLY: Self = Self(0x20);
+    pub const ASSEMBLY_REF: Self = Self(0x23);
+    pub(crate) const FILE: Self = Self(0x26);
+    pub(crate) const EXPORTED_TYPE: Self = Self(0x27);
+    pub(crate) const MANIFEST_RESOURCE: Self = Self(0x28);
+    pub(crate) const NESTED_CLASS: Self = Self(0x29);
+    pub(crate) const GENERIC_PARAM: Self = Self(0x2a);
+    pub const METHOD_SPEC: Self = Self(0x2b);
+    pub(crate) const GENERIC_PARAM_CONSTRAINT: Self = Self(0x2c);
+    pub const DOCUMENT: Self = Self(0x30);
+    pub const METHOD_DEBUG_INFORMATION: Self = Self(0x31);
+    pub(crate) const LOCAL_SCOPE: Self = Self(0x32);
+    pub(crate) const LOCAL_VARIABLE: Self = Self(0x33);
+    pub(crate) const LOCAL_CONSTANT: Self = Self(0x34);
+    pub(crate) const IMPORT_SCOPE: Self = Self(0x35);
+    pub(crate) const STATE_MACHINE_METHOD: Self = Self(0x36);
+    pub(crate) const CUSTOM_DEBUG_INFORMATION: Self = Self(0x37);
+    /// No table: an unused tag of a coded index.
+    const NONE: Self = Self(0xff);
+}
+
+/// A row of a table: the runtime's metadata token. Row 0 means none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub u32);
+
+impl Token {
+    /// The token of a row (its low 24 bits).
+    pub fn new(table: Table, row: u32) -> Self {
+        Self(u32::from(table.0) << 24 | row & 0x00ff_ffff)
+    }
+
+    /// The table.
+    pub fn table(self) -> Table {
+        Table((self.0 >> 24) as u8)
+    }
+
+    /// The row, from 1.
+    pub fn row(self) -> u32 {
+        self.0 & 0x00ff_ffff
+    }
+}
+
+/// A coded index: the low bits choose the table.
+#[derive(Debug)]
+pub(crate) struct Coded {
+    bits: u8,
+    tables: &'static [Table],
+}
+
+impl Coded {
+    pub(crate) fn decode(&self, value: u32) -> Option<Token> {
+        let table = *self.tables.get((value & ((1 << self.bits) - 1)) as usize)?;
+        (table != Table::NONE).then(|| Token::new(table, value >> self.bits))
+    }
+
+    pub(crate) fn encode(&self, token: Token) -> Option<u32> {
+        let tag = self
+            .tables
+            .iter()
+            .position(|&table| table == token.table())?;
+        Some(token.row() << self.bits | tag as u32)
+    }
+}
+
+macro_rules! coded {
+    ($($name:ident $bits:literal: $($table:ident)*;)*) => {
+        $(pub(crate) const $name: &Coded = &Coded { bits: $bits, tables: &[$(Table::$table),*] };)*
+    };
+}
+
+coded! {
+    TYPE_DEF_OR_REF 2: TYPE_DEF TYPE_REF TYPE_SPEC;
+    HAS_CONSTANT 2: FIELD PARAM PROPERTY;
+    HAS_CUSTOM_ATTRIBUTE 5: METHOD_DEF FIELD TYPE_REF TYPE_DEF PARAM INTERFACE_IMPL MEMBER_REF MODULE DECL_SECURITY
+        PROPERTY EVENT STAND_ALONE_SIG MODULE_REF TYPE_SPEC ASSEMBLY ASSEMBLY_REF FILE EXPORTED_TYPE MANIFEST_RESOURCE
+        GENERIC_PARAM GENERIC_PARAM_CONSTRAINT METHOD_SPEC;
+    HAS_FIELD_MARSHAL 1: FIELD PARAM;
+    HAS_DECL_SECURITY 2: TYPE_DEF METHOD_DEF ASSEMBLY;
+    MEMBER_REF_PARENT 3: TYPE_DEF TYPE_REF MODULE_REF METHOD_DEF TYPE_SPEC;
+    HAS_SEMANTICS 1: EVENT PROPERTY;
+    METHOD_DEF_OR_REF 1: METHOD_DEF MEMBER_REF;
+    MEMBER_FORWARDED 1: FIELD METHOD_DEF;
+    IMPLEMENTATION 2: FILE ASSEMBLY_REF EXPORTED_TYPE;
+    CUSTOM_ATTRIBUTE_TYPE 3: NONE NONE METHOD_DEF MEMBER_REF NONE;
+    RESOLUTION_SCOPE 2: MODULE MODULE_REF ASSEMBLY_REF TYPE_REF;
+    TYPE_OR_METHOD_DEF 1: TYPE_DEF METHOD_DEF;
+    HAS_CUSTOM_DEBUG_INFORMATION 5: METHOD_DEF FIELD TYPE_REF TYPE_DEF PARAM INTERFACE_IMPL MEMBER_REF MODULE
+        DECL_SECURITY PROPERTY EVENT STAND_ALONE_SIG MODULE_REF TYPE_SPEC ASSEMBLY ASSEMBLY_REF FILE EXPORTED_TYPE
+        MANIFEST_RESOURCE GENERIC_PARAM GENERIC_PARAM_CONSTRAINT METHOD_SPEC DOCUMENT LOCAL_SCOPE LOCAL_VARIABLE
+        LOCAL_CONSTANT IMPORT_SCOPE;
+}
+
+/// The type of a column.
+enum Column {
+    /// A number of that many bytes.
+    Fixed(u8),
+    Strings,
+    Guids,
+    Blobs,
+    Row(Table),
+    Coded(&'static Coded),
+}
+
+const MAX_COLUMNS: usize = 9;
+
+/// The columns of every table.
+fn columns(table: usize) -> &'static [Column] {
+    use Column::{Blobs as B, Coded as C, Fixed, Guids as G, Row as R, Strings as S};
+    use Table as T;
+    const U16: Column = Fixed(2);
+    const U32: Column = Fixed(4);
+    match table {
+        0x00 => &[U16, S, G, G, G],
+        0x01 => &[C(RESOLUTION_SCOPE), S, S],
+        0x02 => &[U32, S, S, C(TYPE_DEF_OR_REF), R(T::FIELD), R(T::METHOD_DEF)],
+        0x03 => &[R(T::FIELD)],
+        0x04 => &[U16, S, B],
+        0x05 => &[R(T::METHOD_DEF)],
+        0x06 => &[U32, U16, U16, S, B, R(T::PARAM)],
+        0x07 => &[R(T::PARAM)],
+        0x08 => &[U16, U16, S],
+        0x09 => &[R(T::TYPE_DEF), C(TYPE_DEF_OR_REF)],
+        0x0a => &[C(MEMBER_REF_PARENT), S, B],
+        0x0b => &[U16, C(HAS_CONSTANT), B],
+        0x0c => &[C(HAS_CUSTOM_ATTRIBUTE), C(CUSTOM_ATTRIBUTE_TYPE), B],
+        0x0d => &[C(HAS_FIELD_MARSHAL), B],
+        0x0e => &[U16, C(HAS_DECL_SECURITY), B],
+        0x0f => &[U16, U32, R(T::TYPE_DEF)],
+        0x10 => &[U32, R(T::FIELD)],
+        0x11 => &[B],
+        0x12 => &[R(T::TYPE_DEF), R(T::EVENT)],
+        0x13 => &[R(T::EVENT)],
+        0x14 => &[U16, S, C(TYPE_DEF_OR_REF)],
+        0x15 => &[R(T::TYPE_DEF), R(T::PROPERTY)],
+        0x16 => &[R(T::PROPERTY)],
+        0x17 => &[U16, S, B],
+        0x18 => &[U16, R(T::METHOD_DEF), C(HAS_SEMANTICS)],
+        0x19 => &[R(T::TYPE_DEF), C(METHOD_DEF_OR_REF), C(METHOD_DEF_OR_REF)],
+        0x1a => &[S],
+        0x1b => &[B],
+        0x1c => &[U16, C(MEMBER_FORWARDED), S, R(T::MODULE_REF)],
+        0x1d => &[U32, R(T::FIELD)],
+        0x1e => &[U32, U32],
+        0x1f => &[U32],
+        0x20 => &[U32, U16, U16, U16, U16, U32, B, S, S],
+        0x21 => &[U32],
+        0x22 => &[U32, U32, U32],
+        0x23 => &[U16, U16, U16, U16, U32, B, S, S, B],
+        0x24 => &[U32, R(T::ASSEMBLY_REF)],
+        0x25 => &[U32, U32, U32, R(T::ASSEMBLY_REF)],
+        0x26 => &[U32, S, B],
+        0x27 => &[U32, U32, S, S, C(IMPLEMENTATION)],
+        0x28 => &[U32, U32, S, C(IMPLEMENTATION)],
+        0x29 => &[R(T::TYPE_DEF), R(T::TYPE_DEF)],
+        0x2a => &[U16, U16, C(TYPE_OR_METHOD_DEF), S],
+        0x2b => &[C(METHOD_DEF_OR_REF), B],
+        0x2c => &[R(T::GENERIC_PARAM), C(TYPE_DEF_OR_REF)],
+        0x30 => &[B, G, B, G],
+        0x31 => &[R(T::DOCUMENT), B],
+        0x32 => &[
+            R(T::METHOD_DEF),
+            R(T::IMPORT_SCOPE),
+            R(T::LOCAL_VARIABLE),
+            R(T::LOCAL_CONSTANT),
+            U32,
+            U32,
+        ],
+        0x33 => &[U16, U16, S],
+        0x34 => &[S, B],
+        0x35 => &[R(T::IMPORT_SCOPE), B],
+        0x36 => &[R(T::METHOD_DEF), R(T::METHOD_DEF)],
+        0x37 => &[C(HAS_CUSTOM_DEBUG_INFORMATION), G, B],
+        _ => &[],
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Layout {
+    /// Offset of the first row in the stream.
+    offset: usize,
+    rows: u32,
+    row_size: u8,
+    /// End of each column within a row.
+    ends: [u8; MAX_COLUMNS],
+}
+
+/// The `#~` or `#-` stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables<'d> {
+    data: &'d [u8],
+    layouts: Box<[Layout; 64]>,
+    sorted: u64,
+}
+
+impl<'d> Tables<'d> {
+    /// `outer_rows`: the row counts of the tables that live in another file (`#Pdb` stream).
+    pub(crate) fn parse(data: &'d [u8], outer_rows: &[u32; 64], all_wide: bool) -> Result<Self> {
+        const WHAT: &str = "metadata tables";
+        let mut cursor = Cursor::new(data, WHAT);
+        cursor.bytes(6)?;
+        let heap_flags = cursor.u8()?;
+        cursor.u8()?;
+        let valid = cursor.u64()?;
+        let sorted = cursor.u64()?;
+        let mut rows = *outer_rows;
+        let mut layouts = Box::new([Layout::default(); 64]);
+        for table in 0..64 {
+            if valid >> table & 1 == 1 {
+                rows[table] = cursor.u32()?;
+                layouts[table].rows = rows[table];
+            }
+        }
+        if heap_flags & 0x40 != 0 {
+            cursor.u32()?;
+        }
+        let heap = |bit: u8| {
+            if all_wide || heap_flags & bit != 0 {
+                4
+            } else {
+                2
+            }
+        };
+        let index = |limit: u64, most: u32| {
+            if all_wide || u64::from(most) >= limit {
+                4
+            } else {
+                2
+            }
+        };
+        let width = |column: &Column| match column {
+            Column::Fixed(width) => *width,
+            Column::Strings => heap(1),
+            Column::Guids => heap(2),
+            Column::Blobs => heap(4),
+            Column::Row(table) => index(1 << 16, rows[table.0 as usize]),
+            Column::Coded(coded) => {
+                let count = |table: &Table| rows.get(table.0 as usize).copied().unwrap_or(0);
+                index(
+                    1 << (16 - coded.bits),
+                    coded.tables.iter().map(count).max().unwrap_or(0),
+                )
+            }
+        };
+        let mut offset = cursor.position();
+        for (table, layout) in layouts.iter_mut().enumerate() {
+            let columns = columns(table);
+            if layout.rows > 0 && columns.is_empty() {
+                // Without its row size nothing behind this table can be found.
+                return Err(Error::Damaged {
+                    what: WHAT,
+                    offset: 8,
+                    problem: "unknown table",
+                });
+            }
+            for (end, column) in layout.ends.iter_mut().zip(columns) {
+                layout.row_size += width(column);
+                *end = layout.row_size;
+            }
+            layout.offset = offset;
+            let size = u64::from(layout.rows) * u64::from(layout.row_size);
+            if size > data.len().saturating_sub(offset) as u64 {
+                return Err(Error::Truncated {
+                    what: WHAT,
+                    offset: offset as u64,
+                    size,
+                });
+            }
+            offset += size as usize;
+        }
+        Ok(Self {
+            data,
+            layouts,
+            sorted,
+        })
+    }
+
+    pub(crate) fn rows(&self, table: Table) -> u32 {
+        self.layouts
+            .get(table.0 as usize)
+            .map_or(0, |layout| layout.rows)
+    }
+
+    /// Whether the file says that the table is in the order of its key.
+    pub(crate) fn is_sorted(&self, table: Table) -> bool {
+        self.sorted >> table.0 & 1 == 1
+    }
+
+    /// Row `row` (from 1).
+    pub(crate) fn row(&self, table: Table, row: u32) -> Option<Row<'_, 'd>> {
+        let layout = self.layouts.get(table.0 as usize)?;
+        if row == 0 || row > layout.rows {
+            return None;
+        }
+        let size = layout.row_size as usize;
+        let data = bytes::slice(self.data, layout.offset + (row as usize - 1) * size, size)?;
+        Some(Row { data, layout })
+    }
+
+    /// One column of a row; 0 if there is no such row.
+    pub(crate) fn cell(&self, table: Table, row: u32, column: usize) -> u32 {
+        self.row(table, row).map_or(0, |row| row.get(column))
+    }
+
+    /// The first row (from 1) whose `column` is not less than `key`, in a table ordered by it.
+    pub(crate) fn lower_bound(&self, table: Table, column: usize, key: u32) -> u32 {
+        let (mut low, mut high) = (1, self.rows(table) + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.cell(table, middle, column) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The first row whose `column` is `key`, whether the table is ordered by it or not.
+    pub(crate) fn find(&self, table: Table, column: usize, key: u32) -> Option<u32> {
+        let row = if self.is_sorted(table) {
+            self.lower_bound(table, column, key)
+        } else {
+            (1..=self.rows(table)).find(|&row| self.cell(table, row, column) == key)?
+        };
+        (row <= self.rows(table) && self.cell(table, row, column) == key).then_some(row)
+    }
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'t, 'd> {
+    data: &'d [u8],
+    layout: &'t Layout,
+}
+
+impl Row<'_, '_> {
+    /// A column's value; coded indexes are still coded.
+    pub(crate) fn get(&self, column: usize) -> u32 {
+        let start = if column == 0 {
+            0
+        } else {
+            self.layout.ends[column - 1]
+        } as usize;
+        let mut value = [0; 4];
+        for (to, from) in value
+            .iter_mut()
+            .zip(&self.data[start..self.layout.ends[column] as usize])
+        {
+            *to = *from;
+        }
+        u32::from_le_bytes(value)
+    }
+}

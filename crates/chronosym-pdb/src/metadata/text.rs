@@ -1,0 +1,289 @@
+//! Types and signatures as text.
+
+use super::names::MethodName;
+use super::signature::{MethodSignature, Type};
+
+/// Longer texts end here: a damaged or hostile instantiation can grow without end.
+const MAX_TEXT: usize = 16 << 10;
+
+/// How types are spelt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The IL spelling of the signatures in method events: `class System.String`, `int32`, nested
+    /// types without their enclosing ones.
+    Event,
+    /// Instantiations in the namespace field of events: `System.Int32`, arguments `[A,B]`.
+    Instance,
+    /// Rows of `r2rmap` files: like [`Style::Instance`], arguments `[A, B]`.
+    Map,
+}
+
+/// What `!0` and `!!0` stand for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Instantiation<'t> {
+    pub(crate) owner: &'t [Type],
+    pub(crate) method: &'t [Type],
+}
+
+struct Writer<'t> {
+    out: String,
+    style: Style,
+    instantiation: Instantiation<'t>,
+}
+
+pub(crate) fn type_text(of: &Type, style: Style, instantiation: Instantiation<'_>) -> String {
+    let mut writer = Writer {
+        out: String::new(),
+        style,
+        instantiation,
+    };
+    writer.write(of);
+    writer.out
+}
+
+/// Return type, two blanks where events have the method's name elsewhere, and parameters.
+pub(crate) fn signature_text(of: &MethodSignature, style: Style) -> String {
+    let mut writer = Writer {
+        out: String::new(),
+        style,
+        instantiation: Instantiation::default(),
+    };
+    writer.prefixes(of);
+    writer.write(&of.return_type);
+    writer.push("  ");
+    writer.parameters(of);
+    writer.out
+}
+
+pub(crate) fn map_text(of: &MethodName) -> String {
+    let owner = match &of.owner {
+        Type::Generic { arguments, .. } => arguments.as_slice(),
+        _ => &[],
+    };
+    let instantiation = Instantiation {
+        owner,
+        method: &of.arguments,
+    };
+    let mut writer = Writer {
+        out: String::new(),
+        style: Style::Map,
+        instantiation,
+    };
+    if let Some(signature) = &of.signature
+        && signature.return_type != Type::Primitive(1)
+    {
+        writer.write(&signature.return_type);
+        writer.push(" ");
+    }
+    writer.write(&of.owner);
+    writer.push("::");
+    writer.push(&of.name);
+    match &of.signature {
+        Some(signature) => writer.list(&signature.parameters, "(", ", ", ")"),
+        None => writer.push("(?)"),
+    }
+    writer.out
+}
+
+pub(crate) fn has_unknown(of: &Type) -> bool {
+    match of {
+        Type::Unknown => true,
+        Type::Generic { base, arguments } => has_unknown(base) || arguments.iter().any(has_unknown),
+        Type::Pointer(of) | Type::ByRef(of) | Type::SzArray(of) | Type::Pinned(of) => {
+            has_unknown(of)
+        }
+        Type::Array { element, .. } => has_unknown(element),
+        Type::Modified { of, .. } => has_unknown(of),
+        _ => false,
+    }
+}
+
+fn primitive(element: u8, style: Style) -> &'static str {
+    let (event, full) = match element {
+        0x01 => ("void", "System.Void"),
+        0x02 => ("bool", "System.Boolean"),
+        0x03 => ("wchar", "System.Char"),
+        0x04 => ("int8", "System.SByte"),
+        0x05 => ("unsigned int8", "System.Byte"),
+        0x06 => ("int16", "System.Int16"),
+        0x07 => ("unsigned int16", "System.UInt16"),
+        0x08 => ("int32", "System.Int32"),
+        0x09 => ("unsigned int32", "System.UInt32"),
+        0x0a => ("int64", "System.Int64"),
+        0x0b => ("unsigned int64", "System.UInt64"),
+        0x0c => ("float32", "System.Single"),
+        0x0d => ("float64", "System.Double"),
+        0x0e => ("class System.String", "System.String"),
+        0x16 => ("refany", "System.TypedReference"),
+        0x18 => ("int", "System.IntPtr"),
+        0x19 => ("unsigned int", "System.UIntPtr"),
+        0x1c => ("class System.Object", "System.Object"),
+        _ => ("?", "?"),
+    };
+    if style == Style::Event { event } else { full }
+}
+
+impl Writer<'_> {
+    fn push(&mut self, text: &str) {
+        if self.out.len() < MAX_TEXT {
+            self.out.push_str(text);
+        }
+    }
+
+    fn number(&mut self, prefix: &str, value: i64) {
+        self.push(prefix);
+        self.push(&value.to_string());
+    }
+
+    fn is_full(&self) -> bool {
+        self.out.len() >= MAX_TEXT
+    }
+
+    fn list(&mut self, types: &[Type], open: &str, separator: &str, close: &str) {
+        self.push(open);
+        for (index, of) in types.iter().enumerate() {
+            if index > 0 {
+                self.push(separator);
+            }
+            self.write(of);
+        }
+        self.push(close);
+    }
+
+    fn prefixes(&mut self, of: &MethodSignature) {
+        if of.has_this {
+            self.push("instance ");
+        }
+        if of.generic_parameters > 0 {
+            self.push("generic ");
+        }
+        if of.convention == 5 {
+            self.push("vararg ");
+        }
+    }
+
+    fn parameters(&mut self, of: &MethodSignature) {
+        let separator = if self.style == Style::Map { ", " } else { "," };
+        let fixed = of
+            .sentinel
+            .unwrap_or(of.parameters.len())
+            .min(of.parameters.len());
+        self.list(&of.parameters[..fixed], "(", separator, "");
+        if of.sentinel.is_some() {
+            self.push(if fixed > 0 { ",..." } else { "..." });
+            self.list(&of.parameters[fixed..], separator, separator, "");
+        }
+        self.push(")");
+    }
+
+    fn write(&mut self, of: &Type) {
+        // The tree's depth is bounded by the reader; substitution is what can multiply it.
+        if self.is_full() {
+            return;
+        }
+        match of {
+            Type::Primitive(element) => self.push(primitive(*element, self.style)),
+            Type::Canon => {
+                self.push(if self.style == Style::Event {
+                    "class System.__Canon"
+                } else {
+                    "System.__Canon"
+                });
+            }
+            Type::Named { name, value } if self.style == Style::Event => {
+                self.push(if *value { "value class " } else { "class " });
+                self.push(name.own());
+            }
+            Type::Named { name, .. } => self.push(name.full()),
+            Type::Generic { base, arguments } => {
+                self.write(base);
+                match self.style {
+                    Style::Event => self.list(arguments, "<", ",", ">"),
+                    Style::Instance => self.list(arguments, "[", ",", "]"),
+                    Style::Map => self.list(arguments, "[", ", ", "]"),
+                }
+            }
+            Type::Var(index) => self.variable("!", *index, self.instantiation.owner),
+            Type::MethodVar(index) => self.variable("!!", *index, self.instantiation.method),
+            Type::Pointer(of) => self.suffixed(of, "*"),
+            Type::ByRef(of) => self.suffixed(of, "&"),
+            Type::SzArray(of) => self.suffixed(of, "[]"),
+            Type::Array {
+                element,
+                rank,
+                sizes,
+                lower_bounds,
+            } => {
+                self.write(element);
+                self.array_shape(*rank, sizes, lower_bounds);
+            }
+            Type::Function(signature) => {
+                self.push("fnptr ");
+                self.write(&signature.return_type);
+                self.parameters(signature);
+            }
+            Type::Modified {
+                required,
+                modifier,
+                of,
+            } => {
+                if self.style == Style::Event {
+                    self.push(if *required {
+                        "required_modifier "
+                    } else {
+                        "optional_modifier "
+                    });
+                    match &**modifier {
+                        Type::Named { name, .. } => self.push(name.own()),
+                        other => self.write(other),
+                    }
+                    self.push(" ");
+                }
+                self.write(of);
+            }
+            Type::Pinned(of) => self.suffixed(of, " pinned"),
+            Type::Unknown => self.push("?"),
+        }
+    }
+
+    fn suffixed(&mut self, of: &Type, suffix: &str) {
+        self.write(of);
+        self.push(suffix);
+    }
+
+    fn variable(&mut self, prefix: &str, index: u32, arguments: &[Type]) {
+        match arguments.get(index as usize) {
+            Some(argument) => {
+                // Arguments are closed: a variable in one would be its own, not ours.
+                let outer = std::mem::take(&mut self.instantiation);
+                self.write(argument);
+                self.instantiation = outer;
+            }
+            None => self.number(prefix, index.into()),
+        }
+    }
+
+    fn array_shape(&mut self, rank: u32, sizes: &[u32], lower_bounds: &[i32]) {
+        self.push("[");
+        for dimension in 0..rank as usize {
+            if dimension > 0 {
+                self.push(",");
+            }
+            let size = i64::from(sizes.get(dimension).copied().unwrap_or(0));
+            let lower = i64::from(lower_bounds.get(dimension).copied().unwrap_or(0));
+            if self.style != Style::Event || size == 0 && lower == 0 {
+                continue;
+            }
+            if lower == 0 {
+                self.number("", size);
+            } else {
+                self.number("", lower);
+                self.push("...");
+                if size != 0 {
+                    self.number("", lower + size - 1);
+                }
+            }
+        }
+        self.push("]");
+    }
+}

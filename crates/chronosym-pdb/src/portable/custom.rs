@@ -1,0 +1,71 @@
+//! Custom debug information, and the tables beside it.
+
+use super::{PortablePdb, WHAT};
+use crate::id::Guid;
+use crate::metadata::{HAS_CUSTOM_DEBUG_INFORMATION, Table, Token};
+use crate::pe::inflate;
+use crate::{Error, Result, bytes};
+
+const SOURCE_LINK: Guid = Guid::new(
+    0xcc110556,
+    0xa091,
+    0x4d38,
+    [0x9f, 0xec, 0x25, 0xab, 0x9a, 0x35, 0x1a, 0x6a],
+);
+const EMBEDDED_SOURCE: Guid = Guid::new(
+    0x0e8a571b,
+    0x6926,
+    0x466e,
+    [0xb4, 0xad, 0x8a, 0xb0, 0x46, 0x11, 0xf5, 0xfe],
+);
+
+impl<'d> PortablePdb<'d> {
+    /// The blob of one kind of custom debug information about `parent`.
+    fn custom(&self, parent: Token, kind: Guid) -> Option<&'d [u8]> {
+        let tables = &self.metadata.tables;
+        let key = HAS_CUSTOM_DEBUG_INFORMATION.encode(parent)?;
+        let first = tables.find(Table::CUSTOM_DEBUG_INFORMATION, 0, key)?;
+        (first..=tables.rows(Table::CUSTOM_DEBUG_INFORMATION))
+            .map_while(|row| tables.row(Table::CUSTOM_DEBUG_INFORMATION, row))
+            .filter(|row| row.get(0) == key)
+            .find(|row| self.metadata.guid(row.get(1)) == Some(kind))
+            .and_then(|row| self.metadata.blob(row.get(2)))
+    }
+
+    /// The Source Link map's JSON text.
+    pub fn source_link_json(&self) -> Option<&'d [u8]> {
+        self.custom(Token::new(Table::MODULE, 1), SOURCE_LINK)
+    }
+
+    /// The source text that the PDB carries for a document; nothing if it carries none.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] beyond `limit` bytes, [`Error::Damaged`] if it does not unpack.
+    pub fn embedded_source(&self, document: u32, limit: usize) -> Result<Option<Vec<u8>>> {
+        let Some(blob) = self.custom(Token::new(Table::DOCUMENT, document), EMBEDDED_SOURCE) else {
+            return Ok(None);
+        };
+        let size = bytes::u32(blob, 0).ok_or(Error::Damaged {
+            what: WHAT,
+            offset: 0,
+            problem: "empty source",
+        })?;
+        match size {
+            0 if blob.len() - 4 > limit => Err(Error::TooLarge {
+                what: "embedded source",
+                size: blob.len() as u64 - 4,
+                limit: limit as u64,
+            }),
+            0 => Ok(Some(blob[4..].to_vec())),
+            size => inflate("embedded source", &blob[4..], size as usize, limit).map(Some),
+        }
+    }
+
+    /// The method (MethodDef row) that the user wrote, if `move_next` is the `MoveNext` of a state
+    /// machine that the compiler made of it.
+    pub fn kickoff_method(&self, move_next: u32) -> Option<u32> {
+        let tables = &self.metadata.tables;
+        let row = tables.find(Table::STATE_MACHINE_METHOD, 0, move_next)?;
+        Some(tables.cell(Table::STATE_MACHINE_METHOD, row, 1))
+    }
+}

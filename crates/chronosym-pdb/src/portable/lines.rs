@@ -1,0 +1,171 @@
+//! Sequence points.
+
+use crate::metadata::BlobReader;
+
+/// The line number of hidden points.
+const HIDDEN: u32 = 0x00fe_efee;
+
+/// Where the code from an IL offset on comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SequencePoint {
+    /// The first IL offset.
+    pub il_offset: u32,
+    /// The document's row.
+    pub document: u32,
+    /// First line, from 1; 0xFEEFEE if the point is hidden.
+    pub start_line: u32,
+    /// First column, from 1; 0 if hidden.
+    pub start_column: u32,
+    /// Last line.
+    pub end_line: u32,
+    /// The column after the last one.
+    pub end_column: u32,
+}
+
+impl SequencePoint {
+    /// Whether the code has no line of its own.
+    pub fn is_hidden(&self) -> bool {
+        self.start_line == HIDDEN
+    }
+}
+
+/// What a PDB says of an IL offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineAnswer {
+    /// The document's row.
+    pub document: u32,
+    /// First line, from 1.
+    pub start_line: u32,
+    /// First column, from 1.
+    pub start_column: u32,
+    /// Last line.
+    pub end_line: u32,
+    /// The column after the last one.
+    pub end_column: u32,
+    /// The IL offset of the point that gave the answer.
+    pub il_offset: u32,
+    /// Whether the offset's own point is hidden, and the line that of a visible one before it.
+    pub was_hidden: bool,
+}
+
+pub(super) fn line_at(points: SequencePoints<'_>, il_offset: u32) -> Option<LineAnswer> {
+    let mut answer: Option<LineAnswer> = None;
+    for point in points.take_while(|point| point.il_offset <= il_offset) {
+        if point.is_hidden() {
+            if let Some(answer) = &mut answer {
+                answer.was_hidden = true;
+            }
+            continue;
+        }
+        answer = Some(LineAnswer {
+            document: point.document,
+            start_line: point.start_line,
+            start_column: point.start_column,
+            end_line: point.end_line,
+            end_column: point.end_column,
+            il_offset: point.il_offset,
+            was_hidden: false,
+        });
+    }
+    answer
+}
+
+/// Decodes the points of one method, in IL order. A damaged blob ends the iteration: what was read
+/// before it stands; [`SequencePoints::is_damaged`] tells.
+#[derive(Debug, Clone)]
+pub struct SequencePoints<'d> {
+    blob: BlobReader<'d>,
+    document: u32,
+    il_offset: Option<u32>,
+    /// Start line and column of the last visible point.
+    visible: Option<(u32, u32)>,
+    damaged: bool,
+}
+
+impl<'d> SequencePoints<'d> {
+    pub(super) fn new(document: u32, blob: &'d [u8]) -> Self {
+        let mut points = Self {
+            blob: BlobReader::new(blob),
+            document,
+            il_offset: None,
+            visible: None,
+            damaged: false,
+        };
+        if !points.blob.is_empty() {
+            points.damaged = points.header().is_none();
+        }
+        points
+    }
+
+    fn header(&mut self) -> Option<()> {
+        self.blob.unsigned()?; // local variables' signature
+        if self.document == 0 {
+            self.document = self.blob.unsigned()?;
+        }
+        Some(())
+    }
+
+    /// Whether the iteration ended at damaged data rather than at the last point.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
+    fn point(&mut self) -> Option<SequencePoint> {
+        loop {
+            let delta = self.blob.unsigned()?;
+            match self.il_offset {
+                Some(_) if delta == 0 => {
+                    self.document = self.blob.unsigned()?;
+                    continue;
+                }
+                last => self.il_offset = Some(last.unwrap_or(0).checked_add(delta)?),
+            }
+            let (document, il_offset) = (self.document, self.il_offset?);
+            let lines = self.blob.unsigned()?;
+            let columns = if lines == 0 {
+                self.blob.unsigned()? as i32
+            } else {
+                self.blob.signed()?
+            };
+            if lines == 0 && columns == 0 {
+                return Some(SequencePoint {
+                    il_offset,
+                    document,
+                    start_line: HIDDEN,
+                    start_column: 0,
+                    end_line: HIDDEN,
+                    end_column: 0,
+                });
+            }
+            let (start_line, start_column) = match self.visible {
+                None => (self.blob.unsigned()?, self.blob.unsigned()?),
+                Some((line, column)) => (
+                    line.checked_add_signed(self.blob.signed()?)?,
+                    column.checked_add_signed(self.blob.signed()?)?,
+                ),
+            };
+            self.visible = Some((start_line, start_column));
+            return Some(SequencePoint {
+                il_offset,
+                document,
+                start_line,
+                start_column,
+                end_line: start_line.checked_add(lines)?,
+                end_column: start_column.checked_add_signed(columns)?,
+            });
+        }
+    }
+}
+
+impl Iterator for SequencePoints<'_> {
+    type Item = SequencePoint;
+
+    fn next(&mut self) -> Option<SequencePoint> {
+        if self.damaged || self.blob.is_empty() {
+            return None;
+        }
+        let point = self.point();
+        self.damaged = point.is_none();
+        point
+    }
+}

@@ -1,0 +1,235 @@
+//! Portable PDBs: source documents, sequence points, Source Link, embedded source and state machines.
+//!
+//! Format: the portable PDB specification (v1.0), which builds on ECMA-335 metadata. Opening a PDB
+//! reads the table of contents; the sequence points of one method are decoded when it is asked for.
+
+mod custom;
+mod lines;
+mod source_link;
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use crate::id::{Guid, PortablePdbId};
+use crate::metadata::{BlobReader, Metadata, Table};
+use crate::{Error, Result, bytes};
+
+pub use lines::{LineAnswer, SequencePoint, SequencePoints};
+pub use source_link::SourceLink;
+
+const WHAT: &str = "portable PDB";
+
+/// A portable PDB. It borrows from the file's bytes; parsing takes some microseconds.
+#[derive(Debug)]
+pub struct PortablePdb<'d> {
+    data: &'d [u8],
+    metadata: Metadata<'d>,
+    stream: &'d [u8],
+    id: PortablePdbId,
+    source_link: OnceLock<Option<SourceLink>>,
+}
+
+/// How a document's hash was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HashAlgorithm {
+    /// SHA-1.
+    Sha1,
+    /// SHA-256.
+    Sha256,
+    /// Any other, by its GUID.
+    Other(Guid),
+}
+
+/// A source file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document<'d> {
+    /// The path as the compiler wrote it.
+    pub name: String,
+    /// How the hash was made; nothing without a hash.
+    pub hash_algorithm: Option<HashAlgorithm>,
+    /// The hash of the file's bytes; may be empty.
+    pub hash: &'d [u8],
+    /// The language's GUID.
+    pub language: Option<Guid>,
+}
+
+const SHA1: Guid = Guid::new(
+    0xff1816ec,
+    0xaa5e,
+    0x4d10,
+    [0x87, 0xf7, 0x6f, 0x49, 0x63, 0x83, 0x34, 0x60],
+);
+const SHA256: Guid = Guid::new(
+    0x8829d00f,
+    0x11b8,
+    0x4213,
+    [0x87, 0x8b, 0x77, 0x0e, 0x85, 0x97, 0xac, 0x16],
+);
+
+/// A path's parts come one by one out of the blob heap; this bounds what they add up to.
+const MAX_NAME: usize = 32 << 10;
+
+impl<'d> PortablePdb<'d> {
+    /// Opens a portable PDB.
+    ///
+    /// # Errors
+    /// [`Error::NotA`] for anything else (a Windows PDB too); those of [`Metadata::parse`].
+    pub fn parse(data: &'d [u8]) -> Result<Self> {
+        let not = Error::NotA { what: WHAT };
+        let metadata = match Metadata::parse(data) {
+            Err(Error::NotA { .. }) => return Err(not),
+            other => other?,
+        };
+        let stream = metadata.pdb_stream().ok_or(not)?;
+        let short = Error::Truncated {
+            what: WHAT,
+            offset: 0,
+            size: 20,
+        };
+        let guid = bytes::array(stream, 0).map(Guid).ok_or(short.clone())?;
+        let stamp = bytes::u32(stream, 16).ok_or(short)?;
+        let id = PortablePdbId { guid, stamp };
+        Ok(Self {
+            data,
+            metadata,
+            stream,
+            id,
+            source_link: OnceLock::new(),
+        })
+    }
+
+    /// Whether `data` starts as a portable PDB (or any CLI metadata) does.
+    pub fn sniff(data: &[u8]) -> bool {
+        data.starts_with(b"BSJB")
+    }
+
+    /// The identity, to be compared with the module's.
+    pub fn id(&self) -> PortablePdbId {
+        self.id
+    }
+
+    /// The token of the program's entry point; 0 in a library.
+    pub fn entry_point(&self) -> u32 {
+        bytes::u32(self.stream, 20).unwrap_or(0)
+    }
+
+    /// The tables.
+    pub fn metadata(&self) -> &Metadata<'d> {
+        &self.metadata
+    }
+
+    /// How many methods the PDB can speak of: the rows of the module's MethodDef table.
+    pub fn methods(&self) -> u32 {
+        self.metadata.rows(Table::METHOD_DEBUG_INFORMATION)
+    }
+
+    /// Compares the checksum that the module holds with that of these bytes, in which the id counts
+    /// as zero. Nothing for an unknown algorithm.
+    pub fn verify_checksum(&self, algorithm: &str, expected: &[u8]) -> Option<bool> {
+        // The stream is a part of the data, so this is its offset.
+        let id = self.stream.as_ptr().addr() - self.data.as_ptr().addr();
+        let parts = [&self.data[..id], &[0; 20], &self.data[id + 20..]];
+        fn digest<D: Digest>(parts: [&[u8]; 3]) -> Vec<u8> {
+            let mut hash = D::new();
+            parts.iter().for_each(|part| hash.update(part));
+            hash.finalize().to_vec()
+        }
+        let found = match algorithm {
+            "SHA256" => digest::<Sha256>(parts),
+            "SHA384" => digest::<Sha384>(parts),
+            "SHA512" => digest::<Sha512>(parts),
+            _ => return None,
+        };
+        Some(found == expected)
+    }
+
+    /// A document by its row, from 1.
+    pub fn document(&self, row: u32) -> Option<Document<'d>> {
+        let cells = self.metadata.tables.row(Table::DOCUMENT, row)?;
+        let hash = self.metadata.blob(cells.get(2)).unwrap_or_default();
+        let algorithm = self.metadata.guid(cells.get(1)).map(|guid| match guid {
+            SHA1 => HashAlgorithm::Sha1,
+            SHA256 => HashAlgorithm::Sha256,
+            other => HashAlgorithm::Other(other),
+        });
+        Some(Document {
+            name: self.document_name(cells.get(0))?,
+            hash_algorithm: algorithm,
+            hash,
+            language: self.metadata.guid(cells.get(3)),
+        })
+    }
+
+    /// The documents' rows.
+    pub fn documents(&self) -> impl Iterator<Item = u32> + use<> {
+        1..=self.metadata.rows(Table::DOCUMENT)
+    }
+
+    /// A document name blob: a separator, then blob indexes of the parts.
+    fn document_name(&self, blob: u32) -> Option<String> {
+        let mut parts = BlobReader::new(self.metadata.blob(blob)?);
+        let separator = match parts.rest() {
+            [] => return Some(String::new()),
+            [0, ..] => parts.bytes(1).map(|_| Cow::Borrowed("")),
+            [first, ..] if first.is_ascii() => parts.bytes(1).map(String::from_utf8_lossy),
+            rest => {
+                let length =
+                    (2..=4).find(|&n| rest.get(..n).is_some_and(|c| str::from_utf8(c).is_ok()))?;
+                parts.bytes(length).map(String::from_utf8_lossy)
+            }
+        }?;
+        let mut name = String::new();
+        let mut first = true;
+        while !parts.is_empty() {
+            if !std::mem::take(&mut first) {
+                name.push_str(&separator);
+            }
+            let part = parts.unsigned()?;
+            if part != 0 {
+                name.push_str(&String::from_utf8_lossy(self.metadata.blob(part)?));
+            }
+            if name.len() > MAX_NAME {
+                return None;
+            }
+        }
+        Some(name)
+    }
+
+    /// The sequence points of a method (MethodDef row) in IL order; empty if it has none.
+    pub fn lines(&self, method: u32) -> SequencePoints<'d> {
+        let row = self
+            .metadata
+            .tables
+            .row(Table::METHOD_DEBUG_INFORMATION, method);
+        let (document, blob) = row.map_or((0, 0), |row| (row.get(0), row.get(1)));
+        let blob = if blob == 0 {
+            &[]
+        } else {
+            self.metadata.blob(blob).unwrap_or_default()
+        };
+        SequencePoints::new(document, blob)
+    }
+
+    /// The line of an IL offset: of the sequence point at or before it, or, where that one is hidden,
+    /// of the nearest visible one before. Nothing if there is none.
+    pub fn line_at(&self, method: u32, il_offset: u32) -> Option<LineAnswer> {
+        lines::line_at(self.lines(method), il_offset)
+    }
+
+    /// The URL of a document's source, by the Source Link map in the PDB.
+    pub fn source_link_url(&self, document: u32) -> Option<String> {
+        let name = self.document(document)?.name;
+        self.source_link()?.url(&name)
+    }
+
+    /// The Source Link map; nothing if the PDB has none or it is damaged.
+    pub fn source_link(&self) -> Option<&SourceLink> {
+        let map = self
+            .source_link
+            .get_or_init(|| SourceLink::parse(self.source_link_json()?).ok());
+        map.as_ref()
+    }
+}
