@@ -1,0 +1,180 @@
+//! Lays the frozen index out.
+
+use crate::lives::{self, Lives, Segments};
+use crate::map::{Known, NARROW, Segment, VersionedMap, Versions};
+use crate::occupant::{Begin, Id, Occupant};
+use crate::regions::{Offsets, Regions};
+
+impl VersionedMap {
+    pub(crate) fn build(occupants: &[Occupant]) -> Self {
+        let Segments { bounds, spans } = lives::segments(occupants);
+        let lives = lives::lives(occupants, &spans, bounds.len());
+
+        let mut counts = count(&spans, bounds.len());
+        let mut next = 0;
+        let segments = segment_table(&bounds, &counts[0], &mut next);
+        let nodes = counts[1..]
+            .iter()
+            .map(|level| begins(level, &mut next))
+            .collect();
+        let mut map = Self {
+            regions: Regions::new(&bounds),
+            segments,
+            versions: Versions::vacant(next as usize),
+            nodes,
+            places: vec![u32::MAX; occupants.len()],
+            known: occupants
+                .iter()
+                .zip(&lives.cut_by)
+                .map(|(o, cut)| known(o, *cut))
+                .collect(),
+            cut_by: collect(
+                ids(occupants)
+                    .zip(&lives.cut_by)
+                    .filter_map(|(id, by)| Some((id, (*by)?))),
+            ),
+            wide: collect(
+                ids(occupants)
+                    .zip(occupants.iter().zip(&spans))
+                    .filter(|(_, (_, s))| is_wide(**s))
+                    .map(|(id, (o, _))| (id, o.range)),
+            ),
+        };
+        for (index, segment) in map.segments.iter_mut().take(bounds.len()).enumerate() {
+            segment.offsets = map.regions.offsets(index, bounds[index]);
+        }
+        map.fill(&lives, &spans, &mut counts);
+        map
+    }
+
+    /// Writes every life where it belongs. In the order of evidence, so that each list comes out in time order.
+    fn fill(&mut self, lives: &Lives, spans: &[(u32, u32)], left: &mut [Vec<u32>]) {
+        let segments = self.segments.len() - 1;
+        for &index in &lives.order {
+            let index = index as usize;
+            let (from, to) = lives.spans[index];
+            let id = Id::raw(Id::from_index(index));
+            places(spans[index], |level, node| {
+                let left = &mut left[level][node];
+                *left -= 1;
+                let version = match level {
+                    0 if *left == 0 => {
+                        let segment = &mut self.segments[node];
+                        (segment.from, segment.to, segment.id) = (from, to, id);
+                        if self.places[index] == u32::MAX {
+                            self.places[index] = node as u32;
+                        }
+                        return;
+                    }
+                    0 => (self.segments[node + 1].earlier - *left) as usize,
+                    _ => (self.nodes[level - 1][node + 1] - 1 - *left) as usize,
+                };
+                (
+                    self.versions.from[version],
+                    self.versions.to[version],
+                    self.versions.id[version],
+                ) = (from, to, id);
+                if self.places[index] == u32::MAX {
+                    self.places[index] = narrow(segments + version);
+                }
+            });
+        }
+    }
+}
+
+fn ids(occupants: &[Occupant]) -> impl Iterator<Item = Id> {
+    (0..occupants.len()).map(|i| Id::from_index(i).expect("the builder gave it an id"))
+}
+
+fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.shrink_to_fit();
+    items
+}
+
+fn known(occupant: &Occupant, cut_by: Option<Id>) -> Known {
+    let begin = if matches!(occupant.begin, Begin::At(_)) {
+        Known::BEGIN
+    } else {
+        0
+    };
+    let end = match cut_by {
+        Some(_) => 0,
+        None if occupant.end_stated() => Known::END,
+        None if occupant.not_after < u64::MAX => Known::CONTAINED,
+        None => 0,
+    };
+    Known(begin | end)
+}
+
+fn is_wide((first, last): (u32, u32)) -> bool {
+    (last - first) as usize >= NARROW
+}
+
+/// Tells `each` the (level, node) that an occupant of the segments `first..=last` is written to: level 0 are the segments, a node
+/// of level l covers 2^l of them. Narrow occupants go to their segments, wide ones to at most two nodes a level.
+fn places((first, last): (u32, u32), mut each: impl FnMut(usize, usize)) {
+    let (mut begin, mut end) = (first as usize, last as usize + 1);
+    if !is_wide((first, last)) {
+        return (begin..end).for_each(|segment| each(0, segment));
+    }
+    let mut level = 0;
+    while begin < end {
+        if begin & 1 != 0 {
+            each(level, begin);
+            begin += 1;
+        }
+        if end & 1 != 0 {
+            end -= 1;
+            each(level, end);
+        }
+        (begin, end, level) = (begin >> 1, end >> 1, level + 1);
+    }
+}
+
+/// How many occupants each segment and each node has, level by level up to the highest that has any.
+fn count(spans: &[(u32, u32)], segments: usize) -> Vec<Vec<u32>> {
+    let mut counts = vec![vec![0_u32; segments]];
+    for &span in spans {
+        places(span, |level, node| {
+            while counts.len() <= level {
+                counts.push(vec![0; (segments >> counts.len()) + 1]);
+            }
+            counts[level][node] += 1;
+        });
+    }
+    counts
+}
+
+/// The segments, vacant, with room for their versions from `next` on: one in the segment itself, the others in the table.
+fn segment_table(bounds: &[(u64, u64)], counts: &[u32], next: &mut u32) -> Vec<Segment> {
+    let mut segments = Vec::with_capacity(bounds.len() + 1);
+    for &count in counts.iter().chain(&[0]) {
+        // No time lies in the life of a vacant segment.
+        let offsets = Offsets { start: 0, last: 0 };
+        segments.push(Segment {
+            offsets,
+            from: 1,
+            to: 0,
+            id: 0,
+            earlier: *next,
+        });
+        *next = narrow(*next as usize + count.saturating_sub(1) as usize);
+    }
+    segments
+}
+
+/// Where each node's versions begin, and where the last one's end.
+fn begins(counts: &[u32], next: &mut u32) -> Vec<u32> {
+    let mut begins = Vec::with_capacity(counts.len() + 1);
+    for &count in counts {
+        begins.push(*next);
+        *next = narrow(*next as usize + count as usize);
+    }
+    begins.push(*next);
+    begins
+}
+
+fn narrow(position: usize) -> u32 {
+    u32::try_from(position).expect("fewer than 2^32 segments and versions")
+}

@@ -1,0 +1,292 @@
+//! The frozen map: built once, then only read.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::occupant::{AddrRange, Closed, Id, Life};
+use crate::regions::{Offsets, Place, Regions};
+
+/// An occupant of at most this many segments is written into each; a wider one into few nodes of the tree above them.
+pub(crate) const NARROW: usize = 4;
+
+/// A segment of the address space and the latest of those who occupied it: all that most lookups need, in half a cache line.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct Segment {
+    pub(crate) offsets: Offsets,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) id: u32,
+    /// Where its earlier versions begin in the version table; they end where the next segment's begin.
+    pub(crate) earlier: u32,
+}
+
+/// Versions as columns: a search by time reads `to` alone. 20 bytes a version.
+#[derive(Default)]
+pub(crate) struct Versions {
+    pub(crate) from: Vec<u64>,
+    pub(crate) to: Vec<u64>,
+    pub(crate) id: Vec<u32>,
+}
+
+impl Versions {
+    pub(crate) fn vacant(len: usize) -> Self {
+        Self {
+            from: vec![0; len],
+            to: vec![0; len],
+            id: vec![0; len],
+        }
+    }
+
+    /// Who is alive at `time`, among versions that follow one another.
+    #[inline]
+    fn at(&self, range: Range<usize>, time: u64) -> u32 {
+        let found = range.start + self.to[range.clone()].partition_point(|&to| to <= time);
+        if found < range.end && self.from[found] <= time {
+            self.id[found]
+        } else {
+            0
+        }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        (self.to.capacity() + self.from.capacity()) * size_of::<u64>()
+            + self.id.capacity() * size_of::<u32>()
+    }
+}
+
+/// What is known of an occupant's begin and end.
+#[derive(Clone, Copy)]
+pub(crate) struct Known(pub(crate) u8);
+
+impl Known {
+    pub(crate) const BEGIN: u8 = 1;
+    pub(crate) const END: u8 = 2;
+    pub(crate) const CONTAINED: u8 = 4;
+}
+
+/// What was at address A at time T: an immutable index that any number of threads can ask at once.
+///
+/// Lives of occupants that share an address never overlap in time (the [crate] documentation has the rules), so every question
+/// has one answer at most. It is made by [`VersionedMapBuilder::freeze`](crate::VersionedMapBuilder::freeze).
+pub struct VersionedMap {
+    pub(crate) regions: Regions,
+    /// In address order, and one more that ends the last one's versions.
+    pub(crate) segments: Vec<Segment>,
+    /// The segments' earlier versions, then those of the nodes; each list in time order.
+    pub(crate) versions: Versions,
+    /// Above the segments, level by level: where each node's versions begin, and one more. A node of `nodes[l]` covers 2^(l+1)
+    /// segments.
+    pub(crate) nodes: Vec<Vec<u32>>,
+    /// For each occupant its first place: a segment, or, less the number of segments, a version.
+    pub(crate) places: Vec<u32>,
+    pub(crate) known: Vec<Known>,
+    /// Who was cut short and by whom, in the order of the first.
+    pub(crate) cut_by: Vec<(Id, Id)>,
+    /// The ranges of the occupants that lie in nodes, in the order of their ids.
+    pub(crate) wide: Vec<(Id, AddrRange)>,
+}
+
+impl VersionedMap {
+    /// Who was alive at `addr` at `time`. Allocates nothing.
+    ///
+    /// `u64::MAX` as a time is the end of all time: nobody is alive then.
+    #[inline]
+    pub fn lookup(&self, addr: u64, time: u64) -> Option<Id> {
+        self.lookup_place(self.regions.place(addr)?, time)
+    }
+
+    #[inline]
+    pub(crate) fn lookup_place(&self, place: Place, time: u64) -> Option<Id> {
+        let index = self.regions.segment(place, &self.segments, |s| s.offsets);
+        let segment = &self.segments[index];
+        if segment.offsets.start > place.offset {
+            return None;
+        }
+        if segment.from <= time && time < segment.to {
+            return Id::from_raw(segment.id);
+        }
+        let mut found = 0;
+        if time < segment.from {
+            found = self.versions.at(self.earlier(index), time);
+        }
+        if found == 0 && !self.nodes.is_empty() {
+            found = self
+                .nodes_over(index)
+                .map(|node| self.versions.at(node, time))
+                .find(|&id| id != 0)
+                .unwrap_or(0);
+        }
+        Id::from_raw(found)
+    }
+
+    /// Everything that was ever at `addr`, with its life, in time order: lives of no length too.
+    pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Life)> + '_ {
+        let index = self.segment_of(addr);
+        let earlier = index.map_or(0..0, |i| self.earlier(i));
+        let latest = index.and_then(|i| Id::from_raw(self.segments[i].id));
+        let mut above: Vec<Id> = Vec::new();
+        if let Some(index) = index.filter(|_| !self.nodes.is_empty()) {
+            above.extend(
+                self.nodes_over(index)
+                    .flatten()
+                    .filter_map(|v| Id::from_raw(self.versions.id[v])),
+            );
+            if !above.is_empty() {
+                above.extend(
+                    earlier
+                        .clone()
+                        .filter_map(|v| Id::from_raw(self.versions.id[v]))
+                        .chain(latest),
+                );
+                above.sort_by_key(|&id| {
+                    let life = self.life(id);
+                    (life.from, life.to, id)
+                });
+            }
+        }
+        let mixed = !above.is_empty();
+        let plain = earlier
+            .filter(move |_| !mixed)
+            .filter_map(|v| Id::from_raw(self.versions.id[v]));
+        plain
+            .chain(latest.filter(|_| !mixed))
+            .chain(above)
+            .map(|id| (id, self.life(id)))
+    }
+
+    /// When `id` lived.
+    ///
+    /// # Panics
+    /// If `id` is another map's and this one has fewer occupants; so do all methods that take one.
+    pub fn life(&self, id: Id) -> Life {
+        let place = self.places[id.index()] as usize;
+        let (from, to) = match self.version(place) {
+            None => (self.segments[place].from, self.segments[place].to),
+            Some(version) => (self.versions.from[version], self.versions.to[version]),
+        };
+        let known = self.known[id.index()].0;
+        Life {
+            from,
+            to,
+            from_known: known & Known::BEGIN != 0,
+            to_known: known & Known::END != 0,
+        }
+    }
+
+    /// Why the life of `id` ends where it does.
+    pub fn closed(&self, id: Id) -> Closed {
+        let known = self.known[id.index()].0;
+        if known & Known::END != 0 {
+            Closed::Stated
+        } else if let Ok(found) = self.cut_by.binary_search_by_key(&id, |&(cut, _)| cut) {
+            Closed::By(self.cut_by[found].1)
+        } else if known & Known::CONTAINED != 0 {
+            Closed::Container
+        } else {
+            Closed::Open
+        }
+    }
+
+    /// The addresses of `id`: a search, for those who do not keep the ranges themselves.
+    pub fn range(&self, id: Id) -> AddrRange {
+        if let Ok(found) = self.wide.binary_search_by_key(&id, |&(wide, _)| wide) {
+            return self.wide[found].1;
+        }
+        let place = self.places[id.index()] as usize;
+        let first = match self.version(place) {
+            None => place,
+            Some(version) => {
+                self.segments
+                    .partition_point(|s| s.earlier as usize <= version)
+                    - 1
+            }
+        };
+        let (start, mut last) = self.regions.bounds(first, self.segments[first].offsets);
+        for next in first + 1..(first + NARROW).min(self.segments.len() - 1) {
+            let bounds = self.regions.bounds(next, self.segments[next].offsets);
+            if bounds.0 - 1 != last || !self.is_in(id, next) {
+                break;
+            }
+            last = bounds.1;
+        }
+        AddrRange::new(start, last).expect("a segment is not empty")
+    }
+
+    /// The number of occupants, those with lives of no length too.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are no occupants.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The ids of all occupants, in the order of insertion.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = Id> + '_ {
+        (0..self.places.len()).map(|i| Id::from_index(i).expect("as many as were inserted"))
+    }
+
+    /// What the map holds on the heap, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.regions.memory_bytes()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.versions.memory_bytes()
+            + self
+                .nodes
+                .iter()
+                .map(|n| n.capacity() * size_of::<u32>())
+                .sum::<usize>()
+            + self.nodes.capacity() * size_of::<Vec<u32>>()
+            + self.places.capacity() * size_of::<u32>()
+            + self.known.capacity() * size_of::<Known>()
+            + self.cut_by.capacity() * size_of::<(Id, Id)>()
+            + self.wide.capacity() * size_of::<(Id, AddrRange)>()
+    }
+
+    /// The version that a place in `places` means; `None` if it means a segment.
+    fn version(&self, place: usize) -> Option<usize> {
+        place.checked_sub(self.segments.len() - 1)
+    }
+
+    fn segment_of(&self, addr: u64) -> Option<usize> {
+        let place = self.regions.place(addr)?;
+        let index = self.regions.segment(place, &self.segments, |s| s.offsets);
+        (self.segments[index].offsets.start <= place.offset).then_some(index)
+    }
+
+    #[inline]
+    fn earlier(&self, segment: usize) -> Range<usize> {
+        self.segments[segment].earlier as usize..self.segments[segment + 1].earlier as usize
+    }
+
+    /// The versions of each node over a segment, from the narrowest up.
+    #[inline]
+    fn nodes_over(&self, segment: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.nodes.iter().zip(1..).map(move |(level, height)| {
+            let node = segment >> height;
+            level[node] as usize..level[node + 1] as usize
+        })
+    }
+
+    fn is_in(&self, id: Id, segment: usize) -> bool {
+        let (raw, earlier) = (Id::raw(Some(id)), self.earlier(segment));
+        let to = self.life(id).to;
+        let first = self.versions.to[earlier.clone()].partition_point(|&t| t < to);
+        self.segments[segment].id == raw
+            || (earlier.start + first..earlier.end)
+                .take_while(|&v| self.versions.to[v] == to)
+                .any(|v| self.versions.id[v] == raw)
+    }
+}
+
+impl fmt::Debug for VersionedMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VersionedMap")
+            .field("len", &self.len())
+            .field("segments", &(self.segments.len() - 1))
+            .field("memory_bytes", &self.memory_bytes())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,188 @@
+//! The frozen map against the model, and each rule by itself.
+
+mod model;
+
+use chronosym_timeline::{
+    AddrRange, Begin, Closed, End, Id, Life, Occupant, VersionedMap, VersionedMapBuilder,
+};
+use model::Model;
+use proptest::prelude::*;
+
+fn freeze(occupants: &[Occupant]) -> VersionedMap {
+    let mut builder = VersionedMapBuilder::new();
+    for (index, occupant) in occupants.iter().enumerate() {
+        assert_eq!(builder.insert(*occupant).index(), index);
+    }
+    builder.freeze()
+}
+
+fn agree(occupants: &[Occupant]) {
+    let model = Model::new(occupants);
+    let map = freeze(occupants);
+    assert_eq!(map.len(), occupants.len());
+    for (id, rectangle) in map.ids().zip(&model.rectangles) {
+        assert_eq!(map.life(id), rectangle.life, "{id:?} of {occupants:#?}");
+        assert_eq!(map.closed(id), rectangle.closed, "{id:?} of {occupants:#?}");
+        assert_eq!(
+            map.range(id),
+            rectangle.occupant.range,
+            "{id:?} of {occupants:#?}"
+        );
+    }
+    let times = model.times();
+    for addr in model.addresses() {
+        for &time in &times {
+            assert_eq!(
+                map.lookup(addr, time),
+                model.lookup(addr, time),
+                "{addr:#x} at {time} of {occupants:#?}"
+            );
+        }
+        let mut expected = model.occupants(addr);
+        let mut answered: Vec<_> = map.occupants(addr).collect();
+        assert!(
+            answered.is_sorted_by_key(|(_, life)| (life.from, life.to)),
+            "{addr:#x} of {occupants:#?}"
+        );
+        // Lives of no length at one instant have no order among themselves.
+        expected.sort_by_key(|(id, life)| (life.from, life.to, *id));
+        answered.sort_by_key(|(id, life)| (life.from, life.to, *id));
+        assert_eq!(answered, expected, "{addr:#x} of {occupants:#?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn few_occupants_answer_like_the_model(occupants in model::history(8)) {
+        agree(&occupants);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn many_occupants_answer_like_the_model(occupants in model::history(70)) {
+        agree(&occupants);
+    }
+}
+
+fn sized(start: u64, size: u64) -> AddrRange {
+    AddrRange::sized(start, size).unwrap()
+}
+
+fn lives(occupants: &[Occupant]) -> Vec<(u64, u64)> {
+    let map = freeze(occupants);
+    map.ids()
+        .map(|id| map.life(id))
+        .map(|life| (life.from, life.to))
+        .collect()
+}
+
+#[test]
+fn a_life_is_half_open_in_addresses_and_time() {
+    let map = freeze(&[Occupant::new(sized(0x1000, 0x10), Begin::At(5), End::At(9))]);
+    let id = Id::from_index(0);
+    for (addr, time, expected) in [
+        (0x1000, 5, id),
+        (0x100f, 8, id),
+        (0xfff, 5, None),
+        (0x1010, 5, None),
+        (0x1000, 4, None),
+        (0x1000, 9, None),
+    ] {
+        assert_eq!(map.lookup(addr, time), expected, "{addr:#x} at {time}");
+    }
+    assert_eq!(
+        map.life(id.unwrap()),
+        Life {
+            from: 5,
+            to: 9,
+            from_known: true,
+            to_known: true
+        }
+    );
+}
+
+#[test]
+fn a_load_closes_the_whole_of_what_it_overlaps() {
+    let older = Occupant::new(sized(0x1000, 0x100), Begin::At(1), End::At(50));
+    let newer = Occupant::new(sized(0x10ff, 0x100), Begin::At(10), End::Open);
+    let map = freeze(&[older, newer]);
+    assert_eq!(map.lookup(0x1000, 9), Id::from_index(0));
+    assert_eq!(map.lookup(0x1000, 10), None);
+    assert_eq!(
+        map.closed(Id::from_index(0).unwrap()),
+        Closed::By(Id::from_index(1).unwrap())
+    );
+}
+
+#[test]
+fn an_unknown_end_reaches_forward_before_an_unknown_begin_reaches_back() {
+    let range = sized(0x1000, 0x100);
+    let loaded = Occupant::new(range, Begin::At(10), End::Open);
+    let unloaded = Occupant::new(range, Begin::At(10), End::At(20));
+    let listed = Occupant::new(range, Begin::Before(30), End::After(30));
+    assert_eq!(lives(&[loaded, listed]), [(10, 30), (30, u64::MAX)]);
+    assert_eq!(lives(&[unloaded, listed]), [(10, 20), (20, u64::MAX)]);
+    assert_eq!(lives(&[listed]), [(0, u64::MAX)]);
+}
+
+#[test]
+fn a_container_bounds_what_is_unknown() {
+    let mut listed = Occupant::new(sized(0x1000, 0x100), Begin::Before(30), End::After(30));
+    (listed.not_before, listed.not_after) = (7, 40);
+    assert_eq!(lives(&[listed]), [(7, 40)]);
+    assert_eq!(
+        freeze(&[listed]).closed(Id::from_index(0).unwrap()),
+        Closed::Container
+    );
+}
+
+#[test]
+fn of_two_at_one_instant_the_later_inserted_wins() {
+    let range = sized(0x1000, 0x100);
+    let occupant = Occupant::new(range, Begin::At(10), End::Open);
+    let map = freeze(&[occupant, occupant]);
+    assert_eq!(map.lookup(0x1000, 10), Id::from_index(1));
+    assert_eq!(
+        map.occupants(0x1000)
+            .map(|(id, _)| id.index())
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
+}
+
+#[test]
+fn ranges_reach_the_top_of_the_address_space() {
+    assert_eq!(AddrRange::sized(u64::MAX, 1).unwrap().last(), u64::MAX);
+    assert_eq!(AddrRange::sized(u64::MAX, 2), None);
+    assert_eq!(AddrRange::sized(0, 0), None);
+    assert_eq!(AddrRange::new(0, u64::MAX).unwrap().size(), None);
+    let all = Occupant::new(
+        AddrRange::new(0, u64::MAX).unwrap(),
+        Begin::Unbounded,
+        End::Open,
+    );
+    let top = Occupant::new(
+        AddrRange::sized(u64::MAX, 1).unwrap(),
+        Begin::At(5),
+        End::At(6),
+    );
+    let map = freeze(&[all, top]);
+    assert_eq!(map.lookup(0, 4), Id::from_index(0));
+    assert_eq!(map.lookup(u64::MAX, 4), Id::from_index(0));
+    assert_eq!(map.lookup(u64::MAX, 5), Id::from_index(1));
+    assert_eq!(map.lookup(u64::MAX, 6), None);
+    assert_eq!(map.lookup(0, 5), None);
+}
+
+#[test]
+fn an_empty_map_answers_nothing() {
+    let map = freeze(&[]);
+    assert!(map.is_empty());
+    assert_eq!(map.lookup(0, 0), None);
+    assert_eq!(map.occupants(u64::MAX).count(), 0);
+}

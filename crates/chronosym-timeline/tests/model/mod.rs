@@ -1,0 +1,196 @@
+//! The judge: a list of rectangles, the rules applied to it one by one in quadratic time, and random histories.
+#![allow(dead_code)]
+
+use chronosym_timeline::{AddrRange, Begin, Closed, End, Id, Life, Occupant};
+use proptest::prelude::*;
+
+pub(crate) struct Rectangle {
+    pub(crate) occupant: Occupant,
+    pub(crate) life: Life,
+    pub(crate) closed: Closed,
+}
+
+pub(crate) struct Model {
+    /// By index of insertion.
+    pub(crate) rectangles: Vec<Rectangle>,
+    /// Indexes by (instant of evidence, insertion).
+    order: Vec<usize>,
+}
+
+fn instant(o: &Occupant) -> u64 {
+    match o.begin {
+        Begin::At(t) | Begin::Before(t) => t,
+        Begin::Unbounded => o.not_before,
+    }
+}
+
+impl Model {
+    pub(crate) fn new(occupants: &[Occupant]) -> Self {
+        let mut order: Vec<usize> = (0..occupants.len()).collect();
+        order.sort_by_key(|&i| (instant(&occupants[i]), i));
+        let mut rectangles: Vec<Option<Rectangle>> = occupants.iter().map(|_| None).collect();
+        for (rank, &i) in order.iter().enumerate() {
+            let o = occupants[i];
+            // The first to turn up at its place after it ends it, if nothing ended it before.
+            let closer = order[rank + 1..]
+                .iter()
+                .copied()
+                .find(|&j| occupants[j].range.overlaps(o.range));
+            let mut stop = u64::MAX;
+            let mut closed = Closed::Open;
+            if o.not_after < stop {
+                (stop, closed) = (o.not_after, Closed::Container);
+            }
+            if let End::At(t) = o.end
+                && t <= stop
+            {
+                (stop, closed) = (t, Closed::Stated);
+            }
+            // The latest end of those who were there before.
+            let floor = order[..rank]
+                .iter()
+                .filter(|&&j| occupants[j].range.overlaps(o.range))
+                .map(|&j| rectangles[j].as_ref().unwrap().life.to)
+                .max()
+                .unwrap_or(0);
+            let from = match o.begin {
+                Begin::At(t) => t,
+                Begin::Before(t) => t.min(o.not_before.max(floor)),
+                Begin::Unbounded => o.not_before,
+            };
+            let mut to = stop.max(from);
+            if let Some(j) = closer
+                && instant(&occupants[j]) < to
+            {
+                to = instant(&occupants[j]).max(from);
+                closed = Closed::By(Id::from_index(j).unwrap());
+            }
+            let life = Life {
+                from,
+                to,
+                from_known: matches!(o.begin, Begin::At(_)),
+                to_known: closed == Closed::Stated,
+            };
+            rectangles[i] = Some(Rectangle {
+                occupant: o,
+                life,
+                closed,
+            });
+        }
+        Self {
+            rectangles: rectangles.into_iter().map(Option::unwrap).collect(),
+            order,
+        }
+    }
+
+    pub(crate) fn lookup(&self, addr: u64, time: u64) -> Option<Id> {
+        let mut found = self.rectangles.iter().enumerate().filter(|(_, r)| {
+            r.occupant.range.contains(addr) && r.life.from <= time && time < r.life.to
+        });
+        let answer = found.next().map(|(i, _)| Id::from_index(i).unwrap());
+        assert!(found.next().is_none(), "two lives at {addr:#x} at {time}");
+        answer
+    }
+
+    /// Those who were at `addr`, in the order of their evidence.
+    pub(crate) fn occupants(&self, addr: u64) -> Vec<(Id, Life)> {
+        self.order
+            .iter()
+            .filter(|&&i| self.rectangles[i].occupant.range.contains(addr))
+            .map(|&i| (Id::from_index(i).unwrap(), self.rectangles[i].life))
+            .collect()
+    }
+
+    /// Addresses at and next to all edges.
+    pub(crate) fn addresses(&self) -> Vec<u64> {
+        let edges = self
+            .rectangles
+            .iter()
+            .flat_map(|r| [r.occupant.range.start(), r.occupant.range.last()]);
+        around(edges)
+    }
+
+    /// Times at and next to all begins and ends.
+    pub(crate) fn times(&self) -> Vec<u64> {
+        around(
+            self.rectangles
+                .iter()
+                .flat_map(|r| [r.life.from, r.life.to, instant(&r.occupant)]),
+        )
+    }
+}
+
+fn around(values: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut all: Vec<u64> = values
+        .flat_map(|v| [v.saturating_sub(1), v, v.saturating_add(1)])
+        .chain([0, u64::MAX])
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// A base from which ranges are laid out: both ends of the address space, places far apart, and two that nearly touch.
+fn base() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => Just(0x7f00_0000_0000_u64),
+        1 => Just(0),
+        1 => Just(u64::MAX - 300),
+        1 => Just(0x7f00_0001_0000),
+        1 => Just(0x7f00_0000_0000 + (1 << 32) - 150),
+        1 => Just(0xffff_8000_0000_0000),
+    ]
+}
+
+pub(crate) fn range() -> impl Strategy<Value = AddrRange> {
+    let size =
+        prop_oneof![6 => 1_u64..40, 3 => 1_u64..300, 1 => Just(1_u64 << 33), 1 => any::<u64>()];
+    (base(), 0_u64..300, size)
+        .prop_map(|(base, offset, size)| {
+            let start = base.saturating_add(offset);
+            AddrRange::new(start, start.saturating_add(size.saturating_sub(1))).unwrap()
+        })
+        .boxed()
+}
+
+fn time() -> impl Strategy<Value = u64> {
+    prop_oneof![20 => 0_u64..40, 1 => Just(u64::MAX), 1 => Just(u64::MAX - 1)]
+}
+
+pub(crate) fn begin() -> impl Strategy<Value = Begin> {
+    prop_oneof![6 => time().prop_map(Begin::At), 4 => time().prop_map(Begin::Before), 1 => Just(Begin::Unbounded)]
+}
+
+pub(crate) fn end() -> impl Strategy<Value = End> {
+    prop_oneof![3 => time().prop_map(End::At), 2 => time().prop_map(End::After), 2 => Just(End::Open)]
+}
+
+/// Any occupant, senseless ones (that end before they begin) too.
+pub(crate) fn occupant() -> impl Strategy<Value = Occupant> {
+    let not_before = prop_oneof![3 => Just(0_u64), 1 => time()];
+    let not_after = prop_oneof![3 => Just(u64::MAX), 1 => time()];
+    (range(), begin(), end(), not_before, not_after).prop_map(
+        |(range, begin, end, not_before, not_after)| Occupant {
+            range,
+            begin,
+            end,
+            not_before,
+            not_after,
+        },
+    )
+}
+
+/// A history: up to `most` occupants, many of them at an address that was used before.
+pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<Occupant>> {
+    let reuse = prop::option::weighted(0.4, any::<prop::sample::Index>());
+    prop::collection::vec((occupant(), reuse), 0..most).prop_map(|drawn| {
+        let mut occupants: Vec<Occupant> = Vec::new();
+        for (mut occupant, reuse) in drawn {
+            if let Some(index) = reuse.filter(|_| !occupants.is_empty()) {
+                occupant.range = index.get(&occupants).range;
+            }
+            occupants.push(occupant);
+        }
+        occupants
+    })
+}
