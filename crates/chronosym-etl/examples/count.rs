@@ -17,8 +17,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     while let Some(record) = reader.next_record() {
         records += 1;
         let name = match record.key {
-            EventKey::Classic { class, opcode, version } => format!("{class}/{opcode} v{version}"),
-            EventKey::Manifest { provider, id, version, .. } => format!("{provider} {id} v{version}"),
+            EventKey::Classic {
+                class,
+                opcode,
+                version,
+            } => format!("{class}/{opcode} v{version}"),
+            EventKey::Manifest {
+                provider,
+                id,
+                version,
+                ..
+            } => format!("{provider} {id} v{version}"),
             other => format!("{other:?}"),
         };
         *counts.entry(name).or_default() += 1;

@@ -304,8 +304,9 @@ impl<S: ReadAt> EtlReader<S> {
             slot.bytes.clear();
             self.diagnostics.read_error(error);
         }
+        let short = slot.bytes.len() < buffer.valid as usize;
         self.diagnostics.damaged_compression +=
-            u64::from(buffer.compressed && slot.bytes.len() < buffer.valid as usize);
+            u64::from(buffer.compressed && short && !buffer.cut);
         slot.index.build(&slot.bytes);
         self.diagnostics.unordered_buffers += u64::from(slot.index.unordered);
         if slot.index.dropped != 0 {

@@ -22,6 +22,8 @@ pub(crate) struct Buffer {
     pub(crate) stored: u32,
     pub(crate) valid: u32,
     pub(crate) compressed: bool,
+    /// The file ends inside it.
+    pub(crate) cut: bool,
 }
 
 /// What one file's walk gives.
@@ -105,7 +107,8 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
 impl Scan {
     fn add(&mut self, header: &BufferHeader, offset: u64, left: u64, first_time: Option<i64>) {
         let stored = u64::from(header.stored).min(left) as u32;
-        if stored < header.stored {
+        let cut = stored < header.stored;
+        if cut {
             self.diagnostics.truncated_buffers += 1;
         }
         if header.valid as usize <= HEADER {
@@ -131,6 +134,7 @@ impl Scan {
             stored,
             valid,
             compressed: header.is_compressed(),
+            cut,
         });
     }
 }

@@ -1,0 +1,418 @@
+//! What the writer of synthetic traces writes comes back, whatever the clock, the width and the packing.
+
+use chronosym_etl::{ClockType, EtlReader, EventKey, ExtendedItem, Guid, PointerSize, RecordKind};
+use chronosym_support::etl::{
+    At, CLR_RUNTIME, EtlWriter, Event, Op, Options, Process, Stack, buffers, guid,
+};
+
+/// Every option that changes how bytes lie.
+fn shapes() -> impl Iterator<Item = Options> {
+    [false, true].into_iter().flat_map(|compress| {
+        [false, true].into_iter().flat_map(move |wide| {
+            [1, 2, 3].map(move |clock| Options {
+                compress,
+                wide,
+                clock,
+                cpus: 3,
+                buffer_size: 4096,
+                perf_freq: 3_312_740,
+                ..Options::default()
+            })
+        })
+    })
+}
+
+/// Samples on three CPUs, each CPU in its own order; every one tells its time by its address.
+fn samples(options: Options, count: i64) -> Vec<u8> {
+    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    for i in 0..count {
+        let at = At::us(10 * i).cpu((i * 7 % 3) as u16);
+        w.sample(at, 10_000 * i as u64, 9).unwrap();
+        w.stack(
+            at,
+            &Stack {
+                event: at,
+                pid: 1,
+                tid: 9,
+                addresses: &[1, 2, 3],
+            },
+        )
+        .unwrap();
+    }
+    w.finish().unwrap()
+}
+
+fn pointer(payload: &[u8], size: PointerSize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..size.bytes()].copy_from_slice(&payload[..size.bytes()]);
+    u64::from_le_bytes(bytes)
+}
+
+/// (time, address) of every sample.
+fn read_samples(file: &[u8]) -> Vec<(u64, u64)> {
+    let mut reader = EtlReader::open(file).unwrap();
+    let mut found = Vec::new();
+    while let Some(record) = reader.next_record() {
+        if matches!(record.key, EventKey::Classic { opcode: 46, .. }) {
+            found.push((record.time_ns, pointer(record.payload, record.pointer_size)));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_clock_width_and_packing_comes_back_in_time_order() {
+    for options in shapes() {
+        let file = samples(options.clone(), 2_000);
+        let mut reader = EtlReader::open(file.as_slice()).unwrap();
+        let header = reader.header();
+        assert_eq!(
+            header.pointer_size,
+            if options.wide {
+                PointerSize::Eight
+            } else {
+                PointerSize::Four
+            }
+        );
+        assert_eq!(header.session_name, "synthetic");
+        assert_eq!(header.start_time, options.start_time);
+        assert_eq!(header.boot_time, options.boot_time);
+        assert_eq!(header.log_file_mode.is_compressed(), options.compress);
+        assert_eq!(header.duration_ns(), options.end_ns);
+        let tick = match header.clock_type {
+            ClockType::Qpc => 302,
+            ClockType::SystemTime => 100,
+            ClockType::CpuCycles => 1,
+            _ => unreachable!(),
+        };
+        let mut times = Vec::new();
+        while let Some(record) = reader.next_record() {
+            if matches!(record.key, EventKey::Classic { opcode: 46, .. }) {
+                let ip = pointer(record.payload, record.pointer_size);
+                assert!(
+                    record.time_ns.abs_diff(ip) < tick,
+                    "{} is not {ip} ({options:?})",
+                    record.time_ns
+                );
+                assert_eq!(record.kind, RecordKind::PerfInfo);
+                assert_eq!((record.process_id, record.thread_id), (None, None));
+                assert_eq!(reader_cpu(ip), record.cpu);
+                times.push(record.time_ns);
+            }
+        }
+        assert_eq!(times.len(), 2_000);
+        assert!(times.is_sorted());
+        let found = reader.diagnostics();
+        assert_eq!((found.records, found.headers), (4_001, 1));
+        assert!(!found.is_damaged() && !found.lost_anything());
+    }
+}
+
+fn reader_cpu(ip: u64) -> u16 {
+    (ip / 10_000 * 7 % 3) as u16
+}
+
+#[test]
+fn reading_again_gives_the_same() {
+    let file = samples(
+        Options {
+            cpus: 3,
+            buffer_size: 4096,
+            ..Options::default()
+        },
+        500,
+    );
+    let mut reader = EtlReader::open(file.as_slice()).unwrap();
+    let mut first = Vec::new();
+    for _ in 0..300 {
+        first.push(reader.next_record().unwrap().raw_time);
+    }
+    reader.rewind();
+    let mut second = Vec::new();
+    while let Some(record) = reader.next_record() {
+        second.push(record.raw_time);
+    }
+    assert_eq!(first, second[..300]);
+    assert_eq!((second.len(), reader.diagnostics().records), (1_001, 1_001));
+}
+
+#[test]
+fn buffers_may_lie_in_any_order() {
+    let file = samples(
+        Options {
+            cpus: 3,
+            buffer_size: 1024,
+            ..Options::default()
+        },
+        600,
+    );
+    let in_order = read_samples(&file);
+    let mut parts = buffers(&file);
+    assert!(parts.len() > 20);
+    // A circular file: the header buffer, the newer lap, the older one.
+    let half = parts.len() / 2;
+    parts[1..].rotate_left(half);
+    assert_eq!(read_samples(&parts.concat()), in_order);
+    parts[1..].reverse();
+    assert_eq!(read_samples(&parts.concat()), in_order);
+}
+
+#[test]
+fn records_out_of_order_in_a_buffer_are_sorted() {
+    let mut w = EtlWriter::new(
+        Vec::new(),
+        Options {
+            cpus: 2,
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    for us in [50, 30, 40, 10, 20, 60] {
+        w.sample(At::us(us).cpu(1), 1_000 * us as u64, 1).unwrap();
+        w.sample(At::us(us + 1), 1_000 * us as u64 + 1_000, 1)
+            .unwrap();
+    }
+    let file = w.finish().unwrap();
+    let found = read_samples(&file);
+    assert_eq!(found.len(), 12);
+    assert!(
+        found.is_sorted() && found.iter().all(|(time, ip)| time == ip),
+        "{found:?}"
+    );
+    let mut reader = EtlReader::open(file).unwrap();
+    while reader.next_record().is_some() {}
+    assert_eq!(
+        (
+            reader.diagnostics().unordered_buffers,
+            reader.diagnostics().late_records
+        ),
+        (2, 0)
+    );
+}
+
+#[test]
+fn files_of_one_recording_merge() {
+    let one = samples(
+        Options {
+            cpus: 3,
+            ..Options::default()
+        },
+        100,
+    );
+    // The second session began 5 ms after the first one.
+    let later = Options {
+        cpus: 3,
+        start_raw: 5_000_050_000,
+        start_time: 133_500_000_000_050_000,
+        ..Options::default()
+    };
+    let two = samples(later, 100);
+    let open = |file: &Vec<u8>| EtlReader::open(file.clone()).unwrap();
+    let mut merged = EtlReader::merge(vec![open(&two), open(&one)]).unwrap();
+    assert_eq!(merged.headers().len(), 2);
+    let mut times = Vec::new();
+    while let Some(record) = merged.next_record() {
+        times.push(record.time_ns);
+    }
+    assert_eq!(times.len(), 402);
+    assert!(times.is_sorted());
+    assert_eq!(times.last(), Some(&5_990_000));
+    assert_eq!(merged.diagnostics().headers, 2);
+
+    let stranger = samples(
+        Options {
+            cpus: 3,
+            boot_time: 1,
+            ..Options::default()
+        },
+        1,
+    );
+    let error = EtlReader::merge(vec![open(&one), open(&stranger)])
+        .err()
+        .unwrap();
+    assert_eq!(
+        error.to_string(),
+        "trace 1 belongs to another recording: its boot time differs"
+    );
+    assert!(EtlReader::<Vec<u8>>::merge(Vec::new()).is_err());
+}
+
+#[test]
+fn loss_is_reported_from_every_source() {
+    let mut w = EtlWriter::new(
+        Vec::new(),
+        Options {
+            events_lost: 3,
+            buffers_lost: 2,
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    w.flag_buffer(0, 2);
+    w.sample(At::ms(1), 1, 1).unwrap();
+    w.flush(0).unwrap();
+    w.flag_buffer(0, 4);
+    w.classic(
+        At::ms(2),
+        guid(0x6a399ae0, 0x4bc6, 0x4de9, 0x870b_3657f8947e7e),
+        32,
+        0,
+        &[],
+    )
+    .unwrap();
+    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    while reader.next_record().is_some() {}
+    let found = reader.diagnostics();
+    assert_eq!(
+        (
+            found.events_lost,
+            found.buffers_lost,
+            found.lost_event_records
+        ),
+        (3, 2, 1)
+    );
+    assert_eq!(
+        (
+            found.buffers_with_lost_events,
+            found.buffers_after_lost_buffer
+        ),
+        (1, 1)
+    );
+    assert!(found.lost_anything() && !found.is_damaged());
+}
+
+#[test]
+fn times_outside_the_trace_are_clamped_and_kept() {
+    let mut w = EtlWriter::new(
+        Vec::new(),
+        Options {
+            end_ns: Some(1_000),
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    w.sample(At::ns(-5_000), 1, 1).unwrap();
+    w.sample(At::ms(1), 2, 1).unwrap();
+    w.sample(At::ns(i64::MAX), 3, 1).unwrap();
+    let file = w.finish().unwrap();
+    let day = 24 * 3600 * 1_000_000_000 + 1_000;
+    assert_eq!(read_samples(&file), [(0, 1), (1_000_000, 2), (day, 3)]);
+    let mut reader = EtlReader::open(file).unwrap();
+    while reader.next_record().is_some() {}
+    assert_eq!(reader.diagnostics().clamped_times, 2);
+}
+
+#[test]
+fn headers_and_extended_items_come_back() {
+    let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    let at = At::ms(3).pid(10).tid(11);
+    w.process(
+        at,
+        Op::Start,
+        &Process {
+            pid: 12,
+            image: "a.exe",
+            ..Default::default()
+        },
+    )
+    .unwrap();
+    w.compact(at, 5, 50, 2, &[7; 8]).unwrap();
+    let activity = guid(1, 2, 3, 4);
+    let narrow = [
+        9u64.to_le_bytes().as_slice(),
+        &0x11u32.to_le_bytes(),
+        &0x22u32.to_le_bytes(),
+    ]
+    .concat();
+    let key = [0u64.to_le_bytes(), 0xabcdu64.to_le_bytes()].concat();
+    let event = Event {
+        provider: CLR_RUNTIME,
+        id: 143,
+        version: 2,
+        channel: 1,
+        level: 4,
+        opcode: 37,
+        task: 9,
+        keyword: 0x30,
+        activity,
+        narrow: true,
+        extended: &[
+            (1, &activity),
+            (5, &narrow),
+            (0x12, &key),
+            (0x99, &[1, 2, 3]),
+            (6, &[0; 7]),
+        ],
+        payload: &[1, 2, 3, 4, 5],
+    };
+    w.event(at, &event).unwrap();
+    w.clr(at, CLR_RUNTIME, 82, 0, &[], &[0x10, 0x20]).unwrap();
+    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+
+    assert_eq!(reader.next_record().unwrap().kind, RecordKind::System);
+    let record = reader.next_record().unwrap();
+    let process = Guid::new(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c);
+    assert_eq!(
+        record.key,
+        EventKey::Classic {
+            class: process,
+            opcode: 1,
+            version: 4
+        }
+    );
+    assert_eq!((record.process_id, record.thread_id), (Some(10), Some(11)));
+    let record = reader.next_record().unwrap();
+    assert_eq!(
+        (record.kind, record.payload),
+        (RecordKind::Compact, [7; 8].as_slice())
+    );
+
+    let record = reader.next_record().unwrap();
+    assert_eq!(
+        record.key,
+        EventKey::Manifest {
+            provider: Guid(CLR_RUNTIME),
+            id: 143,
+            version: 2,
+            opcode: 37,
+            level: 4,
+            task: 9,
+            keyword: 0x30,
+            channel: 1
+        }
+    );
+    assert_eq!(
+        (record.pointer_size, record.activity_id),
+        (PointerSize::Four, Some(Guid(activity)))
+    );
+    assert_eq!(record.payload, [1, 2, 3, 4, 5]);
+    let items: Vec<_> = record.extended_items().collect();
+    assert_eq!(items.len(), 5);
+    assert!(matches!(items[0], ExtendedItem::RelatedActivity(Guid(g)) if g == activity));
+    let ExtendedItem::Stack(stack) = items[1] else {
+        panic!("{:?}", items[1])
+    };
+    assert_eq!(
+        (stack.match_id, stack.addresses.iter().collect::<Vec<_>>()),
+        (9, vec![0x11, 0x22])
+    );
+    assert!(matches!(items[2], ExtendedItem::StackKey(k) if k.key == 0xabcd && k.match_id == 0));
+    assert!(matches!(items[3], ExtendedItem::Other(0x99, [1, 2, 3])));
+    // Too short for a stack.
+    assert!(matches!(items[4], ExtendedItem::Other(6, data) if data.len() == 7));
+
+    let record = reader.next_record().unwrap();
+    let Some(ExtendedItem::Stack(stack)) = record.extended_items().next() else {
+        panic!()
+    };
+    assert_eq!(
+        (
+            stack.addresses.len(),
+            stack.addresses.get(1),
+            stack.addresses.get(2)
+        ),
+        (2, Some(0x20), None)
+    );
+    assert!(record.payload.is_empty());
+    assert!(reader.next_record().is_none());
+}
