@@ -1,1 +1,310 @@
 //! Windows PDBs (MSF containers): native symbols, lines and inlinees, and classic managed PDBs.
+//!
+//! [`WindowsPdb`] borrows the bytes of the file, usually a mapping, and reads what a question needs:
+//! opening touches the directory and two stream headers; an address costs a binary search over the
+//! section contributions, then the one module that they name. The on-disk indexes do the rest (the
+//! publics' address map, the type streams' index offsets). What is decoded is kept: the answers
+//! borrow from it, and it is shared by all threads (`&WindowsPdb` is `Sync`).
+//!
+//! # What is answered, and what is not
+//!
+//! * A **procedure record** that covers the address gives name, lines and inlined frames. Of several
+//!   procedures folded into one body (ICF) the module's first record and its line table are taken,
+//!   both of the same function.
+//! * Where no procedure covers it, a **public symbol** does, up to the next public, the end of the
+//!   section contribution or the next procedure, whichever comes first: [`FunctionKind::Public`].
+//!   Lines still come from the module if it has them.
+//! * **Padding** between functions belongs to none: [`WindowsPdb::find`] answers nothing, and
+//!   [`WindowsPdb::symbol`] gives the nearest public before it with [`Symbol::covers`] false.
+//! * Of several **line rows** at one offset the last counts: the others cover no byte. Hidden rows
+//!   (0xFEEFEE, 0xF00F00) give the nearest visible row before them.
+//!
+//! Unverified, for no sample shows it: OMAP, separated code (S_SEPCODE) with inline sites, imports of
+//! ids between modules beyond the corpus, `/DEBUG:FASTLINK` (recognised: see [`Limit`]).
+//!
+//! Formats: microsoft/microsoft-pdb (`cvinfo.h`, `msf.cpp`, `dbi.h`) and LLVM's `docs/PDB`.
+
+mod dbi;
+mod find;
+mod info;
+mod inline;
+mod lines;
+mod managed;
+mod module;
+mod msf;
+mod publics;
+mod space;
+mod symbols;
+mod types;
+
+pub use find::{Frame, Frames, Function, FunctionKind, Functions, Name, Symbol};
+pub use managed::ManagedLine;
+
+use crate::{Error, Result};
+use dbi::{Dbi, ModuleList};
+use info::{Info, Names};
+use module::Module;
+use msf::Msf;
+use publics::Publics;
+use space::Space;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use types::Types;
+
+/// A Windows PDB, open for questions.
+#[derive(Debug)]
+pub struct WindowsPdb<'a> {
+    msf: Msf<'a>,
+    info: Info,
+    dbi: Option<Dbi>,
+    space: Space,
+    publics: Option<Publics>,
+    types: Types,
+    modules: OnceLock<Result<Modules<'a>>>,
+    names: OnceLock<Result<Names<'a>>>,
+    tokens: OnceLock<Box<[managed::Token]>>,
+}
+
+/// A module once it was asked for; none if it has no symbols.
+type Slot<'a> = OnceLock<Result<Option<Box<Module<'a>>>>>;
+
+/// The module list and the modules read so far.
+#[derive(Debug)]
+struct Modules<'a> {
+    list: ModuleList<'a>,
+    read: Box<[Slot<'a>]>,
+    /// Lower-case name to index, made when a module first imports from another.
+    by_name: OnceLock<HashMap<Box<[u8]>, usize>>,
+}
+
+/// What a PDB lacks, so that some questions have no answer in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Made with `/DEBUG:FASTLINK`: procedures and lines stayed in the object files.
+    FastLink,
+    /// No debug information stream: the file holds types only.
+    NoDebugInformation,
+    /// No section headers: RVAs cannot be told from section offsets.
+    NoSectionHeaders,
+    /// No section contributions, so only public symbols (a stripped PDB).
+    NoModules,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::FastLink => {
+                "made with /DEBUG:FASTLINK, its procedures and lines are in the object files"
+            }
+            Self::NoDebugInformation => "holds types only, no debug information",
+            Self::NoSectionHeaders => {
+                "holds no section headers, so addresses have no meaning in it"
+            }
+            Self::NoModules => "stripped, holds public symbols only",
+        })
+    }
+}
+
+impl<'a> WindowsPdb<'a> {
+    /// Opens a PDB from its bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotA`] for another format (portable PDBs, MSFZ containers and MSF 2.00 files are told
+    /// apart in its text); [`Error::Truncated`] if the file is shorter than its header says;
+    /// [`Error::Damaged`] and [`Error::Unsupported`] for a header or directory that makes no sense.
+    pub fn open(data: &'a [u8]) -> Result<Self> {
+        let msf = Msf::open(data)?;
+        let info = Info::read(&msf)?;
+        let dbi = Dbi::read(&msf)?;
+        let (space, publics) = match &dbi {
+            Some(dbi) => {
+                let publics = match (dbi.publics, dbi.symbol_records) {
+                    (Some(publics), Some(records)) => Publics::read(&msf, publics, records)?,
+                    _ => None,
+                };
+                (Space::read(&msf, dbi.streams)?, publics)
+            }
+            None => (Space::default(), None),
+        };
+        Ok(Self {
+            types: Types::read(&msf)?,
+            msf,
+            info,
+            dbi,
+            space,
+            publics,
+            modules: OnceLock::new(),
+            names: OnceLock::new(),
+            tokens: OnceLock::new(),
+        })
+    }
+
+    /// The PDB's GUID, in the byte order of the image's RSDS record.
+    #[must_use]
+    pub fn guid(&self) -> [u8; 16] {
+        self.info.guid
+    }
+
+    /// The age that the image's RSDS record states: that of the DBI stream. (The age of the PDB
+    /// stream also grows when a tool writes into the file later, such as source indexing.)
+    #[must_use]
+    pub fn age(&self) -> u32 {
+        self.dbi.as_ref().map_or(self.info.age, |dbi| dbi.age)
+    }
+
+    /// The age of the PDB stream.
+    #[must_use]
+    pub fn file_age(&self) -> u32 {
+        self.info.age
+    }
+
+    /// True if this is the PDB of the image whose RSDS record has this GUID and age.
+    #[must_use]
+    pub fn matches(&self, guid: [u8; 16], age: u32) -> bool {
+        self.guid() == guid && self.age() == age
+    }
+
+    /// The machine as in the image's COFF header (0x8664, 0x14C, 0xAA64), 0 if unknown.
+    #[must_use]
+    pub fn machine(&self) -> u16 {
+        self.dbi.as_ref().map_or(0, |dbi| dbi.machine)
+    }
+
+    /// What the file lacks.
+    pub fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
+        let modules = self.dbi.as_ref().is_some_and(Dbi::has_contributions);
+        [
+            (self.info.fastlink, Limit::FastLink),
+            (self.dbi.is_none(), Limit::NoDebugInformation),
+            (self.space.is_empty(), Limit::NoSectionHeaders),
+            (!modules, Limit::NoModules),
+        ]
+        .into_iter()
+        .filter_map(|(lacks, limit)| lacks.then_some(limit))
+    }
+
+    /// The bytes of the stream called `name`, such as `srcsrv`.
+    ///
+    /// # Errors
+    ///
+    /// If the stream's pages do not lie in the file.
+    pub fn named_stream(&self, name: &str) -> Result<Option<Cow<'a, [u8]>>> {
+        let Some(number) = self.info.named(name) else {
+            return Ok(None);
+        };
+        match self.msf.stream(number, "named stream")? {
+            Some(stream) => stream.bytes(0, stream.len()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The Source Link document (JSON), if the linker or compiler put one in.
+    ///
+    /// # Errors
+    ///
+    /// As [`WindowsPdb::named_stream`].
+    pub fn source_link(&self) -> Result<Option<Cow<'a, [u8]>>> {
+        match self.named_stream("sourcelink")? {
+            Some(found) => Ok(Some(found)),
+            // The linker numbers them, one for each object that brings one.
+            None => self.named_stream("sourcelink$1"),
+        }
+    }
+
+    /// Heap in use by what was decoded so far, in bytes: the weight of this PDB in a cache, its
+    /// mapped pages aside.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let modules = match self.modules.get() {
+            Some(Ok(modules)) => modules.heap_bytes(),
+            _ => 0,
+        };
+        let names = match self.names.get() {
+            Some(Ok(names)) => names.heap_bytes(),
+            _ => 0,
+        };
+        size_of::<Self>()
+            + self.msf.heap_bytes()
+            + self.space.heap_bytes()
+            + self.dbi.as_ref().map_or(0, Dbi::heap_bytes)
+            + [&self.types.tpi, &self.types.ipi]
+                .into_iter()
+                .flatten()
+                .map(types::TypeStream::heap_bytes)
+                .sum::<usize>()
+            + self.tokens.get().map_or(0, |tokens| size_of_val(&**tokens))
+            + modules
+            + names
+    }
+
+    fn modules(&self) -> Result<&Modules<'a>> {
+        let read = || {
+            let list = match &self.dbi {
+                Some(dbi) => dbi.modules(&self.msf)?,
+                None => ModuleList::default(),
+            };
+            Ok(Modules {
+                read: (0..list.len()).map(|_| OnceLock::new()).collect(),
+                by_name: OnceLock::new(),
+                list,
+            })
+        };
+        self.modules
+            .get_or_init(read)
+            .as_ref()
+            .map_err(Error::clone)
+    }
+
+    /// The module `index`; none if there is no such module or it has no symbols.
+    fn module(&self, index: usize) -> Result<Option<&Module<'a>>> {
+        let modules = self.modules()?;
+        let (Some(slot), Some(info)) = (modules.read.get(index), modules.list.get(index)) else {
+            return Ok(None);
+        };
+        let read = || Ok(Module::read(&self.msf, &info)?.map(Box::new));
+        match slot.get_or_init(read) {
+            Ok(module) => Ok(module.as_deref()),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn names(&self) -> Result<&Names<'a>> {
+        let read = || Names::read(&self.msf, &self.info);
+        self.names.get_or_init(read).as_ref().map_err(Error::clone)
+    }
+}
+
+impl Modules<'_> {
+    fn position(&self, name: &[u8]) -> Option<usize> {
+        let make = || {
+            let name = |index| {
+                Some((
+                    self.list.get(index)?.name.to_ascii_lowercase().into(),
+                    index,
+                ))
+            };
+            (0..self.list.len()).rev().filter_map(name).collect()
+        };
+        let by_name = self.by_name.get_or_init(make);
+        by_name.get(&*name.to_ascii_lowercase()).copied()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let read = self.read.iter().filter_map(|slot| match slot.get() {
+            Some(Ok(Some(module))) => Some(module.heap_bytes()),
+            _ => None,
+        });
+        self.list.heap_bytes() + size_of_val(&*self.read) + read.sum::<usize>()
+    }
+}
+
+/// The heap behind a slice that is lent where possible.
+fn owned_len(data: &Cow<'_, [u8]>) -> usize {
+    match data {
+        Cow::Owned(copy) => copy.capacity(),
+        Cow::Borrowed(_) => 0,
+    }
+}

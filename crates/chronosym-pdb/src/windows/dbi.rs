@@ -1,0 +1,293 @@
+//! The DBI stream (number 3): which modules there are, and which bytes of which section are theirs.
+
+use super::msf::{Msf, Stream};
+use super::space::{DebugStreams, Place};
+use super::symbols::until_nul;
+use crate::{Error, Result, bytes};
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+const WHAT: &str = "DBI stream";
+const STREAM: u32 = 3;
+const HEADER: u32 = 64;
+/// `NewDBIHdr` version of Visual C++ 7.0, unchanged since.
+const V70: u32 = 19_990_903;
+/// Section contribution formats: entries of 28 bytes, and of 32 with the COFF section added.
+const CONTRIBUTIONS_V60: u32 = 0xF12E_BA2D;
+const CONTRIBUTIONS_V2: u32 = 0xF131_51E4;
+
+/// The fixed header and where the substreams lie.
+#[derive(Debug)]
+pub(super) struct Dbi {
+    pub(super) age: u32,
+    pub(super) machine: u16,
+    pub(super) publics: Option<u32>,
+    pub(super) symbol_records: Option<u32>,
+    pub(super) streams: DebugStreams,
+    modules: std::ops::Range<u32>,
+    contributions: Contributions,
+}
+
+#[derive(Debug)]
+struct Contributions {
+    /// Offset of the first entry in the stream.
+    first: u32,
+    entry: u32,
+    count: u32,
+    /// The order by place, for a file whose entries are not sorted; made at the first miss.
+    order: OnceLock<Option<Box<[u32]>>>,
+}
+
+/// A run of bytes in a section that one module contributed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contribution {
+    pub(super) start: Place,
+    pub(super) size: u32,
+    pub(super) module: u16,
+}
+
+impl Contribution {
+    fn contains(&self, place: Place) -> bool {
+        self.start.section == place.section
+            && place
+                .offset
+                .checked_sub(self.start.offset)
+                .is_some_and(|at| at < self.size)
+    }
+}
+
+impl Dbi {
+    /// None if the file has no debug information stream (types only).
+    pub(super) fn read(msf: &Msf<'_>) -> Result<Option<Self>> {
+        let Some(stream) = msf.stream(STREAM, WHAT)?.filter(|stream| stream.len() > 0) else {
+            return Ok(None);
+        };
+        let header: [u8; HEADER as usize] = stream.array(0).ok_or(stream.short(0, HEADER))?;
+        let word = |at: usize| bytes::u32(&header, at).unwrap_or_default();
+        let half = |at: usize| bytes::u16(&header, at).unwrap_or_default();
+        if word(0) != u32::MAX || word(4) < V70 {
+            return Err(Error::Unsupported {
+                what: WHAT,
+                version: word(4),
+            });
+        }
+        let number = |at: usize| Some(half(at)).filter(|&n| n != u16::MAX).map(u32::from);
+        // Substreams follow each other: modules, contributions, section map, file info, type server
+        // map, edit-and-continue names, debug header. The header gives them in this order but for
+        // the last two.
+        let mut at = HEADER;
+        let mut part = |size: u32| {
+            let start = at;
+            at = start
+                .checked_add(size)
+                .filter(|&end| end <= stream.len())
+                .ok_or(stream.short(start, size))?;
+            Ok::<_, Error>(start..at)
+        };
+        let modules = part(word(24))?;
+        let contributions = part(word(28))?;
+        for size in [word(32), word(36), word(40), word(52)] {
+            part(size)?;
+        }
+        let debug = part(word(48))?;
+        let debug = stream.bytes(debug.start, debug.len() as u32)?;
+        Ok(Some(Self {
+            age: word(8),
+            machine: half(58),
+            publics: number(16),
+            symbol_records: number(20),
+            streams: DebugStreams::read(&debug),
+            modules,
+            contributions: Contributions::read(&stream, contributions)?,
+        }))
+    }
+
+    /// Scans the module list.
+    pub(super) fn modules<'a>(&self, msf: &Msf<'a>) -> Result<ModuleList<'a>> {
+        let stream = msf.required(STREAM, WHAT)?;
+        let data = stream.bytes(self.modules.start, self.modules.len() as u32)?;
+        ModuleList::scan(data)
+    }
+
+    pub(super) fn has_contributions(&self) -> bool {
+        self.contributions.count > 0
+    }
+
+    /// The contribution that covers `place`.
+    pub(super) fn contribution(&self, msf: &Msf<'_>, place: Place) -> Result<Option<Contribution>> {
+        let stream = msf.required(STREAM, WHAT)?;
+        let all = &self.contributions;
+        if let Some(found) = all.find(&stream, place, None)? {
+            return Ok(Some(found));
+        }
+        let order = match all.order.get() {
+            Some(order) => order,
+            None => {
+                let order = all.order(&stream)?;
+                all.order.get_or_init(|| order)
+            }
+        };
+        match order {
+            Some(order) => all.find(&stream, place, Some(order)),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let order = self.contributions.order.get().and_then(Option::as_deref);
+        order.map_or(0, <[u32]>::len) * 4
+    }
+}
+
+impl Contributions {
+    fn read(stream: &Stream<'_, '_>, range: std::ops::Range<u32>) -> Result<Self> {
+        let mut all = Self {
+            first: range.start + 4,
+            entry: 28,
+            count: 0,
+            order: OnceLock::new(),
+        };
+        if range.len() < 4 {
+            return Ok(all);
+        }
+        all.entry = match stream.u32(range.start) {
+            Some(CONTRIBUTIONS_V60) => 28,
+            Some(CONTRIBUTIONS_V2) => 32,
+            version => {
+                return Err(Error::Unsupported {
+                    what: "section contributions",
+                    version: version.unwrap_or_default(),
+                });
+            }
+        };
+        all.count = (range.len() as u32 - 4) / all.entry;
+        Ok(all)
+    }
+
+    fn get(&self, stream: &Stream<'_, '_>, index: u32) -> Result<Contribution> {
+        let at = self.first + index * self.entry;
+        let entry: [u8; 18] = stream.array(at).ok_or(stream.short(at, self.entry))?;
+        let word = |at: usize| bytes::u32(&entry, at).unwrap_or_default();
+        let half = |at: usize| bytes::u16(&entry, at).unwrap_or_default();
+        Ok(Contribution {
+            start: Place {
+                section: half(0),
+                offset: word(4),
+            },
+            size: word(8),
+            module: half(16),
+        })
+    }
+
+    fn find(
+        &self,
+        stream: &Stream<'_, '_>,
+        place: Place,
+        order: Option<&[u32]>,
+    ) -> Result<Option<Contribution>> {
+        let get = |index: u32| self.get(stream, order.map_or(index, |order| order[index as usize]));
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if get(middle)?.start <= place {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        // Empty contributions may share a start with the one that counts.
+        for index in (low.saturating_sub(4)..low).rev() {
+            let found = get(index)?;
+            if found.contains(place) {
+                return Ok(Some(found));
+            }
+            if found.size > 0 {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// None if the entries ascend, as every known linker writes them.
+    fn order(&self, stream: &Stream<'_, '_>) -> Result<Option<Box<[u32]>>> {
+        let mut before = Place {
+            section: 0,
+            offset: 0,
+        };
+        for index in 0..self.count {
+            let start = self.get(stream, index)?.start;
+            if start < before {
+                let mut order: Vec<u32> = (0..self.count).collect();
+                let key = |&index: &u32| self.get(stream, index).map(|found| found.start).ok();
+                order.sort_by_cached_key(key);
+                return Ok(Some(order.into()));
+            }
+            before = start;
+        }
+        Ok(None)
+    }
+}
+
+/// The module list, and where each entry starts in it.
+#[derive(Debug, Default)]
+pub(super) struct ModuleList<'a> {
+    data: Cow<'a, [u8]>,
+    starts: Box<[u32]>,
+}
+
+/// One entry of the module list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModuleInfo<'d> {
+    pub(super) stream: Option<u32>,
+    pub(super) symbols: u32,
+    pub(super) c11: u32,
+    pub(super) c13: u32,
+    pub(super) name: &'d [u8],
+}
+
+impl<'a> ModuleList<'a> {
+    const FIXED: usize = 64;
+
+    fn scan(data: Cow<'a, [u8]>) -> Result<Self> {
+        let mut starts = Vec::new();
+        let mut at = 0;
+        while at + Self::FIXED <= data.len() {
+            starts.push(at as u32);
+            let name = until_nul(&data[at + Self::FIXED..]).len() + 1;
+            let object = data
+                .get(at + Self::FIXED + name..)
+                .ok_or(Error::Truncated {
+                    what: "module list",
+                    offset: at as u64,
+                    size: Self::FIXED as u64,
+                })?;
+            at += (Self::FIXED + name + until_nul(object).len() + 1).next_multiple_of(4);
+        }
+        Ok(Self {
+            data,
+            starts: starts.into(),
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<ModuleInfo<'_>> {
+        let data = self.data.get(*self.starts.get(index)? as usize..)?;
+        let name = until_nul(data.get(Self::FIXED..)?);
+        Some(ModuleInfo {
+            stream: Some(bytes::u16(data, 34)?)
+                .filter(|&n| n != u16::MAX)
+                .map(u32::from),
+            symbols: bytes::u32(data, 36)?,
+            c11: bytes::u32(data, 40)?,
+            c13: bytes::u32(data, 44)?,
+            name,
+        })
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        super::owned_len(&self.data) + self.starts.len() * 4
+    }
+}

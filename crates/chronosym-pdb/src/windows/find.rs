@@ -1,0 +1,509 @@
+//! From an RVA to frames.
+
+use super::WindowsPdb;
+use super::dbi::{Contribution, Dbi};
+use super::inline::{Chain, Position};
+use super::lines::file_entry;
+use super::module::{Kind, Module, Procedure};
+use super::space::Place;
+use crate::Result;
+use std::borrow::Cow;
+use std::fmt;
+
+/// A name as the PDB has it: no arguments, not demangled.
+///
+/// Inlined functions are recorded in two parts, the namespace or class and the function; `Display`
+/// joins them with `::`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Name<'p> {
+    /// The namespace or class around the function; empty where the record states none apart.
+    pub scope: Cow<'p, str>,
+    /// The function's name; of a procedure it holds the scopes too.
+    pub base: Cow<'p, str>,
+}
+
+impl<'p> Name<'p> {
+    fn plain(base: impl Into<Cow<'p, [u8]>>) -> Self {
+        Self {
+            scope: Cow::Borrowed(""),
+            base: text(base.into()),
+        }
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.scope.is_empty() {
+            f.write_str(&self.scope)?;
+            f.write_str("::")?;
+        }
+        f.write_str(&self.base)
+    }
+}
+
+/// Bytes as text; names that are no UTF-8 (old compilers write the code page) show U+FFFD.
+fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    match bytes {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
+    }
+}
+
+/// What says that a function is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FunctionKind {
+    /// A procedure record.
+    Procedure,
+    /// A piece that the compiler split off a procedure; the name is the procedure's.
+    Separated,
+    /// A thunk record (import thunks, adjustors); named after what it jumps to.
+    Thunk,
+    /// An incremental-link jump; named after its target.
+    Trampoline,
+    /// Only a public symbol: the name is decorated, the length reaches to the next symbol.
+    Public,
+}
+
+/// The function around an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function<'p> {
+    /// Its name, if the record or its target has one.
+    pub name: Option<Name<'p>>,
+    /// RVA of its first byte.
+    pub rva: u32,
+    /// Its length in bytes.
+    pub len: u32,
+    /// What says so.
+    pub kind: FunctionKind,
+}
+
+/// One frame at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame<'p> {
+    /// The function's name.
+    pub name: Option<Name<'p>>,
+    /// The source file as the compiler wrote it, usually a Windows path.
+    pub file: Option<Cow<'p, str>>,
+    /// The line, from 1.
+    pub line: Option<u32>,
+    /// The column, from 1; most native compilers write none.
+    pub column: Option<u16>,
+    /// True for a function inlined into the next frame.
+    pub inlined: bool,
+}
+
+/// The frames at an address, innermost first: a buffer to use for many lookups.
+#[derive(Debug, Default)]
+pub struct Frames<'p> {
+    frames: Vec<Frame<'p>>,
+    chain: Chain,
+}
+
+impl<'p> Frames<'p> {
+    /// An empty buffer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<'p> std::ops::Deref for Frames<'p> {
+    type Target = [Frame<'p>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.frames
+    }
+}
+
+/// A public symbol near an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol<'p> {
+    /// The decorated name.
+    pub name: Cow<'p, str>,
+    /// RVA of the symbol.
+    pub rva: u32,
+    /// Bytes to the next symbol, or to the end of the section contribution.
+    pub len: u32,
+    /// False if the address lies behind that: the symbol is only the nearest one before.
+    pub covers: bool,
+}
+
+impl<'a> WindowsPdb<'a> {
+    /// The function and the frames at `rva`, innermost first, into `frames`.
+    ///
+    /// None where no code is known: outside every section, in padding, or in code that the file says
+    /// nothing about. After that, and after an error, `frames` is empty.
+    ///
+    /// # Errors
+    ///
+    /// If the part of the file that holds the answer is damaged. Other addresses may still have one.
+    pub fn find<'p>(&'p self, rva: u32, frames: &mut Frames<'p>) -> Result<Option<Function<'p>>> {
+        frames.frames.clear();
+        let found = self.find_into(rva, frames);
+        if !matches!(found, Ok(Some(_))) {
+            frames.frames.clear();
+        }
+        found
+    }
+
+    /// The public symbol at or before `rva`, in its section.
+    ///
+    /// # Errors
+    ///
+    /// As [`WindowsPdb::find`].
+    pub fn symbol(&self, rva: u32) -> Result<Option<Symbol<'a>>> {
+        let Some(place) = self.space.place(rva) else {
+            return Ok(None);
+        };
+        let contribution = self.contribution(place)?;
+        let module = match contribution {
+            Some(found) => self.module(usize::from(found.module))?,
+            None => None,
+        };
+        self.public(place, contribution, module)
+    }
+
+    /// Every function of every module, in module order; what only publics know is not among them.
+    ///
+    /// Reads the whole file, and keeps each module's index.
+    #[must_use]
+    pub fn functions(&self) -> Functions<'_, 'a> {
+        Functions {
+            pdb: self,
+            module: 0,
+            next: 0,
+        }
+    }
+
+    fn find_into<'p>(&'p self, rva: u32, frames: &mut Frames<'p>) -> Result<Option<Function<'p>>> {
+        let Some(place) = self.space.place(rva) else {
+            return Ok(None);
+        };
+        let contribution = self.contribution(place)?;
+        if contribution.is_none() && self.dbi.as_ref().is_some_and(Dbi::has_contributions) {
+            return Ok(None);
+        }
+        let index = contribution.map_or(usize::MAX, |found| usize::from(found.module));
+        let module = self.module(index)?;
+        if let Some(module) = module
+            && let Some(procedure) = module.procedure(place)
+        {
+            let function = self.function(module, procedure)?;
+            if let Some(function) = &function {
+                self.inlined(index, module, procedure, place, frames)?;
+                let frame = self.frame(module, place, Some(procedure.start), function)?;
+                frames.frames.push(frame);
+            }
+            return Ok(function);
+        }
+        let Some(symbol) = self
+            .public(place, contribution, module)?
+            .filter(|found| found.covers)
+        else {
+            return Ok(None);
+        };
+        let function = Function {
+            name: Some(Name {
+                scope: Cow::Borrowed(""),
+                base: symbol.name,
+            }),
+            rva: symbol.rva,
+            len: symbol.len,
+            kind: FunctionKind::Public,
+        };
+        let frame = match module {
+            Some(module) => self.frame(module, place, None, &function)?,
+            None => bare(&function),
+        };
+        frames.frames.push(frame);
+        Ok(Some(function))
+    }
+
+    fn contribution(&self, place: Place) -> Result<Option<Contribution>> {
+        match &self.dbi {
+            Some(dbi) => dbi.contribution(&self.msf, place),
+            None => Ok(None),
+        }
+    }
+
+    /// None if the optimiser dropped the procedure's start from the image.
+    pub(super) fn function<'p>(
+        &'p self,
+        module: &'p Module<'a>,
+        procedure: &Procedure,
+    ) -> Result<Option<Function<'p>>> {
+        let Some(rva) = self.space.rva(procedure.start) else {
+            return Ok(None);
+        };
+        let name = match procedure.kind {
+            Kind::Trampoline => self.target_name(module, procedure)?,
+            _ => module
+                .name(procedure)
+                .filter(|name| !name.is_empty())
+                .map(Name::plain),
+        };
+        Ok(Some(Function {
+            name,
+            rva,
+            len: procedure.len,
+            kind: match procedure.kind {
+                Kind::Procedure | Kind::Managed => FunctionKind::Procedure,
+                Kind::Separated => FunctionKind::Separated,
+                Kind::Thunk => FunctionKind::Thunk,
+                Kind::Trampoline => FunctionKind::Trampoline,
+            },
+        }))
+    }
+
+    /// The name of the function that a trampoline jumps to.
+    fn target_name<'p>(
+        &'p self,
+        module: &Module<'a>,
+        trampoline: &Procedure,
+    ) -> Result<Option<Name<'p>>> {
+        let Some(target) = module.target(trampoline) else {
+            return Ok(None);
+        };
+        let contribution = self.contribution(target)?;
+        let module = match contribution {
+            Some(found) => self.module(usize::from(found.module))?,
+            None => None,
+        };
+        // A trampoline that leads to another one would lead on: one step is all that linkers make.
+        if let Some(module) = module
+            && let Some(found) = module.procedure(target)
+            && let Some(name) = module.name(found)
+        {
+            return Ok(Some(Name::plain(name)));
+        }
+        let symbol = self.public(target, contribution, module)?;
+        Ok(symbol.filter(|found| found.covers).map(|found| Name {
+            scope: Cow::Borrowed(""),
+            base: found.name,
+        }))
+    }
+
+    fn public(
+        &self,
+        place: Place,
+        contribution: Option<Contribution>,
+        module: Option<&Module<'a>>,
+    ) -> Result<Option<Symbol<'a>>> {
+        let Some(publics) = &self.publics else {
+            return Ok(None);
+        };
+        let Some((public, next)) = publics.find(&self.msf, place)? else {
+            return Ok(None);
+        };
+        let start = public.start;
+        let mut end = next.unwrap_or(u32::MAX);
+        end = end.min(self.space.section_size(start.section).unwrap_or_default());
+        match contribution {
+            // The symbol may lie in an earlier contribution: then it ends there, at the latest
+            // where this one starts.
+            Some(found) if found.start.offset > start.offset => end = end.min(found.start.offset),
+            Some(found) => end = end.min(found.start.offset.saturating_add(found.size)),
+            None => {
+                if let Some(own) = self.contribution(start)? {
+                    end = end.min(own.start.offset.saturating_add(own.size));
+                }
+            }
+        }
+        // A procedure that begins at the symbol, or behind it, ends what the symbol covers.
+        if let Some(before) = module.and_then(|module| module.procedure_before(place)) {
+            if before.start == start {
+                end = end.min(start.offset.saturating_add(before.len));
+            } else if before.start > start {
+                end = end.min(before.start.offset);
+            }
+        }
+        Ok(self.space.rva(start).map(|rva| Symbol {
+            name: text(public.name),
+            rva,
+            len: end.saturating_sub(start.offset),
+            covers: place.offset < end,
+        }))
+    }
+
+    /// Pushes the inlined frames at `place`, innermost first.
+    fn inlined<'p>(
+        &'p self,
+        index: usize,
+        module: &'p Module<'a>,
+        procedure: &Procedure,
+        place: Place,
+        frames: &mut Frames<'p>,
+    ) -> Result<()> {
+        if matches!(procedure.kind, Kind::Thunk | Kind::Trampoline) {
+            return Ok(());
+        }
+        let Some(record) = module.record(procedure) else {
+            return Ok(());
+        };
+        let chunks = match module.has_separated_code() {
+            true => module.chunks(procedure),
+            false => Vec::new(),
+        };
+        let context = module.context(&chunks);
+        let Frames { frames, chain } = frames;
+        chain.find(&context, &record, place.offset - procedure.start.offset)?;
+        for site in chain.sites.iter().rev() {
+            let mut frame = Frame {
+                name: self.inlinee(index, module, site.inlinee)?,
+                file: None,
+                line: None,
+                column: None,
+                inlined: true,
+            };
+            if let Some(position) = site.position {
+                self.locate(module, position, &mut frame)?;
+            }
+            frames.push(frame);
+        }
+        Ok(())
+    }
+
+    /// The frame of a function that is not inlined. Rows of a table that begin before the procedure
+    /// (`bound`) are another function's.
+    fn frame<'p>(
+        &'p self,
+        module: &'p Module<'a>,
+        place: Place,
+        bound: Option<Place>,
+        function: &Function<'p>,
+    ) -> Result<Frame<'p>> {
+        let mut frame = bare(function);
+        if let Some(table) = module.lines.table(place)
+            && let Some(row) = table.row(module.c13(), place.offset - table.start.offset)
+            && bound.is_none_or(|bound| table.start.offset + row.offset >= bound.offset)
+        {
+            let position = Position {
+                file: row.file,
+                line: row.line,
+                column: row.column,
+            };
+            self.locate(module, position, &mut frame)?;
+        }
+        Ok(frame)
+    }
+
+    fn locate<'p>(
+        &'p self,
+        module: &'p Module<'a>,
+        position: Position,
+        frame: &mut Frame<'p>,
+    ) -> Result<()> {
+        if position.line == 0 {
+            return Ok(());
+        }
+        frame.file = self.file(module, position.file)?;
+        frame.line = Some(position.line);
+        frame.column = Some(position.column).filter(|&column| column > 0);
+        Ok(())
+    }
+
+    /// The path behind an offset into the module's checksum subsection.
+    pub(super) fn file<'p>(
+        &'p self,
+        module: &'p Module<'a>,
+        offset: u32,
+    ) -> Result<Option<Cow<'p, str>>> {
+        let checksums = module.lines.checksums.of(module.c13());
+        let Some((name, ..)) = file_entry(checksums, offset) else {
+            return Ok(None);
+        };
+        Ok(self.names()?.get(name).map(String::from_utf8_lossy))
+    }
+
+    fn inlinee(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<Name<'a>>> {
+        const IMPORTED: u32 = 0x8000_0000;
+        let mut id = id;
+        if id & IMPORTED != 0 {
+            let Some(global) = self.imported(index, module, id)? else {
+                return Ok(None);
+            };
+            id = global;
+        }
+        let found = self.types.function(&self.msf, id)?;
+        Ok(found.map(|(scope, base)| Name {
+            scope: text(scope),
+            base: text(base),
+        }))
+    }
+
+    /// The id in the IPI stream of one that `module` imports from another module.
+    fn imported(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<u32>> {
+        let Some((name, local)) = module.import(id) else {
+            return Ok(None);
+        };
+        let Some(exporter) = self
+            .names()?
+            .get(name)
+            .map(|name| self.modules().map(|modules| modules.position(name)))
+            .transpose()?
+            .flatten()
+        else {
+            return Ok(None);
+        };
+        if exporter == index {
+            return Ok(module.export(local));
+        }
+        Ok(self
+            .module(exporter)?
+            .and_then(|exporter| exporter.export(local)))
+    }
+}
+
+fn bare<'p>(function: &Function<'p>) -> Frame<'p> {
+    Frame {
+        name: function.name.clone(),
+        file: None,
+        line: None,
+        column: None,
+        inlined: false,
+    }
+}
+
+/// Iterator of [`WindowsPdb::functions`]; a damaged module gives one error, the next ones follow.
+#[derive(Debug)]
+pub struct Functions<'p, 'a> {
+    pdb: &'p WindowsPdb<'a>,
+    module: usize,
+    next: usize,
+}
+
+impl<'p> Iterator for Functions<'p, '_> {
+    type Item = Result<Function<'p>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let count = match self.pdb.modules() {
+            Ok(modules) => modules.list.len(),
+            Err(error) => {
+                return (std::mem::replace(&mut self.module, usize::MAX) != usize::MAX)
+                    .then_some(Err(error));
+            }
+        };
+        while self.module < count {
+            let module = match self.pdb.module(self.module) {
+                Ok(module) => module,
+                Err(error) => {
+                    self.module += 1;
+                    self.next = 0;
+                    return Some(Err(error));
+                }
+            };
+            let procedures = module.map_or(&[][..], |module| &module.procedures);
+            let Some((procedure, module)) = procedures.get(self.next).zip(module) else {
+                self.module += 1;
+                self.next = 0;
+                continue;
+            };
+            self.next += 1;
+            if let Some(function) = self.pdb.function(module, procedure).transpose() {
+                return Some(function);
+            }
+        }
+        None
+    }
+}

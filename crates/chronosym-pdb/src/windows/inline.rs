@@ -1,0 +1,314 @@
+//! Inline sites: the binary annotations of S_INLINESITE, and the chain of sites at an address.
+//!
+//! Opcodes and their operands are those of `CV_INLINE_SITE_ANNOTATION` in cvinfo.h. A site's
+//! annotations are a little line program relative to the start of its procedure; the bytes it
+//! covers are those its rows cover.
+
+use super::lines::InlineeLine;
+use super::symbols::{
+    Record, Records, S_END, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2, S_PROC_ID_END,
+};
+use crate::Result;
+
+/// A run of code that an inline site covers, with the source position of its own row there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    /// Offsets from the start of the procedure.
+    pub(super) start: u32,
+    pub(super) end: u32,
+    pub(super) position: Position,
+}
+
+/// File (offset in the checksum subsection), line, column; 0 where unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Position {
+    pub(super) file: u32,
+    pub(super) line: u32,
+    pub(super) column: u16,
+}
+
+/// One site of the chain at an address, as [`Chain`] gives them, outermost first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site {
+    pub(super) inlinee: u32,
+    /// None where only a site inside this one covers the address.
+    pub(super) position: Option<Position>,
+}
+
+/// The compressed integers of the annotations: one byte up to 0x7F, two up to 0x3FFF, four beyond.
+struct Operands<'d>(&'d [u8]);
+
+impl Operands<'_> {
+    #[inline]
+    fn unsigned(&mut self) -> Option<u32> {
+        let (value, len) = match *self.0 {
+            [a, ..] if a & 0x80 == 0 => (u32::from(a), 1),
+            [a, b, ..] if a & 0xC0 == 0x80 => (u32::from_be_bytes([0, 0, a & 0x3F, b]), 2),
+            [a, b, c, d, ..] if a & 0xE0 == 0xC0 => (u32::from_be_bytes([a & 0x1F, b, c, d]), 4),
+            _ => return None,
+        };
+        self.0 = &self.0[len..];
+        Some(value)
+    }
+
+    #[inline]
+    fn signed(&mut self) -> Option<i32> {
+        self.unsigned().map(signed)
+    }
+}
+
+/// The sign sits in the lowest bit.
+fn signed(value: u32) -> i32 {
+    let magnitude = (value >> 1) as i32;
+    if value & 1 != 0 {
+        -magnitude
+    } else {
+        magnitude
+    }
+}
+
+/// Runs the annotations of a site; `each` gets its ranges in file order. `chunks` gives the start of
+/// the n-th separated piece of the procedure, relative to its main start.
+pub(super) fn ranges(
+    annotations: &[u8],
+    origin: Position,
+    chunk: impl Fn(u32) -> u32,
+    mut each: impl FnMut(Range),
+) {
+    let mut operands = Operands(annotations);
+    let mut base = 0u32;
+    let mut offset = 0u32;
+    let mut position = origin;
+    let mut open: Option<Range> = None;
+    let mut close = |range: Option<Range>, end: u32| {
+        if let Some(range) = range
+            && end > range.start
+        {
+            each(Range { end, ..range });
+        }
+    };
+    loop {
+        let mut emit = None;
+        let done = (|| {
+            match operands.unsigned()? {
+                1 => offset = operands.unsigned()?,
+                2 => base = chunk(operands.unsigned()?),
+                3 => {
+                    offset = offset.wrapping_add(operands.unsigned()?);
+                    emit = Some(None);
+                }
+                4 => {
+                    let len = operands.unsigned()?;
+                    if let Some(range) = open.take() {
+                        close(Some(range), range.start.saturating_add(len));
+                    }
+                    offset = offset.wrapping_add(len);
+                }
+                5 => position.file = operands.unsigned()?,
+                6 => position.line = position.line.wrapping_add_signed(operands.signed()?),
+                9 => position.column = operands.unsigned()? as u16,
+                // Ends of lines and columns, and whether a statement or an expression: not used.
+                7 | 8 | 13 => drop(operands.unsigned()?),
+                10 => drop(operands.signed()?),
+                11 => {
+                    let both = operands.unsigned()?;
+                    offset = offset.wrapping_add(both & 0xF);
+                    position.line = position.line.wrapping_add_signed(signed(both >> 4));
+                    emit = Some(None);
+                }
+                12 => {
+                    let len = operands.unsigned()?;
+                    offset = offset.wrapping_add(operands.unsigned()?);
+                    emit = Some(Some(len));
+                }
+                _ => return None,
+            }
+            Some(())
+        })()
+        .is_none();
+        if done {
+            return;
+        }
+        if let Some(len) = emit {
+            let start = base.wrapping_add(offset);
+            close(open.take(), start);
+            let range = Range {
+                start,
+                end: start,
+                position,
+            };
+            match len {
+                Some(len) => close(Some(range), start.saturating_add(len)),
+                None => open = Some(range),
+            }
+        }
+    }
+}
+
+/// Finds the chain of sites at an address; its buffers are kept between lookups.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    open: Vec<Site>,
+    /// The answer, outermost first.
+    pub(super) sites: Vec<Site>,
+}
+
+/// What the annotations of a procedure are read with.
+pub(super) struct Context<'d> {
+    pub(super) symbols: &'d [u8],
+    pub(super) inlinees: &'d [InlineeLine],
+    /// Starts of the separated pieces, relative to the procedure.
+    pub(super) chunks: &'d [u32],
+}
+
+impl Context<'_> {
+    fn origin(&self, inlinee: u32) -> Position {
+        let found = self
+            .inlinees
+            .binary_search_by_key(&inlinee, |entry| entry.inlinee);
+        found.map_or(Position::default(), |index| Position {
+            file: self.inlinees[index].file,
+            line: self.inlinees[index].line,
+            column: 0,
+        })
+    }
+
+    fn chunk(&self, number: u32) -> u32 {
+        let separated = (number as usize)
+            .checked_sub(1)
+            .and_then(|n| self.chunks.get(n));
+        separated.copied().unwrap_or_default()
+    }
+
+    /// Runs the annotations of `site`.
+    fn site(&self, site: &Record<'_>, each: impl FnMut(Range)) {
+        let at = if site.kind == S_INLINESITE { 12 } else { 16 };
+        let annotations = site.body.get(at..).unwrap_or_default();
+        let origin = self.origin(site.u32(8).unwrap_or_default());
+        ranges(annotations, origin, |number| self.chunk(number), each);
+    }
+}
+
+impl Chain {
+    /// Fills [`Chain::sites`] for the byte at `offset` of the procedure `record`.
+    ///
+    /// The deepest site that covers it wins (the first of equals). Some compilers give a site bytes
+    /// that the site around it does not have: the outer one is then part of the chain all the same,
+    /// without a position.
+    pub(super) fn find(
+        &mut self,
+        context: &Context<'_>,
+        record: &Record<'_>,
+        offset: u32,
+    ) -> Result<()> {
+        self.open.clear();
+        self.sites.clear();
+        let end = record.end().unwrap_or_default();
+        let mut records = Records::from(context.symbols, record.next());
+        while let Some(found) = records.next()? {
+            if found.offset >= end {
+                break;
+            }
+            match found.kind {
+                S_INLINESITE | S_INLINESITE2 => {
+                    let mut position = None;
+                    context.site(&found, |range| {
+                        if (range.start..range.end).contains(&offset) {
+                            position = position.or(Some(range.position));
+                        }
+                    });
+                    self.open.push(Site {
+                        inlinee: found.u32(8).unwrap_or_default(),
+                        position,
+                    });
+                    if position.is_some() && self.open.len() > self.sites.len() {
+                        self.sites.clone_from(&self.open);
+                    }
+                }
+                S_INLINESITE_END => {
+                    self.open.pop();
+                    if self.open.is_empty() && !self.sites.is_empty() {
+                        break;
+                    }
+                }
+                S_END | S_PROC_ID_END => {}
+                _ if found.is_procedure() => {
+                    if let Some(end) = found.end().filter(|&end| end > found.offset) {
+                        records.skip_to(end);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(annotations: &[u8], line: u32) -> Vec<(u32, u32, u32, u32)> {
+        let mut out = Vec::new();
+        let origin = Position {
+            file: 7,
+            line,
+            column: 0,
+        };
+        let chunk = |number| if number == 1 { 0x1000 } else { 0 };
+        ranges(annotations, origin, chunk, |range| {
+            out.push((
+                range.start,
+                range.end,
+                range.position.file,
+                range.position.line,
+            ));
+        });
+        out
+    }
+
+    #[test]
+    fn rows_end_at_the_next_or_at_their_length() {
+        // +0x50 | +8, line +1 | +4, line +1 | length 4 | line -2 | +0x10 | length 0x10
+        let program = [
+            3, 0x50, 0x0B, 0x28, 0x0B, 0x24, 4, 4, 6, 5, 3, 0x10, 4, 0x10, 0, 0,
+        ];
+        assert_eq!(
+            run(&program, 4),
+            [
+                (0x50, 0x58, 7, 4),
+                (0x58, 0x5C, 7, 5),
+                (0x5C, 0x60, 7, 6),
+                (0x70, 0x80, 7, 4)
+            ]
+        );
+    }
+
+    #[test]
+    fn lengths_files_and_wide_operands() {
+        // file 0x123 (two bytes) | length 0x20 at +0x4000 (four bytes)
+        let program = [5, 0x81, 0x23, 12, 0x20, 0xC0, 0, 0x40, 0, 3, 0x30, 4, 1];
+        assert_eq!(
+            run(&program, 1),
+            [(0x4000, 0x4020, 0x123, 1), (0x4030, 0x4031, 0x123, 1)]
+        );
+    }
+
+    #[test]
+    fn a_row_without_a_length_at_the_end_covers_nothing() {
+        assert_eq!(run(&[3, 4, 3, 6], 1), [(4, 10, 7, 1)]);
+        assert_eq!(run(&[3], 1), []);
+        assert_eq!(run(&[99, 1], 1), []);
+    }
+
+    #[test]
+    fn separated_code_counts_from_its_own_start() {
+        assert_eq!(run(&[2, 1, 3, 4, 4, 8], 1), [(0x1004, 0x100C, 7, 1)]);
+    }
+
+    #[test]
+    fn rows_of_one_offset_leave_the_last() {
+        // line +1 at +4, line +2 at +0 of it, length 8
+        assert_eq!(run(&[0x0B, 0x24, 0x0B, 0x40, 4, 8], 10), [(4, 12, 7, 13)]);
+    }
+}

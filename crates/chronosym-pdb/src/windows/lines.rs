@@ -1,0 +1,279 @@
+//! C13 line information of a module: which subsections there are, and rows looked up in place.
+
+use super::space::Place;
+use crate::{Error, Result, bytes};
+
+const LINES: u32 = 0xF2;
+const FILE_CHECKSUMS: u32 = 0xF4;
+const INLINEE_LINES: u32 = 0xF6;
+const IMPORTS: u32 = 0xF7;
+const EXPORTS: u32 = 0xF8;
+
+const HAS_COLUMNS: u16 = 1;
+/// Line numbers of code that no source line made: a debugger steps over the first, into the second.
+const HIDDEN: [u32; 2] = [0xFE_EFEE, 0xF0_0F00];
+
+/// A range of a module's C13 bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part {
+    at: u32,
+    len: u32,
+}
+
+impl Part {
+    pub(super) fn of(self, data: &[u8]) -> &[u8] {
+        bytes::slice(data, self.at as usize, self.len as usize).unwrap_or_default()
+    }
+}
+
+/// A DEBUG_S_LINES subsection: the rows of one function, or of several.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineTable {
+    pub(super) start: Place,
+    size: u32,
+    part: Part,
+}
+
+/// What a module's C13 bytes hold, by kind.
+#[derive(Debug, Default)]
+pub(super) struct Subsections {
+    pub(super) lines: Box<[LineTable]>,
+    pub(super) checksums: Part,
+    pub(super) inlinees: Box<[Part]>,
+    pub(super) imports: Part,
+    pub(super) exports: Part,
+}
+
+/// A row, before the file is resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Offset from the table's start.
+    pub(super) offset: u32,
+    /// Offset of the file's entry in the checksum subsection.
+    pub(super) file: u32,
+    pub(super) line: u32,
+    pub(super) column: u16,
+}
+
+impl Subsections {
+    pub(super) fn scan(data: &[u8]) -> Result<Self> {
+        let mut found = Self::default();
+        let (mut lines, mut inlinees) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        while at + 8 <= data.len() {
+            let damaged = |problem| Error::Damaged {
+                what: "C13 line information",
+                offset: at as u64,
+                problem,
+            };
+            let kind = bytes::u32(data, at).unwrap_or_default();
+            let len = bytes::u32(data, at + 4).unwrap_or_default();
+            let part = Part {
+                at: at as u32 + 8,
+                len,
+            };
+            let body = bytes::slice(data, at + 8, len as usize)
+                .ok_or(damaged("a subsection leaves the module"))?;
+            match kind {
+                LINES => lines.push(
+                    LineTable::read(body, part).ok_or(damaged("a line table has no header"))?,
+                ),
+                FILE_CHECKSUMS => found.checksums = part,
+                INLINEE_LINES => inlinees.push(part),
+                IMPORTS => found.imports = part,
+                EXPORTS => found.exports = part,
+                _ => {}
+            }
+            at += 8 + (len as usize).next_multiple_of(4);
+        }
+        // Stable: of several tables at one place (folded functions) the first stays first.
+        lines.sort_by_key(|table: &LineTable| table.start);
+        found.lines = lines.into();
+        found.inlinees = inlinees.into();
+        Ok(found)
+    }
+
+    /// The table that covers `place`: the one that starts last, the first of equals.
+    pub(super) fn table(&self, place: Place) -> Option<&LineTable> {
+        let after = self.lines.partition_point(|table| table.start <= place);
+        let start = self.lines[..after].last()?.start;
+        let first = self.lines[..after].partition_point(|table| table.start < start);
+        self.lines[first..after]
+            .iter()
+            .find(|table| table.contains(place))
+    }
+}
+
+impl LineTable {
+    /// Header: offset, section, flags, size of the code.
+    fn read(body: &[u8], part: Part) -> Option<Self> {
+        Some(Self {
+            start: Place {
+                section: bytes::u16(body, 4)?,
+                offset: bytes::u32(body, 0)?,
+            },
+            size: bytes::u32(body, 8)?,
+            part,
+        })
+    }
+
+    fn contains(&self, place: Place) -> bool {
+        place.section == self.start.section
+            && place
+                .offset
+                .checked_sub(self.start.offset)
+                .is_some_and(|at| at < self.size)
+    }
+
+    /// The row that covers `offset` (from the table's start): the last one at the greatest offset not
+    /// beyond it, for an earlier row at the same offset covers no byte. A hidden row gives the nearest
+    /// visible one before it.
+    pub(super) fn row(&self, c13: &[u8], offset: u32) -> Option<Row> {
+        let mut best: Option<Row> = None;
+        for block in Blocks::new(self.part.of(c13)) {
+            let mut index = block.after(offset);
+            let row = loop {
+                let Some(row) = index.checked_sub(1).and_then(|index| block.row(index)) else {
+                    break None;
+                };
+                if !HIDDEN.contains(&row.line) {
+                    break Some(row);
+                }
+                index -= 1;
+            };
+            if let Some(row) = row
+                && best.is_none_or(|best| row.offset >= best.offset)
+            {
+                best = Some(row);
+            }
+        }
+        best
+    }
+
+    /// Every row in file order, hidden ones included.
+    pub(super) fn rows<'d>(&self, c13: &'d [u8]) -> impl Iterator<Item = Row> + use<'d> {
+        Blocks::new(self.part.of(c13))
+            .flat_map(|block| (0..block.count).filter_map(move |index| block.row(index)))
+    }
+}
+
+/// The rows of one file in a table: (offset, line and flags) pairs, then (start, end) columns.
+#[derive(Debug, Clone, Copy)]
+struct Block<'d> {
+    file: u32,
+    count: usize,
+    rows: &'d [u8],
+    columns: &'d [u8],
+}
+
+struct Blocks<'d> {
+    rest: &'d [u8],
+    columns: bool,
+}
+
+impl<'d> Blocks<'d> {
+    fn new(table: &'d [u8]) -> Self {
+        Self {
+            columns: bytes::u16(table, 6).unwrap_or_default() & HAS_COLUMNS != 0,
+            rest: table.get(12..).unwrap_or_default(),
+        }
+    }
+}
+
+impl<'d> Iterator for Blocks<'d> {
+    type Item = Block<'d>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let file = bytes::u32(self.rest, 0)?;
+        let count = bytes::u32(self.rest, 4)? as usize;
+        let size = bytes::u32(self.rest, 8)? as usize;
+        let body = bytes::slice(self.rest, 12, size.checked_sub(12)?)?;
+        let rows = body.get(..count.checked_mul(8)?)?;
+        let columns = match self.columns {
+            true => body.get(rows.len()..).unwrap_or_default(),
+            false => &[],
+        };
+        self.rest = &self.rest[size..];
+        Some(Block {
+            file,
+            count,
+            rows,
+            columns,
+        })
+    }
+}
+
+impl Block<'_> {
+    /// How many rows begin at or before `offset`.
+    fn after(&self, offset: u32) -> usize {
+        let (mut low, mut high) = (0, self.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if bytes::u32(self.rows, middle * 8).is_some_and(|start| start <= offset) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn row(&self, index: usize) -> Option<Row> {
+        let word = bytes::u32(self.rows, index * 8 + 4)?;
+        Some(Row {
+            offset: bytes::u32(self.rows, index * 8)?,
+            file: self.file,
+            line: word & 0x00FF_FFFF,
+            column: bytes::u16(self.columns, index * 4).unwrap_or_default(),
+        })
+    }
+}
+
+/// An entry of the checksum subsection: offset of the file's name in `/names`, checksum kind, bytes.
+pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8])> {
+    let at = offset as usize;
+    let name = bytes::u32(checksums, at)?;
+    let [len, kind] = bytes::array(checksums, at.checked_add(4)?)?;
+    let sum = bytes::slice(checksums, at + 6, usize::from(len))?;
+    Some((name, kind, sum))
+}
+
+/// Where an inlinee's body begins in the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InlineeLine {
+    pub(super) inlinee: u32,
+    pub(super) file: u32,
+    pub(super) line: u32,
+}
+
+/// All entries of a module's inlinee line subsections, sorted by inlinee; the first of equals counts.
+pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
+    let mut all = Vec::new();
+    for part in parts {
+        let data = part.of(c13);
+        let extra_files = bytes::u32(data, 0) == Some(1);
+        let mut at = 4;
+        while let (Some(inlinee), Some(file), Some(line)) = (
+            bytes::u32(data, at),
+            bytes::u32(data, at + 4),
+            bytes::u32(data, at + 8),
+        ) {
+            all.push(InlineeLine {
+                inlinee,
+                file,
+                line,
+            });
+            at += 12;
+            if extra_files {
+                let count = bytes::u32(data, at).unwrap_or_default() as usize;
+                at = at.saturating_add(4).saturating_add(count.saturating_mul(4));
+                if at > data.len() {
+                    break;
+                }
+            }
+        }
+    }
+    all.sort_by_key(|entry| entry.inlinee);
+    all.dedup_by_key(|entry| entry.inlinee);
+    all.into()
+}

@@ -1,0 +1,107 @@
+//! Classic Windows PDBs of managed code: method tokens instead of addresses.
+//!
+//! A method is an S_GMANPROC or S_LMANPROC record with its metadata token; its line table counts IL
+//! offsets from the record's place, which is no address in the image.
+
+use super::WindowsPdb;
+use super::info::source_checksum;
+use super::module::Kind;
+use crate::Result;
+use std::borrow::Cow;
+
+/// Where a method's record is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    token: u32,
+    module: u32,
+    procedure: u32,
+}
+
+/// The source position of an IL offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagedLine<'p> {
+    /// The source file as the compiler wrote it.
+    pub file: Option<Cow<'p, str>>,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1, if the compiler wrote columns.
+    pub column: Option<u16>,
+    /// IL offset at which the sequence point begins.
+    pub il_offset: u32,
+}
+
+impl<'a> WindowsPdb<'a> {
+    /// The sequence point of the method `token` (0x06……) at or before `il_offset`; a hidden one gives
+    /// the nearest visible one before it. None for an unknown method, or one without such a point.
+    ///
+    /// # Errors
+    ///
+    /// If the part of the file that holds the answer is damaged.
+    pub fn managed_line(&self, token: u32, il_offset: u32) -> Result<Option<ManagedLine<'_>>> {
+        let tokens = self.tokens()?;
+        let first = tokens.partition_point(|found| found.token < token);
+        let Some(found) = tokens.get(first).filter(|found| found.token == token) else {
+            return Ok(None);
+        };
+        let Some(module) = self.module(found.module as usize)? else {
+            return Ok(None);
+        };
+        let start = module.procedures[found.procedure as usize].start;
+        // The IL offset may lie behind the last point's nominal size: the method's table is the one
+        // at its start.
+        let Some(table) = module.lines.table(start) else {
+            return Ok(None);
+        };
+        let base = start.offset - table.start.offset;
+        let row = table.row(module.c13(), base.saturating_add(il_offset));
+        let Some(row) = row.filter(|row| row.offset >= base) else {
+            return Ok(None);
+        };
+        Ok(Some(ManagedLine {
+            file: self.file(module, row.file)?,
+            line: row.line,
+            column: Some(row.column).filter(|&column| column > 0),
+            il_offset: row.offset - base,
+        }))
+    }
+
+    /// The checksum of a source file of managed code: (algorithm GUID as stored, bytes). `file` is the
+    /// path as a line states it.
+    ///
+    /// # Errors
+    ///
+    /// As [`WindowsPdb::named_stream`].
+    pub fn source_checksum(&self, file: &str) -> Result<Option<([u8; 16], Vec<u8>)>> {
+        // The streams are named after the path in lower case.
+        let name = format!("/src/files/{}", file.to_lowercase());
+        let data = self.named_stream(&name)?;
+        Ok(data
+            .as_deref()
+            .and_then(source_checksum)
+            .map(|(algorithm, sum)| (*algorithm, sum.to_vec())))
+    }
+
+    fn tokens(&self) -> Result<&[Token]> {
+        if let Some(tokens) = self.tokens.get() {
+            return Ok(tokens);
+        }
+        let mut tokens = Vec::new();
+        for index in 0..self.modules()?.list.len() {
+            let Some(module) = self.module(index)? else {
+                continue;
+            };
+            for (procedure, found) in module.procedures.iter().enumerate() {
+                let record = module.record(found).filter(|_| found.kind == Kind::Managed);
+                if let Some(token) = record.and_then(|record| record.u32(24)) {
+                    tokens.push(Token {
+                        token,
+                        module: index as u32,
+                        procedure: procedure as u32,
+                    });
+                }
+            }
+        }
+        tokens.sort_by_key(|found| found.token);
+        Ok(self.tokens.get_or_init(|| tokens.into()))
+    }
+}

@@ -1,0 +1,290 @@
+//! The MSF 7.00 container: a file cut into pages, streams as lists of page numbers.
+//!
+//! Layout: superblock on page 0 (magic, page size, free map, page count, directory size, page of
+//! the directory's own page list); the directory holds the number of streams, their sizes, then
+//! each stream's page numbers. Streams are read through [`Stream`], a view that lends slices of the
+//! file wherever the pages lie next to each other and copies only what straddles a gap.
+
+use crate::{Error, Result, bytes};
+use std::borrow::Cow;
+
+const MAGIC: &[u8; 32] = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0";
+const MSFZ: &[u8] = b"Microsoft MSFZ Container";
+const MSF2: &[u8] = b"Microsoft C/C++ program database 2.00";
+const PORTABLE: &[u8] = b"BSJB";
+const NIL: u32 = u32::MAX;
+
+/// An opened container: the directory, and where each stream's page list lies in it.
+#[derive(Debug)]
+pub(super) struct Msf<'a> {
+    data: &'a [u8],
+    page_shift: u32,
+    pages: u32,
+    directory: Cow<'a, [u8]>,
+    /// For stream `i`, the directory offset of its page list; one more entry ends the last.
+    lists: Box<[u32]>,
+}
+
+impl<'a> Msf<'a> {
+    pub(super) fn open(data: &'a [u8]) -> Result<Self> {
+        if !data.starts_with(MAGIC) {
+            let what = if data.starts_with(MSFZ) {
+                "MSF 7.00 file (it is a compressed MSFZ container, which is not supported)"
+            } else if data.starts_with(MSF2) {
+                "MSF 7.00 file (it is an MSF 2.00 file of Visual C++ 6 or older, which is not supported)"
+            } else if data.starts_with(PORTABLE) {
+                "Windows PDB (it is a portable PDB)"
+            } else {
+                "Windows PDB"
+            };
+            return Err(Error::NotA { what });
+        }
+        let what = "MSF superblock";
+        let field = |at: usize| {
+            bytes::u32(data, at).ok_or(Error::Truncated {
+                what,
+                offset: at as u64,
+                size: 4,
+            })
+        };
+        let (page_size, pages) = (field(32)?, field(40)?);
+        let (directory_size, block_map) = (field(44)?, field(52)?);
+        if !page_size.is_power_of_two() || !(512..=65536).contains(&page_size) {
+            return Err(Error::Damaged {
+                what,
+                offset: 32,
+                problem: "the page size is no power of two from 512 to 65536",
+            });
+        }
+        let want = u64::from(pages) * u64::from(page_size);
+        if (data.len() as u64) < want {
+            return Err(Error::Truncated {
+                what: "PDB file",
+                offset: data.len() as u64,
+                size: want - data.len() as u64,
+            });
+        }
+        let mut msf = Self {
+            data,
+            page_shift: page_size.trailing_zeros(),
+            pages,
+            directory: Cow::Borrowed(&[]),
+            lists: Box::default(),
+        };
+        // The list of the directory's pages is itself contiguous, from `block_map` on.
+        let page_count = directory_size.div_ceil(page_size) as usize;
+        let list = usize::try_from(u64::from(block_map) << msf.page_shift)
+            .ok()
+            .and_then(|at| bytes::slice(data, at, page_count * 4))
+            .ok_or(Error::Damaged {
+                what,
+                offset: 52,
+                problem: "the directory's page list lies outside the file",
+            })?;
+        let view = Stream {
+            data,
+            page_shift: msf.page_shift,
+            pages: list,
+            len: directory_size,
+            what: "MSF directory",
+        };
+        msf.directory = view.bytes(0, directory_size)?;
+        msf.lists = msf.scan_directory()?;
+        Ok(msf)
+    }
+
+    fn scan_directory(&self) -> Result<Box<[u32]>> {
+        let what = "MSF directory";
+        let short = |offset: usize| Error::Truncated {
+            what,
+            offset: offset as u64,
+            size: 4,
+        };
+        let directory = &*self.directory;
+        let count = bytes::u32(directory, 0).ok_or(short(0))? as usize;
+        let sizes = bytes::slice(
+            directory,
+            4,
+            count.checked_mul(4).ok_or(short(directory.len()))?,
+        )
+        .ok_or(short(directory.len()))?;
+        let mut at = 4 + sizes.len();
+        let mut lists = Vec::with_capacity(count + 1);
+        let page_size = 1u32 << self.page_shift;
+        for size in sizes.chunks_exact(4) {
+            lists.push(at as u32);
+            let size = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
+            if size != NIL {
+                at = at.saturating_add(size.div_ceil(page_size) as usize * 4);
+            }
+            if at > directory.len() {
+                return Err(short(directory.len()));
+            }
+        }
+        lists.push(at as u32);
+        Ok(lists.into())
+    }
+
+    pub(super) fn stream_count(&self) -> u32 {
+        self.lists.len() as u32 - 1
+    }
+
+    /// The stream `index`; none if it is absent or deleted.
+    pub(super) fn stream(&self, index: u32, what: &'static str) -> Result<Option<Stream<'_, 'a>>> {
+        if index >= self.stream_count() {
+            return Ok(None);
+        }
+        let i = index as usize;
+        let Some(len) = bytes::u32(&self.directory, 4 + 4 * i).filter(|&len| len != NIL) else {
+            return Ok(None);
+        };
+        // Pages repeated over and over could claim far more bytes than the file has.
+        if u64::from(len) > u64::from(self.pages) << self.page_shift {
+            return Err(Error::Damaged {
+                what,
+                offset: u64::from(self.lists[i]),
+                problem: "the stream is larger than the file",
+            });
+        }
+        let pages = &self.directory[self.lists[i] as usize..self.lists[i + 1] as usize];
+        Ok(Some(Stream {
+            data: self.data,
+            page_shift: self.page_shift,
+            pages,
+            len,
+            what,
+        }))
+    }
+
+    /// As [`Msf::stream`], for a stream that the file must have.
+    pub(super) fn required(&self, index: u32, what: &'static str) -> Result<Stream<'_, 'a>> {
+        self.stream(index, what)?.ok_or(Error::Damaged {
+            what,
+            offset: 0,
+            problem: "the file has no such stream",
+        })
+    }
+
+    /// Heap in use, in bytes.
+    pub(super) fn heap_bytes(&self) -> usize {
+        let directory = match &self.directory {
+            Cow::Owned(copy) => copy.len(),
+            Cow::Borrowed(_) => 0,
+        };
+        directory + self.lists.len() * 4
+    }
+}
+
+/// A view of one stream: offsets in it are `u32`, as everywhere in the format.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream<'s, 'a> {
+    data: &'a [u8],
+    page_shift: u32,
+    pages: &'s [u8],
+    len: u32,
+    what: &'static str,
+}
+
+impl<'a> Stream<'_, 'a> {
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The file offset of byte `offset` of the stream.
+    fn file_offset(&self, offset: u32) -> Option<usize> {
+        let page = bytes::u32(self.pages, (offset >> self.page_shift) as usize * 4)?;
+        let within = offset & ((1 << self.page_shift) - 1);
+        usize::try_from((u64::from(page) << self.page_shift) + u64::from(within)).ok()
+    }
+
+    /// `len` bytes from `offset` on: lent where they are contiguous in the file, else copied.
+    pub(super) fn bytes(&self, offset: u32, len: u32) -> Result<Cow<'a, [u8]>> {
+        let end = offset
+            .checked_add(len)
+            .filter(|&end| end <= self.len)
+            .ok_or(Error::Truncated {
+                what: self.what,
+                offset: u64::from(offset),
+                size: u64::from(len),
+            })?;
+        if len == 0 {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        let (run, first) = self.run(offset, end)?;
+        if run == end {
+            return Ok(Cow::Borrowed(first));
+        }
+        let mut copy = Vec::with_capacity(len as usize);
+        copy.extend_from_slice(first);
+        let mut at = run;
+        while at < end {
+            let (next, part) = self.run(at, end)?;
+            copy.extend_from_slice(part);
+            at = next;
+        }
+        Ok(Cow::Owned(copy))
+    }
+
+    /// The longest contiguous piece of `at..end` from `at` on, and where it ends.
+    fn run(&self, at: u32, end: u32) -> Result<(u32, &'a [u8])> {
+        let outside = || Error::Damaged {
+            what: self.what,
+            offset: u64::from(at),
+            problem: "a page lies outside the file",
+        };
+        let start = self.file_offset(at).ok_or_else(outside)?;
+        let page_size = 1u32 << self.page_shift;
+        let mut next = (at & !(page_size - 1)).saturating_add(page_size);
+        let mut expect = start - (at & (page_size - 1)) as usize + page_size as usize;
+        while next < end && self.file_offset(next) == Some(expect) {
+            next = next.saturating_add(page_size);
+            expect += page_size as usize;
+        }
+        let stop = next.min(end);
+        let found = bytes::slice(self.data, start, (stop - at) as usize).ok_or_else(outside)?;
+        Ok((stop, found))
+    }
+
+    /// `N` bytes by value; nothing when they leave the stream or the file.
+    pub(super) fn array<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+        let end = offset.checked_add(N as u32)?;
+        if end > self.len {
+            return None;
+        }
+        let within = (offset & ((1 << self.page_shift) - 1)) as usize;
+        if within + N <= 1 << self.page_shift {
+            return bytes::array(self.data, self.file_offset(offset)?);
+        }
+        let mut out = [0; N];
+        for (i, byte) in out.iter_mut().enumerate() {
+            *byte = *self.data.get(self.file_offset(offset + i as u32)?)?;
+        }
+        Some(out)
+    }
+
+    pub(super) fn u32(&self, offset: u32) -> Option<u32> {
+        self.array(offset).map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u16(&self, offset: u32) -> Option<u16> {
+        self.array(offset).map(u16::from_le_bytes)
+    }
+
+    /// The error for a field at `offset` that is not there.
+    pub(super) fn short(&self, offset: u32, size: u32) -> Error {
+        Error::Truncated {
+            what: self.what,
+            offset: u64::from(offset),
+            size: u64::from(size),
+        }
+    }
+
+    /// The error for a value at `offset` that the format forbids.
+    pub(super) fn damaged(&self, offset: u32, problem: &'static str) -> Error {
+        Error::Damaged {
+            what: self.what,
+            offset: u64::from(offset),
+            problem,
+        }
+    }
+}

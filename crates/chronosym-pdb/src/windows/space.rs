@@ -1,0 +1,227 @@
+//! RVAs and section offsets: section headers and, where an optimiser moved code, the OMAP tables.
+
+use super::msf::{Msf, Stream};
+use crate::{Result, bytes};
+
+/// A place as symbol records state it: one-based section number, offset in the section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) section: u16,
+    pub(super) offset: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Section {
+    rva: u32,
+    size: u32,
+}
+
+/// Pairs (source RVA, target RVA), ascending by source; target 0 means "gone".
+type Omap = Box<[(u32, u32)]>;
+
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    /// The sections that symbol records speak of: the original ones when there is an OMAP.
+    sections: Box<[Section]>,
+    to_source: Option<Omap>,
+    from_source: Option<Omap>,
+}
+
+/// Streams named by the DBI's optional debug header; `None` where absent.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct DebugStreams {
+    pub(super) omap_to_source: Option<u32>,
+    pub(super) omap_from_source: Option<u32>,
+    pub(super) sections: Option<u32>,
+    pub(super) original_sections: Option<u32>,
+}
+
+impl DebugStreams {
+    /// The header is an array of stream numbers in a fixed order (`DBGTYPE`).
+    pub(super) fn read(header: &[u8]) -> Self {
+        let stream = |index: usize| {
+            bytes::u16(header, index * 2)
+                .filter(|&number| number != u16::MAX)
+                .map(u32::from)
+        };
+        Self {
+            omap_to_source: stream(3),
+            omap_from_source: stream(4),
+            sections: stream(5),
+            original_sections: stream(10),
+        }
+    }
+}
+
+impl Space {
+    pub(super) fn read(msf: &Msf<'_>, streams: DebugStreams) -> Result<Self> {
+        let open = |number: Option<u32>, what| match number {
+            Some(number) => msf.stream(number, what),
+            None => Ok(None),
+        };
+        let to_source = omap(open(streams.omap_to_source, "OMAP to source")?)?;
+        let from_source = omap(open(streams.omap_from_source, "OMAP from source")?)?;
+        let moved = to_source.is_some() || from_source.is_some();
+        let number = match streams.original_sections {
+            Some(original) if moved => Some(original),
+            _ => streams.sections,
+        };
+        Ok(Self {
+            sections: sections(open(number, "section headers")?)?,
+            to_source,
+            from_source,
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
+    /// The place of an RVA; none outside every section, or for code that only the optimiser knows.
+    pub(super) fn place(&self, rva: u32) -> Option<Place> {
+        let rva = match &self.to_source {
+            Some(map) => translate(map, rva)?,
+            None => rva,
+        };
+        self.sections
+            .iter()
+            .position(|section| {
+                rva.checked_sub(section.rva)
+                    .is_some_and(|at| at < section.size)
+            })
+            .map(|index| Place {
+                section: index as u16 + 1,
+                offset: rva - self.sections[index].rva,
+            })
+    }
+
+    /// The RVA of a place, in the image as it is.
+    pub(super) fn rva(&self, place: Place) -> Option<u32> {
+        let section = self.section(place.section)?;
+        let rva = section.rva.checked_add(place.offset)?;
+        match &self.from_source {
+            Some(map) => translate(map, rva),
+            None => Some(rva),
+        }
+    }
+
+    pub(super) fn section_size(&self, section: u16) -> Option<u32> {
+        self.section(section).map(|section| section.size)
+    }
+
+    fn section(&self, number: u16) -> Option<&Section> {
+        self.sections.get(usize::from(number).checked_sub(1)?)
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let maps = [&self.to_source, &self.from_source];
+        self.sections.len() * 8
+            + maps
+                .iter()
+                .filter_map(|map| map.as_deref())
+                .map(<[_]>::len)
+                .sum::<usize>()
+                * 8
+    }
+}
+
+/// `IMAGE_SECTION_HEADER`s, 40 bytes each: virtual size at 8, RVA at 12, raw size at 16.
+fn sections(stream: Option<Stream<'_, '_>>) -> Result<Box<[Section]>> {
+    let Some(stream) = stream else {
+        return Ok(Box::default());
+    };
+    let data = stream.bytes(0, stream.len())?;
+    let read = |header: &[u8]| {
+        let size = match bytes::u32(header, 8)? {
+            0 => bytes::u32(header, 16)?,
+            size => size,
+        };
+        Some(Section {
+            rva: bytes::u32(header, 12)?,
+            size,
+        })
+    };
+    let count = usize::from(u16::MAX - 1);
+    Ok(data.chunks_exact(40).take(count).filter_map(read).collect())
+}
+
+fn omap(stream: Option<Stream<'_, '_>>) -> Result<Option<Omap>> {
+    let Some(stream) = stream.filter(|stream| stream.len() >= 8) else {
+        return Ok(None);
+    };
+    let data = stream.bytes(0, stream.len())?;
+    let mut map: Vec<_> = data
+        .chunks_exact(8)
+        .filter_map(|pair| Some((bytes::u32(pair, 0)?, bytes::u32(pair, 4)?)))
+        .collect();
+    map.sort_by_key(|&(source, _)| source);
+    Ok(Some(map.into()))
+}
+
+fn translate(map: &[(u32, u32)], rva: u32) -> Option<u32> {
+    let index = map.partition_point(|&(source, _)| source <= rva);
+    let (source, target) = *map.get(index.checked_sub(1)?)?;
+    (target != 0).then(|| target.checked_add(rva - source))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> Space {
+        // Source 0x1000..0x1100 moved to 0x5000, 0x1100..0x1200 dropped, the rest to 0x4000.
+        Space {
+            sections: [Section {
+                rva: 0x1000,
+                size: 0x1000,
+            }]
+            .into(),
+            to_source: Some([(0x4000, 0x1200), (0x4E00, 0), (0x5000, 0x1000), (0x5100, 0)].into()),
+            from_source: Some([(0x1000, 0x5000), (0x1100, 0), (0x1200, 0x4000)].into()),
+        }
+    }
+
+    #[test]
+    fn omap_translates_both_ways() {
+        let space = space();
+        for (rva, offset) in [
+            (0x5010, 0x10),
+            (0x50FF, 0xFF),
+            (0x4000, 0x200),
+            (0x4DFF, 0xFFF),
+        ] {
+            let place = Place { section: 1, offset };
+            assert_eq!(space.place(rva), Some(place), "{rva:#x}");
+            assert_eq!(space.rva(place), Some(rva), "{rva:#x}");
+        }
+    }
+
+    #[test]
+    fn code_that_only_one_side_has_is_nowhere() {
+        let space = space();
+        assert_eq!(space.place(0x4E00), None);
+        assert_eq!(space.place(0x5100), None);
+        assert_eq!(space.place(0x3FFF), None);
+        assert_eq!(
+            space.rva(Place {
+                section: 1,
+                offset: 0x100
+            }),
+            None
+        );
+        assert_eq!(
+            space.rva(Place {
+                section: 2,
+                offset: 0
+            }),
+            None
+        );
+        assert_eq!(
+            space.rva(Place {
+                section: 0,
+                offset: 0
+            }),
+            None
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! CodeView symbol records: the framing, and the few kinds that name code.
+
+use crate::{Error, Result, bytes};
+
+pub(super) const S_END: u16 = 0x0006;
+pub(super) const S_THUNK32: u16 = 0x1102;
+pub(super) const S_PUB32: u16 = 0x110E;
+pub(super) const S_LPROC32: u16 = 0x110F;
+pub(super) const S_GPROC32: u16 = 0x1110;
+pub(super) const S_GMANPROC: u16 = 0x112A;
+pub(super) const S_LMANPROC: u16 = 0x112B;
+pub(super) const S_TRAMPOLINE: u16 = 0x112C;
+pub(super) const S_SEPCODE: u16 = 0x1132;
+pub(super) const S_LPROC32_ID: u16 = 0x1146;
+pub(super) const S_GPROC32_ID: u16 = 0x1147;
+pub(super) const S_INLINESITE: u16 = 0x114D;
+pub(super) const S_INLINESITE_END: u16 = 0x114E;
+pub(super) const S_PROC_ID_END: u16 = 0x114F;
+pub(super) const S_LPROC32_DPC: u16 = 0x1155;
+pub(super) const S_LPROC32_DPC_ID: u16 = 0x1156;
+pub(super) const S_INLINESITE2: u16 = 0x115D;
+
+/// One record: where it starts in its stream, its kind, its bytes after the kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'d> {
+    pub(super) offset: u32,
+    pub(super) kind: u16,
+    pub(super) body: &'d [u8],
+}
+
+impl<'d> Record<'d> {
+    /// The record at `offset`; nothing when it does not fit.
+    pub(super) fn at(data: &'d [u8], offset: u32) -> Option<Self> {
+        let at = offset as usize;
+        let len = usize::from(bytes::u16(data, at)?);
+        let kind = bytes::u16(data, at + 2)?;
+        Some(Self {
+            offset,
+            kind,
+            body: bytes::slice(data, at + 4, len.checked_sub(2)?)?,
+        })
+    }
+
+    /// Where the next record starts.
+    pub(super) fn next(&self) -> u32 {
+        self.offset + 4 + self.body.len() as u32
+    }
+
+    pub(super) fn u32(&self, at: usize) -> Option<u32> {
+        bytes::u32(self.body, at)
+    }
+
+    pub(super) fn u16(&self, at: usize) -> Option<u16> {
+        bytes::u16(self.body, at)
+    }
+
+    /// The NUL-ended string at `at`.
+    pub(super) fn name(&self, at: usize) -> &'d [u8] {
+        until_nul(self.body.get(at..).unwrap_or_default())
+    }
+
+    /// True for procedures with code at a section offset.
+    pub(super) fn is_procedure(&self) -> bool {
+        matches!(
+            self.kind,
+            S_GPROC32
+                | S_LPROC32
+                | S_GPROC32_ID
+                | S_LPROC32_ID
+                | S_LPROC32_DPC
+                | S_LPROC32_DPC_ID
+                | S_GMANPROC
+                | S_LMANPROC
+        )
+    }
+
+    /// The stream offset of the record that closes this one's scope, for kinds that open one.
+    pub(super) fn end(&self) -> Option<u32> {
+        self.u32(4)
+    }
+}
+
+/// The records of a symbol stream, in order.
+#[derive(Debug)]
+pub(super) struct Records<'d> {
+    data: &'d [u8],
+    at: u32,
+}
+
+impl<'d> Records<'d> {
+    pub(super) fn from(data: &'d [u8], at: u32) -> Self {
+        Self { data, at }
+    }
+
+    pub(super) fn skip_to(&mut self, at: u32) {
+        self.at = at;
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<Record<'d>>> {
+        if self.at as usize >= self.data.len() {
+            return Ok(None);
+        }
+        let record = Record::at(self.data, self.at).ok_or(Error::Damaged {
+            what: "symbol stream",
+            offset: u64::from(self.at),
+            problem: "a record leaves the stream",
+        })?;
+        self.at = record.next();
+        Ok(Some(record))
+    }
+}
+
+pub(super) fn until_nul(data: &[u8]) -> &[u8] {
+    let end = data.iter().position(|&byte| byte == 0);
+    &data[..end.unwrap_or(data.len())]
+}

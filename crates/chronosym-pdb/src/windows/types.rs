@@ -1,0 +1,320 @@
+//! The TPI and IPI streams: one record by index, without reading the rest.
+//!
+//! Both number their records from a first index on and give no offsets. The hash stream beside each
+//! holds "index offsets", a (type index, byte offset) pair about every 8 KiB of records: a lookup
+//! jumps to the pair before it and walks the few records between.
+
+use super::msf::{Msf, Stream};
+use super::symbols::until_nul;
+use crate::{Result, bytes};
+use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const HEADER: u32 = 56;
+/// Entries of the table of offsets found before; a power of two.
+const REMEMBERED: usize = 1 << 15;
+/// How far apart the pairs are that stand in for a missing hash stream.
+const STRIDE: u32 = 128;
+/// Substring lists and scopes nest; a file that nests deeper is damaged.
+const MAX_DEPTH: u32 = 16;
+
+const LF_CLASS: u16 = 0x1504;
+const LF_STRUCTURE: u16 = 0x1505;
+const LF_UNION: u16 = 0x1506;
+const LF_ENUM: u16 = 0x1507;
+const LF_INTERFACE: u16 = 0x1519;
+const LF_FUNC_ID: u16 = 0x1601;
+const LF_MFUNC_ID: u16 = 0x1602;
+const LF_SUBSTR_LIST: u16 = 0x1604;
+const LF_STRING_ID: u16 = 0x1605;
+const LF_CLASS2: u16 = 0x1608;
+const LF_STRUCTURE2: u16 = 0x1609;
+const LF_UNION2: u16 = 0x160A;
+const LF_INTERFACE2: u16 = 0x160B;
+
+/// A TPI or IPI stream.
+#[derive(Debug)]
+pub(super) struct TypeStream {
+    number: u32,
+    what: &'static str,
+    first: u32,
+    end: u32,
+    records: u32,
+    records_end: u32,
+    index: Index,
+    /// Direct-mapped: type index in the high half, offset in the low half, 0 for empty.
+    found: OnceLock<Box<[AtomicU64]>>,
+}
+
+#[derive(Debug)]
+enum Index {
+    /// The pairs in the hash stream: stream number, offset, number of pairs.
+    Hash(u32, u32, u32),
+    /// Pairs made by one walk, for a file without them.
+    Walked(OnceLock<Box<[(u32, u32)]>>),
+}
+
+impl TypeStream {
+    pub(super) fn read(msf: &Msf<'_>, number: u32, what: &'static str) -> Result<Option<Self>> {
+        let Some(stream) = msf.stream(number, what)?.filter(|stream| stream.len() > 0) else {
+            return Ok(None);
+        };
+        let header: [u8; HEADER as usize] = stream.array(0).ok_or(stream.short(0, HEADER))?;
+        let word = |at: usize| bytes::u32(&header, at).unwrap_or_default();
+        let records = word(4);
+        let records_end = records
+            .checked_add(word(16))
+            .filter(|&end| end <= stream.len())
+            .ok_or(stream.short(records, word(16)))?;
+        let hash = u32::from(bytes::u16(&header, 20).unwrap_or(u16::MAX));
+        let (offset, size) = (word(40), word(44));
+        let usable = hash != u32::from(u16::MAX)
+            && msf.stream(hash, "type hash")?.is_some_and(|hash| {
+                size >= 8
+                    && offset
+                        .checked_add(size)
+                        .is_some_and(|end| end <= hash.len())
+            });
+        Ok(Some(Self {
+            number,
+            what,
+            first: word(8),
+            end: word(12),
+            records,
+            records_end,
+            index: match usable {
+                true => Index::Hash(hash, offset, size / 8),
+                false => Index::Walked(OnceLock::new()),
+            },
+            found: OnceLock::new(),
+        }))
+    }
+
+    /// The record `index` (kind, then fields); none for simple types and unknown indices.
+    fn record<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<Cow<'a, [u8]>>> {
+        if index < self.first || index >= self.end {
+            return Ok(None);
+        }
+        let stream = msf.required(self.number, self.what)?;
+        let at = match self.remembered(index) {
+            Some(at) => at,
+            None => {
+                let Some(at) = self.search(msf, &stream, index)? else {
+                    return Ok(None);
+                };
+                self.remember(index, at);
+                at
+            }
+        };
+        let len = stream.u16(at).ok_or(stream.short(at, 2))?;
+        stream.bytes(at + 2, u32::from(len)).map(Some)
+    }
+
+    fn remembered(&self, index: u32) -> Option<u32> {
+        let slot = self.found.get()?[index as usize % REMEMBERED].load(Relaxed);
+        (slot >> 32 == u64::from(index)).then_some(slot as u32)
+    }
+
+    fn remember(&self, index: u32, at: u32) {
+        let empty = || (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect();
+        let slots = self.found.get_or_init(empty);
+        slots[index as usize % REMEMBERED].store(u64::from(index) << 32 | u64::from(at), Relaxed);
+    }
+
+    /// Walks to the record's offset in the stream.
+    fn search(&self, msf: &Msf<'_>, stream: &Stream<'_, '_>, index: u32) -> Result<Option<u32>> {
+        let (mut current, start, end) = match &self.index {
+            Index::Hash(hash, offset, count) => {
+                let hash = msf.required(*hash, "type hash")?;
+                let pair = |i: u32| {
+                    let at = offset + i * 8;
+                    let pair: [u8; 8] = hash.array(at).ok_or(hash.short(at, 8))?;
+                    let word = |at| bytes::u32(&pair, at).unwrap_or_default();
+                    Ok((word(0), word(4)))
+                };
+                let (mut low, mut high) = (0, *count);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    if pair(middle)?.0 <= index {
+                        low = middle + 1;
+                    } else {
+                        high = middle;
+                    }
+                }
+                let Some(before) = low.checked_sub(1) else {
+                    return Ok(None);
+                };
+                let (first, start) = pair(before)?;
+                let end = match low < *count {
+                    true => pair(low)?.1,
+                    false => self.records_end - self.records,
+                };
+                (first, start, end)
+            }
+            Index::Walked(pairs) => {
+                let pairs = match pairs.get() {
+                    Some(pairs) => pairs,
+                    None => {
+                        let made = self.walk(stream)?;
+                        pairs.get_or_init(|| made)
+                    }
+                };
+                let after = pairs.partition_point(|&(first, _)| first <= index);
+                let Some(&(first, start)) = after.checked_sub(1).and_then(|i| pairs.get(i)) else {
+                    return Ok(None);
+                };
+                let end = pairs
+                    .get(after)
+                    .map_or(self.records_end - self.records, |&(_, at)| at);
+                (first, start, end)
+            }
+        };
+        let start = self.records.saturating_add(start);
+        let end = self.records.saturating_add(end).min(self.records_end);
+        let chunk = stream.bytes(start, end.saturating_sub(start))?;
+        let mut at = 0usize;
+        while let Some(len) = bytes::u16(&chunk, at) {
+            if current == index {
+                return Ok(Some(start + at as u32));
+            }
+            at += 2 + usize::from(len);
+            current += 1;
+        }
+        Err(stream.damaged(start, "the index offsets do not lead to the record"))
+    }
+
+    fn walk(&self, stream: &Stream<'_, '_>) -> Result<Box<[(u32, u32)]>> {
+        let mut pairs = Vec::new();
+        let mut at = self.records;
+        for index in self.first..self.end {
+            if (index - self.first).is_multiple_of(STRIDE) {
+                pairs.push((index, at - self.records));
+            }
+            if at >= self.records_end {
+                break;
+            }
+            let len = stream.u16(at).ok_or(stream.short(at, 2))?;
+            at = at.saturating_add(2 + u32::from(len));
+        }
+        Ok(pairs.into())
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let walked = match &self.index {
+            Index::Walked(pairs) => pairs.get().map_or(0, |pairs| pairs.len() * 8),
+            Index::Hash(..) => 0,
+        };
+        walked + self.found.get().map_or(0, |slots| slots.len() * 8)
+    }
+}
+
+/// A name in two parts: what it is in (namespace or class), and its own.
+pub(super) type ScopedName<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// Both streams: ids (functions, strings) refer to types (classes).
+#[derive(Debug, Default)]
+pub(super) struct Types {
+    pub(super) tpi: Option<TypeStream>,
+    pub(super) ipi: Option<TypeStream>,
+}
+
+impl Types {
+    pub(super) fn read(msf: &Msf<'_>) -> Result<Self> {
+        Ok(Self {
+            tpi: TypeStream::read(msf, 2, "TPI stream")?,
+            ipi: TypeStream::read(msf, 4, "IPI stream")?,
+        })
+    }
+
+    /// The name of the function that the id `index` stands for.
+    pub(super) fn function<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<ScopedName<'a>>> {
+        let Some(record) = self.id(msf, index)? else {
+            return Ok(None);
+        };
+        let scope = bytes::u32(&record, 2).unwrap_or_default();
+        let scope = match bytes::u16(&record, 0) {
+            Some(LF_FUNC_ID) => self.string(msf, scope, MAX_DEPTH)?,
+            Some(LF_MFUNC_ID) => self.class(msf, scope)?,
+            _ => return Ok(None),
+        };
+        Ok(Some((scope, tail(record, 10))))
+    }
+
+    fn id<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<Cow<'a, [u8]>>> {
+        self.ipi
+            .as_ref()
+            .map_or(Ok(None), |ipi| ipi.record(msf, index))
+    }
+
+    /// An LF_STRING_ID: the strings of its substring list, then its own.
+    fn string<'a>(&self, msf: &Msf<'a>, index: u32, depth: u32) -> Result<Cow<'a, [u8]>> {
+        let Some(record) = self.id(msf, index)?.filter(|_| depth > 0) else {
+            return Ok(Cow::Borrowed(&[]));
+        };
+        let word = |at: usize| bytes::u32(&record, at).unwrap_or_default();
+        match bytes::u16(&record, 0) {
+            Some(LF_STRING_ID) if word(2) == 0 => Ok(tail(record, 6)),
+            Some(LF_STRING_ID) => {
+                let mut whole = self.string(msf, word(2), depth - 1)?.into_owned();
+                whole.extend_from_slice(until_nul(record.get(6..).unwrap_or_default()));
+                Ok(whole.into())
+            }
+            Some(LF_SUBSTR_LIST) => {
+                let mut whole = Vec::new();
+                for at in (6..record.len()).step_by(4).take(word(2) as usize) {
+                    whole.extend_from_slice(&self.string(msf, word(at), depth - 1)?);
+                    if whole.len() > usize::from(u16::MAX) {
+                        break;
+                    }
+                }
+                Ok(whole.into())
+            }
+            _ => Ok(Cow::Borrowed(&[])),
+        }
+    }
+
+    /// The name of a class, structure, union or enumeration.
+    fn class<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Cow<'a, [u8]>> {
+        let record = match &self.tpi {
+            Some(tpi) => tpi.record(msf, index)?,
+            None => None,
+        };
+        let Some(record) = record else {
+            return Ok(Cow::Borrowed(&[]));
+        };
+        // Fixed fields, then numeric leaves (sizes, counts), then the name.
+        let (fixed, numbers) = match bytes::u16(&record, 0) {
+            Some(LF_CLASS | LF_STRUCTURE | LF_INTERFACE) => (18, 1),
+            Some(LF_UNION) => (10, 1),
+            Some(LF_ENUM) => (14, 0),
+            Some(LF_CLASS2 | LF_STRUCTURE2 | LF_INTERFACE2) => (18, 2),
+            Some(LF_UNION2) => (10, 2),
+            _ => return Ok(Cow::Borrowed(&[])),
+        };
+        let mut at = fixed;
+        for _ in 0..numbers {
+            at += numeric_len(&record, at);
+        }
+        Ok(tail(record, at))
+    }
+}
+
+/// The length of a numeric leaf: below 0x8000 the value itself, else a kind and the value.
+fn numeric_len(record: &[u8], at: usize) -> usize {
+    match bytes::u16(record, at) {
+        Some(0x8000) => 3,
+        Some(0x8001 | 0x8002) => 4,
+        Some(0x8003 | 0x8004) => 6,
+        Some(0x8009 | 0x800A) => 10,
+        _ => 2,
+    }
+}
+
+/// The string at `at`, still lent if the record is.
+fn tail(record: Cow<'_, [u8]>, at: usize) -> Cow<'_, [u8]> {
+    match record {
+        Cow::Borrowed(record) => Cow::Borrowed(until_nul(record.get(at..).unwrap_or_default())),
+        Cow::Owned(record) => Cow::Owned(until_nul(record.get(at..).unwrap_or_default()).to_vec()),
+    }
+}
