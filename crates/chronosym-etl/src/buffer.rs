@@ -27,6 +27,7 @@ pub(crate) struct BufferHeader {
 impl BufferHeader {
     /// `None` if no buffer can look like this.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..HEADER)?;
         let stored = u32_at(bytes, 0)?;
         let valid = u32_at(bytes, 0x30)?;
         let flags = u16_at(bytes, 0x34)?;

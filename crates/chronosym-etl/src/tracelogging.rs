@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::Guid;
 use crate::bytes::{guid_at, u16_at};
+use crate::{Guid, PointerSize};
 
 /// Name of a provider and what else it declared of itself.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +114,31 @@ impl<'a> Schema<'a> {
         })
     }
 
+    /// Shows `show` the bytes of every value in `payload` with its field and how many structs it is in: each element of
+    /// an array by itself, text without its length or NUL, a struct (before its members) without bytes.
+    ///
+    /// Returns whether the payload held all of the fields. `pointer_size` is the record's.
+    pub fn values(
+        &self,
+        payload: &'a [u8],
+        pointer_size: PointerSize,
+        mut show: impl FnMut(usize, &Field<'a>, &'a [u8]),
+    ) -> bool {
+        let mut walk = Walk {
+            rest: payload,
+            pointer_size,
+            left: MAX_VALUES,
+            show: &mut show,
+        };
+        let mut fields = self.fields;
+        while !fields.is_empty() {
+            let Some(()) = walk.field(&mut fields, 0) else {
+                return false;
+            };
+        }
+        true
+    }
+
     /// Bytes that tell this schema from others of its provider: event name and fields.
     pub fn identity(&self) -> (&'a [u8], &'a [u8]) {
         (self.name, self.fields)
@@ -125,6 +150,108 @@ impl<'a> Field<'a> {
     pub fn name(&self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.name)
     }
+}
+
+/// Structs in structs, at most.
+const MAX_DEPTH: usize = 16;
+/// Values of one event, at most: arrays of structs without members take no bytes.
+const MAX_VALUES: usize = 1 << 16;
+
+/// A walk over a payload, led by a schema.
+struct Walk<'a, 's> {
+    rest: &'a [u8],
+    pointer_size: PointerSize,
+    left: usize,
+    show: &'s mut dyn FnMut(usize, &Field<'a>, &'a [u8]),
+}
+
+impl<'a> Walk<'a, '_> {
+    /// Takes one field off `fields` (a struct with its members) and its values off the payload.
+    fn field(&mut self, fields: &mut &'a [u8], depth: usize) -> Option<()> {
+        let field = take_field(fields)?;
+        let members = *fields;
+        if field.in_type == IN_TYPE_STRUCT {
+            skip_members(fields, field.out_type, depth + 1)?;
+        }
+        let count = match field.count {
+            Count::One => 1,
+            Count::Fixed(count) => count,
+            Count::Counted => u16::from_le_bytes(take_array(&mut self.rest)?),
+            Count::Custom(_) => {
+                let size = u16::from_le_bytes(take_array(&mut self.rest)?);
+                let value = self.take(size.into())?;
+                (self.show)(depth, &field, value);
+                return Some(());
+            }
+        };
+        for _ in 0..count {
+            self.left = self.left.checked_sub(1)?;
+            if field.in_type == IN_TYPE_STRUCT {
+                (self.show)(depth, &field, &[]);
+                let mut members = members;
+                for _ in 0..field.out_type {
+                    self.field(&mut members, depth + 1)?;
+                }
+            } else {
+                let value = self.value(field.in_type)?;
+                (self.show)(depth, &field, value);
+            }
+        }
+        Some(())
+    }
+
+    fn value(&mut self, in_type: u8) -> Option<&'a [u8]> {
+        let size = match in_type {
+            0 => 0,
+            1 => {
+                let (units, _) = self.rest.as_chunks::<2>();
+                let value = self.take(2 * units.iter().position(|unit| *unit == [0; 2])?)?;
+                self.take(2)?;
+                return Some(value);
+            }
+            2 => {
+                let value = self.take(self.rest.iter().position(|byte| *byte == 0)?)?;
+                self.take(1)?;
+                return Some(value);
+            }
+            3 | 4 => 1,
+            5 | 6 => 2,
+            7 | 8 | 11 | 13 | 20 => 4,
+            9 | 10 | 12 | 17 | 21 => 8,
+            15 | 18 => 16,
+            14 | 22 | 23 | 25 => usize::from(u16::from_le_bytes(take_array(&mut self.rest)?)),
+            16 => self.pointer_size.bytes(),
+            // A SID holds 8 bytes and as many u32 as its second byte says.
+            19 => 8 + 4 * usize::from(*self.rest.get(1)?),
+            _ => return None,
+        };
+        self.take(size)
+    }
+
+    fn take(&mut self, size: usize) -> Option<&'a [u8]> {
+        let (value, rest) = self.rest.split_at_checked(size)?;
+        self.rest = rest;
+        Some(value)
+    }
+}
+
+fn skip_members(fields: &mut &[u8], count: u8, depth: usize) -> Option<()> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    for _ in 0..count {
+        let member = take_field(fields)?;
+        if member.in_type == IN_TYPE_STRUCT {
+            skip_members(fields, member.out_type, depth + 1)?;
+        }
+    }
+    Some(())
+}
+
+fn take_array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (value, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(*value)
 }
 
 fn take_field<'a>(rest: &mut &'a [u8]) -> Option<Field<'a>> {

@@ -1,0 +1,250 @@
+//! Damaged traces: what is readable is read, the rest is counted, nothing panics.
+
+use chronosym_etl::{Diagnostics, EtlError, EtlReader};
+use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Options, Stack, buffers};
+use proptest::prelude::*;
+
+/// A small trace with every kind of record that matters.
+fn trace(compress: bool) -> Vec<u8> {
+    let options = Options {
+        compress,
+        cpus: 2,
+        buffer_size: 1024,
+        ..Options::default()
+    };
+    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    for i in 0..60 {
+        let at = At::us(i).cpu((i % 2) as u16).pid(1).tid(2);
+        w.sample(at, i as u64, 2).unwrap();
+        w.stack(
+            at,
+            &Stack {
+                event: at,
+                pid: 1,
+                tid: 2,
+                addresses: &[1, 2, 3],
+            },
+        )
+        .unwrap();
+        w.thread(at, chronosym_support::etl::Op::Start, 1, 2)
+            .unwrap();
+        w.clr(at, CLR_RUNTIME, 82, 0, &[1; 20], &[4, 5]).unwrap();
+    }
+    w.finish().unwrap()
+}
+
+/// Reads all of it: raw times in the order of reading, and what was counted.
+fn read(file: &[u8]) -> (Vec<i64>, Diagnostics) {
+    let mut reader = EtlReader::open(file).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.next_record() {
+        // Whatever a caller may ask for.
+        for item in record.extended_items() {
+            std::hint::black_box(format!("{item:?}"));
+        }
+        std::hint::black_box((record.counters().sum::<u64>(), record.instance()));
+        times.push(record.raw_time);
+    }
+    (times, reader.diagnostics().clone())
+}
+
+#[test]
+fn every_truncation_reads_what_is_there() {
+    for compress in [false, true] {
+        let file = trace(compress);
+        let (whole, _) = read(&file);
+        let mut edges = vec![0];
+        for part in buffers(&file) {
+            edges.push(edges.last().unwrap() + part.len());
+        }
+        for cut in edges[1]..file.len() {
+            let (times, found) = read(&file[..cut]);
+            let edge = edges.iter().rev().find(|edge| **edge <= cut).unwrap();
+            let (at_edge, counted) = read(&file[..*edge]);
+            assert!(!counted.is_damaged());
+            assert!(times.is_sorted());
+            assert!(
+                (at_edge.len()..whole.len()).contains(&times.len()),
+                "cut at {cut}"
+            );
+            // Less than a header says nothing of a buffer; it is counted as bytes, unless they are zeros.
+            let rest = &file[*edge..cut];
+            let header = rest.len() >= 72;
+            assert_eq!(found.truncated_buffers, u64::from(header), "cut at {cut}");
+            let unread = if header || rest.iter().all(|b| *b == 0) {
+                0
+            } else {
+                rest.len() as u64
+            };
+            assert_eq!(found.unread_bytes, unread, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_buffer_loses_only_its_own_rest() {
+    let file = trace(false);
+    let (whole, _) = read(&file);
+    let parts = buffers(&file);
+    // The second record of the fourth buffer becomes garbage.
+    let mut damaged: Vec<Vec<u8>> = parts.iter().map(|p| p.to_vec()).collect();
+    let size_at = if damaged[3][74] == 0x13 { 72 } else { 76 };
+    let size = u16::from_le_bytes([damaged[3][size_at], damaged[3][size_at + 1]]);
+    let second = 72 + usize::from(size).next_multiple_of(8);
+    damaged[3][second + 3] = 0x11;
+    let (times, found) = read(&damaged.concat());
+    assert_eq!((found.damaged_buffers, found.dropped_bytes > 0), (1, true));
+    assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
+
+    // The header of the fourth buffer becomes garbage: in a log of equal buffers the next one is found.
+    let mut damaged: Vec<Vec<u8>> = parts.iter().map(|p| p.to_vec()).collect();
+    damaged[3][..4].copy_from_slice(&[3, 0, 0, 0]);
+    let (times, found) = read(&damaged.concat());
+    assert_eq!(
+        (found.damaged_headers, found.unread_bytes, found.buffers),
+        (1, 1024, parts.len() as u64 - 1)
+    );
+    assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
+
+    // A zeroed one too; zeros at the end are the unused part of a preallocated file.
+    let mut damaged: Vec<Vec<u8>> = parts.iter().map(|p| p.to_vec()).collect();
+    damaged[3].fill(0);
+    let (times, found) = read(&damaged.concat());
+    assert_eq!(
+        (found.damaged_headers, found.buffers),
+        (1, parts.len() as u64 - 1)
+    );
+    assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
+    let mut preallocated = file.clone();
+    preallocated.resize(file.len() + 10_000, 0);
+    let (times, found) = read(&preallocated);
+    assert!(times == whole && !found.is_damaged());
+
+    // Compressed buffers have no common size: the rest is counted.
+    let file = trace(true);
+    let mut damaged: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
+    let lost: usize = damaged[3..].iter().map(Vec::len).sum();
+    damaged[3][..4].copy_from_slice(&[3, 0, 0, 0]);
+    let (_, found) = read(&damaged.concat());
+    assert_eq!(
+        (found.damaged_headers, found.unread_bytes),
+        (1, lost as u64)
+    );
+}
+
+#[test]
+fn damaged_compression_is_counted() {
+    let file = trace(true);
+    let mut damaged: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
+    let middle = damaged[2].len() / 2;
+    damaged[2].truncate(middle);
+    damaged[2][..4].copy_from_slice(&(middle as u32).to_le_bytes());
+    let (times, found) = read(&damaged.concat());
+    assert_eq!(
+        (
+            found.damaged_compression,
+            found.truncated_buffers,
+            found.damaged_headers
+        ),
+        (1, 0, 0)
+    );
+    assert!(times.is_sorted() && !times.is_empty());
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    let file = trace(false);
+    let refused = |bytes: &[u8]| EtlReader::open(bytes).err().unwrap().to_string();
+    assert_eq!(
+        refused(&[]),
+        "not an .etl trace: it does not begin with a buffer header"
+    );
+    assert_eq!(
+        refused(b"Nettrace............"),
+        "not an .etl trace: it does not begin with a buffer header"
+    );
+    assert_eq!(
+        refused(&file[..100]),
+        "not an .etl trace: its first record is no log file header"
+    );
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut file = file.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        file
+    };
+    // 72 bytes of buffer header, 32 of record header.
+    assert_eq!(
+        refused(&changed(104 + 6, &[1, 4])),
+        "the trace has log layout 1.4; 1.5 (Windows 7) is the oldest supported"
+    );
+    assert!(matches!(
+        EtlReader::open(changed(104 + 44, &[5])),
+        Err(EtlError::BadHeader(_))
+    ));
+    assert!(matches!(
+        EtlReader::open(changed(104 + 256, &[0; 8])),
+        Err(EtlError::BadHeader(_))
+    ));
+}
+
+#[test]
+fn a_compression_bomb_is_refused_or_bounded() {
+    // Two matches of 16 MiB each; the buffer header grants one.
+    let mut bomb = Vec::new();
+    bomb.extend_from_slice(&0x6000_0000u32.to_le_bytes());
+    bomb.push(0);
+    for _ in 0..2 {
+        bomb.extend_from_slice(&[7, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 1]);
+    }
+    let mut buffer = vec![0; 72];
+    buffer[0x30..0x34].copy_from_slice(&(16u32 << 20).to_le_bytes());
+    buffer[0x34] = 0x40;
+    buffer.extend_from_slice(&bomb);
+    let size = buffer.len() as u32;
+    buffer[..4].copy_from_slice(&size.to_le_bytes());
+    let mut file = trace(true);
+    let (whole, _) = read(&file);
+    file.extend_from_slice(&buffer);
+    let (times, found) = read(&file);
+    assert_eq!((times, found.is_damaged()), (whole.clone(), false));
+    // One byte more than any buffer holds.
+    let at = file.len() - buffer.len() + 0x30;
+    file[at..at + 4].copy_from_slice(&((16u32 << 20) + 1).to_le_bytes());
+    let (times, found) = read(&file);
+    assert_eq!((times, found.damaged_headers), (whole, 1));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn flipped_bytes_never_panic(
+        compress: bool,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..16),
+    ) {
+        let mut file = trace(compress);
+        for (at, value) in &flips {
+            let at = at.index(file.len());
+            file[at] ^= value;
+        }
+        if EtlReader::open(file.as_slice()).is_ok() {
+            let (times, found) = read(&file);
+            prop_assert_eq!(times.len() as u64, found.records);
+            prop_assert!(found.late_records > 0 || times.is_sorted());
+        }
+    }
+
+    #[test]
+    fn any_bytes_after_the_header_never_panic(tail in prop::collection::vec(any::<u8>(), 0..4000), compress: bool) {
+        let file = trace(compress);
+        let mut file = buffers(&file)[0].to_vec();
+        // A header that fits what follows, so that the records themselves are looked at.
+        let mut header = vec![0; 72];
+        header[..4].copy_from_slice(&(tail.len() as u32 + 72).to_le_bytes());
+        header[0x30..0x34].copy_from_slice(&(tail.len() as u32 + 72).to_le_bytes());
+        header[0x34] = if compress { 0x40 } else { 0 };
+        file.extend(header);
+        file.extend(tail);
+        read(&file);
+    }
+}
