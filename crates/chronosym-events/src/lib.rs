@@ -1,2 +1,41 @@
 //! Typed .NET runtime, kernel and Universal trace events.
 #![deny(missing_docs)]
+
+mod array;
+mod clr;
+mod cursor;
+mod error;
+mod event;
+mod field;
+mod guid;
+pub mod kernel;
+mod layout;
+mod part;
+mod provider;
+mod schema;
+mod text;
+pub mod universal;
+mod value;
+
+pub use array::{Addresses, I32s, Ids, U32s};
+pub use clr::{
+    AppDomain, Assembly, BulkType, ClrStackWalk, CodeSymbols, DomainModule, ExecutionCheckpoint,
+    Extent, ILStubCacheHit, ILStubGenerated, ILToNativeMap, JitInliningFailed,
+    JitInliningSucceeded, JitTailCallFailed, JitTailCallSucceeded, MarkerPhase,
+    MemoryAllocatedForJitCode, MethodDetails, MethodEvent, MethodFlags, MethodJittingStarted,
+    MethodNames, ModuleEvent, ModuleFlags, ModuleRange, OptimizationTier, PdbInfo, ProcessInfo,
+    R2RGetEntryPoint, R2RGetEntryPointStart, RichDebugInfo, RundownMarker, RuntimeInformation,
+    Text, ThreadDC, ThreadSampleType, TieredCompilationBackgroundJitStart,
+    TieredCompilationBackgroundJitStop, TieredCompilationPause, TieredCompilationResume,
+    TieredCompilationSettings, TypeDescription, TypeList,
+};
+pub use error::DecodeError;
+pub use event::{Action, Event};
+pub use field::{Field, FieldType};
+pub use guid::{Guid, ParseGuidError};
+pub use kernel::KernelEvent;
+pub use provider::Provider;
+pub use schema::{EventKey, EventSchema, PointerSize, RawEvent};
+pub use text::{AStr, WStr};
+pub use universal::UniversalEvent;
+pub use value::{FieldList, Value};

@@ -1,0 +1,241 @@
+//! Loader events: app domains, assemblies, modules, ranges of modules.
+
+use crate::cursor::Cursor;
+use crate::part::{FieldSpec, Part, Style, payload};
+use crate::value::{FieldList, Value};
+use crate::{Action, DecodeError, Guid, WStr};
+
+payload! {
+    /// A module of the runtime: ModuleLoad, ModuleUnload, ModuleDCStart, ModuleDCEnd. It has no address: image events have.
+    ModuleEvent<'a> {
+        /// What happened to the module.
+        action: Action = "",
+        /// The module's id, unique in a runtime instance while the module lives.
+        module_id: u64 = "ModuleID" as hex,
+        /// The id of its assembly.
+        assembly_id: u64 = "AssemblyID" as hex,
+        /// What kind of module this is.
+        flags: ModuleFlags = "ModuleFlags" as hex,
+        /// Always 0.
+        reserved: u32 = "Reserved1",
+        /// Where the IL was loaded from; the simple name for modules without a file.
+        il_path: WStr<'a> = "ModuleILPath",
+        /// Where the native image was loaded from; often empty.
+        native_path: WStr<'a> = "ModuleNativePath",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+        /// The PDB of the IL.
+        managed_pdb: PdbInfo<'a> = "Managed" if since 2,
+        /// The PDB of the native image.
+        native_pdb: PdbInfo<'a> = "Native" if since 2,
+        /// The build id of the native image.
+        native_build_id: WStr<'a> = "NativeBuildID" if since 3,
+    }
+}
+
+/// The ModuleFlags field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct ModuleFlags(pub u32);
+
+impl ModuleFlags {
+    /// Shared by the app domains of the process.
+    #[must_use]
+    pub fn is_domain_neutral(self) -> bool {
+        self.0 & 0x1 != 0
+    }
+    /// Has a native image.
+    #[must_use]
+    pub fn is_native(self) -> bool {
+        self.0 & 0x2 != 0
+    }
+    /// Made at run time, without a file.
+    #[must_use]
+    pub fn is_dynamic(self) -> bool {
+        self.0 & 0x4 != 0
+    }
+    /// Holds the assembly's manifest.
+    #[must_use]
+    pub fn is_manifest(self) -> bool {
+        self.0 & 0x8 != 0
+    }
+    /// Laid out by profile data.
+    #[must_use]
+    pub fn is_ibc_optimized(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+    /// Holds precompiled (ReadyToRun) code.
+    #[must_use]
+    pub fn is_ready_to_run(self) -> bool {
+        self.0 & 0x20 != 0
+    }
+    /// Holds precompiled code of some methods only.
+    #[must_use]
+    pub fn is_partial_ready_to_run(self) -> bool {
+        self.0 & 0x40 != 0
+    }
+}
+
+impl<'a> Part<'a> for ModuleFlags {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        c.u32().map(Self)
+    }
+    fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
+        self.0.list(name, style, out);
+    }
+}
+
+/// Which PDB belongs to a module.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct PdbInfo<'a> {
+    /// The PDB's signature; zero when there is no PDB.
+    pub guid: Guid,
+    /// The PDB's age; 1 for portable PDBs.
+    pub age: u32,
+    /// Where the PDB was when the module was built.
+    pub path: WStr<'a>,
+}
+
+impl PdbInfo<'_> {
+    /// Whether the runtime knew a PDB.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        !self.guid.is_zero()
+    }
+
+    fn labels(side: &'static str) -> [&'static str; 3] {
+        if side == "Managed" {
+            [
+                "ManagedPdbSignature",
+                "ManagedPdbAge",
+                "ManagedPdbBuildPath",
+            ]
+        } else {
+            ["NativePdbSignature", "NativePdbAge", "NativePdbBuildPath"]
+        }
+    }
+}
+
+impl<'a> Part<'a> for PdbInfo<'a> {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            guid: c.guid()?,
+            age: c.u32()?,
+            path: c.wide()?,
+        })
+    }
+
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        let [guid, age, path] = Self::labels(name);
+        out.push(guid, Value::Guid(self.guid));
+        out.push(age, Value::U64(self.age.into()));
+        out.push(path, Value::Wide(self.path));
+    }
+
+    fn spec(name: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
+        for label in Self::labels(name) {
+            <u32 as Part<'_>>::spec(label, when, out);
+        }
+    }
+}
+
+payload! {
+    /// A module in an app domain: DomainModuleLoad, DomainModuleDCStart, DomainModuleDCEnd.
+    DomainModule<'a> {
+        /// What happened to the module.
+        action: Action = "",
+        /// The module's id.
+        module_id: u64 = "ModuleID" as hex,
+        /// The id of its assembly.
+        assembly_id: u64 = "AssemblyID" as hex,
+        /// The id of the app domain.
+        app_domain_id: u64 = "AppDomainID" as hex,
+        /// What kind of module this is.
+        flags: ModuleFlags = "ModuleFlags" as hex,
+        /// Always 0.
+        reserved: u32 = "Reserved1",
+        /// Where the IL was loaded from.
+        il_path: WStr<'a> = "ModuleILPath",
+        /// Where the native image was loaded from.
+        native_path: WStr<'a> = "ModuleNativePath",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+    }
+}
+
+payload! {
+    /// An assembly: AssemblyLoad, AssemblyUnload, AssemblyDCStart, AssemblyDCEnd.
+    Assembly<'a> {
+        /// What happened to the assembly.
+        action: Action = "",
+        /// The assembly's id.
+        assembly_id: u64 = "AssemblyID" as hex,
+        /// The id of its app domain.
+        app_domain_id: u64 = "AppDomainID" as hex,
+        /// Which bind it came from.
+        binding_id: u64 = "BindingID" as hex if since 1,
+        /// 1 domain neutral, 2 dynamic, 4 native image, 8 collectible, 0x10 ReadyToRun.
+        flags: u32 = "AssemblyFlags" as hex,
+        /// The full name.
+        name: WStr<'a> = "FullyQualifiedAssemblyName",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+    }
+}
+
+payload! {
+    /// An app domain: AppDomainLoad, AppDomainUnload, AppDomainDCStart, AppDomainDCEnd.
+    AppDomain<'a> {
+        /// What happened to the app domain.
+        action: Action = "",
+        /// The app domain's id.
+        app_domain_id: u64 = "AppDomainID" as hex,
+        /// 1 the default domain, 2 runs code, 4 shared.
+        flags: u32 = "AppDomainFlags" as hex,
+        /// Its name.
+        name: WStr<'a> = "AppDomainName",
+        /// Its number in the process.
+        index: u32 = "AppDomainIndex" if since 1,
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+    }
+}
+
+payload! {
+    /// A part of a module's image that was laid out by use: ModuleRangeLoad, ModuleRangeDCStart, ModuleRangeDCEnd.
+    ModuleRange {
+        /// What happened to the range.
+        action: Action = "",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// The module's id.
+        module_id: u64 = "ModuleID" as hex,
+        /// Where it begins, in bytes from the image's base.
+        range_begin: u32 = "RangeBegin" as hex,
+        /// Its length in bytes.
+        range_size: u32 = "RangeSize",
+        /// 4 hot.
+        range_type: u8 = "RangeType",
+        /// How the profile data named it (private provider).
+        ibc_type: u8 = "IBCType" if private,
+        /// Which section it lies in (private provider).
+        section_type: u16 = "VirtualSectionType" if private,
+    }
+}
+
+payload! {
+    /// A managed thread that is alive: ThreadDC of the rundown.
+    ThreadDC {
+        /// The runtime's id of the thread.
+        managed_thread_id: u64 = "ManagedThreadID" as hex,
+        /// The id of its app domain.
+        app_domain_id: u64 = "AppDomainID" as hex,
+        /// 1 GC special, 2 finalizer, 4 thread pool worker.
+        flags: u32 = "Flags" as hex,
+        /// The managed thread's number.
+        managed_thread_index: u32 = "ManagedThreadIndex",
+        /// The operating system's thread id.
+        os_thread_id: u32 = "OSThreadID",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}

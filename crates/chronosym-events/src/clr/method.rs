@@ -1,0 +1,496 @@
+//! Method events: loads, unloads, rundown, IL maps, JIT decisions.
+
+use std::fmt;
+
+use crate::array::{I32s, Ids, U32s};
+use crate::cursor::Cursor;
+use crate::part::{FieldSpec, Part, Style, payload};
+use crate::value::{FieldList, Value};
+use crate::{AStr, Action, DecodeError, WStr};
+
+payload! {
+    /// A native body of a method: MethodLoad, MethodUnload, MethodDCStart, MethodDCEnd, verbose or not.
+    ///
+    /// One trace mixes versions: runtimes write V1 when the native code version is 0 and V2 otherwise. The runtime provider
+    /// announces code that it compiles; precompiled code shows up in the rundown only.
+    MethodEvent<'a> {
+        /// What happened to the body.
+        action: Action = "",
+        /// The method's id (its MethodDesc), unique in a runtime instance while the method lives.
+        method_id: u64 = "MethodID" as hex,
+        /// The id of the module that holds it.
+        module_id: u64 = "ModuleID" as hex,
+        /// First address of the code.
+        start: u64 = "MethodStartAddress" as hex,
+        /// Length of the code in bytes.
+        size: u32 = "MethodSize",
+        /// The metadata token; 0x06000000 for methods without one.
+        token: u32 = "MethodToken" as hex,
+        /// What kind of code this is.
+        flags: MethodFlags = "MethodFlags" as hex,
+        /// The names, in verbose events.
+        names: MethodNames<'a> = "MethodNameSpace" if verbose,
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+        /// The native code version (published as ReJITID).
+        native_code_version: u64 = "ReJITID" as hex if since 2,
+    }
+}
+
+/// What a method is called, as the runtime writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct MethodNames<'a> {
+    /// The full name of the type, nested types after `+`, generic arguments in brackets.
+    pub namespace: WStr<'a>,
+    /// The bare name of the method.
+    pub name: WStr<'a>,
+    /// The signature in IL spelling.
+    pub signature: WStr<'a>,
+}
+
+impl MethodNames<'_> {
+    /// The published names of a triple whose first field is called `first`.
+    fn labels(first: &'static str) -> [&'static str; 3] {
+        let rest = match first {
+            "MethodBeingCompiledNamespace" => [
+                "MethodBeingCompiledName",
+                "MethodBeingCompiledNameSignature",
+            ],
+            "InlinerNamespace" => ["InlinerName", "InlinerNameSignature"],
+            "InlineeNamespace" => ["InlineeName", "InlineeNameSignature"],
+            "CallerNamespace" => ["CallerName", "CallerNameSignature"],
+            "CalleeNamespace" => ["CalleeName", "CalleeNameSignature"],
+            "ManagedInteropMethodNamespace" => {
+                ["ManagedInteropMethodName", "ManagedInteropMethodSignature"]
+            }
+            _ => ["MethodName", "MethodSignature"],
+        };
+        [first, rest[0], rest[1]]
+    }
+}
+
+impl<'a> Part<'a> for MethodNames<'a> {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            namespace: c.wide()?,
+            name: c.wide()?,
+            signature: c.wide()?,
+        })
+    }
+
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        for (label, text) in
+            Self::labels(name)
+                .into_iter()
+                .zip([self.namespace, self.name, self.signature])
+        {
+            out.push(label, Value::Wide(text));
+        }
+    }
+
+    fn spec(name: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
+        for label in Self::labels(name) {
+            <WStr<'_> as Part<'_>>::spec(label, when, out);
+        }
+    }
+}
+
+/// The MethodFlags field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct MethodFlags(pub u32);
+
+impl MethodFlags {
+    /// A dynamic (LCG) method or a stub.
+    #[must_use]
+    pub fn is_dynamic(self) -> bool {
+        self.0 & 0x1 != 0
+    }
+    /// An instantiated generic method, or a method of an instantiated generic type.
+    #[must_use]
+    pub fn is_generic(self) -> bool {
+        self.0 & 0x2 != 0
+    }
+    /// Code shared by several instantiations.
+    #[must_use]
+    pub fn has_shared_generic_code(self) -> bool {
+        self.0 & 0x4 != 0
+    }
+    /// Compiled at run time; precompiled otherwise.
+    #[must_use]
+    pub fn is_jitted(self) -> bool {
+        self.0 & 0x8 != 0
+    }
+    /// A helper of the JIT.
+    #[must_use]
+    pub fn is_jit_helper(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+    /// How the code was optimised. Bits 7 to 9 mean something in jitted code only: precompiled methods carry a stale 2 there and
+    /// answer `None` (they are ReadyToRun or NGEN code), as do jitted ones of runtimes that write no tier.
+    #[must_use]
+    pub fn tier(self) -> Option<OptimizationTier> {
+        if !self.is_jitted() {
+            return None;
+        }
+        Some(match self.0 >> 7 & 7 {
+            1 => OptimizationTier::MinOptJitted,
+            2 => OptimizationTier::Optimized,
+            3 => OptimizationTier::QuickJitted,
+            4 => OptimizationTier::OptimizedTier1,
+            5 => OptimizationTier::OptimizedTier1OSR,
+            6 => OptimizationTier::QuickJittedInstrumented,
+            7 => OptimizationTier::OptimizedTier1Instrumented,
+            _ => return None,
+        })
+    }
+    /// Whether this is the hot or the cold part of the method (bits 28 to 31).
+    #[must_use]
+    pub fn extent(self) -> Extent {
+        Extent::from_bits((self.0 >> 28) as u8)
+    }
+}
+
+impl<'a> Part<'a> for MethodFlags {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        c.u32().map(Self)
+    }
+    fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
+        self.0.list(name, style, out);
+    }
+}
+
+/// How native code came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum OptimizationTier {
+    /// Jitted without optimisation, for debugging.
+    MinOptJitted,
+    /// Jitted with full optimisation at once.
+    Optimized,
+    /// Jitted quickly: tier 0.
+    QuickJitted,
+    /// Jitted again with full optimisation: tier 1.
+    OptimizedTier1,
+    /// Tier 1 by on-stack replacement.
+    OptimizedTier1OSR,
+    /// Tier 0 with instrumentation.
+    QuickJittedInstrumented,
+    /// Tier 1 with instrumentation.
+    OptimizedTier1Instrumented,
+    /// Precompiled (ReadyToRun).
+    ReadyToRun,
+    /// Precompiled, as perf maps call it.
+    PreJIT,
+}
+
+impl OptimizationTier {
+    /// The tier's name as runtimes and perf maps spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MinOptJitted => "MinOptJitted",
+            Self::Optimized => "Optimized",
+            Self::QuickJitted => "QuickJitted",
+            Self::OptimizedTier1 => "OptimizedTier1",
+            Self::OptimizedTier1OSR => "OptimizedTier1OSR",
+            Self::QuickJittedInstrumented => "QuickJittedInstrumented",
+            Self::OptimizedTier1Instrumented => "OptimizedTier1Instrumented",
+            Self::ReadyToRun => "ReadyToRun",
+            Self::PreJIT => "PreJIT",
+        }
+    }
+}
+
+impl fmt::Display for OptimizationTier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A part of a method's code; a split method has two bodies with one method id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Extent {
+    /// The part that runs often, or the whole method.
+    #[default]
+    Hot,
+    /// The part that was moved away.
+    Cold,
+}
+
+impl Extent {
+    fn from_bits(bits: u8) -> Self {
+        if bits == 0 { Self::Hot } else { Self::Cold }
+    }
+}
+
+impl<'a> Part<'a> for Extent {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        c.u8().map(Self::from_bits)
+    }
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        out.push(name, Value::U64(*self as u64));
+    }
+}
+
+payload! {
+    /// The JIT starts to compile a method; logged on the thread that compiles.
+    MethodJittingStarted<'a> {
+        /// The method's id.
+        method_id: u64 = "MethodID" as hex,
+        /// The id of its module.
+        module_id: u64 = "ModuleID" as hex,
+        /// Its metadata token.
+        token: u32 = "MethodToken" as hex,
+        /// Length of its IL in bytes.
+        il_size: u32 = "MethodILSize",
+        /// What it is called.
+        names: MethodNames<'a> = "MethodNameSpace",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+    }
+}
+
+payload! {
+    /// The first call of a precompiled method found its code: a start address without a size.
+    R2RGetEntryPoint<'a> {
+        /// The method's id.
+        method_id: u64 = "MethodID" as hex,
+        /// What it is called.
+        names: MethodNames<'a> = "MethodNamespace",
+        /// First address of the code.
+        entry_point: u64 = "EntryPoint" as hex,
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// The runtime starts to look for precompiled code of a method.
+    R2RGetEntryPointStart {
+        /// The method's id.
+        method_id: u64 = "MethodID" as hex,
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// The IL-to-native map of a body: MethodILToNativeMap, or its rundown forms MethodDCStartILToNativeMap and
+    /// MethodDCEndILToNativeMap.
+    ///
+    /// A live map follows the load event of its body on the same thread, a rundown map precedes it. Before V1 (.NET 7) the version
+    /// field is always 0, so that adjacency is the only sure way to the body.
+    ILToNativeMap<'a> {
+        /// Load for the live event.
+        action: Action = "",
+        /// The method's id.
+        method_id: u64 = "MethodID" as hex,
+        /// The native code version, from V1 on (published as ReJITID).
+        version_id: u64 = "ReJITID" as hex,
+        /// The part of the code that the map speaks of.
+        extent: Extent = "MethodExtent",
+        /// How many entries there are.
+        count: u16 = "CountOfMapEntries",
+        /// IL offsets; −1 no mapping, −2 prolog, −3 epilog.
+        il_offsets: I32s<'a> = "ILOffsets" as list(count),
+        /// Native offsets in bytes from the start of the body, in no particular order.
+        native_offsets: U32s<'a> = "NativeOffsets" as list(count),
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// The version of the IL.
+        il_version_id: u64 = "ILVersionID" as hex if since 1,
+    }
+}
+
+impl<'a> ILToNativeMap<'a> {
+    /// Pairs of IL offset and native offset, in the order of the event.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = (i32, u32)> + Clone + use<'a> {
+        self.il_offsets.iter().zip(self.native_offsets.iter())
+    }
+
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.il_offsets.len()
+    }
+
+    /// Whether the map has no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.il_offsets.is_empty()
+    }
+}
+
+payload! {
+    /// The generic arguments and the type of a method, by ids (see [`BulkType`](crate::BulkType) for the types' names).
+    MethodDetails<'a> {
+        /// The method's id.
+        method_id: u64 = "MethodID" as hex,
+        /// The id of its type.
+        type_id: u64 = "TypeID" as hex,
+        /// Its metadata token.
+        token: u32 = "MethodToken" as hex,
+        /// How many generic arguments the method itself has.
+        type_parameter_count: u32 = "TypeParameterCount",
+        /// The module that the code was loaded for.
+        loader_module_id: u64 = "LoaderModuleID" as hex,
+        /// The ids of the generic arguments.
+        type_parameters: Ids<'a> = "TypeParameters" as list(type_parameter_count),
+    }
+}
+
+payload! {
+    /// Memory that the JIT got for one body.
+    MemoryAllocatedForJitCode {
+        /// The method's id.
+        method_id: u64 = "MethodID" as hex,
+        /// The id of its module.
+        module_id: u64 = "ModuleID" as hex,
+        /// Bytes asked for hot code.
+        hot_code_size: u64 = "JitHotCodeRequestSize",
+        /// Bytes asked for read-only data.
+        ro_data_size: u64 = "JitRODataRequestSize",
+        /// Bytes allocated.
+        allocated_size: u64 = "AllocatedSizeForJitCode",
+        /// Flags of the allocation.
+        flags: u32 = "JitAllocFlag" as hex,
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+/// Text that older events write in eight bits and newer ones in UTF-16.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Text<'a> {
+    /// Eight-bit text.
+    Narrow(AStr<'a>),
+    /// UTF-16 text.
+    Wide(WStr<'a>),
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Narrow(text) => text.fmt(f),
+            Self::Wide(text) => text.fmt(f),
+        }
+    }
+}
+
+impl<'a> Part<'a> for Text<'a> {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        if c.shape.ansi {
+            c.narrow().map(Self::Narrow)
+        } else {
+            c.wide().map(Self::Wide)
+        }
+    }
+    fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
+        match self {
+            Self::Narrow(text) => text.list(name, style, out),
+            Self::Wide(text) => text.list(name, style, out),
+        }
+    }
+}
+
+payload! {
+    /// The JIT inlined a call.
+    JitInliningSucceeded<'a> {
+        /// The method that is being compiled.
+        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
+        /// The method that holds the call.
+        inliner: MethodNames<'a> = "InlinerNamespace",
+        /// The method that is called.
+        inlinee: MethodNames<'a> = "InlineeNamespace",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// The JIT did not inline a call (the older id has the reason in eight-bit text).
+    JitInliningFailed<'a> {
+        /// The method that is being compiled.
+        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
+        /// The method that holds the call.
+        inliner: MethodNames<'a> = "InlinerNamespace",
+        /// The method that is called.
+        inlinee: MethodNames<'a> = "InlineeNamespace",
+        /// Whether the inlinee can never be inlined.
+        fail_always: bool = "FailAlways",
+        /// Why.
+        fail_reason: Text<'a> = "FailReason",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// The JIT made a tail call.
+    JitTailCallSucceeded<'a> {
+        /// The method that is being compiled.
+        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
+        /// The method that holds the call.
+        caller: MethodNames<'a> = "CallerNamespace",
+        /// The method that is called.
+        callee: MethodNames<'a> = "CalleeNamespace",
+        /// Whether the IL asked for it.
+        tail_prefix: bool = "TailPrefix",
+        /// 0 unknown, 1 an optimised tail call, 2 a loop, 3 by helper.
+        tail_call_type: u32 = "TailCallType",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// The JIT made no tail call (the older id has the reason in eight-bit text).
+    JitTailCallFailed<'a> {
+        /// The method that is being compiled.
+        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
+        /// The method that holds the call.
+        caller: MethodNames<'a> = "CallerNamespace",
+        /// The method that is called.
+        callee: MethodNames<'a> = "CalleeNamespace",
+        /// Whether the IL asked for it.
+        tail_prefix: bool = "TailPrefix",
+        /// Why.
+        fail_reason: Text<'a> = "FailReason",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// One piece of a body's inline tree (JittedMethodRichDebugInfo of the private provider); see [`RichDebugChunks`](crate::RichDebugChunks).
+    RichDebugInfo<'a> {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// The method's id.
+        method_id: u64 = "MethodID" as hex,
+        /// The native code version: that of the body's load event.
+        native_code_version: u64 = "ReJITID" as hex,
+        /// The version of the IL.
+        il_version_id: u64 = "ILVersionID" as hex,
+        /// The piece's number from 0; the highest bit marks the last one.
+        chunk: u32 = "ChunkIndex" as hex,
+        /// Bytes in this piece.
+        length: u32 = "ChunkLength",
+        /// The piece.
+        data: &'a [u8] = "Data" as list(length),
+    }
+}
+
+impl RichDebugInfo<'_> {
+    /// The piece's number from 0.
+    #[must_use]
+    pub fn chunk_index(&self) -> u32 {
+        self.chunk & 0x7fff_ffff
+    }
+
+    /// Whether no piece follows.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.chunk & 0x8000_0000 != 0
+    }
+}

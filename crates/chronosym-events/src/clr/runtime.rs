@@ -1,0 +1,268 @@
+//! Interop stubs and what the runtime says of itself.
+
+use super::method::MethodNames;
+use crate::array::Addresses;
+use crate::cursor::Cursor;
+use crate::part::{Part, Style, payload};
+use crate::value::{FieldList, Value};
+use crate::{Action, DecodeError, Guid, WStr};
+
+payload! {
+    /// A stub in IL that leads from managed to native code or back.
+    ILStubGenerated<'a> {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// The module's id.
+        module_id: u64 = "ModuleID" as hex,
+        /// The id of the stub's method.
+        stub_method_id: u64 = "StubMethodID" as hex,
+        /// 1 reverse interop, 2 COM, 4 from a native image, 8 delegate, 0x10 vararg, 0x20 unmanaged callee, 0x40 struct.
+        flags: u32 = "StubFlags" as hex,
+        /// The metadata token of the method that the stub serves.
+        target_token: u32 = "ManagedInteropMethodToken" as hex,
+        /// The method that the stub serves.
+        target: MethodNames<'a> = "ManagedInteropMethodNamespace",
+        /// The native signature.
+        native_signature: WStr<'a> = "NativeMethodSignature",
+        /// The stub's own signature.
+        stub_signature: WStr<'a> = "StubMethodSignature",
+        /// The stub's IL as text.
+        stub_il: WStr<'a> = "StubMethodILCode",
+    }
+}
+
+payload! {
+    /// A stub that exists serves one more method.
+    ILStubCacheHit<'a> {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// The module's id.
+        module_id: u64 = "ModuleID" as hex,
+        /// The id of the stub's method.
+        stub_method_id: u64 = "StubMethodID" as hex,
+        /// The metadata token of the method that the stub serves.
+        target_token: u32 = "ManagedInteropMethodToken" as hex,
+        /// The method that the stub serves.
+        target: MethodNames<'a> = "ManagedInteropMethodNamespace",
+    }
+}
+
+payload! {
+    /// A piece of the PDB of a module that exists in memory only.
+    CodeSymbols<'a> {
+        /// The module's id.
+        module_id: u64 = "ModuleId" as hex,
+        /// How many pieces there are.
+        total_chunks: u16 = "TotalChunks",
+        /// This piece's number from 0.
+        chunk_number: u16 = "ChunkNumber",
+        /// Bytes in this piece.
+        length: u32 = "ChunkLength",
+        /// The piece.
+        chunk: &'a [u8] = "Chunk" as list(length),
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// Which runtime this is: RuntimeInformationStart, and RuntimeInformationDCStart of the rundown.
+    RuntimeInformation<'a> {
+        /// Load for the live event.
+        action: Action = "",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// 1 .NET Framework, 2 CoreCLR, 4 Mono.
+        sku: u16 = "Sku",
+        /// The version of the base class library.
+        bcl_major: u16 = "BclMajorVersion",
+        /// Its second number.
+        bcl_minor: u16 = "BclMinorVersion",
+        /// Its third number.
+        bcl_build: u16 = "BclBuildNumber",
+        /// Its fourth number.
+        bcl_qfe: u16 = "BclQfeNumber",
+        /// The version of the runtime.
+        vm_major: u16 = "VMMajorVersion",
+        /// Its second number.
+        vm_minor: u16 = "VMMinorVersion",
+        /// Its third number.
+        vm_build: u16 = "VMBuildNumber",
+        /// Its fourth number.
+        vm_qfe: u16 = "VMQfeNumber",
+        /// How the runtime was started, as bits.
+        startup_flags: u32 = "StartupFlags" as hex,
+        /// 1 managed program, 2 hosted, 4 C++/CLI, 8 COM, 0x10 other.
+        startup_mode: u8 = "StartupMode",
+        /// The command line of the process.
+        command_line: WStr<'a> = "CommandLine",
+        /// The COM object that started the runtime.
+        com_object_guid: Guid = "ComObjectGuid",
+        /// The file of the runtime.
+        runtime_dll_path: WStr<'a> = "RuntimeDllPath",
+    }
+}
+
+payload! {
+    /// The call stack of the runtime event that came before it on the same thread (ETW only).
+    ClrStackWalk<'a> {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// Always 0.
+        reserved1: u8 = "Reserved1",
+        /// Always 0.
+        reserved2: u8 = "Reserved2",
+        /// How many frames there are.
+        frame_count: u32 = "FrameCount",
+        /// The frames, innermost first.
+        frames: Addresses<'a> = "Stack" as list(frame_count),
+    }
+}
+
+payload! {
+    /// The rundown begins or ends: DCStartInit, DCStartComplete, DCEndInit, DCEndComplete.
+    RundownMarker {
+        /// DCStart or DCEnd.
+        action: Action = "",
+        /// Begin or end.
+        phase: MarkerPhase = "",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID" if since 1,
+    }
+}
+
+/// Which end of a rundown a marker stands at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MarkerPhase {
+    /// The rundown begins.
+    Init,
+    /// The rundown is complete.
+    Complete,
+}
+
+impl<'a> Part<'a> for MarkerPhase {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        Ok(if c.shape.init {
+            Self::Init
+        } else {
+            Self::Complete
+        })
+    }
+    fn list(&self, _: &'static str, _: Style, _: &mut FieldList<'a>) {}
+    fn spec(_: &'static str, _: &str, _: &mut Vec<crate::part::FieldSpec>) {}
+}
+
+payload! {
+    /// A point in the runtime's start-up.
+    ExecutionCheckpoint<'a> {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// What was reached.
+        name: WStr<'a> = "Name",
+        /// When, in the clock of the trace.
+        timestamp: i64 = "Timestamp",
+    }
+}
+
+payload! {
+    /// How tiered compilation is set up.
+    TieredCompilationSettings {
+        /// Load for the live event.
+        action: Action = "",
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// 1 quick JIT, 2 quick JIT for loops, 4 tiered PGO, 8 ReadyToRun.
+        flags: u32 = "Flags" as hex,
+    }
+}
+
+payload! {
+    /// Tier 1 waits while the program starts up.
+    TieredCompilationPause {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+    }
+}
+
+payload! {
+    /// Tier 1 goes on.
+    TieredCompilationResume {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// Methods compiled meanwhile.
+        new_method_count: u32 = "NewMethodCount",
+    }
+}
+
+payload! {
+    /// Background compilation begins.
+    TieredCompilationBackgroundJitStart {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// Methods that wait.
+        pending_method_count: u32 = "PendingMethodCount",
+    }
+}
+
+payload! {
+    /// Background compilation pauses.
+    TieredCompilationBackgroundJitStop {
+        /// The runtime instance in the process.
+        clr_instance_id: u16 = "ClrInstanceID",
+        /// Methods that wait.
+        pending_method_count: u32 = "PendingMethodCount",
+        /// Methods compiled.
+        jitted_method_count: u32 = "JittedMethodCount",
+    }
+}
+
+payload! {
+    /// The process, as EventPipe describes it.
+    ProcessInfo<'a> {
+        /// The command line.
+        command_line: WStr<'a> = "CommandLine",
+        /// The operating system.
+        os: WStr<'a> = "OSInformation",
+        /// The processor architecture.
+        arch: WStr<'a> = "ArchInformation",
+    }
+}
+
+/// What a thread did when EventPipe's SampleProfiler looked at it. Samples are of wall-clock time, not of CPU time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ThreadSampleType {
+    /// The sample failed.
+    Error,
+    /// Outside managed code: waiting, or in native code.
+    External,
+    /// In managed code.
+    Managed,
+    /// A value that no runtime is known to write.
+    Unknown(u32),
+}
+
+impl<'a> Part<'a> for ThreadSampleType {
+    #[inline]
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        Ok(match c.u32()? {
+            0 => Self::Error,
+            1 => Self::External,
+            2 => Self::Managed,
+            other => Self::Unknown(other),
+        })
+    }
+
+    fn list(&self, _: &'static str, _: Style, out: &mut FieldList<'a>) {
+        let text = match self {
+            Self::Error => "Error",
+            Self::External => "External",
+            Self::Managed => "Managed",
+            Self::Unknown(n) => return out.push("Type", Value::U64((*n).into())),
+        };
+        out.push("Type", Value::Text(text.into()));
+    }
+
+    fn spec(_: &'static str, when: &str, out: &mut Vec<crate::part::FieldSpec>) {
+        <u32 as Part<'_>>::spec("Type", when, out);
+    }
+}

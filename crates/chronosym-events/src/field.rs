@@ -1,0 +1,98 @@
+use std::sync::Arc;
+
+/// A field of a self-described event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How its bytes are read.
+    pub ty: FieldType,
+}
+
+impl Field {
+    /// A field.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, ty: FieldType) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+        }
+    }
+}
+
+/// How the bytes of a self-described field are read. EventPipe type codes and TraceLogging in-types map onto it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FieldType {
+    /// A four-byte truth value (EventPipe 3, TraceLogging 13).
+    Bool32,
+    /// A one-byte truth value (EventPipe 26).
+    Bool8,
+    /// One UTF-16 code unit (EventPipe 4).
+    Char16,
+    /// One UTF-8 code unit (EventPipe 23).
+    Char8,
+    /// Eight bits, signed.
+    I8,
+    /// Eight bits.
+    U8,
+    /// Sixteen bits, signed.
+    I16,
+    /// Sixteen bits.
+    U16,
+    /// Thirty-two bits, signed.
+    I32,
+    /// Thirty-two bits.
+    U32,
+    /// Sixty-four bits, signed.
+    I64,
+    /// Sixty-four bits.
+    U64,
+    /// Thirty-two bits, shown in hex (TraceLogging 20).
+    Hex32,
+    /// Sixty-four bits, shown in hex (TraceLogging 21).
+    Hex64,
+    /// An address of the payload's pointer width (TraceLogging 16).
+    Pointer,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+    /// A .NET decimal of sixteen bytes (EventPipe 15).
+    Decimal,
+    /// A FILETIME: 100 ns since 1601, UTC (EventPipe 16, TraceLogging 17).
+    FileTime,
+    /// A SYSTEMTIME of sixteen bytes (TraceLogging 18).
+    SystemTime,
+    /// A GUID.
+    Guid,
+    /// UTF-16 text up to a NUL (EventPipe 18, TraceLogging 1).
+    Utf16,
+    /// Eight-bit text up to a NUL (TraceLogging 2).
+    Ansi,
+    /// UTF-16 text after its length in bytes as u16 (TraceLogging 22).
+    CountedUtf16,
+    /// Eight-bit text after its length in bytes as u16 (TraceLogging 23, and what the Universal providers declare as type 23).
+    CountedAnsi,
+    /// Bytes after their number as u16 (TraceLogging 14).
+    Binary,
+    /// A security identifier (TraceLogging 19).
+    Sid,
+    /// A signed variable-length integer, zigzag (EventPipe 20).
+    VarInt,
+    /// An unsigned variable-length integer (EventPipe 21).
+    VarUInt,
+    /// Elements after their number as u16 (EventPipe 19).
+    Array(Box<FieldType>),
+    /// A number of elements that the schema states (EventPipe 22).
+    FixedArray(Box<FieldType>, u16),
+    /// Elements elsewhere in the payload: a u32 with their offset from the end of this field in the low half and their size in
+    /// bytes in the high half (EventPipe 24).
+    RelLoc(Box<FieldType>),
+    /// The same with an offset from the start of the payload (EventPipe 25).
+    DataLoc(Box<FieldType>),
+    /// Nested fields (EventPipe 1, TraceLogging 24).
+    Object(Vec<Field>),
+    /// A type that is not known; it and what follows are shown in hex.
+    Unknown,
+}

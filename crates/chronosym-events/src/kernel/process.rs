@@ -1,0 +1,176 @@
+//! Processes and threads.
+
+use std::fmt;
+
+use crate::cursor::Cursor;
+use crate::part::{FieldSpec, Part, Style, payload};
+use crate::value::{FieldList, Value};
+use crate::{AStr, Action, DecodeError, WStr};
+
+/// What happened to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProcessAction {
+    /// It begins, ends, or is alive when a session begins or ends.
+    Life(Action),
+    /// It has ended, but something still holds on to it.
+    Defunct,
+}
+
+impl<'a> Part<'a> for ProcessAction {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        Ok(if c.shape.defunct {
+            Self::Defunct
+        } else {
+            Self::Life(c.shape.action)
+        })
+    }
+    fn list(&self, _: &'static str, _: Style, _: &mut FieldList<'a>) {}
+    fn spec(_: &'static str, _: &str, _: &mut Vec<FieldSpec>) {}
+}
+
+payload! {
+    /// A process: Start, Stop, DCStart, DCStop, Defunct.
+    Process<'a> {
+        /// What happened to the process.
+        action: ProcessAction = "",
+        /// The address of the kernel's process object, unique while the process lives.
+        unique_key: u64 = "UniqueProcessKey" as ptr,
+        /// Its id.
+        process_id: u32 = "ProcessId",
+        /// The id of its parent.
+        parent_id: u32 = "ParentId",
+        /// The logon session.
+        session_id: u32 = "SessionId",
+        /// How it ended; 259 while it lives.
+        exit_status: i32 = "ExitStatus",
+        /// The physical address of its page table.
+        directory_table_base: u64 = "DirectoryTableBase" as ptr if since 3,
+        /// 1 packaged, 2 WOW64, 4 protected, and others.
+        flags: u32 = "Flags" as hex if since 4,
+        /// Who runs it.
+        user_sid: Sid<'a> = "UserSID",
+        /// The name of its image file, without a path.
+        image_file_name: AStr<'a> = "ImageFileName",
+        /// Its command line.
+        command_line: WStr<'a> = "CommandLine" if since 2,
+        /// The package that it belongs to.
+        package_full_name: WStr<'a> = "PackageFullName" if since 4,
+        /// Its id in that package.
+        application_id: WStr<'a> = "ApplicationId" if since 4,
+        /// When it ended, as a FILETIME (V5, Defunct).
+        exit_time: Option<u64> = "ExitTime",
+    }
+}
+
+impl Process<'_> {
+    /// Whether this is a 32-bit process on 64-bit Windows, where the event says.
+    #[must_use]
+    pub fn is_wow64(&self) -> Option<bool> {
+        self.flags.map(|f| f & 2 != 0)
+    }
+}
+
+/// A security identifier: its own bytes, without what the kernel puts in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Sid<'a>(&'a [u8]);
+
+impl<'a> Sid<'a> {
+    /// The bytes; none where the event has no SID.
+    #[must_use]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Reads a bare SID: revision, count of sub-authorities, authority, sub-authorities.
+    pub(crate) fn read_bare(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        let mut ahead = *c;
+        ahead.u8()?;
+        let count = ahead.u8()?;
+        c.bytes(8 + 4 * usize::from(count)).map(Self)
+    }
+}
+
+impl fmt::Display for Sid<'_> {
+    /// `S-1-5-…`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [revision, _, authority @ ..] = self.0 else {
+            return Ok(());
+        };
+        let Some((authority, subs)) = authority.split_at_checked(6) else {
+            return Ok(());
+        };
+        let authority = authority.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+        write!(f, "S-{revision}-{authority}")?;
+        subs.chunks_exact(4)
+            .try_for_each(|s| write!(f, "-{}", u32::from_le_bytes([s[0], s[1], s[2], s[3]])))
+    }
+}
+
+impl<'a> Part<'a> for Sid<'a> {
+    /// Four zero bytes are no SID; otherwise a TOKEN_USER of two pointers stands in front of it.
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        let mut ahead = *c;
+        if ahead.u32()? == 0 {
+            *c = ahead;
+            return Ok(Self::default());
+        }
+        c.bytes(2 * c.pointer_size.bytes())?;
+        Self::read_bare(c)
+    }
+
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        out.push(name, Value::Text(self.to_string().into()));
+    }
+}
+
+payload! {
+    /// A thread: Start, Stop, DCStart, DCStop.
+    Thread<'a> {
+        /// What happened to the thread.
+        action: Action = "",
+        /// The process that it belongs to (not the one that logs).
+        process_id: u32 = "ProcessId",
+        /// Its id.
+        thread_id: u32 = "TThreadId",
+        /// More of it.
+        details: ThreadDetails = "" if since 2,
+        /// Its priorities and flags.
+        priorities: u32 = "Priorities" as hex if since 3,
+        /// Its name (newer systems, without a version of its own).
+        name: Option<WStr<'a>> = "ThreadName",
+    }
+}
+
+payload! {
+    /// Where a thread's stacks and code are.
+    ThreadDetails {
+        /// Where its kernel stack begins; stacks grow down.
+        stack_base: u64 = "StackBase" as ptr,
+        /// Where its kernel stack ends.
+        stack_limit: u64 = "StackLimit" as ptr,
+        /// Where its user stack begins.
+        user_stack_base: u64 = "UserStackBase" as ptr,
+        /// Where its user stack ends.
+        user_stack_limit: u64 = "UserStackLimit" as ptr,
+        /// V2: where it starts in the kernel's view. V3: the processors that it may run on.
+        affinity: u64 = "Affinity" as ptr,
+        /// Where its own code starts.
+        win32_start_address: u64 = "Win32StartAddr" as ptr,
+        /// Its thread environment block.
+        teb_base: u64 = "TebBase" as ptr,
+        /// The service that it works for.
+        sub_process_tag: u32 = "SubProcessTag",
+    }
+}
+
+payload! {
+    /// A thread gets a name.
+    ThreadName<'a> {
+        /// The process that it belongs to.
+        process_id: u32 = "ProcessId",
+        /// The thread's id.
+        thread_id: u32 = "ThreadId",
+        /// The name.
+        name: WStr<'a> = "ThreadName",
+    }
+}

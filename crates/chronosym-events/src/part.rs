@@ -1,0 +1,243 @@
+//! What payloads are made of: scalars, strings, arrays, and the structs that [`payload!`] declares.
+//!
+//! One declaration gives the struct, its decoder, its published field names and its row in the documentation, so none of
+//! them can drift from the others.
+
+use crate::cursor::Cursor;
+use crate::value::{FieldList, Value};
+use crate::{AStr, DecodeError, Guid, WStr};
+
+/// How a number is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Hex,
+}
+
+/// One field of a layout, for the documentation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FieldSpec {
+    pub(crate) name: String,
+    /// When the field is there, such as `V1`; empty: always.
+    pub(crate) when: String,
+}
+
+/// A piece of a payload that can be read and shown.
+pub(crate) trait Part<'a>: Sized {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError>;
+    fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>);
+    /// Appends the names that `list` gives; most parts have just their own.
+    fn spec(name: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
+        out.push(FieldSpec {
+            name: name.to_owned(),
+            when: when.to_owned(),
+        });
+    }
+}
+
+/// A piece whose element count stands elsewhere in the payload.
+pub(crate) trait Counted<'a>: Sized {
+    fn read_counted(c: &mut Cursor<'a>, count: usize) -> Result<Self, DecodeError>;
+}
+
+macro_rules! unsigned {
+    ($($ty:ident)*) => {$(
+        impl<'a> Part<'a> for $ty {
+            fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+                c.array().map($ty::from_le_bytes)
+            }
+            fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
+                let n = u64::from(*self);
+                out.push(name, if style == Style::Hex { Value::Hex(n) } else { Value::U64(n) });
+            }
+        }
+    )*};
+}
+unsigned!(u8 u16 u32 u64);
+
+macro_rules! signed {
+    ($($ty:ident)*) => {$(
+        impl<'a> Part<'a> for $ty {
+            fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+                c.array().map($ty::from_le_bytes)
+            }
+            fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+                out.push(name, Value::I64(i64::from(*self)));
+            }
+        }
+    )*};
+}
+signed!(i8 i32 i64);
+
+/// A Windows BOOL of four bytes.
+impl<'a> Part<'a> for bool {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        Ok(c.u32()? != 0)
+    }
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        out.push(name, Value::Bool(*self));
+    }
+}
+
+impl<'a> Part<'a> for Guid {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        c.guid()
+    }
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        out.push(name, Value::Guid(*self));
+    }
+}
+
+impl<'a> Part<'a> for WStr<'a> {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        c.wide()
+    }
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        out.push(name, Value::Wide(*self));
+    }
+}
+
+impl<'a> Part<'a> for AStr<'a> {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        c.narrow()
+    }
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        out.push(name, Value::Narrow(*self));
+    }
+}
+
+/// Something that stands at the end of the payload, or not, without a version of its own.
+impl<'a, T: Part<'a>> Part<'a> for Option<T> {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        if c.rest().is_empty() {
+            Ok(None)
+        } else {
+            T::read(c).map(Some)
+        }
+    }
+    fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
+        if let Some(value) = self {
+            value.list(name, style, out);
+        }
+    }
+    fn spec(name: &'static str, _: &str, out: &mut Vec<FieldSpec>) {
+        T::spec(name, "optional", out);
+    }
+}
+
+impl<'a> Counted<'a> for &'a [u8] {
+    fn read_counted(c: &mut Cursor<'a>, count: usize) -> Result<Self, DecodeError> {
+        c.bytes(count)
+    }
+}
+
+impl<'a> Part<'a> for &'a [u8] {
+    /// Whatever is left of the payload.
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        let rest = c.rest().len();
+        c.bytes(rest)
+    }
+    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        out.push(name, Value::Bytes(self));
+    }
+}
+
+/// Declares a payload: a struct with its decoder and its published names.
+///
+/// A field is `name: Type = "PublishedName"`, then
+/// * `as hex` shows the number in hex, `as ptr` reads it by the payload's pointer width (and shows hex), `as list(count)` reads as
+///   many elements as the earlier field `count`, or a number, says;
+/// * `if since N` reads it from version N on, `if verbose`, `if private` only in that shape: its type becomes an `Option`.
+macro_rules! payload {
+    (
+        $(#[$meta:meta])*
+        $name:ident $(<$life:lifetime>)? {
+            $(
+                $(#[$fmeta:meta])*
+                $field:ident : $ty:ty = $label:literal
+                    $(as $style:ident $(($count:tt))?)?
+                    $(if $cond:ident $($arg:literal)?)?
+            ),* $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name $(<$life>)? {
+            $(
+                $(#[$fmeta])*
+                pub $field: $crate::part::payload!(@type [$ty] $($cond)?),
+            )*
+        }
+
+        impl<'a> $crate::part::Part<'a> for $name $(<$life>)? {
+            #[inline]
+            fn read(c: &mut $crate::cursor::Cursor<'a>) -> Result<Self, $crate::DecodeError> {
+                $(
+                    let $field = $crate::part::payload!(
+                        @when c [$($cond $($arg)?)?] $crate::part::payload!(@read c [$ty] $($style $(($count))?)?)
+                    );
+                )*
+                Ok(Self { $($field),* })
+            }
+
+            fn list(
+                &self,
+                _: &'static str,
+                _: $crate::part::Style,
+                #[allow(unused_variables)] out: &mut $crate::value::FieldList<'a>,
+            ) {
+                $(
+                    $crate::part::payload!(
+                        @list self.$field, $label, out, $crate::part::payload!(@style $($style)?), $($cond)?
+                    );
+                )*
+            }
+
+            fn spec(_: &'static str, when: &str, out: &mut Vec<$crate::part::FieldSpec>) {
+                let _ = (when, &out);
+                $(
+                    <$ty as $crate::part::Part<'_>>::spec(
+                        $label,
+                        $crate::part::payload!(@describe when $($cond $($arg)?)?),
+                        out,
+                    );
+                )*
+            }
+        }
+    };
+
+    (@type [$ty:ty]) => { $ty };
+    (@type [$ty:ty] $cond:ident) => { Option<$ty> };
+
+    (@read $c:ident [$ty:ty]) => { <$ty as $crate::part::Part<'_>>::read($c)? };
+    (@read $c:ident [$ty:ty] hex) => { <$ty as $crate::part::Part<'_>>::read($c)? };
+    (@read $c:ident [$ty:ty] ptr) => { $c.pointer()? };
+    (@read $c:ident [$ty:ty] ptr_since_1) => {
+        if $c.version >= 1 { $c.pointer()? } else { u64::from($c.u32()?) }
+    };
+    (@read $c:ident [$ty:ty] list($count:tt)) => {
+        <$ty as $crate::part::Counted<'_>>::read_counted($c, $count as usize)?
+    };
+
+    (@when $c:ident [] $read:expr) => { $read };
+    (@when $c:ident [since $v:literal] $read:expr) => { if $c.version >= $v { Some($read) } else { None } };
+    (@when $c:ident [$shape:ident] $read:expr) => { if $c.shape.$shape { Some($read) } else { None } };
+
+    (@style) => { $crate::part::Style::Plain };
+    (@style list) => { $crate::part::Style::Plain };
+    (@style $style:ident) => { $crate::part::Style::Hex };
+
+    (@list $value:expr, $label:literal, $out:ident, $style:expr, ) => {
+        $crate::part::Part::list(&$value, $label, $style, $out);
+    };
+    (@list $value:expr, $label:literal, $out:ident, $style:expr, $cond:ident) => {
+        if let Some(value) = &$value {
+            $crate::part::Part::list(value, $label, $style, $out);
+        }
+    };
+
+    (@describe $when:ident) => { $when };
+    (@describe $when:ident since $v:literal) => { concat!("V", $v) };
+    (@describe $when:ident $shape:ident) => { stringify!($shape) };
+}
+pub(crate) use payload;

@@ -1,0 +1,294 @@
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::cursor::Cursor;
+use crate::layout::Layout;
+use crate::value::FieldList;
+use crate::{DecodeError, Event, Field, Guid, Provider, clr, kernel, universal};
+
+/// The width of a payload's pointers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PointerSize {
+    /// 32-bit processes and kernels.
+    Four,
+    /// 64-bit ones.
+    Eight,
+}
+
+impl PointerSize {
+    /// The width in bytes.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+}
+
+/// Who an event is.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum EventKey {
+    /// Events of ETW manifests and of EventPipe.
+    Manifest {
+        /// Who logs it.
+        provider: Provider,
+        /// The provider's number for it.
+        id: u32,
+        /// The version of its layout.
+        version: u32,
+    },
+    /// Classic (MOF) events of the Windows kernel; the pointer width is [`RawEvent::pointer_size`].
+    Classic {
+        /// The class GUID.
+        class: Guid,
+        /// What happened.
+        opcode: u8,
+        /// The version of its layout.
+        version: u16,
+    },
+    /// Events known by name: `Universal.*` and TraceLogging.
+    Named {
+        /// The provider's name.
+        provider: Arc<str>,
+        /// The event's name.
+        name: Arc<str>,
+    },
+}
+
+/// What is the same for all events of one type; a reader makes it once.
+#[derive(Clone, Debug)]
+pub struct EventSchema {
+    key: EventKey,
+    provider_name: Arc<str>,
+    event_name: Option<Arc<str>>,
+    opcode: u8,
+    level: u8,
+    keywords: u64,
+    fields: Option<Arc<[Field]>>,
+    decoder: Option<Decoder>,
+}
+
+#[derive(Clone, Debug)]
+enum Decoder {
+    Layout(Layout),
+    Universal(universal::Plan),
+}
+
+impl EventSchema {
+    /// The schema of an event type of which nothing but the key is known. Chooses the typed decoder.
+    #[must_use]
+    pub fn new(key: EventKey) -> Self {
+        let (provider_name, decoder): (Arc<str>, _) = match &key {
+            EventKey::Manifest { provider, id, .. } => {
+                let row = clr::find(provider, *id).map(|r| r.layout);
+                let layout = row.or_else(|| kernel::find_manifest(provider, *id).map(|r| r.layout));
+                (provider.to_string().into(), layout)
+            }
+            EventKey::Classic { class, opcode, .. } => {
+                let layout = kernel::find(*class, *opcode).map(|r| r.layout);
+                let name =
+                    kernel::class_name(*class).map_or_else(|| class.to_string(), str::to_owned);
+                (name.into(), layout)
+            }
+            EventKey::Named { provider, .. } => (provider.clone(), None),
+        };
+        let mut schema = Self {
+            key,
+            provider_name,
+            event_name: None,
+            opcode: 0,
+            level: 0,
+            keywords: 0,
+            fields: None,
+            decoder: decoder.map(Decoder::Layout),
+        };
+        schema.plan_universal();
+        schema
+    }
+
+    /// Adds the name that the trace gives the event; an empty one is none.
+    #[must_use]
+    pub fn with_name(mut self, name: &str) -> Self {
+        self.event_name = (!name.is_empty()).then(|| name.into());
+        self.plan_universal();
+        self
+    }
+
+    /// Adds the name that the trace gives the provider.
+    #[must_use]
+    pub fn with_provider_name(mut self, name: &str) -> Self {
+        self.provider_name = name.into();
+        self
+    }
+
+    /// Adds the fields that the trace describes.
+    #[must_use]
+    pub fn with_fields(mut self, fields: impl Into<Arc<[Field]>>) -> Self {
+        self.fields = Some(fields.into());
+        self.plan_universal();
+        self
+    }
+
+    /// Adds opcode, level and keywords.
+    #[must_use]
+    pub fn with_descriptor(mut self, opcode: u8, level: u8, keywords: u64) -> Self {
+        (self.opcode, self.level, self.keywords) = (opcode, level, keywords);
+        self
+    }
+
+    /// Who the event is.
+    #[must_use]
+    pub fn key(&self) -> &EventKey {
+        &self.key
+    }
+
+    /// The provider's name, or its GUID where the trace has no name.
+    #[must_use]
+    pub fn provider_name(&self) -> &Arc<str> {
+        &self.provider_name
+    }
+
+    /// The event's name as the trace gives it.
+    #[must_use]
+    pub fn event_name(&self) -> Option<&Arc<str>> {
+        self.event_name.as_ref()
+    }
+
+    /// The opcode.
+    #[must_use]
+    pub fn opcode(&self) -> u8 {
+        self.opcode
+    }
+
+    /// The level: 1 critical to 5 verbose, 0 always.
+    #[must_use]
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// The keywords, as bits.
+    #[must_use]
+    pub fn keywords(&self) -> u64 {
+        self.keywords
+    }
+
+    /// The fields that the trace describes.
+    #[must_use]
+    pub fn fields(&self) -> Option<&[Field]> {
+        self.fields.as_deref()
+    }
+
+    /// The event's id: the manifest's, or the opcode of a classic event.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        match &self.key {
+            EventKey::Manifest { id, .. } => Some(*id),
+            EventKey::Classic { opcode, .. } => Some((*opcode).into()),
+            EventKey::Named { .. } => None,
+        }
+    }
+
+    /// The version of the event's layout.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        match &self.key {
+            EventKey::Manifest { version, .. } => *version,
+            EventKey::Classic { version, .. } => (*version).into(),
+            EventKey::Named { .. } => 0,
+        }
+    }
+
+    /// The event's published name; without one the trace's own; without that `Event(id)`.
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
+        let published = match &self.key {
+            EventKey::Manifest { provider, id, .. } => clr::find(provider, *id)
+                .map(|r| r.name)
+                .or_else(|| clr::name_only(provider, *id))
+                .or_else(|| kernel::find_manifest(provider, *id).map(|r| r.name)),
+            EventKey::Classic { class, opcode, .. } => kernel::event_name(*class, *opcode),
+            EventKey::Named { name, .. } => return Cow::Borrowed(name),
+        };
+        match (published, &self.event_name) {
+            (Some(name), _) => Cow::Borrowed(name),
+            (None, Some(name)) => Cow::Borrowed(name),
+            (None, None) => Cow::Owned(format!("Event({})", self.id().unwrap_or_default())),
+        }
+    }
+
+    /// Whether events of this type decode to an [`Event`].
+    #[must_use]
+    pub fn is_typed(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    fn plan_universal(&mut self) {
+        let (provider, name) = match &self.key {
+            EventKey::Named { provider, name } => (Provider::from_name(provider), Some(name)),
+            EventKey::Manifest { provider, .. } => (provider.clone(), self.event_name.as_ref()),
+            EventKey::Classic { .. } => return,
+        };
+        if let (Some(name), Some(fields)) = (name, &self.fields)
+            && let Some(plan) = universal::Plan::new(&provider, name, fields)
+        {
+            self.decoder = Some(Decoder::Universal(plan));
+        }
+    }
+}
+
+/// One event in bytes, borrowed from a reader's buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct RawEvent<'a> {
+    /// Nanoseconds since the trace began; earlier events have 0.
+    pub time_ns: u64,
+    /// The process that it belongs to, where the record says.
+    pub process_id: Option<u32>,
+    /// The thread that it belongs to, where the record says.
+    pub thread_id: Option<u64>,
+    /// The processor that logged it.
+    pub processor: Option<u32>,
+    /// The width of pointers in the payload.
+    pub pointer_size: PointerSize,
+    /// What is the same for all events of its type.
+    pub schema: &'a EventSchema,
+    /// Its bytes.
+    pub payload: &'a [u8],
+}
+
+impl<'a> RawEvent<'a> {
+    /// Decodes the payload; `Ok(None)` for events without a typed decoder.
+    ///
+    /// A version newer than those known is decoded as the newest known one: runtimes only ever append fields.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the payload ends too early or holds what its layout does not allow.
+    pub fn decode(&self) -> Result<Option<Event<'a>>, DecodeError> {
+        match &self.schema.decoder {
+            None => Ok(None),
+            Some(Decoder::Layout(layout)) => {
+                let version = self.schema.version();
+                if version < layout.shape.oldest {
+                    return Err(DecodeError::UnknownVersion(version));
+                }
+                let mut c = Cursor::new(self.payload, version, self.pointer_size, layout.shape);
+                (layout.decode)(&mut c).map(Some)
+            }
+            Some(Decoder::Universal(plan)) => plan
+                .decode(self.payload, self.pointer_size)
+                .map(|e| Some(Event::Universal(e))),
+        }
+    }
+
+    /// The fields in order by their published names, or by the trace's own description of them; `Ok(None)` for events of which
+    /// neither is known.
+    ///
+    /// # Errors
+    /// [`DecodeError`] as for [`RawEvent::decode`]. Self-described events give no error: what cannot be read is shown in hex.
+    pub fn fields(&self) -> Result<Option<FieldList<'a>>, DecodeError> {
+        if let Some(event) = self.decode()? {
+            return Ok(Some(event.fields()));
+        }
+        Ok(None)
+    }
+}

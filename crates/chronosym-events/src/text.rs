@@ -1,0 +1,157 @@
+use std::fmt::{self, Write as _};
+
+/// UTF-16LE text inside a payload, without its terminator, decoded on demand.
+///
+/// Decoding is lossy: a lone surrogate becomes U+FFFD.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct WStr<'a>(&'a [u8]);
+
+impl<'a> WStr<'a> {
+    /// Wraps UTF-16LE code units; an odd last byte is left out.
+    #[must_use]
+    pub fn new(utf16le: &'a [u8]) -> Self {
+        Self(&utf16le[..utf16le.len() & !1])
+    }
+
+    /// The code units as they stand in the payload, two bytes each.
+    #[must_use]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The UTF-16 code units.
+    pub fn units(&self) -> impl Iterator<Item = u16> + use<'a> {
+        self.0
+            .chunks_exact(2)
+            .map(|u| u16::from_le_bytes([u[0], u[1]]))
+    }
+
+    /// The characters.
+    pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
+        char::decode_utf16(self.units()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+
+    /// Appends the text to `out`.
+    pub fn push_to(&self, out: &mut String) {
+        out.reserve(self.0.len() / 2);
+        let mut rest = self.0;
+        // Nearly all names are ASCII: copy such runs unit by unit, without the surrogate machinery.
+        while let [low @ 0..=0x7f, 0, tail @ ..] = rest {
+            out.push(char::from(*low));
+            rest = tail;
+        }
+        out.extend(WStr(rest).chars());
+    }
+}
+
+impl fmt::Display for WStr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.chars().try_for_each(|c| f.write_char(c))
+    }
+}
+
+impl fmt::Debug for WStr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
+}
+
+impl PartialEq<str> for WStr<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.chars().eq(other.chars())
+    }
+}
+
+impl PartialEq<&str> for WStr<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+/// Eight-bit text inside a payload, without its terminator: UTF-8 or an ANSI code page that the trace does not name.
+///
+/// Decoding is lossy: what is no UTF-8 becomes U+FFFD.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct AStr<'a>(&'a [u8]);
+
+impl<'a> AStr<'a> {
+    /// Wraps bytes of text.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes as they stand in the payload.
+    #[must_use]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text; borrowed where it is UTF-8.
+    #[must_use]
+    pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
+        String::from_utf8_lossy(self.0)
+    }
+}
+
+impl fmt::Display for AStr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl fmt::Debug for AStr<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_text(), f)
+    }
+}
+
+impl PartialEq<str> for AStr<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.0 == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for AStr<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn utf16(units: &[u16]) -> Vec<u8> {
+        units.iter().flat_map(|u| u.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn text_is_decoded_lossily() {
+        let bytes = utf16(&[0x61, 0xe9, 0xd83d, 0xde00, 0xd800, 0x62]);
+        let text = WStr::new(&bytes);
+        assert_eq!(text.to_string(), "aé😀\u{fffd}b");
+        let mut out = String::from(">");
+        text.push_to(&mut out);
+        assert_eq!(out, ">aé😀\u{fffd}b");
+        assert_eq!(text, "aé😀\u{fffd}b");
+        assert_eq!(AStr::new(b"a\xff").to_string(), "a\u{fffd}");
+    }
+
+    #[test]
+    fn odd_byte_is_left_out() {
+        assert_eq!(WStr::new(b"a\0b"), "a");
+    }
+}

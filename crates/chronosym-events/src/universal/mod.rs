@@ -1,0 +1,349 @@
+//! Events of the Universal providers, which nettrace V6 recorders of Linux write: processes, mappings, symbols, samples.
+//!
+//! Payloads are read by the field names of the event's metadata. Text is declared as single UTF-8 units but stands there as
+//! a u16 length with UTF-8 behind it; bytes after the last declared field are ignored. Process and thread are those of the
+//! record.
+
+mod metadata;
+
+pub use metadata::{ElfMetadata, MetadataError, PeMetadata, SymbolMetadata};
+
+use std::sync::Arc;
+
+use crate::clr::Text;
+use crate::cursor::{Cursor, Shape};
+use crate::value::{FieldList, Value};
+use crate::{AStr, Action, DecodeError, Field, FieldType, PointerSize, Provider};
+
+/// An event of a Universal provider.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum UniversalEvent<'a> {
+    /// A process that ran already.
+    ExistingProcess(UniversalProcess<'a>),
+    /// A process begins.
+    ProcessCreate(UniversalProcess<'a>),
+    /// The record's process ends.
+    ProcessExit,
+    /// A file, or memory, is mapped into the record's process.
+    ProcessMapping(ProcessMapping<'a>),
+    /// A symbol inside a mapping.
+    ProcessSymbol(ProcessSymbol<'a>),
+    /// What the file of mappings is.
+    ProcessMappingMetadata(ProcessMappingMetadata<'a>),
+    /// A sample; its stack is the record's.
+    Sample(UniversalSample),
+}
+
+/// A process.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UniversalProcess<'a> {
+    /// Its id in its own namespace.
+    pub namespace_id: Option<u64>,
+    /// Its name.
+    pub name: Text<'a>,
+    /// The namespace's name.
+    pub namespace_name: Option<Text<'a>>,
+}
+
+/// A mapping.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessMapping<'a> {
+    /// The id that symbols refer to.
+    pub id: u64,
+    /// First address.
+    pub start: u64,
+    /// The address after the last one.
+    pub end: u64,
+    /// Where in the file the mapping begins, in bytes.
+    pub file_offset: u64,
+    /// The file.
+    pub file_name: Text<'a>,
+    /// Which [`ProcessMappingMetadata`] describes the file.
+    pub metadata_id: Option<u64>,
+}
+
+/// A symbol.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessSymbol<'a> {
+    /// Its id.
+    pub id: Option<u64>,
+    /// The mapping that it lies in.
+    pub mapping_id: u64,
+    /// First address.
+    pub start: u64,
+    /// Last address, inclusive.
+    pub end: u64,
+    /// Its name as the recorder writes it.
+    pub name: Text<'a>,
+}
+
+/// What a mapped file is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessMappingMetadata<'a> {
+    /// The id that mappings refer to.
+    pub id: u64,
+    /// What finds its symbols, as JSON; see [`SymbolMetadata`].
+    pub symbol_metadata: Text<'a>,
+    /// Its version, as JSON.
+    pub version_metadata: Option<Text<'a>>,
+}
+
+/// Which event a sample is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SampleKind {
+    /// A CPU sample.
+    Cpu,
+    /// The thread stopped running.
+    CSwitch,
+    /// Any other event of the provider; its name is the schema's.
+    Other,
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UniversalSample {
+    /// Of which event.
+    pub kind: SampleKind,
+    /// The event's value: its weight.
+    pub value: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    ExistingProcess,
+    ProcessCreate,
+    ProcessExit,
+    Mapping,
+    Symbol,
+    Metadata,
+    Sample(SampleKind),
+}
+
+/// Number and text fields that an event has a use for, by their names; the place in the list is the slot of the value.
+type Names = (&'static [&'static str], &'static [&'static str]);
+
+impl Kind {
+    fn new(provider: &Provider, name: &str) -> Option<Self> {
+        Some(match (provider, name) {
+            (Provider::UniversalSystem, "ExistingProcess") => Self::ExistingProcess,
+            (Provider::UniversalSystem, "ProcessCreate") => Self::ProcessCreate,
+            (Provider::UniversalSystem, "ProcessExit") => Self::ProcessExit,
+            (Provider::UniversalSystem, "ProcessMapping") => Self::Mapping,
+            (Provider::UniversalSystem, "ProcessSymbol") => Self::Symbol,
+            (Provider::UniversalSystem, "ProcessMappingMetadata") => Self::Metadata,
+            (Provider::UniversalEvents, "cpu") => Self::Sample(SampleKind::Cpu),
+            (Provider::UniversalEvents, "cswitch") => Self::Sample(SampleKind::CSwitch),
+            (Provider::UniversalEvents, _) => Self::Sample(SampleKind::Other),
+            _ => return None,
+        })
+    }
+
+    fn names(self) -> Names {
+        match self {
+            Self::ExistingProcess | Self::ProcessCreate => {
+                (&["NamespaceId"], &["Name", "NamespaceName"])
+            }
+            Self::ProcessExit => (&[], &[]),
+            Self::Mapping => (
+                &[
+                    "Id",
+                    "StartAddress",
+                    "EndAddress",
+                    "FileOffset",
+                    "MetadataId",
+                ],
+                &["FileName"],
+            ),
+            Self::Symbol => (
+                &["Id", "MappingId", "StartAddress", "EndAddress"],
+                &["Name"],
+            ),
+            Self::Metadata => (&["Id"], &["SymbolMetadata", "VersionMetadata"]),
+            Self::Sample(_) => (&["Value"], &[]),
+        }
+    }
+}
+
+const NUMBERS: usize = 5;
+const TEXTS: usize = 2;
+
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Number(usize),
+    Text(usize),
+    Unused,
+}
+
+/// How the payloads of one Universal event type are read; made once from the fields that the trace describes.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    kind: Kind,
+    steps: Arc<[(Slot, FieldType)]>,
+}
+
+impl Plan {
+    pub(crate) fn new(provider: &Provider, name: &str, fields: &[Field]) -> Option<Self> {
+        let kind = Kind::new(provider, name)?;
+        let (numbers, texts) = kind.names();
+        let slot = |name: &str| {
+            // The format's description says Start and End where recorders write StartAddress and EndAddress.
+            let matches =
+                |known: &&str| *known == name || known.strip_suffix("Address") == Some(name);
+            if let Some(i) = numbers.iter().position(matches) {
+                Slot::Number(i)
+            } else if let Some(i) = texts.iter().position(matches) {
+                Slot::Text(i)
+            } else {
+                Slot::Unused
+            }
+        };
+        let steps = fields
+            .iter()
+            .map(|f| (slot(&f.name), f.ty.clone()))
+            .collect();
+        Some(Self { kind, steps })
+    }
+
+    pub(crate) fn decode<'a>(
+        &self,
+        payload: &'a [u8],
+        pointer_size: PointerSize,
+    ) -> Result<UniversalEvent<'a>, DecodeError> {
+        let mut c = Cursor::new(payload, 0, pointer_size, Shape::new(Action::Load));
+        let mut numbers = [None; NUMBERS];
+        let mut texts = [None; TEXTS];
+        for (slot, ty) in &*self.steps {
+            match slot {
+                Slot::Number(i) => numbers[*i] = Some(number(&mut c, ty)?),
+                Slot::Text(i) => texts[*i] = Some(text(&mut c, ty)?),
+                Slot::Unused => skip(&mut c, ty)?,
+            }
+        }
+        let (number_names, text_names) = self.kind.names();
+        let need = |i: usize| numbers[i].ok_or(DecodeError::MissingField(number_names[i]));
+        let need_text = |i: usize| texts[i].ok_or(DecodeError::MissingField(text_names[i]));
+        let process = || {
+            Ok(UniversalProcess {
+                namespace_id: numbers[0],
+                name: need_text(0)?,
+                namespace_name: texts[1],
+            })
+        };
+        Ok(match self.kind {
+            Kind::ExistingProcess => UniversalEvent::ExistingProcess(process()?),
+            Kind::ProcessCreate => UniversalEvent::ProcessCreate(process()?),
+            Kind::ProcessExit => UniversalEvent::ProcessExit,
+            Kind::Mapping => UniversalEvent::ProcessMapping(ProcessMapping {
+                id: need(0)?,
+                start: need(1)?,
+                end: need(2)?,
+                file_offset: need(3)?,
+                file_name: need_text(0)?,
+                metadata_id: numbers[4],
+            }),
+            Kind::Symbol => UniversalEvent::ProcessSymbol(ProcessSymbol {
+                id: numbers[0],
+                mapping_id: need(1)?,
+                start: need(2)?,
+                end: need(3)?,
+                name: need_text(0)?,
+            }),
+            Kind::Metadata => UniversalEvent::ProcessMappingMetadata(ProcessMappingMetadata {
+                id: need(0)?,
+                symbol_metadata: need_text(0)?,
+                version_metadata: texts[1],
+            }),
+            Kind::Sample(kind) => UniversalEvent::Sample(UniversalSample {
+                kind,
+                value: numbers[0],
+            }),
+        })
+    }
+}
+
+fn number(c: &mut Cursor<'_>, ty: &FieldType) -> Result<u64, DecodeError> {
+    let offset = c.position();
+    Ok(match ty {
+        FieldType::VarUInt => c.varint()?,
+        FieldType::VarInt => {
+            let n = c.varint()?;
+            (n >> 1) ^ (n & 1).wrapping_neg()
+        }
+        FieldType::U8 | FieldType::I8 => c.u8()?.into(),
+        FieldType::U16 | FieldType::I16 => c.u16()?.into(),
+        FieldType::U32 | FieldType::I32 | FieldType::Hex32 => c.u32()?.into(),
+        FieldType::U64 | FieldType::I64 | FieldType::Hex64 => c.u64()?,
+        FieldType::Pointer => c.pointer()?,
+        _ => return Err(DecodeError::BadValue { offset }),
+    })
+}
+
+fn text<'a>(c: &mut Cursor<'a>, ty: &FieldType) -> Result<Text<'a>, DecodeError> {
+    let offset = c.position();
+    match ty {
+        FieldType::Char8 | FieldType::CountedAnsi => {}
+        FieldType::Array(item) if **item == FieldType::Char8 => {}
+        FieldType::Utf16 => return c.wide().map(Text::Wide),
+        FieldType::Ansi => return c.narrow().map(Text::Narrow),
+        _ => return Err(DecodeError::BadValue { offset }),
+    }
+    let len = c.u16()?;
+    c.bytes(len.into())
+        .map(|bytes| Text::Narrow(AStr::new(bytes)))
+}
+
+/// Passes over a field without a use: a number, or else text.
+fn skip(c: &mut Cursor<'_>, ty: &FieldType) -> Result<(), DecodeError> {
+    let mut ahead = *c;
+    match number(&mut ahead, ty) {
+        Err(DecodeError::BadValue { .. }) => text(c, ty).map(drop),
+        result => {
+            *c = ahead;
+            result.map(drop)
+        }
+    }
+}
+
+impl<'a> UniversalEvent<'a> {
+    pub(crate) fn list(&self, out: &mut FieldList<'a>) {
+        let mut show = |name: &'static str, value: Option<Value<'a>>| {
+            if let Some(value) = value {
+                out.push(name, value);
+            }
+        };
+        let text = |t: Text<'a>| match t {
+            Text::Narrow(t) => Value::Narrow(t),
+            Text::Wide(t) => Value::Wide(t),
+        };
+        match self {
+            Self::ExistingProcess(p) | Self::ProcessCreate(p) => {
+                show("NamespaceId", p.namespace_id.map(Value::U64));
+                show("Name", Some(text(p.name)));
+                show("NamespaceName", p.namespace_name.map(text));
+            }
+            Self::ProcessExit => {}
+            Self::ProcessMapping(m) => {
+                show("Id", Some(Value::U64(m.id)));
+                show("StartAddress", Some(Value::Hex(m.start)));
+                show("EndAddress", Some(Value::Hex(m.end)));
+                show("FileOffset", Some(Value::Hex(m.file_offset)));
+                show("FileName", Some(text(m.file_name)));
+                show("MetadataId", m.metadata_id.map(Value::U64));
+            }
+            Self::ProcessSymbol(s) => {
+                show("Id", s.id.map(Value::U64));
+                show("MappingId", Some(Value::U64(s.mapping_id)));
+                show("StartAddress", Some(Value::Hex(s.start)));
+                show("EndAddress", Some(Value::Hex(s.end)));
+                show("Name", Some(text(s.name)));
+            }
+            Self::ProcessMappingMetadata(m) => {
+                show("Id", Some(Value::U64(m.id)));
+                show("SymbolMetadata", Some(text(m.symbol_metadata)));
+                show("VersionMetadata", m.version_metadata.map(text));
+            }
+            Self::Sample(s) => show("Value", s.value.map(Value::U64)),
+        }
+    }
+}

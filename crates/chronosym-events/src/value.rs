@@ -1,0 +1,163 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::{AStr, Guid, WStr};
+
+/// One field's value, as text and JSON show it.
+///
+/// `Display` and [`Serialize`] agree: ids, addresses, tokens and flags ([`Value::Hex`]) are hex strings, GUIDs and text are strings,
+/// arrays are arrays, bytes are one string of hex digits.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Value<'a> {
+    /// True or false.
+    Bool(bool),
+    /// A signed number.
+    I64(i64),
+    /// An unsigned number.
+    U64(u64),
+    /// An id, address, token or set of flags, shown as `0x…`.
+    Hex(u64),
+    /// A number of single precision.
+    F32(f32),
+    /// A number of double precision.
+    F64(f64),
+    /// A GUID.
+    Guid(Guid),
+    /// UTF-16 text of the payload.
+    Wide(WStr<'a>),
+    /// 8-bit text of the payload.
+    Narrow(AStr<'a>),
+    /// Text made by the decoder, such as a time.
+    Text(Cow<'a, str>),
+    /// Bytes without a known form.
+    Bytes(&'a [u8]),
+    /// Several values.
+    Array(Vec<Value<'a>>),
+    /// Named values.
+    Object(FieldList<'a>),
+}
+
+/// Named values in the order of the layout.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct FieldList<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+
+impl<'a> FieldList<'a> {
+    pub(crate) fn push(&mut self, name: impl Into<Cow<'a, str>>, value: Value<'a>) {
+        self.0.push((name.into(), value));
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value<'a>)> {
+        self.0.iter().map(|(name, value)| (&**name, value))
+    }
+
+    /// The value of the first field with this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value<'a>> {
+        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    }
+
+    /// Number of fields.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether the event has no fields.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for FieldList<'a> {
+    type Item = (Cow<'a, str>, Value<'a>);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// Shows bytes as one run of hex digits.
+pub(crate) struct HexBytes<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for HexBytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Display for Value<'_> {
+    /// Text as it is, numbers in decimal, arrays as `[a, b]`, objects as `{name=value, …}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(v) => v.fmt(f),
+            Self::I64(v) => v.fmt(f),
+            Self::U64(v) => v.fmt(f),
+            Self::Hex(v) => write!(f, "{v:#x}"),
+            Self::F32(v) => v.fmt(f),
+            Self::F64(v) => v.fmt(f),
+            Self::Guid(v) => v.fmt(f),
+            Self::Wide(v) => v.fmt(f),
+            Self::Narrow(v) => v.fmt(f),
+            Self::Text(v) => v.fmt(f),
+            Self::Bytes(v) => HexBytes(v).fmt(f),
+            Self::Array(values) => {
+                f.write_str("[")?;
+                for (i, value) in values.iter().enumerate() {
+                    if i > 0 {
+                        f.write_str(", ")?;
+                    }
+                    value.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(fields) => write!(f, "{{{fields}}}"),
+        }
+    }
+}
+
+impl fmt::Display for FieldList<'_> {
+    /// `name=value, name=value`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (name, value)) in self.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Bool(v) => s.serialize_bool(*v),
+            Self::I64(v) => s.serialize_i64(*v),
+            Self::U64(v) => s.serialize_u64(*v),
+            Self::F32(v) => s.serialize_f32(*v),
+            Self::F64(v) => s.serialize_f64(*v),
+            Self::Text(v) => s.serialize_str(v),
+            Self::Array(values) => s.collect_seq(values),
+            Self::Object(fields) => fields.serialize(s),
+            Self::Hex(_) | Self::Guid(_) | Self::Wide(_) | Self::Narrow(_) | Self::Bytes(_) => {
+                s.collect_str(self)
+            }
+        }
+    }
+}
+
+impl Serialize for FieldList<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(Some(self.len()))?;
+        for (name, value) in self.iter() {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
