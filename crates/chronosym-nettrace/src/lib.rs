@@ -1,2 +1,32 @@
-//! A portable reader of EventPipe traces: nettrace V4 to V6 and netperf.
-#![deny(missing_docs)]
+//! Reads EventPipe traces: `.nettrace` V4 to V6 and `.netperf` V1 to V3.
+mod blob;
+mod blocks;
+mod clock;
+mod cursor;
+mod decoder;
+mod diagnostics;
+mod error;
+mod event_type;
+mod field;
+mod header;
+mod label;
+mod netperf;
+mod objects;
+mod open;
+mod reader;
+mod region;
+mod sequence;
+mod stack;
+mod thread;
+mod window;
+
+pub use diagnostics::{Diagnostics, LossWindow, ThreadLoss, Truncation};
+pub use error::Error;
+pub use event_type::{EventType, EventTypeIndex};
+pub use field::{Field, FieldType};
+pub use header::{Format, StartTime, TraceHeader};
+pub use label::{Label, Labels};
+pub use reader::{Options, Reader};
+pub use region::{Record, Records, Region};
+pub use stack::{Addresses, Stack, StackRow};
+pub use thread::Thread;

@@ -1,0 +1,137 @@
+//! Event blobs of V4 to V6: the headers inside event and metadata blocks.
+
+use crate::cursor::{Cursor, Fault, Parsed};
+
+/// Header fields that a compressed blob takes from the one before unless it gives them itself.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct BlobHeader {
+    pub(crate) time: i64,
+    /// OS thread id, in V6 a thread index.
+    pub(crate) thread: u64,
+    pub(crate) capture_thread: u64,
+    pub(crate) metadata_id: u32,
+    pub(crate) sequence: u32,
+    pub(crate) processor: u32,
+    pub(crate) stack_id: u32,
+    pub(crate) payload_size: u32,
+}
+
+/// Where a blob's variable parts lie and which header fields it gave.
+#[derive(Clone, Copy)]
+pub(crate) struct Blob {
+    pub(crate) header: BlobHeader,
+    pub(crate) flags: u8,
+    /// Position of the activity ids or of the label list index.
+    pub(crate) ids_at: usize,
+    pub(crate) payload_at: usize,
+    /// Position after the blob.
+    pub(crate) end: usize,
+}
+
+pub(crate) mod flag {
+    pub(crate) const METADATA_ID: u8 = 1;
+    pub(crate) const CAPTURE: u8 = 2;
+    pub(crate) const THREAD: u8 = 4;
+    pub(crate) const STACK: u8 = 8;
+    /// Activity id; in V6 the label list.
+    pub(crate) const ACTIVITY: u8 = 16;
+    pub(crate) const RELATED_ACTIVITY: u8 = 32;
+    pub(crate) const PAYLOAD_SIZE: u8 = 128;
+    /// Everything: what an uncompressed blob gives.
+    pub(crate) const ALL: u8 = 0xff;
+}
+
+/// Reads a compressed blob at `at`; nothing of `previous` changes unless the blob is complete.
+#[inline]
+pub(crate) fn compressed(bytes: &[u8], at: usize, previous: &BlobHeader, v6: bool) -> Parsed<Blob> {
+    let mut cursor = Cursor::starting_at(bytes, at);
+    let mut header = *previous;
+    let flags = cursor.u8()?;
+    if flags & flag::METADATA_ID != 0 {
+        header.metadata_id = cursor.var_u32()?;
+    }
+    if flags & flag::CAPTURE != 0 {
+        header.sequence = header.sequence.wrapping_add(cursor.var_u32()?);
+        header.capture_thread = cursor.var_u64()?;
+        header.processor = cursor.var_u32()?;
+    }
+    if flags & flag::CAPTURE != 0 || header.metadata_id != 0 {
+        header.sequence = header.sequence.wrapping_add(1);
+    }
+    if flags & flag::THREAD != 0 {
+        header.thread = cursor.var_u64()?;
+    }
+    if flags & flag::STACK != 0 {
+        header.stack_id = cursor.var_u32()?;
+    }
+    header.time = header.time.wrapping_add(cursor.var_u64()?.cast_signed());
+    let ids_at = cursor.position();
+    if flags & (flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
+        skip_ids(&mut cursor, flags, v6)?;
+    }
+    if flags & flag::PAYLOAD_SIZE != 0 {
+        header.payload_size = cursor.var_u32()?;
+    }
+    let payload_at = cursor.position();
+    cursor.take(header.payload_size as usize)?;
+    Ok(Blob {
+        header,
+        flags,
+        ids_at,
+        payload_at,
+        end: cursor.position(),
+    })
+}
+
+fn skip_ids(cursor: &mut Cursor<'_>, flags: u8, v6: bool) -> Parsed<()> {
+    if v6 {
+        if flags & flag::ACTIVITY != 0 {
+            cursor.var_u32()?;
+        }
+        return Ok(());
+    }
+    for flag in [flag::ACTIVITY, flag::RELATED_ACTIVITY] {
+        if flags & flag != 0 {
+            cursor.take(16)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads an uncompressed blob at `at`.
+pub(crate) fn uncompressed(bytes: &[u8], at: usize, v6: bool) -> Parsed<Blob> {
+    const NOT_SORTED: u32 = 1 << 31;
+    let mut cursor = Cursor::starting_at(bytes, at);
+    let size = cursor.length()?;
+    let body_at = cursor.position();
+    cursor.take(size)?;
+    let end = cursor.position();
+    // The size is there in full: what does not fit into it is wrong.
+    let mut cursor = Cursor::starting_at(&bytes[..end], body_at);
+    let mut header = BlobHeader {
+        metadata_id: cursor.u32().map_err(bad)? & !NOT_SORTED,
+        sequence: cursor.u32().map_err(bad)?,
+        thread: cursor.u64().map_err(bad)?,
+        capture_thread: cursor.u64().map_err(bad)?,
+        processor: cursor.u32().map_err(bad)?,
+        stack_id: cursor.u32().map_err(bad)?,
+        time: cursor.i64().map_err(bad)?,
+        payload_size: 0,
+    };
+    let ids_at = cursor.position();
+    cursor.take(if v6 { 4 } else { 32 }).map_err(bad)?;
+    header.payload_size = cursor.u32().map_err(bad)?;
+    let payload_at = cursor.position();
+    cursor.take(header.payload_size as usize).map_err(bad)?;
+    Ok(Blob {
+        header,
+        flags: flag::ALL,
+        ids_at,
+        payload_at,
+        end,
+    })
+}
+
+fn bad(_: Fault) -> Fault {
+    Fault::Bad
+}

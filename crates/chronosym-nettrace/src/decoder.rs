@@ -1,0 +1,388 @@
+//! Blocks of V3 to V6 into the tables of the region; knows nothing of where the bytes come from.
+
+use crate::blob::{self, Blob, BlobHeader, flag};
+use crate::clock::Clock;
+use crate::cursor::{Cursor, Fault, Parsed};
+use crate::diagnostics::Diagnostics;
+use crate::event_type::EventTypes;
+use crate::label::NO_LABELS;
+use crate::region::{Context, RegionData, Row};
+use crate::sequence::{Seen, Sequences};
+use crate::stack::NO_STACK;
+use crate::thread::{NO_THREAD, Threads};
+
+pub(crate) struct Decoder {
+    pub(crate) types: EventTypes,
+    pub(crate) region: RegionData,
+    pub(crate) threads: Threads,
+    pub(crate) diagnostics: Diagnostics,
+    pub(crate) pointer_size: u8,
+    pub(crate) v6: bool,
+    /// Bytes that the stacks or labels of a region may take, and its events.
+    pub(crate) limit: usize,
+    sequences: Sequences,
+    clear_tables: bool,
+}
+
+/// Why [`Decoder::events`] returned.
+pub(crate) enum Stop {
+    /// At the end of the block.
+    Done,
+    /// Before an event whose end has not been read yet.
+    NeedMore,
+    /// Before an event that cannot be read; nothing after it in the block can.
+    Bad,
+    /// The region has reached its limit.
+    Full,
+}
+
+/// An event or metadata block of V4 to V6 that is being read.
+pub(crate) struct EventBlock {
+    /// Stream offset after the block.
+    pub(crate) end: u64,
+    compressed: bool,
+    metadata: bool,
+    header: BlobHeader,
+    /// What the ids of `header` stand for, looked up when they change.
+    event_type: u32,
+    stack: u32,
+    thread: u64,
+    context: Context,
+    context_index: Option<u32>,
+    labels_missing: bool,
+}
+
+const NO_TYPE: u32 = u32::MAX;
+
+impl Decoder {
+    pub(crate) fn new(clock: Clock, pointer_size: u8, v6: bool, limit: usize) -> Self {
+        Self {
+            types: EventTypes::default(),
+            region: RegionData::default(),
+            threads: Threads::default(),
+            diagnostics: Diagnostics::default(),
+            pointer_size,
+            v6,
+            limit,
+            sequences: Sequences::new(clock),
+            clear_tables: false,
+        }
+    }
+
+    /// Makes room for the next region.
+    pub(crate) fn begin_region(&mut self) {
+        self.region.clear_events();
+        if std::mem::take(&mut self.clear_tables) {
+            self.region.clear_tables();
+        }
+        self.threads.begin_region();
+    }
+
+    /// Begins an event or metadata block at its header; the cursor stands behind it then.
+    pub(crate) fn open_block(
+        &self,
+        cursor: &mut Cursor<'_>,
+        size: u32,
+        end: u64,
+        metadata: bool,
+    ) -> Parsed<EventBlock> {
+        const LEAST_HEADER: u16 = 20;
+        const COMPRESSED: u16 = 1;
+        let header_size = cursor.u16()?;
+        if header_size < LEAST_HEADER || u32::from(header_size) > size {
+            return Err(Fault::Bad);
+        }
+        let flags = cursor.u16()?;
+        cursor.take(usize::from(header_size) - 4)?;
+        Ok(EventBlock {
+            end,
+            compressed: flags & COMPRESSED != 0,
+            metadata,
+            header: BlobHeader::default(),
+            event_type: NO_TYPE,
+            stack: NO_STACK,
+            thread: if self.v6 { self.threads.find(0) } else { 0 },
+            context: Context {
+                processor: 0,
+                ..Context::NONE
+            },
+            context_index: None,
+            labels_missing: false,
+        })
+    }
+
+    /// Reads the blobs in `bytes` from `at` on. `whole` tells that `bytes` ends where the block does, `base` is the
+    /// stream offset of `bytes`. Returns the position after the last complete blob.
+    pub(crate) fn events(
+        &mut self,
+        block: &mut EventBlock,
+        bytes: &[u8],
+        mut at: usize,
+        whole: bool,
+        base: u64,
+    ) -> (usize, Stop) {
+        let most_rows = self.limit / size_of::<Row>();
+        loop {
+            if at >= bytes.len() {
+                return (bytes.len(), if whole { Stop::Done } else { Stop::NeedMore });
+            }
+            if self.region.rows.len() + self.region.contexts.len() >= most_rows || at > self.limit {
+                return (at, Stop::Full);
+            }
+            let read = if block.compressed {
+                blob::compressed(bytes, at, &block.header, self.v6)
+            } else {
+                self.uncompressed(bytes, at, base)
+            };
+            match read {
+                Ok(blob) => {
+                    self.blob(block, &blob, bytes);
+                    at = blob.end;
+                }
+                Err(Fault::Short) if !whole => return (at, Stop::NeedMore),
+                Err(_) => return (at, Stop::Bad),
+            }
+        }
+    }
+
+    fn uncompressed(&self, bytes: &[u8], at: usize, base: u64) -> Parsed<Blob> {
+        let mut blob = blob::uncompressed(bytes, at, self.v6)?;
+        if !self.v6 {
+            // Blobs of V4 begin at stream offsets that four divides, whether their size says so or not.
+            let padding = (base + blob.end as u64).wrapping_neg() as usize & 3;
+            blob.end = (blob.end + padding).min(bytes.len());
+        }
+        Ok(blob)
+    }
+
+    #[inline]
+    fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
+        let header = blob.header;
+        let flags = blob.flags;
+        block.header = header;
+        if flags & flag::METADATA_ID != 0 {
+            block.event_type = self
+                .types
+                .find(header.metadata_id)
+                .map_or(NO_TYPE, |index| index.0);
+        }
+        if flags & flag::STACK != 0 {
+            block.stack = if header.stack_id == 0 {
+                NO_STACK
+            } else {
+                self.region.stacks.find(header.stack_id)
+            };
+        }
+        if flags & flag::THREAD != 0 {
+            block.thread = if self.v6 {
+                self.threads.find(header.thread)
+            } else {
+                header.thread
+            };
+        }
+        if flags & (flag::CAPTURE | flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
+            self.change_context(block, blob, bytes);
+        }
+        if block.metadata || header.metadata_id == 0 {
+            let payload = &bytes[blob.payload_at..blob.payload_at + header.payload_size as usize];
+            self.diagnostics.metadata_records += 1;
+            if self
+                .types
+                .define_v3(payload, &mut self.diagnostics)
+                .is_err()
+            {
+                self.diagnostics.bad_records += 1;
+            }
+            return;
+        }
+        if !self
+            .sequences
+            .continues(header.capture_thread, header.sequence, header.time)
+        {
+            let seen = self.seen(header.capture_thread, header.time);
+            self.sequences
+                .event(seen, header.sequence, &mut self.diagnostics);
+        }
+        if block.event_type == NO_TYPE {
+            self.diagnostics.unknown_metadata += 1;
+            return;
+        }
+        if block.stack == NO_STACK && header.stack_id != 0 {
+            self.diagnostics.unknown_stacks += 1;
+        }
+        if block.thread == NO_THREAD && self.v6 {
+            self.diagnostics.unknown_threads += 1;
+        }
+        self.diagnostics.unknown_labels += u64::from(block.labels_missing);
+        let context = match block.context_index {
+            Some(index) => index,
+            None => {
+                let index = self.region.context(&block.context);
+                block.context_index = Some(index);
+                index
+            }
+        };
+        self.diagnostics.events += 1;
+        self.region.rows.push(Row {
+            time: header.time,
+            thread: block.thread,
+            capture_thread: header.capture_thread,
+            payload_at: blob.payload_at as u32,
+            payload_size: header.payload_size,
+            event_type: block.event_type,
+            stack: block.stack,
+            sequence: header.sequence,
+            context,
+        });
+    }
+
+    /// Takes processor, activity ids and labels from a blob that gives any of them.
+    #[cold]
+    fn change_context(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
+        let before = block.context;
+        let context = &mut block.context;
+        context.processor = blob.header.processor;
+        let mut ids = Cursor::starting_at(bytes, blob.ids_at);
+        if self.v6 {
+            if blob.flags & flag::ACTIVITY != 0 {
+                let index = if block.compressed {
+                    ids.var_u32()
+                } else {
+                    ids.u32()
+                }
+                .unwrap_or(0);
+                context.labels = if index == 0 {
+                    NO_LABELS
+                } else {
+                    self.region.labels.find(index)
+                };
+                block.labels_missing = index != 0 && context.labels == NO_LABELS;
+            }
+        } else {
+            if blob.flags & flag::ACTIVITY != 0 {
+                context.activity_id = ids.array().unwrap_or_default();
+            }
+            if blob.flags & flag::RELATED_ACTIVITY != 0 {
+                context.related_activity_id = ids.array().unwrap_or_default();
+            }
+        }
+        if before != block.context {
+            block.context_index = None;
+        }
+    }
+
+    fn seen(&self, capture_thread: u64, time: i64) -> Seen {
+        let thread_id = if self.v6 {
+            self.threads.thread_id(capture_thread)
+        } else {
+            Some(capture_thread)
+        };
+        Seen {
+            capture_thread,
+            thread_id,
+            time,
+        }
+    }
+
+    /// Stack ids end with this region (a sequence point says so, or the format knows none).
+    pub(crate) fn end_tables(&mut self) {
+        self.clear_tables = true;
+    }
+
+    /// A stack block; false if only a part of it could be read.
+    pub(crate) fn stacks(&mut self, block: &[u8]) -> bool {
+        let (read, sound) = self
+            .region
+            .stacks
+            .read_block(block, self.pointer_size, self.limit);
+        self.diagnostics.stacks += read;
+        sound.is_ok()
+    }
+
+    /// A sequence point: the region ends here.
+    pub(crate) fn sequence_point(&mut self, block: &[u8]) -> Parsed<()> {
+        self.diagnostics.sequence_points += 1;
+        // Even a damaged one ends what stack ids stand for.
+        self.end_tables();
+        let mut cursor = Cursor::new(block);
+        let time = cursor.i64()?;
+        let flags = if self.v6 { cursor.u32()? } else { 0 };
+        for _ in 0..cursor.u32()? {
+            let (capture_thread, sequence) = if self.v6 {
+                (cursor.var_u64()?, cursor.var_u32()?)
+            } else {
+                (cursor.u64()?, cursor.u32()?)
+            };
+            self.sequences.point(
+                self.seen(capture_thread, time),
+                sequence,
+                &mut self.diagnostics,
+            );
+        }
+        const FORGET_THREADS: u32 = 1;
+        const FORGET_METADATA: u32 = 2;
+        if flags & FORGET_THREADS != 0 {
+            self.threads.clear_later();
+            self.sequences.clear();
+        }
+        if flags & FORGET_METADATA != 0 {
+            self.types.forget_ids();
+        }
+        Ok(())
+    }
+
+    /// A V6 metadata block: a header and rows with a size each.
+    pub(crate) fn metadata_rows(&mut self, block: &[u8]) -> Parsed<()> {
+        let mut cursor = Cursor::new(block);
+        let header = cursor.u16()?;
+        cursor.take(usize::from(header))?;
+        while !cursor.is_at_end() {
+            let size = cursor.u16()?;
+            let row = cursor.take(usize::from(size))?;
+            self.diagnostics.metadata_records += 1;
+            if self.types.define_v6(row, &mut self.diagnostics).is_err() {
+                self.diagnostics.bad_records += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// A V6 thread block: rows with a size each.
+    pub(crate) fn thread_rows(&mut self, block: &[u8]) -> Parsed<()> {
+        let mut cursor = Cursor::new(block);
+        while !cursor.is_at_end() {
+            let size = cursor.u16()?;
+            let row = cursor.take(usize::from(size))?;
+            if self.threads.read_row(row).is_err() {
+                self.diagnostics.bad_records += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// A V6 block of threads that are gone, each with the number of its last event.
+    pub(crate) fn removed_threads(&mut self, block: &[u8]) -> Parsed<()> {
+        let mut cursor = Cursor::new(block);
+        while !cursor.is_at_end() {
+            let (index, sequence) = (cursor.var_u64()?, cursor.var_u32()?);
+            let last_time = self.region.rows.last().map_or(0, |row| row.time);
+            self.sequences
+                .point(self.seen(index, last_time), sequence, &mut self.diagnostics);
+            self.sequences.remove(index);
+            self.threads.remove(index);
+        }
+        Ok(())
+    }
+
+    /// A V6 label list block.
+    pub(crate) fn labels(&mut self, block: &[u8]) -> Parsed<()> {
+        self.region.labels.read_block(block, self.limit)
+    }
+}
+
+impl EventBlock {
+    /// The region that its values were kept in is gone.
+    pub(crate) fn begin_region(&mut self) {
+        self.context_index = None;
+    }
+}

@@ -1,0 +1,140 @@
+/// Everything about a trace that was not as it should be, counted.
+///
+/// It grows while the trace is read and is complete once
+/// [`next_region`](crate::Reader::next_region) has returned `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostics {
+    /// Bytes read from the source.
+    pub bytes_read: u64,
+    /// Events delivered.
+    pub events: u64,
+    /// Event type definitions read, repeated ones included.
+    pub metadata_records: u64,
+    /// Stacks read.
+    pub stacks: u64,
+    /// Sequence points passed.
+    pub sequence_points: u64,
+    /// Set if the trace ends before its end mark.
+    pub truncation: Option<Truncation>,
+    /// Events, metadata, stack, thread or label rows that no reading makes sense of.
+    pub bad_records: u64,
+    /// Blocks of which a header, an end mark or a part could not be read.
+    pub bad_blocks: u64,
+    /// Bytes given up because of bad records and blocks.
+    pub bad_bytes: u64,
+    /// Blocks and objects of a kind that this reader does not know, stepped over.
+    pub unknown_blocks: u64,
+    /// Events whose type was never defined, left out.
+    pub unknown_metadata: u64,
+    /// Events whose stack id stands for no stack, delivered without one.
+    pub unknown_stacks: u64,
+    /// V6 events whose thread index stands for no thread, delivered with thread id 0.
+    pub unknown_threads: u64,
+    /// V6 events whose label list was never defined, delivered without labels.
+    pub unknown_labels: u64,
+    /// Event types whose field list could not be read.
+    pub unreadable_fields: u64,
+    /// Regions that were delivered before their sequence point because they reached
+    /// [`Options::region_limit`](crate::Options::region_limit): time order across their border is not certain.
+    pub forced_regions: u64,
+    /// Bytes after the end mark of a nettrace file.
+    pub trailing_bytes: u64,
+    /// Events that the traced process dropped, by capture thread, in order of first loss.
+    pub losses: Vec<ThreadLoss>,
+    /// When events were dropped on any thread, in file order; at most 4,096 windows, the last of which grows then.
+    pub loss_windows: Vec<LossWindow>,
+}
+
+impl Diagnostics {
+    /// Whether the trace was whole and understood entirely, and no event was lost.
+    pub fn is_clean(&self) -> bool {
+        let counted = Self {
+            bytes_read: self.bytes_read,
+            events: self.events,
+            metadata_records: self.metadata_records,
+            stacks: self.stacks,
+            sequence_points: self.sequence_points,
+            ..Self::default()
+        };
+        *self == counted
+    }
+
+    /// Events that the traced process dropped, over all threads.
+    pub fn lost_events(&self) -> u64 {
+        self.losses.iter().map(|loss| loss.events).sum()
+    }
+}
+
+/// Where a trace that is cut short ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncation {
+    /// Stream offset after the last byte that could be used.
+    pub at_offset: u64,
+    /// Bytes that follow it: the beginning of a record whose end is missing.
+    pub bytes_lost: u64,
+}
+
+/// Events dropped on one capture thread, found by gaps in its sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadLoss {
+    /// The capture thread as events name it: an OS thread id, in V6 a thread index.
+    pub capture_thread: u64,
+    /// OS thread id; in V6 from the thread's row, if it has one.
+    pub thread_id: Option<u64>,
+    /// Events dropped.
+    pub events: u64,
+    /// Gaps found.
+    pub gaps: u64,
+}
+
+/// A span of time in which events were dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossWindow {
+    /// The thread that dropped them, as in [`ThreadLoss::capture_thread`]; in a window that grew, the first one.
+    pub capture_thread: u64,
+    /// Last event or sequence point before the gap, in ns since the trace start.
+    pub from_ns: u64,
+    /// First event or sequence point after the gap, in ns since the trace start.
+    pub to_ns: u64,
+    /// Events dropped.
+    pub events: u64,
+}
+
+const MAX_LOSS_WINDOWS: usize = 4_096;
+
+impl Diagnostics {
+    /// Counts a gap; `slot` is where the thread's entry stands in `losses` once it has one.
+    pub(crate) fn add_loss(
+        &mut self,
+        slot: &mut Option<usize>,
+        thread_id: Option<u64>,
+        window: LossWindow,
+    ) {
+        let LossWindow {
+            capture_thread,
+            events,
+            ..
+        } = window;
+        let index = *slot.get_or_insert_with(|| {
+            self.losses.push(ThreadLoss {
+                capture_thread,
+                thread_id,
+                events: 0,
+                gaps: 0,
+            });
+            self.losses.len() - 1
+        });
+        if let Some(loss) = self.losses.get_mut(index) {
+            loss.events += events;
+            loss.gaps += 1;
+        }
+        if self.loss_windows.len() < MAX_LOSS_WINDOWS {
+            self.loss_windows.push(window);
+        } else if let Some(last) = self.loss_windows.last_mut() {
+            last.from_ns = last.from_ns.min(window.from_ns);
+            last.to_ns = last.to_ns.max(window.to_ns);
+            last.events += events;
+        }
+    }
+}

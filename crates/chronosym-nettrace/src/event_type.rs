@@ -1,0 +1,288 @@
+//! Event types as metadata records define them.
+
+use std::collections::HashMap;
+
+use crate::cursor::{Cursor, Fault, Parsed};
+use crate::diagnostics::Diagnostics;
+use crate::field::{Field, Form, field_list};
+
+/// Position of an [`EventType`] in [`Reader::event_types`](crate::Reader::event_types): stable for the whole read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventTypeIndex(pub u32);
+
+impl EventTypeIndex {
+    /// As an index of a slice.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What the trace says of one kind of event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventType {
+    /// Provider name, or in netperf V1 its GUID as text. Names are compared without regard to case.
+    pub provider: String,
+    /// Event id within the provider.
+    pub id: u32,
+    /// Version of the event's payload.
+    pub version: u32,
+    /// Event name; empty for all events of the native runtime.
+    pub name: String,
+    /// Keywords, a bit mask.
+    pub keywords: u64,
+    /// Level: 1 critical to 5 verbose, 0 always.
+    pub level: u32,
+    /// Opcode, where one is given ("V5" tags, V6).
+    pub opcode: Option<u8>,
+    /// Fields of the payload in order. Empty when the trace describes none (native runtime events);
+    /// `None` when there is a description that cannot be read.
+    pub fields: Option<Vec<Field>>,
+    /// Provider GUID in wire order (netperf V1, V6 option).
+    pub provider_guid: Option<[u8; 16]>,
+    /// Message template (V6 option).
+    pub message_template: Option<String>,
+    /// Description (V6 option).
+    pub description: Option<String>,
+    /// Further key-value pairs (V6 option).
+    pub key_values: Vec<(String, String)>,
+}
+
+/// The types seen so far and which of them each metadata id stands for now.
+#[derive(Default)]
+pub(crate) struct EventTypes {
+    types: Vec<EventType>,
+    /// For ids below [`DENSE_IDS`]; `u32::MAX` where there is none.
+    dense: Vec<u32>,
+    sparse: HashMap<u32, u32, foldhash::fast::RandomState>,
+    /// Definition without its id, to recognise what is merely said again.
+    by_body: HashMap<Vec<u8>, u32, foldhash::fast::RandomState>,
+}
+
+const DENSE_IDS: u32 = 1 << 16;
+
+impl EventTypes {
+    pub(crate) fn all(&self) -> &[EventType] {
+        &self.types
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, id: u32) -> Option<EventTypeIndex> {
+        let index = match self.dense.get(id as usize) {
+            Some(&index) => index,
+            None => *self.sparse.get(&id)?,
+        };
+        (index != u32::MAX).then_some(EventTypeIndex(index))
+    }
+
+    /// Forgets what ids stand for, but no type (a V6 sequence point may ask for it).
+    pub(crate) fn forget_ids(&mut self) {
+        self.dense.clear();
+        self.sparse.clear();
+    }
+
+    /// Takes in a definition; `body` is its bytes without the id.
+    fn define(
+        &mut self,
+        id: u32,
+        body: &[u8],
+        read: impl FnOnce() -> Parsed<EventType>,
+    ) -> Parsed<()> {
+        let index = match self.by_body.get(body) {
+            Some(&index) => index,
+            None => {
+                let index = u32::try_from(self.types.len()).map_err(|_| Fault::Bad)?;
+                self.types.push(read()?);
+                self.by_body.insert(body.to_vec(), index);
+                index
+            }
+        };
+        if id < DENSE_IDS {
+            let id = id as usize;
+            if self.dense.len() <= id {
+                self.dense.resize(id + 1, u32::MAX);
+            }
+            self.dense[id] = index;
+        } else {
+            self.sparse.insert(id, index);
+        }
+        Ok(())
+    }
+
+    /// The payload of a V3 to V5 metadata event.
+    pub(crate) fn define_v3(
+        &mut self,
+        payload: &[u8],
+        diagnostics: &mut Diagnostics,
+    ) -> Parsed<()> {
+        let id = Cursor::new(payload).u32()?;
+        let body = &payload[4..];
+        self.define(id, body, || read_v3(body, diagnostics))
+    }
+
+    /// The payload of a V1 or V2 metadata event, whose place in the stream is its id.
+    pub(crate) fn define_v2(
+        &mut self,
+        offset: u64,
+        payload: &[u8],
+        guid: bool,
+        diagnostics: &mut Diagnostics,
+    ) -> Parsed<()> {
+        // Only 32 bits of the place are kept, as the events do.
+        self.define(offset as u32, payload, || {
+            read_v2(payload, guid, diagnostics)
+        })
+    }
+
+    /// A row of a V6 metadata block.
+    pub(crate) fn define_v6(&mut self, row: &[u8], diagnostics: &mut Diagnostics) -> Parsed<()> {
+        let mut cursor = Cursor::new(row);
+        let id = cursor.var_u32()?;
+        let body = &row[cursor.position()..];
+        self.define(id, body, || read_v6(body, diagnostics))
+    }
+}
+
+fn read_v3(body: &[u8], diagnostics: &mut Diagnostics) -> Parsed<EventType> {
+    let mut cursor = Cursor::new(body);
+    let mut event_type = EventType {
+        provider: cursor.utf16z()?,
+        id: cursor.u32()?,
+        name: cursor.utf16z()?,
+        keywords: cursor.u64()?,
+        version: cursor.u32()?,
+        level: cursor.u32()?,
+        ..EventType::default()
+    };
+    read_rest_v3(&mut cursor, &mut event_type, diagnostics);
+    Ok(event_type)
+}
+
+/// The field list and the tags of .NET 5 and later.
+fn read_rest_v3(
+    cursor: &mut Cursor<'_>,
+    event_type: &mut EventType,
+    diagnostics: &mut Diagnostics,
+) {
+    event_type.fields = if cursor.is_at_end() {
+        Some(Vec::new())
+    } else {
+        field_list(cursor, Form::TypeFirst).ok()
+    };
+    if event_type.fields.is_some() && read_tags(cursor, event_type).is_err() {
+        event_type.fields = None;
+    }
+    diagnostics.unreadable_fields += u64::from(event_type.fields.is_none());
+}
+
+fn read_tags(cursor: &mut Cursor<'_>, event_type: &mut EventType) -> Parsed<()> {
+    const OPCODE: u8 = 1;
+    const PARAMETERS: u8 = 2;
+    while !cursor.is_at_end() {
+        let size = cursor.length()?;
+        let kind = cursor.u8()?;
+        let mut content = Cursor::new(cursor.take(size)?);
+        match kind {
+            OPCODE => event_type.opcode = Some(content.u8()?),
+            PARAMETERS => event_type.fields = Some(field_list(&mut content, Form::Sized)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn read_v2(payload: &[u8], guid: bool, diagnostics: &mut Diagnostics) -> Parsed<EventType> {
+    let mut cursor = Cursor::new(payload);
+    let mut event_type = EventType::default();
+    if guid {
+        let guid = cursor.array()?;
+        event_type.provider = guid_text(guid);
+        event_type.provider_guid = Some(guid);
+    } else {
+        event_type.provider = cursor.utf16z()?;
+    }
+    event_type.id = cursor.u32()?;
+    event_type.version = cursor.u32()?;
+    let size = cursor.length()?;
+    event_type.fields = Some(Vec::new());
+    if size > 0 {
+        let mut details = Cursor::new(cursor.take(size)?);
+        event_type.id = details.u32()?;
+        event_type.name = details.utf16z()?;
+        event_type.keywords = details.u64()?;
+        event_type.version = details.u32()?;
+        event_type.level = details.u32()?;
+        read_rest_v3(&mut details, &mut event_type, diagnostics);
+    }
+    Ok(event_type)
+}
+
+fn read_v6(body: &[u8], diagnostics: &mut Diagnostics) -> Parsed<EventType> {
+    let mut cursor = Cursor::new(body);
+    let mut event_type = EventType {
+        provider: cursor.utf8()?,
+        id: cursor.var_u32()?,
+        name: cursor.utf8()?,
+        ..EventType::default()
+    };
+    // What follows an unreadable field list cannot be found.
+    event_type.fields = field_list(&mut cursor, Form::V6).ok();
+    if event_type.fields.is_some() && read_options(&mut cursor, &mut event_type).is_err() {
+        diagnostics.bad_records += 1;
+    }
+    diagnostics.unreadable_fields += u64::from(event_type.fields.is_none());
+    Ok(event_type)
+}
+
+fn read_options(cursor: &mut Cursor<'_>, event_type: &mut EventType) -> Parsed<()> {
+    if cursor.is_at_end() {
+        return Ok(());
+    }
+    let size = usize::from(cursor.u16()?);
+    let mut options = Cursor::new(cursor.take(size)?);
+    while !options.is_at_end() {
+        match options.u8()? {
+            1 => event_type.opcode = Some(options.u8()?),
+            3 => event_type.keywords = options.u64()?,
+            4 => event_type.message_template = Some(options.utf8()?),
+            5 => event_type.description = Some(options.utf8()?),
+            6 => event_type
+                .key_values
+                .push((options.utf8()?, options.utf8()?)),
+            7 => event_type.provider_guid = Some(options.array()?),
+            8 => event_type.level = u32::from(options.u8()?),
+            9 => event_type.version = u32::from(options.u8()?),
+            // Options carry no size: what follows an unknown one cannot be found.
+            _ => return Err(Fault::Bad),
+        }
+    }
+    Ok(())
+}
+
+fn guid_text(wire: [u8; 16]) -> String {
+    let [a, b, c, d, e, f, g, h, rest @ ..] = wire;
+    let (first, second, third) = (
+        u32::from_le_bytes([a, b, c, d]),
+        u16::from_le_bytes([e, f]),
+        u16::from_le_bytes([g, h]),
+    );
+    let fourth = u16::from_be_bytes([rest[0], rest[1]]);
+    let last = rest[2..]
+        .iter()
+        .fold(0u64, |value, &byte| value << 8 | u64::from(byte));
+    format!("{first:08x}-{second:04x}-{third:04x}-{fourth:04x}-{last:012x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guids_are_written_as_usual() {
+        let wire = [
+            0x6d, 0xa0, 0x3a, 0xe1, 0x4d, 0x9a, 0x54, 0x4f, 0x97, 0x20, 0x1a, 0x1c, 0x30, 0xda,
+            0x7b, 0x10,
+        ];
+        assert_eq!(guid_text(wire), "e13aa06d-9a4d-4f54-9720-1a1c30da7b10");
+    }
+}

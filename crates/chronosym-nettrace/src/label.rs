@@ -1,0 +1,141 @@
+//! V6 label lists: activity ids, overrides and pairs that hang on events.
+
+use std::collections::HashMap;
+
+use crate::cursor::{Cursor, Fault, Parsed};
+
+/// One label of a V6 event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Label {
+    /// Activity id, a GUID in wire order.
+    ActivityId([u8; 16]),
+    /// Related activity id, a GUID in wire order.
+    RelatedActivityId([u8; 16]),
+    /// Trace id (W3C trace context).
+    TraceId([u8; 16]),
+    /// Span id (W3C trace context).
+    SpanId(u64),
+    /// A key and its text.
+    Text(String, String),
+    /// A key and its number.
+    Number(String, i64),
+    /// Opcode of this event in place of its type's.
+    Opcode(u8),
+    /// Keywords of this event in place of its type's.
+    Keywords(u64),
+    /// Level of this event in place of its type's.
+    Level(u8),
+    /// Version of this event in place of its type's.
+    Version(u8),
+}
+
+/// Iterator over the labels of one event.
+#[derive(Clone)]
+pub struct Labels<'a> {
+    cursor: Cursor<'a>,
+}
+
+impl std::fmt::Debug for Labels<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+impl<'a> Labels<'a> {
+    pub(crate) fn new(list: &'a [u8]) -> Self {
+        Self {
+            cursor: Cursor::new(list),
+        }
+    }
+}
+
+impl Iterator for Labels<'_> {
+    type Item = Label;
+
+    fn next(&mut self) -> Option<Label> {
+        // Lists were checked when their block was read.
+        read_label(&mut self.cursor).ok().map(|(label, _)| label)
+    }
+}
+
+/// The label and whether it is the last of its list.
+fn read_label(cursor: &mut Cursor<'_>) -> Parsed<(Label, bool)> {
+    const LAST: u8 = 0x80;
+    let kind = cursor.u8()?;
+    let label = match kind & !LAST {
+        1 => Label::ActivityId(cursor.array()?),
+        2 => Label::RelatedActivityId(cursor.array()?),
+        3 => Label::TraceId(cursor.array()?),
+        4 => Label::SpanId(cursor.u64()?),
+        5 => Label::Text(cursor.utf8()?, cursor.utf8()?),
+        6 => {
+            let key = cursor.utf8()?;
+            let zigzag = cursor.var_u64()?;
+            Label::Number(
+                key,
+                (zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed(),
+            )
+        }
+        7 => Label::Opcode(cursor.u8()?),
+        8 => Label::Keywords(cursor.u64()?),
+        9 => Label::Level(cursor.u8()?),
+        10 => Label::Version(cursor.u8()?),
+        _ => return Err(Fault::Bad),
+    };
+    Ok((label, kind & LAST != 0))
+}
+
+pub(crate) const NO_LABELS: u32 = u32::MAX;
+
+/// Label lists as bytes, found by their index in the file; valid until the next sequence point.
+#[derive(Default)]
+pub(crate) struct LabelTable {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    rows: HashMap<u32, u32, foldhash::fast::RandomState>,
+}
+
+impl LabelTable {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.rows.clear();
+    }
+
+    pub(crate) fn find(&self, index: u32) -> u32 {
+        self.rows.get(&index).copied().unwrap_or(NO_LABELS)
+    }
+
+    pub(crate) fn labels(&self, row: u32) -> Labels<'_> {
+        let row = row as usize;
+        let end = self.ends.get(row).map_or(0, |&end| end as usize);
+        let start = row
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before))
+            .map_or(0, |&start| start as usize);
+        Labels::new(self.bytes.get(start..end).unwrap_or_default())
+    }
+
+    /// Reads a label list block: first index, count, lists.
+    pub(crate) fn read_block(&mut self, block: &[u8], limit: usize) -> Parsed<()> {
+        let mut cursor = Cursor::new(block);
+        let first = cursor.u32()?;
+        let count = cursor.u32()?;
+        for offset in 0..count {
+            let index = first.checked_add(offset).ok_or(Fault::Bad)?;
+            let start = cursor.position();
+            while !read_label(&mut cursor)?.1 {}
+            let list = &block[start..cursor.position()];
+            if self.bytes.len() + 16 * self.ends.len() + list.len() > limit {
+                return Err(Fault::Bad);
+            }
+            self.bytes.extend_from_slice(list);
+            let row = u32::try_from(self.ends.len()).map_err(|_| Fault::Bad)?;
+            self.ends
+                .push(u32::try_from(self.bytes.len()).map_err(|_| Fault::Bad)?);
+            self.rows.insert(index, row);
+        }
+        Ok(())
+    }
+}

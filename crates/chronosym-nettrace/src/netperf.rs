@@ -1,0 +1,107 @@
+//! Events of netperf V1 to V3: whole headers, stacks inline.
+
+use crate::cursor::{Cursor, Fault, Parsed};
+use crate::decoder::Decoder;
+use crate::region::{Context, Row};
+use crate::stack::NO_STACK;
+
+/// Where the metadata of a netperf file has its ids.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetadataForm {
+    /// V1: the record's stream offset; the provider is a GUID.
+    OffsetAndGuid,
+    /// V2: the record's stream offset.
+    Offset,
+    /// V3: the first number of the payload.
+    Numbered,
+}
+
+/// Size of the event that follows, its own size field included.
+pub(crate) fn event_size(cursor: &mut Cursor<'_>) -> Parsed<usize> {
+    // A copy: the cursor stays in front of the event.
+    let mut ahead = *cursor;
+    ahead.length()?.checked_add(4).ok_or(Fault::Bad)
+}
+
+impl Decoder {
+    /// Takes in the event from `at` to `end`, whose first byte has the stream offset `offset`.
+    pub(crate) fn netperf_event(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        end: usize,
+        offset: u64,
+        form: MetadataForm,
+    ) -> Parsed<()> {
+        let mut cursor = Cursor::starting_at(bytes.get(..end).ok_or(Fault::Bad)?, at + 4);
+        let metadata_id = cursor.u32()?;
+        let thread = u64::from(cursor.u32()?);
+        let time = cursor.i64()?;
+        let context = Context {
+            activity_id: cursor.array()?,
+            related_activity_id: cursor.array()?,
+            ..Context::NONE
+        };
+        let payload_size = cursor.length()?;
+        let payload_at = cursor.position();
+        let payload = cursor.take(payload_size)?;
+        let stack_size = cursor.length()?;
+        let stack = cursor.take(stack_size)?;
+        if metadata_id == 0 {
+            self.diagnostics.metadata_records += 1;
+            return match form {
+                MetadataForm::Numbered => self.types.define_v3(payload, &mut self.diagnostics),
+                MetadataForm::Offset | MetadataForm::OffsetAndGuid => {
+                    let guid = form == MetadataForm::OffsetAndGuid;
+                    self.types
+                        .define_v2(offset, payload, guid, &mut self.diagnostics)
+                }
+            };
+        }
+        let Some(event_type) = self.types.find(metadata_id) else {
+            self.diagnostics.unknown_metadata += 1;
+            return Ok(());
+        };
+        let mut stack_row = NO_STACK;
+        if !stack.is_empty() {
+            stack_row = self.region.stacks.push(stack).ok_or(Fault::Bad)?;
+            self.diagnostics.stacks += 1;
+        }
+        let context = self.region.context(&context);
+        self.diagnostics.events += 1;
+        self.region.rows.push(Row {
+            time,
+            thread,
+            capture_thread: thread,
+            payload_at: payload_at as u32,
+            payload_size: payload_size as u32,
+            event_type: event_type.0,
+            stack: stack_row,
+            sequence: 0,
+            context,
+        });
+        Ok(())
+    }
+}
+
+/// Steps behind the events' end: an end tag, then a table with one forward reference, to this very offset. No event
+/// looks like that.
+pub(crate) fn end(cursor: &mut Cursor<'_>, base: u64) -> Parsed<()> {
+    const NULL_REFERENCE: u8 = 1;
+    const END_OBJECT: u8 = 6;
+    let offset = base + cursor.position() as u64;
+    if cursor.u8()? != END_OBJECT {
+        return Err(Fault::Bad);
+    }
+    let mut after_null = *cursor;
+    if after_null.u8()? == NULL_REFERENCE && is_reference(after_null, offset)?
+        || is_reference(*cursor, offset)?
+    {
+        return Ok(());
+    }
+    Err(Fault::Bad)
+}
+
+fn is_reference(mut table: Cursor<'_>, offset: u64) -> Parsed<bool> {
+    Ok(table.u32()? == 1 && table.u32()? == offset as u32)
+}

@@ -1,0 +1,379 @@
+//! One ordering region and the records in it.
+
+use std::iter::FusedIterator;
+
+use crate::clock::Clock;
+use crate::event_type::{EventType, EventTypeIndex, EventTypes};
+use crate::header::TraceHeader;
+use crate::label::{Label, LabelTable, Labels, NO_LABELS};
+use crate::stack::{NO_STACK, Stack, StackRow, StackTable};
+use crate::thread::{Thread, Threads};
+
+/// What is kept of an event's header until its region is delivered.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) time: i64,
+    /// OS thread id, or in V6 a slot of [`Threads`].
+    pub(crate) thread: u64,
+    pub(crate) capture_thread: u64,
+    pub(crate) payload_at: u32,
+    pub(crate) payload_size: u32,
+    pub(crate) event_type: u32,
+    pub(crate) stack: u32,
+    pub(crate) sequence: u32,
+    pub(crate) context: u32,
+}
+
+/// What events rarely change, kept once for all that follow each other with the same values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(crate) processor: u32,
+    pub(crate) labels: u32,
+    pub(crate) activity_id: [u8; 16],
+    pub(crate) related_activity_id: [u8; 16],
+}
+
+pub(crate) const UNKNOWN_PROCESSOR: u32 = u32::MAX;
+
+impl Context {
+    pub(crate) const NONE: Self = Self {
+        processor: UNKNOWN_PROCESSOR,
+        labels: NO_LABELS,
+        activity_id: [0; 16],
+        related_activity_id: [0; 16],
+    };
+}
+
+/// The tables of the region being read; their memory is used again for the next one.
+#[derive(Default)]
+pub(crate) struct RegionData {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) contexts: Vec<Context>,
+    pub(crate) stacks: StackTable,
+    pub(crate) labels: LabelTable,
+    order: Vec<u32>,
+}
+
+impl RegionData {
+    /// Forgets the events; stacks and labels stay valid until a sequence point.
+    pub(crate) fn clear_events(&mut self) {
+        self.rows.clear();
+        self.contexts.clear();
+        self.order.clear();
+    }
+
+    pub(crate) fn clear_tables(&mut self) {
+        self.stacks.clear();
+        self.labels.clear();
+    }
+
+    /// Bytes that the events' rows take.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(self.rows.as_slice()) + size_of_val(self.contexts.as_slice())
+    }
+
+    /// Index of a context in the list, which it is appended to unless it is the last one already.
+    pub(crate) fn context(&mut self, context: &Context) -> u32 {
+        if self.contexts.last() != Some(context) {
+            self.contexts.push(*context);
+        }
+        self.contexts.len() as u32 - 1
+    }
+
+    /// Positions of the rows by time, or nothing if they stand in that order.
+    fn time_order(&mut self) -> Option<&[u32]> {
+        if self.rows.is_sorted_by_key(|row| row.time) {
+            return None;
+        }
+        if self.order.len() != self.rows.len() {
+            self.order.clear();
+            self.order.extend(0..self.rows.len() as u32);
+            let rows = &self.rows;
+            self.order
+                .sort_by_key(|&position| rows[position as usize].time);
+        }
+        Some(&self.order)
+    }
+}
+
+/// The events between two sequence points: all of them come after those of the region before.
+///
+/// Payloads, stacks and labels are borrowed from the region and gone with it.
+pub struct Region<'r> {
+    pub(crate) bytes: &'r [u8],
+    pub(crate) data: &'r mut RegionData,
+    pub(crate) header: &'r TraceHeader,
+    pub(crate) clock: Clock,
+    pub(crate) types: &'r EventTypes,
+    pub(crate) threads: Option<&'r Threads>,
+}
+
+impl Region<'_> {
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.data.rows.len()
+    }
+
+    /// Always false: a region without records is not delivered.
+    pub fn is_empty(&self) -> bool {
+        self.data.rows.is_empty()
+    }
+
+    /// The records in file order, which is not time order across threads. Costs nothing but the pass.
+    pub fn records(&self) -> Records<'_> {
+        Records {
+            view: self.view(),
+            order: None,
+            next: 0,
+            end: self.len(),
+        }
+    }
+
+    /// The records by time; those of one time stay in file order.
+    pub fn in_time_order(&mut self) -> Records<'_> {
+        let sorted = self.data.time_order().is_none();
+        let order = (!sorted).then_some(self.data.order.as_slice());
+        Records {
+            view: self.view(),
+            order,
+            next: 0,
+            end: self.data.rows.len(),
+        }
+    }
+
+    /// Number of stacks: rows are 0 up to this. Not every row need be used by an event.
+    pub fn stack_count(&self) -> usize {
+        self.data.stacks.len()
+    }
+
+    /// The stack of a row; empty for a row that is not of this region.
+    pub fn stack(&self, row: StackRow) -> Stack<'_> {
+        self.data
+            .stacks
+            .stack(row, self.header.pointer_size)
+            .unwrap_or(Stack::empty(self.header.pointer_size))
+    }
+
+    /// The trace's header.
+    pub fn header(&self) -> &TraceHeader {
+        self.header
+    }
+
+    /// The event types known so far, those of this region included.
+    pub fn event_types(&self) -> &[EventType] {
+        self.types.all()
+    }
+
+    /// The type of a record.
+    pub fn event_type(&self, index: EventTypeIndex) -> Option<&EventType> {
+        self.types.all().get(index.index())
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            bytes: self.bytes,
+            data: self.data,
+            clock: self.clock,
+            process_id: self.header.process_id,
+            threads: self.threads,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct View<'a> {
+    bytes: &'a [u8],
+    data: &'a RegionData,
+    clock: Clock,
+    process_id: Option<u32>,
+    threads: Option<&'a Threads>,
+}
+
+impl<'a> View<'a> {
+    #[inline]
+    fn record(&self, row: &Row) -> Record<'a> {
+        let context = self
+            .data
+            .contexts
+            .get(row.context as usize)
+            .unwrap_or(&Context::NONE);
+        let mut thread_id = row.thread;
+        let mut process_id = self.process_id;
+        let mut thread = None;
+        if let Some(threads) = self.threads {
+            thread = threads.get(row.thread);
+            thread_id = thread.and_then(|thread| thread.thread_id).unwrap_or(0);
+            process_id = thread.and_then(|thread| thread.process_id).or(process_id);
+        }
+        let payload_at = row.payload_at as usize;
+        Record {
+            event_type: EventTypeIndex(row.event_type),
+            time_ns: self.clock.ns(row.time),
+            raw_time: row.time,
+            thread_id,
+            process_id,
+            capture_thread: row.capture_thread,
+            sequence: row.sequence,
+            processor: (context.processor != UNKNOWN_PROCESSOR).then_some(context.processor),
+            stack: (row.stack != NO_STACK).then_some(StackRow(row.stack)),
+            payload: self
+                .bytes
+                .get(payload_at..payload_at + row.payload_size as usize)
+                .unwrap_or_default(),
+            thread,
+            context,
+            labels: &self.data.labels,
+        }
+    }
+}
+
+/// Iterator over the records of a region.
+#[derive(Clone)]
+pub struct Records<'a> {
+    view: View<'a>,
+    order: Option<&'a [u32]>,
+    next: usize,
+    end: usize,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record<'a>> {
+        if self.next >= self.end {
+            return None;
+        }
+        let position = match self.order {
+            None => self.next,
+            Some(order) => *order.get(self.next)? as usize,
+        };
+        self.next += 1;
+        Some(self.view.record(self.view.data.rows.get(position)?))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end - self.next;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Records<'_> {}
+impl FusedIterator for Records<'_> {}
+
+/// One event, its payload still in bytes.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Record<'a> {
+    /// Its type.
+    pub event_type: EventTypeIndex,
+    /// Time in ns since the start of the trace; events from before it have 0.
+    pub time_ns: u64,
+    /// Time in ticks of the raw clock.
+    pub raw_time: i64,
+    /// OS id of the thread that the event is about; 0 where a V6 file does not say.
+    pub thread_id: u64,
+    /// Process of the thread: in V6 from its row, otherwise from the header.
+    pub process_id: Option<u32>,
+    /// Thread that wrote the event: an OS thread id, in V6 a thread index. Netperf has no such field: the thread's id.
+    pub capture_thread: u64,
+    /// Number of the event on its capture thread, from 1; 0 in netperf.
+    pub sequence: u32,
+    /// Processor that the event was written on.
+    pub processor: Option<u32>,
+    /// Its stack, if it has one.
+    pub stack: Option<StackRow>,
+    /// The payload's bytes.
+    pub payload: &'a [u8],
+    thread: Option<&'a Thread>,
+    context: &'a Context,
+    labels: &'a LabelTable,
+}
+
+impl<'a> Record<'a> {
+    /// The thread's row in a V6 file.
+    pub fn thread(&self) -> Option<&'a Thread> {
+        self.thread
+    }
+
+    /// The activity in which the event was written, a GUID in wire order; `None` if there was none.
+    pub fn activity_id(&self) -> Option<[u8; 16]> {
+        self.activity(self.context.activity_id, |label| match label {
+            Label::ActivityId(id) => Some(id),
+            _ => None,
+        })
+    }
+
+    /// The activity that this one came from, a GUID in wire order.
+    pub fn related_activity_id(&self) -> Option<[u8; 16]> {
+        self.activity(self.context.related_activity_id, |label| match label {
+            Label::RelatedActivityId(id) => Some(id),
+            _ => None,
+        })
+    }
+
+    fn activity(
+        &self,
+        in_header: [u8; 16],
+        in_label: impl Fn(Label) -> Option<[u8; 16]>,
+    ) -> Option<[u8; 16]> {
+        if in_header != [0; 16] {
+            return Some(in_header);
+        }
+        self.labels().find_map(in_label)
+    }
+
+    /// The labels of a V6 event: among them what overrides its type's opcode, keywords, level or version.
+    pub fn labels(&self) -> Labels<'a> {
+        if self.context.labels == NO_LABELS {
+            Labels::new(&[])
+        } else {
+            self.labels.labels(self.context.labels)
+        }
+    }
+
+    /// The opcode that a label gives this event in place of its type's (V6).
+    pub fn opcode_override(&self) -> Option<u8> {
+        self.labels().find_map(|label| match label {
+            Label::Opcode(opcode) => Some(opcode),
+            _ => None,
+        })
+    }
+
+    /// The keywords that a label gives this event in place of its type's (V6).
+    pub fn keywords_override(&self) -> Option<u64> {
+        self.labels().find_map(|label| match label {
+            Label::Keywords(keywords) => Some(keywords),
+            _ => None,
+        })
+    }
+
+    /// The level that a label gives this event in place of its type's (V6).
+    pub fn level_override(&self) -> Option<u8> {
+        self.labels().find_map(|label| match label {
+            Label::Level(level) => Some(level),
+            _ => None,
+        })
+    }
+
+    /// The version that a label gives this event in place of its type's (V6).
+    pub fn version_override(&self) -> Option<u8> {
+        self.labels().find_map(|label| match label {
+            Label::Version(version) => Some(version),
+            _ => None,
+        })
+    }
+}
+
+impl std::fmt::Debug for Record<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Record")
+            .field("event_type", &self.event_type)
+            .field("time_ns", &self.time_ns)
+            .field("thread_id", &self.thread_id)
+            .field("process_id", &self.process_id)
+            .field("stack", &self.stack)
+            .field("payload", &self.payload.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! V6 thread rows: events name threads by an index into these.
+
+use std::collections::HashMap;
+
+use crate::cursor::{Cursor, Fault, Parsed};
+
+/// What a V6 file says of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Thread {
+    /// Index by which the file's events name the thread.
+    pub index: u64,
+    /// Thread name; may be empty.
+    pub name: String,
+    /// Process of the thread.
+    pub process_id: Option<u32>,
+    /// OS thread id; 0 in rows that stand for a process as a whole.
+    pub thread_id: Option<u64>,
+    /// Further key-value pairs.
+    pub key_values: Vec<(String, String)>,
+}
+
+pub(crate) const NO_THREAD: u64 = u64::MAX;
+
+/// Rows live in slots: a removed row stays until the region that may still speak of it is over.
+#[derive(Default)]
+pub(crate) struct Threads {
+    slots: Vec<Thread>,
+    by_index: HashMap<u64, usize, foldhash::fast::RandomState>,
+    removed: Vec<usize>,
+    free: Vec<usize>,
+    clear_pending: bool,
+}
+
+impl Threads {
+    /// Slot of a thread index or [`NO_THREAD`].
+    pub(crate) fn find(&self, index: u64) -> u64 {
+        self.by_index
+            .get(&index)
+            .map_or(NO_THREAD, |&slot| slot as u64)
+    }
+
+    pub(crate) fn get(&self, slot: u64) -> Option<&Thread> {
+        self.slots.get(usize::try_from(slot).ok()?)
+    }
+
+    pub(crate) fn thread_id(&self, index: u64) -> Option<u64> {
+        self.get(self.find(index))?.thread_id
+    }
+
+    /// Forgets all rows when the region is over.
+    pub(crate) fn clear_later(&mut self) {
+        self.clear_pending = true;
+    }
+
+    /// Gives up what the region that ended was the last to speak of.
+    pub(crate) fn begin_region(&mut self) {
+        if std::mem::take(&mut self.clear_pending) {
+            *self = Self::default();
+        }
+        self.free.append(&mut self.removed);
+    }
+
+    pub(crate) fn remove(&mut self, index: u64) {
+        self.removed.extend(self.by_index.remove(&index));
+    }
+
+    /// Reads one row: index, then options up to its end.
+    pub(crate) fn read_row(&mut self, row: &[u8]) -> Parsed<()> {
+        let mut cursor = Cursor::new(row);
+        let mut thread = Thread {
+            index: cursor.var_u64()?,
+            ..Thread::default()
+        };
+        while !cursor.is_at_end() {
+            match cursor.u8()? {
+                1 => thread.name = cursor.utf8()?,
+                2 => {
+                    thread.process_id =
+                        Some(u32::try_from(cursor.var_u64()?).map_err(|_| Fault::Bad)?)
+                }
+                3 => thread.thread_id = Some(cursor.var_u64()?),
+                4 => thread.key_values.push((cursor.utf8()?, cursor.utf8()?)),
+                _ => return Err(Fault::Bad),
+            }
+        }
+        let index = thread.index;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = thread;
+                slot
+            }
+            None => {
+                self.slots.push(thread);
+                self.slots.len() - 1
+            }
+        };
+        self.removed.extend(self.by_index.insert(index, slot));
+        Ok(())
+    }
+}
