@@ -82,33 +82,25 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Frames every record of `bytes` (offsets count from its start, as alignment does).
-    pub(crate) fn build(&mut self, bytes: &[u8]) {
+    /// Frames every record of `bytes` (offsets count from its start, as alignment does). Records without a time take
+    /// that of the one before them, or of the first that has one, or `otherwise`.
+    pub(crate) fn build(&mut self, bytes: &[u8], otherwise: i64) {
         self.records.clear();
         self.unordered = false;
         self.dropped = 0;
         let mut at = HEADER;
-        let mut untimed = 0;
-        let mut last = i64::MIN;
+        let mut last = None;
         while at < bytes.len() {
             match frame(&bytes[at..]) {
                 Ok(frame) => {
-                    let time = match frame.time {
-                        Some(time) => {
-                            // Records without a time that came first take that of the first one with a time.
-                            if untimed == self.records.len() {
-                                self.records.iter_mut().for_each(|record| record.0 = time);
-                            }
-                            time
+                    if let Some(time) = frame.time {
+                        match last {
+                            Some(last) => self.unordered |= time < last,
+                            None => self.records.iter_mut().for_each(|record| record.0 = time),
                         }
-                        None => {
-                            untimed += usize::from(untimed == self.records.len());
-                            last
-                        }
-                    };
-                    self.unordered |= time < last;
-                    last = time;
-                    self.records.push((time, at as u32));
+                        last = Some(time);
+                    }
+                    self.records.push((last.unwrap_or(otherwise), at as u32));
                     at += (frame.size as usize).next_multiple_of(8);
                 }
                 Err(FrameError::End) => break,

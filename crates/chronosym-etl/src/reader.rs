@@ -307,7 +307,7 @@ impl<S: ReadAt> EtlReader<S> {
         let short = slot.bytes.len() < buffer.valid as usize;
         self.diagnostics.damaged_compression +=
             u64::from(buffer.compressed && short && !buffer.cut);
-        slot.index.build(&slot.bytes);
+        slot.index.build(&slot.bytes, buffer.first_time);
         self.diagnostics.unordered_buffers += u64::from(slot.index.unordered);
         if slot.index.dropped != 0 {
             self.diagnostics.damaged_buffers += 1;

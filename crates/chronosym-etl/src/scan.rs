@@ -196,7 +196,8 @@ impl Prefix {
         } else {
             &bytes[..bytes.len().min(header.valid as usize)]
         };
-        self.index.build(plain);
+        const NONE: i64 = i64::MIN;
+        self.index.build(plain, NONE);
         self.index
             .first_time()
             .or_else(|| time_of_cut(plain.get(HEADER..)?))

@@ -98,3 +98,164 @@ fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    fn unpack(input: &[u8], size: usize) -> Vec<u8> {
+        let mut output = vec![0xee; size];
+        let n = super::decompress(input, &mut output);
+        assert!(
+            output[n..].iter().all(|b| *b == 0xee),
+            "bytes beyond the result were written"
+        );
+        output.truncate(n);
+        output
+    }
+
+    /// Token by token, as MS-XCA 2.4 words it.
+    fn reference(input: &[u8], size: usize) -> Option<Vec<u8>> {
+        let (mut at, mut out, mut half) = (0, Vec::new(), None);
+        let word = |at: &mut usize, bytes: usize| {
+            let value = input
+                .get(*at..*at + bytes)?
+                .iter()
+                .rev()
+                .fold(0usize, |v, b| v << 8 | usize::from(*b));
+            *at += bytes;
+            Some(value)
+        };
+        while out.len() < size {
+            let flags = word(&mut at, 4)? as u32;
+            for bit in (0..32).rev() {
+                if out.len() >= size || at >= input.len() {
+                    break;
+                }
+                if flags >> bit & 1 == 0 {
+                    out.push(word(&mut at, 1)? as u8);
+                    continue;
+                }
+                let token = word(&mut at, 2)?;
+                let mut length = token & 7;
+                if length == 7 {
+                    length = match half.take() {
+                        None => {
+                            let byte = word(&mut at, 1)?;
+                            half = Some(byte >> 4);
+                            byte & 15
+                        }
+                        Some(nibble) => nibble,
+                    };
+                    if length == 15 {
+                        length = word(&mut at, 1)?;
+                        if length == 255 {
+                            length = word(&mut at, 2)?;
+                            if length == 0 {
+                                length = word(&mut at, 4)?;
+                            }
+                            length = length.checked_sub(22)?;
+                        }
+                        length += 15;
+                    }
+                    length += 7;
+                }
+                for _ in 0..length + 3 {
+                    if out.len() < size {
+                        out.push(*out.get(out.len().checked_sub((token >> 3) + 1)?)?);
+                    }
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn pack(input: &[u8]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        chronosym_support::etl::compress(input, &mut packed);
+        packed
+    }
+
+    /// The two examples of MS-XCA 3.1.
+    #[test]
+    fn published_examples() {
+        let letters = b"abcdefghijklmnopqrstuvwxyz";
+        assert_eq!(
+            unpack(&[&[0x3f, 0, 0, 0], letters.as_slice()].concat(), 26),
+            letters
+        );
+        let packed = [
+            0xff, 0xff, 0xff, 0x1f, 0x61, 0x62, 0x63, 0x17, 0x00, 0x0f, 0xff, 0x26, 0x01,
+        ];
+        assert_eq!(unpack(&packed, 300), b"abc".repeat(100));
+    }
+
+    #[test]
+    fn every_length_and_distance_comes_back() {
+        for length in (3..300).chain([65_530, 65_545, 70_000, 1 << 20]) {
+            for distance in [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 100, 8192] {
+                let seed: Vec<u8> = (0..distance).map(|i| (i * 7 + i / 256) as u8).collect();
+                let plain: Vec<u8> = seed
+                    .iter()
+                    .copied()
+                    .cycle()
+                    .take(distance + length)
+                    .chain([1, 2, 3])
+                    .collect();
+                assert!(
+                    unpack(&pack(&plain), plain.len()) == plain,
+                    "length {length}, distance {distance}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn damage_ends_the_output() {
+        // A match before the beginning.
+        assert_eq!(unpack(&[0, 0, 0, 0x40, b'a', 0x08, 0], 10), b"a");
+        // A long length below what a short form holds.
+        assert_eq!(
+            unpack(&[0, 0, 0, 0x40, b'a', 7, 0, 0x0f, 0xff, 21, 0], 100),
+            b"a"
+        );
+        // A length of 4 GiB: what fits.
+        assert_eq!(
+            unpack(
+                &[
+                    0, 0, 0, 0x40, b'a', 7, 0, 0x0f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff
+                ],
+                100
+            ),
+            [b'a'; 100]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_packed_comes_back(
+            words in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..20), 1..20),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 0..300),
+        ) {
+            let plain: Vec<u8> = order.iter().flat_map(|i| i.get(&words).clone()).collect();
+            let packed = pack(&plain);
+            prop_assert_eq!(&unpack(&packed, plain.len()), &plain);
+            // Cut off anywhere, it gives a beginning.
+            for cut in (0..packed.len()).step_by(7) {
+                prop_assert!(plain.starts_with(&unpack(&packed[..cut], plain.len())));
+            }
+        }
+
+        #[test]
+        fn any_input_gives_what_the_reference_gives(
+            input in prop::collection::vec(prop_oneof![any::<u8>(), Just(0), Just(255), 0..16u8], 0..600),
+            size in 0..3000usize,
+        ) {
+            let found = unpack(&input, size);
+            match reference(&input, size) {
+                Some(expected) => prop_assert_eq!(found, expected),
+                None => prop_assert!(found.len() <= size),
+            }
+        }
+    }
+}
