@@ -1,0 +1,219 @@
+//! One request at a time to a symbol server: the blocking driver's half of HTTP.
+//!
+//! What a status means, where a redirect may lead and what is repeated is decided by
+//! [`Acquisition`](crate::store::Acquisition), for every driver alike; this follows no redirect and repeats nothing.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RETRY_AFTER};
+
+use crate::store::disk::create_new;
+use crate::store::{FetchLimits, Fetched};
+
+/// More than this of the body of anything but a 200 is not read, in bytes.
+const LONGEST_APOLOGY: u64 = 64 << 10;
+
+/// An HTTP client that keeps its connections. Uses the proxy that the environment names.
+#[derive(Debug)]
+pub struct Client {
+    agent: ureq::Agent,
+}
+
+impl Client {
+    /// A client with these timeouts.
+    pub fn new(limits: &FetchLimits) -> Self {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("chronosym/", env!("CARGO_PKG_VERSION")))
+            .timeout_global(Some(limits.total_timeout))
+            .timeout_connect(Some(limits.connect_timeout))
+            .timeout_recv_response(Some(limits.idle_timeout))
+            .timeout_per_read(Some(limits.idle_timeout))
+            .build();
+        Self {
+            agent: config.new_agent(),
+        }
+    }
+
+    /// Requests `url` and writes the body of a 200 to the new file `to`; removes it again on any failure.
+    ///
+    /// A body in content encoding gzip is decoded; `limit` counts decoded bytes.
+    pub fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
+        let (url, credentials) = split_credentials(url);
+        let mut request = self.agent.get(&url);
+        if let Some(credentials) = credentials {
+            request = request.header(AUTHORIZATION, format!("Basic {}", base64(&credentials)));
+        }
+        let response = match request.call() {
+            Ok(response) => response,
+            Err(error) => return failed(error),
+        };
+        let header = |name| response.headers().get(name)?.to_str().ok();
+        let code = response.status().as_u16();
+        if code != 200 {
+            let retry_after = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
+            let location = header(LOCATION).map(str::to_owned);
+            // A connection is kept only if its last body was read to the end: most answers are such a 404.
+            let body = response.into_body().into_reader();
+            let _ = std::io::copy(&mut body.take(LONGEST_APOLOGY), &mut std::io::sink());
+            return Fetched::Status {
+                code,
+                location,
+                retry_after: retry_after.map(Duration::from_secs),
+            };
+        }
+        let encoded = header(CONTENT_ENCODING).is_some();
+        let length = header(CONTENT_LENGTH).and_then(|text| text.trim().parse::<u64>().ok());
+        let length = length.filter(|_| !encoded);
+        if length.is_some_and(|length| length > limit) {
+            return Fetched::TooLarge;
+        }
+        let mut body = response.into_body().into_reader();
+        let mut file = match create_new(to) {
+            Ok(file) => file,
+            Err(error) => return Fetched::NotSaved(error.to_string()),
+        };
+        let fetched = save(&mut body, &mut file, limit, length);
+        drop(file);
+        if fetched != Fetched::Saved {
+            let _ = fs::remove_file(to);
+        }
+        fetched
+    }
+}
+
+fn save(body: &mut impl Read, file: &mut File, limit: u64, length: Option<u64>) -> Fetched {
+    let mut buffer = vec![0; 64 << 10];
+    let mut saved = 0_u64;
+    loop {
+        let count = match body.read(&mut buffer) {
+            Ok(0) if length.is_some_and(|length| length != saved) => {
+                return Fetched::Broken("the body is incomplete".into());
+            }
+            Ok(0) => return Fetched::Saved,
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return failed(error.into()),
+        };
+        saved = saved.saturating_add(count as u64);
+        if saved > limit {
+            return Fetched::TooLarge;
+        }
+        if let Err(error) = file.write_all(&buffer[..count]) {
+            return Fetched::NotSaved(error.to_string());
+        }
+    }
+}
+
+fn failed(error: ureq::Error) -> Fetched {
+    use std::io::ErrorKind;
+    match error {
+        ureq::Error::Timeout(_) => Fetched::TimedOut,
+        ureq::Error::Io(error) if error.kind() == ErrorKind::TimedOut => Fetched::TimedOut,
+        ureq::Error::Io(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::ConnectionRefused
+                    | ErrorKind::HostUnreachable
+                    | ErrorKind::NetworkUnreachable
+                    | ErrorKind::AddrNotAvailable
+            ) =>
+        {
+            Fetched::Unreachable(error.to_string())
+        }
+        ureq::Error::HostNotFound
+        | ureq::Error::ConnectionFailed
+        | ureq::Error::InvalidProxyUrl
+        | ureq::Error::Tls(_)
+        | ureq::Error::Rustls(_)
+        | ureq::Error::Pem(_)
+        | ureq::Error::BadUri(_) => Fetched::Unreachable(without_uri(&error)),
+        error => Fetched::Broken(error.to_string()),
+    }
+}
+
+/// The error's text, but for a bad URI's, which repeats the URI and what is secret in it.
+fn without_uri(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::BadUri(_) => "bad address".into(),
+        error => error.to_string(),
+    }
+}
+
+/// The URL without `user:password@`, and those, percent-decoded.
+fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
+    let none = || (url.to_owned(), None);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return none();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let Some((credentials, host)) = rest[..end].rsplit_once('@') else {
+        return none();
+    };
+    let bytes = percent_decode(credentials);
+    (format!("{scheme}://{host}{}", &rest[end..]), Some(bytes))
+}
+
+fn percent_decode(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let digit = |i: usize| bytes.get(i).and_then(|&b| char::from(b).to_digit(16));
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.extend(u8::try_from(high << 4 | low));
+                at += 3;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let mut group = [0; 4];
+        group[1..=chunk.len()].copy_from_slice(chunk);
+        let group = u32::from_be_bytes(group);
+        for digit in 0..4 {
+            if digit <= chunk.len() {
+                let index = group >> (18 - 6 * digit) & 63;
+                text.push(char::from(DIGITS[index as usize]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials() {
+        let split = |url| {
+            let (url, credentials) = split_credentials(url);
+            (url, credentials.map(|c| base64(&c)))
+        };
+        assert_eq!(split("http://h/a@b"), ("http://h/a@b".into(), None));
+        let (url, header) = split("https://Aladdin:open%20sesame@h:1/x?y");
+        assert_eq!(url, "https://h:1/x?y");
+        assert_eq!(header.as_deref(), Some("QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+        let encoded = ["", "f", "fo", "foo", "foob"].map(|t| base64(t.as_bytes()));
+        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
+        assert_eq!(percent_decode("%4a%zz%"), b"J%zz%");
+    }
+}

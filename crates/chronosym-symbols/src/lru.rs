@@ -1,0 +1,214 @@
+//! A cache of decoded files that is bounded by bytes, not by entries: a PDB may be 50 KB or 2 GB.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+
+/// Keeps the most recently used values up to a budget in bytes. `Sync`: share it behind an `Arc` or a reference.
+///
+/// No lock of the cache is held while a value is loaded, and threads that ask for the same key at the same time load it
+/// once. Values in use stay alive through their `Arc` after the cache has let go of them.
+#[derive(Debug)]
+pub struct WeightedLru<K: Hash + Eq, T> {
+    budget: u64,
+    state: Mutex<State<K, T>>,
+}
+
+#[derive(Debug)]
+struct State<K: Hash + Eq, T> {
+    kept: LruCache<K, (Arc<T>, u64)>,
+    weight: u64,
+    loading: HashMap<K, Arc<Mutex<Option<Arc<T>>>>>,
+}
+
+impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
+    /// A cache that keeps at most `budget` bytes, by the weights that the loaders state.
+    pub fn new(budget: u64) -> Self {
+        let state = State {
+            kept: LruCache::unbounded(),
+            weight: 0,
+            loading: HashMap::new(),
+        };
+        Self {
+            budget,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The value of `key`, loaded with `load` if it is not there. `load` gives the value and its weight in bytes.
+    ///
+    /// A value heavier than the whole budget is returned but not kept. A thread that finds another one loading the same
+    /// key waits for its result; if that load fails or panics, it loads itself. So a failure is not remembered: where it
+    /// should be, make it part of `T`. `load` must not ask for the same key again, that would wait for itself.
+    ///
+    /// # Errors
+    /// Whatever `load` gives.
+    pub fn get_or_load<E>(
+        &self,
+        key: &K,
+        load: impl FnOnce() -> Result<(Arc<T>, u64), E>,
+    ) -> Result<Arc<T>, E> {
+        let flight = {
+            let mut state = self.lock();
+            if let Some((value, _)) = state.kept.get(key) {
+                return Ok(Arc::clone(value));
+            }
+            Arc::clone(state.loading.entry(key.clone()).or_default())
+        };
+        let mut result = flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = &*result {
+            return Ok(Arc::clone(value));
+        }
+        let loaded = load();
+        let mut state = self.lock();
+        // Waiting threads hold the flight themselves; whoever comes from now on finds the value or starts anew.
+        let current = state.loading.get(key);
+        if current.is_some_and(|current| Arc::ptr_eq(current, &flight)) {
+            state.loading.remove(key);
+        }
+        let (value, weight) = loaded?;
+        *result = Some(Arc::clone(&value));
+        let evicted = state.keep(key.clone(), Arc::clone(&value), weight, self.budget);
+        drop(state);
+        // Dropping a decoded file may unmap gigabytes: not under the lock.
+        drop(evicted);
+        Ok(value)
+    }
+
+    /// The value of `key` if it is there, and marks it as used.
+    pub fn get(&self, key: &K) -> Option<Arc<T>> {
+        self.lock()
+            .kept
+            .get(key)
+            .map(|(value, _)| Arc::clone(value))
+    }
+
+    /// Lets go of everything.
+    pub fn clear(&self) {
+        let old = {
+            let mut state = self.lock();
+            state.weight = 0;
+            std::mem::replace(&mut state.kept, LruCache::unbounded())
+        };
+        drop(old);
+    }
+
+    /// The weight of what is kept, in bytes: never more than the budget.
+    pub fn weight(&self) -> u64 {
+        self.lock().weight
+    }
+
+    /// The number of values kept.
+    pub fn len(&self) -> usize {
+        self.lock().kept.len()
+    }
+
+    /// True if nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Hash + Eq, T> State<K, T> {
+    fn keep(&mut self, key: K, value: Arc<T>, weight: u64, budget: u64) -> Vec<Arc<T>> {
+        let mut evicted = Vec::new();
+        if weight > budget {
+            return evicted;
+        }
+        if let Some((_, (old, old_weight))) = self.kept.push(key, (value, weight)) {
+            self.weight -= old_weight;
+            evicted.push(old);
+        }
+        self.weight = self.weight.saturating_add(weight);
+        while self.weight > budget {
+            let Some((_, (old, old_weight))) = self.kept.pop_lru() else {
+                break;
+            };
+            self.weight -= old_weight;
+            evicted.push(old);
+        }
+        evicted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    fn load(cache: &WeightedLru<u32, u32>, key: u32, weight: u64) -> u32 {
+        let result: Result<_, Infallible> = cache.get_or_load(&key, || Ok((Arc::new(key), weight)));
+        match result {
+            Ok(value) => *value,
+        }
+    }
+
+    #[test]
+    fn keeps_the_recently_used_within_the_budget() {
+        let cache = WeightedLru::new(10);
+        for key in 1..=3 {
+            load(&cache, key, 3);
+        }
+        assert_eq!(cache.weight(), 9);
+        assert!(cache.get(&1).is_some());
+        load(&cache, 4, 5);
+        assert!(cache.get(&2).is_none(), "the least recently used went");
+        assert!(cache.get(&3).is_none(), "and the next");
+        assert!(cache.get(&1).is_some());
+        assert_eq!((cache.weight(), cache.len()), (8, 2));
+    }
+
+    #[test]
+    fn too_heavy_is_usable_but_not_kept() {
+        let cache = WeightedLru::new(10);
+        load(&cache, 1, 4);
+        assert_eq!(load(&cache, 2, 11), 2);
+        assert!(cache.get(&2).is_none());
+        assert!(cache.get(&1).is_some(), "nothing else was pushed out");
+        assert_eq!(cache.weight(), 4);
+        cache.clear();
+        assert!(cache.is_empty());
+    }
+
+    #[test]
+    fn same_key_is_loaded_once_and_others_are_not_held_up() {
+        let cache = WeightedLru::new(100);
+        let loads = AtomicU32::new(0);
+        let barrier = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let value: Result<_, Infallible> = cache.get_or_load(&7, || {
+                        loads.fetch_add(1, Ordering::Relaxed);
+                        // Another key is loaded while this one is: no lock is held.
+                        assert_eq!(load(&cache, 8, 1), 8);
+                        std::thread::sleep(std::time::Duration::from_millis(20));
+                        Ok((Arc::new(70), 1))
+                    });
+                    assert_eq!(value.map(|v| *v), Ok(70));
+                });
+            }
+        });
+        assert_eq!(loads.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn failure_and_panic_are_not_remembered() {
+        let cache: WeightedLru<u32, u32> = WeightedLru::new(100);
+        assert_eq!(cache.get_or_load(&1, || Err("no")), Err("no"));
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _: Result<_, ()> = cache.get_or_load(&1, || panic!("while loading"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(load(&cache, 1, 1), 1);
+    }
+}

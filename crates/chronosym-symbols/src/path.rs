@@ -1,0 +1,286 @@
+//! The syntax of `_NT_SYMBOL_PATH` and `DEBUGINFOD_URLS`.
+//!
+//! Elements are separated by `;` and searched from left to right:
+//!
+//! | element | meaning |
+//! |---|---|
+//! | `folder` | a plain folder: file names first, then the keyed layout of a store |
+//! | `srv*store*store*…` | a chain of stores, the nearest first; what a farther one has is copied to the nearer ones |
+//! | `symsrv*dll*store*…` | the same; the DLL's name means nothing here |
+//! | `srv**server` | an empty store is the default downstream store: the cache folder |
+//! | `srv*` | the cache folder and Microsoft's public server |
+//! | `cache*folder` | caches what the elements to its right fetch; `cache*` alone means the cache folder |
+//! | `https://server/path` | the same as `srv*https://server/path` |
+//!
+//! Source: Microsoft's "Advanced SymSrv Use" and "Symbol path for Windows debuggers" pages.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::store::url::ServerUrl;
+
+/// Microsoft's public symbol server, asked only where a symbol path says so or is the bare `srv*`.
+pub const MICROSOFT_SERVER: &str = "https://msdl.microsoft.com/download/symbols";
+
+/// A parsed symbol path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SymbolPath {
+    /// In the order of the search.
+    pub elements: Vec<PathElement>,
+    /// Elements that mean nothing, and why: left out of the search, for the caller to show.
+    pub problems: Vec<String>,
+}
+
+/// One element of a symbol path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathElement {
+    /// A plain folder.
+    Folder(PathBuf),
+    /// From here on, fetched files are cached in this folder; `None` is the default cache folder.
+    Cache(Option<PathBuf>),
+    /// A chain of stores, the nearest first. Never empty.
+    Chain(Vec<Store>),
+}
+
+/// One store of a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// The default downstream store: the cache folder.
+    Default,
+    /// A folder or share with the keyed layout.
+    Folder(PathBuf),
+    /// A server.
+    Server(ServerUrl),
+}
+
+impl SymbolPath {
+    /// Parses a symbol path. Empty elements are nothing; what cannot be understood ends up in
+    /// [`problems`](Self::problems).
+    pub fn parse(text: &str) -> Self {
+        let mut path = Self::default();
+        for element in text.split(';') {
+            let element = element.trim().trim_matches('"').trim();
+            if element.is_empty() {
+                continue;
+            }
+            match parse_element(element) {
+                Ok(element) => path.elements.push(element),
+                Err(why) => path.problems.push(why),
+            }
+        }
+        path
+    }
+
+    /// True if a server is configured: something might be fetched.
+    pub fn has_server(&self) -> bool {
+        self.elements.iter().any(|element| match element {
+            PathElement::Chain(stores) => stores.iter().any(|s| matches!(s, Store::Server(_))),
+            PathElement::Folder(_) | PathElement::Cache(_) => false,
+        })
+    }
+}
+
+impl fmt::Display for SymbolPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, element) in self.elements.iter().enumerate() {
+            if i > 0 {
+                f.write_str(";")?;
+            }
+            match element {
+                PathElement::Folder(folder) => write!(f, "{}", folder.display())?,
+                PathElement::Cache(None) => f.write_str("cache*")?,
+                PathElement::Cache(Some(folder)) => write!(f, "cache*{}", folder.display())?,
+                PathElement::Chain(stores) => {
+                    f.write_str("srv")?;
+                    for store in stores {
+                        match store {
+                            Store::Default => f.write_str("*")?,
+                            Store::Folder(folder) => write!(f, "*{}", folder.display())?,
+                            Store::Server(server) => write!(f, "*{server}")?,
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_element(element: &str) -> Result<PathElement, String> {
+    let mut parts = element.split('*').map(str::trim);
+    let keyword = parts.next().unwrap_or_default().to_ascii_lowercase();
+    match keyword.as_str() {
+        "srv" if element.contains('*') => parse_chain(element, parts.collect()),
+        "symsrv" if element.contains('*') => {
+            parts.next();
+            let stores: Vec<_> = parts.collect();
+            if stores.is_empty() {
+                return Err(format!("{element}: no store is named"));
+            }
+            parse_chain(element, stores)
+        }
+        "cache" if element.contains('*') => {
+            let folder = parts.next().unwrap_or_default();
+            if parts.next().is_some() {
+                return Err(format!("{element}: cache* takes one folder"));
+            }
+            Ok(PathElement::Cache(
+                (!folder.is_empty()).then(|| PathBuf::from(folder)),
+            ))
+        }
+        _ if is_url(element) => parse_chain(element, vec![element]),
+        _ if element.contains('*') => Err(format!("{element}: unknown keyword before *")),
+        _ => Ok(PathElement::Folder(PathBuf::from(element))),
+    }
+}
+
+fn parse_chain(element: &str, parts: Vec<&str>) -> Result<PathElement, String> {
+    if parts.iter().all(|part| part.is_empty()) {
+        let server = ServerUrl::parse(MICROSOFT_SERVER)?;
+        return Ok(PathElement::Chain(vec![
+            Store::Default,
+            Store::Server(server),
+        ]));
+    }
+    let mut stores = Vec::with_capacity(parts.len());
+    for part in parts {
+        let store = if part.is_empty() {
+            Store::Default
+        } else if is_url(part) {
+            let server = ServerUrl::parse(part).map_err(|why| format!("{element}: {why}"))?;
+            Store::Server(server)
+        } else {
+            Store::Folder(PathBuf::from(part))
+        };
+        stores.push(store);
+    }
+    Ok(PathElement::Chain(stores))
+}
+
+fn is_url(text: &str) -> bool {
+    let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
+    lower.starts_with("http://") || lower.starts_with("https://")
+}
+
+/// True for a share (`\\server\share`), which is not read in place but copied when a cache is at hand.
+pub(crate) fn is_share(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().starts_with(br"\\")
+}
+
+/// Servers out of `DEBUGINFOD_URLS`: separated by white space. Gives the servers and what could not be understood.
+///
+/// Words with which elfutils sets a verification policy (`ima:enforcing` and the like) are passed over: every file is
+/// verified by its build id.
+pub fn parse_debuginfod_urls(text: &str) -> (Vec<ServerUrl>, Vec<String>) {
+    let mut servers = Vec::new();
+    let mut problems = Vec::new();
+    for word in text.split_whitespace() {
+        if word.starts_with("ima:") {
+            continue;
+        }
+        match ServerUrl::parse(word) {
+            Ok(server) => servers.push(server),
+            Err(why) => problems.push(why),
+        }
+    }
+    (servers, problems)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(text: &str) -> Store {
+        Store::Server(ServerUrl::parse(text).unwrap())
+    }
+
+    fn folder(text: &str) -> Store {
+        Store::Folder(text.into())
+    }
+
+    #[test]
+    fn elements() {
+        let cases = [
+            ("", vec![]),
+            (" ; ;;", vec![]),
+            ("/a b", vec![PathElement::Folder("/a b".into())]),
+            ("\"/a b\"", vec![PathElement::Folder("/a b".into())]),
+            (r"C:\s", vec![PathElement::Folder(r"C:\s".into())]),
+            (
+                "srv*",
+                vec![PathElement::Chain(vec![
+                    Store::Default,
+                    server(MICROSOFT_SERVER),
+                ])],
+            ),
+            (
+                "SRV**https://h/s",
+                vec![PathElement::Chain(vec![
+                    Store::Default,
+                    server("https://h/s"),
+                ])],
+            ),
+            (
+                r"srv*c:\l*\\h\m*https://h/s/",
+                vec![PathElement::Chain(vec![
+                    folder(r"c:\l"),
+                    folder(r"\\h\m"),
+                    server("https://h/s"),
+                ])],
+            ),
+            (
+                "srv*/a*",
+                vec![PathElement::Chain(vec![folder("/a"), Store::Default])],
+            ),
+            (
+                "symsrv*symsrv.dll*/a",
+                vec![PathElement::Chain(vec![folder("/a")])],
+            ),
+            (
+                "http://h/s",
+                vec![PathElement::Chain(vec![server("http://h/s")])],
+            ),
+            (
+                "cache*;Cache*/c;/d",
+                vec![
+                    PathElement::Cache(None),
+                    PathElement::Cache(Some("/c".into())),
+                    PathElement::Folder("/d".into()),
+                ],
+            ),
+            ("srv", vec![PathElement::Folder("srv".into())]),
+        ];
+        for (text, elements) in cases {
+            let path = SymbolPath::parse(text);
+            assert_eq!(path.elements, elements, "{text}");
+            assert!(path.problems.is_empty(), "{text}: {:?}", path.problems);
+        }
+    }
+
+    #[test]
+    fn problems_leave_the_rest_standing() {
+        let path = SymbolPath::parse("symsrv*x.dll;foo*bar;cache*/a*/b;srv*https://;/ok");
+        assert_eq!(path.elements, [PathElement::Folder("/ok".into())]);
+        assert_eq!(path.problems.len(), 4, "{:?}", path.problems);
+    }
+
+    #[test]
+    fn display_parses_to_the_same_path_without_secrets() {
+        let text = "/a;cache*;cache*/c;srv*/d**https://h/s";
+        let path = SymbolPath::parse(text);
+        assert_eq!(path.to_string(), text);
+        let secret = SymbolPath::parse("srv*https://me:pw@h/s?sig=key");
+        assert_eq!(secret.to_string(), "srv*https://h/s");
+        assert!(!format!("{secret:?}").contains("pw"));
+    }
+
+    #[test]
+    fn servers() {
+        assert!(SymbolPath::parse("/a;srv*/b*http://h/").has_server());
+        assert!(!SymbolPath::parse("/a;srv*/b;cache*/c").has_server());
+        let (servers, problems) =
+            parse_debuginfod_urls(" https://a/ \n ima:enforcing http://b file:///c ");
+        assert_eq!(servers.len(), 2);
+        assert_eq!(problems.len(), 1);
+    }
+}

@@ -1,0 +1,416 @@
+//! Doing what a search asks of the disk, blocking.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use super::name::below;
+use super::{Answer, Identify, Step};
+use crate::cache;
+
+/// More than this of a pointer file is not read, in bytes.
+const LONGEST_TEXT: u64 = 4096;
+/// A listing made so soon after its folder changed may have missed a change of the same tick.
+const RACY: Duration = Duration::from_secs(2);
+
+/// Does every step but [`Step::Download`] and [`Step::Wait`]. `Sync`; remembers folder listings while they are current.
+#[derive(Debug, Default)]
+pub struct Disk {
+    listings: Mutex<HashMap<PathBuf, Listing>>,
+}
+
+#[derive(Debug)]
+struct Listing {
+    modified: SystemTime,
+    listed: SystemTime,
+    /// Lower-case names to the names as they are.
+    names: Arc<HashMap<String, Vec<OsString>>>,
+}
+
+impl Disk {
+    /// Does a step. Steps that are not for the disk fail.
+    pub fn perform(&self, step: &Step, identify: &dyn Identify) -> Answer {
+        let done = |result: io::Result<()>| match result {
+            Ok(()) => Answer::Done,
+            Err(error) => Answer::Failed(error.to_string()),
+        };
+        match step {
+            Step::Find { folder, candidates } => Answer::Files(self.find(folder, candidates)),
+            Step::Identify { path, wanted } => Answer::Identity(identify.identify(path, wanted)),
+            Step::ReadText { path } => Answer::Text(read_text(path).ok()),
+            Step::Prepare {
+                folder,
+                cache: true,
+            } => done(cache::prepare(folder)),
+            Step::Prepare { folder, .. } => done(fs::create_dir_all(folder)),
+            Step::Unpack { from, to, limit } => unpack(from, to, *limit),
+            Step::Copy { from, to } => done(copy(from, to)),
+            Step::Install { from, to } => done(install(from, to)),
+            Step::Remove { path } => done(fs::remove_file(path)),
+            Step::Touch { path } => done(cache::touch(path)),
+            Step::RecallMissing {
+                cache,
+                what,
+                max_age,
+            } => Answer::Known(cache::recall_missing(cache, what, *max_age)),
+            Step::NoteMissing { cache, what } => done(cache::note_missing(cache, what)),
+            Step::Prune { cache, limit } => done(cache::prune(cache, *limit).map(drop)),
+            Step::Download { .. } | Step::Wait(_) => Answer::Failed("no step for the disk".into()),
+        }
+    }
+
+    fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> = Vec::new();
+        for candidate in candidates {
+            // Hostile names were sorted out long before: this is the last guard.
+            let Some(exact) = below(folder, candidate) else {
+                continue;
+            };
+            let paths = if fs::metadata(&exact).is_ok_and(|m| m.is_file()) {
+                vec![exact]
+            } else if cfg!(windows) || candidate.is_empty() {
+                Vec::new()
+            } else {
+                self.find_any_case(folder, candidate)
+            };
+            for path in paths {
+                if !found.contains(&path) {
+                    found.push(path);
+                }
+            }
+        }
+        found
+    }
+
+    fn find_any_case(&self, folder: &Path, candidate: &[String]) -> Vec<PathBuf> {
+        let mut paths = vec![folder.to_path_buf()];
+        for component in candidate {
+            let lower = component.to_lowercase();
+            let mut next = Vec::new();
+            for path in &paths {
+                let Ok(names) = self.listing(path) else {
+                    continue;
+                };
+                next.extend(
+                    names
+                        .get(&lower)
+                        .into_iter()
+                        .flatten()
+                        .map(|name| path.join(name)),
+                );
+            }
+            paths = next;
+        }
+        paths.retain(|path| fs::metadata(path).is_ok_and(|m| m.is_file()));
+        paths
+    }
+
+    fn listing(&self, folder: &Path) -> io::Result<Arc<HashMap<String, Vec<OsString>>>> {
+        let modified = fs::metadata(folder)?.modified()?;
+        let known = || self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listing) = known().get(folder)
+            && listing.modified == modified
+            && listing
+                .listed
+                .duration_since(modified)
+                .is_ok_and(|age| age > RACY)
+        {
+            return Ok(Arc::clone(&listing.names));
+        }
+        let listed = SystemTime::now();
+        let mut names: HashMap<String, Vec<OsString>> = HashMap::new();
+        for entry in fs::read_dir(folder)?.flatten() {
+            let name = entry.file_name();
+            let lower = name.to_string_lossy().to_lowercase();
+            names.entry(lower).or_default().push(name);
+        }
+        for same in names.values_mut() {
+            same.sort();
+        }
+        let names = Arc::new(names);
+        let listing = Listing {
+            modified,
+            listed,
+            names: Arc::clone(&names),
+        };
+        known().insert(folder.to_path_buf(), listing);
+        Ok(names)
+    }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(LONGEST_TEXT)
+        .read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Writes a new file with `write`; leaves none behind if that fails.
+fn write_new<T, E: From<io::Error>>(
+    to: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
+    let mut file = create_new(to)?;
+    let result = write(&mut file);
+    drop(file);
+    if result.is_err() {
+        let _ = fs::remove_file(to);
+    }
+    result
+}
+
+/// Creates a new file, and its folder if somebody has pruned that in the meantime.
+pub(crate) fn create_new(to: &Path) -> io::Result<File> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    File::create_new(to)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    write_new(to, |target| io::copy(&mut source, target).map(drop))
+}
+
+fn install(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().unwrap_or(to);
+    let mut last = Ok(());
+    // A process that prunes may remove the empty folder before the file is in it.
+    for _ in 0..3 {
+        fs::create_dir_all(folder)?;
+        last = fs::rename(from, to);
+        match &last {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && from.exists() => {}
+            _ => break,
+        }
+    }
+    last
+}
+
+fn unpack(from: &Path, to: &Path, limit: u64) -> Answer {
+    match unpack_to(from, to, limit) {
+        Ok(answer) => answer,
+        Err(Unpack::TooLarge) => Answer::TooLarge,
+        Err(Unpack::Io(error)) => Answer::Failed(error.to_string()),
+    }
+}
+
+enum Unpack {
+    TooLarge,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Unpack {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn unpack_to(from: &Path, to: &Path, limit: u64) -> Result<Answer, Unpack> {
+    let mut source = File::open(from)?;
+    let mut magic = Vec::new();
+    Read::by_ref(&mut source).take(4).read_to_end(&mut magic)?;
+    source.seek(SeekFrom::Start(0))?;
+    let mut source = BufReader::new(source);
+    if magic == b"MSCF" {
+        let name = only_file(&mut source)?;
+        let mut cabinet = cab::Cabinet::new(&mut source)?;
+        let mut reader = cabinet.read_file(&name)?;
+        write_new(to, |file| copy_limited(&mut reader, file, limit))?;
+    } else if magic.starts_with(&[0x1f, 0x8b]) {
+        let mut reader = flate2::bufread::MultiGzDecoder::new(source);
+        write_new(to, |file| copy_limited(&mut reader, file, limit))?;
+    } else {
+        return Ok(Answer::Known(false));
+    }
+    Ok(Answer::Done)
+}
+
+/// The name of the only file in a cabinet, which must begin where its data begins: what `compress` and SymStore make.
+/// With any other start the reader would decompress up to it, and on a hostile one fail badly.
+///
+/// Source: MS-CAB 2.1 (CFHEADER) and 2.3 (CFFILE).
+fn only_file<R: Read + Seek>(source: &mut R) -> io::Result<String> {
+    let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let name = {
+        let cabinet = cab::Cabinet::new(&mut *source)?;
+        let mut files = cabinet
+            .folder_entries()
+            .flat_map(|folder| folder.file_entries());
+        let name = files.next().map(|file| file.name().to_owned());
+        if files.next().is_some() {
+            return Err(invalid("a cabinet of several files"));
+        }
+        name.ok_or_else(|| invalid("an empty cabinet"))?
+    };
+    let mut u32_at = |at: u64| -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        source.seek(SeekFrom::Start(at))?;
+        source.read_exact(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    };
+    let first_file = u32_at(16)?;
+    let start = u32_at(u64::from(first_file) + 4)?;
+    source.seek(SeekFrom::Start(0))?;
+    if start != 0 {
+        return Err(invalid("a cabinet whose file does not begin at its data"));
+    }
+    Ok(name)
+}
+
+fn copy_limited(reader: &mut impl Read, file: &mut File, limit: u64) -> Result<(), Unpack> {
+    let mut left = limit;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let count = match reader.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        left = left.checked_sub(count as u64).ok_or(Unpack::TooLarge)?;
+        file.write_all(&buffer[..count])?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{FileId, PdbId, Wanted};
+    use crate::store::IdentifyError;
+
+    fn perform(disk: &Disk, step: Step) -> Answer {
+        let identify = |_: &Path, _: &Wanted| -> Result<FileId, IdentifyError> {
+            Ok(FileId::WindowsPdb(PdbId::default()))
+        };
+        disk.perform(&step, &identify)
+    }
+
+    fn cabinet(data: &[u8], method: cab::CompressionType) -> Vec<u8> {
+        let mut builder = cab::CabinetBuilder::new();
+        builder.add_folder(method).add_file("x.pdb");
+        let mut writer = builder.build(io::Cursor::new(Vec::new())).unwrap();
+        while let Some(mut file) = writer.next_file().unwrap() {
+            file.write_all(data).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn unpacks_cabinets_and_gzip_within_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = b"some symbols, ".repeat(10_000);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&data).unwrap();
+        let packed = [
+            cabinet(&data, cab::CompressionType::MsZip),
+            cabinet(&data, cab::CompressionType::None),
+            gzip.finish().unwrap(),
+        ];
+        for (i, packed) in packed.iter().enumerate() {
+            let from = dir.path().join("packed");
+            let to = dir.path().join(format!("new/{i}"));
+            fs::write(&from, packed).unwrap();
+            let unpack = |limit| {
+                let (from, to) = (from.clone(), to.clone());
+                perform(&Disk::default(), Step::Unpack { from, to, limit })
+            };
+            assert_eq!(unpack(data.len() as u64 - 1), Answer::TooLarge);
+            assert!(!to.exists(), "nothing stays behind");
+            assert_eq!(unpack(data.len() as u64), Answer::Done);
+            assert_eq!(fs::read(&to).unwrap(), data);
+            fs::write(&from, &packed[..packed.len() / 2]).unwrap();
+            fs::remove_file(&to).unwrap();
+            assert!(matches!(unpack(1 << 20), Answer::Failed(_)));
+            assert!(!to.exists(), "nothing stays behind");
+        }
+    }
+
+    #[test]
+    fn other_files_are_not_unpacked() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("plain");
+        let to = dir.path().join("out");
+        for plain in ["", "M", "MSC", "MZ and so on"] {
+            fs::write(&from, plain).unwrap();
+            let (from, to) = (from.clone(), to.clone());
+            let answer = perform(&Disk::default(), Step::Unpack { from, to, limit: 9 });
+            assert_eq!(answer, Answer::Known(false), "{plain}");
+        }
+        assert!(!to.exists());
+    }
+
+    /// Every byte of a cabinet changed in turn: a failure or some file, never a panic.
+    #[test]
+    fn damaged_cabinets() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("packed");
+        let to = dir.path().join("out");
+        let good = cabinet(&b"0123456789abcdef".repeat(30), cab::CompressionType::MsZip);
+        for at in 0..good.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] ^= change;
+                fs::write(&from, &bad).unwrap();
+                let (from, to) = (from.clone(), to.clone());
+                let limit = 1 << 20;
+                perform(
+                    &Disk::default(),
+                    Step::Unpack {
+                        from,
+                        to: to.clone(),
+                        limit,
+                    },
+                );
+                let _ = fs::remove_file(to);
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn finds_letter_case_aside_and_only_regular_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for path in [
+            "Foo.PDB/AB1/foo.pdb",
+            "foo.pdb/ab1/Foo.pdb",
+            "foo.pdb/AB1x",
+            "dir/foo.pdb/x",
+        ] {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let disk = Disk::default();
+        let find = |candidate: &[&str]| {
+            let candidates = vec![candidate.iter().map(|&c| c.to_owned()).collect()];
+            let folder = root.to_path_buf();
+            match perform(&disk, Step::Find { folder, candidates }) {
+                Answer::Files(files) => files
+                    .iter()
+                    .map(|f| f.strip_prefix(root).unwrap().display().to_string())
+                    .collect::<Vec<_>>(),
+                answer => panic!("{answer:?}"),
+            }
+        };
+        assert_eq!(
+            find(&["Foo.PDB", "AB1", "foo.pdb"]),
+            ["Foo.PDB/AB1/foo.pdb"]
+        );
+        let both = ["Foo.PDB/AB1/foo.pdb", "foo.pdb/ab1/Foo.pdb"];
+        assert_eq!(find(&["FOO.pdb", "Ab1", "FOO.PDB"]), both);
+        assert!(find(&["dir", "foo.pdb"]).is_empty(), "a folder");
+        assert!(find(&["..", "x"]).is_empty());
+        // A file that appears later is seen, cached listing or not.
+        fs::write(root.join("New.pdb"), "").unwrap();
+        assert_eq!(find(&["new.pdb"]), ["New.pdb"]);
+        fs::write(root.join("Newer.pdb"), "").unwrap();
+        assert_eq!(find(&["newer.pdb"]), ["Newer.pdb"]);
+    }
+}

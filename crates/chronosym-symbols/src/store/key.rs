@@ -1,0 +1,181 @@
+//! Where a store keeps a file: keys made of its name and identity.
+//!
+//! Source: the SSQP key conventions of dotnet/symstore; upper case where SymSrv writes it so.
+
+use super::name::FileName;
+use crate::identity::{BuildId, PdbFormat, Wanted, hex};
+
+/// A key: folder, identity, file. Every part is one path component.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoreKey {
+    /// `[name, identity, name]` as SymSrv spells it: the name as given, GUIDs in upper case.
+    pub(crate) symsrv: [String; 3],
+    /// The same as SSQP spells it: in lower case, but for time stamps and portable PDBs' `FFFFFFFF`.
+    pub(crate) ssqp: [String; 3],
+    /// Whether stores of SymStore hold such files, so that `.pd_`, `file.ptr` and two tiers come into question.
+    pub(crate) symstore: bool,
+}
+
+impl StoreKey {
+    fn new(name: &str, symsrv_id: String, ssqp_id: String, symstore: bool) -> Self {
+        let lower = name.to_lowercase();
+        Self {
+            symsrv: [name.to_owned(), symsrv_id, name.to_owned()],
+            ssqp: [lower.clone(), ssqp_id, lower],
+            symstore,
+        }
+    }
+
+    /// The spellings, the more usual one for this kind of file first, no spelling twice.
+    pub(crate) fn spellings(&self) -> Vec<&[String; 3]> {
+        if self.symsrv == self.ssqp {
+            vec![&self.symsrv]
+        } else if self.symstore {
+            vec![&self.symsrv, &self.ssqp]
+        } else {
+            vec![&self.ssqp, &self.symsrv]
+        }
+    }
+}
+
+/// The keys of a wanted file, the likelier one first. ELF debug files need no name.
+pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
+    let mut keys = Vec::new();
+    match wanted {
+        Wanted::Pdb { id, format, .. } => {
+            let guid = id.guid.simple();
+            let upper = guid.to_uppercase();
+            for name in names {
+                let name = name.as_str();
+                if *format != PdbFormat::Portable {
+                    let symsrv = format!("{upper}{:x}", id.age);
+                    keys.push(StoreKey::new(
+                        name,
+                        symsrv,
+                        format!("{guid}{:x}", id.age),
+                        true,
+                    ));
+                }
+                if *format != PdbFormat::Windows {
+                    let symsrv = format!("{upper}FFFFFFFF");
+                    keys.push(StoreKey::new(
+                        name,
+                        symsrv,
+                        format!("{guid}FFFFFFFF"),
+                        false,
+                    ));
+                }
+            }
+        }
+        Wanted::Image { pe: Some(pe), .. } => {
+            for name in names {
+                let id = format!("{:08X}{:x}", pe.timestamp, pe.size_of_image);
+                keys.push(StoreKey::new(name.as_str(), id.clone(), id, true));
+            }
+        }
+        Wanted::Image { pe: None, .. } => {}
+        Wanted::ElfDebug(id) => {
+            let sym = format!("elf-buildid-sym-{}", id.padded());
+            keys.push(StoreKey::new("_.debug", sym.clone(), sym, false));
+            // An unstripped image is published as an image.
+            keys.extend(elf_images(id, names));
+        }
+        Wanted::ElfImage(id) => keys.extend(elf_images(id, names)),
+        Wanted::R2rMap { signature, version } => {
+            for name in names {
+                let id = format!("r2rmap-v{version}-{}", hex(signature));
+                keys.push(StoreKey::new(name.as_str(), id.clone(), id, false));
+            }
+        }
+    }
+    keys
+}
+
+fn elf_images<'a>(id: &'a BuildId, names: &'a [FileName]) -> impl Iterator<Item = StoreKey> + 'a {
+    names.iter().map(|name| {
+        let id = format!("elf-buildid-{}", id.padded());
+        StoreKey::new(name.as_str(), id.clone(), id, false)
+    })
+}
+
+/// The path of a wanted file on a debuginfod server: `buildid/{id}/debuginfo` or `…/executable`.
+pub(crate) fn debuginfod(wanted: &Wanted) -> Option<[String; 3]> {
+    let (id, kind) = match wanted {
+        Wanted::ElfDebug(id) => (id, "debuginfo"),
+        Wanted::ElfImage(id) => (id, "executable"),
+        _ => return None,
+    };
+    Some(["buildid".into(), id.to_string(), kind.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{Guid, PdbId, PeId};
+
+    fn spelled(wanted: &Wanted, name: &str) -> Vec<String> {
+        let names: Vec<_> = FileName::from_untrusted(name).into_iter().collect();
+        let keys = keys(wanted, &names);
+        let spellings = keys.iter().flat_map(StoreKey::spellings);
+        spellings.map(|parts| parts.join("/")).collect()
+    }
+
+    /// The examples of the SSQP key conventions, and SymSrv's spelling of the same.
+    #[test]
+    fn published_examples() {
+        let id = PdbId {
+            guid: Guid::parse("497b72f6390a44fc878e5a2d63b6cc4b").unwrap(),
+            age: 0x1a,
+        };
+        assert_eq!(
+            spelled(&Wanted::pdb(id), "Foo.pdb"),
+            [
+                "Foo.pdb/497B72F6390A44FC878E5A2D63B6CC4B1a/Foo.pdb",
+                "foo.pdb/497b72f6390a44fc878e5a2d63b6cc4b1a/foo.pdb",
+                "foo.pdb/497b72f6390a44fc878e5a2d63b6cc4bFFFFFFFF/foo.pdb",
+                "Foo.pdb/497B72F6390A44FC878E5A2D63B6CC4BFFFFFFFF/Foo.pdb",
+            ]
+        );
+        let image = |timestamp| Wanted::Image {
+            pe: Some(PeId {
+                timestamp,
+                size_of_image: 0x3_2000,
+            }),
+            pdb: None,
+        };
+        assert_eq!(
+            spelled(&image(0x542d_5742), "foo.exe"),
+            ["foo.exe/542D574232000/foo.exe"]
+        );
+        assert_eq!(
+            spelled(&image(0x0d9f_641e), "Foo.exe"),
+            [
+                "Foo.exe/0D9F641E32000/Foo.exe",
+                "foo.exe/0D9F641E32000/foo.exe"
+            ],
+            "eight digits, always"
+        );
+        let id = BuildId::parse("180a373d6afbabf0eb1f09be1bc45bd7").unwrap();
+        assert_eq!(
+            spelled(&Wanted::ElfDebug(id.clone()), ""),
+            ["_.debug/elf-buildid-sym-180a373d6afbabf0eb1f09be1bc45bd700000000/_.debug"]
+        );
+        assert_eq!(
+            spelled(&Wanted::ElfImage(id.clone()), "libfoo.so"),
+            ["libfoo.so/elf-buildid-180a373d6afbabf0eb1f09be1bc45bd700000000/libfoo.so"]
+        );
+        assert_eq!(
+            debuginfod(&Wanted::ElfDebug(id)).unwrap().join("/"),
+            "buildid/180a373d6afbabf0eb1f09be1bc45bd7/debuginfo",
+            "no padding there"
+        );
+        let map = Wanted::R2rMap {
+            signature: [0xab; 16],
+            version: 1,
+        };
+        assert_eq!(
+            spelled(&map, "X.ni.r2rmap")[0],
+            format!("x.ni.r2rmap/r2rmap-v1-{}/x.ni.r2rmap", "ab".repeat(16))
+        );
+    }
+}

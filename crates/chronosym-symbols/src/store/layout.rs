@@ -1,0 +1,290 @@
+//! The ways in which folders and servers lay out symbol files.
+
+use super::key::{StoreKey, debuginfod};
+use super::name::{FileName, packed, tier};
+use super::url::ServerUrl;
+use crate::identity::{Wanted, hex};
+
+/// The pointer file of a store: it stands where the file would, and says where the file is.
+pub(crate) const POINTER: &str = "file.ptr";
+/// The file whose presence in its root makes a store two-tier.
+pub(crate) const TWO_TIER: &str = "index2.txt";
+
+/// Subfolders in which plain folders keep the symbols of images, by the images' kinds.
+const KIND_FOLDERS: [&str; 3] = ["dll", "exe", "sys"];
+
+/// Paths below a plain folder at which the wanted file may stand under its own name or build id.
+pub(crate) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    let mut add = |parts: &[&str]| paths.push(parts.iter().map(|&part| part.to_owned()).collect());
+    match wanted {
+        Wanted::ElfDebug(id) | Wanted::ElfImage(id) => {
+            let debug = matches!(wanted, Wanted::ElfDebug(_));
+            let text = hex(id.as_bytes());
+            let (start, rest) = text.split_at(2);
+            // A folder of separate debug files, or the `.build-id` folder in it.
+            let file = if debug {
+                format!("{rest}.debug")
+            } else {
+                rest.to_owned()
+            };
+            add(&[".build-id", start, &file]);
+            add(&[start, &file]);
+            // The cache of a debuginfod client.
+            add(&[&text, if debug { "debuginfo" } else { "executable" }]);
+            for name in names {
+                let name = name.as_str();
+                if debug {
+                    let (debug, dbg) = (format!("{name}.debug"), format!("{name}.dbg"));
+                    add(&[&debug]);
+                    add(&[&dbg]);
+                    add(&[".debug", name]);
+                    add(&[".debug", &debug]);
+                }
+                add(&[name]);
+            }
+        }
+        Wanted::Pdb { .. } | Wanted::Image { .. } | Wanted::R2rMap { .. } => {
+            for name in names {
+                add(&[name.as_str()]);
+                for kind in KIND_FOLDERS {
+                    add(&[kind, name.as_str()]);
+                }
+            }
+        }
+    }
+    paths
+}
+
+/// Paths below a store at which the wanted file, its compressed form or a pointer to it may stand, in one or two tiers.
+pub(crate) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for ending in [Form::Plain, Form::Packed, Form::Pointer] {
+        for key in keys {
+            if ending != Form::Plain && !key.symstore {
+                continue;
+            }
+            let path = ending.of(&key.symsrv);
+            if let Some(tier) = tier(&path[0]) {
+                let mut two_tier = vec![tier];
+                two_tier.extend(path.iter().cloned());
+                paths.push(path);
+                paths.push(two_tier);
+            } else {
+                paths.push(path);
+            }
+        }
+    }
+    paths
+}
+
+/// In which form a store has a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Plain,
+    /// Under the name with an underscore for its last letter.
+    Packed,
+    /// As a pointer to it.
+    Pointer,
+}
+
+impl Form {
+    fn of(self, key: &[String; 3]) -> Vec<String> {
+        let mut path = key.to_vec();
+        path[2] = match self {
+            Self::Plain => return path,
+            Self::Packed => packed(&path[2]),
+            Self::Pointer => POINTER.to_owned(),
+        };
+        path
+    }
+
+    /// The form of a file that was found, by its name.
+    pub(crate) fn of_found(name: &str, names: &[FileName]) -> Self {
+        if name.eq_ignore_ascii_case(POINTER) {
+            Self::Pointer
+        } else if names
+            .iter()
+            .any(|n| packed(n.as_str()).eq_ignore_ascii_case(name))
+        {
+            Self::Packed
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// The URLs to ask of a symbol server, and the form of what each would give.
+pub(crate) fn symbol_urls(
+    server: &ServerUrl,
+    keys: &[StoreKey],
+    two_tier: bool,
+) -> Vec<(String, Form)> {
+    let mut urls: Vec<(String, Form)> = Vec::new();
+    let mut add = |path: &[String], form| {
+        let tier = if two_tier { tier(&path[0]) } else { None };
+        let parts = tier.iter().chain(path).map(String::as_str);
+        let url = server.join(parts);
+        if !urls.iter().any(|(known, _)| *known == url) {
+            urls.push((url, form));
+        }
+    };
+    // The usual spelling of every key comes first: most misses and hits are decided there.
+    for usual in [true, false] {
+        for key in keys {
+            for (i, spelling) in key.spellings().into_iter().enumerate() {
+                if (i == 0) == usual {
+                    add(spelling, Form::Plain);
+                }
+            }
+        }
+    }
+    for key in keys.iter().filter(|key| key.symstore) {
+        add(&Form::Packed.of(&key.symsrv), Form::Packed);
+        add(&Form::Pointer.of(&key.symsrv), Form::Pointer);
+    }
+    urls
+}
+
+/// The URL to ask of a debuginfod server.
+pub(crate) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(String, Form)> {
+    let path = debuginfod(wanted);
+    path.iter()
+        .map(|path| (server.join(path.iter().map(String::as_str)), Form::Plain))
+        .collect()
+}
+
+/// What a pointer file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pointer {
+    /// The file is there.
+    Path(String),
+    /// There is none, for this reason.
+    Message(String),
+}
+
+impl Pointer {
+    /// `PATH:where` or `MSG:why`; anything else is a bare path, as old stores wrote it.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let line = text.trim_start_matches('\u{feff}').lines().next()?.trim();
+        let prefixed = |prefix: &str| {
+            let start = line.get(..prefix.len())?;
+            start
+                .eq_ignore_ascii_case(prefix)
+                .then(|| line[prefix.len()..].trim().to_owned())
+        };
+        if let Some(message) = prefixed("MSG:") {
+            return Some(Self::Message(message));
+        }
+        let path = prefixed("PATH:").unwrap_or_else(|| line.to_owned());
+        (!path.is_empty() && !path.contains(char::is_control)).then_some(Self::Path(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::{BuildId, Guid, PdbId};
+    use crate::store::key::keys;
+
+    fn pdb() -> (Wanted, Vec<FileName>) {
+        let id = PdbId {
+            guid: Guid::from_bytes([0xab; 16]),
+            age: 2,
+        };
+        let names = FileName::from_untrusted("foo.pdb").into_iter().collect();
+        (Wanted::pdb(id), names)
+    }
+
+    #[test]
+    fn pointers() {
+        let path = |p: &str| Some(Pointer::Path(p.to_owned()));
+        assert_eq!(Pointer::parse("PATH:\\\\s\\x.pdb\r\n"), path(r"\\s\x.pdb"));
+        assert_eq!(Pointer::parse("path: /x.pdb"), path("/x.pdb"));
+        assert_eq!(Pointer::parse("/x.pdb"), path("/x.pdb"));
+        assert_eq!(
+            Pointer::parse("MSG: Not public"),
+            Some(Pointer::Message("Not public".into()))
+        );
+        for nothing in ["", "\n/x", "PATH:", "PATH:a\0b"] {
+            assert_eq!(Pointer::parse(nothing), None, "{nothing:?}");
+        }
+    }
+
+    #[test]
+    fn store_paths_and_urls() {
+        let (wanted, names) = pdb();
+        let keys = keys(&wanted, &names);
+        let guid = "AB".repeat(16);
+        let paths: Vec<_> = keyed(&keys).iter().map(|path| path.join("/")).collect();
+        assert_eq!(
+            paths,
+            [
+                format!("foo.pdb/{guid}2/foo.pdb"),
+                format!("fo/foo.pdb/{guid}2/foo.pdb"),
+                format!("foo.pdb/{guid}FFFFFFFF/foo.pdb"),
+                format!("fo/foo.pdb/{guid}FFFFFFFF/foo.pdb"),
+                format!("foo.pdb/{guid}2/foo.pd_"),
+                format!("fo/foo.pdb/{guid}2/foo.pd_"),
+                format!("foo.pdb/{guid}2/file.ptr"),
+                format!("fo/foo.pdb/{guid}2/file.ptr"),
+            ]
+        );
+        let server = ServerUrl::parse("http://h").unwrap();
+        let urls = symbol_urls(&server, &keys, false);
+        let lower = "ab".repeat(16);
+        let expected = [
+            (format!("http://h/foo.pdb/{guid}2/foo.pdb"), Form::Plain),
+            (
+                format!("http://h/foo.pdb/{lower}FFFFFFFF/foo.pdb"),
+                Form::Plain,
+            ),
+            (format!("http://h/foo.pdb/{lower}2/foo.pdb"), Form::Plain),
+            (
+                format!("http://h/foo.pdb/{guid}FFFFFFFF/foo.pdb"),
+                Form::Plain,
+            ),
+            (format!("http://h/foo.pdb/{guid}2/foo.pd_"), Form::Packed),
+            (format!("http://h/foo.pdb/{guid}2/file.ptr"), Form::Pointer),
+        ];
+        assert_eq!(urls, expected);
+        let two_tier = symbol_urls(&server, &keys, true);
+        assert!(
+            two_tier
+                .iter()
+                .all(|(url, _)| url.starts_with("http://h/fo/foo.pdb/"))
+        );
+    }
+
+    #[test]
+    fn elf_folders() {
+        let id = BuildId::new(&[0xab, 0xcd, 0xef]).unwrap();
+        let names: Vec<_> = FileName::from_untrusted("libx.so").into_iter().collect();
+        let join = |wanted| -> Vec<String> {
+            flat(&wanted, &names)
+                .iter()
+                .map(|path| path.join("/"))
+                .collect()
+        };
+        let debug = join(Wanted::ElfDebug(id.clone()));
+        for path in [
+            ".build-id/ab/cdef.debug",
+            "abcdef/debuginfo",
+            ".debug/libx.so",
+            "libx.so.debug",
+            "libx.so",
+        ] {
+            assert!(debug.iter().any(|p| p == path), "{path} in {debug:?}");
+        }
+        let image = join(Wanted::ElfImage(id));
+        assert_eq!(
+            image,
+            [
+                ".build-id/ab/cdef",
+                "ab/cdef",
+                "abcdef/executable",
+                "libx.so"
+            ]
+        );
+    }
+}

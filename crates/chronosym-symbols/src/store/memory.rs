@@ -1,0 +1,83 @@
+//! What a run has learnt of servers.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A server that failed so often in a row, without being unreachable, is left alone.
+const FAILURES_IN_A_ROW: u32 = 3;
+
+/// The cache is pruned after the first file that a run adds, and after every so many more.
+const PRUNE_EVERY: u32 = 16;
+
+/// Which servers are down, what they do not have, and how they are laid out. Shared by all acquisitions of a run.
+#[derive(Debug, Default)]
+pub struct RunMemory {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    servers: HashMap<String, Server>,
+    missing: HashSet<String>,
+    added: u32,
+}
+
+#[derive(Debug, Default)]
+struct Server {
+    down: Option<String>,
+    failures: u32,
+    two_tier: Option<bool>,
+}
+
+impl RunMemory {
+    /// Why the server is left alone, if it is.
+    pub(crate) fn down(&self, server: &str) -> Option<String> {
+        self.lock().servers.get(server)?.down.clone()
+    }
+
+    /// The server answered.
+    pub(crate) fn answered(&self, server: &str) {
+        if let Some(state) = self.lock().servers.get_mut(server) {
+            state.failures = 0;
+        }
+    }
+
+    /// The server failed; at once or several times in a row it is left alone from now on.
+    pub(crate) fn failed(&self, server: &str, why: &str, at_once: bool) {
+        let mut state = self.lock();
+        let server = state.servers.entry(server.to_owned()).or_default();
+        server.failures += 1;
+        if at_once || server.failures >= FAILURES_IN_A_ROW {
+            server.down = Some(why.to_owned());
+        }
+    }
+
+    pub(crate) fn two_tier(&self, server: &str) -> Option<bool> {
+        self.lock().servers.get(server)?.two_tier
+    }
+
+    pub(crate) fn set_two_tier(&self, server: &str, two_tier: bool) {
+        let mut state = self.lock();
+        let server = state.servers.entry(server.to_owned()).or_default();
+        server.two_tier = Some(two_tier);
+    }
+
+    pub(crate) fn is_missing(&self, what: &str) -> bool {
+        self.lock().missing.contains(what)
+    }
+
+    pub(crate) fn note_missing(&self, what: String) {
+        self.lock().missing.insert(what);
+    }
+
+    /// A file was added to the cache. True for the first one of the run and then now and again: time to prune.
+    pub(crate) fn prune_due(&self) -> bool {
+        let mut state = self.lock();
+        state.added = state.added.wrapping_add(1);
+        state.added % PRUNE_EVERY == 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,321 @@
+//! Where symbol files come from: folders, symbol stores, servers, and the cache on disk.
+//!
+//! What is asked for is a [`Request`]: an identity and a name. [`Stores`] answers it, blocking. Underneath stands
+//! [`Acquisition`], which decides and remembers but touches neither disk nor network: it says what to do next as a
+//! [`Step`] and takes the [`Answer`], so that a profiler can drive it in its own way.
+//!
+//! Places are searched in this order, and the first file whose own identity is the wanted one ends the search:
+//! 1. the folders given by the user ([`StoreConfig::folders`]), flat and keyed;
+//! 2. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
+//! 3. the elements of the symbol path, from left to right;
+//! 4. debuginfod servers, for ELF files.
+//!
+//! Nothing is fetched unless a server is configured, and nothing at all with [`StoreConfig::offline`]. Whatever a trace
+//! says is untrusted: a name is reduced to one harmless path component, so that nothing outside the folders of the
+//! configuration is ever looked at, no share is ever opened on a trace's word, and no private file is read. Every place
+//! that was looked at is recorded with what came of it.
+
+mod acquisition;
+pub(crate) mod disk;
+mod key;
+mod layout;
+mod memory;
+mod name;
+mod outcome;
+mod remote;
+mod step;
+pub(crate) mod url;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use acquisition::Acquisition;
+pub use disk::Disk;
+pub use memory::RunMemory;
+pub use name::FileName;
+pub use outcome::{Attempt, LocatedFile, Missing, Origin, Outcome, Place, Trial};
+pub use step::{Answer, Fetched, Progress, Step};
+pub use url::ServerUrl;
+
+use crate::cache;
+use crate::identity::{FileId, Wanted};
+use crate::path::{SymbolPath, parse_debuginfod_urls};
+
+/// Where to look, and what is allowed.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct StoreConfig {
+    /// Folders given by the user: searched first, by file name and in the keyed layouts.
+    pub folders: Vec<PathBuf>,
+    /// The symbol path (`_NT_SYMBOL_PATH`).
+    pub path: SymbolPath,
+    /// Debuginfod servers (`DEBUGINFOD_URLS`).
+    pub debuginfod: Vec<ServerUrl>,
+    /// The cache folder: the default downstream store, and the place of what debuginfod gave. `None`: what would have
+    /// to be stored there is not fetched.
+    pub cache: Option<PathBuf>,
+    /// The most that the cache folder should hold, in bytes; older files go first. 0: no limit. Folders that a symbol
+    /// path names are never pruned.
+    pub cache_limit: u64,
+    /// Never asks a server.
+    pub offline: bool,
+    /// Opens files at the paths that the trace names: the trace was made on this machine.
+    pub trust_trace_paths: bool,
+    /// Bounds of fetching.
+    pub fetch: FetchLimits,
+}
+
+/// Bounds of fetching.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FetchLimits {
+    /// To connect, TLS included.
+    pub connect_timeout: Duration,
+    /// Longest silence of a server that is connected.
+    pub idle_timeout: Duration,
+    /// For one request as a whole.
+    pub total_timeout: Duration,
+    /// Largest file taken, in bytes, packed or unpacked.
+    pub max_bytes: u64,
+    /// Redirects followed for one request.
+    pub max_redirects: u32,
+    /// How often a request is repeated after a 5xx, a 429 or a broken connection.
+    pub retries: u32,
+    /// Pause before the first repetition; doubles each time.
+    pub back_off: Duration,
+    /// How long a server's "not found" is believed, on disk.
+    pub missing_age: Duration,
+}
+
+impl Default for FetchLimits {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(30),
+            total_timeout: Duration::from_secs(900),
+            max_bytes: 4 << 30,
+            max_redirects: 5,
+            retries: 2,
+            back_off: Duration::from_millis(250),
+            missing_age: Duration::from_secs(24 * 3600),
+        }
+    }
+}
+
+impl StoreConfig {
+    /// No folder, no server, no cache: finds nothing.
+    pub fn new() -> Self {
+        Self {
+            cache_limit: cache::DEFAULT_LIMIT,
+            ..Self::default()
+        }
+    }
+
+    /// What the environment says: `_NT_SYMBOL_PATH`, `DEBUGINFOD_URLS`, and the platform's cache folder.
+    pub fn from_env() -> Self {
+        Self::from_vars(|name| std::env::var_os(name))
+    }
+
+    /// As [`from_env`](Self::from_env), with the variables looked up by `var`.
+    pub fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Self {
+        let text = |name| var(name).map(|value| value.to_string_lossy().into_owned());
+        let mut config = Self::new();
+        if let Some(path) = text("_NT_SYMBOL_PATH") {
+            config.path = SymbolPath::parse(&path);
+        }
+        if let Some(urls) = text("DEBUGINFOD_URLS") {
+            let (servers, problems) = parse_debuginfod_urls(&urls);
+            config.debuginfod = servers;
+            config.path.problems.extend(problems);
+        }
+        config.cache = cache::default_folder(&var);
+        config
+    }
+
+    /// True if something might be fetched.
+    pub fn may_fetch(&self) -> bool {
+        !self.offline && (self.path.has_server() || !self.debuginfod.is_empty())
+    }
+}
+
+/// One question to the stores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Request {
+    /// What the file must be.
+    pub wanted: Wanted,
+    /// What it may be called, the likeliest first; full paths will do. Untrusted.
+    pub names: Vec<String>,
+    /// Paths at which the trace says that it stood. Untrusted; opened only with [`StoreConfig::trust_trace_paths`].
+    pub trace_paths: Vec<String>,
+    /// Which places to search.
+    pub reach: Reach,
+}
+
+/// Which places are searched: what is embedded in a module comes between the two halves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Everything.
+    #[default]
+    All,
+    /// The user's folders and, where trusted, the trace's paths.
+    Folders,
+    /// The symbol path and debuginfod.
+    Stores,
+}
+
+impl Request {
+    /// A file called `name`, everywhere.
+    pub fn new(wanted: Wanted, name: impl Into<String>) -> Self {
+        Self {
+            wanted,
+            names: vec![name.into()],
+            trace_paths: Vec::new(),
+            reach: Reach::All,
+        }
+    }
+
+    /// It may also be called `name` (the name in a `.gnu_debuglink`, say).
+    #[must_use]
+    pub fn or_named(mut self, name: impl Into<String>) -> Self {
+        self.names.push(name.into());
+        self
+    }
+
+    /// The trace says that it stood at `path`.
+    #[must_use]
+    pub fn at_trace_path(mut self, path: impl Into<String>) -> Self {
+        self.trace_paths.push(path.into());
+        self
+    }
+
+    /// Searches only a part of the places.
+    #[must_use]
+    pub fn within(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+}
+
+/// Why the identity of a file could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IdentifyError {
+    /// It is no file of that kind, or a damaged one.
+    Damaged(String),
+    /// It could not be read at all.
+    Unreadable(String),
+}
+
+impl From<std::io::Error> for IdentifyError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+/// Reads the identity of the file at a path; the [`Wanted`] tells which kind of file is expected there.
+///
+/// It should read enough to notice a truncated file: what it accepts is used, and kept in the cache.
+pub trait Identify: Sync {
+    /// Reads the identity.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileId, IdentifyError>;
+}
+
+impl<F> Identify for F
+where
+    F: Fn(&Path, &Wanted) -> Result<FileId, IdentifyError> + Sync,
+{
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileId, IdentifyError> {
+        self(path, wanted)
+    }
+}
+
+/// Symbol stores, asked blockingly. `Sync`; keeps its connections, what it learnt of servers, and folder listings.
+///
+/// ```no_run
+/// use chronosym_symbols::identity::{FileId, PdbId, Wanted};
+/// use chronosym_symbols::store::{IdentifyError, Request, StoreConfig, Stores};
+///
+/// let read_id = |path: &std::path::Path, _: &Wanted| -> Result<FileId, IdentifyError> {
+///     let file = std::fs::read(path)?;
+///     # let parse = |_: &[u8]| -> Result<FileId, IdentifyError> { Ok(FileId::WindowsPdb(PdbId::default())) };
+///     parse(&file)
+/// };
+/// let stores = Stores::new(StoreConfig::from_env());
+/// let outcome = stores.acquire(&Request::new(Wanted::pdb(PdbId::default()), "foo.pdb"), &read_id);
+/// match outcome.file {
+///     Ok(file) => println!("{}", file.path.display()),
+///     Err(why) => println!("{why}"),
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Stores {
+    config: Arc<StoreConfig>,
+    memory: Arc<RunMemory>,
+    disk: Disk,
+    #[cfg(feature = "http")]
+    client: std::sync::OnceLock<crate::http::Client>,
+}
+
+impl Stores {
+    /// Stores as configured. Nothing is touched until something is asked for.
+    pub fn new(config: StoreConfig) -> Self {
+        Self {
+            config: Arc::new(config),
+            memory: Arc::default(),
+            disk: Disk::default(),
+            #[cfg(feature = "http")]
+            client: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &StoreConfig {
+        &self.config
+    }
+
+    /// Searches for a file. Blocks until it is found or every place has been looked at.
+    pub fn acquire(&self, request: &Request, identify: &dyn Identify) -> Outcome {
+        let mut acquisition = self.begin(request.clone());
+        loop {
+            match acquisition.step() {
+                Progress::Done(outcome) => return outcome,
+                Progress::Need(step) => acquisition.answer(self.perform(&step, identify)),
+            }
+        }
+    }
+
+    /// Begins a search for the caller to drive. Shares what this run learnt of servers with every other one.
+    pub fn begin(&self, request: Request) -> Acquisition {
+        Acquisition::new(Arc::clone(&self.config), Arc::clone(&self.memory), request)
+    }
+
+    /// Does one step, blocking.
+    pub fn perform(&self, step: &Step, identify: &dyn Identify) -> Answer {
+        match step {
+            Step::Wait(pause) => {
+                std::thread::sleep(*pause);
+                Answer::Done
+            }
+            Step::Download { url, to, limit } => Answer::Fetched(self.download(url, to, *limit)),
+            local => self.disk.perform(local, identify),
+        }
+    }
+
+    #[cfg(feature = "http")]
+    fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
+        let client = self
+            .client
+            .get_or_init(|| crate::http::Client::new(&self.config.fetch));
+        client.download(url, to, limit)
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn download(&self, _url: &str, _to: &Path, _limit: u64) -> Fetched {
+        Fetched::Unreachable("built without the feature `http`".into())
+    }
+}

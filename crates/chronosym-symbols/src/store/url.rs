@@ -1,0 +1,213 @@
+//! Server addresses, and where a redirect may lead.
+
+use std::fmt;
+
+/// The address of a symbol or debuginfod server: `http` or `https`, a host, perhaps a path and a query.
+///
+/// Shown without user name, password and query, which may be secrets (a shared access signature is a query).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ServerUrl {
+    /// Scheme, authority and path, no slash at the end.
+    base: String,
+    /// With its question mark, or empty: kept behind every path that is asked for.
+    query: String,
+}
+
+impl ServerUrl {
+    /// Parses an address.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let bad = |why: &str| Err(format!("{}: {why}", redacted(text)));
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return bad("not a URL");
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        if scheme != "http" && scheme != "https" {
+            return bad("only http and https are supported");
+        }
+        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return bad("white space in a URL");
+        }
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (rest, query) = match rest.find('?') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let rest = rest.trim_end_matches('/');
+        let host = host(authority(rest));
+        if host.is_empty() {
+            return bad("no host");
+        }
+        Ok(Self {
+            base: format!("{scheme}://{rest}"),
+            query: query.to_owned(),
+        })
+    }
+
+    /// The URL of a file below this address. Components are percent-encoded.
+    pub(crate) fn join<'a>(&self, components: impl IntoIterator<Item = &'a str>) -> String {
+        let mut url = self.base.clone();
+        for component in components {
+            url.push('/');
+            percent_encode(component, &mut url);
+        }
+        url.push_str(&self.query);
+        url
+    }
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&redacted(&self.base))
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServerUrl({self})")
+    }
+}
+
+/// A URL without user name, password and query.
+pub(crate) fn redacted(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let authority = authority(rest);
+    let path = &rest[authority.len()..];
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
+fn authority(rest: &str) -> &str {
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+fn host(authority: &str) -> &str {
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    }
+}
+
+fn percent_encode(component: &str, out: &mut String) {
+    use fmt::Write as _;
+    for &byte in component.as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~+".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+}
+
+/// Where a redirect from `from` to `location` leads.
+///
+/// It may go to another host and from `http` to `https`, never from `https` to `http` (what was asked for in secret
+/// would travel in the open, and anybody on the way could answer) nor to any other scheme.
+///
+/// # Errors
+/// Why it is not followed.
+pub(crate) fn redirect(from: &str, location: &str) -> Result<String, String> {
+    let Some((scheme, rest)) = from.split_once("://") else {
+        return Err("redirected from no URL".into());
+    };
+    let location = location.trim();
+    if location.is_empty() || location.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("redirected to no URL".into());
+    }
+    let target = if let Some(other_host) = location.strip_prefix("//") {
+        format!("{scheme}://{other_host}")
+    } else if location.starts_with('/') {
+        format!("{scheme}://{}{location}", authority(rest))
+    } else if location
+        .split(['/', '?'])
+        .next()
+        .is_some_and(|s| s.contains(':'))
+    {
+        location.to_owned()
+    } else {
+        let path = rest.split(['?', '#']).next().unwrap_or_default();
+        let folder = path.rfind('/').map_or(path, |end| &path[..end]);
+        format!("{scheme}://{folder}/{location}")
+    };
+    let lower = target.get(..8).unwrap_or(&target).to_ascii_lowercase();
+    if lower.starts_with("https://") {
+        Ok(target)
+    } else if !lower.starts_with("http://") {
+        Err(format!(
+            "redirected to {}, not a web address",
+            redacted(&target)
+        ))
+    } else if scheme.eq_ignore_ascii_case("https") {
+        Err(format!("redirected from https to {}", redacted(&target)))
+    } else {
+        Ok(target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn join_encodes_and_keeps_the_query() {
+        let server = ServerUrl::parse("HTTPS://h:8080/s//?sig=a%2Fb").unwrap();
+        assert_eq!(
+            server.join(["a b#?%.pdb", "é"]),
+            "https://h:8080/s/a%20b%23%3F%25.pdb/%C3%A9?sig=a%2Fb"
+        );
+        assert_eq!(server.to_string(), "https://h:8080/s");
+    }
+
+    #[test]
+    fn bad_addresses() {
+        for bad in [
+            "",
+            "h",
+            "ftp://h",
+            "http://",
+            "https:///x",
+            "http://u@/",
+            "http://h/ x",
+            "http://:80",
+            "http://[]/",
+        ] {
+            assert!(ServerUrl::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn redirects() {
+        let from = "http://u:p@h:1/a/b?c/d";
+        let ok = [
+            ("/x", "http://u:p@h:1/x"),
+            ("x", "http://u:p@h:1/a/x"),
+            ("//g/x", "http://g/x"),
+            ("https://g/x", "https://g/x"),
+            ("http://g/x", "http://g/x"),
+            ("x?y=http://z", "http://u:p@h:1/a/x?y=http://z"),
+        ];
+        for (location, target) in ok {
+            assert_eq!(redirect(from, location).as_deref(), Ok(target));
+        }
+        for bad in [
+            "",
+            "a b",
+            "file:///etc/passwd",
+            "FTP://h/x",
+            "javascript:1",
+            "\u{7f}",
+        ] {
+            assert!(redirect(from, bad).is_err(), "{bad}");
+        }
+        assert!(redirect("https://h/a", "http://h/a").is_err());
+        assert!(redirect("https://h/a", "HTTP://h/a").is_err());
+        assert_eq!(redirect("https://h/a", "/b").as_deref(), Ok("https://h/b"));
+    }
+}
