@@ -19,10 +19,6 @@ pub(crate) fn u32(data: &[u8], offset: usize) -> Option<u32> {
     array(data, offset).map(u32::from_le_bytes)
 }
 
-pub(crate) fn u64(data: &[u8], offset: usize) -> Option<u64> {
-    array(data, offset).map(u64::from_le_bytes)
-}
-
 /// A reading position in a named structure; the name goes into errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'d> {
@@ -50,10 +46,6 @@ impl<'d> Cursor<'d> {
 
     pub(crate) fn position(&self) -> usize {
         self.position
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.position >= self.data.len()
     }
 
     pub(crate) fn bytes(&mut self, len: usize) -> Result<&'d [u8]> {

@@ -20,7 +20,7 @@ pub use tables::{Table, Token};
 pub use text::Style;
 
 pub(crate) use blob::{BlobReader, compressed_prefix};
-pub(crate) use signature::{Budget, SignatureReader};
+pub(crate) use signature::{Budget, Modules, SignatureReader};
 pub(crate) use tables::{HAS_CUSTOM_DEBUG_INFORMATION, Tables};
 
 const WHAT: &str = "CLI metadata";

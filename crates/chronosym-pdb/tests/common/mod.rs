@@ -4,19 +4,19 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub fn path(relative: &str) -> PathBuf {
+pub(crate) fn path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../testdata")
         .join(relative)
 }
 
-pub fn read(relative: &str) -> Vec<u8> {
+pub(crate) fn read(relative: &str) -> Vec<u8> {
     let path = path(relative);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The only file of a zip archive.
-pub fn unzip(relative: &str) -> Vec<u8> {
+pub(crate) fn unzip(relative: &str) -> Vec<u8> {
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(read(relative))).unwrap();
     let mut bytes = Vec::new();
     archive
@@ -27,7 +27,7 @@ pub fn unzip(relative: &str) -> Vec<u8> {
     bytes
 }
 
-pub fn gunzip(relative: &str) -> String {
+pub(crate) fn gunzip(relative: &str) -> String {
     let mut text = String::new();
     flate2::read::MultiGzDecoder::new(&read(relative)[..])
         .read_to_string(&mut text)
@@ -35,7 +35,7 @@ pub fn gunzip(relative: &str) -> String {
     text
 }
 
-pub fn utf16(text: &str) -> Vec<u8> {
+pub(crate) fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16()
         .chain([0])
         .flat_map(u16::to_le_bytes)
@@ -43,7 +43,10 @@ pub fn utf16(text: &str) -> Vec<u8> {
 }
 
 /// Where `needle` stands in `haystack`.
-pub fn positions<'a>(haystack: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+pub(crate) fn positions<'a>(
+    haystack: &'a [u8],
+    needle: &'a [u8],
+) -> impl Iterator<Item = usize> + 'a {
     haystack
         .windows(needle.len())
         .enumerate()

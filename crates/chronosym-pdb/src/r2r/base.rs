@@ -1,0 +1,90 @@
+//! Where an image was loaded, from the starts of some of its methods.
+
+use super::R2rImage;
+use crate::pe::Machine;
+
+/// The start of a precompiled method as a trace gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownStart {
+    /// The address of its first byte.
+    pub address: u64,
+    /// Its size, if the event has one.
+    pub size: Option<u32>,
+}
+
+/// Whether the starts are those of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BaseMatch {
+    /// All starts are entry points of the image loaded at this address.
+    Base(u64),
+    /// Several addresses would do: too few starts to tell.
+    Ambiguous,
+    /// No load address makes entry points of all starts: this is another build.
+    Mismatch,
+    /// No start was given.
+    NoStarts,
+}
+
+/// Images are mapped at page boundaries.
+const PAGE: u64 = 4096;
+
+impl R2rImage<'_> {
+    /// Finds the address that the image was loaded at, which makes every start an entry point (and
+    /// every size the method's). Neither the PDB id nor the perf map signature tells one build from
+    /// another; this does.
+    pub fn base_of(&self, starts: &[KnownStart]) -> BaseMatch {
+        let Some(first) = starts.first() else {
+            return BaseMatch::NoStarts;
+        };
+        let thumb = u64::from(self.machine() == Machine::Arm);
+        let mut found = BaseMatch::Mismatch;
+        for begin in self.entry_points() {
+            let Some(base) = (first.address & !thumb).checked_sub(begin.into()) else {
+                break;
+            };
+            if base % PAGE != 0
+                || !starts
+                    .iter()
+                    .all(|start| self.starts_at(base, start, thumb))
+            {
+                continue;
+            }
+            if found != BaseMatch::Mismatch {
+                return BaseMatch::Ambiguous;
+            }
+            found = BaseMatch::Base(base);
+        }
+        found
+    }
+
+    /// [`R2rImage::base_of`] for starts without sizes: the base, if one alone is possible.
+    pub fn matches_starts(&self, starts: impl IntoIterator<Item = u64>) -> Option<u64> {
+        let starts: Vec<_> = starts
+            .into_iter()
+            .map(|address| KnownStart {
+                address,
+                size: None,
+            })
+            .collect();
+        match self.base_of(&starts) {
+            BaseMatch::Base(base) => Some(base),
+            _ => None,
+        }
+    }
+
+    fn starts_at(&self, base: u64, start: &KnownStart, thumb: u64) -> bool {
+        let rva = (start.address & !thumb)
+            .checked_sub(base)
+            .and_then(|rva| u32::try_from(rva).ok());
+        let Some(method) = rva.and_then(|rva| self.method_starting_at(rva)) else {
+            return rva.is_some_and(|rva| self.starts_cold(rva, start));
+        };
+        start.size.is_none_or(|size| size == method.hot_size)
+    }
+
+    /// Cold parts have events of their own.
+    fn starts_cold(&self, rva: u32, start: &KnownStart) -> bool {
+        let cold = self.method_of_cold(rva).and_then(|method| method.cold);
+        cold.is_some_and(|cold| cold.rva == rva && start.size.is_none_or(|size| size == cold.size))
+    }
+}

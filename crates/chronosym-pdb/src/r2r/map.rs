@@ -1,0 +1,179 @@
+//! `r2rmap` files: the perf map of a precompiled image, format version 1.
+
+use super::R2rImage;
+use crate::pe::{Machine, TargetOs};
+use crate::{Error, Result};
+
+const WHAT: &str = "r2rmap";
+
+/// A method in a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct R2rMapRow<'d> {
+    /// RVA of its first byte.
+    pub rva: u32,
+    /// Its size, without a cold part.
+    pub size: u32,
+    /// Return type (unless void), owner, name and parameters.
+    pub name: &'d str,
+}
+
+/// An `r2rmap` file. Alone it gives names and sizes; beside the image it adds nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct R2rMap<'d> {
+    /// The signature that the image's debug directory must hold.
+    pub signature: [u8; 16],
+    /// The system of the code; nothing for a number this crate does not know.
+    pub target_os: Option<TargetOs>,
+    /// The processor of the code; nothing for a number this crate does not know.
+    pub machine: Option<Machine>,
+    rows: Vec<R2rMapRow<'d>>,
+}
+
+/// Why a map is not that of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MapMismatch {
+    /// The image states no signature.
+    NoSignature,
+    /// The signatures differ.
+    Signature,
+    /// Processor or system differ.
+    Target,
+    /// A row that no method of the image starts at: compiled with other options.
+    Row(u32),
+}
+
+/// Header rows have addresses that no code can have.
+mod header {
+    pub(super) const SIGNATURE: u32 = 0xffff_ffff;
+    pub(super) const VERSION: u32 = 0xffff_fffe;
+    pub(super) const OS: u32 = 0xffff_fffd;
+    pub(super) const MACHINE: u32 = 0xffff_fffc;
+    pub(super) const ABI: u32 = 0xffff_fffb;
+}
+
+impl<'d> R2rMap<'d> {
+    /// Reads a map.
+    ///
+    /// # Errors
+    /// [`Error::NotA`] without the signature row, [`Error::Unsupported`] for a format other than 1,
+    /// [`Error::Damaged`] at a row that is none (the offset is that of the line).
+    pub fn parse(data: &'d [u8]) -> Result<Self> {
+        let text = str::from_utf8(data).map_err(|_| Error::NotA { what: WHAT })?;
+        if !text.starts_with("FFFFFFFF ") {
+            return Err(Error::NotA { what: WHAT });
+        }
+        let mut map = Self {
+            signature: [0; 16],
+            target_os: None,
+            machine: None,
+            rows: Vec::new(),
+        };
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            let damaged = Error::Damaged {
+                what: WHAT,
+                offset,
+                problem: "not a row",
+            };
+            let row = row(line.trim_end_matches(['\n', '\r'])).ok_or(damaged)?;
+            match row.rva {
+                header::SIGNATURE => {
+                    map.signature = signature(row.name).ok_or(Error::NotA { what: WHAT })?
+                }
+                header::VERSION if row.name != "1" => {
+                    return Err(Error::Unsupported {
+                        what: WHAT,
+                        version: row.name.parse().unwrap_or(0),
+                    });
+                }
+                header::OS => map.target_os = target_os(row.name),
+                header::MACHINE => map.machine = machine(row.name),
+                header::VERSION | header::ABI => {}
+                _ => map.rows.push(row),
+            }
+            offset += line.len() as u64;
+        }
+        map.rows.sort_by_key(|row| row.rva);
+        Ok(map)
+    }
+
+    /// The methods, in order of address.
+    pub fn rows(&self) -> &[R2rMapRow<'d>] {
+        &self.rows
+    }
+
+    /// The method whose code covers `rva`.
+    pub fn row_at(&self, rva: u32) -> Option<&R2rMapRow<'d>> {
+        let after = self.rows.partition_point(|row| row.rva <= rva);
+        let row = self.rows.get(after.checked_sub(1)?)?;
+        (rva - row.rva < row.size).then_some(row)
+    }
+
+    /// Whether the map is that of the image. An equal signature is not enough: it stays the same
+    /// when only compiler options change, so every row must be an entry point too.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn check(&self, image: &R2rImage<'_>) -> Result<(), MapMismatch> {
+        let id = image
+            .image()
+            .perf_map_id()
+            .ok_or(MapMismatch::NoSignature)?;
+        if id.signature != self.signature {
+            return Err(MapMismatch::Signature);
+        }
+        if self.machine != Some(image.machine()) || self.target_os != Some(image.target_os()) {
+            return Err(MapMismatch::Target);
+        }
+        let starts = |row: &&R2rMapRow<'_>| image.method_starting_at(row.rva).is_none();
+        self.rows
+            .iter()
+            .find(starts)
+            .map_or(Ok(()), |row| Err(MapMismatch::Row(row.rva)))
+    }
+}
+
+fn row(line: &str) -> Option<R2rMapRow<'_>> {
+    let (rva, rest) = line.split_once(' ')?;
+    let (size, name) = rest.split_once(' ')?;
+    let hex = |text: &str| u32::from_str_radix(text, 16).ok();
+    Some(R2rMapRow {
+        rva: hex(rva)?,
+        size: hex(size)?,
+        name,
+    })
+}
+
+fn signature(text: &str) -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    if text.len() != 32 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn target_os(number: &str) -> Option<TargetOs> {
+    Some(match number {
+        "1" => TargetOs::Windows,
+        "2" => TargetOs::Linux,
+        "3" => TargetOs::Apple,
+        "4" => TargetOs::FreeBsd,
+        "5" => TargetOs::NetBsd,
+        "6" => TargetOs::SunOs,
+        _ => return None,
+    })
+}
+
+fn machine(number: &str) -> Option<Machine> {
+    Some(match number {
+        "1" => Machine::Arm,
+        "2" => Machine::Arm64,
+        "3" => Machine::X64,
+        "4" => Machine::X86,
+        _ => return None,
+    })
+}

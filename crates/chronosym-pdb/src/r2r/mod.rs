@@ -1,0 +1,543 @@
+//! ReadyToRun images: precompiled code, its method tables and debug information.
+//!
+//! The image itself names every method in it and maps native offsets to IL offsets: no other file is
+//! needed, but for composites and for names out of other modules, which need those modules' metadata.
+//! Format: the runtime's "ReadyToRun format" document and headers; what is used here was checked on
+//! images of major versions 3, 9, 10 and 16.
+
+mod base;
+mod bounds;
+mod functions;
+mod map;
+mod names;
+mod native;
+
+use crate::bytes::{self, Cursor};
+use crate::metadata::{Metadata, Table, Token};
+use crate::pe::{CorHeader, Machine, PeImage, RvaRange, TargetOs, text_to_nul};
+use crate::{Error, Result};
+
+pub use base::{BaseMatch, KnownStart};
+pub use bounds::{Bound, Bounds, IlAnswer, IlMapping};
+pub use map::{MapMismatch, R2rMap, R2rMapRow};
+pub use names::{AssemblyId, Definition, ModuleRef, ModuleSource, NoModules};
+
+use functions::Functions;
+use native::{NativeArray, NativeHashtable, unsigned};
+
+const WHAT: &str = "ReadyToRun image";
+
+mod section {
+    pub(super) const COMPILER: u32 = 100;
+    pub(super) const RUNTIME_FUNCTIONS: u32 = 102;
+    pub(super) const METHOD_DEF_ENTRY_POINTS: u32 = 103;
+    pub(super) const DEBUG_INFO: u32 = 105;
+    pub(super) const INSTANCE_ENTRY_POINTS: u32 = 109;
+    pub(super) const MANIFEST_METADATA: u32 = 112;
+    pub(super) const COMPONENT_ASSEMBLIES: u32 = 115;
+    pub(super) const OWNER_COMPOSITE: u32 = 116;
+    pub(super) const MANIFEST_MVIDS: u32 = 118;
+    pub(super) const HOT_COLD_MAP: u32 = 120;
+}
+
+/// A ReadyToRun image, opened: the entry points of all its methods, in order of address.
+///
+/// Opening reads the entry point tables (about a millisecond for the framework's core library);
+/// names and debug information are read when asked for.
+#[derive(Debug)]
+pub struct R2rImage<'d> {
+    image: PeImage<'d>,
+    major: u16,
+    minor: u16,
+    flags: u32,
+    sections: Sections,
+    functions: Functions<'d>,
+    /// By function index and so by address, too.
+    entries: Vec<Entry>,
+    /// (first cold function, entry function of its method), ascending.
+    cold: Vec<(u32, u32)>,
+    debug_info: NativeArray<'d>,
+    instances: &'d [u8],
+    /// The image's own IL metadata: nothing in a composite.
+    metadata: Option<Metadata<'d>>,
+    manifest: Option<Metadata<'d>>,
+    components: Vec<Component<'d>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    begin: u32,
+    function: u32,
+    id: MethodId,
+}
+
+/// Which method an entry point belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MethodId {
+    /// A method definition.
+    Definition {
+        /// The component of a composite (from 0), 0 in a single image.
+        component: u32,
+        /// The MethodDef row in that module's metadata.
+        row: u32,
+    },
+    /// An instance of a generic method or type, by where its signature stands in the image's table.
+    Instance {
+        /// Offset in the table of instances.
+        signature: u32,
+    },
+}
+
+/// An assembly within a composite image.
+#[derive(Debug, Clone)]
+struct Component<'d> {
+    entry_points: NativeArray<'d>,
+    /// The metadata, if the composite embeds it.
+    metadata: Option<Metadata<'d>>,
+}
+
+/// One precompiled method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct R2rMethod {
+    /// RVA of its first byte.
+    pub begin: u32,
+    /// Bytes from there to the end of its last funclet.
+    pub hot_size: u32,
+    /// Its cold part, if the compiler split it.
+    pub cold: Option<RvaRange>,
+    /// Who it is.
+    pub id: MethodId,
+    function: u32,
+}
+
+impl R2rMethod {
+    /// The MethodDef token; nothing for an instance.
+    pub fn token(&self) -> Option<Token> {
+        match self.id {
+            MethodId::Definition { row, .. } => Some(Token::new(Table::METHOD_DEF, row)),
+            MethodId::Instance { .. } => None,
+        }
+    }
+
+    /// Bytes from the method's first byte to `rva`, counted over the hot part and then the cold one;
+    /// nothing outside of both.
+    pub fn native_offset(&self, rva: u32) -> Option<u32> {
+        if let Some(offset) = rva
+            .checked_sub(self.begin)
+            .filter(|&offset| offset < self.hot_size)
+        {
+            return Some(offset);
+        }
+        let cold = self.cold?;
+        let offset = rva
+            .checked_sub(cold.rva)
+            .filter(|&offset| offset < cold.size)?;
+        self.hot_size.checked_add(offset)
+    }
+}
+
+/// The sections of the header, or of a component's.
+#[derive(Debug, Clone, Default)]
+struct Sections(Vec<(u32, RvaRange)>);
+
+impl Sections {
+    /// {count, count × {type, RVA, size}}
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let mut sections = Vec::new();
+        for _ in 0..cursor.u32()? {
+            sections.push((
+                cursor.u32()?,
+                RvaRange {
+                    rva: cursor.u32()?,
+                    size: cursor.u32()?,
+                },
+            ));
+        }
+        Ok(Self(sections))
+    }
+
+    fn get(&self, kind: u32) -> Option<RvaRange> {
+        self.0
+            .iter()
+            .find(|section| section.0 == kind)
+            .map(|section| section.1)
+    }
+
+    /// The bytes of a section: empty if absent.
+    fn data<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<&'d [u8]> {
+        match self.get(kind) {
+            None | Some(RvaRange { size: 0, .. }) => Ok(&[]),
+            Some(range) => image.slice(range).ok_or(Error::Truncated {
+                what: WHAT,
+                offset: range.rva.into(),
+                size: range.size.into(),
+            }),
+        }
+    }
+
+    fn array<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<NativeArray<'d>> {
+        let data = self.data(kind, image)?;
+        if data.is_empty() {
+            return Ok(NativeArray::default());
+        }
+        NativeArray::parse(data).ok_or(Error::Damaged {
+            what: WHAT,
+            offset: kind.into(),
+            problem: "bad array",
+        })
+    }
+}
+
+/// Where the ReadyToRun header is: named by the CLR header of a single image or a component, exported
+/// by a composite.
+fn header<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
+    const SIGNATURE: &[u8] = b"RTR\0";
+    let named = image
+        .cor_header()
+        .filter(|cor| cor.native_header.size > 0)
+        .map(|cor| cor.native_header.rva);
+    let at = |rva| {
+        image
+            .data_at(rva)
+            .filter(|data| data.starts_with(SIGNATURE))
+    };
+    named
+        .and_then(at)
+        .or_else(|| image.export(b"RTR_HEADER").and_then(at))
+}
+
+impl<'d> R2rImage<'d> {
+    /// Opens a ReadyToRun image: a single one, a composite, or a composite's component (which holds
+    /// no code: see [`R2rImage::owner_composite`]).
+    ///
+    /// # Errors
+    /// [`Error::NotA`] for another file, IL-only images included; [`Error::Truncated`] or
+    /// [`Error::Damaged`] if the tables do not fit the file.
+    pub fn parse(data: &'d [u8]) -> Result<Self> {
+        Self::open(PeImage::parse(data)?)
+    }
+
+    /// Opens an image whose headers have been read.
+    ///
+    /// # Errors
+    /// As [`R2rImage::parse`].
+    pub fn open(image: PeImage<'d>) -> Result<Self> {
+        let header = header(&image).ok_or(Error::NotA { what: WHAT })?;
+        let mut cursor = Cursor::at(header, 4, WHAT);
+        let (major, minor, flags) = (cursor.u16()?, cursor.u16()?, cursor.u32()?);
+        let sections = Sections::parse(&mut cursor)?;
+        let is_composite = sections.get(section::COMPONENT_ASSEMBLIES).is_some();
+        let metadata = if is_composite {
+            None
+        } else {
+            Some(image.metadata()?)
+        };
+        let manifest = match sections.data(section::MANIFEST_METADATA, &image)? {
+            [] => None,
+            data => Some(Metadata::parse(data)?),
+        };
+        let functions = Functions::new(
+            sections.data(section::RUNTIME_FUNCTIONS, &image)?,
+            image.machine(),
+        );
+        let mut opened = Self {
+            major,
+            minor,
+            flags,
+            debug_info: sections.array(section::DEBUG_INFO, &image)?,
+            instances: sections.data(section::INSTANCE_ENTRY_POINTS, &image)?,
+            cold: hot_cold_map(sections.data(section::HOT_COLD_MAP, &image)?),
+            components: components(
+                sections.data(section::COMPONENT_ASSEMBLIES, &image)?,
+                &image,
+            )?,
+            entries: Vec::new(),
+            functions,
+            metadata,
+            manifest,
+            sections,
+            image,
+        };
+        opened.read_entries()?;
+        Ok(opened)
+    }
+
+    fn read_entries(&mut self) -> Result<()> {
+        let own = self
+            .sections
+            .array(section::METHOD_DEF_ENTRY_POINTS, &self.image)?;
+        let tables = std::iter::once((0, own)).chain(
+            (0..).zip(
+                self.components
+                    .iter()
+                    .map(|component| component.entry_points),
+            ),
+        );
+        let mut entries = Vec::new();
+        for (component, table) in tables {
+            for index in 0..table.count() {
+                let Some(at) = table.get(index) else { continue };
+                let id = MethodId::Definition {
+                    component,
+                    row: index + 1,
+                };
+                entries.extend(self.entry(table.data(), at, id));
+            }
+        }
+        if !self.instances.is_empty() {
+            let bad = Error::Damaged {
+                what: WHAT,
+                offset: 0,
+                problem: "bad table of instances",
+            };
+            let table = NativeHashtable::parse(self.instances).ok_or(bad)?;
+            // No two methods share an entry function, so more entries than functions are damage.
+            let most = self.functions.count() as usize;
+            for payload in table.payloads().take(most) {
+                let id = MethodId::Instance {
+                    signature: payload as u32,
+                };
+                let end = names::signature_end(self.instances, payload);
+                entries.extend(end.and_then(|end| self.entry(self.instances, end, id)));
+            }
+        }
+        entries.sort_unstable_by_key(|entry| (entry.begin, entry.function));
+        entries.dedup_by_key(|entry| entry.begin);
+        self.entries = entries;
+        Ok(())
+    }
+
+    /// Decodes an entry value: a function index, with or without a fixup list.
+    fn entry(&self, data: &[u8], at: usize, id: MethodId) -> Option<Entry> {
+        let (value, _) = unsigned(data, at)?;
+        let function = if value & 1 == 0 {
+            value >> 1
+        } else {
+            value >> 2
+        };
+        Some(Entry {
+            begin: self.functions.begin(function)?,
+            function,
+            id,
+        })
+    }
+
+    /// The PE image.
+    pub fn image(&self) -> &PeImage<'d> {
+        &self.image
+    }
+
+    /// The format's version: (major, minor).
+    pub fn version(&self) -> (u16, u16) {
+        (self.major, self.minor)
+    }
+
+    /// The flags of the header.
+    pub fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    /// The processor of the code.
+    pub fn machine(&self) -> Machine {
+        self.image.machine()
+    }
+
+    /// The system the code was compiled for.
+    pub fn target_os(&self) -> TargetOs {
+        self.image.target_os()
+    }
+
+    /// What compiled the image.
+    pub fn compiler(&self) -> Option<String> {
+        self.text(section::COMPILER)
+    }
+
+    /// Whether the image holds the code of several assemblies.
+    pub fn is_composite(&self) -> bool {
+        self.sections.get(section::COMPONENT_ASSEMBLIES).is_some()
+    }
+
+    /// The file name of the composite that holds this component's code; nothing for another image.
+    pub fn owner_composite(&self) -> Option<String> {
+        self.text(section::OWNER_COMPOSITE)
+    }
+
+    fn text(&self, kind: u32) -> Option<String> {
+        let range = self.sections.get(kind)?;
+        Some(text_to_nul(self.image.slice(range)?).into_owned())
+    }
+
+    /// The IL metadata of a single image; nothing for a composite.
+    pub fn metadata(&self) -> Option<&Metadata<'d>> {
+        self.metadata.as_ref()
+    }
+
+    /// The assemblies that a composite's [`MethodId::Definition::component`] counts.
+    pub fn components(&self) -> impl Iterator<Item = AssemblyId<'_>> {
+        (1..=self.components.len() as u32).filter_map(|row| self.manifest_assembly(row))
+    }
+
+    /// All methods, in order of address.
+    pub fn methods(&self) -> impl Iterator<Item = R2rMethod> + '_ {
+        (0..self.entries.len()).filter_map(|index| self.method(index))
+    }
+
+    /// How many methods there are.
+    pub fn method_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// RVAs of the methods' first bytes, ascending.
+    pub fn entry_points(&self) -> impl Iterator<Item = u32> + '_ {
+        self.entries.iter().map(|entry| entry.begin)
+    }
+
+    /// The method whose code covers `rva`.
+    pub fn method_at(&self, rva: u32) -> Option<R2rMethod> {
+        let found = self
+            .method_before(rva)
+            .filter(|method| method.native_offset(rva).is_some());
+        found.or_else(|| self.method_of_cold(rva))
+    }
+
+    /// The method that starts at `rva`.
+    pub fn method_starting_at(&self, rva: u32) -> Option<R2rMethod> {
+        self.method(
+            self.entries
+                .binary_search_by_key(&rva, |entry| entry.begin)
+                .ok()?,
+        )
+    }
+
+    /// The precompiled body of a method definition (component 0 in a single image).
+    pub fn method_of_definition(&self, component: u32, row: u32) -> Option<R2rMethod> {
+        let table = match self.components.get(component as usize) {
+            Some(component) => component.entry_points,
+            None => self
+                .sections
+                .array(section::METHOD_DEF_ENTRY_POINTS, &self.image)
+                .ok()?,
+        };
+        let id = MethodId::Definition { component, row };
+        let entry = self.entry(table.data(), table.get(row.checked_sub(1)?)?, id)?;
+        self.method_starting_at(entry.begin)
+            .filter(|method| method.id == id)
+    }
+
+    fn method_before(&self, rva: u32) -> Option<R2rMethod> {
+        let after = self.entries.partition_point(|entry| entry.begin <= rva);
+        self.method(after.checked_sub(1)?)
+    }
+
+    fn method_of_cold(&self, rva: u32) -> Option<R2rMethod> {
+        let begin = |&(cold, _): &(u32, u32)| self.functions.begin(cold).unwrap_or(u32::MAX);
+        let after = self.cold.partition_point(|pair| begin(pair) <= rva);
+        let &(_, hot) = self.cold.get(after.checked_sub(1)?)?;
+        let method = self.method_starting_at(self.functions.begin(hot)?)?;
+        method.native_offset(rva).map(|_| method)
+    }
+
+    fn method(&self, index: usize) -> Option<R2rMethod> {
+        let entry = *self.entries.get(index)?;
+        // The method's functions are its own and its funclets', up to the next entry or the cold part.
+        let next = self
+            .entries
+            .get(index + 1)
+            .map_or(self.functions.count(), |entry| entry.function);
+        let first_cold = self.cold.first().map_or(u32::MAX, |pair| pair.0);
+        let last = next.min(first_cold).saturating_sub(1).max(entry.function);
+        let end = self.functions.end(last, &self.image)?;
+        Some(R2rMethod {
+            begin: entry.begin,
+            hot_size: end.saturating_sub(entry.begin),
+            cold: if self.cold.is_empty() {
+                None
+            } else {
+                self.cold_part(entry.function)
+            },
+            id: entry.id,
+            function: entry.function,
+        })
+    }
+
+    fn cold_part(&self, entry_function: u32) -> Option<RvaRange> {
+        let at = self
+            .cold
+            .iter()
+            .position(|&(_, hot)| hot == entry_function)?;
+        let first = self.cold[at].0;
+        let next = self
+            .cold
+            .get(at + 1)
+            .map_or(self.functions.count(), |pair| pair.0);
+        let rva = self.functions.begin(first)?;
+        let end = self
+            .functions
+            .end(next.saturating_sub(1).max(first), &self.image)?;
+        Some(RvaRange {
+            rva,
+            size: end.saturating_sub(rva),
+        })
+    }
+
+    /// The bounds of a method, in native order; nothing if it has no debug information.
+    pub fn bounds(&self, method: &R2rMethod) -> Option<Bounds<'d>> {
+        Bounds::of(&self.debug_info, method.function, self.major)
+    }
+
+    /// The IL of a native offset of a method. A frame that called on (`is_caller`) is looked up one
+    /// byte before its return address.
+    pub fn il_offset(
+        &self,
+        method: &R2rMethod,
+        native_offset: u32,
+        is_caller: bool,
+    ) -> Option<IlAnswer> {
+        self.bounds(method)?
+            .lookup(native_offset.saturating_sub(is_caller.into()))
+    }
+}
+
+fn hot_cold_map(data: &[u8]) -> Vec<(u32, u32)> {
+    let word = |pair: &[u8], at| bytes::u32(pair, at).unwrap_or(u32::MAX);
+    let mut pairs: Vec<_> = data
+        .chunks_exact(8)
+        .map(|pair| (word(pair, 0), word(pair, 4)))
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+/// 16-byte entries: CLR header and "core header" of each component.
+fn components<'d>(data: &'d [u8], image: &PeImage<'d>) -> Result<Vec<Component<'d>>> {
+    let mut components = Vec::new();
+    for entry in data.chunks_exact(16) {
+        let mut cursor = Cursor::new(entry, WHAT);
+        let cor = RvaRange {
+            rva: cursor.u32()?,
+            size: cursor.u32()?,
+        };
+        let core = RvaRange {
+            rva: cursor.u32()?,
+            size: cursor.u32()?,
+        };
+        let truncated = Error::Truncated {
+            what: WHAT,
+            offset: core.rva.into(),
+            size: core.size.into(),
+        };
+        let header = image.slice(core).ok_or(truncated)?;
+        // {flags, sections} without signature and version.
+        let sections = Sections::parse(&mut Cursor::at(header, 4, WHAT))?;
+        let embedded = |cor: CorHeader| Metadata::parse(image.slice(cor.metadata)?).ok();
+        components.push(Component {
+            entry_points: sections.array(section::METHOD_DEF_ENTRY_POINTS, image)?,
+            metadata: if cor.rva == 0 {
+                None
+            } else {
+                image.cor_header_at(cor.rva).and_then(embedded)
+            },
+        });
+    }
+    Ok(components)
+}

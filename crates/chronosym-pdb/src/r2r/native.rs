@@ -1,0 +1,299 @@
+//! The "native format" of ReadyToRun sections: variable-length integers, sparse arrays, hash tables,
+//! nibble streams.
+
+use crate::bytes;
+
+/// The unsigned integer at `offset`: value and the offset behind it. The low bits of the first byte
+/// give the length.
+pub(super) fn unsigned(data: &[u8], offset: usize) -> Option<(u32, usize)> {
+    let (raw, shift, length) = raw(data, offset)?;
+    Some((raw >> shift, offset + length))
+}
+
+/// The signed integer at `offset`, sign-extended from its own width.
+pub(super) fn signed(data: &[u8], offset: usize) -> Option<(i32, usize)> {
+    let (raw, shift, length) = raw(data, offset)?;
+    let unused = if length == 5 {
+        0
+    } else {
+        32 - 8 * length as u32
+    };
+    Some(((raw << unused) as i32 >> unused >> shift, offset + length))
+}
+
+/// The bytes of an integer, how far to shift it, and how many bytes it takes.
+fn raw(data: &[u8], offset: usize) -> Option<(u32, u32, usize)> {
+    let first = *data.get(offset)?;
+    let length = first.trailing_ones() as usize + 1;
+    match length {
+        1..=4 => {
+            let mut word = [0; 4];
+            word[..length].copy_from_slice(bytes::slice(data, offset, length)?);
+            Some((u32::from_le_bytes(word), length as u32, length))
+        }
+        5 => Some((bytes::u32(data, offset + 1)?, 0, 5)),
+        _ => None,
+    }
+}
+
+/// A table of offsets one, two or four bytes wide.
+fn offset_at(data: &[u8], base: usize, width: u32, index: usize) -> Option<usize> {
+    let at = base.checked_add(index.checked_mul(1 << width)?)?;
+    Some(match width {
+        0 => usize::from(*data.get(at)?),
+        1 => usize::from(bytes::u16(data, at)?),
+        2 => bytes::u32(data, at)? as usize,
+        _ => return None,
+    })
+}
+
+/// A sparse array.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NativeArray<'d> {
+    data: &'d [u8],
+    base: usize,
+    count: u32,
+    width: u32,
+}
+
+impl<'d> NativeArray<'d> {
+    /// The array that a section starts with.
+    pub(super) fn parse(data: &'d [u8]) -> Option<Self> {
+        let (header, base) = unsigned(data, 0)?;
+        let (count, width) = (header >> 2, header & 3);
+        // The table has an offset for every 16 elements: that bounds the count.
+        let table = (count.div_ceil(16) as usize).checked_mul(1 << width)?;
+        (width < 3 && table <= data.len() - base).then_some(Self {
+            data,
+            base,
+            count,
+            width,
+        })
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Where element `index` starts in the section.
+    pub(super) fn get(&self, index: u32) -> Option<usize> {
+        if index >= self.count {
+            return None;
+        }
+        // A tree of 16 leaves hangs off each table entry.
+        let mut at = self.base.checked_add(offset_at(
+            self.data,
+            self.base,
+            self.width,
+            index as usize / 16,
+        )?)?;
+        for bit in [8, 4, 2, 1] {
+            let (value, after) = unsigned(self.data, at)?;
+            if index & bit != 0 {
+                if value & 2 != 0 {
+                    at = at.checked_add(value as usize >> 2)?;
+                    continue;
+                }
+            } else if value & 1 != 0 {
+                at = after;
+                continue;
+            }
+            // The only element of this subtree, if any.
+            return (value & 3 == 0 && value >> 2 == index & 15).then_some(after);
+        }
+        Some(at)
+    }
+
+    pub(super) fn data(&self) -> &'d [u8] {
+        self.data
+    }
+}
+
+/// A hash table, read bucket by bucket: nothing here needs the hashes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NativeHashtable<'d> {
+    data: &'d [u8],
+    buckets: usize,
+    width: u32,
+}
+
+impl<'d> NativeHashtable<'d> {
+    const BASE: usize = 1;
+
+    pub(super) fn parse(data: &'d [u8]) -> Option<Self> {
+        let header = *data.first()?;
+        let buckets = 1usize
+            .checked_shl(u32::from(header >> 2))
+            .filter(|&n| n <= data.len())?;
+        let width = u32::from(header & 3);
+        let table = (buckets + 1).checked_mul(1 << width)?;
+        (width < 3 && table < data.len()).then_some(Self {
+            data,
+            buckets,
+            width,
+        })
+    }
+
+    /// The offsets of all payloads in the section; ends at the first damaged bucket. Overlapping
+    /// buckets repeat entries: the caller must bound what it takes.
+    pub(super) fn payloads(&self) -> impl Iterator<Item = usize> + 'd {
+        let table = *self;
+        (0..table.buckets).flat_map(move |bucket| {
+            let at = |index| {
+                offset_at(table.data, Self::BASE, table.width, index)?.checked_add(Self::BASE)
+            };
+            let (mut next, end) = (
+                at(bucket).unwrap_or(usize::MAX),
+                at(bucket + 1).unwrap_or(0),
+            );
+            std::iter::from_fn(move || {
+                if next >= end {
+                    return None;
+                }
+                let from = next + 1; // behind the low byte of the hash
+                let (distance, after) = signed(table.data, from)?;
+                next = after;
+                from.checked_add_signed(distance as isize)
+            })
+        })
+    }
+}
+
+/// Half bytes, low one first; numbers most significant first, three bits each.
+#[derive(Debug, Clone)]
+pub(super) struct Nibbles<'d> {
+    data: &'d [u8],
+    position: usize,
+}
+
+impl<'d> Nibbles<'d> {
+    pub(super) fn new(data: &'d [u8]) -> Self {
+        Self { data, position: 0 }
+    }
+
+    pub(super) fn unsigned(&mut self) -> Option<u32> {
+        let mut value = 0u32;
+        loop {
+            let byte = *self.data.get(self.position / 2)?;
+            let nibble = if self.position.is_multiple_of(2) {
+                byte & 15
+            } else {
+                byte >> 4
+            };
+            self.position += 1;
+            value = value << 3 | u32::from(nibble & 7);
+            if nibble & 8 == 0 {
+                return Some(value);
+            }
+        }
+    }
+
+    /// The bytes from the next whole one on.
+    pub(super) fn rest(&self) -> &'d [u8] {
+        self.data
+            .get(self.position.div_ceil(2)..)
+            .unwrap_or_default()
+    }
+}
+
+/// A string of bits, least significant first.
+#[derive(Debug, Clone)]
+pub(super) struct Bits<'d> {
+    data: &'d [u8],
+    position: usize,
+}
+
+impl<'d> Bits<'d> {
+    pub(super) fn new(data: &'d [u8]) -> Self {
+        Self { data, position: 0 }
+    }
+
+    /// The next `count` bits, at most 32.
+    pub(super) fn take(&mut self, count: u32) -> Option<u32> {
+        let (byte, shift) = (self.position / 8, self.position % 8);
+        let end = (self.position + count as usize).div_ceil(8);
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(self.data.get(byte..end)?) {
+            *to = *from;
+        }
+        self.position += count as usize;
+        let mask = (1u64 << count) - 1;
+        Some((u64::from_le_bytes(word) >> shift & mask) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_every_length() {
+        for (bytes, value, length) in [
+            (&[0x00][..], 0, 1),
+            (&[0xfe], 127, 1),
+            (&[0x01, 0x02], 128, 2),
+            (&[0xfd, 0xff], 0x3fff, 2),
+            (&[0x03, 0x00, 0x02], 0x4000, 3),
+            (&[0x07, 0x00, 0x00, 0x02], 0x20_0000, 4),
+            (&[0x0f, 0x78, 0x56, 0x34, 0x92], 0x9234_5678, 5),
+        ] {
+            assert_eq!(unsigned(bytes, 0), Some((value, length)), "{bytes:x?}");
+            assert_eq!(unsigned(&bytes[..length - 1], 0), None);
+        }
+        for (bytes, value) in [
+            (&[0xfe][..], -1),
+            (&[0x7e], 63),
+            (&[0x80], -64),
+            (&[0xfd, 0xff], -1),
+            (&[0xfb, 0xff, 0xff], -1),
+            (&[0xf7, 0xff, 0xff, 0xff], -1),
+            (&[0x0f, 0xff, 0xff, 0xff, 0xff], -1),
+            (&[0x01, 0x80], -8192),
+        ] {
+            assert_eq!(signed(bytes, 0), Some((value, bytes.len())), "{bytes:x?}");
+        }
+        assert_eq!(unsigned(&[0x1f, 0, 0, 0, 0, 0], 0), None);
+    }
+
+    #[test]
+    fn a_full_and_a_sparse_array_block() {
+        // One block; its table entry leads to offset 1. Only element 5: a leaf that says so.
+        let sparse = [(16 << 2) as u8 * 2, 1, 5 << 2 << 1, 0xaa];
+        let array = NativeArray::parse(&sparse).unwrap();
+        assert_eq!(array.count(), 16);
+        let found: Vec<_> = (0..20)
+            .filter_map(|index| Some((index, array.get(index)?)))
+            .collect();
+        assert_eq!(found, [(5, 3)]);
+        // A root with both halves, and a leaf in each: elements 3 and 9.
+        let both = [
+            (16 << 2) as u8 * 2,
+            1,
+            (2 << 2 | 3) << 1,
+            3 << 2 << 1,
+            9 << 2 << 1,
+            0,
+        ];
+        let array = NativeArray::parse(&both).unwrap();
+        let found: Vec<_> = (0..16)
+            .filter_map(|index| Some((index, array.get(index)?)))
+            .collect();
+        assert_eq!(found, [(3, 4), (9, 5)]);
+        // A count that the bytes cannot hold.
+        assert!(NativeArray::parse(&[0xff, 0x3f, 0, 0]).is_none());
+    }
+
+    #[test]
+    fn nibbles_and_bits() {
+        // 0o12 = nibbles 1|8, 2; then 7; rounded up to the next byte.
+        let mut nibbles = Nibbles::new(&[0x29, 0x07, 0x55]);
+        assert_eq!(nibbles.unsigned(), Some(0o12));
+        assert_eq!(nibbles.unsigned(), Some(7));
+        assert_eq!(nibbles.rest(), [0x55]);
+        let mut bits = Bits::new(&[0b1010_0110, 0xff, 0xff, 0xff, 0x7f]);
+        assert_eq!(bits.take(2), Some(0b10));
+        assert_eq!(bits.take(6), Some(0b10_1001));
+        assert_eq!(bits.take(32), Some(0x7fff_ffff));
+        assert_eq!(bits.take(1), None);
+    }
+}

@@ -1,0 +1,291 @@
+//! ReadyToRun images of the workload, held to the perf maps that the compiler wrote beside them.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use chronosym_pdb::Error;
+use chronosym_pdb::metadata::Table;
+use chronosym_pdb::pe::{Machine, TargetOs};
+use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::r2r::{
+    BaseMatch, KnownStart, MapMismatch, MethodId, ModuleRef, NoModules, R2rImage, R2rMap, R2rMethod,
+};
+
+use common::{positions, read, unzip};
+
+const IMAGES: [(&str, Machine, TargetOs); 3] = [
+    ("linux-x64", Machine::X64, TargetOs::Linux),
+    ("windows-x64", Machine::X64, TargetOs::Windows),
+    ("linux-arm64", Machine::Arm64, TargetOs::Linux),
+];
+
+/// arm64 methods with constants behind their code: the map counts those bytes, the unwind record and
+/// the runtime do not.
+const CONSTANTS_BEHIND: [(&str, u32); 4] = [
+    ("System.Double Workload.Spin::Work(System.Double)", 8),
+    (
+        "System.Double Workload.Spin::Step(System.Double, System.Int32)",
+        8,
+    ),
+    ("System.Double Workload.Spin::Damp(System.Double)", 12),
+    (
+        "System.Double Workload.Shapes+Circle::Workload.Shapes.IArea.Area()",
+        8,
+    ),
+];
+
+#[test]
+fn every_row_of_the_maps_comes_out_of_the_image_alone() {
+    for (folder, machine, os) in IMAGES {
+        let dll = read(&format!("clr10/r2r/{folder}/Workload.dll"));
+        let text = read(&format!("clr10/r2r/{folder}/Workload.ni.r2rmap"));
+        let image = R2rImage::parse(&dll).unwrap();
+        let map = R2rMap::parse(&text).unwrap();
+        assert_eq!(
+            (image.machine(), image.target_os(), image.version()),
+            (machine, os, (16, 0))
+        );
+        assert_eq!(map.check(&image), Ok(()));
+        assert_eq!(map.rows().len(), 90);
+        let found: Vec<_> = image
+            .methods()
+            .map(|method| {
+                (
+                    method.begin,
+                    method.hot_size,
+                    image.method_name(&method, &NoModules).unwrap().map_text(),
+                )
+            })
+            .collect();
+        let names = |rows: &[(u32, u32, String)]| {
+            rows.iter()
+                .map(|row| (row.0, row.2.clone()))
+                .collect::<Vec<_>>()
+        };
+        let wanted: Vec<_> = map
+            .rows()
+            .iter()
+            .map(|row| (row.rva, row.size, row.name.to_owned()))
+            .collect();
+        assert_eq!(names(&found), names(&wanted));
+        let longer: Vec<_> = found
+            .iter()
+            .zip(&wanted)
+            .filter(|(found, wanted)| found.1 != wanted.1)
+            .map(|(found, wanted)| (wanted.2.as_str(), wanted.1 - found.1))
+            .collect();
+        assert_eq!(
+            longer,
+            if machine == Machine::Arm64 {
+                &CONSTANTS_BEHIND[..]
+            } else {
+                &[]
+            }
+        );
+    }
+}
+
+#[test]
+fn addresses_lead_to_their_methods() {
+    for (folder, ..) in IMAGES {
+        let dll = read(&format!("clr10/r2r/{folder}/Workload.dll"));
+        let image = R2rImage::parse(&dll).unwrap();
+        let mut last_end = 0;
+        for method in image.methods() {
+            let end = method.begin + method.hot_size;
+            assert!(method.begin >= last_end && method.hot_size > 0);
+            for rva in [method.begin, method.begin + method.hot_size / 2, end - 1] {
+                assert_eq!(image.method_at(rva), Some(method));
+                assert_eq!(method.native_offset(rva), Some(rva - method.begin));
+            }
+            assert_ne!(image.method_at(end), Some(method));
+            assert_eq!(image.method_starting_at(method.begin), Some(method));
+            if let MethodId::Definition { component, row } = method.id {
+                assert_eq!(image.method_of_definition(component, row), Some(method));
+            }
+            last_end = end;
+        }
+        assert_eq!(image.method_at(0), None);
+        assert_eq!(image.method_at(u32::MAX), None);
+        assert_eq!(image.method_of_definition(0, 0), None);
+    }
+}
+
+#[test]
+fn names_are_split_as_in_events() {
+    let dll = read("clr10/r2r/linux-x64/Workload.dll");
+    let image = R2rImage::parse(&dll).unwrap();
+    let name = |rva| {
+        image
+            .method_name(&image.method_at(rva).unwrap(), &NoModules)
+            .unwrap()
+    };
+    let pair = name(0x14350);
+    assert_eq!(
+        pair.owner_text(),
+        "Workload.Shapes+Box`1+Inner`1[System.Int32,System.__Canon]"
+    );
+    assert_eq!(pair.name, "Pair");
+    assert_eq!(
+        pair.signature_text(),
+        "instance class System.String  (!0,!1)"
+    );
+    assert_eq!(
+        name(0x145a0).signature_text(),
+        "instance generic !!0  (class System.Func`2<!0,!!0>)"
+    );
+}
+
+/// The frames that the runtime itself wrote into the trace of this very image. The text blocks of
+/// `Workload-Truth` have a line a frame: handle, type, method, native offset, IL offset, file, line,
+/// column.
+#[test]
+fn il_offsets_and_lines_are_those_of_the_runtime() {
+    let (dll, pdb) = (
+        read("clr10/r2r/linux-x64/Workload.dll"),
+        read("clr10/workload/Workload.pdb"),
+    );
+    let image = R2rImage::parse(&dll).unwrap();
+    let pdb = PortablePdb::parse(&pdb).unwrap();
+    assert_eq!(
+        image.image().portable_codeview().unwrap().portable_id(),
+        Some(pdb.id())
+    );
+    let mut frames: BTreeSet<Vec<String>> = BTreeSet::new();
+    let trace = unzip("clr10/traces/r2r.nettrace.zip");
+    let marker: Vec<u8> = "\tWorkload."
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    for at in positions(&trace, &marker) {
+        let units = trace[at + 2..]
+            .chunks_exact(2)
+            .map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+        let line: Vec<u16> = units.take_while(|&unit| unit != 0 && unit != 10).collect();
+        frames.insert(
+            String::from_utf16(&line)
+                .unwrap()
+                .split('\t')
+                .map(str::to_owned)
+                .collect(),
+        );
+    }
+    let (mut precompiled, mut jitted) = (BTreeSet::new(), BTreeSet::new());
+    for frame in frames.iter().filter(|frame| frame.len() == 7) {
+        let number = |at: usize| frame[at].parse::<u32>().unwrap();
+        let fits = |method: &R2rMethod| {
+            let answer = image.il_offset(method, number(2), true)?;
+            let definition = image.definition(method)?;
+            assert_eq!(
+                (definition.module, definition.token.table()),
+                (ModuleRef::Image, Table::METHOD_DEF)
+            );
+            let line = pdb.line_at(definition.token.row(), answer.il_offset?)?;
+            let file = pdb.document(line.document)?.name;
+            let found = (
+                answer.runtime_il_offset,
+                file,
+                line.start_line,
+                line.start_column,
+            );
+            (found == (number(3), frame[4].clone(), number(5), number(6))).then_some(())
+        };
+        // The truth names the open type; all instances of a method are candidates.
+        let is_named = |method: &R2rMethod| {
+            let name = image.method_name(method, &NoModules).unwrap();
+            name.owner_text().split('[').next() == Some(&frame[0]) && name.name == frame[1]
+        };
+        let methods: Vec<_> = image.methods().filter(is_named).collect();
+        assert!(!methods.is_empty(), "{frame:?}");
+        let text = format!("{}.{}+{}", frame[0], frame[1], frame[2]);
+        if methods.iter().any(|method| fits(method).is_some()) {
+            &mut precompiled
+        } else {
+            &mut jitted
+        }
+        .insert(text);
+    }
+    // These bodies the JIT made later: their loads are in the trace, the offset beyond the precompiled body or
+    // another line's.
+    let later = [
+        "Workload.Async+<Level>d__1.MoveNext+377",
+        "Workload.Async+<Level>d__1.MoveNext+495",
+        "Workload.Truth.Emit+110",
+        "Workload.Truth.Emit+56",
+    ];
+    assert_eq!(jitted, BTreeSet::from(later.map(str::to_owned)));
+    assert!(precompiled.len() >= 7, "{precompiled:?}");
+}
+
+/// The trace's non-jitted method events hold `start, size, token`: minus one base they must be entry
+/// points of this image and of no other build.
+#[test]
+fn starts_give_the_base_and_tell_builds_apart() {
+    let dlls = IMAGES.map(|(folder, ..)| read(&format!("clr10/r2r/{folder}/Workload.dll")));
+    let [linux, windows, arm] = dlls.each_ref().map(|dll| R2rImage::parse(dll).unwrap());
+    let base = 0x7f12_3456_7000;
+    let starts: Vec<_> = linux
+        .methods()
+        .map(|m| KnownStart {
+            address: base + u64::from(m.begin),
+            size: Some(m.hot_size),
+        })
+        .collect();
+    assert_eq!(linux.base_of(&starts), BaseMatch::Base(base));
+    assert_eq!(windows.base_of(&starts), BaseMatch::Mismatch);
+    assert_eq!(arm.base_of(&starts), BaseMatch::Mismatch);
+    assert_eq!(linux.base_of(&[]), BaseMatch::NoStarts);
+    let addresses = || starts.iter().map(|start| start.address);
+    assert_eq!(linux.matches_starts(addresses()), Some(base));
+    assert_eq!(
+        linux.matches_starts(addresses().chain([base + 0x11741])),
+        None
+    );
+    // A few starts without sizes fit several pages' worth of entry points.
+    assert_eq!(linux.matches_starts(addresses().take(6)), Some(base));
+}
+
+#[test]
+fn a_map_of_another_build_is_refused() {
+    let dll = read("clr10/r2r/linux-x64/Workload.dll");
+    let image = R2rImage::parse(&dll).unwrap();
+    let text = String::from_utf8(read("clr10/r2r/linux-x64/Workload.ni.r2rmap")).unwrap();
+    let check = |text: &str| R2rMap::parse(text.as_bytes()).unwrap().check(&image);
+    assert_eq!(check(&text), Ok(()));
+    assert_eq!(
+        check(&text.replace("FFFFFFFF 00 FFF0", "FFFFFFFF 00 EFF0")),
+        Err(MapMismatch::Signature)
+    );
+    assert_eq!(
+        check(&text.replace("FFFFFFFD 00 2", "FFFFFFFD 00 1")),
+        Err(MapMismatch::Target)
+    );
+    assert_eq!(
+        check(&text.replace("FFFFFFFC 00 3", "FFFFFFFC 00 2")),
+        Err(MapMismatch::Target)
+    );
+    assert_eq!(
+        check(&text.replace("00013D50 33", "00013D60 33")),
+        Err(MapMismatch::Row(0x13d60))
+    );
+    let map = R2rMap::parse(text.as_bytes()).unwrap();
+    assert_eq!(map.row_at(0x13d50 + 0x32).map(|row| row.rva), Some(0x13d50));
+    assert_eq!(map.row_at(0x13d50 + 0x33), None);
+    for bad in [
+        "",
+        "00011740 10E x\n",
+        "FFFFFFFF 00 12\n",
+        "FFFFFFFF 00 FFF0CE0E08877FFB3A76BE3397296CAE\nzz\n",
+    ] {
+        assert!(R2rMap::parse(bad.as_bytes()).is_err(), "{bad}");
+    }
+    let version = text.replace("FFFFFFFE 00 1", "FFFFFFFE 00 7");
+    assert_eq!(
+        R2rMap::parse(version.as_bytes()),
+        Err(Error::Unsupported {
+            what: "r2rmap",
+            version: 7
+        })
+    );
+}
