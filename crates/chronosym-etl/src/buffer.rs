@@ -1,7 +1,10 @@
 //! Buffers: 72 bytes of header (`WMI_BUFFER_HEADER`), then records, possibly compressed.
 
+use std::io;
+
 use crate::bytes::{u16_at, u32_at};
 use crate::record::{FrameError, frame};
+use crate::{ReadAt, xpress};
 
 /// Bytes of a buffer header.
 pub(crate) const HEADER: usize = 72;
@@ -67,6 +70,68 @@ impl BufferHeader {
 
     pub(crate) fn lost_buffer(&self) -> bool {
         self.flags & BUFFER_LOST != 0
+    }
+}
+
+/// A buffer that has records, found by the walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffer {
+    /// Raw time of its first record.
+    pub(crate) first_time: i64,
+    /// Position among all buffers: decides between records of one time.
+    pub(crate) rank: u32,
+    pub(crate) file: u16,
+    pub(crate) cpu: u16,
+    /// Where its header is in the file.
+    pub(crate) offset: u64,
+    /// Bytes to read, header included: less than it should have where the file is cut off.
+    pub(crate) stored: u32,
+    pub(crate) valid: u32,
+    pub(crate) compressed: bool,
+    /// The file ends inside it.
+    pub(crate) cut: bool,
+}
+
+impl Buffer {
+    /// Reads and decompresses the buffer into `bytes`, header included: offsets in it are those of the format.
+    pub(crate) fn read(
+        &self,
+        source: &impl ReadAt,
+        compressed: &mut Vec<u8>,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        if self.compressed {
+            compressed.resize((self.stored as usize).saturating_sub(HEADER), 0);
+            let n = source.read_at(self.offset + HEADER as u64, compressed)?;
+            self.unpack(&compressed[..n], self.valid as usize, bytes);
+        } else {
+            bytes.resize(self.valid as usize, 0);
+            let n = source.read_at(self.offset, bytes)?;
+            bytes.truncate(n);
+        }
+        Ok(())
+    }
+
+    /// The same for the first bytes of a buffer: `head` holds its header and some of what follows.
+    pub(crate) fn read_head(&self, head: &[u8], bytes: &mut Vec<u8>) {
+        let head = &head[..head.len().min(self.stored as usize)];
+        if self.compressed {
+            let size = (self.valid as usize).min(head.len());
+            self.unpack(head.get(HEADER..).unwrap_or_default(), size, bytes);
+        } else {
+            bytes.clear();
+            bytes.extend_from_slice(&head[..head.len().min(self.valid as usize)]);
+        }
+    }
+
+    fn unpack(&self, compressed: &[u8], size: usize, bytes: &mut Vec<u8>) {
+        bytes.resize(size.max(HEADER) + xpress::SLACK, 0);
+        let n = xpress::decompress(
+            compressed,
+            &mut bytes[HEADER..],
+            size.saturating_sub(HEADER),
+        );
+        bytes.truncate(HEADER + n);
     }
 }
 

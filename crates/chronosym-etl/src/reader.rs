@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-use crate::buffer::{HEADER, Index};
+use crate::buffer::{Buffer, Index};
 use crate::record::{Place, PointerSize, Record};
-use crate::scan::{Buffer, scan};
-use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader, xpress};
+use crate::scan::scan;
+use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader};
 
 /// Reads the records of one recording in global time order.
 ///
@@ -295,12 +295,8 @@ impl<S: ReadAt> EtlReader<S> {
         let file = usize::from(buffer.file);
         (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
         slot.pointer_size = Some(self.headers[file].pointer_size);
-        if let Err(error) = read(
-            &self.sources[file],
-            &buffer,
-            &mut self.compressed,
-            &mut slot.bytes,
-        ) {
+        if let Err(error) = buffer.read(&self.sources[file], &mut self.compressed, &mut slot.bytes)
+        {
             slot.bytes.clear();
             self.diagnostics.read_error(error);
         }
@@ -321,25 +317,4 @@ impl<S: ReadAt> EtlReader<S> {
             None => self.free.push(at),
         }
     }
-}
-
-/// Reads and decompresses `buffer` into `bytes`, header included: offsets in it are those of the format.
-fn read(
-    source: &impl ReadAt,
-    buffer: &Buffer,
-    compressed: &mut Vec<u8>,
-    bytes: &mut Vec<u8>,
-) -> std::io::Result<()> {
-    if !buffer.compressed {
-        bytes.resize(buffer.valid as usize, 0);
-        let n = source.read_at(buffer.offset, bytes)?;
-        bytes.truncate(n);
-        return Ok(());
-    }
-    compressed.resize((buffer.stored as usize).saturating_sub(HEADER), 0);
-    let n = source.read_at(buffer.offset + HEADER as u64, compressed)?;
-    bytes.resize(buffer.valid as usize, 0);
-    let n = xpress::decompress(&compressed[..n], &mut bytes[HEADER..]);
-    bytes.truncate(HEADER + n);
-    Ok(())
 }

@@ -2,47 +2,29 @@
 
 use std::io;
 
-use crate::buffer::{BufferHeader, HEADER, Index};
-use crate::bytes::u32_at;
-use crate::record::{PointerSize, time_of_cut};
-use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader, xpress};
-
-/// A buffer that has records, found by the walk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffer {
-    /// Raw time of its first record.
-    pub(crate) first_time: i64,
-    /// Position among all buffers: decides between records of one time.
-    pub(crate) rank: u32,
-    pub(crate) file: u16,
-    pub(crate) cpu: u16,
-    /// Where its header is in the file.
-    pub(crate) offset: u64,
-    /// Bytes to read, header included: less than it should have where the file is cut off.
-    pub(crate) stored: u32,
-    pub(crate) valid: u32,
-    pub(crate) compressed: bool,
-    /// The file ends inside it.
-    pub(crate) cut: bool,
-}
+use crate::buffer::{Buffer, BufferHeader, HEADER, Index};
+use crate::bytes::{array, u32_at};
+use crate::record::{PointerSize, frame, time_of_cut};
+use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader};
 
 /// What one file's walk gives.
 pub(crate) struct Scan {
     pub(crate) header: TraceHeader,
     pub(crate) clock: Clock,
+    /// In file order, ranked from 0.
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) diagnostics: Diagnostics,
 }
 
-/// Bytes read of a buffer by the walk: its header and its first records, whose least time is where it belongs.
-const PREFIX: usize = 512;
+/// Bytes read of a buffer by the walk: its header and its first records, whose time says when the buffer is needed.
+const HEAD: usize = 512;
 /// A day in ns: times this long after the end of a recording are damage.
 const SLACK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Walks `source`. Buffers come in file order, ranked from 0.
+/// Walks over the buffers of `source`.
 pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
-    let io = |offset, source| EtlError::Io { offset, source };
-    let size = source.size().map_err(|e| io(0, e))?;
+    let io = |source| EtlError::Io { offset: 0, source };
+    let size = source.size().map_err(io)?;
     let (header, start_raw, first_size) = log_file_header(source)?;
     let frequency = header.frequency()?;
     let last_ns = header
@@ -55,87 +37,91 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
         buffers: Vec::new(),
         diagnostics: Diagnostics::default(),
     };
-    let mut work = Prefix::default();
-    let mut offset = 0;
-    let mut zeros = 0;
-    while offset < size {
-        let bytes = work.read(source, offset).map_err(|e| io(offset, e))?;
-        let left = size - offset;
-        let blank = u32_at(bytes, 0) == Some(0);
-        match BufferHeader::parse(bytes) {
-            Some(header) => {
-                if zeros != 0 {
-                    scan.diagnostics.damaged_headers += 1;
-                    zeros = 0;
-                }
-                scan.diagnostics.buffers += 1;
-                scan.diagnostics.buffers_with_lost_events += u64::from(header.lost_events());
-                scan.diagnostics.buffers_after_lost_buffer += u64::from(header.lost_buffer());
-                scan.add(&header, offset, left, work.first_time(&header));
-                offset = offset.saturating_add(header.stored.into());
-            }
-            None if left < HEADER as u64 => {
-                scan.diagnostics.unread_bytes += if bytes.iter().all(|b| *b == 0) {
-                    0
-                } else {
-                    left
-                };
-                break;
-            }
-            // Buffers of an uncompressed log are all of one size, so the next one can still be found.
-            None if !scan.header.log_file_mode.is_compressed() && first_size as usize >= HEADER => {
-                if blank {
-                    zeros += 1;
-                } else {
-                    scan.diagnostics.damaged_headers += 1;
-                    scan.diagnostics.unread_bytes += left.min(first_size.into());
-                }
-                offset += u64::from(first_size);
-            }
-            None => {
-                if !blank {
-                    scan.diagnostics.damaged_headers += 1;
-                    scan.diagnostics.unread_bytes += left;
-                }
-                break;
-            }
-        }
+    if let Err(error) = scan.walk(source, size, first_size.into()) {
+        scan.diagnostics.read_error(error);
     }
     Ok(scan)
 }
 
 impl Scan {
-    fn add(&mut self, header: &BufferHeader, offset: u64, left: u64, first_time: Option<i64>) {
+    fn walk(&mut self, source: &impl ReadAt, size: u64, first_size: u64) -> io::Result<()> {
+        let mode = self.header.log_file_mode;
+        // Where processors share buffers, the first record of a buffer need not be its earliest.
+        let whole = mode.is_shared_by_processors() || mode.is_private();
+        let mut work = Work::default();
+        let mut offset = 0;
+        let mut blank = false;
+        while offset < size {
+            work.read_head(source, offset)?;
+            let left = size - offset;
+            if let Some(header) = BufferHeader::parse(&work.head) {
+                // Zeros in the middle were a buffer; at the end they are the unused part of a preallocated file.
+                self.diagnostics.damaged_headers += u64::from(blank);
+                blank = false;
+                if let Some(mut buffer) = self.buffer(&header, offset, left) {
+                    if let Some(time) = work.first_time(source, &buffer, whole)? {
+                        buffer.first_time = time;
+                    }
+                    self.buffers.push(buffer);
+                }
+                offset = offset.saturating_add(header.stored.into());
+                continue;
+            }
+            let zeros = if left < HEADER as u64 {
+                work.head.iter().all(|byte| *byte == 0)
+            } else {
+                u32_at(&work.head, 0) == Some(0)
+            };
+            // Buffers of an uncompressed log are all of one size, so the next one can still be found.
+            let step = if mode.is_compressed() {
+                left
+            } else {
+                left.min(first_size)
+            };
+            if zeros {
+                blank = true;
+            } else {
+                self.diagnostics.damaged_headers += u64::from(left >= HEADER as u64);
+                self.diagnostics.unread_bytes += step;
+            }
+            offset += step;
+        }
+        Ok(())
+    }
+
+    /// Counts a buffer; `None` if it is empty.
+    fn buffer(&mut self, header: &BufferHeader, offset: u64, left: u64) -> Option<Buffer> {
+        let found = &mut self.diagnostics;
         let stored = u64::from(header.stored).min(left) as u32;
         let cut = stored < header.stored;
-        if cut {
-            self.diagnostics.truncated_buffers += 1;
-        }
+        found.buffers += 1;
+        found.truncated_buffers += u64::from(cut);
+        found.buffers_with_lost_events += u64::from(header.lost_events());
+        found.buffers_after_lost_buffer += u64::from(header.lost_buffer());
         if header.valid as usize <= HEADER {
-            self.diagnostics.empty_buffers += 1;
-            return;
+            found.empty_buffers += 1;
+            return None;
         }
-        let valid = if header.is_compressed() {
-            header.valid
-        } else {
-            header.valid.min(stored)
-        };
-        self.buffers.push(Buffer {
-            // A buffer whose start cannot be read is looked at where the one before it was.
-            first_time: first_time.unwrap_or_else(|| {
-                self.buffers
-                    .last()
-                    .map_or(self.clock.start_raw, |b| b.first_time)
-            }),
+        let compressed = header.is_compressed();
+        Some(Buffer {
+            // Where no record of it has a time, it is needed when the one before it was.
+            first_time: self
+                .buffers
+                .last()
+                .map_or(self.clock.start_raw, |before| before.first_time),
             rank: self.buffers.len() as u32,
             file: 0,
             cpu: header.cpu,
             offset,
             stored,
-            valid,
-            compressed: header.is_compressed(),
+            valid: if compressed {
+                header.valid
+            } else {
+                header.valid.min(stored)
+            },
+            compressed,
             cut,
-        });
+        })
     }
 }
 
@@ -154,9 +140,9 @@ fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), EtlE
     }
     const NO_RECORD: EtlError = EtlError::NotEtl("its first record is no log file header");
     let bytes = bytes.get(HEADER..).ok_or(NO_RECORD)?;
-    let frame = crate::record::frame(bytes).map_err(|_| NO_RECORD)?;
+    let frame = frame(bytes).map_err(|_| NO_RECORD)?;
     let (Some(time), Some([_, _, kind @ (1 | 2), 0xc0, _, _, 0, 0])) =
-        (frame.time, crate::bytes::array(bytes, 0))
+        (frame.time, array(bytes, 0))
     else {
         return Err(NO_RECORD);
     };
@@ -169,37 +155,43 @@ fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), EtlE
     Ok((TraceHeader::parse(payload, width)?, time, buffer.stored))
 }
 
-/// The first bytes of a buffer.
+/// What the walk reads into.
 #[derive(Default)]
-struct Prefix {
+struct Work {
+    head: Vec<u8>,
+    compressed: Vec<u8>,
     bytes: Vec<u8>,
-    plain: Vec<u8>,
     index: Index,
 }
 
-impl Prefix {
-    fn read(&mut self, source: &impl ReadAt, offset: u64) -> io::Result<&[u8]> {
-        self.bytes.resize(PREFIX, 0);
-        let n = source.read_at(offset, &mut self.bytes)?;
-        self.bytes.truncate(n);
-        Ok(&self.bytes)
+impl Work {
+    fn read_head(&mut self, source: &impl ReadAt, offset: u64) -> io::Result<()> {
+        self.head.resize(HEAD, 0);
+        let n = source.read_at(offset, &mut self.head)?;
+        self.head.truncate(n);
+        Ok(())
     }
 
-    /// The least raw time among the records that lie whole in the prefix, or that of the first one.
-    fn first_time(&mut self, header: &BufferHeader) -> Option<i64> {
-        let bytes = &self.bytes[..self.bytes.len().min(header.stored as usize)];
-        let plain = if header.is_compressed() {
-            self.plain
-                .resize(PREFIX.min(header.valid as usize).max(HEADER), 0);
-            let n = xpress::decompress(bytes.get(HEADER..)?, &mut self.plain[HEADER..]);
-            &self.plain[..HEADER + n]
-        } else {
-            &bytes[..bytes.len().min(header.valid as usize)]
-        };
+    /// Raw time of the first record of a buffer whose head was read; of the earliest one if `whole`, or if the first
+    /// few show that they are not in order.
+    fn first_time(
+        &mut self,
+        source: &impl ReadAt,
+        buffer: &Buffer,
+        whole: bool,
+    ) -> io::Result<Option<i64>> {
         const NONE: i64 = i64::MIN;
-        self.index.build(plain, NONE);
-        self.index
+        buffer.read_head(&self.head, &mut self.bytes);
+        self.index.build(&self.bytes, NONE);
+        if whole || self.index.unordered {
+            buffer.read(source, &mut self.compressed, &mut self.bytes)?;
+            self.index.build(&self.bytes, NONE);
+        }
+        let records = self.bytes.get(HEADER..).unwrap_or_default();
+        Ok(self
+            .index
             .first_time()
-            .or_else(|| time_of_cut(plain.get(HEADER..)?))
+            .filter(|time| *time != NONE)
+            .or_else(|| time_of_cut(records)))
     }
 }

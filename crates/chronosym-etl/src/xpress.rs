@@ -1,27 +1,37 @@
 //! Decompression of XPRESS plain LZ77 (MS-XCA 2.3, 2.4): what `COMPRESSION_FORMAT_XPRESS` writes, one stream a buffer.
 
-/// Decompresses `input` into `output` until that is full or the input ends, and returns how many bytes are valid.
+use crate::bytes::{array, u16_at, u32_at};
+
+/// Bytes of `output` beyond the wanted size that [`decompress`] may overwrite: copies go in steps of fixed size.
+pub(crate) const SLACK: usize = 64;
+
+/// Decompresses `input` into the first `size` bytes of `output`, until those are full or the input ends, and returns how
+/// many are valid. `output` is [`SLACK`] longer.
 ///
 /// Damaged input ends the stream early; a stream cut off gives what it holds.
-pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> usize {
+pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize {
+    debug_assert!(output.len() >= size + SLACK);
     let mut at = 0;
     let mut out = 0;
     // The byte whose high nibble holds the next extended length.
     let mut half: Option<u8> = None;
-    while let Some(mut flags) = crate::bytes::u32_at(input, at) {
+    while out < size {
+        let Some(mut flags) = u32_at(input, at) else {
+            break;
+        };
         at += 4;
         let mut left = 32;
         while left > 0 {
             // A run of clear bits is a run of literals.
-            let literals = (flags.leading_zeros() as usize).min(left);
+            let literals = flags.leading_zeros().min(left);
             if literals > 0 {
-                let n = literals.min(output.len() - out).min(input.len() - at);
-                output[out..out + n].copy_from_slice(&input[at..at + n]);
+                let n = (literals as usize).min(size - out).min(input.len() - at);
+                copy_literals(input, at, output, out, n);
                 (at, out) = (at + n, out + n);
-                if n < literals {
+                left -= literals;
+                if n < literals as usize {
                     return out;
                 }
-                left -= literals;
                 if left == 0 {
                     break;
                 }
@@ -29,7 +39,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> usize {
             }
             flags <<= 1;
             left -= 1;
-            let Some(token) = crate::bytes::u16_at(input, at) else {
+            let Some(token) = u16_at(input, at) else {
                 return out;
             };
             at += 2;
@@ -37,22 +47,65 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> usize {
             let mut length = usize::from(token & 7);
             if length == 7 {
                 match long_length(input, &mut at, &mut half) {
-                    Some(l) => length = l,
+                    Some(long) => length = long,
                     None => return out,
                 }
             }
-            length = length.saturating_add(3).min(output.len() - out);
+            length = length.saturating_add(3).min(size - out);
             if distance > out {
                 return out;
             }
             copy_match(output, out, distance, length);
             out += length;
         }
-        if out == output.len() {
-            break;
-        }
     }
     out
+}
+
+/// Copies `n` (at most 32) bytes.
+#[inline]
+fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usize) {
+    if n <= 8
+        && let (Some(from), Some(to)) = (array::<8>(input, at), output.get_mut(out..out + 8))
+    {
+        to.copy_from_slice(&from);
+    } else if let (Some(from), Some(to)) = (array::<32>(input, at), output.get_mut(out..out + 32)) {
+        to.copy_from_slice(&from);
+    } else {
+        output[out..out + n].copy_from_slice(&input[at..at + n]);
+    }
+}
+
+/// Copies `length` bytes from `distance` before `out`: where they overlap, what was just copied is copied again.
+#[inline]
+fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
+    if distance >= 16 {
+        // Steps of 16 bytes; the last one may run over the end by 15.
+        let mut done = 0;
+        while done < length {
+            step::<16>(output, out + done, distance);
+            done += 16;
+        }
+    } else if distance >= 8 {
+        let mut done = 0;
+        while done < length {
+            step::<8>(output, out + done, distance);
+            done += 8;
+        }
+    } else {
+        for to in out..out + length {
+            output[to] = output[to - distance];
+        }
+    }
+}
+
+#[inline]
+fn step<const N: usize>(output: &mut [u8], out: usize, distance: usize) {
+    if let Some(from) = array::<N>(output, out - distance)
+        && let Some(to) = output.get_mut(out..out + N)
+    {
+        to.copy_from_slice(&from);
+    }
 }
 
 /// The length field of a match whose three bits are all set (before the 3 that is added to every length).
@@ -74,10 +127,10 @@ fn long_length(input: &[u8], at: &mut usize, half: &mut Option<u8>) -> Option<us
     if byte < 255 {
         return Some(usize::from(byte) + 15 + 7);
     }
-    let mut long = u32::from(crate::bytes::u16_at(input, *at)?);
+    let mut long = u32::from(u16_at(input, *at)?);
     *at += 2;
     if long == 0 {
-        long = crate::bytes::u32_at(input, *at)?;
+        long = u32_at(input, *at)?;
         *at += 4;
     }
     // 16- and 32-bit lengths hold the whole length, which the shorter forms could not.
@@ -88,28 +141,14 @@ fn long_length(input: &[u8], at: &mut usize, half: &mut Option<u8>) -> Option<us
     }
 }
 
-#[inline]
-fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
-    if distance >= length {
-        output.copy_within(out - distance..out - distance + length, out);
-    } else {
-        for i in out..out + length {
-            output[i] = output[i - distance];
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     fn unpack(input: &[u8], size: usize) -> Vec<u8> {
-        let mut output = vec![0xee; size];
-        let n = super::decompress(input, &mut output);
-        assert!(
-            output[n..].iter().all(|b| *b == 0xee),
-            "bytes beyond the result were written"
-        );
+        let mut output = vec![0xee; size + super::SLACK];
+        let n = super::decompress(input, &mut output, size);
+        assert!(n <= size);
         output.truncate(n);
         output
     }
