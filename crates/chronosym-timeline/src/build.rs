@@ -66,7 +66,7 @@ impl VersionedMap {
                         }
                         return;
                     }
-                    0 => (self.segments[node + 1].earlier - *left) as usize,
+                    0 => self.segments[node + 1].earlier() - *left as usize,
                     _ => (self.nodes[level - 1][node + 1] - 1 - *left) as usize,
                 };
                 (
@@ -157,7 +157,7 @@ fn segment_table(bounds: &[(u64, u64)], counts: &[u32], next: &mut u32) -> Vec<S
             from: 1,
             to: 0,
             id: 0,
-            earlier: *next,
+            earlier: *next | if count > 1 { Segment::HAS_EARLIER } else { 0 },
         });
         *next = narrow(*next as usize + count.saturating_sub(1) as usize);
     }
@@ -176,5 +176,6 @@ fn begins(counts: &[u32], next: &mut u32) -> Vec<u32> {
 }
 
 fn narrow(position: usize) -> u32 {
-    u32::try_from(position).expect("fewer than 2^32 segments and versions")
+    assert!(position < 1 << 31, "fewer than 2^31 segments and versions");
+    position as u32
 }

@@ -1,6 +1,7 @@
 //! The frozen map: built once, then only read.
 
 use std::fmt;
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 use crate::occupant::{AddrRange, Closed, Id, Life};
@@ -17,8 +18,24 @@ pub(crate) struct Segment {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) id: u32,
-    /// Where its earlier versions begin in the version table; they end where the next segment's begin.
+    /// Where its earlier versions begin in the version table; they end where the next segment's begin. The top bit says whether
+    /// there are any, so that a lookup need not look at the next segment.
     pub(crate) earlier: u32,
+}
+
+impl Segment {
+    /// The bit of `earlier`.
+    pub(crate) const HAS_EARLIER: u32 = 1 << 31;
+
+    #[inline]
+    fn has_earlier(&self) -> bool {
+        self.earlier & Self::HAS_EARLIER != 0
+    }
+
+    #[inline]
+    pub(crate) fn earlier(&self) -> usize {
+        (self.earlier & !Self::HAS_EARLIER) as usize
+    }
 }
 
 /// Versions as columns: a search by time reads `to` alone. 20 bytes a version.
@@ -96,28 +113,35 @@ impl VersionedMap {
         self.lookup_place(self.regions.place(addr)?, time)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lookup_place(&self, place: Place, time: u64) -> Option<Id> {
         let index = self.regions.segment(place, &self.segments, |s| s.offsets);
         let segment = &self.segments[index];
-        if segment.offsets.start > place.offset {
-            return None;
+        let inside = segment.offsets.start <= place.offset;
+        let alive = inside & (segment.from <= time) & (time < segment.to);
+        // Selected, not branched to: whether a sample hits is a coin toss.
+        let latest = Id::from_raw(select_unpredictable(alive, segment.id, 0));
+        if self.has_layers() && inside & !alive & (segment.has_earlier() | !self.nodes.is_empty()) {
+            return self.lookup_others(index, time);
         }
-        if segment.from <= time && time < segment.to {
-            return Id::from_raw(segment.id);
+        latest
+    }
+
+    /// Whether anything lives elsewhere than in the segments.
+    #[inline]
+    fn has_layers(&self) -> bool {
+        !self.versions.id.is_empty()
+    }
+
+    /// Who else but the latest occupant of a segment was alive in it at `time`.
+    #[inline(never)]
+    fn lookup_others(&self, index: usize, time: u64) -> Option<Id> {
+        let found = self.versions.at(self.earlier(index), time);
+        if found != 0 {
+            return Id::from_raw(found);
         }
-        let mut found = 0;
-        if time < segment.from {
-            found = self.versions.at(self.earlier(index), time);
-        }
-        if found == 0 && !self.nodes.is_empty() {
-            found = self
-                .nodes_over(index)
-                .map(|node| self.versions.at(node, time))
-                .find(|&id| id != 0)
-                .unwrap_or(0);
-        }
-        Id::from_raw(found)
+        self.nodes_over(index)
+            .find_map(|node| Id::from_raw(self.versions.at(node, time)))
     }
 
     /// Everything that was ever at `addr`, with its life, in time order: lives of no length too.
@@ -196,11 +220,7 @@ impl VersionedMap {
         let place = self.places[id.index()] as usize;
         let first = match self.version(place) {
             None => place,
-            Some(version) => {
-                self.segments
-                    .partition_point(|s| s.earlier as usize <= version)
-                    - 1
-            }
+            Some(version) => self.segments.partition_point(|s| s.earlier() <= version) - 1,
         };
         let (start, mut last) = self.regions.bounds(first, self.segments[first].offsets);
         for next in first + 1..(first + NARROW).min(self.segments.len() - 1) {
@@ -258,7 +278,7 @@ impl VersionedMap {
 
     #[inline]
     fn earlier(&self, segment: usize) -> Range<usize> {
-        self.segments[segment].earlier as usize..self.segments[segment + 1].earlier as usize
+        self.segments[segment].earlier()..self.segments[segment + 1].earlier()
     }
 
     /// The versions of each node over a segment, from the narrowest up.

@@ -5,7 +5,7 @@ const GAP: u64 = 4096;
 /// The shift of a region that is one segment too wide for 32-bit offsets: two buckets cover any of them.
 const WIDE: u8 = 63;
 /// A bucket with more segments than this is searched by halves.
-const SCAN: usize = 8;
+const SCAN: usize = 4;
 
 /// A segment's place in its region.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ pub(crate) struct Offsets {
 }
 
 /// Where an address is: the bucket, and the offset in the region.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Place {
     pub(crate) bucket: u32,
     pub(crate) offset: u32,
@@ -97,7 +97,6 @@ impl Regions {
     }
 
     /// The number of buckets: places sorted by bucket are roughly sorted by address.
-    #[cfg(any())]
     pub(crate) fn buckets(&self) -> usize {
         self.buckets.len()
     }
@@ -133,7 +132,7 @@ impl Regions {
     }
 
     /// The bucket of an address and its offset in its region.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&self, addr: u64) -> Option<Place> {
         let after = self.bases.partition_point(|&base| base <= addr);
         let region = self.regions.get(after.wrapping_sub(1))?;
@@ -148,7 +147,7 @@ impl Regions {
     }
 
     /// The segment at a place, in the table that `offsets` reads; its start may still lie behind the place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn segment<T>(
         &self,
         place: Place,
@@ -156,16 +155,17 @@ impl Regions {
         offsets: impl Fn(&T) -> Offsets,
     ) -> usize {
         let bucket = place.bucket as usize;
-        let mut segment = self.buckets[bucket] as usize;
+        let first = self.buckets[bucket] as usize;
         let end = self.buckets[bucket + 1] as usize;
-        if end - segment > SCAN {
-            return segment
-                + table[segment..end].partition_point(|s| offsets(s).last < place.offset);
+        // Counting instead of looping: no branch waits for what a lookup loads, so that many lookups are under way at a time.
+        // The segment at `end` never ends before the place.
+        let before = |i: usize| usize::from(offsets(&table[i.min(end)]).last < place.offset);
+        if end - first > SCAN {
+            return search(first, &table[first..end], |s| {
+                offsets(s).last < place.offset
+            });
         }
-        while segment < end && offsets(&table[segment]).last < place.offset {
-            segment += 1;
-        }
-        segment
+        first + before(first) + before(first + 1) + before(first + 2) + before(first + 3)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -173,6 +173,11 @@ impl Regions {
             + self.regions.capacity() * size_of::<Region>()
             + self.buckets.capacity() * size_of::<u32>()
     }
+}
+
+#[inline(never)]
+fn search<T>(first: usize, table: &[T], before: impl Fn(&T) -> bool) -> usize {
+    first + table.partition_point(before)
 }
 
 /// An offset in a region; in a region that is one wide segment every offset will do that lies within it.
