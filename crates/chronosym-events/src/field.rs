@@ -48,6 +48,10 @@ pub enum FieldType {
     I64,
     /// Sixty-four bits.
     U64,
+    /// Eight bits, shown in hex.
+    Hex8,
+    /// Sixteen bits, shown in hex.
+    Hex16,
     /// Thirty-two bits, shown in hex (TraceLogging 20).
     Hex32,
     /// Sixty-four bits, shown in hex (TraceLogging 21).
@@ -74,7 +78,7 @@ pub enum FieldType {
     CountedUtf16,
     /// Eight-bit text after its length in bytes as u16 (TraceLogging 23, and what the Universal providers declare as type 23).
     CountedAnsi,
-    /// Bytes after their number as u16 (TraceLogging 14).
+    /// Bytes after their number as u16 (TraceLogging 14 and 25).
     Binary,
     /// A security identifier (TraceLogging 19).
     Sid,
@@ -95,4 +99,34 @@ pub enum FieldType {
     Object(Vec<Field>),
     /// A type that is not known; it and what follows are shown in hex.
     Unknown,
+}
+
+impl FieldType {
+    /// The type with this EventPipe type code; `None` for codes that need more than the code (1, 19, 22, 24, 25) and unknown ones.
+    #[must_use]
+    pub fn from_eventpipe_code(code: u32) -> Option<Self> {
+        Some(match code {
+            3 => Self::Bool32,
+            4 => Self::Char16,
+            5 => Self::I8,
+            6 => Self::U8,
+            7 => Self::I16,
+            8 => Self::U16,
+            9 => Self::I32,
+            10 => Self::U32,
+            11 => Self::I64,
+            12 => Self::U64,
+            13 => Self::F32,
+            14 => Self::F64,
+            15 => Self::Decimal,
+            16 => Self::FileTime,
+            17 => Self::Guid,
+            18 => Self::Utf16,
+            20 => Self::VarInt,
+            21 => Self::VarUInt,
+            23 => Self::Char8,
+            26 => Self::Bool8,
+            _ => return None,
+        })
+    }
 }

@@ -4,16 +4,20 @@
 mod array;
 mod clr;
 mod cursor;
+mod describe;
 mod error;
 mod event;
 mod field;
 mod guid;
+mod inline_tree;
 pub mod kernel;
 mod layout;
 mod part;
 mod provider;
 mod schema;
 mod text;
+mod time;
+mod tracelogging;
 pub mod universal;
 mod value;
 
@@ -33,9 +37,13 @@ pub use error::DecodeError;
 pub use event::{Action, Event};
 pub use field::{Field, FieldType};
 pub use guid::{Guid, ParseGuidError};
+pub use inline_tree::{
+    InlineFrame, InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks,
+};
 pub use kernel::KernelEvent;
 pub use provider::Provider;
 pub use schema::{EventKey, EventSchema, PointerSize, RawEvent};
 pub use text::{AStr, WStr};
+pub use tracelogging::TraceLoggingSchema;
 pub use universal::UniversalEvent;
 pub use value::{FieldList, Value};

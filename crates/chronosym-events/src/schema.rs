@@ -1,10 +1,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, Shape};
+use crate::describe::describe;
 use crate::layout::Layout;
 use crate::value::FieldList;
-use crate::{DecodeError, Event, Field, Guid, Provider, clr, kernel, universal};
+use crate::{DecodeError, Event, Field, Guid, MethodEvent, Provider, clr, kernel, universal};
 
 /// The width of a payload's pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -289,6 +290,27 @@ impl<'a> RawEvent<'a> {
         if let Some(event) = self.decode()? {
             return Ok(Some(event.fields()));
         }
-        Ok(None)
+        Ok(self
+            .schema
+            .fields()
+            .map(|fields| describe(fields, self.payload, self.pointer_size)))
+    }
+
+    /// What a damaged method event still says: the body without its names, for verbose events whose strings are missing (seen
+    /// from .NET 5 on x86). `None` when not even that can be read, and for other events.
+    #[must_use]
+    pub fn method_without_names(&self) -> Option<MethodEvent<'a>> {
+        let Some(Decoder::Layout(layout)) = &self.schema.decoder else {
+            return None;
+        };
+        let shape = Shape {
+            verbose: false,
+            ..layout.shape
+        };
+        let mut c = Cursor::new(self.payload, 0, self.pointer_size, shape);
+        match (layout.decode)(&mut c) {
+            Ok(Event::Method(method)) => Some(method),
+            _ => None,
+        }
     }
 }

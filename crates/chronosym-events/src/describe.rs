@@ -1,0 +1,265 @@
+//! Reads payloads by the fields that the trace describes.
+
+use crate::cursor::{Cursor, Shape};
+use crate::kernel::Sid;
+use crate::time;
+use crate::value::{FieldList, Value};
+use crate::{Action, DecodeError, Field, FieldType, PointerSize, WStr};
+
+/// Types nest no deeper than this; deeper ones are shown in hex.
+const MAX_DEPTH: usize = 16;
+
+/// Reads a payload by described fields. Never fails: what cannot be read, and what is left over, becomes a field `Rest` in hex.
+pub(crate) fn describe<'a>(
+    fields: &[Field],
+    payload: &'a [u8],
+    pointer_size: PointerSize,
+) -> FieldList<'a> {
+    let mut reader = Reader {
+        c: Cursor::new(payload, 0, pointer_size, Shape::new(Action::Load)),
+        payload,
+        // Located fields may point at the same bytes again and again: every value costs.
+        budget: payload.len().saturating_mul(2).saturating_add(1024),
+    };
+    let mut out = FieldList::default();
+    for field in fields {
+        let start = reader.c;
+        match reader.value(&field.ty, 0) {
+            Ok(value) => out.push(field.name.to_string(), value),
+            Err(_) => {
+                reader.c = start;
+                break;
+            }
+        }
+    }
+    let rest = reader.c.rest();
+    if !rest.is_empty() {
+        out.push("Rest", Value::Bytes(rest));
+    }
+    out
+}
+
+struct Reader<'a> {
+    c: Cursor<'a>,
+    payload: &'a [u8],
+    budget: usize,
+}
+
+type Result<T> = std::result::Result<T, DecodeError>;
+
+impl<'a> Reader<'a> {
+    fn value(&mut self, ty: &FieldType, depth: usize) -> Result<Value<'a>> {
+        let offset = self.c.position();
+        let bad = DecodeError::BadValue { offset };
+        self.budget = self.budget.checked_sub(1).ok_or(bad)?;
+        if depth > MAX_DEPTH {
+            return Err(bad);
+        }
+        let c = &mut self.c;
+        Ok(match ty {
+            FieldType::Bool32 => Value::Bool(c.u32()? != 0),
+            FieldType::Bool8 => Value::Bool(c.u8()? != 0),
+            FieldType::Char16 => Value::Wide(WStr::new(c.bytes(2)?)),
+            FieldType::Char8 => Value::Narrow(crate::AStr::new(c.bytes(1)?)),
+            FieldType::I8 => Value::I64(i64::from(i8::from_le_bytes(c.array()?))),
+            FieldType::U8 => Value::U64(c.u8()?.into()),
+            FieldType::I16 => Value::I64(i64::from(i16::from_le_bytes(c.array()?))),
+            FieldType::U16 => Value::U64(c.u16()?.into()),
+            FieldType::I32 => Value::I64(i64::from(i32::from_le_bytes(c.array()?))),
+            FieldType::U32 => Value::U64(c.u32()?.into()),
+            FieldType::I64 => Value::I64(i64::from_le_bytes(c.array()?)),
+            FieldType::U64 => Value::U64(c.u64()?),
+            FieldType::Hex8 => Value::Hex(c.u8()?.into()),
+            FieldType::Hex16 => Value::Hex(c.u16()?.into()),
+            FieldType::Hex32 => Value::Hex(c.u32()?.into()),
+            FieldType::Hex64 => Value::Hex(c.u64()?),
+            FieldType::Pointer => Value::Hex(c.pointer()?),
+            FieldType::F32 => Value::F32(f32::from_le_bytes(c.array()?)),
+            FieldType::F64 => Value::F64(f64::from_le_bytes(c.array()?)),
+            FieldType::Decimal => Value::Bytes(c.bytes(16)?),
+            FieldType::FileTime => Value::Text(time::filetime(c.u64()?).into()),
+            FieldType::SystemTime => {
+                let mut parts = [0u16; 8];
+                for part in &mut parts {
+                    *part = c.u16()?;
+                }
+                Value::Text(time::systemtime(parts).into())
+            }
+            FieldType::Guid => Value::Guid(c.guid()?),
+            FieldType::Utf16 => Value::Wide(c.wide()?),
+            FieldType::Ansi => Value::Narrow(c.narrow()?),
+            FieldType::CountedUtf16 => Value::Wide(WStr::new(self.counted()?)),
+            FieldType::CountedAnsi => Value::Narrow(crate::AStr::new(self.counted()?)),
+            FieldType::Binary => Value::Bytes(self.counted()?),
+            FieldType::Sid => Value::Text(Sid::read_bare(c)?.to_string().into()),
+            FieldType::VarInt => {
+                let n = c.varint()?;
+                Value::I64((n >> 1) as i64 ^ -((n & 1) as i64))
+            }
+            FieldType::VarUInt => Value::U64(c.varint()?),
+            FieldType::Array(item) => {
+                let count = c.u16()?;
+                self.items(item, count.into(), depth)?
+            }
+            FieldType::FixedArray(item, count) => self.items(item, (*count).into(), depth)?,
+            FieldType::RelLoc(item) => {
+                let place = c.u32()?;
+                self.located(item, place, self.c.position(), depth)?
+            }
+            FieldType::DataLoc(item) => {
+                let place = c.u32()?;
+                self.located(item, place, 0, depth)?
+            }
+            FieldType::Object(fields) => {
+                let mut out = FieldList::default();
+                for field in fields {
+                    let value = self.value(&field.ty, depth + 1)?;
+                    out.push(field.name.to_string(), value);
+                }
+                Value::Object(out)
+            }
+            FieldType::Unknown => return Err(bad),
+        })
+    }
+
+    fn counted(&mut self) -> Result<&'a [u8]> {
+        let len = self.c.u16()?;
+        self.c.bytes(len.into())
+    }
+
+    /// Elements in a row; characters make one text.
+    fn items(&mut self, item: &FieldType, count: usize, depth: usize) -> Result<Value<'a>> {
+        match item {
+            FieldType::Char8 => {
+                return self
+                    .c
+                    .bytes(count)
+                    .map(|b| Value::Narrow(crate::AStr::new(b)));
+            }
+            FieldType::Char16 => return self.c.bytes(count * 2).map(|b| Value::Wide(WStr::new(b))),
+            _ => {}
+        }
+        let mut values = Vec::new();
+        for _ in 0..count {
+            values.push(self.value(item, depth + 1)?);
+        }
+        Ok(Value::Array(values))
+    }
+
+    /// Elements elsewhere in the payload, as many as fill the stated size.
+    fn located(
+        &mut self,
+        item: &FieldType,
+        place: u32,
+        base: usize,
+        depth: usize,
+    ) -> Result<Value<'a>> {
+        let (start, size) = (base + (place & 0xffff) as usize, (place >> 16) as usize);
+        let bad = DecodeError::BadValue { offset: start };
+        let bytes = self.payload.get(start..start + size).ok_or(bad)?;
+        match item {
+            FieldType::Char8 => return Ok(Value::Narrow(crate::AStr::new(bytes))),
+            FieldType::Char16 => return Ok(Value::Wide(WStr::new(bytes))),
+            _ => {}
+        }
+        let mut inner = Reader {
+            c: Cursor::new(bytes, 0, self.c.pointer_size, self.c.shape),
+            payload: self.payload,
+            budget: self.budget,
+        };
+        let mut values = Vec::new();
+        while !inner.c.rest().is_empty() {
+            let before = inner.c.position();
+            values.push(inner.value(item, depth + 1)?);
+            if inner.c.position() == before {
+                return Err(bad);
+            }
+        }
+        self.budget = inner.budget;
+        Ok(Value::Array(values))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn show(fields: &[Field], payload: &[u8]) -> String {
+        describe(fields, payload, PointerSize::Eight).to_string()
+    }
+
+    #[test]
+    fn scalars_and_text() {
+        let fields = [
+            Field::new("b", FieldType::Bool32),
+            Field::new("i", FieldType::I16),
+            Field::new("h", FieldType::Hex32),
+            Field::new("s", FieldType::Utf16),
+            Field::new("c", FieldType::CountedAnsi),
+            Field::new("v", FieldType::VarInt),
+            Field::new("t", FieldType::FileTime),
+        ];
+        let mut bytes = vec![1, 0, 0, 0, 0xfe, 0xff, 0xcd, 0xab, 0, 0];
+        bytes.extend(b"h\0i\0\0\0");
+        bytes.extend(b"\x02\0yo");
+        bytes.push(3);
+        bytes.extend(132_000_000_000_000_000u64.to_le_bytes());
+        assert_eq!(
+            show(&fields, &bytes),
+            "b=true, i=-2, h=0xabcd, s=hi, c=yo, v=-2, t=2019-04-17T18:40:00Z"
+        );
+        bytes.push(0xee);
+        assert!(show(&fields, &bytes).ends_with(", Rest=ee"));
+        assert_eq!(show(&fields, &bytes[..9]), "b=true, i=-2, Rest=cdab00");
+    }
+
+    #[test]
+    fn arrays_and_objects() {
+        let pair = FieldType::Object(vec![
+            Field::new("x", FieldType::U8),
+            Field::new("y", FieldType::Bool8),
+        ]);
+        let fields = [
+            Field::new("a", FieldType::Array(Box::new(pair))),
+            Field::new("f", FieldType::FixedArray(Box::new(FieldType::U16), 2)),
+            Field::new("text", FieldType::Array(Box::new(FieldType::Char16))),
+        ];
+        let bytes = [2, 0, 7, 1, 8, 0, 1, 0, 2, 0, 1, 0, b'z', 0];
+        assert_eq!(
+            show(&fields, &bytes),
+            "a=[{x=7, y=true}, {x=8, y=false}], f=[1, 2], text=z"
+        );
+    }
+
+    #[test]
+    fn located_fields() {
+        let fields = [
+            Field::new("r", FieldType::RelLoc(Box::new(FieldType::U8))),
+            Field::new("d", FieldType::DataLoc(Box::new(FieldType::Char8))),
+        ];
+        let bytes = [4, 0, 2, 0, 10, 0, 3, 0, 1, 2, b'a', b'b', b'c'];
+        assert!(show(&fields, &bytes).starts_with("r=[1, 2], d=abc, Rest="));
+        assert_eq!(show(&fields, &[9, 0, 9, 0, 0]), "Rest=0900090000");
+    }
+
+    #[test]
+    fn deep_and_wide_types_end() {
+        let mut ty = FieldType::U8;
+        for _ in 0..40 {
+            ty = FieldType::FixedArray(Box::new(ty), 1);
+        }
+        assert_eq!(show(&[Field::new("a", ty)], &[1]), "Rest=01");
+        let mut ty = FieldType::Object(Vec::new());
+        for _ in 0..10 {
+            ty = FieldType::FixedArray(Box::new(ty), u16::MAX);
+        }
+        assert_eq!(show(&[Field::new("a", ty)], &[1]), "Rest=01");
+        // Each level points at the whole payload again.
+        let mut ty = FieldType::U8;
+        for _ in 0..10 {
+            ty = FieldType::DataLoc(Box::new(ty));
+        }
+        let bytes: Vec<u8> = [0, 0, 0, 4].repeat(256);
+        assert!(show(&[Field::new("a", ty)], &bytes).starts_with("Rest="));
+    }
+}

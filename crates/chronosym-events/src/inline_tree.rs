@@ -1,0 +1,272 @@
+//! Inline trees: which calls the JIT inlined into a body, from the pieces of JittedMethodRichDebugInfo events.
+
+use crate::RichDebugInfo;
+
+/// Why the pieces of an inline tree make no tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InlineTreeError {
+    /// A piece is missing, or belongs to another body than the one before.
+    #[error("piece {found} of an inline tree follows where piece {expected} is due")]
+    MissingPiece {
+        /// The piece that is due.
+        expected: u32,
+        /// The piece that came.
+        found: u32,
+    },
+    /// The joined pieces are too short for the nodes and mappings that they announce.
+    #[error("inline tree of {found} bytes where {needed} are needed")]
+    Short {
+        /// Bytes that nodes and mappings need.
+        needed: u64,
+        /// Bytes that are there.
+        found: usize,
+    },
+    /// The joined pieces are longer than any real tree.
+    #[error("inline tree of more than {limit} bytes")]
+    TooLong {
+        /// The greatest length that is accepted.
+        limit: usize,
+    },
+}
+
+/// The method or a call that was inlined into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InlineNode {
+    /// The method's id.
+    pub method_id: u64,
+    /// IL offset of the call in the parent; means nothing for the root. .NET 10 leaves most of them uninitialised.
+    pub il_offset: u32,
+    /// Index of the node that it is inlined into; `None` for the root, and for nodes that the tree does not reach.
+    pub parent: Option<u32>,
+}
+
+/// Where native code belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InlineMapping {
+    /// Bytes from the start of the body.
+    pub native_offset: u32,
+    /// IL offset in the node's method; −1 no mapping, −2 prolog, −3 epilog.
+    pub il_offset: i32,
+    /// Index of the node.
+    pub node: u32,
+    /// What the JIT says of the place, as bits.
+    pub source: u8,
+}
+
+/// The inlining of one body.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct InlineTree {
+    nodes: Box<[InlineNode]>,
+    mappings: Box<[InlineMapping]>,
+    faults: u32,
+}
+
+/// One frame of a place in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InlineFrame {
+    /// Index of its node.
+    pub node: u32,
+    /// The method's id.
+    pub method_id: u64,
+    /// IL offset in it: the mapping's for the innermost frame, the call's for the others.
+    pub il_offset: i32,
+}
+
+const HEADER: usize = 8;
+const NODE: usize = 20;
+const MAPPING: usize = 13;
+
+impl InlineTree {
+    /// Parses joined pieces: u32 node count, u32 mapping count, nodes of 20 bytes, mappings of 13.
+    ///
+    /// Links out of range and links to nodes that have a parent already (cycles) are left out, as are mappings of nodes that do
+    /// not exist; [`InlineTree::faults`] counts them.
+    ///
+    /// # Errors
+    /// [`InlineTreeError::Short`] when the bytes cannot hold what they announce.
+    pub fn parse(bytes: &[u8]) -> Result<Self, InlineTreeError> {
+        let short = |needed| InlineTreeError::Short {
+            needed,
+            found: bytes.len(),
+        };
+        let header = bytes.get(..HEADER).ok_or(short(HEADER as u64))?;
+        let (node_count, mapping_count) = (u32_at(header, 0), u32_at(header, 4));
+        let needed = HEADER as u64
+            + u64::from(node_count) * NODE as u64
+            + u64::from(mapping_count) * MAPPING as u64;
+        if needed > bytes.len() as u64 {
+            return Err(short(needed));
+        }
+        let (nodes, rest) = bytes[HEADER..].split_at(node_count as usize * NODE);
+        let mut tree = Self {
+            faults: 0,
+            ..Self::default()
+        };
+        tree.link(nodes);
+        let mut mappings: Vec<_> = rest[..mapping_count as usize * MAPPING]
+            .chunks_exact(MAPPING)
+            .map(|m| InlineMapping {
+                il_offset: u32_at(m, 0) as i32,
+                node: u32_at(m, 4),
+                native_offset: u32_at(m, 8),
+                source: m[12],
+            })
+            .collect();
+        mappings.retain(|m| m.node < node_count);
+        tree.faults = tree
+            .faults
+            .saturating_add(mapping_count - mappings.len() as u32);
+        mappings.sort_by_key(|m| m.native_offset);
+        tree.mappings = mappings.into();
+        Ok(tree)
+    }
+
+    /// Gives every node its parent, walking children and siblings from the root.
+    fn link(&mut self, raw: &[u8]) {
+        let raw: Vec<_> = raw.chunks_exact(NODE).collect();
+        let mut nodes: Vec<_> = raw
+            .iter()
+            .map(|n| InlineNode {
+                method_id: u64_at(n, 0),
+                il_offset: u32_at(n, 8),
+                parent: None,
+            })
+            .collect();
+        let mut open: Vec<u32> = if nodes.is_empty() {
+            Vec::new()
+        } else {
+            vec![0]
+        };
+        let mut reached = open.len();
+        while let Some(parent) = open.pop() {
+            let mut next = u32_at(raw[parent as usize], 12);
+            while next != 0 {
+                match nodes.get_mut(next as usize) {
+                    Some(node) if node.parent.is_none() => node.parent = Some(parent),
+                    _ => {
+                        self.faults = self.faults.saturating_add(1);
+                        break;
+                    }
+                }
+                reached += 1;
+                open.push(next);
+                next = u32_at(raw[next as usize], 16);
+            }
+        }
+        let unreached = u32::try_from(nodes.len() - reached).unwrap_or(u32::MAX);
+        self.faults = self.faults.saturating_add(unreached);
+        self.nodes = nodes.into();
+    }
+
+    /// The nodes; the first is the method itself.
+    #[must_use]
+    pub fn nodes(&self) -> &[InlineNode] {
+        &self.nodes
+    }
+
+    /// The mappings by native offset.
+    #[must_use]
+    pub fn mappings(&self) -> &[InlineMapping] {
+        &self.mappings
+    }
+
+    /// Links and mappings that were left out because they make no sense, and nodes that the root does not lead to.
+    #[must_use]
+    pub fn faults(&self) -> u32 {
+        self.faults
+    }
+
+    /// The mapping that covers a native offset: the one with the greatest offset at or before it.
+    #[must_use]
+    pub fn mapping_at(&self, native_offset: u32) -> Option<&InlineMapping> {
+        let after = self
+            .mappings
+            .partition_point(|m| m.native_offset <= native_offset);
+        self.mappings.get(after.checked_sub(1)?)
+    }
+
+    /// The frames at a native offset, innermost first, with the event's own call offsets; none before the first mapping.
+    pub fn frames_at(&self, native_offset: u32) -> impl Iterator<Item = InlineFrame> + '_ {
+        let mut at = self
+            .mapping_at(native_offset)
+            .map(|m| (m.node, m.il_offset));
+        std::iter::from_fn(move || {
+            let (node, il_offset) = at?;
+            let entry = self.nodes.get(node as usize)?;
+            at = entry.parent.map(|parent| (parent, entry.il_offset as i32));
+            Some(InlineFrame {
+                node,
+                method_id: entry.method_id,
+                il_offset,
+            })
+        })
+    }
+}
+
+/// Joins the pieces of inline trees. Pieces of one body follow each other on one thread, so keep one of these a thread.
+#[derive(Clone, Debug, Default)]
+pub struct RichDebugChunks {
+    body: Option<(u16, u64, u64)>,
+    bytes: Vec<u8>,
+    next: u32,
+}
+
+impl RichDebugChunks {
+    /// A tree longer than this is taken for damage: real ones have some kilobytes.
+    pub const LIMIT: usize = 64 << 20;
+
+    /// Adds a piece; the last one of a body gives the tree.
+    ///
+    /// # Errors
+    /// [`InlineTreeError`] when pieces are missing or make no tree. The next first piece starts anew.
+    pub fn push(
+        &mut self,
+        piece: &RichDebugInfo<'_>,
+    ) -> Result<Option<InlineTree>, InlineTreeError> {
+        let body = Some((
+            piece.clr_instance_id,
+            piece.method_id,
+            piece.native_code_version,
+        ));
+        let index = piece.chunk_index();
+        if index == 0 {
+            self.clear();
+            self.body = body;
+        }
+        if self.body != body || index != self.next {
+            let expected = self.next;
+            self.clear();
+            return Err(InlineTreeError::MissingPiece {
+                expected,
+                found: index,
+            });
+        }
+        if self.bytes.len() + piece.data.len() > Self::LIMIT {
+            self.clear();
+            return Err(InlineTreeError::TooLong { limit: Self::LIMIT });
+        }
+        self.bytes.extend_from_slice(piece.data);
+        self.next += 1;
+        if !piece.is_last() {
+            return Ok(None);
+        }
+        let tree = InlineTree::parse(&self.bytes);
+        self.clear();
+        tree.map(Some)
+    }
+
+    fn clear(&mut self) {
+        self.body = None;
+        self.bytes.clear();
+        self.next = 0;
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}

@@ -1,0 +1,179 @@
+//! Schemas of TraceLogging events, which ETW records carry as the extended data item EVENT_SCHEMA_TL.
+
+use crate::cursor::{Cursor, Shape};
+use crate::{Action, DecodeError, Field, FieldType, PointerSize};
+
+const MAX_DEPTH: usize = 16;
+
+/// What a TraceLogging record says of its own payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceLoggingSchema {
+    /// The event's name.
+    pub name: String,
+    /// Its fields in the order of the payload.
+    pub fields: Vec<Field>,
+}
+
+impl TraceLoggingSchema {
+    /// Parses the extended data item: u16 size, tag bytes, name, fields (Windows SDK, TraceLoggingProvider.h).
+    ///
+    /// Fields of a type that is not known end the list with [`FieldType::Unknown`].
+    ///
+    /// # Errors
+    /// [`DecodeError`] when the item ends too early or nests too deeply.
+    pub fn parse(item: &[u8]) -> Result<Self, DecodeError> {
+        let mut c = cursor(item);
+        let size = usize::from(c.u16()?);
+        if size < 2 {
+            return Err(DecodeError::BadValue { offset: 0 });
+        }
+        let body = c.bytes(size - 2)?;
+        let mut c = cursor(body);
+        tags(&mut c)?;
+        let name = c.narrow()?.to_string();
+        let mut fields = Vec::new();
+        while !c.rest().is_empty() {
+            fields.push(field(&mut c, 0)?);
+        }
+        Ok(Self { name, fields })
+    }
+}
+
+fn cursor(bytes: &[u8]) -> Cursor<'_> {
+    Cursor::new(bytes, 0, PointerSize::Eight, Shape::new(Action::Load))
+}
+
+/// Tags: seven bits a byte, the highest bit says that another follows.
+fn tags(c: &mut Cursor<'_>) -> Result<(), DecodeError> {
+    while c.u8()? & 0x80 != 0 {}
+    Ok(())
+}
+
+fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, DecodeError> {
+    let offset = c.position();
+    if depth > MAX_DEPTH {
+        return Err(DecodeError::BadValue { offset });
+    }
+    let name = c.narrow()?.to_string();
+    let in_byte = c.u8()?;
+    let mut out_type = 0;
+    if in_byte & 0x80 != 0 {
+        let out_byte = c.u8()?;
+        out_type = out_byte & 0x7f;
+        if out_byte & 0x80 != 0 {
+            tags(c)?;
+        }
+    }
+    let count = match in_byte & 0x60 {
+        0x20 => Some(Some(c.u16()?)),
+        0x40 => Some(None),
+        0x60 => {
+            let len = c.u16()?;
+            c.bytes(len.into())?;
+            return Ok(Field::new(name, FieldType::Unknown));
+        }
+        _ => None,
+    };
+    let ty = match in_byte & 0x1f {
+        24 => {
+            // A struct's out-type is the number of its fields, which follow.
+            let mut fields = Vec::new();
+            for _ in 0..out_type {
+                fields.push(field(c, depth + 1)?);
+            }
+            FieldType::Object(fields)
+        }
+        in_type => scalar(in_type, out_type),
+    };
+    let ty = match count {
+        None => ty,
+        Some(Some(n)) => FieldType::FixedArray(Box::new(ty), n),
+        Some(None) => FieldType::Array(Box::new(ty)),
+    };
+    Ok(Field::new(name, ty))
+}
+
+fn scalar(in_type: u8, out_type: u8) -> FieldType {
+    const STRING: u8 = 2;
+    const BOOLEAN: u8 = 3;
+    const HEX: u8 = 4;
+    match (in_type, out_type) {
+        (1, _) => FieldType::Utf16,
+        (2, _) => FieldType::Ansi,
+        (3, STRING) | (4, STRING) => FieldType::Char8,
+        (3 | 4, BOOLEAN) => FieldType::Bool8,
+        (4, HEX) => FieldType::Hex8,
+        (3, _) => FieldType::I8,
+        (4, _) => FieldType::U8,
+        (5 | 6, STRING) => FieldType::Char16,
+        (6, HEX) => FieldType::Hex16,
+        (5, _) => FieldType::I16,
+        (6, _) => FieldType::U16,
+        (8, HEX) | (20, _) => FieldType::Hex32,
+        (7, _) => FieldType::I32,
+        (8, _) => FieldType::U32,
+        (10, HEX) | (21, _) => FieldType::Hex64,
+        (9, _) => FieldType::I64,
+        (10, _) => FieldType::U64,
+        (11, _) => FieldType::F32,
+        (12, _) => FieldType::F64,
+        (13, _) => FieldType::Bool32,
+        (14 | 25, _) => FieldType::Binary,
+        (15, _) => FieldType::Guid,
+        (16, _) => FieldType::Pointer,
+        (17, _) => FieldType::FileTime,
+        (18, _) => FieldType::SystemTime,
+        (19, _) => FieldType::Sid,
+        (22, _) => FieldType::CountedUtf16,
+        (23, _) => FieldType::CountedAnsi,
+        _ => FieldType::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Puts the size in front.
+    fn item(body: &[u8]) -> Vec<u8> {
+        let mut out = ((body.len() + 2) as u16).to_le_bytes().to_vec();
+        out.extend(body);
+        out
+    }
+
+    #[test]
+    fn fields_counts_and_structs() {
+        let body = b"\x80\x01Event\0a\0\x07b\0\x88\x04c\0\x24\x03\0d\0\x44e\0\x98\x02x\0\x01y\0\x8d\x83\x80\x00f\0\x0c";
+        let schema = TraceLoggingSchema::parse(&item(body)).unwrap();
+        assert_eq!(schema.name, "Event");
+        let nested = vec![
+            Field::new("x", FieldType::Utf16),
+            Field::new("y", FieldType::Bool32),
+        ];
+        assert_eq!(
+            schema.fields,
+            [
+                Field::new("a", FieldType::I32),
+                Field::new("b", FieldType::Hex32),
+                Field::new("c", FieldType::FixedArray(Box::new(FieldType::U8), 3)),
+                Field::new("d", FieldType::Array(Box::new(FieldType::U8))),
+                Field::new("e", FieldType::Object(nested)),
+                Field::new("f", FieldType::F64),
+            ]
+        );
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let whole = item(b"\0Event\0a\0\x24\x03\0b\0\x88\x04");
+        assert!(TraceLoggingSchema::parse(&whole).is_ok());
+        for cut in 0..whole.len() {
+            assert!(TraceLoggingSchema::parse(&whole[..cut]).is_err(), "{cut}");
+        }
+        let deep = item(&[b"\0E\0".as_slice(), &b"s\0\x98\x01".repeat(40)].concat());
+        assert!(matches!(
+            TraceLoggingSchema::parse(&deep),
+            Err(DecodeError::BadValue { .. })
+        ));
+    }
+}
