@@ -13,6 +13,7 @@ mod id;
 pub mod metadata;
 pub mod pe;
 pub mod portable;
+pub mod pretty;
 pub mod r2r;
 pub mod windows;
 

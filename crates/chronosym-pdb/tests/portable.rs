@@ -199,6 +199,8 @@ fn lines_of_one_method() {
         (at.start_column, at.end_column, at.was_hidden),
         (13, 44, false)
     );
+    assert_eq!(pdb.first_line(outer).map(|line| line.start_line), Some(24));
+    assert_eq!(pdb.first_line(0), None);
     assert_eq!(pdb.line_at(0, 0), None);
     assert_eq!(pdb.line_at(u32::MAX, 0), None);
 }

@@ -219,6 +219,12 @@ impl<'d> PortablePdb<'d> {
         lines::line_at(self.lines(method), il_offset)
     }
 
+    /// The method's first visible line: where its prolog belongs. Nothing if it has none.
+    pub fn first_line(&self, method: u32) -> Option<LineAnswer> {
+        let first = self.lines(method).find(|point| !point.is_hidden())?;
+        self.line_at(method, first.il_offset)
+    }
+
     /// The URL of a document's source, by the Source Link map in the PDB.
     pub fn source_link_url(&self, document: u32) -> Option<String> {
         let name = self.document(document)?.name;
