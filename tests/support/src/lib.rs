@@ -1,4 +1,10 @@
 //! Writers of synthetic traces, for tests and benches.
 #![deny(missing_docs)]
 
+mod bytes;
 pub mod etl;
+mod metadata;
+pub mod netperf;
+pub mod nettrace;
+pub mod payload;
+pub mod trace;
