@@ -83,18 +83,26 @@ impl Diagnostics {
         self.first_read_error.get_or_insert_with(|| Arc::new(error));
     }
 
+    #[inline]
     pub(crate) fn count(&mut self, record: &Record<'_>) {
         self.records += 1;
-        if let EventKey::Classic { class, opcode, .. } = record.key {
-            if class == EVENT_TRACE && opcode == 0 {
+        match record.key {
+            EventKey::Classic {
+                class: EVENT_TRACE,
+                opcode: 0,
+                ..
+            } => {
                 self.headers += 1;
                 if let Ok(header) = TraceHeader::parse(record.payload, record.pointer_size) {
                     self.events_lost += u64::from(header.events_lost);
                     self.buffers_lost += u64::from(header.buffers_lost);
                 }
-            } else if class == RT_LOST_EVENT {
-                self.lost_event_records += 1;
             }
+            EventKey::Classic {
+                class: RT_LOST_EVENT,
+                ..
+            } => self.lost_event_records += 1,
+            _ => {}
         }
     }
 }

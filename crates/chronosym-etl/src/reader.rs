@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 
 use crate::buffer::{Buffer, Index};
 use crate::record::{Place, PointerSize, Record};
@@ -234,58 +233,76 @@ impl<S: ReadAt> EtlReader<S> {
     #[inline]
     fn advance(&mut self) -> Option<(usize, i64, u32)> {
         loop {
-            if let Some(current) = self.current {
-                let slot = &mut self.slots[current];
-                match slot.key() {
-                    Some(key) if key <= self.limit => {
-                        slot.next += 1;
-                        return Some((current, key.time, key.offset));
-                    }
-                    Some(key) => self.heap.push(Reverse((key, current))),
-                    None => {
-                        self.open_bytes -= slot.bytes.len();
-                        self.free.push(current);
-                    }
-                }
+            let Some(current) = self.current else {
+                self.choose()?;
+                continue;
+            };
+            let slot = &mut self.slots[current];
+            let Some(key) = slot.key() else {
+                self.open_bytes -= slot.bytes.len();
+                self.free.push(current);
                 self.current = None;
+                continue;
+            };
+            if key <= self.limit {
+                slot.next += 1;
+                return Some((current, key.time, key.offset));
             }
-            self.choose()?;
+            let limit = self.limit;
+            self.current =
+                self.heap
+                    .peek_mut()
+                    .filter(|first| first.0.0 <= limit)
+                    .map(|mut first| {
+                        // The two change places.
+                        std::mem::replace(&mut *first, Reverse((key, current))).0.1
+                    });
+            if self.current.is_some() {
+                self.limit = self.next_limit();
+            } else {
+                self.heap.push(Reverse((key, current)));
+            }
         }
     }
 
     /// Makes the buffer that has the next record the current one.
     fn choose(&mut self) -> Option<()> {
-        let next = |this: &Self| {
-            let b = this.buffers.get(this.next_buffer)?;
-            Some(Key {
-                time: b.first_time,
-                rank: b.rank,
-                offset: 0,
-            })
-        };
-        while let Some(key) = next(self) {
+        while let Some(key) = self.unopened() {
             if self
                 .heap
                 .peek()
-                .is_some_and(|Reverse((open, _))| *open < key || self.open_bytes > MAX_OPEN_BYTES)
+                .is_some_and(|Reverse((open, _))| *open < key)
             {
                 break;
             }
             self.next_buffer += 1;
-            self.load(self.next_buffer - 1);
+            self.open_buffer(self.next_buffer - 1);
         }
-        let Reverse((_, slot)) = PeekMut::pop(self.heap.peek_mut()?);
+        let Reverse((_, slot)) = self.heap.pop()?;
         self.current = Some(slot);
-        let others = self.heap.peek().map_or(NO_LIMIT, |Reverse((key, _))| *key);
-        self.limit = next(self).map_or(others, |key| others.min(key));
-        if self.open_bytes > MAX_OPEN_BYTES {
-            self.limit = others;
-        }
+        self.limit = self.next_limit();
         Some(())
     }
 
+    /// Up to where the current buffer's records come first.
+    fn next_limit(&self) -> Key {
+        let open = self.heap.peek().map_or(NO_LIMIT, |Reverse((key, _))| *key);
+        self.unopened().map_or(open, |key| open.min(key))
+    }
+
+    /// Where the first record of the next unopened buffer belongs.
+    fn unopened(&self) -> Option<Key> {
+        let buffer = self.buffers.get(self.next_buffer)?;
+        let wait = self.open_bytes > MAX_OPEN_BYTES && !self.heap.is_empty();
+        (!wait).then_some(Key {
+            time: buffer.first_time,
+            rank: buffer.rank,
+            offset: 0,
+        })
+    }
+
     /// Reads a buffer into a free slot and puts it on the heap, unless nothing in it can be read.
-    fn load(&mut self, number: usize) {
+    fn open_buffer(&mut self, number: usize) {
         let buffer = self.buffers[number];
         let at = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());

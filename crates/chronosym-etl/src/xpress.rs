@@ -11,34 +11,36 @@ pub(crate) const SLACK: usize = 64;
 /// Damaged input ends the stream early; a stream cut off gives what it holds.
 pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize {
     debug_assert!(output.len() >= size + SLACK);
+    // What is left of the flags when all 32 are used up: the bit that follows them.
+    const USED_UP: u64 = 1 << 63;
     let mut at = 0;
     let mut out = 0;
     // The byte whose high nibble holds the next extended length.
     let mut half: Option<u8> = None;
     while out < size {
-        let Some(mut flags) = u32_at(input, at) else {
+        let Some(flags) = u32_at(input, at) else {
             break;
         };
         at += 4;
-        let mut left = 32;
-        while left > 0 {
+        let mut flags = u64::from(flags) << 32 | 1 << 31;
+        loop {
             // A run of clear bits is a run of literals.
-            let literals = flags.leading_zeros().min(left);
-            if literals > 0 {
-                let n = (literals as usize).min(size - out).min(input.len() - at);
-                copy_literals(input, at, output, out, n);
-                (at, out) = (at + n, out + n);
-                left -= literals;
-                if n < literals as usize {
-                    return out;
+            let literals = flags.leading_zeros();
+            flags <<= literals;
+            let literals = literals as usize;
+            if !copy_literals(input, at, output, out, literals) {
+                let n = (input.len() - at).min(literals).min(size - out);
+                output[out..out + n].copy_from_slice(&input[at..at + n]);
+                if n < literals {
+                    return out + n;
                 }
-                if left == 0 {
-                    break;
-                }
-                flags <<= literals;
+            }
+            at += literals;
+            out += literals;
+            if out >= size || flags == USED_UP {
+                break;
             }
             flags <<= 1;
-            left -= 1;
             let Some(token) = u16_at(input, at) else {
                 return out;
             };
@@ -59,39 +61,36 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
             out += length;
         }
     }
-    out
+    out.min(size)
 }
 
-/// Copies `n` (at most 32) bytes.
-#[inline]
-fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usize) {
-    if n <= 8
-        && let (Some(from), Some(to)) = (array::<8>(input, at), output.get_mut(out..out + 8))
-    {
-        to.copy_from_slice(&from);
-    } else if let (Some(from), Some(to)) = (array::<32>(input, at), output.get_mut(out..out + 32)) {
-        to.copy_from_slice(&from);
+/// Copies `n` (at most 32) literals, unless the input is so near its end that there are no 32 bytes left.
+#[inline(always)]
+fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usize) -> bool {
+    let (Some(from), Some(to)) = (array::<32>(input, at), output.get_mut(out..out + 32)) else {
+        return false;
+    };
+    if n <= 8 {
+        to[..8].copy_from_slice(&from[..8]);
     } else {
-        output[out..out + n].copy_from_slice(&input[at..at + n]);
+        to.copy_from_slice(&from);
     }
+    true
 }
 
 /// Copies `length` bytes from `distance` before `out`: where they overlap, what was just copied is copied again.
-#[inline]
+#[inline(always)]
 fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
-    if distance >= 16 {
-        // Steps of 16 bytes; the last one may run over the end by 15.
-        let mut done = 0;
-        while done < length {
-            step::<16>(output, out + done, distance);
-            done += 16;
-        }
+    // Steps of fixed size; the last one may run over the end.
+    if distance >= 32 {
+        step::<32>(output, out, distance);
+        (32..length)
+            .step_by(32)
+            .for_each(|done| step::<32>(output, out + done, distance));
     } else if distance >= 8 {
-        let mut done = 0;
-        while done < length {
-            step::<8>(output, out + done, distance);
-            done += 8;
-        }
+        (0..length)
+            .step_by(8)
+            .for_each(|done| step::<8>(output, out + done, distance));
     } else {
         for to in out..out + length {
             output[to] = output[to - distance];
@@ -99,7 +98,7 @@ fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn step<const N: usize>(output: &mut [u8], out: usize, distance: usize) {
     if let Some(from) = array::<N>(output, out - distance)
         && let Some(to) = output.get_mut(out..out + N)
