@@ -1,2 +1,25 @@
 //! The command line of chronosym.
-fn main() {}
+
+mod args;
+mod commands;
+mod input;
+mod load;
+mod output;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // clap exits with 2 on usage errors, with 0 after help and version.
+    let cli = args::Cli::parse();
+    match commands::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("chronosym: {error:#}");
+            ExitCode::from(1)
+        }
+    }
+}

@@ -1,2 +1,16 @@
-//! Writes resolved profiles: folded stacks, text trees and more.
+//! Writes resolved profiles: folded stacks, text trees, JSON lines, hot-method tables.
+//!
+//! Every writer takes a [`chronosym::Profile`] or [`chronosym::Timeline`] and a [`std::io::Write`].
 #![deny(missing_docs)]
+
+mod call_tree;
+mod folded;
+mod json;
+mod text;
+mod top;
+
+pub use call_tree::{CallTree, TreeOptions};
+pub use folded::write_folded;
+pub use json::{FrameWriter, JsonObject, write_json_lines};
+pub use text::{TextOptions, write_text};
+pub use top::{HotMethod, hot_methods, write_top};

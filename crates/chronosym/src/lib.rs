@@ -1,2 +1,44 @@
-//! What code was at address A of process P at time T.
+//! What code was at address A of process P at time T?
 #![deny(missing_docs)]
+
+mod clr;
+mod code;
+mod evidence;
+mod expand;
+mod filter;
+mod frame;
+mod il_map;
+mod images;
+mod inline_tree;
+mod kernel;
+mod names;
+mod process;
+mod profile;
+mod resolve;
+mod samples;
+mod session;
+pub mod source;
+mod stacks;
+mod strings;
+mod timeline;
+mod universal;
+mod untimed;
+mod views;
+
+pub use code::{BodyIndex, ModuleIndex, PdbId};
+pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
+pub use expand::{ImageRef, ModuleRef, NativeFrame, SymbolSource};
+pub use filter::Filter;
+pub use frame::{Frame, Position, SourceLine};
+pub use il_map::{IlOffset, IlSource};
+pub use images::{ImageIndex, file_name, simple_name};
+pub use process::{ProcessIndex, ThreadIndex};
+pub use profile::{FrameId, Profile, ProfileEntry, ResolvedStack, Resolver};
+pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog};
+pub use session::{
+    EventSelector, EventTypeId, EventTypeInfo, Loss, Options, SampleSelection, Session,
+    SessionDiagnostics, TraceFacts,
+};
+pub use stacks::{StackId, StackTable};
+pub use timeline::Timeline;
+pub use views::{BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView};

@@ -1,0 +1,283 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::units;
+
+/// What code was at address A of process P at time T?
+///
+/// Reads .NET and kernel traces (.nettrace, .netperf, .etl) on any operating system and names every frame of every
+/// sample for the moment it was taken, or says why not.
+#[derive(Debug, Parser)]
+#[command(
+    name = "chronosym",
+    version,
+    max_term_width = 100,
+    propagate_version = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    /// Say nothing but results and errors.
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Colours on a terminal.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN"
+    )]
+    pub color: Color,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// What is in a trace, and what is missing: the first thing to run on an unknown one.
+    Info(Info),
+    /// Resolved stacks of samples or other events.
+    Stacks(Stacks),
+    /// Hot methods: self and total.
+    Top(Top),
+    /// Every record, decoded with the field names of its manifest.
+    Events(Events),
+    /// CLR modules and native images with life span and symbol identity.
+    Modules(Listing),
+    /// Every code body with its range, life, tier, version and evidence.
+    Methods(Methods),
+    /// Everything known about one address.
+    Explain(Explain),
+    /// Addresses to names.
+    Symbolize(Symbolize),
+    /// Print shell completions.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page.
+    Man,
+}
+
+/// The trace and where results go.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
+    /// one recording may be named together.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+}
+
+/// Where names and lines beyond the trace come from.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Symbols")]
+pub struct Symbols {
+    /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
+    #[arg(long, value_name = "FILE")]
+    pub perf_map: Vec<PathBuf>,
+}
+
+/// Which samples or events.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Filters")]
+pub struct Filters {
+    /// Only this process id; PID@TIME means the process that had it then.
+    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
+    pub pid: Option<(u32, Option<u64>)>,
+    /// Only processes of this name.
+    #[arg(long, value_name = "NAME")]
+    pub process: Option<String>,
+    /// Only this thread id.
+    #[arg(long, value_name = "TID")]
+    pub tid: Option<u64>,
+    /// Only from this time after the begin of the trace on: 1.5s, 200ms, or ns.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub from: Option<u64>,
+    /// Only before this time.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub to: Option<u64>,
+    /// Only these events, in place of profiler samples.
+    #[arg(long, value_name = "PROVIDER[/ID]")]
+    pub event: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Info {
+    #[command(flatten)]
+    pub input: Input,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InfoFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Stacks {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub filters: Filters,
+    /// The default is a tree on a terminal, folded stacks otherwise.
+    #[arg(long, value_enum)]
+    pub format: Option<StackFormat>,
+    /// Leave out ticks in which a thread was outside managed code (waiting, mostly).
+    #[arg(long)]
+    pub managed_only: bool,
+    /// Keep the idle process.
+    #[arg(long)]
+    pub idle: bool,
+    /// No frame for the thread.
+    #[arg(long)]
+    pub no_threads: bool,
+    /// Append the source line to each frame.
+    #[arg(long)]
+    pub lines: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StackFormat {
+    /// One line a distinct stack: frames joined by `;`, then the number of samples.
+    Folded,
+    /// One JSON object a sample.
+    Jsonl,
+    /// A tree, hottest first.
+    Text,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub filters: Filters,
+    /// Leave out ticks in which a thread was outside managed code (waiting, mostly).
+    #[arg(long)]
+    pub managed_only: bool,
+    /// Keep the idle process.
+    #[arg(long)]
+    pub idle: bool,
+    /// How many methods.
+    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
+    pub most: usize,
+}
+
+#[derive(Debug, Args)]
+pub struct Events {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub filters: Filters,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: EventFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EventFormat {
+    Text,
+    Jsonl,
+}
+
+#[derive(Debug, Args)]
+pub struct Listing {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub filters: Filters,
+}
+
+#[derive(Debug, Args)]
+pub struct Methods {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub filters: Filters,
+    /// Only bodies whose `module!name` contains this text; case does not count.
+    #[arg(long = "match", value_name = "TEXT")]
+    pub matching: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    #[command(flatten)]
+    pub input: ExplainInput,
+    /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one process.
+    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
+    pub pid: Option<(u32, Option<u64>)>,
+    /// The time after the begin of the trace: 1.5s, 200ms, or ns.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub time: Option<u64>,
+    /// The address is where a call returns to, as all but the innermost addresses of a stack are.
+    #[arg(long)]
+    pub caller: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainInput {
+    /// The trace.
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// The address: 0x… or decimal.
+    #[arg(value_name = "ADDR")]
+    pub address: String,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+}
+
+#[derive(Debug, Args)]
+pub struct Symbolize {
+    /// Addresses of this trace's processes.
+    #[arg(long, value_name = "TRACE")]
+    pub trace: Option<PathBuf>,
+    /// The process; PID@TIME means the one that had it then.
+    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
+    pub pid: Option<(u32, Option<u64>)>,
+    /// The time after the begin of the trace: 1.5s, 200ms, or ns.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub time: Option<u64>,
+    /// The addresses are where calls return to.
+    #[arg(long)]
+    pub caller: bool,
+    /// Replace addresses in any text by what stands there.
+    #[arg(long)]
+    pub filter: bool,
+    /// How answers look.
+    #[arg(long, value_enum, default_value = "text")]
+    pub style: Style,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+    /// Addresses: 0x… or decimal. Without any, they are read from standard input.
+    #[arg(value_name = "ADDR")]
+    pub addresses: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Style {
+    Text,
+    Json,
+}

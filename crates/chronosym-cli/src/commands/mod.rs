@@ -1,0 +1,26 @@
+//! The commands, one file each.
+
+mod stacks;
+mod top;
+
+use anyhow::Result;
+
+use crate::args::{Cli, Command};
+
+/// Runs what the command line says.
+pub fn run(cli: Cli) -> Result<()> {
+    match cli.command {
+        Command::Stacks(args) => stacks::run(&args, cli.quiet),
+        Command::Top(args) => top::run(&args, cli.quiet),
+        _ => Ok(()),
+    }
+}
+
+/// Says on standard error what was damaged or lost.
+fn tell(notes: &[String], quiet: bool) {
+    if !quiet {
+        for note in notes {
+            eprintln!("chronosym: note: {note}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `chronosym stacks`.
+
+use std::io::Write;
+
+use anyhow::Result;
+use chronosym_export::{CallTree, TextOptions, TreeOptions};
+
+use crate::args::{StackFormat, Stacks};
+use crate::{load, output};
+
+pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
+    let loaded = load::load(
+        &args.input.traces,
+        load::selection(&args.filters)?,
+        &args.input.symbols,
+    )?;
+    super::tell(&loaded.notes, quiet);
+    let timeline = &loaded.timeline;
+    let filter = chronosym::Filter {
+        managed_only: args.managed_only,
+        idle: args.idle,
+        ..load::filter(&args.filters, timeline)?
+    };
+    let path = args.input.output.as_deref();
+    let terminal = output::is_terminal(path);
+    let format = args.format.unwrap_or(if terminal {
+        StackFormat::Text
+    } else {
+        StackFormat::Folded
+    });
+    let mut out = output::open(path)?;
+    if format == StackFormat::Jsonl {
+        chronosym_export::write_json_lines(timeline, &filter, None, &mut out)?;
+    } else {
+        let profile = timeline.profile(&filter, None);
+        let tree = CallTree::new(
+            &profile,
+            TreeOptions {
+                threads: !args.no_threads,
+                lines: args.lines,
+            },
+        );
+        match format {
+            StackFormat::Folded => chronosym_export::write_folded(&tree, &mut out)?,
+            _ => chronosym_export::write_text(&profile, &tree, TextOptions::default(), &mut out)?,
+        }
+        if tree.is_empty() && !quiet {
+            eprintln!("chronosym: no sample passes; `chronosym info` shows what the trace has");
+        }
+    }
+    out.flush()?;
+    Ok(())
+}

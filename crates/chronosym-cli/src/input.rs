@@ -1,0 +1,193 @@
+//! Opens traces: by content, never by name; in zip and gzip wrappers; from standard input.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// What a file holds, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Nettrace,
+    Etl,
+    Zip,
+    Gzip,
+    Empty,
+    Other,
+}
+
+/// Bytes that tell the kinds apart.
+const SNIFFED: usize = 0x58;
+
+/// A trace that was opened.
+pub enum Trace {
+    /// nettrace or netperf.
+    Nettrace(Box<dyn Read>),
+    /// One .etl.
+    Etl(File),
+}
+
+/// Tells a format by its first bytes.
+pub fn sniff(head: &[u8]) -> Kind {
+    let u16_at = |at: usize| {
+        head.get(at..at + 2)
+            .map(|b| u16::from_le_bytes([b[0], b[1]]))
+    };
+    if head.is_empty() {
+        Kind::Empty
+    } else if head.starts_with(b"Nettrace") || head.starts_with(b"\x14\0\0\0!FastSerialization.1") {
+        Kind::Nettrace
+    } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        Kind::Zip
+    } else if head.starts_with(&[0x1f, 0x8b]) {
+        Kind::Gzip
+    } else if u16_at(0x36) == Some(4)
+        && head.get(0x4b) == Some(&0xc0)
+        && matches!(head.get(0x4a), Some(1 | 2))
+        && u16_at(0x4e) == Some(0)
+    {
+        Kind::Etl
+    } else {
+        Kind::Other
+    }
+}
+
+const EXPECTED: &str =
+    "expected a .nettrace, .netperf or .etl trace, or a zip or gzip file with one";
+
+/// Opens a trace; `-` is standard input.
+pub fn open(path: &Path) -> Result<Vec<Trace>> {
+    if path.as_os_str() == "-" {
+        return open_stream(Box::new(io::stdin().lock()), "standard input");
+    }
+    let name = path.display().to_string();
+    let mut file = File::open(path).with_context(|| format!("cannot open {name}"))?;
+    if file.metadata().is_ok_and(|m| m.is_dir()) {
+        bail!("{name} is a directory: {EXPECTED}");
+    }
+    let mut head = Vec::new();
+    (&mut file)
+        .take(SNIFFED as u64)
+        .read_to_end(&mut head)
+        .with_context(|| format!("cannot read {name}"))?;
+    match sniff(&head) {
+        Kind::Zip => {
+            file.rewind()
+                .with_context(|| format!("cannot read {name}"))?;
+            open_zip(file, &name)
+        }
+        // A pipe cannot go back: what was read of it is put before the rest.
+        _ if file.seek(SeekFrom::Start(0)).is_err() => open_head(head, Box::new(file), &name),
+        Kind::Etl => Ok(vec![Trace::Etl(file)]),
+        _ => open_head(Vec::new(), Box::new(file), &name),
+    }
+}
+
+fn open_stream(mut source: Box<dyn Read>, name: &str) -> Result<Vec<Trace>> {
+    let mut head = Vec::new();
+    (&mut source)
+        .take(SNIFFED as u64)
+        .read_to_end(&mut head)
+        .with_context(|| format!("cannot read {name}"))?;
+    open_head(head, source, name)
+}
+
+/// A stream whose first bytes may have been read already.
+fn open_head(mut head: Vec<u8>, mut rest: Box<dyn Read>, name: &str) -> Result<Vec<Trace>> {
+    if head.is_empty() {
+        (&mut rest)
+            .take(SNIFFED as u64)
+            .read_to_end(&mut head)
+            .with_context(|| format!("cannot read {name}"))?;
+    }
+    let kind = sniff(&head);
+    let whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(rest));
+    match kind {
+        Kind::Nettrace => Ok(vec![Trace::Nettrace(whole)]),
+        Kind::Gzip => {
+            let inside: Box<dyn Read> = Box::new(flate2::read::MultiGzDecoder::new(whole));
+            open_stream(inside, &format!("{name} (gzip)"))
+        }
+        Kind::Etl | Kind::Zip => {
+            let file = spool(whole).with_context(|| format!("cannot read {name}"))?;
+            if kind == Kind::Etl {
+                Ok(vec![Trace::Etl(file)])
+            } else {
+                open_zip(file, name)
+            }
+        }
+        Kind::Empty => bail!("{name} is empty: {EXPECTED}"),
+        Kind::Other => bail!(
+            "{name} is not a trace: {EXPECTED}, found {}",
+            describe(&head)
+        ),
+    }
+}
+
+fn describe(head: &[u8]) -> String {
+    let known: [(&[u8], &str); 8] = [
+        (b"\x7fELF", "an ELF file"),
+        (b"MZ", "a Windows executable"),
+        (b"PERFILE2", "a perf.data file"),
+        (b"Microsoft C/C++ MSF", "a Windows PDB"),
+        (b"BSJB", "a portable PDB"),
+        (b"JiTD", "a jitdump file"),
+        (b"{", "JSON"),
+        (b"<", "XML"),
+    ];
+    match known.iter().find(|(magic, _)| head.starts_with(magic)) {
+        Some((_, what)) => (*what).to_owned(),
+        None => {
+            let bytes: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
+            format!("a file that begins with the bytes {}", bytes.join(" "))
+        }
+    }
+}
+
+/// Keeps a stream where it can be read at any position.
+fn spool(mut source: impl Read) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(&mut source, &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+fn open_zip(file: File, name: &str) -> Result<Vec<Trace>> {
+    let mut archive =
+        zip::ZipArchive::new(file).with_context(|| format!("{name} is a damaged zip file"))?;
+    let mut traces = Vec::new();
+    for index in 0..archive.len() {
+        let Ok(mut entry) = archive.by_index(index) else {
+            continue;
+        };
+        let mut head = Vec::new();
+        if (&mut entry)
+            .take(SNIFFED as u64)
+            .read_to_end(&mut head)
+            .is_err()
+        {
+            continue;
+        }
+        let kind = sniff(&head);
+        if matches!(kind, Kind::Nettrace | Kind::Etl) {
+            let mut spooled = tempfile::tempfile()?;
+            io::copy(&mut head.as_slice(), &mut spooled)?;
+            // A damaged end of the archive does not cost what comes before it.
+            let copied = io::copy(&mut entry, &mut spooled);
+            spooled.rewind()?;
+            if let Err(error) = copied {
+                eprintln!("chronosym: {name}: entry {index}: {error}; reading what is there");
+            }
+            traces.push(if kind == Kind::Etl {
+                Trace::Etl(spooled)
+            } else {
+                Trace::Nettrace(Box::new(spooled))
+            });
+        }
+    }
+    if traces.is_empty() {
+        bail!("{name} is a zip file without a trace in it: {EXPECTED}");
+    }
+    Ok(traces)
+}

@@ -1,0 +1,221 @@
+//! From the command line's trace to a timeline.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use chronosym::{EventSelector, Filter, Options, SampleSelection, Session, Timeline};
+
+use crate::args::{Filters, Symbols};
+use crate::input::{self, Trace};
+
+/// A trace that was read.
+pub struct Loaded {
+    pub timeline: Timeline,
+    /// What was damaged, lost or not understood, in words.
+    pub notes: Vec<String>,
+    pub lost_events: u64,
+}
+
+/// Reads traces into a timeline; `samples` says whose stacks are kept.
+pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
+    let mut session = Session::new(Options { samples });
+    let mut notes = Vec::new();
+    let mut lost_events = 0;
+    for path in paths {
+        for trace in input::open(path)? {
+            match trace {
+                Trace::Nettrace(source) => {
+                    let read = chronosym::source::nettrace::read(source, &mut session);
+                    let diagnostics = read.with_context(|| path.display().to_string())?;
+                    lost_events += diagnostics.lost_events();
+                    notes.extend(nettrace_notes(&diagnostics));
+                }
+                Trace::Etl(_) => bail!("{}: .etl traces are not read yet", path.display()),
+            }
+        }
+    }
+    for map in &symbols.perf_map {
+        read_perf_map(map, &mut session)?;
+    }
+    let timeline = session.finish();
+    notes.extend(session_notes(&timeline));
+    Ok(Loaded {
+        timeline,
+        notes,
+        lost_events,
+    })
+}
+
+/// `FILE` for the trace's only process, or `PID=FILE`.
+fn read_perf_map(argument: &Path, session: &mut Session) -> Result<()> {
+    let text = argument.to_string_lossy();
+    let with_pid = text
+        .split_once('=')
+        .and_then(|(pid, path)| Some((pid.parse().ok()?, PathBuf::from(path))));
+    let (pid, path) = match with_pid {
+        Some((pid, path)) => (pid, path),
+        None => {
+            let pid = session.facts().process_id.or_else(|| pid_in_name(argument));
+            let Some(pid) = pid else {
+                bail!("{text}: which process is this perf map of? Say --perf-map PID={text}");
+            };
+            (pid, argument.to_path_buf())
+        }
+    };
+    let trace = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = if trace.starts_with(&[0x1f, 0x8b]) {
+        let mut plain = Vec::new();
+        let mut decoder = flate2::read::MultiGzDecoder::new(trace.as_slice());
+        std::io::Read::read_to_end(&mut decoder, &mut plain)
+            .with_context(|| format!("{} is a damaged gzip file", path.display()))?;
+        plain
+    } else {
+        trace
+    };
+    session.perf_map(pid, &bytes);
+    Ok(())
+}
+
+/// The pid of `perf-PID.map`.
+fn pid_in_name(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("perf-")?.split('.').next()?.parse().ok()
+}
+
+/// The selection that `--event` makes.
+pub fn selection(filters: &Filters) -> Result<SampleSelection> {
+    if filters.event.is_empty() {
+        return Ok(SampleSelection::Profilers);
+    }
+    let parse = |text: &String| {
+        EventSelector::parse(text)
+            .with_context(|| format!("'{text}' is not an event: expected PROVIDER or PROVIDER/ID"))
+    };
+    Ok(SampleSelection::Events(
+        filters.event.iter().map(parse).collect::<Result<_>>()?,
+    ))
+}
+
+/// The filter that the options make; a process that the trace does not know is an error.
+pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
+    let filter = Filter {
+        pid: filters.pid,
+        process: filters.process.clone(),
+        tid: filters.tid,
+        from_ns: filters.from,
+        to_ns: filters.to,
+        ..Filter::default()
+    };
+    if (filter.pid.is_some() || filter.process.is_some())
+        && !timeline
+            .processes()
+            .any(|p| filter.has_process(timeline, p.index))
+    {
+        let wanted = match (&filter.pid, &filter.process) {
+            (Some((pid, _)), None) => format!("process id {pid}"),
+            (None, Some(name)) => format!("process '{name}'"),
+            (Some((pid, _)), Some(name)) => format!("process '{name}' with id {pid}"),
+            (None, None) => String::new(),
+        };
+        bail!(
+            "the trace has no {wanted}; it has {}",
+            known_processes(timeline)
+        );
+    }
+    Ok(filter)
+}
+
+/// The first processes of a trace, for error messages.
+pub fn known_processes(timeline: &Timeline) -> String {
+    const SHOWN: usize = 8;
+    let all: Vec<_> = timeline.processes().collect();
+    let mut names: Vec<String> = all
+        .iter()
+        .take(SHOWN)
+        .map(|p| format!("{} ({})", p.name.unwrap_or("unnamed"), p.pid))
+        .collect();
+    match all.len() {
+        0 => "no process at all".to_owned(),
+        n if n > SHOWN => {
+            names.push(format!("{} more", n - SHOWN));
+            names.join(", ")
+        }
+        _ => names.join(", "),
+    }
+}
+
+fn nettrace_notes(d: &chronosym_nettrace::Diagnostics) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(cut) = d.truncation {
+        notes.push(format!(
+            "the trace is cut short at byte {}: {} bytes of an unfinished part were dropped, all before them is used",
+            cut.at_offset, cut.bytes_lost
+        ));
+    }
+    if d.lost_events() > 0 {
+        notes.push(format!(
+            "the runtime dropped {} events on {} threads",
+            d.lost_events(),
+            d.losses.len()
+        ));
+    }
+    let counted = [
+        (d.bad_records, "records make no sense and were left out"),
+        (d.bad_blocks, "blocks are damaged"),
+        (d.unknown_blocks, "blocks are of an unknown kind"),
+        (
+            d.unknown_metadata,
+            "events have a type that was never defined",
+        ),
+        (d.unknown_stacks, "events name a stack that is not there"),
+        (d.unknown_threads, "events name a thread that is not there"),
+        (d.unknown_labels, "events name labels that are not there"),
+        (
+            d.unreadable_fields,
+            "event types have an unreadable field list",
+        ),
+        (
+            d.forced_regions,
+            "times the events were too many to be put in order as a whole",
+        ),
+        (d.trailing_bytes, "bytes follow the end of the trace"),
+    ];
+    notes.extend(
+        counted
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}")),
+    );
+    notes
+}
+
+fn session_notes(timeline: &Timeline) -> Vec<String> {
+    let mut notes = Vec::new();
+    let diagnostics = timeline.diagnostics();
+    for (id, error, count) in &diagnostics.undecodable {
+        let label = timeline.event_types()[id.index()].label();
+        notes.push(format!("{count} {label} events do not decode: {error}"));
+    }
+    let counted = [
+        (timeline.unbound_il_maps(), "IL maps belong to no code body"),
+        (
+            diagnostics.unbound_inline_trees,
+            "inline trees belong to no code body",
+        ),
+        (
+            diagnostics.bad_perf_map_rows,
+            "perf map lines are not of the form START SIZE name",
+        ),
+        (
+            diagnostics.stacks_dropped,
+            "stacks were dropped: too many distinct frames",
+        ),
+    ];
+    notes.extend(
+        counted
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}")),
+    );
+    notes
+}

@@ -1,0 +1,191 @@
+//! A call tree for a terminal, hottest first.
+
+use std::io::{self, Write};
+
+use chronosym::{Profile, SampleKind};
+
+use crate::call_tree::{CallTree, NodeIndex};
+
+/// How much of the tree is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct TextOptions {
+    /// Nodes with less than this share of all samples are left out, 0 to 1.
+    pub least_share: f64,
+    /// Columns of the terminal; longer lines are cut. `None`: no limit.
+    pub width: Option<usize>,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        TextOptions {
+            least_share: 0.005,
+            width: None,
+        }
+    }
+}
+
+/// What the samples of a profile are, in a sentence.
+pub(crate) fn describe(profile: &Profile<'_>) -> String {
+    let samples = profile.samples();
+    let plural = if samples == 1 { "" } else { "s" };
+    let of = |kind| {
+        profile
+            .entries
+            .iter()
+            .filter(|e| e.kind == kind)
+            .map(|e| e.samples)
+            .sum::<u64>()
+    };
+    let (cpu, external) = (of(SampleKind::Cpu), of(SampleKind::WallExternal));
+    let wall = of(SampleKind::WallManaged) + external;
+    let every = profile
+        .sample_interval_ns
+        .filter(|&ns| ns > 0)
+        .map_or(String::new(), |ns| {
+            format!(", one every {} ms", trim(format!("{:.3}", ns as f64 / 1e6)))
+        });
+    if samples == 0 {
+        "no samples".to_owned()
+    } else if cpu == samples {
+        format!("{samples} CPU sample{plural}{every}: where processors were busy")
+    } else if wall == samples {
+        format!(
+            "{samples} wall-clock sample{plural} of every thread{every}, {external} of them outside managed code \
+             (waiting, mostly): where threads stood, not what they cost"
+        )
+    } else {
+        format!("{samples} event stack{plural}: where the chosen events happened")
+    }
+}
+
+fn trim(number: String) -> String {
+    number
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
+}
+
+/// Writes what the samples are, and the tree: share of all samples, samples in the node and below, samples in it alone.
+pub fn write_text(
+    profile: &Profile<'_>,
+    tree: &CallTree,
+    options: TextOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(out, "{}", describe(profile))?;
+    let totals = tree.totals();
+    let all: u64 = tree.nodes.iter().map(|n| n.own).sum();
+    if all == 0 {
+        return Ok(());
+    }
+    let least = ((all as f64 * options.least_share).ceil() as u64).max(1);
+    let mut children: Vec<Vec<NodeIndex>> = vec![Vec::new(); tree.nodes.len()];
+    let mut roots = Vec::new();
+    for (index, node) in tree.nodes.iter().enumerate() {
+        match node.parent {
+            Some(parent) => children[parent as usize].push(index as NodeIndex),
+            None => roots.push(index as NodeIndex),
+        }
+    }
+    let sort = |nodes: &mut Vec<NodeIndex>| {
+        nodes.sort_by(|&a, &b| {
+            totals[b as usize]
+                .cmp(&totals[a as usize])
+                .then_with(|| tree.label(a).cmp(tree.label(b)))
+        });
+    };
+    sort(&mut roots);
+    children.iter_mut().for_each(sort);
+    writeln!(out, "\n{:>7} {:>9} {:>9}  frame", "share", "total", "self")?;
+    // (node, the lines drawn before it, is the last of its siblings, is an only child)
+    let mut open: Vec<(NodeIndex, String, Branch)> = roots
+        .iter()
+        .rev()
+        .map(|&r| (r, String::new(), Branch::Straight))
+        .collect();
+    let (mut hidden, mut line) = (0u64, String::new());
+    while let Some((node, indent, branch)) = open.pop() {
+        let (total, own) = (totals[node as usize], tree.nodes[node as usize].own);
+        let share = total as f64 * 100.0 / all as f64;
+        line.clear();
+        use std::fmt::Write as _;
+        let _ = write!(
+            line,
+            "{share:>6.1}% {total:>9} {own:>9}  {indent}{}{}",
+            branch.mark(),
+            printable(tree.label(node))
+        );
+        match options.width {
+            Some(width) if line.chars().count() > width => {
+                let cut: String = line.chars().take(width.saturating_sub(1)).collect();
+                writeln!(out, "{cut}…")?;
+            }
+            _ => writeln!(out, "{line}")?,
+        }
+        let shown: Vec<NodeIndex> = children[node as usize]
+            .iter()
+            .copied()
+            .filter(|&c| totals[c as usize] >= least)
+            .collect();
+        hidden += children[node as usize]
+            .iter()
+            .filter(|&&c| totals[c as usize] < least)
+            .count() as u64;
+        let below = format!("{indent}{}", branch.below());
+        let alone = shown.len() == 1 && own == 0;
+        for (i, &child) in shown.iter().enumerate().rev() {
+            let branch = match (alone, i + 1 == shown.len()) {
+                // A chain of single calls is drawn straight down, however deep.
+                (true, _) => Branch::Straight,
+                (_, true) => Branch::Last,
+                (_, false) => Branch::Middle,
+            };
+            open.push((child, below.clone(), branch));
+        }
+    }
+    if hidden > 0 {
+        writeln!(
+            out,
+            "\n{hidden} branches with less than {:.1}% are not shown",
+            options.least_share * 100.0
+        )?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Branch {
+    Straight,
+    Middle,
+    Last,
+}
+
+impl Branch {
+    fn mark(self) -> &'static str {
+        match self {
+            Branch::Straight => "",
+            Branch::Middle => "├ ",
+            Branch::Last => "└ ",
+        }
+    }
+
+    fn below(self) -> &'static str {
+        match self {
+            Branch::Straight => "",
+            Branch::Middle => "│ ",
+            Branch::Last => "  ",
+        }
+    }
+}
+
+/// Text out of a trace must not steer the terminal.
+pub(crate) fn printable(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.chars().any(char::is_control) {
+        text.chars()
+            .map(|c| if c.is_control() { '?' } else { c })
+            .collect::<String>()
+            .into()
+    } else {
+        text.into()
+    }
+}

@@ -1,0 +1,73 @@
+//! Which samples are wanted.
+
+use std::ops::Range;
+
+use crate::process::ProcessIndex;
+use crate::samples::SampleKind;
+use crate::timeline::Timeline;
+
+/// Which samples are wanted. The default lets CPU samples pass or, in a trace without any, the ticks of wall-clock
+/// profilers, and leaves out the idle process.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// This process id, in all its incarnations, or the one alive at a time (ns).
+    pub pid: Option<(u32, Option<u64>)>,
+    /// Processes of this name; case does not count.
+    pub process: Option<String>,
+    /// This thread id.
+    pub tid: Option<u64>,
+    /// From this time on, ns since the trace began.
+    pub from_ns: Option<u64>,
+    /// Before this time, ns since the trace began.
+    pub to_ns: Option<u64>,
+    /// Leave out ticks in which a thread was outside managed code.
+    pub managed_only: bool,
+    /// Keep the idle process.
+    pub idle: bool,
+}
+
+impl Filter {
+    pub(crate) fn has_time(&self, time: u64) -> bool {
+        self.from_ns.is_none_or(|from| time >= from) && self.to_ns.is_none_or(|to| time < to)
+    }
+
+    /// Whether a process is meant.
+    pub fn has_process(&self, timeline: &Timeline, index: ProcessIndex) -> bool {
+        let process = timeline.process(index);
+        let name = timeline.names.strings.get(process.name);
+        let pid = self.pid.is_none_or(|(pid, at)| match at {
+            None => process.pid == pid,
+            Some(time) => timeline.processes.find(pid, time) == Some(index),
+        });
+        pid && self
+            .process
+            .as_ref()
+            .is_none_or(|wanted| name.eq_ignore_ascii_case(wanted))
+    }
+
+    /// For each class of samples whether it passes, times aside.
+    pub(crate) fn classes(&self, timeline: &Timeline) -> Vec<bool> {
+        let classes = timeline.samples.classes();
+        let has_cpu = classes.iter().any(|c| c.kind == SampleKind::Cpu);
+        let processes: Vec<bool> = (0..timeline.processes.all.len())
+            .map(|i| self.has_process(timeline, ProcessIndex(i as u32)))
+            .collect();
+        let passes = |class: &crate::samples::SampleClass| {
+            let thread = timeline.thread(class.thread);
+            let kind = match class.kind {
+                SampleKind::Cpu => self.idle || thread.tid != 0,
+                SampleKind::Event => true,
+                SampleKind::WallManaged => !has_cpu,
+                SampleKind::WallExternal => !has_cpu && !self.managed_only,
+            };
+            kind && processes[thread.process.index()]
+                && self.tid.is_none_or(|tid| tid == thread.tid)
+        };
+        classes.iter().map(passes).collect()
+    }
+
+    /// The times that pass.
+    pub fn times(&self) -> Range<u64> {
+        self.from_ns.unwrap_or(0)..self.to_ns.unwrap_or(u64::MAX)
+    }
+}

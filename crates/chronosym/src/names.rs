@@ -1,0 +1,94 @@
+//! Method names: namespace (the full type name), method name and signature, each distinct triple once.
+
+use rustc_hash::FxHashMap;
+
+use crate::strings::{StringId, Strings};
+
+/// Names a method name of one [`Names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NameId(u32);
+
+impl NameId {
+    /// No name is known.
+    pub(crate) const NONE: NameId = NameId(u32::MAX);
+}
+
+/// The parts of a method's name, as the runtime spells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MethodName {
+    pub namespace: StringId,
+    pub name: StringId,
+    pub signature: StringId,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub strings: Strings,
+    all: Vec<MethodName>,
+    index: FxHashMap<MethodName, NameId>,
+    scratch: String,
+}
+
+impl Names {
+    pub(crate) fn intern(&mut self, namespace: &str, name: &str, signature: &str) -> NameId {
+        let key = MethodName {
+            namespace: self.strings.intern(namespace),
+            name: self.strings.intern(name),
+            signature: self.strings.intern(signature),
+        };
+        if key.namespace == StringId::EMPTY && key.name == StringId::EMPTY {
+            return NameId::NONE;
+        }
+        let next = NameId(self.all.len() as u32);
+        *self.index.entry(key).or_insert_with(|| {
+            self.all.push(key);
+            next
+        })
+    }
+
+    /// As [`Names::intern`], from UTF-16 text.
+    pub(crate) fn intern_wide(
+        &mut self,
+        namespace: chronosym_events::WStr<'_>,
+        name: chronosym_events::WStr<'_>,
+        signature: chronosym_events::WStr<'_>,
+    ) -> NameId {
+        let mut text = std::mem::take(&mut self.scratch);
+        text.clear();
+        namespace.push_to(&mut text);
+        let a = text.len();
+        name.push_to(&mut text);
+        let b = text.len();
+        signature.push_to(&mut text);
+        let id = self.intern(&text[..a], &text[a..b], &text[b..]);
+        self.scratch = text;
+        id
+    }
+
+    pub(crate) fn wide(&mut self, text: chronosym_events::WStr<'_>) -> StringId {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        text.push_to(&mut scratch);
+        let id = self.strings.intern(&scratch);
+        self.scratch = scratch;
+        id
+    }
+
+    pub(crate) fn get(&self, id: NameId) -> Option<MethodName> {
+        self.all.get(id.0 as usize).copied()
+    }
+
+    /// Appends `Namespace.Type.Method`; false where the method has no name.
+    pub(crate) fn push_full(&self, id: NameId, out: &mut String) -> bool {
+        let Some(name) = self.get(id) else {
+            return false;
+        };
+        let namespace = self.strings.get(name.namespace);
+        out.push_str(namespace);
+        if !namespace.is_empty() && name.name != StringId::EMPTY {
+            out.push('.');
+        }
+        out.push_str(self.strings.get(name.name));
+        true
+    }
+}

@@ -1,0 +1,179 @@
+//! Processes, their incarnations, and threads.
+
+use rustc_hash::FxHashMap;
+
+use crate::strings::StringId;
+
+macro_rules! index_type {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub(crate) u32);
+
+        impl $name {
+            /// The position in its table, dense from 0.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+pub(crate) use index_type;
+
+index_type! {
+    /// Names one process incarnation: a process id between its start and its stop.
+    ProcessIndex
+}
+index_type! {
+    /// Names one thread of one process incarnation.
+    ThreadIndex
+}
+
+/// What the trace said of a process incarnation.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub pid: u32,
+    pub name: StringId,
+    pub command_line: StringId,
+    /// When it started, where an event says so.
+    pub start: Option<u64>,
+    /// When it stopped, where an event says so.
+    pub end: Option<u64>,
+    /// Whether its pointers are half as wide as the system's.
+    pub is_wow64: bool,
+    pub runtimes: Vec<Runtime>,
+}
+
+/// One runtime instance in a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Runtime {
+    pub clr_instance: u16,
+    /// Product version: major, minor, build, revision.
+    pub version: [u16; 4],
+    pub sku: u16,
+    /// Whether it listed what was alive: at the start or at the end of the recording, to the last row.
+    pub rundown: bool,
+}
+
+/// A thread of a process incarnation.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub process: ProcessIndex,
+    pub tid: u64,
+    pub name: StringId,
+}
+
+/// All processes and threads of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    pub all: Vec<Process>,
+    pub threads: Vec<Thread>,
+    by_pid: FxHashMap<u32, Vec<ProcessIndex>>,
+    by_tid: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
+}
+
+impl Processes {
+    /// The incarnation of `pid` that events of `time_ns` speak of: the latest that had started, made if there is none.
+    pub fn at(&mut self, pid: u32, time_ns: u64) -> ProcessIndex {
+        if let Some(found) = self.find(pid, time_ns) {
+            return found;
+        }
+        self.add(pid, None)
+    }
+
+    /// As [`Processes::at`], without making one.
+    pub fn find(&self, pid: u32, time_ns: u64) -> Option<ProcessIndex> {
+        let incarnations = self.by_pid.get(&pid)?;
+        let started = |i: &&ProcessIndex| {
+            self.all[i.index()]
+                .start
+                .is_none_or(|start| start <= time_ns)
+        };
+        incarnations
+            .iter()
+            .rev()
+            .find(started)
+            .or(incarnations.first())
+            .copied()
+    }
+
+    /// A process started: a new incarnation, unless the one at hand has not been heard of before.
+    pub fn start(&mut self, pid: u32, time_ns: u64) -> ProcessIndex {
+        if let Some(&last) = self.by_pid.get(&pid).and_then(|i| i.last())
+            && self.all[last.index()].start == Some(time_ns)
+        {
+            return last;
+        }
+        self.add(pid, Some(time_ns))
+    }
+
+    fn add(&mut self, pid: u32, start: Option<u64>) -> ProcessIndex {
+        let index = ProcessIndex(self.all.len() as u32);
+        self.all.push(Process {
+            pid,
+            name: StringId::EMPTY,
+            command_line: StringId::EMPTY,
+            start,
+            end: None,
+            is_wow64: false,
+            runtimes: Vec::new(),
+        });
+        self.by_pid.entry(pid).or_default().push(index);
+        index
+    }
+
+    /// The incarnations of `pid`, oldest first.
+    pub fn incarnations(&self, pid: u32) -> &[ProcessIndex] {
+        self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
+    }
+
+    /// The thread `tid` of a process, made if it is new.
+    pub fn thread(&mut self, process: ProcessIndex, tid: u64) -> ThreadIndex {
+        let next = ThreadIndex(self.threads.len() as u32);
+        *self.by_tid.entry((process, tid)).or_insert_with(|| {
+            self.threads.push(Thread {
+                process,
+                tid,
+                name: StringId::EMPTY,
+            });
+            next
+        })
+    }
+
+    /// The runtime `clr_instance` of a process, made if it is new.
+    pub fn runtime(&mut self, process: ProcessIndex, clr_instance: u16) -> &mut Runtime {
+        let runtimes = &mut self.all[process.index()].runtimes;
+        let found = runtimes.iter().position(|r| r.clr_instance == clr_instance);
+        let at = found.unwrap_or_else(|| {
+            runtimes.push(Runtime {
+                clr_instance,
+                version: [0; 4],
+                sku: 0,
+                rundown: false,
+            });
+            runtimes.len() - 1
+        });
+        &mut runtimes[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_that_is_used_again_is_another_process() {
+        let mut processes = Processes::default();
+        let first = processes.at(7, 100);
+        processes.all[first.index()].end = Some(200);
+        let second = processes.start(7, 300);
+        assert_ne!(first, second);
+        assert_eq!(
+            processes.at(7, 250),
+            first,
+            "between the two, late events belong to the one that was there"
+        );
+        assert_eq!(processes.at(7, 300), second);
+        assert_ne!(processes.thread(first, 1), processes.thread(second, 1));
+    }
+}

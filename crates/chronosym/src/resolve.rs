@@ -1,0 +1,284 @@
+//! The first step of resolution: (process, address, time) → what stood there (rules 8 to 11 and 18 to 19).
+
+use std::ops::Range;
+
+use chronosym_timeline::{Begin, End, VersionedMap};
+
+use crate::code::{BodyIndex, CodeBody};
+use crate::evidence::{Certainty, NameReason};
+use crate::frame::Position;
+use crate::images::ImageIndex;
+use crate::process::ProcessIndex;
+use crate::session::{Loss, ProcessState};
+use crate::timeline::Timeline;
+use crate::untimed::latest_row;
+
+/// What stands at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Body(BodyIndex),
+    /// Row of the process's untimed symbols.
+    Untimed(usize),
+    /// An image, and the process whose image it is: the system's for kernel addresses.
+    Image(ProcessIndex, ImageIndex),
+    Nothing(NameReason),
+}
+
+/// An answer, and the times for which it is the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Location {
+    pub found: Found,
+    pub certainty: Certainty,
+    /// The address that was looked up: one less than a return address.
+    pub looked_up: u64,
+    pub valid: Range<u64>,
+}
+
+/// A process's address space, frozen.
+#[derive(Debug)]
+pub(crate) struct AddressSpace {
+    pub state: ProcessState,
+    pub bodies: VersionedMap,
+    pub images: VersionedMap,
+    pub untimed: VersionedMap,
+}
+
+const ALWAYS: Range<u64> = 0..u64::MAX;
+
+fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
+impl Timeline {
+    /// What stood at `address` of a process at a time.
+    pub(crate) fn locate(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+        time: u64,
+        position: Position,
+    ) -> Location {
+        let address = self.normalise(address);
+        let space = &self.spaces[process.index()];
+        let exact = |address| self.locate_exact(process, space, address, time);
+        let is_code = |l: &Location| !matches!(l.found, Found::Nothing(_));
+        match position {
+            Position::Exact => exact(address),
+            Position::Return => {
+                let call = exact(address.wrapping_sub(1));
+                if is_code(&call) {
+                    return call;
+                }
+                // Nothing before it: then it is the first byte of what stands there, however it got on the stack.
+                let own = exact(address);
+                if is_code(&own) {
+                    Location {
+                        valid: meet(&own.valid, &call.valid),
+                        ..own
+                    }
+                } else {
+                    own
+                }
+            }
+        }
+    }
+
+    /// Clears what is no part of an address: the Thumb bit and pointer authentication.
+    fn normalise(&self, address: u64) -> u64 {
+        self.address_mask.apply(address)
+    }
+
+    fn locate_exact(
+        &self,
+        process: ProcessIndex,
+        space: &AddressSpace,
+        address: u64,
+        time: u64,
+    ) -> Location {
+        let (body, gap) = space.body_at(address, time, &self.losses);
+        if let Some(location) = body {
+            return location;
+        }
+        if let Some(row) = latest_row(&space.untimed, address) {
+            let found = Found::Untimed(row);
+            return Location {
+                found,
+                certainty: Certainty::Inferred,
+                looked_up: address,
+                valid: gap,
+            };
+        }
+        let mut valid = gap;
+        for owner in
+            std::iter::once(process).chain(self.system.iter().copied().filter(|&s| s != process))
+        {
+            let images = &self.spaces[owner.index()].images;
+            if let Some(id) = images.lookup(address, time) {
+                let life = images.life(id);
+                let certainty = if life.from_known {
+                    Certainty::Exact
+                } else {
+                    Certainty::Inferred
+                };
+                let found = Found::Image(owner, ImageIndex(id.index() as u32));
+                let image_valid = life.from..life.to;
+                return Location {
+                    found,
+                    certainty,
+                    looked_up: address,
+                    valid: meet(&valid, &image_valid),
+                };
+            }
+            valid = meet(&valid, &gap_around(images, address, time));
+        }
+        let reason = self.why_nothing(process, space, address, time);
+        Location {
+            found: Found::Nothing(reason),
+            certainty: Certainty::Inferred,
+            looked_up: address,
+            valid,
+        }
+    }
+
+    /// The first reason that applies to an address where nothing stands at a time.
+    fn why_nothing(
+        &self,
+        process: ProcessIndex,
+        space: &AddressSpace,
+        address: u64,
+        time: u64,
+    ) -> NameReason {
+        const LOWEST: u64 = 0x1000;
+        if address < LOWEST {
+            return NameReason::InvalidAddress;
+        }
+        let mut lives = space
+            .bodies
+            .occupants(address)
+            .chain(space.images.occupants(address))
+            .map(|(_, life)| life);
+        if let Some(first) = lives.next() {
+            let earliest = lives.fold(first.from, |earliest, life| earliest.min(life.from));
+            return if time < earliest {
+                NameReason::BeforeFirstLoad
+            } else {
+                NameReason::AfterUnload
+            };
+        }
+        if !self.losses.is_empty() {
+            return NameReason::EventsLost;
+        }
+        if self.is_managed(process) && !self.has_rundown(process) {
+            return NameReason::NoRundown;
+        }
+        NameReason::NoCodeAtAddress
+    }
+}
+
+/// The time around `time` during which nothing of `map` stands at `address`.
+fn gap_around(map: &VersionedMap, address: u64, time: u64) -> Range<u64> {
+    let mut gap = ALWAYS;
+    for (_, life) in map.occupants(address) {
+        if life.to <= time {
+            gap.start = gap.start.max(life.to);
+        } else if life.from > time {
+            gap.end = gap.end.min(life.from);
+        }
+    }
+    gap
+}
+
+impl AddressSpace {
+    pub(crate) fn body(&self, index: BodyIndex) -> &CodeBody {
+        &self.state.code.bodies[index.index()]
+    }
+
+    /// The body at an address and time; without one, the time for which there is none.
+    fn body_at(&self, address: u64, time: u64, losses: &[Loss]) -> (Option<Location>, Range<u64>) {
+        if let Some(id) = self.bodies.lookup(address, time) {
+            let index = BodyIndex(id.index() as u32);
+            let life = self.bodies.life(id);
+            let (certainty, valid) = certainty(self.body(index), life.from..life.to, time, losses);
+            let found = Found::Body(index);
+            return (
+                Some(Location {
+                    found,
+                    certainty,
+                    looked_up: address,
+                    valid: valid.clone(),
+                }),
+                valid,
+            );
+        }
+        let mut gap = gap_around(&self.bodies, address, time);
+        // Rule 8: the load event can be a little late, where nothing stood before.
+        if gap.start == 0
+            && let Some((id, life)) = self
+                .bodies
+                .occupants(address)
+                .min_by_key(|(_, life)| life.from)
+        {
+            let index = BodyIndex(id.index() as u32);
+            let body = self.body(index);
+            let loaded = body.is_jitted() && matches!(body.begin, Begin::At(at) if at == life.from);
+            if loaded && body.earliest <= time {
+                let valid = body.earliest..life.from;
+                let found = Found::Body(index);
+                let location = Location {
+                    found,
+                    certainty: Certainty::Approximate,
+                    looked_up: address,
+                    valid: valid.clone(),
+                };
+                return (Some(location), valid);
+            }
+            if loaded {
+                gap.end = gap.end.min(body.earliest);
+            }
+        }
+        (None, gap)
+    }
+}
+
+/// How sure it is that `body` stood there at `time`, and the part of its life for which that holds.
+fn certainty(
+    body: &CodeBody,
+    life: Range<u64>,
+    time: u64,
+    losses: &[Loss],
+) -> (Certainty, Range<u64>) {
+    if body.approximate {
+        return (Certainty::Approximate, life);
+    }
+    let known_from = match body.begin {
+        Begin::At(at) | Begin::Before(at) => at,
+        Begin::Unbounded => u64::MAX,
+    };
+    if time < known_from {
+        return (Certainty::Inferred, life.start..life.end.min(known_from));
+    }
+    let known = known_from.max(life.start)..life.end;
+    match body.end {
+        End::At(_) => (Certainty::Exact, known),
+        End::After(at) if time <= at => (
+            Certainty::Exact,
+            known.start..known.end.min(at.saturating_add(1)),
+        ),
+        End::After(at) => (
+            Certainty::Inferred,
+            known.start.max(at.saturating_add(1))..known.end,
+        ),
+        // Closed by what was put over it: when it went is not known.
+        End::Open if life.end != u64::MAX => (Certainty::Inferred, known),
+        End::Open => match losses
+            .iter()
+            .filter(|l| l.to_ns > known_from)
+            .map(|l| l.from_ns)
+            .min()
+        {
+            None => (Certainty::Exact, known),
+            Some(lost) if time < lost => (Certainty::Exact, known.start..known.end.min(lost)),
+            Some(lost) => (Certainty::Inferred, known.start.max(lost)..known.end),
+        },
+    }
+}

@@ -1,0 +1,167 @@
+//! The log of samples: which stack was seen when. A sample takes a few bytes, so that memory follows the number of
+//! distinct stacks and not the size of the trace.
+
+use rustc_hash::FxHashMap;
+
+use crate::process::ThreadIndex;
+use crate::session::EventTypeId;
+use crate::stacks::StackId;
+
+/// What a sample says of its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SampleKind {
+    /// The thread was running on a processor.
+    Cpu,
+    /// A tick of a wall-clock profiler found the thread in managed code. It need not have been running.
+    WallManaged,
+    /// A tick of a wall-clock profiler found the thread outside managed code: in native code, or blocked.
+    WallExternal,
+    /// The stack of any other event.
+    Event,
+}
+
+impl SampleKind {
+    /// The spelling in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SampleKind::Cpu => "cpu",
+            SampleKind::WallManaged => "wall_managed",
+            SampleKind::WallExternal => "wall_external",
+            SampleKind::Event => "event",
+        }
+    }
+
+    /// Whether the innermost frame is where the thread stood, and not a return address of the call that took the stack.
+    pub const fn leaf_is_address(self) -> bool {
+        matches!(self, SampleKind::Cpu | SampleKind::WallManaged)
+    }
+}
+
+/// What samples of one kind, thread and stack have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SampleClass {
+    /// The sampled thread.
+    pub thread: ThreadIndex,
+    /// The stack.
+    pub stack: StackId,
+    /// The event that carried the stack.
+    pub event: EventTypeId,
+    /// What the sample says of the thread.
+    pub kind: SampleKind,
+}
+
+/// Names a [`SampleClass`] of a [`SampleLog`], dense from 0.
+pub type ClassIndex = u32;
+
+/// Samples in the order in which they arrived.
+#[derive(Debug, Default)]
+pub struct SampleLog {
+    classes: Vec<SampleClass>,
+    index: FxHashMap<SampleClass, ClassIndex>,
+    /// For each sample: class, then the distance in time to the sample before it, both as variable-length integers.
+    bytes: Vec<u8>,
+    last_time: u64,
+    len: u64,
+}
+
+impl SampleLog {
+    /// Adds a sample. `time_ns` since the trace began.
+    pub fn push(&mut self, class: SampleClass, time_ns: u64) {
+        let next = self.classes.len() as ClassIndex;
+        let class = *self.index.entry(class).or_insert_with_key(|&key| {
+            self.classes.push(key);
+            next
+        });
+        put_varint(&mut self.bytes, u64::from(class));
+        put_varint(
+            &mut self.bytes,
+            zigzag(time_ns.wrapping_sub(self.last_time)),
+        );
+        self.last_time = time_ns;
+        self.len += 1;
+    }
+
+    /// The distinct classes.
+    pub fn classes(&self) -> &[SampleClass] {
+        &self.classes
+    }
+
+    /// All samples as (class, time in ns since the trace began), in the order in which they arrived.
+    pub fn iter(&self) -> impl Iterator<Item = (ClassIndex, u64)> {
+        let mut rest = self.bytes.as_slice();
+        let mut time = 0u64;
+        std::iter::from_fn(move || {
+            let class = take_varint(&mut rest)?;
+            time = time.wrapping_add(unzigzag(take_varint(&mut rest)?));
+            Some((class as ClassIndex, time))
+        })
+    }
+
+    /// The number of samples.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+fn zigzag(delta: u64) -> u64 {
+    (delta << 1) ^ (((delta as i64) >> 63) as u64)
+}
+
+fn unzigzag(value: u64) -> u64 {
+    (value >> 1) ^ (value & 1).wrapping_neg()
+}
+
+#[inline]
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[inline]
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    let mut shift = 0;
+    loop {
+        let (&byte, tail) = rest.split_first()?;
+        *rest = tail;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+        shift += 7;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_come_back_as_they_went_in() {
+        let mut stacks = crate::stacks::StackTable::default();
+        let class = |stack| SampleClass {
+            thread: ThreadIndex(0),
+            stack,
+            event: EventTypeId(0),
+            kind: SampleKind::Cpu,
+        };
+        let a = class(stacks.intern([1].into_iter()).unwrap());
+        let b = class(stacks.intern([2].into_iter()).unwrap());
+        let mut log = SampleLog::default();
+        let times = [5, 5, u64::MAX, 0, 1 << 40];
+        for (i, &time) in times.iter().enumerate() {
+            log.push(if i % 2 == 0 { a } else { b }, time);
+        }
+        assert_eq!(log.classes(), [a, b]);
+        let back: Vec<_> = log.iter().collect();
+        assert_eq!(back, [(0, 5), (1, 5), (0, u64::MAX), (1, 0), (0, 1 << 40)]);
+    }
+}

@@ -1,0 +1,99 @@
+//! Hash-consed stacks: a prefix tree whose nodes are (caller, address), so that stacks share what they have in common.
+
+use rustc_hash::FxHashMap;
+
+/// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(u32);
+
+impl StackId {
+    /// The position in the table, dense from 0.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+const ROOT: u32 = u32::MAX;
+
+/// All stacks of a session, each distinct prefix once.
+#[derive(Debug, Default)]
+pub struct StackTable {
+    nodes: Vec<(u64, u32)>,
+    index: FxHashMap<(u64, u32), u32>,
+}
+
+impl StackTable {
+    /// The id of the stack whose addresses are `leaf_first`; `None` for an empty one, or when 2^32 nodes are used up.
+    pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
+        self.extend(None, leaf_first)
+    }
+
+    /// As [`StackTable::intern`], on top of a stack that is known already (its innermost frame called the outermost
+    /// of `leaf_first`).
+    pub fn extend(
+        &mut self,
+        onto: Option<StackId>,
+        leaf_first: impl DoubleEndedIterator<Item = u64>,
+    ) -> Option<StackId> {
+        let mut node = onto.map_or(ROOT, |id| id.0);
+        for address in leaf_first.rev() {
+            let next = self.nodes.len() as u32;
+            if next == ROOT {
+                return None;
+            }
+            node = *self
+                .index
+                .entry((address, node))
+                .or_insert_with_key(|&key| {
+                    self.nodes.push(key);
+                    next
+                });
+        }
+        (node != ROOT).then_some(StackId(node))
+    }
+
+    /// The address of the innermost frame.
+    pub fn address(&self, stack: StackId) -> u64 {
+        self.nodes[stack.index()].0
+    }
+
+    /// The stack without its innermost frame.
+    pub fn caller(&self, stack: StackId) -> Option<StackId> {
+        let parent = self.nodes[stack.index()].1;
+        (parent != ROOT).then_some(StackId(parent))
+    }
+
+    /// The addresses from the innermost frame outwards.
+    pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
+        std::iter::successors(Some(stack), |&s| self.caller(s)).map(|s| self.address(s))
+    }
+
+    /// The number of distinct prefixes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether no stack was added.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_share_their_callers() {
+        let mut table = StackTable::default();
+        let a = table.intern([3, 2, 1].into_iter()).unwrap();
+        let b = table.intern([4, 2, 1].into_iter()).unwrap();
+        assert_eq!(table.len(), 4);
+        assert_eq!(table.caller(a), table.caller(b));
+        assert_eq!(table.addresses(b).collect::<Vec<_>>(), [4, 2, 1]);
+        assert_eq!(table.intern([3, 2, 1].into_iter()), Some(a));
+        assert_eq!(table.intern(std::iter::empty()), None);
+        let onto = table.intern([2, 1].into_iter());
+        assert_eq!(table.extend(onto, [3].into_iter()), Some(a));
+    }
+}

@@ -1,0 +1,203 @@
+//! The frozen answer machine of one trace.
+
+use chronosym_timeline::{AddrRange, Occupant, VersionedMapBuilder};
+
+use crate::clr::module_floor;
+use crate::names::Names;
+use crate::process::{Process, ProcessIndex, Processes, Thread, ThreadIndex};
+use crate::resolve::AddressSpace;
+use crate::samples::SampleLog;
+use crate::session::{EventTypeInfo, Loss, ProcessState, Session, SessionDiagnostics, TraceFacts};
+use crate::stacks::StackTable;
+
+/// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
+#[derive(Debug)]
+pub struct Timeline {
+    pub(crate) types: Vec<EventTypeInfo>,
+    pub(crate) names: Names,
+    pub(crate) processes: Processes,
+    pub(crate) spaces: Vec<AddressSpace>,
+    /// Whose images stand in every address space (rule 10).
+    pub(crate) system: Vec<ProcessIndex>,
+    pub(crate) stacks: StackTable,
+    pub(crate) samples: SampleLog,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) diagnostics: SessionDiagnostics,
+    pub(crate) facts: TraceFacts,
+    pub(crate) address_mask: AddressMask,
+}
+
+/// What of a pointer is no address (rule 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AddressMask {
+    None,
+    /// arm32: bit 0 says that the code is Thumb.
+    Thumb,
+    /// arm64: the upper bits of a user address can carry authentication; kernel addresses have them all set.
+    PointerAuthentication,
+}
+
+impl AddressMask {
+    pub(crate) fn apply(self, address: u64) -> u64 {
+        const BITS: u64 = (1 << 48) - 1;
+        match self {
+            AddressMask::None => address,
+            AddressMask::Thumb => address & !1,
+            AddressMask::PointerAuthentication if address >> 55 & 1 == 1 => address | !BITS,
+            AddressMask::PointerAuthentication => address & BITS,
+        }
+    }
+}
+
+/// A pid that stands for the machine itself: Windows' System and idle processes.
+fn is_system(pid: u32) -> bool {
+    matches!(pid, 0 | 4 | u32::MAX)
+}
+
+impl Timeline {
+    pub(crate) fn freeze(session: Session) -> Self {
+        let Session {
+            types,
+            names,
+            processes,
+            states,
+            stacks,
+            samples,
+            losses,
+            diagnostics,
+            facts,
+            ..
+        } = session;
+        let spaces = processes
+            .all
+            .iter()
+            .zip(states)
+            .map(|(process, state)| freeze_space(process, state))
+            .collect();
+        let pids = processes.all.iter().enumerate();
+        let system = pids
+            .filter(|(_, p)| is_system(p.pid))
+            .map(|(i, _)| ProcessIndex(i as u32))
+            .collect();
+        let architecture = facts.machine.as_deref().unwrap_or("").to_ascii_lowercase();
+        let address_mask = match facts.pointer_size {
+            Some(4) if architecture.contains("arm") => AddressMask::Thumb,
+            Some(8) if architecture.contains("arm64") || architecture.contains("aarch64") => {
+                AddressMask::PointerAuthentication
+            }
+            _ => AddressMask::None,
+        };
+        Timeline {
+            types,
+            names,
+            processes,
+            spaces,
+            system,
+            stacks,
+            samples,
+            losses,
+            diagnostics,
+            facts,
+            address_mask,
+        }
+    }
+
+    /// What is known of the whole trace.
+    pub fn facts(&self) -> &TraceFacts {
+        &self.facts
+    }
+
+    /// The event types that came, with their counts.
+    pub fn event_types(&self) -> &[EventTypeInfo] {
+        &self.types
+    }
+
+    /// What could not be used.
+    pub fn diagnostics(&self) -> &SessionDiagnostics {
+        &self.diagnostics
+    }
+
+    /// Events that the trace lost.
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
+    }
+
+    /// The samples that were kept.
+    pub fn samples(&self) -> &SampleLog {
+        &self.samples
+    }
+
+    /// The stacks of the samples.
+    pub fn stacks(&self) -> &StackTable {
+        &self.stacks
+    }
+
+    pub(crate) fn process(&self, index: ProcessIndex) -> &Process {
+        &self.processes.all[index.index()]
+    }
+
+    pub(crate) fn thread(&self, index: ThreadIndex) -> &Thread {
+        &self.processes.threads[index.index()]
+    }
+
+    /// Whether a CLR runs in the process, as far as events tell.
+    pub(crate) fn is_managed(&self, process: ProcessIndex) -> bool {
+        let code = &self.spaces[process.index()].state.code;
+        !self.process(process).runtimes.is_empty()
+            || !code.bodies.is_empty()
+            || !code.modules.is_empty()
+            || self.facts.process_id == Some(self.process(process).pid)
+    }
+
+    /// Whether a runtime of the process listed all that was alive.
+    pub(crate) fn has_rundown(&self, process: ProcessIndex) -> bool {
+        self.process(process).runtimes.iter().any(|r| r.rundown)
+    }
+}
+
+fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
+    state.code.settle();
+    state.clr.settle();
+    let start = process.start.unwrap_or(0);
+    let end = process.end.unwrap_or(u64::MAX);
+    let occupant = |first: u64, last: u64, begin, end_of_life, floor: u64| Occupant {
+        not_before: floor.max(start),
+        not_after: end,
+        // `last` never lies before `first`.
+        ..Occupant::new(
+            AddrRange::new(first, last.max(first)).expect("ordered bounds"),
+            begin,
+            end_of_life,
+        )
+    };
+    let mut bodies = VersionedMapBuilder::new();
+    for body in &state.code.bodies {
+        let floor = body
+            .module
+            .map_or(0, |m| module_floor(&state.code.modules[m.index()]));
+        bodies.insert(occupant(
+            body.start,
+            body.last(),
+            body.begin,
+            body.end,
+            floor,
+        ));
+    }
+    let mut images = VersionedMapBuilder::new();
+    for image in &state.images {
+        images.insert(occupant(
+            image.base,
+            image.last(),
+            image.begin,
+            image.end,
+            0,
+        ));
+    }
+    let untimed = state.untimed.freeze();
+    AddressSpace {
+        bodies: bodies.freeze(),
+        images: images.freeze(),
+        untimed,
+        state,
+    }
+}

@@ -1,0 +1,239 @@
+//! Sources without time: perf maps and Universal `ProcessSymbol` records (rule 18).
+
+use chronosym_events::OptimizationTier;
+use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap, VersionedMapBuilder};
+
+use crate::evidence::Evidence;
+use crate::names::{NameId, Names};
+use crate::strings::StringId;
+
+/// A named range without a life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UntimedSymbol {
+    pub start: u64,
+    pub last: u64,
+    pub name: NameId,
+    /// Simple name; empty where the text has none.
+    pub module: StringId,
+    pub tier: Option<OptimizationTier>,
+    pub evidence: Evidence,
+}
+
+/// The untimed symbols of one process; where rows overlap the latest wins.
+#[derive(Debug, Default)]
+pub(crate) struct Untimed {
+    pub rows: Vec<UntimedSymbol>,
+}
+
+impl Untimed {
+    pub fn freeze(&self) -> VersionedMap {
+        let mut map = VersionedMapBuilder::new();
+        for (row, symbol) in self.rows.iter().enumerate() {
+            // The row number serves as time: a later row closes what it overlaps.
+            let range = AddrRange::new(symbol.start, symbol.last.max(symbol.start))
+                .expect("ordered bounds");
+            map.insert(Occupant::new(range, Begin::At(row as u64), End::Open));
+        }
+        map.freeze()
+    }
+}
+
+/// The row that answers for an address: the latest of those that cover it.
+pub(crate) fn latest_row(map: &VersionedMap, address: u64) -> Option<usize> {
+    map.occupants(address).map(|(id, _)| id.index()).max()
+}
+
+/// A runtime's own text for a method, taken apart: `void [Module] Ns.Type::Method(args)[Tier]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SymbolText<'a> {
+    pub module: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    /// Return type with modifiers, and arguments in parentheses.
+    pub returns: &'a str,
+    pub arguments: &'a str,
+    pub tier: Option<OptimizationTier>,
+}
+
+impl<'a> SymbolText<'a> {
+    /// Text of any other form is a name as it stands.
+    pub fn parse(text: &'a str) -> Self {
+        let (text, tier) = split_tier(text.trim());
+        let plain = SymbolText {
+            module: "",
+            namespace: "",
+            name: text,
+            returns: "",
+            arguments: "",
+            tier,
+        };
+        let Some((returns, module, rest)) = split_module(text) else {
+            return plain;
+        };
+        let (path, arguments) = rest.split_at(rest.find('(').unwrap_or(rest.len()));
+        match path.find("::") {
+            Some(at) if at > 0 => SymbolText {
+                module,
+                namespace: &path[..at],
+                name: &path[at + 2..],
+                returns,
+                arguments,
+                tier,
+            },
+            _ => SymbolText {
+                module,
+                name: path,
+                returns,
+                arguments,
+                ..plain
+            },
+        }
+    }
+
+    pub fn intern(&self, names: &mut Names) -> NameId {
+        let signature = match (self.returns, self.arguments) {
+            ("", arguments) => arguments.to_owned(),
+            (returns, arguments) => format!("{returns} {arguments}"),
+        };
+        names.intern(self.namespace, self.name, &signature)
+    }
+}
+
+/// `returns [Module] rest`: the module stands between blanks, unlike the assembly references inside types.
+fn split_module(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(open) = text[from..].find('[').map(|at| at + from) {
+        let close = open + text[open..].find(']')?;
+        let blank_before = open == 0 || text[..open].ends_with(' ');
+        let inside = &text[open + 1..close];
+        if blank_before
+            && !inside.is_empty()
+            && !inside.contains(' ')
+            && text[close + 1..].starts_with(' ')
+        {
+            return Some((text[..open].trim_end(), inside, &text[close + 2..]));
+        }
+        from = open + 1;
+    }
+    None
+}
+
+fn split_tier(text: &str) -> (&str, Option<OptimizationTier>) {
+    use OptimizationTier::*;
+    let tail = text.strip_suffix(']').and_then(|head| {
+        head.rfind('[')
+            .map(|open| (&text[..open], &head[open + 1..]))
+    });
+    let Some((head, tier)) = tail else {
+        return (text, None);
+    };
+    let tier = match tier {
+        "MinOptJitted" => MinOptJitted,
+        "Optimized" => Optimized,
+        "QuickJitted" => QuickJitted,
+        "OptimizedTier1" => OptimizedTier1,
+        "OptimizedTier1OSR" => OptimizedTier1OSR,
+        "InstrumentedTier" | "QuickJittedInstrumented" => QuickJittedInstrumented,
+        "InstrumentedTierOptimized" | "OptimizedTier1Instrumented" => OptimizedTier1Instrumented,
+        "ReadyToRun" => ReadyToRun,
+        "PreJIT" | "PreStub" => PreJIT,
+        "Unknown" => return (head, None),
+        _ => return (text, None),
+    };
+    (head, Some(tier))
+}
+
+/// Parses a perf map (`START SIZE name`, hexadecimal). Returns the number of lines that are not of this form.
+pub(crate) fn read_perf_map(text: &[u8], names: &mut Names, into: &mut Untimed) -> u64 {
+    let mut bad = 0;
+    for line in text.split(|&b| b == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches('\r');
+        if line.is_empty() {
+            continue;
+        }
+        match perf_map_line(line) {
+            Some((start, last, name)) => {
+                let text = SymbolText::parse(name);
+                into.rows.push(UntimedSymbol {
+                    start,
+                    last,
+                    name: text.intern(names),
+                    module: names.strings.intern(text.module),
+                    tier: text.tier,
+                    evidence: Evidence::PerfMap,
+                });
+            }
+            None => bad += 1,
+        }
+    }
+    bad
+}
+
+fn perf_map_line(line: &str) -> Option<(u64, u64, &str)> {
+    let (start, rest) = line.split_once(' ')?;
+    let (size, name) = rest.split_once(' ')?;
+    let hex = |text: &str| {
+        u64::from_str_radix(text.trim_start_matches("0x").trim_start_matches("0X"), 16).ok()
+    };
+    let (start, size) = (hex(start)?, hex(size)?);
+    (size > 0).then_some((start, start.checked_add(size - 1)?, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runtimes_own_text_is_taken_apart() {
+        let text = "instance !!0 [Workload] Workload.Shapes+Box`1[System.Int32]::Map(class [System.Runtime]System.Func`2<!0,!!0>)[OptimizedTier1]";
+        let parsed = SymbolText::parse(text);
+        assert_eq!(parsed.module, "Workload");
+        assert_eq!(
+            (parsed.namespace, parsed.name),
+            ("Workload.Shapes+Box`1[System.Int32]", "Map")
+        );
+        assert_eq!(parsed.returns, "instance !!0");
+        assert_eq!(
+            parsed.arguments,
+            "(class [System.Runtime]System.Func`2<!0,!!0>)"
+        );
+        assert_eq!(parsed.tier, Some(OptimizationTier::OptimizedTier1));
+        let explicit = SymbolText::parse(
+            "class [System.Linq]A.B [Lib] N.Int32::N.IAdd<N.Int32>.op(int32[])[InstrumentedTier]",
+        );
+        assert_eq!(
+            (explicit.module, explicit.namespace, explicit.name),
+            ("Lib", "N.Int32", "N.IAdd<N.Int32>.op")
+        );
+        assert_eq!(
+            explicit.tier,
+            Some(OptimizationTier::QuickJittedInstrumented)
+        );
+        for plain in [
+            "stub CreateHelper<DynamicHelper>",
+            "__memset_avx512_unaligned_erms",
+            "int main(int[])",
+            "a[b] c",
+        ] {
+            assert_eq!(SymbolText::parse(plain).name, plain);
+        }
+    }
+
+    #[test]
+    fn the_latest_row_of_a_perf_map_wins() {
+        let (mut names, mut untimed) = (Names::default(), Untimed::default());
+        let bad = read_perf_map(
+            b"10 10 old\n0x18 4 new\nnonsense\n20 0 empty\r\n30 1 \xff\n",
+            &mut names,
+            &mut untimed,
+        );
+        assert_eq!(bad, 2);
+        let map = untimed.freeze();
+        let at = |address| latest_row(&map, address);
+        assert_eq!(
+            (at(0x18), at(0x10), at(0x30), at(0x20)),
+            (Some(1), Some(0), Some(2), None)
+        );
+    }
+}

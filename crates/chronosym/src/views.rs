@@ -1,0 +1,360 @@
+//! What a timeline holds, for listings: processes, threads, modules, images, bodies.
+
+use chronosym_events::OptimizationTier;
+use chronosym_timeline::Life;
+
+use crate::code::{BodyIndex, ModuleIndex, PdbId};
+use crate::evidence::EvidenceSet;
+use crate::images::ImageIndex;
+use crate::process::{ProcessIndex, ThreadIndex};
+use crate::session::EventTypeInfo;
+use crate::strings::StringId;
+use crate::timeline::Timeline;
+
+/// A process incarnation.
+#[derive(Clone, Debug)]
+pub struct ProcessView<'t> {
+    /// Its position.
+    pub index: ProcessIndex,
+    /// The process id.
+    pub pid: u32,
+    /// The program's name.
+    pub name: Option<&'t str>,
+    /// The command line.
+    pub command_line: Option<&'t str>,
+    /// When it started, ns since the trace began, where an event says so.
+    pub start_ns: Option<u64>,
+    /// When it stopped, ns since the trace began, where an event says so.
+    pub end_ns: Option<u64>,
+    /// The runtimes in it, such as `.NET 10.0.12`.
+    pub runtimes: Vec<String>,
+    /// Whether a CLR runs in it, as far as events tell.
+    pub is_managed: bool,
+    /// Whether a runtime listed all that was alive.
+    pub has_rundown: bool,
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub struct ThreadView<'t> {
+    /// Its process.
+    pub process: ProcessIndex,
+    /// The system's thread id.
+    pub tid: u64,
+    /// Its name.
+    pub name: Option<&'t str>,
+}
+
+/// A CLR module.
+#[derive(Clone, Debug)]
+pub struct ModuleView<'t> {
+    /// Its position in its process.
+    pub index: ModuleIndex,
+    /// The runtime's id of it.
+    pub module_id: u64,
+    /// Simple name.
+    pub name: &'t str,
+    /// Path of the IL image.
+    pub il_path: Option<&'t str>,
+    /// Path of the precompiled image.
+    pub native_path: Option<&'t str>,
+    /// Identity of the managed PDB.
+    pub managed_pdb: Option<&'t PdbId>,
+    /// Identity of the native PDB.
+    pub native_pdb: Option<&'t PdbId>,
+    /// First time it is known to be there, ns.
+    pub begin: chronosym_timeline::Begin,
+    /// What is known of its end.
+    pub end: chronosym_timeline::End,
+    /// What says so.
+    pub evidence: EvidenceSet,
+    /// How many code bodies it has.
+    pub bodies: usize,
+}
+
+/// A native image.
+#[derive(Clone, Debug)]
+pub struct ImageView<'t> {
+    /// Its position in its process.
+    pub index: ImageIndex,
+    /// Simple name.
+    pub name: &'t str,
+    /// Its path.
+    pub path: Option<&'t str>,
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// When it was there, ns.
+    pub life: Life,
+    /// Identity of its PDB.
+    pub pdb: Option<&'t PdbId>,
+    /// Build id in hex.
+    pub build_id: Option<&'t str>,
+    /// The PE header's time stamp.
+    pub timestamp: Option<u32>,
+}
+
+/// A code body.
+#[derive(Clone, Debug)]
+pub struct BodyView<'t> {
+    /// Its position in its process.
+    pub index: BodyIndex,
+    /// First address.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// When it was there, ns.
+    pub life: Life,
+    /// Namespace, type and method.
+    pub name: Option<String>,
+    /// The signature as the runtime spells it.
+    pub signature: Option<&'t str>,
+    /// Simple name of the module.
+    pub module: Option<&'t str>,
+    /// The runtime's id of the method.
+    pub method_id: u64,
+    /// Metadata token.
+    pub token: u32,
+    /// How it was compiled.
+    pub tier: Option<OptimizationTier>,
+    /// The native code version, 0 for the default one.
+    pub native_code_version: u64,
+    /// Whether it is the cold part of a split method.
+    pub is_cold: bool,
+    /// What says so.
+    pub evidence: EvidenceSet,
+    /// Entries of its IL map.
+    pub il_map_entries: Option<usize>,
+    /// Whether its inline tree is known.
+    pub has_inline_tree: bool,
+    /// What an interop stub serves.
+    pub stub_targets: Vec<String>,
+}
+
+/// An untimed symbol: from a perf map or a `ProcessSymbol` record.
+#[derive(Clone, Debug)]
+pub struct UntimedView {
+    /// First address.
+    pub start: u64,
+    /// Address of the last byte.
+    pub last: u64,
+    /// Its name.
+    pub name: Option<String>,
+    /// What says so.
+    pub evidence: crate::evidence::Evidence,
+}
+
+impl EventTypeInfo {
+    /// `provider/id`, or `provider/name` for events without an id.
+    pub fn label(&self) -> String {
+        let provider = self.schema.provider_name();
+        match self.schema.key() {
+            chronosym_events::EventKey::Manifest { id, .. } => format!("{provider}/{id}"),
+            _ => format!("{provider}/{}", self.schema.name()),
+        }
+    }
+}
+
+impl Timeline {
+    fn some(&self, id: StringId) -> Option<&str> {
+        Some(self.names.strings.get(id)).filter(|text| !text.is_empty())
+    }
+
+    /// All process incarnations.
+    pub fn processes(&self) -> impl Iterator<Item = ProcessView<'_>> {
+        (0..self.processes.all.len()).map(|i| self.process_view(ProcessIndex(i as u32)))
+    }
+
+    /// One process incarnation.
+    pub fn process_view(&self, index: ProcessIndex) -> ProcessView<'_> {
+        let process = self.process(index);
+        let version = |v: [u16; 4]| match v {
+            [major, minor, build, 0] => format!("{major}.{minor}.{build}"),
+            [major, minor, build, revision] => format!("{major}.{minor}.{build}.{revision}"),
+        };
+        let runtimes = process
+            .runtimes
+            .iter()
+            .filter(|r| r.version != [0; 4])
+            .map(|r| {
+                let product = match r.sku {
+                    1 => ".NET Framework CLR",
+                    4 => "Mono",
+                    _ => ".NET",
+                };
+                format!("{product} {}", version(r.version))
+            });
+        ProcessView {
+            index,
+            pid: process.pid,
+            name: self.some(process.name),
+            command_line: self.some(process.command_line),
+            start_ns: process.start,
+            end_ns: process.end,
+            runtimes: runtimes.collect(),
+            is_managed: self.is_managed(index),
+            has_rundown: self.has_rundown(index),
+        }
+    }
+
+    /// One thread.
+    pub fn thread_view(&self, index: ThreadIndex) -> ThreadView<'_> {
+        let thread = self.thread(index);
+        ThreadView {
+            process: thread.process,
+            tid: thread.tid,
+            name: self.some(thread.name),
+        }
+    }
+
+    /// The incarnation of `pid` that was alive at a time, or the latest one.
+    pub fn find_process(&self, pid: u32, time_ns: Option<u64>) -> Option<ProcessIndex> {
+        self.processes.find(pid, time_ns.unwrap_or(u64::MAX))
+    }
+
+    /// The CLR modules of a process.
+    pub fn modules(&self, process: ProcessIndex) -> impl Iterator<Item = ModuleView<'_>> {
+        let modules = self.spaces[process.index()]
+            .state
+            .code
+            .modules
+            .iter()
+            .enumerate();
+        modules.map(|(i, m)| ModuleView {
+            index: ModuleIndex(i as u32),
+            module_id: m.module_id,
+            name: self.names.strings.get(m.simple_name),
+            il_path: self.some(m.il_path),
+            native_path: self.some(m.native_path),
+            managed_pdb: m.managed_pdb.as_ref(),
+            native_pdb: m.native_pdb.as_ref(),
+            begin: m.begin,
+            end: m.end,
+            evidence: m.evidence,
+            bodies: m.bodies.len(),
+        })
+    }
+
+    /// The native images of a process.
+    pub fn images(&self, process: ProcessIndex) -> impl Iterator<Item = ImageView<'_>> {
+        let space = &self.spaces[process.index()];
+        space
+            .state
+            .images
+            .iter()
+            .zip(space.images.ids())
+            .enumerate()
+            .map(|(i, (image, id))| ImageView {
+                index: ImageIndex(i as u32),
+                name: self.names.strings.get(image.simple_name),
+                path: self.some(image.path),
+                base: image.base,
+                size: image.size,
+                life: space.images.life(id),
+                pdb: image.pdb.as_ref(),
+                build_id: self.some(image.build_id),
+                timestamp: image.timestamp,
+            })
+    }
+
+    /// The code bodies of a process, in the order in which events told of them.
+    pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
+        let count = self.spaces[process.index()].state.code.bodies.len();
+        (0..count).map(move |i| self.body_view(process, BodyIndex(i as u32)))
+    }
+
+    /// The bodies that ever stood at an address, oldest life first.
+    pub fn bodies_at(&self, process: ProcessIndex, address: u64) -> Vec<BodyView<'_>> {
+        let map = &self.spaces[process.index()].bodies;
+        let mut bodies: Vec<_> = map
+            .occupants(address)
+            .map(|(id, _)| self.body_view(process, BodyIndex(id.index() as u32)))
+            .collect();
+        bodies.sort_by_key(|b| (b.life.from, b.life.to));
+        bodies
+    }
+
+    /// The untimed symbols at an address; the last one wins.
+    pub fn untimed_at(&self, process: ProcessIndex, address: u64) -> Vec<UntimedView> {
+        let space = &self.spaces[process.index()];
+        let mut rows: Vec<usize> = space
+            .untimed
+            .occupants(address)
+            .map(|(id, _)| id.index())
+            .collect();
+        rows.sort_unstable();
+        let view = |row: usize| {
+            let symbol = &space.state.untimed.rows[row];
+            let mut name = String::new();
+            let named = self.names.push_full(symbol.name, &mut name);
+            UntimedView {
+                start: symbol.start,
+                last: symbol.last,
+                name: named.then_some(name),
+                evidence: symbol.evidence,
+            }
+        };
+        rows.into_iter().map(view).collect()
+    }
+
+    /// One code body.
+    pub fn body_view(&self, process: ProcessIndex, index: BodyIndex) -> BodyView<'_> {
+        let space = &self.spaces[process.index()];
+        let code = &space.state.code;
+        let body = space.body(index);
+        let full = |id| {
+            let mut text = String::new();
+            self.names.push_full(id, &mut text).then_some(text)
+        };
+        let id = chronosym_timeline::Id::from_index(index.index());
+        let life = id.map_or(
+            Life {
+                from: 0,
+                to: 0,
+                from_known: false,
+                to_known: false,
+            },
+            |id| space.bodies.life(id),
+        );
+        let targets = body
+            .stub
+            .map_or(&[][..], |s| &code.stubs[s as usize].targets);
+        BodyView {
+            index,
+            start: body.start,
+            size: u64::from(body.size),
+            life,
+            name: full(body.name),
+            signature: self
+                .names
+                .get(body.name)
+                .and_then(|n| self.some(n.signature)),
+            module: body
+                .module
+                .and_then(|m| self.some(code.modules[m.index()].simple_name)),
+            method_id: body.method_id,
+            token: body.token,
+            tier: body.tier(),
+            native_code_version: body.native_code_version,
+            is_cold: body.flags.extent() == chronosym_events::Extent::Cold,
+            evidence: body.evidence,
+            il_map_entries: body.il_map.map(|m| code.il_maps[m as usize].len()),
+            has_inline_tree: body.inline_tree.is_some(),
+            stub_targets: targets.iter().filter_map(|&t| full(t)).collect(),
+        }
+    }
+
+    /// IL maps that could not be bound to a body, over all processes.
+    pub fn unbound_il_maps(&self) -> u64 {
+        self.spaces.iter().map(|s| s.state.code.unbound_maps).sum()
+    }
+
+    /// The bytes that the frozen indexes take, over all processes.
+    pub fn index_bytes(&self) -> usize {
+        self.spaces
+            .iter()
+            .map(|s| s.bodies.memory_bytes() + s.images.memory_bytes())
+            .sum()
+    }
+}
