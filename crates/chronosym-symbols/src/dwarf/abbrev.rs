@@ -1,0 +1,152 @@
+//! Abbreviation tables, compiled to what the walk needs (DWARF 5, section 7.5.3).
+
+use std::ops::Range;
+
+use gimli::{DwAt, DwForm, Encoding, constants as dw};
+use rustc_hash::FxHashMap;
+
+use super::form::{Bad, Cursor, Step};
+
+/// What the walk does at an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Step over it.
+    Other,
+    /// Step over it; its children are known to hold no code, and it says where they end.
+    Skippable,
+    /// A function with code.
+    Function,
+    /// A function inlined into another.
+    Inlined,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attribute {
+    pub(crate) name: DwAt,
+    pub(crate) form: DwForm,
+    pub(crate) implicit: i64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Abbreviation {
+    pub(crate) kind: Kind,
+    pub(crate) has_children: bool,
+    steps: Range<u32>,
+    attributes: Range<u32>,
+}
+
+/// The table of one unit, or of many that share it.
+#[derive(Debug, Default)]
+pub(crate) struct Abbreviations {
+    /// By code − 1, as compilers number them.
+    dense: Vec<Abbreviation>,
+    sparse: FxHashMap<u64, Abbreviation>,
+    steps: Vec<Step>,
+    attributes: Vec<Attribute>,
+}
+
+impl Abbreviations {
+    /// Reads the table at the start of `data`, in place of what `self` holds.
+    pub(crate) fn read(&mut self, data: &[u8], encoding: Encoding) -> Result<(), Bad> {
+        self.dense.clear();
+        self.sparse.clear();
+        self.steps.clear();
+        self.attributes.clear();
+        let mut cursor = Cursor {
+            data,
+            pos: 0,
+            big: false,
+        };
+        loop {
+            // The last table of a section may lack its terminator.
+            if cursor.pos == data.len() {
+                return Ok(());
+            }
+            let code = cursor.uleb()?;
+            if code == 0 {
+                return Ok(());
+            }
+            let abbreviation = self.entry(&mut cursor, encoding)?;
+            if code == self.dense.len() as u64 + 1 {
+                self.dense.push(abbreviation);
+            } else {
+                self.sparse.entry(code).or_insert(abbreviation);
+            }
+        }
+    }
+
+    fn entry(&mut self, cursor: &mut Cursor<'_>, encoding: Encoding) -> Result<Abbreviation, Bad> {
+        let tag = cursor.uleb()?;
+        let has_children = cursor.u8()? != 0;
+        let first_step = self.steps.len();
+        let first_attribute = self.attributes.len();
+        let (mut sibling, mut code) = (false, false);
+        loop {
+            let (name, form) = (cursor.uleb()?, cursor.uleb()?);
+            if name == 0 && form == 0 {
+                break;
+            }
+            let form = u16::try_from(form).map_err(|_| Bad::Form(u16::MAX))?;
+            let form = DwForm(form);
+            let implicit = match form {
+                dw::DW_FORM_implicit_const => cursor.sleb()?,
+                _ => 0,
+            };
+            // Attributes are 16 bits wide; one beyond that is of no vendor and only stepped over.
+            let name = DwAt(u16::try_from(name).unwrap_or(0));
+            sibling |= name == dw::DW_AT_sibling;
+            code |= matches!(name, dw::DW_AT_low_pc | dw::DW_AT_ranges);
+            let step = Step::of(form, encoding)?;
+            match (self.steps[first_step..].last_mut(), step) {
+                (Some(Step::Fixed(sum)), Step::Fixed(len)) if *sum < u16::MAX - len => *sum += len,
+                _ => self.steps.push(step),
+            }
+            self.attributes.push(Attribute {
+                name,
+                form,
+                implicit,
+            });
+        }
+        let kind = match u16::try_from(tag).map(gimli::DwTag) {
+            Ok(dw::DW_TAG_subprogram) if code => Kind::Function,
+            Ok(dw::DW_TAG_inlined_subroutine) => Kind::Inlined,
+            Ok(
+                dw::DW_TAG_subprogram
+                | dw::DW_TAG_structure_type
+                | dw::DW_TAG_class_type
+                | dw::DW_TAG_union_type
+                | dw::DW_TAG_enumeration_type
+                | dw::DW_TAG_array_type
+                | dw::DW_TAG_subroutine_type,
+            ) if sibling && has_children => Kind::Skippable,
+            _ => Kind::Other,
+        };
+        let range = |from: usize, to: usize| from as u32..to as u32;
+        Ok(Abbreviation {
+            kind,
+            has_children,
+            steps: range(first_step, self.steps.len()),
+            attributes: range(first_attribute, self.attributes.len()),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, code: u64) -> Result<&Abbreviation, Bad> {
+        match self.dense.get((code as usize).wrapping_sub(1)) {
+            Some(found) => Ok(found),
+            None => self.sparse.get(&code).ok_or(Bad::Abbreviation(code)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn steps(&self, abbreviation: &Abbreviation) -> &[Step] {
+        let range = &abbreviation.steps;
+        &self.steps[range.start as usize..range.end as usize]
+    }
+
+    #[inline]
+    pub(crate) fn attributes(&self, abbreviation: &Abbreviation) -> &[Attribute] {
+        let range = &abbreviation.attributes;
+        &self.attributes[range.start as usize..range.end as usize]
+    }
+}

@@ -1,0 +1,242 @@
+//! Which function, and which functions inlined into it, stand at an address: one pass over a unit's entries.
+
+use gimli::constants as dw;
+
+use super::abbrev::{Abbreviations, Kind};
+use super::form::{Bad, Value};
+use super::unit::Unit;
+
+/// No compiler nests entries deeper; what does is damaged or made to exhaust memory.
+const MAX_DEPTH: usize = 4096;
+
+/// No node.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Where the entry that names a function is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Entry {
+    /// Offset within the unit.
+    Unit(usize),
+    /// Offset within `.debug_info`.
+    Info(usize),
+    /// Offset within the supplementary file's `.debug_info`.
+    Supplement(usize),
+}
+
+impl Entry {
+    pub(crate) fn of(value: Value<'_>) -> Option<Self> {
+        let at = |n| usize::try_from(n).ok();
+        match value {
+            Value::UnitRef(n) => at(n).map(Self::Unit),
+            Value::InfoRef(n) => at(n).map(Self::Info),
+            Value::SupplementRef(n) => at(n).map(Self::Supplement),
+            _ => None,
+        }
+    }
+}
+
+/// A function, or one inlined into it, that may be the answer to an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) entry: Entry,
+    /// The node it is inlined into; [`NONE`] for a function of its own.
+    pub(crate) parent: u32,
+    /// Where its code begins.
+    pub(crate) low: u64,
+    pub(crate) call_file: u32,
+    pub(crate) call_line: u32,
+    pub(crate) call_column: u32,
+}
+
+/// The walk's working memory, kept between units.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    pub(crate) nodes: Vec<Node>,
+    /// For every address wanted: the innermost node there.
+    pub(crate) best: Vec<u32>,
+    /// Nodes around the current entry, with their depth.
+    open: Vec<(usize, u32)>,
+}
+
+/// What is read of a function's entry.
+#[derive(Default)]
+struct Attributes<'a> {
+    low: Option<Value<'a>>,
+    high: Option<Value<'a>>,
+    ranges: Option<Value<'a>>,
+    origin: Option<Entry>,
+    call_file: u32,
+    call_line: u32,
+    call_column: u32,
+}
+
+impl Walk {
+    /// Finds the innermost function of every address of `wanted` (sorted).
+    ///
+    /// Where functions overlap, the later entry wins, as in LLVM's tools: children come after their parents.
+    /// On an error, what was found before it stays.
+    pub(crate) fn run(
+        &mut self,
+        unit: &Unit<'_>,
+        abbreviations: &Abbreviations,
+        wanted: &[u64],
+    ) -> Result<(), Bad> {
+        self.nodes.clear();
+        self.open.clear();
+        self.best.clear();
+        self.best.resize(wanted.len(), NONE);
+
+        let mut cursor = unit.cursor(unit.first_child);
+        let mut depth = 1usize;
+        while cursor.pos < cursor.data.len() {
+            let at = cursor.pos;
+            let code = cursor.uleb()?;
+            if code == 0 {
+                depth -= 1;
+                if depth == 0 {
+                    break;
+                }
+                while self.open.last().is_some_and(|&(d, _)| d >= depth) {
+                    self.open.pop();
+                }
+                continue;
+            }
+            let abbreviation = abbreviations.get(code)?;
+            let inside = !self.open.is_empty();
+            let mut opened = NONE;
+            match abbreviation.kind {
+                Kind::Function => {
+                    let attributes =
+                        self.attributes(unit, abbreviations, &mut cursor, abbreviation)?;
+                    opened = self.enter(unit, Entry::Unit(at), NONE, &attributes, wanted)?;
+                }
+                Kind::Inlined if inside => {
+                    let attributes =
+                        self.attributes(unit, abbreviations, &mut cursor, abbreviation)?;
+                    let parent = self.open.last().map_or(NONE, |&(_, node)| node);
+                    let entry = attributes.origin.unwrap_or(Entry::Unit(at));
+                    opened = self.enter(unit, entry, parent, &attributes, wanted)?;
+                }
+                Kind::Skippable => {
+                    if let Some(end) = sibling(unit, abbreviations, &mut cursor, abbreviation)? {
+                        cursor.pos = end;
+                        continue;
+                    }
+                }
+                Kind::Other | Kind::Inlined => {
+                    cursor.skip_steps(abbreviations.steps(abbreviation), unit.encoding)?;
+                }
+            }
+            if abbreviation.has_children {
+                if opened != NONE {
+                    self.open.push((depth, opened));
+                }
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(Bad::Depth);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn attributes<'a>(
+        &self,
+        unit: &Unit<'a>,
+        abbreviations: &Abbreviations,
+        cursor: &mut super::form::Cursor<'a>,
+        abbreviation: &super::abbrev::Abbreviation,
+    ) -> Result<Attributes<'a>, Bad> {
+        let mut found = Attributes::default();
+        for attribute in abbreviations.attributes(abbreviation) {
+            let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
+            match attribute.name {
+                dw::DW_AT_low_pc => found.low = Some(value),
+                dw::DW_AT_high_pc => found.high = Some(value),
+                dw::DW_AT_ranges => found.ranges = Some(value),
+                dw::DW_AT_abstract_origin => found.origin = Entry::of(value),
+                dw::DW_AT_call_file => found.call_file = number(value),
+                dw::DW_AT_call_line => found.call_line = number(value),
+                dw::DW_AT_call_column => found.call_column = number(value),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes a node of an entry whose children may matter: a function that covers a wanted address, or anything inlined
+    /// into one.
+    #[inline]
+    fn enter(
+        &mut self,
+        unit: &Unit<'_>,
+        entry: Entry,
+        parent: u32,
+        attributes: &Attributes<'_>,
+        wanted: &[u64],
+    ) -> Result<u32, Bad> {
+        let id = self.nodes.len() as u32;
+        let mut first = None;
+        let mut covers = false;
+        let best = &mut self.best;
+        let mut cover = |low: u64, high: u64| {
+            if first.is_none_or(|f| low < f) {
+                first = Some(low);
+            }
+            let from = wanted.partition_point(|&va| va < low);
+            for (va, node) in wanted[from..].iter().zip(&mut best[from..]) {
+                if *va >= high {
+                    break;
+                }
+                *node = id;
+                covers = true;
+            }
+        };
+        let low = attributes.low.and_then(|v| unit.address(v));
+        if let Some(ranges) = attributes.ranges {
+            unit.each_range(ranges, &mut cover)?;
+        } else if let (Some(low), Some(high)) = (low, attributes.high)
+            && let Some(high) = unit.high(low, high)
+        {
+            cover(low, high);
+        }
+        if !covers && parent == NONE {
+            return Ok(NONE);
+        }
+        self.nodes.push(Node {
+            entry,
+            parent,
+            // A function's entry may say where it begins besides its ranges; the lowest address may be a cold part.
+            low: low.or(first).unwrap_or(0),
+            call_file: attributes.call_file,
+            call_line: attributes.call_line,
+            call_column: attributes.call_column,
+        });
+        Ok(id)
+    }
+}
+
+fn number(value: Value<'_>) -> u32 {
+    match value {
+        Value::Unsigned(n) => u32::try_from(n).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// The offset at which the entry's children end; always ahead, so that the walk cannot go round in a circle.
+fn sibling(
+    unit: &Unit<'_>,
+    abbreviations: &Abbreviations,
+    cursor: &mut super::form::Cursor<'_>,
+    abbreviation: &super::abbrev::Abbreviation,
+) -> Result<Option<usize>, Bad> {
+    let mut found = None;
+    for attribute in abbreviations.attributes(abbreviation) {
+        let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
+        if let (dw::DW_AT_sibling, Value::UnitRef(n)) = (attribute.name, value) {
+            found = usize::try_from(n).ok();
+        }
+    }
+    Ok(found.filter(|&end| end > cursor.pos && end <= cursor.data.len()))
+}

@@ -1,0 +1,209 @@
+//! Which unit an address belongs to.
+
+use std::sync::OnceLock;
+
+use gimli::{DebugAranges, DebugInfo, SectionId};
+
+use super::form::Bad;
+use super::lines::Lines;
+use super::unit::{Sections, Table, Unit};
+use crate::elf::container::Container;
+
+/// How many ranges before the nearest one are asked whether they reach over it.
+const MAX_STEPS_BACK: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    begin: u64,
+    end: u64,
+    unit: usize,
+}
+
+/// Sorted ranges of addresses, each with the offset of its unit.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    pieces: Vec<Piece>,
+    /// The furthest end of a piece and all before it.
+    reach: Vec<u64>,
+}
+
+impl Ranges {
+    fn new(mut pieces: Vec<Piece>) -> Self {
+        // Stable, so that of equal ones the first stays first; then touching pieces of one unit become one. Compilers list a
+        // piece a function and linkers keep them together. Gaps stay gaps: they may hold code of a unit not listed here.
+        pieces.sort_by_key(|p| p.begin);
+        pieces.dedup_by(|next, kept| {
+            let joins = next.unit == kept.unit && next.begin <= kept.end;
+            if joins {
+                kept.end = kept.end.max(next.end);
+            }
+            joins
+        });
+        pieces.shrink_to_fit();
+        let mut furthest = 0;
+        let reach = pieces
+            .iter()
+            .map(|p| {
+                furthest = p.end.max(furthest);
+                furthest
+            })
+            .collect();
+        Self { pieces, reach }
+    }
+
+    fn find(&self, va: u64) -> Option<usize> {
+        let next = self.pieces.partition_point(|p| p.begin <= va);
+        for i in (next.saturating_sub(MAX_STEPS_BACK)..next).rev() {
+            if self.reach[i] <= va {
+                return None;
+            }
+            if va < self.pieces[i].end {
+                return Some(self.pieces[i].unit);
+            }
+        }
+        None
+    }
+}
+
+/// The index of a file: what `.debug_aranges` says at once, what only the units themselves say when it is needed.
+#[derive(Debug, Default)]
+pub(crate) struct UnitIndex {
+    listed: OnceLock<(Ranges, Vec<usize>)>,
+    rest: OnceLock<Ranges>,
+}
+
+impl UnitIndex {
+    /// The unit that says of itself that it holds the code at `va`.
+    pub(crate) fn find(
+        &self,
+        container: &Container,
+        sections: &Sections<'_>,
+        starts: &UnitStarts,
+        va: u64,
+    ) -> Option<usize> {
+        let (listed, units) = self.listed.get_or_init(|| listed(container, sections));
+        listed.find(va).or_else(|| {
+            self.rest
+                .get_or_init(|| rest(container, sections, starts, units))
+                .find(va)
+        })
+    }
+}
+
+/// Reads `.debug_aranges` (DWARF 5, section 6.1.2): ranges, and the sorted offsets of the units it lists.
+fn listed(container: &Container, sections: &Sections<'_>) -> (Ranges, Vec<usize>) {
+    let data = container
+        .debug
+        .get(&container.data, SectionId::DebugAranges, false);
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut units = Vec::new();
+    let mut headers = DebugAranges::from(sections.slice(data)).headers();
+    // A damaged table ends here; the units that it does not list are asked themselves.
+    while let Ok(Some(header)) = headers.next() {
+        let unit = header.debug_info_offset().0;
+        let from = pieces.len();
+        let mut entries = header.entries();
+        let mut whole = true;
+        loop {
+            match entries.next_raw() {
+                Ok(Some(entry)) => {
+                    let begin = entry.address();
+                    // Entries of functions that the linker dropped stand at 0 or the like.
+                    if let Some(end) = begin.checked_add(entry.length())
+                        && begin < end
+                        && container.is_code(begin)
+                    {
+                        match pieces.last_mut() {
+                            Some(last) if last.unit == unit && last.end == begin => last.end = end,
+                            _ => pieces.push(Piece { begin, end, unit }),
+                        }
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    whole = false;
+                    break;
+                }
+            }
+        }
+        // A unit without entries may as well be one whose producer did not bother.
+        if whole && pieces.len() > from {
+            units.push(unit);
+        }
+    }
+    units.sort_unstable();
+    units.dedup();
+    (Ranges::new(pieces), units)
+}
+
+/// Asks the units that are not `listed` for their ranges.
+fn rest(
+    container: &Container,
+    sections: &Sections<'_>,
+    starts: &UnitStarts,
+    listed: &[usize],
+) -> Ranges {
+    let mut pieces = Vec::new();
+    let mut table = Table::default();
+    for &offset in starts.all(sections) {
+        if listed.binary_search(&offset).is_err()
+            && let Ok(unit) = Unit::read(sections, offset, &mut table)
+        {
+            // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.
+            let _ = unit_ranges(&unit, &mut |begin, end| {
+                if container.is_code(begin) {
+                    pieces.push(Piece {
+                        begin,
+                        end,
+                        unit: offset,
+                    });
+                }
+            });
+        }
+    }
+    Ranges::new(pieces)
+}
+
+fn unit_ranges(unit: &Unit<'_>, each: &mut impl FnMut(u64, u64)) -> Result<(), Bad> {
+    if let Some(ranges) = unit.ranges {
+        return unit.each_range(ranges, each);
+    }
+    if unit.has_low_pc
+        && let Some(high) = unit.high_pc
+    {
+        if let Some(high) = unit.high(unit.low_pc, high)
+            && high > unit.low_pc
+        {
+            each(unit.low_pc, high);
+        }
+        return Ok(());
+    }
+    // Some assemblers state nothing but lines.
+    if let Some(lines) = Lines::read(unit)? {
+        lines.run(|_| true, |begin, end, _| each(begin, end))?;
+    }
+    Ok(())
+}
+
+/// Where each unit of `.debug_info` starts.
+#[derive(Debug, Default)]
+pub(crate) struct UnitStarts(OnceLock<Vec<usize>>);
+
+impl UnitStarts {
+    pub(crate) fn all(&self, sections: &Sections<'_>) -> &[usize] {
+        self.0.get_or_init(|| {
+            let mut starts = Vec::new();
+            let mut units = DebugInfo::from(sections.slice(sections.info)).units();
+            while let Ok(Some(unit)) = units.next() {
+                starts.extend(unit.debug_info_offset().map(|o| o.0));
+            }
+            starts
+        })
+    }
+
+    pub(crate) fn containing(&self, sections: &Sections<'_>, at: usize) -> Option<usize> {
+        let all = self.all(sections);
+        let next = all.partition_point(|&start| start <= at);
+        next.checked_sub(1).map(|i| all[i])
+    }
+}

@@ -1,0 +1,253 @@
+//! Line number programs (DWARF 5, section 6.2), run without keeping their tables.
+
+use gimli::{AttributeValue, DebugLine, DebugLineOffset, LineProgramHeader, constants as dw};
+
+use super::form::{Bad, Cursor, Text, Value};
+use super::unit::{Slice, Unit};
+
+/// What the line table says about an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) file: u32,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+    pub(crate) discriminator: u32,
+}
+
+/// A unit's line program: its header read, its rows not.
+#[derive(Debug)]
+pub(crate) struct Lines<'a> {
+    header: LineProgramHeader<Slice<'a>>,
+    big: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn read(unit: &Unit<'a>) -> Result<Option<Self>, Bad> {
+        let Some(offset) = unit.stmt_list else {
+            return Ok(None);
+        };
+        let section = DebugLine::from(unit.sections.slice(unit.sections.line));
+        let program = section.program(
+            DebugLineOffset(offset),
+            unit.encoding.address_size,
+            unit.comp_dir.map(|d| unit.sections.slice(d)),
+            unit.name.map(|n| unit.sections.slice(n)),
+        )?;
+        Ok(Some(Self {
+            header: program.header().clone(),
+            big: unit.sections.endian == gimli::RunTimeEndian::Big,
+        }))
+    }
+
+    /// The path of a file, as its parts: joined by whoever wants it whole.
+    pub(crate) fn path(&self, unit: &Unit<'a>, file: u32) -> Option<Vec<u8>> {
+        let entry = self.header.file(u64::from(file))?;
+        let name = text(unit, entry.path_name())?;
+        let directory = entry
+            .directory(&self.header)
+            .and_then(|d| text(unit, d))
+            .unwrap_or_default();
+        let mut path = Vec::new();
+        if !is_absolute(name) && !is_absolute(directory) {
+            path.extend_from_slice(unit.comp_dir.unwrap_or_default());
+        }
+        // In older versions the directory 0 is the compilation's, which gimli gives; then it stands there already.
+        if !is_absolute(name) && path != directory {
+            push(&mut path, directory);
+        }
+        push(&mut path, name);
+        Some(path)
+    }
+
+    /// Runs the program, calling `each` with the half-open range of addresses of every row that has one. Within a
+    /// sequence the ranges ascend.
+    ///
+    /// `enter` is told where a sequence begins; if it returns false, no row of that sequence is reported.
+    pub(crate) fn run(
+        &self,
+        mut enter: impl FnMut(u64) -> bool,
+        mut each: impl FnMut(u64, u64, &Row),
+    ) -> Result<(), Bad> {
+        let header = &self.header;
+        let encoding = header.encoding();
+        let line = header.line_encoding();
+        if line.line_range == 0 {
+            return Err(Bad::Gimli(gimli::Error::LineRangeZero));
+        }
+        let opcode_base = header.opcode_base();
+        let step = u64::from(line.minimum_instruction_length);
+        let per_bundle = u64::from(line.maximum_operations_per_instruction).max(1);
+        let mask = match encoding.address_size {
+            1..8 => (1u64 << (8 * u32::from(encoding.address_size))) - 1,
+            _ => u64::MAX,
+        };
+        // What one special opcode does, worked out once for all 256.
+        let mut special = [(0u64, 0i64); 256];
+        for (opcode, effect) in special
+            .iter_mut()
+            .enumerate()
+            .skip(usize::from(opcode_base))
+        {
+            let adjusted = opcode as u8 - opcode_base;
+            let lines = i64::from(line.line_base) + i64::from(adjusted % line.line_range);
+            *effect = (u64::from(adjusted / line.line_range), lines);
+        }
+        let (const_add, _) = special[255];
+
+        let program = header.raw_program_buf();
+        let mut cursor = Cursor {
+            data: program.slice(),
+            pos: 0,
+            big: self.big,
+        };
+        let initial = Row {
+            file: 1,
+            line: 1,
+            ..Row::default()
+        };
+        let mut row = initial;
+        let (mut address, mut op_index) = (0u64, 0u64);
+        // The row before, waiting for its end; a sequence that goes backwards is left aside from there on.
+        let mut pending: Option<(u64, Row)> = None;
+        let mut wanted = true;
+        let mut started = false;
+
+        let advance = |address: &mut u64, op_index: &mut u64, operations: u64| {
+            if per_bundle == 1 {
+                *address = address.wrapping_add(operations.wrapping_mul(step)) & mask;
+            } else {
+                let sum = op_index.wrapping_add(operations);
+                *address = address.wrapping_add((sum / per_bundle).wrapping_mul(step)) & mask;
+                *op_index = sum % per_bundle;
+            }
+        };
+        macro_rules! emit {
+            () => {{
+                if !started {
+                    started = true;
+                    wanted = enter(address);
+                }
+                if wanted {
+                    if let Some((from, before)) = &pending
+                        && *from < address
+                    {
+                        each(*from, address, before);
+                    }
+                    pending = Some((address, row));
+                }
+                row.discriminator = 0;
+            }};
+        }
+
+        while cursor.pos < cursor.data.len() {
+            let opcode = cursor.u8()?;
+            if opcode >= opcode_base {
+                let (operations, lines) = special[usize::from(opcode)];
+                advance(&mut address, &mut op_index, operations);
+                row.line = row.line.wrapping_add(lines as u32);
+                emit!();
+                continue;
+            }
+            match gimli::DwLns(opcode) {
+                gimli::DwLns(0) => {
+                    let len = usize::try_from(cursor.uleb()?).map_err(|_| Bad::Truncated)?;
+                    let start = cursor.pos;
+                    cursor.skip(len)?;
+                    let end = cursor.pos;
+                    if len == 0 {
+                        continue;
+                    }
+                    cursor.pos = start;
+                    match gimli::DwLne(cursor.u8()?) {
+                        dw::DW_LNE_end_sequence => {
+                            if let Some((from, before)) = pending.take()
+                                && wanted
+                                && from < address
+                            {
+                                each(from, address, &before);
+                            }
+                            row = initial;
+                            (address, op_index) = (0, 0);
+                            (wanted, started) = (true, false);
+                        }
+                        dw::DW_LNE_set_address => {
+                            address = cursor.uint((len - 1).min(8))?;
+                            op_index = 0;
+                        }
+                        dw::DW_LNE_set_discriminator => {
+                            row.discriminator = u32::try_from(cursor.uleb()?).unwrap_or(u32::MAX);
+                        }
+                        _ => {}
+                    }
+                    cursor.pos = end;
+                }
+                dw::DW_LNS_copy => emit!(),
+                dw::DW_LNS_advance_pc => {
+                    let operations = cursor.uleb()?;
+                    advance(&mut address, &mut op_index, operations);
+                }
+                dw::DW_LNS_advance_line => row.line = row.line.wrapping_add(cursor.sleb()? as u32),
+                dw::DW_LNS_set_file => row.file = u32::try_from(cursor.uleb()?).unwrap_or(u32::MAX),
+                dw::DW_LNS_set_column => {
+                    row.column = u32::try_from(cursor.uleb()?).unwrap_or(u32::MAX);
+                }
+                dw::DW_LNS_negate_stmt
+                | dw::DW_LNS_set_basic_block
+                | dw::DW_LNS_set_prologue_end
+                | dw::DW_LNS_set_epilogue_begin => {}
+                dw::DW_LNS_const_add_pc => advance(&mut address, &mut op_index, const_add),
+                dw::DW_LNS_fixed_advance_pc => {
+                    address = address.wrapping_add(cursor.uint(2)?) & mask;
+                    op_index = 0;
+                }
+                dw::DW_LNS_set_isa => {
+                    cursor.uleb()?;
+                }
+                // An opcode of a later version: its header says how many numbers follow.
+                gimli::DwLns(opcode) => {
+                    let lengths = header.standard_opcode_lengths().slice();
+                    let count = lengths
+                        .get(usize::from(opcode).wrapping_sub(1))
+                        .ok_or(Bad::Truncated)?;
+                    for _ in 0..*count {
+                        cursor.uleb()?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text<'a>(unit: &Unit<'a>, value: AttributeValue<Slice<'a>>) -> Option<&'a [u8]> {
+    let text = match value {
+        AttributeValue::String(text) => Text::Here(text.slice()),
+        AttributeValue::DebugStrRef(offset) => Text::Str(offset.0 as u64),
+        AttributeValue::DebugLineStrRef(offset) => Text::LineStr(offset.0 as u64),
+        AttributeValue::DebugStrOffsetsIndex(index) => Text::Index(index.0 as u64),
+        AttributeValue::DebugStrRefSup(offset) => Text::Supplement(offset.0 as u64),
+        _ => return None,
+    };
+    unit.text(Value::Text(text))
+}
+
+/// Absolute on the system that compiled, which need not be this one.
+fn is_absolute(path: &[u8]) -> bool {
+    match path {
+        [b'/' | b'\\', ..] => true,
+        [drive, b':', b'/' | b'\\', ..] => drive.is_ascii_alphabetic(),
+        _ => false,
+    }
+}
+
+/// Adds a path's next part, with the separator that the path uses.
+fn push(path: &mut Vec<u8>, part: &[u8]) {
+    if part.is_empty() {
+        return;
+    }
+    if !path.is_empty() && !matches!(path.last(), Some(b'/' | b'\\')) {
+        let windows = path.get(1) == Some(&b':') && !path.contains(&b'/');
+        path.push(if windows { b'\\' } else { b'/' });
+    }
+    path.extend_from_slice(part);
+}

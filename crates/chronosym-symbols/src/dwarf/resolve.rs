@@ -1,0 +1,176 @@
+//! All wanted addresses of one unit at once.
+
+use rustc_hash::FxHashMap;
+
+use super::form::Bad;
+use super::functions::{NONE, Node, Walk};
+use super::lines::{Lines, Row};
+use super::names::{Names, Space};
+use super::unit::{Table, Unit};
+use crate::answer::{Answers, NonZeroId, RawFrame, Source};
+
+/// What a worker keeps from unit to unit.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch<'a> {
+    pub(crate) table: Table,
+    names: Names<'a>,
+    walk: Walk,
+    rows: Vec<Option<Row>>,
+    files: FxHashMap<u32, Option<NonZeroId>>,
+}
+
+/// What belongs to the file rather than the unit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) main: Space<'a>,
+    pub(crate) supplement: Option<Space<'a>>,
+    pub(crate) inlines: bool,
+}
+
+impl<'a> Scratch<'a> {
+    /// Appends the frames of each address of `wanted` (sorted) to `out`, calling `each` with how many there are.
+    ///
+    /// `split` is the unit with the entries where `unit` is only their skeleton.
+    /// An address without a function gets a frame of its line alone, without a name, or none. Damage ends the reading of
+    /// what is damaged, is noted in `out` and makes the result false.
+    pub(crate) fn resolve(
+        &mut self,
+        unit: &Unit<'a>,
+        split: Option<(&Unit<'a>, &Table)>,
+        context: Context<'a>,
+        wanted: &[u64],
+        out: &mut Answers,
+        mut each: impl FnMut(&mut Answers, usize, usize),
+    ) -> bool {
+        let mut sound = true;
+        let mut note = |out: &mut Answers, what: &str, bad: Bad| {
+            sound = false;
+            out.note_damage(format!("{what} of the unit at {:#x}: {bad}", unit.offset));
+        };
+
+        self.rows.clear();
+        self.rows.resize(wanted.len(), None);
+        let lines = match Lines::read(unit) {
+            Ok(lines) => lines,
+            Err(bad) => {
+                note(out, "line table", bad);
+                None
+            }
+        };
+        if let Some(lines) = &lines {
+            let rows = &mut self.rows;
+            // Rows ascend within a sequence, so one pass over the addresses from its start serves it.
+            let next = std::cell::Cell::new(0);
+            let enter = |start: u64| {
+                next.set(wanted.partition_point(|&va| va < start));
+                next.get() < wanted.len()
+            };
+            let row = |from: u64, to: u64, row: &Row| {
+                let mut i = next.get();
+                if wanted.get(i).is_none_or(|&va| va >= to) {
+                    return;
+                }
+                // A sequence that jumps back leaves addresses behind that an earlier row has answered.
+                while i < wanted.len() && wanted[i] < to {
+                    if wanted[i] >= from {
+                        rows[i] = Some(*row);
+                    }
+                    i += 1;
+                }
+                next.set(i);
+            };
+            if let Err(bad) = lines.run(enter, row) {
+                note(out, "line table", bad);
+            }
+        }
+
+        let (entries, table) = split.unwrap_or((unit, &self.table));
+        if let Err(bad) = self.walk.run(entries, &table.abbreviations, wanted) {
+            note(out, "entries", bad);
+        }
+
+        self.files.clear();
+        let names = &mut self.names;
+        let files = &mut self.files;
+        let mut file = |out: &mut Answers, index: u32| -> Option<NonZeroId> {
+            let lines = lines.as_ref()?;
+            *files.entry(index).or_insert_with(|| {
+                lines
+                    .path(unit, index)
+                    .and_then(|path| out.files.add(&path))
+            })
+        };
+        for i in 0..wanted.len() {
+            let start = out.frames.len();
+            let row = self.rows[i];
+            let mut place = Place {
+                file: row.and_then(|r| file(out, r.file)),
+                line: row.map_or(0, |r| r.line),
+                column: row.map_or(0, |r| r.column),
+                discriminator: row.map_or(0, |r| r.discriminator),
+            };
+            let mut id = self.walk.best[i];
+            if id == NONE && row.is_some() {
+                out.frames.push(place.frame(None, None));
+            }
+            while let Some(node) = self.walk.nodes.get(id as usize) {
+                let inlined = node.parent != NONE;
+                if context.inlines || !inlined {
+                    let name = match names.find(
+                        entries,
+                        table,
+                        node.entry,
+                        context.main,
+                        context.supplement,
+                        &mut out.names,
+                    ) {
+                        Ok(name) => name,
+                        Err(bad) => {
+                            note(out, "names", bad);
+                            None
+                        }
+                    };
+                    out.frames.push(place.frame(Some(node), name));
+                    place = Place {
+                        file: match node.call_file {
+                            0 if unit.encoding.version < 5 => None,
+                            index if inlined => file(out, index),
+                            _ => None,
+                        },
+                        line: node.call_line,
+                        column: node.call_column,
+                        discriminator: 0,
+                    };
+                }
+                id = node.parent;
+            }
+            each(out, i, start);
+        }
+        sound
+    }
+}
+
+/// Where in the source a frame stands.
+struct Place {
+    file: Option<NonZeroId>,
+    line: u32,
+    column: u32,
+    discriminator: u32,
+}
+
+impl Place {
+    fn frame(&self, node: Option<&Node>, name: Option<NonZeroId>) -> RawFrame {
+        RawFrame {
+            name,
+            symbol: None,
+            file: self.file,
+            line: self.line,
+            column: self.column,
+            discriminator: self.discriminator,
+            function: node.map_or(0, |n| n.low),
+            has_function: node.is_some(),
+            inlined: node.is_some_and(|n| n.parent != NONE),
+            source: Source::DebugInfo,
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! A unit's header and root entry, and where its values lead.
+
+use gimli::{
+    DebugAddr, DebugAddrBase, DebugAddrIndex, DebugInfo, DebugInfoOffset, DebugRanges,
+    DebugRngLists, DebugRngListsBase, DebugRngListsIndex, DebugStrOffsets, DebugStrOffsetsBase,
+    DebugStrOffsetsIndex, DwarfFileType, DwoId, Encoding, EndianSlice, RangeLists,
+    RangeListsOffset, RunTimeEndian, SectionId, UnitType, constants as dw,
+};
+
+use super::abbrev::{Abbreviations, Attribute};
+use super::form::{Bad, Cursor, Text, Value, until_zero};
+use crate::elf::container::Container;
+
+pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// The debug sections of one file (of one unit in a DWARF package).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sections<'a> {
+    pub(crate) endian: RunTimeEndian,
+    pub(crate) abbrev: &'a [u8],
+    pub(crate) addr: &'a [u8],
+    pub(crate) info: &'a [u8],
+    pub(crate) line: &'a [u8],
+    pub(crate) line_str: &'a [u8],
+    pub(crate) ranges: &'a [u8],
+    pub(crate) rnglists: &'a [u8],
+    pub(crate) str: &'a [u8],
+    pub(crate) str_offsets: &'a [u8],
+    /// `.debug_str` of the supplementary file (dwz's `.gnu_debugaltlink`).
+    pub(crate) supplement_str: &'a [u8],
+    /// True for the `.dwo` forms.
+    pub(crate) split: bool,
+}
+
+impl<'a> Sections<'a> {
+    /// The sections of a file, split ones (`.dwo`) or plain ones.
+    pub(crate) fn of(container: &'a Container, split: bool) -> Self {
+        let get = |id| container.debug.get(&container.data, id, split);
+        Self {
+            endian: container.endian,
+            abbrev: get(SectionId::DebugAbbrev),
+            addr: get(SectionId::DebugAddr),
+            info: get(SectionId::DebugInfo),
+            line: get(SectionId::DebugLine),
+            line_str: get(SectionId::DebugLineStr),
+            ranges: get(SectionId::DebugRanges),
+            rnglists: get(SectionId::DebugRngLists),
+            str: get(SectionId::DebugStr),
+            str_offsets: get(SectionId::DebugStrOffsets),
+            supplement_str: &[],
+            split,
+        }
+    }
+
+    pub(crate) fn slice(&self, data: &'a [u8]) -> Slice<'a> {
+        EndianSlice::new(data, self.endian)
+    }
+
+    fn file_type(&self) -> DwarfFileType {
+        if self.split {
+            DwarfFileType::Dwo
+        } else {
+            DwarfFileType::Main
+        }
+    }
+
+    /// The string at an offset of a string section.
+    pub(crate) fn string(section: &'a [u8], offset: u64) -> Option<&'a [u8]> {
+        let offset = usize::try_from(offset).ok()?;
+        section.get(offset..).map(until_zero)
+    }
+}
+
+/// One unit, ready to be walked.
+#[derive(Debug)]
+pub(crate) struct Unit<'a> {
+    pub(crate) sections: Sections<'a>,
+    /// Offset in `.debug_info`.
+    pub(crate) offset: usize,
+    /// The unit's bytes from its header on; offsets within it count from here.
+    pub(crate) data: &'a [u8],
+    pub(crate) encoding: Encoding,
+    pub(crate) root: usize,
+    /// Where the root's children begin.
+    pub(crate) first_child: usize,
+    pub(crate) low_pc: u64,
+    pub(crate) high_pc: Option<Value<'a>>,
+    pub(crate) ranges: Option<Value<'a>>,
+    pub(crate) stmt_list: Option<usize>,
+    pub(crate) comp_dir: Option<&'a [u8]>,
+    pub(crate) name: Option<&'a [u8]>,
+    pub(crate) dwo_name: Option<&'a [u8]>,
+    pub(crate) dwo_id: Option<DwoId>,
+    pub(crate) has_low_pc: bool,
+    addr_base: DebugAddrBase<usize>,
+    rnglists_base: DebugRngListsBase<usize>,
+    str_offsets_base: DebugStrOffsetsBase<usize>,
+}
+
+impl<'a> Unit<'a> {
+    /// Reads the unit at an offset of `.debug_info`, with its abbreviations into `table`, which may hold them already:
+    /// `held` says of which offset and encoding.
+    pub(crate) fn read(
+        sections: &Sections<'a>,
+        offset: usize,
+        table: &mut Table,
+    ) -> Result<Self, Bad> {
+        let header = DebugInfo::from(sections.slice(sections.info))
+            .header_from_offset(DebugInfoOffset(offset))?;
+        let encoding = header.encoding();
+        let end = offset
+            .checked_add(header.length_including_self())
+            .ok_or(Bad::Truncated)?;
+        let data = sections.info.get(offset..end).ok_or(Bad::Truncated)?;
+        table.load(sections, header.debug_abbrev_offset().0, encoding)?;
+        let mut unit = Unit {
+            sections: *sections,
+            offset,
+            data,
+            encoding,
+            root: header.header_size(),
+            first_child: header.header_size(),
+            low_pc: 0,
+            high_pc: None,
+            ranges: None,
+            stmt_list: None,
+            comp_dir: None,
+            name: None,
+            dwo_name: None,
+            dwo_id: match header.type_() {
+                UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+                _ => None,
+            },
+            has_low_pc: false,
+            addr_base: DebugAddrBase(0),
+            rnglists_base: DebugRngListsBase::default_for_encoding_and_file(
+                encoding,
+                sections.file_type(),
+            ),
+            str_offsets_base: DebugStrOffsetsBase::default_for_encoding_and_file(
+                encoding,
+                sections.file_type(),
+            ),
+        };
+        unit.read_root(&table.abbreviations)?;
+        Ok(unit)
+    }
+
+    fn read_root(&mut self, abbreviations: &Abbreviations) -> Result<(), Bad> {
+        let mut cursor = self.cursor(self.root);
+        let code = cursor.uleb()?;
+        if code == 0 {
+            return Ok(());
+        }
+        let root = abbreviations.get(code)?;
+        let (mut name, mut comp_dir, mut dwo_name, mut low_pc) = (None, None, None, None);
+        for &Attribute {
+            name: attribute,
+            form,
+            implicit,
+        } in abbreviations.attributes(root)
+        {
+            let value = cursor.value(form, implicit, self.encoding)?;
+            let number = match value {
+                Value::Unsigned(n) => usize::try_from(n).ok(),
+                _ => None,
+            };
+            match attribute {
+                dw::DW_AT_name => name = Some(value),
+                dw::DW_AT_comp_dir => comp_dir = Some(value),
+                dw::DW_AT_dwo_name | dw::DW_AT_GNU_dwo_name => dwo_name = Some(value),
+                dw::DW_AT_low_pc => low_pc = Some(value),
+                dw::DW_AT_high_pc => self.high_pc = Some(value),
+                dw::DW_AT_ranges => self.ranges = Some(value),
+                dw::DW_AT_stmt_list => self.stmt_list = number,
+                dw::DW_AT_addr_base | dw::DW_AT_GNU_addr_base => {
+                    self.addr_base = DebugAddrBase(number.unwrap_or(0));
+                }
+                dw::DW_AT_rnglists_base | dw::DW_AT_GNU_ranges_base => {
+                    self.rnglists_base = DebugRngListsBase(number.unwrap_or(0));
+                }
+                dw::DW_AT_str_offsets_base => {
+                    self.str_offsets_base = DebugStrOffsetsBase(number.unwrap_or(0));
+                }
+                dw::DW_AT_GNU_dwo_id => {
+                    if let (None, Value::Unsigned(id)) = (self.dwo_id, value) {
+                        self.dwo_id = Some(DwoId(id));
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.first_child = if root.has_children {
+            cursor.pos
+        } else {
+            self.data.len()
+        };
+        self.name = name.and_then(|v| self.text(v));
+        self.comp_dir = comp_dir.and_then(|v| self.text(v));
+        self.dwo_name = dwo_name.and_then(|v| self.text(v));
+        if let Some(address) = low_pc.and_then(|v| self.address(v)) {
+            self.low_pc = address;
+            self.has_low_pc = true;
+        }
+        Ok(())
+    }
+
+    /// Takes over what only the skeleton of a split unit knows.
+    pub(crate) fn adopt(&mut self, skeleton: &Unit<'a>) {
+        self.sections.addr = skeleton.sections.addr;
+        self.addr_base = skeleton.addr_base;
+        self.low_pc = skeleton.low_pc;
+        self.comp_dir = skeleton.comp_dir.or(self.comp_dir);
+        if self.encoding.version < 5 {
+            // Before DWARF 5 the ranges stayed in the linked file.
+            self.sections.ranges = skeleton.sections.ranges;
+            self.rnglists_base = skeleton.rnglists_base;
+        }
+    }
+
+    pub(crate) fn cursor(&self, pos: usize) -> Cursor<'a> {
+        Cursor {
+            data: self.data,
+            pos,
+            big: self.sections.endian == RunTimeEndian::Big,
+        }
+    }
+
+    /// The text that a value stands for, if it is one and can be found.
+    pub(crate) fn text(&self, value: Value<'a>) -> Option<&'a [u8]> {
+        let Value::Text(text) = value else {
+            return None;
+        };
+        match text {
+            Text::Here(text) => Some(text),
+            Text::Str(offset) => Sections::string(self.sections.str, offset),
+            Text::LineStr(offset) => Sections::string(self.sections.line_str, offset),
+            Text::Index(index) => {
+                let offsets = DebugStrOffsets::from(self.sections.slice(self.sections.str_offsets));
+                let offset = offsets
+                    .get_str_offset(
+                        self.encoding.format,
+                        self.str_offsets_base,
+                        DebugStrOffsetsIndex(usize::try_from(index).ok()?),
+                    )
+                    .ok()?;
+                Sections::string(self.sections.str, offset.0 as u64)
+            }
+            Text::Supplement(offset) => Sections::string(self.sections.supplement_str, offset),
+        }
+    }
+
+    /// The address that a value stands for.
+    pub(crate) fn address(&self, value: Value<'_>) -> Option<u64> {
+        match value {
+            Value::Address(address) => Some(address),
+            Value::AddressIndex(index) => DebugAddr::from(self.sections.slice(self.sections.addr))
+                .get_address(
+                    self.encoding.address_size,
+                    self.addr_base,
+                    DebugAddrIndex(usize::try_from(index).ok()?),
+                )
+                .ok(),
+            _ => None,
+        }
+    }
+
+    /// The end that `DW_AT_high_pc` gives: an address, or a length from `low`.
+    pub(crate) fn high(&self, low: u64, value: Value<'_>) -> Option<u64> {
+        match value {
+            Value::Unsigned(len) => low.checked_add(len),
+            other => self.address(other),
+        }
+    }
+
+    /// Calls `each` with every range of a range list that is not empty.
+    pub(crate) fn each_range(
+        &self,
+        value: Value<'_>,
+        mut each: impl FnMut(u64, u64),
+    ) -> Result<(), Bad> {
+        let lists = RangeLists::new(
+            DebugRanges::from(self.sections.slice(self.sections.ranges)),
+            DebugRngLists::from(self.sections.slice(self.sections.rnglists)),
+        );
+        let offset = match value {
+            Value::Unsigned(offset) => {
+                let offset = usize::try_from(offset).map_err(|_| Bad::Reference)?;
+                // GNU's split DWARF 4 counts from the skeleton's base.
+                if self.sections.split && self.encoding.version < 5 {
+                    RangeListsOffset(
+                        offset
+                            .checked_add(self.rnglists_base.0)
+                            .ok_or(Bad::Reference)?,
+                    )
+                } else {
+                    RangeListsOffset(offset)
+                }
+            }
+            Value::RangeIndex(index) => lists.get_offset(
+                self.encoding,
+                self.rnglists_base,
+                DebugRngListsIndex(usize::try_from(index).map_err(|_| Bad::Reference)?),
+            )?,
+            _ => return Ok(()),
+        };
+        let addr = DebugAddr::from(self.sections.slice(self.sections.addr));
+        let mut ranges = lists.ranges(offset, self.encoding, self.low_pc, &addr, self.addr_base)?;
+        while let Some(range) = ranges.next()? {
+            if range.begin < range.end {
+                each(range.begin, range.end);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An abbreviation table that stays loaded as long as units share it.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) abbreviations: Abbreviations,
+    /// Which section (by its place in memory), offset and encoding it was read from.
+    held: Option<(usize, usize, Encoding)>,
+}
+
+impl Table {
+    pub(crate) fn load(
+        &mut self,
+        sections: &Sections<'_>,
+        offset: usize,
+        encoding: Encoding,
+    ) -> Result<(), Bad> {
+        let wanted = (sections.abbrev.as_ptr() as usize, offset, encoding);
+        if self.held == Some(wanted) {
+            return Ok(());
+        }
+        self.held = None;
+        let data = sections.abbrev.get(offset..).ok_or(Bad::Reference)?;
+        self.abbreviations.read(data, encoding)?;
+        self.held = Some(wanted);
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! What is read of an object file when it is opened: its headers, nothing else.
+
+use std::ops::Range;
+
+use object::read::{Object, ObjectSection, ObjectSegment};
+use object::{Architecture, ObjectKind, SectionFlags};
+
+use super::sections::DebugSections;
+use crate::answer::Address;
+use crate::error::{Error, Result};
+use crate::identity::BuildId;
+use crate::mmap::FileData;
+
+/// The container format of an object file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Elf,
+    Pe,
+}
+
+/// A part of the file that is mapped.
+#[derive(Clone, Debug)]
+struct Segment {
+    memory: Range<u64>,
+    file: Range<u64>,
+    executable: bool,
+}
+
+/// An object file's headers, and its bytes.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub(crate) data: FileData,
+    pub(crate) format: Format,
+    pub(crate) endian: gimli::RunTimeEndian,
+    pub(crate) arm32: bool,
+    pub(crate) build_id: Option<BuildId>,
+    pub(crate) debug: DebugSections,
+    /// Virtual addresses of code, sorted, disjoint.
+    pub(crate) code: Vec<Range<u64>>,
+    base: u64,
+    segments: Vec<Segment>,
+}
+
+impl Container {
+    pub(crate) fn parse(data: FileData) -> Result<Self> {
+        let file = parse(&data)?;
+        let format = match &file {
+            object::File::Elf32(_) | object::File::Elf64(_) => Format::Elf,
+            object::File::Pe32(_) | object::File::Pe64(_) => Format::Pe,
+            _ => return Err(Error::UnknownFormat),
+        };
+        if file.kind() == ObjectKind::Relocatable && format == Format::Elf && !is_dwo(&file) {
+            return Err(Error::Unsupported {
+                what: "an ELF file that is not linked yet",
+            });
+        }
+
+        let segments: Vec<Segment> = file.segments().filter_map(|s| segment(&s)).collect();
+        let base = match format {
+            Format::Pe => file.relative_address_base(),
+            // Where the system maps the first page of the file: loaders map whole pages.
+            Format::Elf => segments
+                .iter()
+                .map(|s| s.memory.start & !0xfff)
+                .min()
+                .unwrap_or(0),
+        };
+        let mut code: Vec<Range<u64>> = file.sections().filter_map(|s| code_range(&s)).collect();
+        if code.is_empty() {
+            code = segments
+                .iter()
+                .filter(|s| s.executable)
+                .map(|s| s.memory.clone())
+                .collect();
+        }
+        code.sort_unstable_by_key(|r| r.start);
+        code.dedup_by(|next, kept| {
+            let joins = next.start <= kept.end;
+            if joins {
+                kept.end = kept.end.max(next.end);
+            }
+            joins
+        });
+
+        let build_id = file.build_id().ok().flatten().and_then(BuildId::new);
+        let endian = if file.is_little_endian() {
+            gimli::RunTimeEndian::Little
+        } else {
+            gimli::RunTimeEndian::Big
+        };
+        let arm32 = file.architecture() == Architecture::Arm;
+        let debug = DebugSections::find(&file);
+        drop(file);
+        Ok(Self {
+            data,
+            format,
+            endian,
+            arm32,
+            build_id,
+            debug,
+            code,
+            base,
+            segments,
+        })
+    }
+
+    /// The file again, for what is read of it later. Its headers parsed once, so they parse again.
+    pub(crate) fn file(&self) -> Result<object::File<'_>> {
+        parse(&self.data)
+    }
+
+    /// Virtual address of the image's first byte.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The virtual address that `address` stands for, if there is one.
+    pub(crate) fn virtual_address(&self, address: Address) -> Option<u64> {
+        match address {
+            Address::VirtualAddress(va) => Some(va),
+            Address::Rva(rva) => self.base.checked_add(rva),
+            Address::FileOffset(offset) => self
+                .segments
+                .iter()
+                .find(|s| s.file.contains(&offset))
+                .and_then(|s| (offset - s.file.start).checked_add(s.memory.start)),
+        }
+    }
+
+    pub(crate) fn is_mapped(&self, va: u64) -> bool {
+        self.segments.iter().any(|s| s.memory.contains(&va)) || self.is_code(va)
+    }
+
+    /// True for an address in an executable section.
+    pub(crate) fn is_code(&self, va: u64) -> bool {
+        let next = self.code.partition_point(|r| r.start <= va);
+        next.checked_sub(1).is_some_and(|i| va < self.code[i].end)
+    }
+
+    /// Checks that this is the build asked for.
+    pub(crate) fn expect_build_id(&self, wanted: &BuildId) -> Result<()> {
+        if self.build_id.as_ref() == Some(wanted) {
+            return Ok(());
+        }
+        Err(Error::BuildIdMismatch {
+            wanted: wanted.clone(),
+            found: self.build_id.clone(),
+        })
+    }
+}
+
+fn parse(data: &[u8]) -> Result<object::File<'_>> {
+    match object::FileKind::parse(data) {
+        Ok(
+            object::FileKind::Elf32
+            | object::FileKind::Elf64
+            | object::FileKind::Pe32
+            | object::FileKind::Pe64,
+        ) => object::File::parse(data).map_err(|e| Error::damaged("file header", e)),
+        _ => Err(Error::UnknownFormat),
+    }
+}
+
+/// Split DWARF objects are relocatable files with nothing to relocate.
+fn is_dwo(file: &object::File<'_>) -> bool {
+    file.sections()
+        .any(|s| s.name_bytes().is_ok_and(|n| n.ends_with(b".dwo")))
+}
+
+fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
+    let (offset, file_size) = segment.file_range();
+    let start = segment.address();
+    Some(Segment {
+        memory: start..start.checked_add(segment.size())?,
+        file: offset..offset.checked_add(file_size)?,
+        executable: segment.permissions().executable(),
+    })
+}
+
+fn code_range<'d>(section: &impl ObjectSection<'d>) -> Option<Range<u64>> {
+    let executable = match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => {
+            sh_flags.contains(object::elf::SHF_EXECINSTR)
+                && sh_flags.contains(object::elf::SHF_ALLOC)
+        }
+        SectionFlags::Coff { characteristics } => {
+            characteristics.contains(object::pe::IMAGE_SCN_MEM_EXECUTE)
+        }
+        _ => false,
+    };
+    let start = section.address();
+    let end = start.checked_add(section.size())?;
+    (executable && start < end).then_some(start..end)
+}

@@ -1,0 +1,204 @@
+//! The symbol tables as one sorted list of code ranges.
+
+use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol};
+use object::{SymbolKind, SymbolSection};
+
+use super::container::{Container, Format};
+use crate::answer::Source;
+use crate::mmap::FileData;
+
+/// How many symbols before the nearest one are asked whether they reach over it.
+const MAX_STEPS_BACK: usize = 32;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: u64,
+    end: u64,
+    /// Where the name lies in the data of the table's file.
+    name: usize,
+    name_len: u32,
+    rank: u8,
+    source: Source,
+    mini: bool,
+}
+
+/// A symbol that covers an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbol<'a> {
+    pub(crate) start: u64,
+    pub(crate) name: &'a [u8],
+    pub(crate) source: Source,
+    /// Identifies the symbol within its table.
+    pub(crate) key: usize,
+}
+
+/// All symbols of code, by address.
+#[derive(Debug, Default)]
+pub(crate) struct SymbolTable {
+    entries: Vec<Entry>,
+    mini: Option<FileData>,
+}
+
+impl SymbolTable {
+    /// Reads `.symtab`, else `.dynsym` with the table of the mini debug information, else what a PE image exports.
+    pub(crate) fn read(container: &Container, mini: Option<Container>) -> Self {
+        let mut entries = Vec::new();
+        let data: &[u8] = &container.data;
+        if let Ok(file) = container.file() {
+            entries.reserve(file.symbols().size_hint().0);
+            collect(
+                container,
+                data,
+                file.symbols(),
+                Source::SymbolTable,
+                &mut entries,
+            );
+            if entries.is_empty() || mini.is_some() {
+                collect(
+                    container,
+                    data,
+                    file.dynamic_symbols(),
+                    Source::DynamicSymbols,
+                    &mut entries,
+                );
+            }
+            if container.format == Format::Pe {
+                exports(container, &file, &mut entries);
+            }
+        }
+        let mini = mini.map(|mini| {
+            if let Ok(file) = mini.file() {
+                let from = entries.len();
+                collect(
+                    container,
+                    &mini.data,
+                    file.symbols(),
+                    Source::SymbolTable,
+                    &mut entries,
+                );
+                entries[from..].iter_mut().for_each(|e| e.mini = true);
+            }
+            mini.data
+        });
+        // Of several symbols at one address the one that says most about code stands last: functions before labels, then
+        // the largest, then the latest in its table (a stable sort).
+        entries.sort_by_key(|e| (e.start, e.rank, e.end.saturating_sub(e.start)));
+        entries.dedup_by(|next, kept| {
+            let same = next.start == kept.start;
+            if same {
+                *kept = *next;
+            }
+            same
+        });
+        // A symbol without a size reaches to the next one, at most to the end of its section.
+        for i in 0..entries.len() {
+            if entries[i].end == entries[i].start {
+                let start = entries[i].start;
+                let limit = container
+                    .code
+                    .iter()
+                    .find(|r| r.contains(&start))
+                    .map_or(start, |r| r.end);
+                entries[i].end = entries.get(i + 1).map_or(limit, |n| n.start.min(limit));
+            }
+        }
+        Self { entries, mini }
+    }
+
+    pub(crate) fn find<'a>(&'a self, container: &'a Container, va: u64) -> Option<Symbol<'a>> {
+        let next = self.entries.partition_point(|e| e.start <= va);
+        let from = next.saturating_sub(MAX_STEPS_BACK);
+        let key = (from..next).rev().find(|&i| va < self.entries[i].end)?;
+        let entry = &self.entries[key];
+        let data: &[u8] = match &self.mini {
+            Some(mini) if entry.mini => mini,
+            _ => &container.data,
+        };
+        Some(Symbol {
+            start: entry.start,
+            name: data.get(entry.name..entry.name + entry.name_len as usize)?,
+            source: entry.source,
+            key,
+        })
+    }
+}
+
+fn collect<'d>(
+    container: &Container,
+    data: &[u8],
+    symbols: impl Iterator<Item = impl ObjectSymbol<'d>>,
+    source: Source,
+    out: &mut Vec<Entry>,
+) {
+    for symbol in symbols {
+        let rank = match symbol.kind() {
+            SymbolKind::Text => 2,
+            SymbolKind::Unknown | SymbolKind::Label => 1,
+            SymbolKind::Data => 0,
+            _ => continue,
+        };
+        if !matches!(symbol.section(), SymbolSection::Section(_)) {
+            continue;
+        }
+        let mut start = symbol.address();
+        if container.arm32 && rank == 2 {
+            // The lowest bit says that the function is Thumb code; it is no part of the address.
+            start &= !1;
+        }
+        if !container.is_code(start) {
+            continue;
+        }
+        let Ok(name) = symbol.name_bytes() else {
+            continue;
+        };
+        // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
+        if name.is_empty() || (name[0] == b'$' && rank == 1) {
+            continue;
+        }
+        push(data, start, symbol.size(), name, rank, source, out);
+    }
+}
+
+fn exports(container: &Container, file: &object::File<'_>, out: &mut Vec<Entry>) {
+    let Ok(exports) = file.exports() else { return };
+    for export in exports {
+        let Ok(export) = export else { return };
+        if let (NameOrOrdinal::Name(name), ExportTarget::Address { address }) =
+            (export.name(), export.target())
+            && !name.is_empty()
+            && container.is_code(address)
+        {
+            push(&container.data, address, 0, name, 0, Source::Export, out);
+        }
+    }
+}
+
+fn push(
+    data: &[u8],
+    start: u64,
+    size: u64,
+    name: &[u8],
+    rank: u8,
+    source: Source,
+    out: &mut Vec<Entry>,
+) {
+    // Names lie in the file; keeping where, not the bytes, keeps the table free of lifetimes.
+    let Some(at) = (name.as_ptr() as usize).checked_sub(data.as_ptr() as usize) else {
+        return;
+    };
+    let Ok(name_len) = u32::try_from(name.len()) else {
+        return;
+    };
+    if at.saturating_add(name.len()) > data.len() {
+        return;
+    }
+    out.push(Entry {
+        start,
+        end: start.saturating_add(size),
+        name: at,
+        name_len,
+        rank,
+        source,
+        mini: false,
+    });
+}

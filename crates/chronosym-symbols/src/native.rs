@@ -1,0 +1,289 @@
+//! One native object file, ELF or PE with DWARF, and what it says about addresses.
+
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use crate::answer::{Address, Answers};
+use crate::dwarf::index::{UnitIndex, UnitStarts};
+use crate::dwarf::unit::Sections;
+use crate::elf::companions::{self, Companions};
+use crate::elf::container::Container;
+use crate::elf::symbols::SymbolTable;
+#[allow(unused_imports)]
+use crate::error::Error;
+use crate::error::Result;
+use crate::identity::BuildId;
+use crate::mmap::FileData;
+use crate::sweep;
+
+/// What is wanted of each address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Query {
+    /// Give inlined functions frames of their own. Without it there is one frame: the function whose code it is, at the
+    /// line of the innermost.
+    pub inlines: bool,
+    /// Look each address up in the symbol table too, for tools that print its names rather than the debug information's
+    /// ([`Frame::symbol_id`](crate::Frame::symbol_id)).
+    pub symbol_names: bool,
+    /// How many threads a large batch may use; 0 for as many as there are processors.
+    pub threads: usize,
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Self {
+            inlines: true,
+            symbol_names: false,
+            threads: 0,
+        }
+    }
+}
+
+/// The symbols of one native object file: ELF, or PE with DWARF or a symbol table.
+///
+/// Opening reads the headers. Everything else is read when an address needs it, by `&self`: it may be shared by threads.
+#[derive(Debug)]
+pub struct NativeSymbols {
+    pub(crate) image: Container,
+    companions: Companions,
+    name: OsString,
+    pub(crate) index: UnitIndex,
+    pub(crate) starts: UnitStarts,
+    pub(crate) supplement_starts: UnitStarts,
+    debug_file: OnceLock<Option<Container>>,
+    supplement: OnceLock<Option<Container>>,
+    package: OnceLock<Option<Container>>,
+    split: Mutex<FxHashMap<u64, Option<Arc<Container>>>>,
+    symbols: OnceLock<(SymbolTable, Option<String>)>,
+}
+
+impl NativeSymbols {
+    /// Reads the headers of an object file in memory or mapped. No other file is opened.
+    ///
+    /// # Errors
+    /// [`Error::UnknownFormat`] for anything but ELF and PE, [`Error::Unsupported`] for files that are not linked,
+    /// [`Error::Damaged`] for headers that contradict themselves.
+    pub fn open(data: impl Into<FileData>) -> Result<Self> {
+        Self::with_companions(data.into(), OsString::new(), Companions::None)
+    }
+
+    /// Maps an object file and reads its headers; the files it names are looked for beside it
+    /// ([`Companions::Beside`]).
+    ///
+    /// # Errors
+    /// As [`NativeSymbols::open`], and [`Error::Io`].
+    pub fn open_path(path: &Path) -> Result<Self> {
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Self::open_path_with(path, Companions::Beside(folder))
+    }
+
+    /// Maps an object file and reads its headers; `companions` says what else may be opened.
+    ///
+    /// # Errors
+    /// As [`NativeSymbols::open`], and [`Error::Io`].
+    pub fn open_path_with(path: &Path, companions: Companions) -> Result<Self> {
+        let name = path.file_name().unwrap_or_default().to_owned();
+        Self::with_companions(FileData::map(path)?, name, companions)
+    }
+
+    fn with_companions(data: FileData, name: OsString, companions: Companions) -> Result<Self> {
+        Ok(Self {
+            image: Container::parse(data)?,
+            companions,
+            name,
+            index: UnitIndex::default(),
+            starts: UnitStarts::default(),
+            supplement_starts: UnitStarts::default(),
+            debug_file: OnceLock::new(),
+            supplement: OnceLock::new(),
+            package: OnceLock::new(),
+            split: Mutex::default(),
+            symbols: OnceLock::new(),
+        })
+    }
+
+    /// Checks that the file is of the build asked for.
+    ///
+    /// # Errors
+    /// [`Error::BuildIdMismatch`] with both ids.
+    pub fn expect_build_id(&self, wanted: &BuildId) -> Result<()> {
+        self.image.expect_build_id(wanted)
+    }
+
+    /// The GNU build id, if the file has one.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.image.build_id.as_ref()
+    }
+
+    /// Virtual address of the image's first byte: what an [`Address::Rva`] counts from.
+    pub fn base(&self) -> u64 {
+        self.image.base()
+    }
+
+    /// The virtual address that an address stands for; `None` for one that nothing of the file is mapped to.
+    pub fn virtual_address(&self, address: Address) -> Option<u64> {
+        self.image.virtual_address(address)
+    }
+
+    /// Virtual addresses of the executable sections, sorted.
+    pub fn code(&self) -> &[Range<u64>] {
+        &self.image.code
+    }
+
+    /// True if there is debug information with lines, in the file or a companion.
+    pub fn has_lines(&self) -> bool {
+        self.debug().debug.has(gimli::SectionId::DebugLine, false)
+    }
+
+    /// Answers one address, in place of what `out` holds.
+    pub fn find(&self, address: Address, query: &Query, out: &mut Answers) {
+        self.find_all(&[address], query, out);
+    }
+
+    /// Answers many addresses in the order given, in place of what `out` holds.
+    ///
+    /// Made for large batches: each part of the file is read once, whatever the order. Addresses may repeat.
+    pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
+        out.clear();
+        sweep::answer(self, addresses, query, out);
+        for problem in self.debug().debug.damage() {
+            out.note_damage(problem.to_owned());
+        }
+        if let Some((_, Some(problem))) = self.symbols.get() {
+            out.note_damage(problem.clone());
+        }
+        out.seal();
+    }
+
+    /// The file with the debug information: this one, or the one its debug link leads to.
+    pub(crate) fn debug(&self) -> &Container {
+        if self.image.debug.has(gimli::SectionId::DebugInfo, false) {
+            return &self.image;
+        }
+        self.debug_file
+            .get_or_init(|| self.companions.debug_file(&self.image))
+            .as_ref()
+            .unwrap_or(&self.image)
+    }
+
+    pub(crate) fn supplement(&self) -> Option<&Container> {
+        self.supplement
+            .get_or_init(|| self.companions.supplement(self.debug()))
+            .as_ref()
+    }
+
+    pub(crate) fn package(&self) -> Option<&Container> {
+        self.package
+            .get_or_init(|| self.companions.package(&self.name))
+            .as_ref()
+    }
+
+    /// The file of a split unit, opened once.
+    pub(crate) fn split_unit(
+        &self,
+        id: u64,
+        comp_dir: Option<&[u8]>,
+        name: &[u8],
+    ) -> Option<Arc<Container>> {
+        let mut split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
+        split
+            .entry(id)
+            .or_insert_with(|| self.companions.split_unit(comp_dir, name).map(Arc::new))
+            .clone()
+    }
+
+    pub(crate) fn symbols(&self) -> (&Container, &SymbolTable) {
+        let debug = self.debug();
+        let (table, _) = self.symbols.get_or_init(|| {
+            let (mini, problem) = match companions::mini_debug_info(&self.image) {
+                Ok(mini) => (mini, None),
+                Err(error) => (None, Some(error.to_string())),
+            };
+            (SymbolTable::read(debug, mini), problem)
+        });
+        (debug, table)
+    }
+
+    pub(crate) fn sections(&self) -> Sections<'_> {
+        let mut sections = Sections::of(self.debug(), false);
+        if let Some(supplement) = self.supplement() {
+            sections.supplement_str =
+                supplement
+                    .debug
+                    .get(&supplement.data, gimli::SectionId::DebugStr, false);
+        }
+        sections
+    }
+}
+
+/// The symbols of an object file of any format.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ObjectSymbols {
+    /// An ELF file.
+    Elf(NativeSymbols),
+    /// A PE file: DWARF, COFF symbols, exports.
+    Pe(NativeSymbols),
+}
+
+impl ObjectSymbols {
+    /// Maps a file and recognises its format by content.
+    ///
+    /// # Errors
+    /// As [`NativeSymbols::open_path`].
+    pub fn open_path(path: &Path, companions: Companions) -> Result<Self> {
+        NativeSymbols::open_path_with(path, companions).map(Self::from)
+    }
+
+    /// Answers many addresses in the order given, in place of what `out` holds.
+    pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
+        match self {
+            Self::Elf(native) | Self::Pe(native) => native.find_all(addresses, query, out),
+        }
+    }
+}
+
+impl From<NativeSymbols> for ObjectSymbols {
+    fn from(native: NativeSymbols) -> Self {
+        match native.image.format {
+            crate::elf::container::Format::Elf => Self::Elf(native),
+            crate::elf::container::Format::Pe => Self::Pe(native),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The test program itself is an object file with debug information; it knows where its own functions stand.
+    #[test]
+    fn finds_a_function_of_this_very_program() {
+        let path = std::env::current_exe().unwrap();
+        let symbols = NativeSymbols::open_path(&path).unwrap();
+        let mut out = Answers::new();
+        // Where this function stands is not known beforehand, so the whole code is asked.
+        let code = symbols.code().to_vec();
+        let addresses: Vec<Address> = code
+            .iter()
+            .flat_map(|r| (r.start..r.end).step_by(64))
+            .map(Address::VirtualAddress)
+            .collect();
+        symbols.find_all(&addresses, &Query::default(), &mut out);
+        assert_eq!(out.len(), addresses.len());
+        assert!(out.damage().is_empty(), "{:?}", out.damage());
+        let own = out.iter().find_map(|answer| {
+            answer.frames().find(|f| {
+                f.demangled()
+                    .is_some_and(|n| n.starts_with(concat!(module_path!(), "::finds_a_function")))
+            })
+        });
+        let own = own.expect("this function is in its own program");
+        assert!(own.file().is_some_and(|f| f.ends_with("native.rs")));
+    }
+}

@@ -1,0 +1,332 @@
+//! A batch of addresses, from asked to answered: sorted, grouped by unit, the units shared out among threads.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gimli::SectionId;
+use rustc_hash::FxHashMap;
+
+use crate::answer::{Address, Answers, Missing, NonZeroId, RawAnswer, RawFrame};
+use crate::dwarf::names::Space;
+use crate::dwarf::resolve::{Context, Scratch};
+use crate::dwarf::split;
+use crate::dwarf::unit::{Sections, Unit};
+use crate::native::{NativeSymbols, Query};
+
+/// Fewer units than this are not worth a thread.
+const UNITS_PER_THREAD: usize = 16;
+
+/// Above this size of the debug information a sweep gives pages back that it is done with, in bytes.
+const LARGE: usize = 32 << 20;
+
+/// The addresses of one unit, or those of none.
+struct Job {
+    unit: Option<usize>,
+    wanted: Range<usize>,
+}
+
+/// What was found for one address: frames of one worker.
+#[derive(Clone, Copy)]
+struct Found {
+    wanted: usize,
+    start: u32,
+    len: u32,
+    missing: Missing,
+}
+
+pub(crate) fn answer(
+    symbols: &NativeSymbols,
+    addresses: &[Address],
+    query: &Query,
+    out: &mut Answers,
+) {
+    // Sorted by address, each distinct one once.
+    let mut asked: Vec<(u64, u32)> = Vec::with_capacity(addresses.len());
+    let outside = RawAnswer {
+        address: 0,
+        start: 0,
+        len: 0,
+        missing: Missing::OutsideImage,
+    };
+    out.answers.resize(addresses.len(), outside);
+    for (i, &address) in addresses.iter().enumerate().take(u32::MAX as usize) {
+        if let Some(va) = symbols.image.virtual_address(address) {
+            out.answers[i].address = va;
+            if symbols.image.is_mapped(va) {
+                asked.push((va, i as u32));
+            }
+        }
+    }
+    asked.sort_unstable();
+
+    // Grouped by unit, in the order in which the units lie in the file.
+    let sections = symbols.sections();
+    let debug = symbols.debug();
+    let mut grouped: Vec<(usize, u64)> = Vec::new();
+    for &(va, _) in &asked {
+        if grouped.last().is_some_and(|&(_, last)| last == va) {
+            continue;
+        }
+        let unit = match sections.info {
+            [] => None,
+            _ if !symbols.image.is_code(va) => None,
+            _ => symbols.index.find(debug, &sections, &symbols.starts, va),
+        };
+        grouped.push((unit.unwrap_or(usize::MAX), va));
+    }
+    grouped.sort_unstable();
+    let wanted: Vec<u64> = grouped.iter().map(|&(_, va)| va).collect();
+    let mut jobs = Vec::new();
+    let mut at = 0;
+    for group in grouped.chunk_by(|a, b| a.0 == b.0) {
+        let unit = group[0].0;
+        jobs.push(Job {
+            unit: (unit != usize::MAX).then_some(unit),
+            wanted: at..at + group.len(),
+        });
+        at += group.len();
+    }
+    drop(grouped);
+
+    let sweep = Sweep {
+        symbols,
+        query,
+        sections,
+        jobs: &jobs,
+        wanted: &wanted,
+        next: AtomicUsize::new(0),
+        release: symbols
+            .debug()
+            .debug
+            .file_range(SectionId::DebugInfo)
+            .filter(|info| info.len() > LARGE && jobs.len() > UNITS_PER_THREAD),
+    };
+    let available = match query.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let threads = available.min(jobs.len() / UNITS_PER_THREAD).max(1);
+    let mut parts: Vec<(Answers, Vec<Found>)> = Vec::new();
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map(|_| scope.spawn(|| sweep.work(Answers::new())))
+            .collect();
+        parts.push(sweep.work(std::mem::take(out)));
+        for other in others {
+            match other.join() {
+                Ok(part) => parts.push(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+
+    // The first worker wrote into the caller's buffer; the others' are added to it.
+    let mut found = vec![None; wanted.len()];
+    let mut parts = parts.into_iter();
+    let Some((first, own)) = parts.next() else {
+        return;
+    };
+    *out = first;
+    for f in own {
+        found[f.wanted] = Some(f);
+    }
+    for (mut part, own) in parts {
+        let shift = out.append(&mut part);
+        for f in own {
+            found[f.wanted] = Some(Found {
+                start: f.start + shift,
+                ..f
+            });
+        }
+    }
+    let by_address: Vec<(u64, usize)> = {
+        let mut pairs: Vec<_> = wanted.iter().copied().zip(0..).collect();
+        pairs.sort_unstable();
+        pairs
+    };
+    let mut next = 0;
+    for &(va, i) in &asked {
+        while by_address[next].0 < va {
+            next += 1;
+        }
+        let answer = &mut out.answers[i as usize];
+        answer.missing = Missing::NoName;
+        if let Some(f) = found[by_address[next].1] {
+            (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
+        }
+    }
+}
+
+struct Sweep<'a> {
+    symbols: &'a NativeSymbols,
+    query: &'a Query,
+    sections: Sections<'a>,
+    jobs: &'a [Job],
+    wanted: &'a [u64],
+    next: AtomicUsize,
+    /// File range of `.debug_info`, if its pages are to be given back.
+    release: Option<Range<usize>>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Takes jobs until there are none.
+    fn work(&self, mut out: Answers) -> (Answers, Vec<Found>) {
+        let symbols = self.symbols;
+        let context = Context {
+            main: Space {
+                sections: self.sections,
+                starts: &symbols.starts,
+            },
+            supplement: symbols.supplement().map(|container| Space {
+                sections: Sections::of(container, false),
+                starts: &symbols.supplement_starts,
+            }),
+            inlines: self.query.inlines,
+        };
+        let mut scratch = Scratch::default();
+        let mut found = Vec::new();
+        let mut names = SymbolNames::default();
+        // Neighbouring units share abbreviations and pages, so a few are taken at once.
+        while let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            let wanted = &self.wanted[job.wanted.clone()];
+            let done = found.len();
+            let mut sound = true;
+            if let Some(offset) = job.unit {
+                match Unit::read(&self.sections, offset, &mut scratch.table) {
+                    Ok(unit) => {
+                        sound = self.unit(&mut scratch, &unit, context, job, &mut out, &mut found);
+                        self.release(offset, unit.data.len());
+                    }
+                    Err(bad) => {
+                        sound = false;
+                        out.note_damage(format!("header of the unit at {offset:#x}: {bad}"));
+                    }
+                }
+            }
+            if found.len() == done {
+                let start = out.frames.len() as u32;
+                found.extend(job.wanted.clone().map(|wanted| Found {
+                    wanted,
+                    start,
+                    len: 0,
+                    missing: Missing::NoName,
+                }));
+            }
+            for (f, &va) in found[done..].iter_mut().zip(wanted) {
+                if !sound {
+                    f.missing = Missing::Damaged;
+                }
+                self.add_symbol(f, va, &mut names, &mut out);
+            }
+        }
+        (out, found)
+    }
+
+    fn unit(
+        &self,
+        scratch: &mut Scratch<'a>,
+        unit: &Unit<'a>,
+        context: Context<'a>,
+        job: &Job,
+        out: &mut Answers,
+        found: &mut Vec<Found>,
+    ) -> bool {
+        let wanted = &self.wanted[job.wanted.clone()];
+        let each = |out: &mut Answers, i: usize, start: usize| {
+            found.push(Found {
+                wanted: job.wanted.start + i,
+                start: start as u32,
+                len: (out.frames.len() - start) as u32,
+                missing: Missing::NoName,
+            });
+        };
+        if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
+            let file;
+            let container = match self.symbols.package() {
+                Some(package) => Some(package),
+                None => {
+                    file = self.symbols.split_unit(id.0, unit.comp_dir, name);
+                    file.as_deref()
+                }
+            };
+            if let Some(container) = container {
+                match split::find(container, id) {
+                    Ok(Some(split)) => {
+                        return split.resolve(unit, self.query.inlines, wanted, out, each);
+                    }
+                    Ok(None) => out.note_damage(format!(
+                        "split unit {:#018x}: the file found for it lacks it",
+                        id.0
+                    )),
+                    Err(bad) => out.note_damage(format!("split unit {:#018x}: {bad}", id.0)),
+                }
+                scratch.resolve(unit, None, context, wanted, out, each);
+                return false;
+            }
+            // Without the split file the lines are still here, and the symbol table names whole functions.
+        }
+        scratch.resolve(unit, None, context, wanted, out, each)
+    }
+
+    /// Completes an answer from the symbol table: where nothing else names it, or where that was asked for.
+    fn add_symbol(&self, f: &mut Found, va: u64, names: &mut SymbolNames, out: &mut Answers) {
+        let end = (f.start + f.len) as usize;
+        let last = (f.len > 0).then(|| end - 1);
+        let named = last.is_some_and(|i| out.frames[i].name.is_some());
+        if named && !self.query.symbol_names {
+            return;
+        }
+        let (container, table) = self.symbols.symbols();
+        let Some(symbol) = table.find(container, va) else {
+            if f.len == 0 {
+                // The frames of a later address may begin here; an empty answer has none.
+                f.start = 0;
+            }
+            return;
+        };
+        let id = *names
+            .0
+            .entry(symbol.key)
+            .or_insert_with(|| out.names.add(symbol.name));
+        match last {
+            Some(i) => {
+                let frame = &mut out.frames[i];
+                frame.symbol = id;
+                if !named {
+                    frame.name = id;
+                    frame.source = symbol.source;
+                    if !frame.has_function {
+                        (frame.function, frame.has_function) = (symbol.start, true);
+                    }
+                }
+            }
+            None => {
+                f.start = out.frames.len() as u32;
+                f.len = 1;
+                out.frames.push(RawFrame {
+                    name: id,
+                    symbol: id,
+                    file: None,
+                    line: 0,
+                    column: 0,
+                    discriminator: 0,
+                    function: symbol.start,
+                    has_function: true,
+                    inlined: false,
+                    source: symbol.source,
+                });
+            }
+        }
+    }
+
+    fn release(&self, offset: usize, len: usize) {
+        if let Some(info) = &self.release {
+            let start = info.start + offset;
+            self.symbols.debug().data.release(start..start + len);
+        }
+    }
+}
+
+/// Symbols already interned, by their key.
+#[derive(Default)]
+struct SymbolNames(FxHashMap<usize, Option<NonZeroId>>);
