@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use chronosym_conformance::{CORPUS, case, unzip};
-use chronosym_etl::{EtlReader, EventKey, Record, RecordKind};
+use chronosym_etl::{Diagnostics, EtlReader, EventKey, ExtendedItem, Record, RecordKind};
 use libtest_mimic::{Arguments, Failed};
 
 /// Which event a baseline's name stands for: GUID, whether ids or opcodes follow, prefix of the names; then the events.
@@ -30,6 +30,22 @@ fn main() -> ExitCode {
                     &Baseline::read(&corpus.join(format!("{name}.baseline.txt")))?,
                 )
             },
+        ));
+    }
+    cases.push(case(
+        CORPUS,
+        "self_describing_event_decodes_to_its_fields",
+        |corpus| {
+            self_describing(&std::fs::read(
+                corpus.join("SelfDescribingSingleEvent.etl"),
+            )?)
+        },
+    ));
+    for name in baselined {
+        cases.push(case(
+            CORPUS,
+            format!("{name}_reads_as_far_as_it_goes_when_cut"),
+            move |corpus| truncations(&unzip(&corpus.join(format!("{name}.etl.zip")), ".etl")?),
         ));
     }
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
@@ -225,4 +241,137 @@ fn is_idle(record: &Record<'_>) -> bool {
     record.kind == RecordKind::PerfInfo
         && record.payload[width..width + 4] == [0; 4]
         && record.payload[width + 6] & 3 == 0
+}
+
+fn self_describing(trace: &[u8]) -> Result<(), Failed> {
+    let mut reader = EtlReader::open(trace)?;
+    let mut found = Vec::new();
+    while let Some(record) = reader.next_record() {
+        let (mut provider, mut schema) = (None, None);
+        for item in record.extended_items() {
+            match item {
+                ExtendedItem::ProviderTraits(traits) => provider = Some(traits.name()),
+                ExtendedItem::SchemaTl(found) => schema = Some(found),
+                _ => {}
+            }
+        }
+        let Some(schema) = schema else { continue };
+        found.push(format!(
+            "{}/{}",
+            provider.unwrap_or_default(),
+            schema.name()
+        ));
+        let whole = schema.values(
+            record.payload,
+            record.pointer_size,
+            |depth, field, value| {
+                let units: Vec<u16> = value
+                    .chunks_exact(2)
+                    .map(|unit| u16::from_le_bytes([unit[0], unit[1]]))
+                    .collect();
+                found.push(format!(
+                    "{depth} {} {}",
+                    field.name(),
+                    String::from_utf16_lossy(&units)
+                ));
+            },
+        );
+        if !whole {
+            return Err("the payload is shorter than its fields".into());
+        }
+    }
+    let expected = ["MySource/TestEvent", "0 a ", "1 b Hello", "1 c World!"];
+    if found != expected {
+        return Err(format!("{found:?}, not {expected:?}").into());
+    }
+    Ok(())
+}
+
+/// Where buffers begin and the file ends, from the sizes in the headers alone.
+fn edges(trace: &[u8]) -> Vec<usize> {
+    let mut edges = vec![0];
+    while let Some(size) = trace
+        .get(edges[edges.len() - 1]..)
+        .and_then(|rest| rest.first_chunk())
+    {
+        edges.push(edges[edges.len() - 1] + u32::from_le_bytes(*size) as usize);
+    }
+    edges
+}
+
+/// Raw time and length of every record, and what was counted.
+fn records(trace: &[u8]) -> Result<(Vec<(i64, usize)>, Diagnostics), Failed> {
+    let mut reader = EtlReader::open(trace)?;
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record() {
+        records.push((record.raw_time, record.bytes().len()));
+    }
+    Ok((records, reader.diagnostics().clone()))
+}
+
+/// Cut at each edge the file holds all of its earlier buffers; cut inside, also what is whole of the one that is cut.
+fn truncations(trace: &[u8]) -> Result<(), Failed> {
+    let edges = edges(trace);
+    if edges.last() != Some(&trace.len()) {
+        return Err("the file does not end with a buffer".into());
+    }
+    // Records of each buffer, read alone after the one with the log file header.
+    let first = &trace[..edges[1]];
+    let (header, _) = records(first)?;
+    let mut upto = vec![0, header.len()];
+    for pair in edges[1..].windows(2) {
+        let (alone, found) = records(&[first, &trace[pair[0]..pair[1]]].concat())?;
+        if found.is_damaged() {
+            return Err(format!("the buffer at {} is damaged", pair[0]).into());
+        }
+        upto.push(upto[upto.len() - 1] + alone.len() - header.len());
+    }
+    // All that precedes a cut is looked at for ten of them, the last few buffers for each.
+    let step = edges.len().div_ceil(10);
+    for (last, edge) in edges.iter().enumerate().skip(1) {
+        let from = if last % step == 0 {
+            1
+        } else {
+            last.saturating_sub(3).max(1)
+        };
+        let (found, counted) = records(&[first, &trace[edges[from]..*edge]].concat())?;
+        let expected = upto[last] - upto[from] + header.len();
+        if found.len() != expected
+            || counted.is_damaged()
+            || !found.is_sorted_by_key(|record| record.0)
+        {
+            return Err(format!("cut at {edge}: {} records, not {expected}", found.len()).into());
+        }
+    }
+    // A thousand places inside; of the large file each is tried with the header and the buffers around it.
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..1000 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let cut = edges[1] + (random >> 20) as usize % (trace.len() - edges[1]);
+        let last = edges.partition_point(|edge| *edge <= cut) - 1;
+        let from = last.saturating_sub(3).max(1);
+        let (found, counted) = records(&[first, &trace[edges[from]..cut]].concat())?;
+        let (low, high) = (
+            upto[last] - upto[from] + header.len(),
+            upto[last + 1] - upto[from] + header.len(),
+        );
+        let in_last = cut - edges[last];
+        if !(low..=high).contains(&found.len()) || !found.is_sorted_by_key(|record| record.0) {
+            return Err(
+                format!("cut at {cut}: {} records, not {low} to {high}", found.len()).into(),
+            );
+        }
+        let damage = (counted.truncated_buffers, counted.unread_bytes);
+        let expected = if in_last >= 72 {
+            (1, 0)
+        } else {
+            (0, in_last as u64)
+        };
+        if damage != expected && !trace[edges[last]..cut].iter().all(|byte| *byte == 0) {
+            return Err(format!("cut at {cut}: counted {damage:?}, not {expected:?}").into());
+        }
+    }
+    Ok(())
 }
