@@ -1,9 +1,12 @@
 //! A time-versioned interval map: what was at address A at time T.
 #![deny(missing_docs)]
+// `loom` is the usual name of that cfg, but none that cargo knows.
+#![allow(unexpected_cfgs)]
 
 mod batch;
 mod build;
 mod builder;
+mod live;
 mod lives;
 mod map;
 mod occupant;
@@ -13,5 +16,6 @@ mod regions;
 
 pub use batch::Query;
 pub use builder::VersionedMapBuilder;
+pub use live::{LiveAnswer, LiveMap, LiveReader, Snapshot};
 pub use map::VersionedMap;
 pub use occupant::{AddrRange, Begin, Closed, End, Id, Life, Occupant};

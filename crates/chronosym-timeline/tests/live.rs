@@ -1,0 +1,251 @@
+//! The live map against the model: at the end, and at every moment before.
+#![allow(unexpected_cfgs)]
+#![cfg(not(loom))]
+
+mod model;
+
+use chronosym_timeline::{AddrRange, Begin, End, Id, LiveMap, Occupant, Snapshot};
+use model::Model;
+use proptest::prelude::*;
+
+fn index(i: usize) -> Id {
+    Id::from_index(i).unwrap()
+}
+
+fn agree(snapshot: &Snapshot, occupants: &[Occupant]) {
+    let model = Model::new(occupants);
+    let times = model.times();
+    for addr in model.addresses() {
+        for &time in &times {
+            let answer = snapshot.lookup(addr, time);
+            assert_eq!(
+                answer.id,
+                model.lookup(addr, time),
+                "{addr:#x} at {time} of {occupants:#?}"
+            );
+        }
+        let answered: Vec<_> = snapshot.occupants(addr).collect();
+        assert_eq!(
+            answered,
+            model.occupants(addr),
+            "{addr:#x} of {occupants:#?}"
+        );
+    }
+}
+
+/// One event of a session.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Insert(usize),
+    End(usize),
+    NotAfter(usize),
+}
+
+/// A session as it would be delivered: no end before its begin, events in time order, occupants in the order of insertion.
+fn session(most: usize) -> impl Strategy<Value = (Vec<Occupant>, Vec<(u64, Event)>)> {
+    model::history(most).prop_map(|mut occupants| {
+        let instant = |o: &Occupant| match o.begin {
+            Begin::At(t) | Begin::Before(t) => t,
+            Begin::Unbounded => o.not_before,
+        };
+        for o in &mut occupants {
+            if let End::At(t) = o.end {
+                o.end = End::At(t.max(instant(o)));
+            }
+            o.not_after = o.not_after.max(instant(o));
+        }
+        occupants.sort_by_key(instant);
+        let mut events = Vec::new();
+        for (i, o) in occupants.iter().enumerate() {
+            events.push((instant(o), Event::Insert(i)));
+            if let End::At(t) | End::After(t) = o.end {
+                events.push((t.max(instant(o)), Event::End(i)));
+            }
+            if o.not_after < u64::MAX {
+                events.push((o.not_after, Event::NotAfter(i)));
+            }
+        }
+        events.sort_by_key(|(time, _)| *time);
+        (occupants, events)
+    })
+}
+
+fn feed(live: &mut LiveMap, occupants: &[Occupant], event: Event) {
+    match event {
+        Event::Insert(i) => {
+            let known = Occupant {
+                end: End::Open,
+                not_after: u64::MAX,
+                ..occupants[i]
+            };
+            assert_eq!(live.insert(known), index(i));
+        }
+        Event::End(i) => live.set_end(index(i), occupants[i].end),
+        Event::NotAfter(i) => live.set_not_after(index(i), occupants[i].not_after),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn in_any_order_the_end_is_the_same(
+        occupants in model::history(10),
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 10),
+    ) {
+        let mut live = LiveMap::new();
+        // Each end becomes known after its own or a later insertion.
+        for i in 0..occupants.len() {
+            feed(&mut live, &occupants, Event::Insert(i));
+            for (late, end) in ends.iter().enumerate().take(i + 1) {
+                if late + end.index(occupants.len() - late) == i {
+                    feed(&mut live, &occupants, Event::NotAfter(late));
+                    feed(&mut live, &occupants, Event::End(late));
+                }
+            }
+        }
+        agree(&live.snapshot(), &occupants);
+    }
+
+    #[test]
+    fn what_is_final_stays((occupants, events) in session(10)) {
+        let mut live = LiveMap::new();
+        let model = Model::new(&occupants);
+        let (addresses, times) = (model.addresses(), model.times());
+        let reader = live.reader();
+        for &(time, event) in &events {
+            live.advance(time);
+            feed(&mut live, &occupants, event);
+            live.publish();
+            let snapshot = reader.snapshot();
+            for &addr in &addresses {
+                for &time in &times {
+                    let answer = snapshot.lookup(addr, time);
+                    prop_assert!(answer.provisional || answer.id == model.lookup(addr, time));
+                    prop_assert!(answer.provisional || time < snapshot.watermark());
+                }
+            }
+        }
+        prop_assert_eq!(live.late(), 0);
+        live.finish();
+        agree(&live.snapshot(), &occupants);
+        prop_assert!(!live.snapshot().lookup(0, 0).provisional);
+    }
+
+    #[test]
+    fn what_is_forgotten_changes_nothing_later(
+        (occupants, events) in session(12),
+        horizons in prop::collection::vec(prop::option::weighted(0.3, 0_u64..10), 40),
+    ) {
+        let mut live = LiveMap::new();
+        let (mut horizon, mut gone) = (0, Vec::new());
+        for (&(time, event), back) in events.iter().zip(horizons.iter().cycle()) {
+            live.advance(time);
+            feed(&mut live, &occupants, event);
+            if let Some(back) = back {
+                horizon = horizon.max(time.saturating_sub(*back));
+                gone.extend(live.forget_before(horizon));
+            }
+        }
+        let model = Model::new(&occupants);
+        for &id in &gone {
+            prop_assert!(model.rectangles[id.index()].life.to <= horizon);
+        }
+        prop_assert_eq!(live.len() + gone.len(), occupants.len());
+        let snapshot = live.snapshot();
+        for addr in model.addresses() {
+            for time in model.times() {
+                let (answer, expected) = (snapshot.lookup(addr, time).id, model.lookup(addr, time));
+                if time >= horizon {
+                    prop_assert_eq!(answer, expected, "{:#x} at {}", addr, time);
+                } else {
+                    // What is forgotten is not answered, and nobody else is in its place.
+                    prop_assert!(answer.is_none() || answer == expected, "{:#x} at {}", addr, time);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_is_never_final_before_the_end() {
+    let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    let mut live = LiveMap::new();
+    live.advance(100);
+    assert!(live.snapshot().lookup(0x1000, 50).provisional);
+    // A rundown proves that something was there all the time.
+    let id = live.insert(Occupant::new(range, Begin::Before(100), End::Open));
+    let answer = live.snapshot().lookup(0x1000, 50);
+    assert_eq!((answer.id, answer.provisional), (Some(id), false));
+    assert!(live.snapshot().lookup(0x1000, 100).provisional);
+}
+
+#[test]
+fn late_occupants_are_counted_and_taken_in() {
+    let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    let mut live = LiveMap::new();
+    live.advance(100);
+    let id = live.insert(Occupant::new(range, Begin::At(99), End::Open));
+    assert_eq!(live.late(), 1);
+    assert_eq!(live.snapshot().lookup(0x1000, 99).id, Some(id));
+}
+
+#[test]
+fn forgetting_bounds_memory() {
+    let mut live = LiveMap::new();
+    let mut most = 0;
+    for time in 0..60_000_u64 {
+        // Ever new places, and each body lives for 100 units of time.
+        let range = AddrRange::sized(0x1000 + time * 48, 40).unwrap();
+        live.insert(Occupant::new(range, Begin::At(time), End::At(time + 100)));
+        if time % 1000 == 999 {
+            live.advance(time);
+            live.forget_before(time);
+            assert!(live.len() <= 100);
+            most = most.max(live.memory_bytes());
+        }
+    }
+    assert!(most < 64 << 10, "{most} bytes");
+}
+
+#[test]
+fn readers_see_whole_steps_while_the_writer_works() {
+    const STEPS: u64 = 3000;
+    let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    let mut live = LiveMap::new();
+    let reader = live.reader();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            let reader = reader.clone();
+            scope.spawn(move || {
+                let mut seen = 0;
+                loop {
+                    // The occupant of step t lives in [t, t + 1), and all steps up to the watermark are complete.
+                    let snapshot = reader.snapshot();
+                    let now = snapshot.watermark();
+                    assert!(now >= seen, "time went back");
+                    seen = now;
+                    for time in now.saturating_sub(3)..now {
+                        let answer = snapshot.lookup(0x10ff, time);
+                        assert_eq!(answer.id, Some(index(time as usize)));
+                        assert!(!answer.provisional);
+                    }
+                    assert_eq!(snapshot.lookup(0x1000, now).id, None);
+                    if snapshot.finished() {
+                        return;
+                    }
+                }
+            });
+        }
+        for time in 0..STEPS {
+            let id = live.insert(Occupant::new(range, Begin::At(time), End::Open));
+            live.set_end(id, End::At(time + 1));
+            live.advance(time + 1);
+            if time == STEPS - 1 {
+                live.finish();
+            }
+            live.publish();
+            live.forget_before(time.saturating_sub(5));
+        }
+    });
+}
