@@ -2,7 +2,7 @@
 
 use super::WindowsPdb;
 use super::dbi::{Contribution, Dbi};
-use super::inline::{Chain, Position};
+use super::inline::{Position, Scratch};
 use super::lines::file_entry;
 use super::module::{Kind, Module, Procedure};
 use super::space::Place;
@@ -97,7 +97,8 @@ pub struct Frame<'p> {
 #[derive(Debug, Default)]
 pub struct Frames<'p> {
     frames: Vec<Frame<'p>>,
-    chain: Chain,
+    scratch: Scratch,
+    hits: Vec<(u32, Position)>,
 }
 
 impl<'p> Frames<'p> {
@@ -192,7 +193,7 @@ impl<'a> WindowsPdb<'a> {
             let function = self.function(module, procedure)?;
             if let Some(function) = &function {
                 self.inlined(index, module, procedure, place, frames)?;
-                let frame = self.frame(module, place, Some(procedure.start), function)?;
+                let frame = self.frame(module, place, Some(procedure), function)?;
                 frames.frames.push(frame);
             }
             return Ok(function);
@@ -233,7 +234,7 @@ impl<'a> WindowsPdb<'a> {
         module: &'p Module<'a>,
         procedure: &Procedure,
     ) -> Result<Option<Function<'p>>> {
-        let Some(rva) = self.space.rva(procedure.start) else {
+        let Some(rva) = self.space.rva(procedure.start()) else {
             return Ok(None);
         };
         let name = match procedure.kind {
@@ -312,10 +313,10 @@ impl<'a> WindowsPdb<'a> {
         }
         // A procedure that begins at the symbol, or behind it, ends what the symbol covers.
         if let Some(before) = module.and_then(|module| module.procedure_before(place)) {
-            if before.start == start {
+            if before.start() == start {
                 end = end.min(start.offset.saturating_add(before.len));
-            } else if before.start > start {
-                end = end.min(before.start.offset);
+            } else if before.start() > start {
+                end = end.min(before.start().offset);
             }
         }
         Ok(self.space.rva(start).map(|rva| Symbol {
@@ -341,14 +342,15 @@ impl<'a> WindowsPdb<'a> {
         let Some(record) = module.record(procedure) else {
             return Ok(());
         };
-        let chunks = match module.has_separated_code() {
-            true => module.chunks(procedure),
-            false => Vec::new(),
-        };
+        let chunks = module.chunks(procedure);
         let context = module.context(&chunks);
-        let Frames { frames, chain } = frames;
-        chain.find(&context, &record, place.offset - procedure.start.offset)?;
-        for site in chain.sites.iter().rev() {
+        let Frames {
+            frames,
+            scratch,
+            hits,
+        } = frames;
+        let sites = self.inlines.sites(index, &record, &context, scratch)?;
+        for site in sites.find(place.offset - procedure.start().offset, hits) {
             let mut frame = Frame {
                 name: self.inlinee(index, module, site.inlinee)?,
                 file: None,
@@ -364,19 +366,25 @@ impl<'a> WindowsPdb<'a> {
         Ok(())
     }
 
-    /// The frame of a function that is not inlined. Rows of a table that begin before the procedure
-    /// (`bound`) are another function's.
+    /// The frame of a function that is not inlined.
     fn frame<'p>(
         &'p self,
         module: &'p Module<'a>,
         place: Place,
-        bound: Option<Place>,
+        procedure: Option<&Procedure>,
         function: &Function<'p>,
     ) -> Result<Frame<'p>> {
         let mut frame = bare(function);
-        if let Some(table) = module.lines.table(place)
-            && let Some(row) = table.row(module.c13(), place.offset - table.start.offset)
-            && bound.is_none_or(|bound| table.start.offset + row.offset >= bound.offset)
+        let c13 = module.c13();
+        let own = procedure.and_then(|procedure| procedure.table);
+        let Some(table) = own.or_else(|| module.lines.table(c13, place)) else {
+            return Ok(frame);
+        };
+        let base = table.base(c13);
+        // In a table of several functions, a row before this one's start is another's.
+        let first = procedure.map_or(base, |procedure| procedure.start().offset);
+        if let Some(row) = table.row(c13, place.offset.saturating_sub(base))
+            && base.saturating_add(row.offset) >= first
         {
             let position = Position {
                 file: row.file,

@@ -35,7 +35,7 @@ impl Info {
             fastlink: false,
             named: Box::default(),
         };
-        if !at.is_empty() {
+        if at.position() < data.len() {
             let size = at.u32()? as usize;
             let strings = at.bytes(size)?;
             info.named = named_streams(strings, &mut at)?;

@@ -5,10 +5,10 @@
 //! covers are those its rows cover.
 
 use super::lines::InlineeLine;
-use super::symbols::{
-    Record, Records, S_END, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2, S_PROC_ID_END,
-};
+use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
 use crate::Result;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A run of code that an inline site covers, with the source position of its own row there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Position {
     pub(super) column: u16,
 }
 
-/// One site of the chain at an address, as [`Chain`] gives them, outermost first.
+/// One site of the chain at an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
     pub(super) inlinee: u32,
@@ -145,14 +145,6 @@ pub(super) fn ranges(
     }
 }
 
-/// Finds the chain of sites at an address; its buffers are kept between lookups.
-#[derive(Debug, Default)]
-pub(super) struct Chain {
-    open: Vec<Site>,
-    /// The answer, outermost first.
-    pub(super) sites: Vec<Site>,
-}
-
 /// What the annotations of a procedure are read with.
 pub(super) struct Context<'d> {
     pub(super) symbols: &'d [u8],
@@ -189,49 +181,127 @@ impl Context<'_> {
     }
 }
 
-impl Chain {
-    /// Fills [`Chain::sites`] for the byte at `offset` of the procedure `record`.
-    ///
-    /// The deepest site that covers it wins (the first of equals). Some compilers give a site bytes
-    /// that the site around it does not have: the outer one is then part of the chain all the same,
-    /// without a position.
-    pub(super) fn find(
-        &mut self,
-        context: &Context<'_>,
+/// Decoded sites of procedures whose symbols are long enough to make decoding them anew dear, within
+/// a budget: when that is used up, all of them go and the cache begins anew.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    kept: RwLock<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// By module and record.
+    sites: HashMap<(u32, u32), Arc<Sites>>,
+    bytes: usize,
+}
+
+impl Cache {
+    const BUDGET: usize = 48 << 20;
+    /// Bytes of symbols from which on the sites are kept.
+    const WORTH: u32 = 2048;
+
+    /// The sites of `record` in `module`: kept ones, or decoded into `scratch`.
+    pub(super) fn sites<'s>(
+        &self,
+        module: usize,
         record: &Record<'_>,
-        offset: u32,
-    ) -> Result<()> {
-        self.open.clear();
+        context: &Context<'_>,
+        scratch: &'s mut Scratch,
+    ) -> Result<&'s Sites> {
+        let size = record
+            .end()
+            .unwrap_or_default()
+            .saturating_sub(record.offset);
+        if size < Self::WORTH {
+            scratch.own.read(context, record)?;
+            return Ok(&scratch.own);
+        }
+        let key = (module as u32, record.offset);
+        let lock = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        let found = lock.sites.get(&key).cloned();
+        drop(lock);
+        let found = match found {
+            Some(found) => found,
+            None => {
+                let mut sites = Sites::default();
+                sites.read(context, record)?;
+                let sites = Arc::new(sites);
+                let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+                kept.bytes += sites.heap_bytes();
+                if kept.bytes > Self::BUDGET {
+                    kept.sites.clear();
+                    kept.bytes = sites.heap_bytes();
+                }
+                kept.sites.insert(key, Arc::clone(&sites));
+                sites
+            }
+        };
+        Ok(scratch.shared.insert(found))
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        kept.bytes + kept.sites.capacity() * 24
+    }
+}
+
+/// Buffers of one caller, used again and again.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    own: Sites,
+    shared: Option<Arc<Sites>>,
+}
+
+/// The inline sites of one procedure, decoded.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    /// In file order: a site stands behind the one around it.
+    sites: Vec<Node>,
+    /// The bytes that row `i` covers: offsets from the start of the procedure.
+    covers: Vec<(u32, u32)>,
+    /// What row `i` says: number of its site, position.
+    rows: Vec<(u32, Position)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    inlinee: u32,
+    parent: Option<u32>,
+    depth: u32,
+}
+
+impl Sites {
+    /// Decodes the sites in the scope of the procedure `record`, in place of what was there.
+    pub(super) fn read(&mut self, context: &Context<'_>, record: &Record<'_>) -> Result<()> {
         self.sites.clear();
+        self.covers.clear();
+        self.rows.clear();
         let end = record.end().unwrap_or_default();
         let mut records = Records::from(context.symbols, record.next());
+        let mut open = None;
         while let Some(found) = records.next()? {
             if found.offset >= end {
                 break;
             }
             match found.kind {
                 S_INLINESITE | S_INLINESITE2 => {
-                    let mut position = None;
-                    context.site(&found, |range| {
-                        if (range.start..range.end).contains(&offset) {
-                            position = position.or(Some(range.position));
-                        }
-                    });
-                    self.open.push(Site {
+                    let number = self.sites.len() as u32;
+                    let around = open.map(|parent: u32| &self.sites[parent as usize]);
+                    let node = Node {
                         inlinee: found.u32(8).unwrap_or_default(),
-                        position,
+                        parent: open,
+                        depth: around.map_or(0, |around| around.depth + 1),
+                    };
+                    self.sites.push(node);
+                    open = Some(number);
+                    context.site(&found, |range| {
+                        self.covers.push((range.start, range.end));
+                        self.rows.push((number, range.position));
                     });
-                    if position.is_some() && self.open.len() > self.sites.len() {
-                        self.sites.clone_from(&self.open);
-                    }
                 }
                 S_INLINESITE_END => {
-                    self.open.pop();
-                    if self.open.is_empty() && !self.sites.is_empty() {
-                        break;
-                    }
+                    open = open.and_then(|site| self.sites[site as usize].parent);
                 }
-                S_END | S_PROC_ID_END => {}
                 _ if found.is_procedure() => {
                     if let Some(end) = found.end().filter(|&end| end > found.offset) {
                         records.skip_to(end);
@@ -241,6 +311,40 @@ impl Chain {
             }
         }
         Ok(())
+    }
+
+    /// The chain of sites at `offset`, innermost first; `hits` is scratch.
+    ///
+    /// The deepest site that covers the byte wins, the first of equals. Some compilers give a site
+    /// bytes that the site around it does not have: the outer one is part of the chain all the same,
+    /// without a position.
+    pub(super) fn find<'s>(
+        &'s self,
+        offset: u32,
+        hits: &'s mut Vec<(u32, Position)>,
+    ) -> impl Iterator<Item = Site> + use<'s> {
+        hits.clear();
+        let covered = |&(start, end): &(u32, u32)| start <= offset && offset < end;
+        let mut at = 0;
+        while let Some(next) = self.covers[at..].iter().position(covered) {
+            hits.push(self.rows[at + next]);
+            at += next + 1;
+        }
+        let mut deepest: Option<u32> = None;
+        for &(site, _) in &*hits {
+            let depth = |site: u32| self.sites[site as usize].depth;
+            if deepest.is_none_or(|best| depth(site) > depth(best)) {
+                deepest = Some(site);
+            }
+        }
+        std::iter::successors(deepest, |&site| self.sites[site as usize].parent).map(|site| Site {
+            inlinee: self.sites[site as usize].inlinee,
+            position: hits.iter().find(|hit| hit.0 == site).map(|hit| hit.1),
+        })
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of_val(&*self.sites) + size_of_val(&*self.covers) + size_of_val(&*self.rows)
     }
 }
 

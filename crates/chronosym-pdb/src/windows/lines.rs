@@ -2,6 +2,7 @@
 
 use super::space::Place;
 use crate::{Error, Result, bytes};
+use std::num::NonZeroU32;
 
 const LINES: u32 = 0xF2;
 const FILE_CHECKSUMS: u32 = 0xF4;
@@ -26,18 +27,23 @@ impl Part {
     }
 }
 
-/// A DEBUG_S_LINES subsection: the rows of one function, or of several.
+/// A DEBUG_S_LINES subsection, the rows of one function or of several: where its body lies in the
+/// C13 bytes. (Never at 0, where the first subsection has its header.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LineTable(NonZeroU32);
+
+/// A line table and the code it begins with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LineTable {
+pub(super) struct PlacedTable {
     pub(super) start: Place,
-    size: u32,
-    part: Part,
+    pub(super) table: LineTable,
 }
 
 /// What a module's C13 bytes hold, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Subsections {
-    pub(super) lines: Box<[LineTable]>,
+    /// Sorted by place; of several at one place (folded functions) the first stays first.
+    pub(super) tables: Box<[PlacedTable]>,
     pub(super) checksums: Part,
     pub(super) inlinees: Box<[Part]>,
     pub(super) imports: Part,
@@ -58,9 +64,12 @@ pub(super) struct Row {
 impl Subsections {
     pub(super) fn scan(data: &[u8]) -> Result<Self> {
         let mut found = Self::default();
-        let (mut lines, mut inlinees) = (Vec::new(), Vec::new());
-        let mut at = 0;
+        let (mut tables, mut inlinees) = (Vec::new(), Vec::new());
+        let (mut at, mut fetched) = (0, 0);
         while at + 8 <= data.len() {
+            if at >= fetched {
+                fetched = super::fetch(data, at);
+            }
             let damaged = |problem| Error::Damaged {
                 what: "C13 line information",
                 offset: at as u64,
@@ -75,8 +84,9 @@ impl Subsections {
             let body = bytes::slice(data, at + 8, len as usize)
                 .ok_or(damaged("a subsection leaves the module"))?;
             match kind {
-                LINES => lines.push(
-                    LineTable::read(body, part).ok_or(damaged("a line table has no header"))?,
+                LINES => tables.push(
+                    PlacedTable::read(body, part.at)
+                        .ok_or(damaged("a line table has no header"))?,
                 ),
                 FILE_CHECKSUMS => found.checksums = part,
                 INLINEE_LINES => inlinees.push(part),
@@ -86,51 +96,64 @@ impl Subsections {
             }
             at += 8 + (len as usize).next_multiple_of(4);
         }
-        // Stable: of several tables at one place (folded functions) the first stays first.
-        lines.sort_by_key(|table: &LineTable| table.start);
-        found.lines = lines.into();
+        tables.sort_by_key(|placed: &PlacedTable| placed.start);
+        found.tables = tables.into();
         found.inlinees = inlinees.into();
         Ok(found)
     }
 
     /// The table that covers `place`: the one that starts last, the first of equals.
-    pub(super) fn table(&self, place: Place) -> Option<&LineTable> {
-        let after = self.lines.partition_point(|table| table.start <= place);
-        let start = self.lines[..after].last()?.start;
-        let first = self.lines[..after].partition_point(|table| table.start < start);
-        self.lines[first..after]
-            .iter()
-            .find(|table| table.contains(place))
+    pub(super) fn table(&self, c13: &[u8], place: Place) -> Option<LineTable> {
+        let after = self.tables.partition_point(|placed| placed.start <= place);
+        let mut before = self.tables[..after].iter().rev();
+        let last = before.next()?;
+        let equal = before.take_while(|placed| placed.start == last.start);
+        let first = equal.last().unwrap_or(last);
+        first.table.contains(c13, place).then_some(first.table)
     }
 }
 
-impl LineTable {
+impl PlacedTable {
     /// Header: offset, section, flags, size of the code.
-    fn read(body: &[u8], part: Part) -> Option<Self> {
+    fn read(body: &[u8], at: u32) -> Option<Self> {
+        bytes::slice(body, 0, 12)?;
         Some(Self {
             start: Place {
                 section: bytes::u16(body, 4)?,
                 offset: bytes::u32(body, 0)?,
             },
-            size: bytes::u32(body, 8)?,
-            part,
+            table: LineTable(NonZeroU32::new(at)?),
         })
     }
+}
 
-    fn contains(&self, place: Place) -> bool {
-        place.section == self.start.section
-            && place
-                .offset
-                .checked_sub(self.start.offset)
-                .is_some_and(|at| at < self.size)
+impl LineTable {
+    fn body(self, c13: &[u8]) -> &[u8] {
+        let at = self.0.get();
+        let len = bytes::u32(c13, at as usize - 4).unwrap_or_default();
+        Part { at, len }.of(c13)
+    }
+
+    /// The section offset that rows count from.
+    pub(super) fn base(self, c13: &[u8]) -> u32 {
+        bytes::u32(c13, self.0.get() as usize).unwrap_or_default()
+    }
+
+    fn contains(self, c13: &[u8], place: Place) -> bool {
+        let body = self.body(c13);
+        bytes::u16(body, 4) == Some(place.section)
+            && bytes::u32(body, 0)
+                .and_then(|start| place.offset.checked_sub(start))
+                .zip(bytes::u32(body, 8))
+                .is_some_and(|(at, size)| at < size)
     }
 
     /// The row that covers `offset` (from the table's start): the last one at the greatest offset not
     /// beyond it, for an earlier row at the same offset covers no byte. A hidden row gives the nearest
     /// visible one before it.
-    pub(super) fn row(&self, c13: &[u8], offset: u32) -> Option<Row> {
+    pub(super) fn row(self, c13: &[u8], offset: u32) -> Option<Row> {
         let mut best: Option<Row> = None;
-        for block in Blocks::new(self.part.of(c13)) {
+        for block in Blocks::new(self.body(c13)) {
             let mut index = block.after(offset);
             let row = loop {
                 let Some(row) = index.checked_sub(1).and_then(|index| block.row(index)) else {
@@ -148,12 +171,6 @@ impl LineTable {
             }
         }
         best
-    }
-
-    /// Every row in file order, hidden ones included.
-    pub(super) fn rows<'d>(&self, c13: &'d [u8]) -> impl Iterator<Item = Row> + use<'d> {
-        Blocks::new(self.part.of(c13))
-            .flat_map(|block| (0..block.count).filter_map(move |index| block.row(index)))
     }
 }
 

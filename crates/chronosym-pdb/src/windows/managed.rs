@@ -46,14 +46,15 @@ impl<'a> WindowsPdb<'a> {
         let Some(module) = self.module(found.module as usize)? else {
             return Ok(None);
         };
-        let start = module.procedures[found.procedure as usize].start;
-        // The IL offset may lie behind the last point's nominal size: the method's table is the one
-        // at its start.
-        let Some(table) = module.lines.table(start) else {
+        let procedure = &module.procedures[found.procedure as usize];
+        let start = procedure.start();
+        let c13 = module.c13();
+        let own = procedure.table;
+        let Some(table) = own.or_else(|| module.lines.table(c13, start)) else {
             return Ok(None);
         };
-        let base = start.offset - table.start.offset;
-        let row = table.row(module.c13(), base.saturating_add(il_offset));
+        let base = start.offset.saturating_sub(table.base(c13));
+        let row = table.row(c13, base.saturating_add(il_offset));
         let Some(row) = row.filter(|row| row.offset >= base) else {
             return Ok(None);
         };

@@ -2,12 +2,12 @@
 
 use super::dbi::ModuleInfo;
 use super::inline::Context;
-use super::lines::{InlineeLine, Subsections, inlinee_lines};
+use super::lines::{InlineeLine, LineTable, Subsections, inlinee_lines};
 use super::msf::Msf;
 use super::space::Place;
 use super::symbols::{
-    Record, Records, S_END, S_GMANPROC, S_LMANPROC, S_PROC_ID_END, S_SEPCODE, S_THUNK32,
-    S_TRAMPOLINE,
+    Record, S_END, S_GMANPROC, S_GPROC32, S_GPROC32_ID, S_LMANPROC, S_LPROC32, S_LPROC32_DPC,
+    S_LPROC32_DPC_ID, S_LPROC32_ID, S_PROC_ID_END, S_SEPCODE, S_THUNK32, S_TRAMPOLINE,
 };
 use crate::bytes;
 use crate::{Error, Result};
@@ -31,19 +31,29 @@ pub(super) enum Kind {
 /// A piece of code with a name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Procedure {
-    pub(super) start: Place,
-    pub(super) kind: Kind,
+    offset: u32,
     pub(super) len: u32,
     /// Offset of the record in the module's symbols.
     pub(super) record: u32,
+    /// The line table that starts where it does.
+    pub(super) table: Option<LineTable>,
+    section: u16,
+    pub(super) kind: Kind,
 }
 
 impl Procedure {
+    pub(super) fn start(&self) -> Place {
+        Place {
+            section: self.section,
+            offset: self.offset,
+        }
+    }
+
     pub(super) fn contains(&self, place: Place) -> bool {
-        self.start.section == place.section
+        self.section == place.section
             && place
                 .offset
-                .checked_sub(self.start.offset)
+                .checked_sub(self.offset)
                 .is_some_and(|at| at < self.len)
     }
 }
@@ -56,6 +66,7 @@ pub(super) struct Module<'a> {
     /// Sorted by place; of several at one place (folded functions) the first record is first.
     pub(super) procedures: Box<[Procedure]>,
     pub(super) lines: Subsections,
+    separated: bool,
     inlinees: OnceLock<Box<[InlineeLine]>>,
 }
 
@@ -72,8 +83,8 @@ impl<'a> Module<'a> {
         let c13 = info.symbols.saturating_add(info.c11);
         let data = stream.bytes(0, c13.saturating_add(info.c13))?;
         let symbols = &data[..info.symbols as usize];
-        let procedures = match bytes::u32(symbols, 0) {
-            None => Box::default(),
+        let mut procedures = match bytes::u32(symbols, 0) {
+            None => Vec::new(),
             Some(C13) => procedures(symbols)?,
             Some(version) => {
                 return Err(Error::Unsupported {
@@ -83,11 +94,13 @@ impl<'a> Module<'a> {
             }
         };
         let lines = Subsections::scan(&data[c13 as usize..])?;
+        join(&mut procedures, &lines);
         Ok(Some(Self {
             symbols: info.symbols,
             c13,
+            separated: procedures.iter().any(|found| found.kind == Kind::Separated),
             data,
-            procedures,
+            procedures: procedures.into(),
             lines,
             inlinees: OnceLock::new(),
         }))
@@ -107,29 +120,26 @@ impl<'a> Module<'a> {
 
     /// The procedure that covers `place`: the innermost, the first of several at one start.
     pub(super) fn procedure(&self, place: Place) -> Option<&Procedure> {
-        let after = self
-            .procedures
-            .partition_point(|found| found.start <= place);
+        let before = &self.procedures[..self.after(place)];
         // Procedures nest at most a little; a longer way back would only cross neighbours.
-        let found = self.procedures[..after]
-            .iter()
-            .rev()
-            .take(8)
-            .find(|found| found.contains(place))?;
-        let first = self.procedures[..after].partition_point(|other| other.start < found.start);
-        self.procedures[first..after]
-            .iter()
-            .find(|found| found.contains(place))
+        let mut way = before.iter().rev().take(8);
+        let found = way.find(|found| found.contains(place))?;
+        let folded = way
+            .take_while(|other| other.start() == found.start())
+            .filter(|other| other.contains(place));
+        Some(folded.last().unwrap_or(found))
     }
 
     /// The last procedure that starts at or before `place`, in its section.
     pub(super) fn procedure_before(&self, place: Place) -> Option<&Procedure> {
-        let after = self
-            .procedures
-            .partition_point(|found| found.start <= place);
-        self.procedures[..after]
-            .last()
-            .filter(|found| found.start.section == place.section)
+        let before = self.procedures[..self.after(place)].last();
+        before.filter(|found| found.section == place.section)
+    }
+
+    /// How many procedures start at or before `place`.
+    fn after(&self, place: Place) -> usize {
+        self.procedures
+            .partition_point(|found| found.start() <= place)
     }
 
     /// The name in `procedure`'s record; separated code has its parent's, trampolines have none.
@@ -154,10 +164,12 @@ impl<'a> Module<'a> {
             section: separated.u16(26)?,
             offset: separated.u32(20)?,
         };
-        let first = self.procedures.partition_point(|found| found.start < start);
+        let first = self
+            .procedures
+            .partition_point(|found| found.start() < start);
         self.procedures
             .get(first)
-            .filter(|found| found.start == start && found.kind == Kind::Procedure)
+            .filter(|found| found.start() == start && found.kind == Kind::Procedure)
     }
 
     /// Where a trampoline jumps to.
@@ -171,6 +183,9 @@ impl<'a> Module<'a> {
 
     /// Starts of the separated pieces of `procedure`, relative to it, in file order.
     pub(super) fn chunks(&self, procedure: &Procedure) -> Vec<u32> {
+        if !self.separated {
+            return Vec::new();
+        }
         let mut pieces: Vec<_> = self
             .procedures
             .iter()
@@ -178,14 +193,14 @@ impl<'a> Module<'a> {
             .filter(|found| {
                 let record = self.record(found);
                 let parent = record.and_then(|record| self.parent(&record));
-                parent.is_some_and(|parent| parent.start == procedure.start)
+                parent.is_some_and(|parent| parent.start() == procedure.start())
             })
             .collect();
         pieces.sort_by_key(|piece| piece.record);
-        let start = procedure.start.offset;
+        let start = procedure.offset;
         pieces
             .iter()
-            .map(|piece| piece.start.offset.wrapping_sub(start))
+            .map(|piece| piece.offset.wrapping_sub(start))
             .collect()
     }
 
@@ -198,12 +213,6 @@ impl<'a> Module<'a> {
                 .get_or_init(|| inlinee_lines(self.c13(), &self.lines.inlinees)),
             chunks,
         }
-    }
-
-    pub(super) fn has_separated_code(&self) -> bool {
-        self.procedures
-            .iter()
-            .any(|found| found.kind == Kind::Separated)
     }
 
     /// The local id behind an imported one: (module name's offset in `/names`, id there).
@@ -237,7 +246,7 @@ impl<'a> Module<'a> {
         size_of::<Self>()
             + super::owned_len(&self.data)
             + size_of_val(&*self.procedures)
-            + size_of_val(&*self.lines.lines)
+            + size_of_val(&*self.lines.tables)
             + self
                 .inlinees
                 .get()
@@ -245,11 +254,26 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Walks the top level of a symbol stream, from scope to scope.
-fn procedures(symbols: &[u8]) -> Result<Box<[Procedure]>> {
+/// Walks a symbol stream for the records that say where code is.
+fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
     let mut found = Vec::new();
-    let mut records = Records::from(symbols, 4);
-    while let Some(record) = records.next()? {
+    let mut at = 4u32;
+    let mut fetched = 0;
+    while (at as usize) < symbols.len() {
+        if at as usize >= fetched {
+            fetched = super::fetch(symbols, at as usize);
+        }
+        let Some(head) = bytes::u32(symbols, at as usize) else {
+            return Err(super::symbols::leaves(at));
+        };
+        if !says_code((head >> 16) as u16) {
+            at = at.saturating_add((head & 0xFFFF) + 2);
+            continue;
+        }
+        let Some(record) = Record::at(symbols, at) else {
+            return Err(super::symbols::leaves(at));
+        };
+        at = record.next();
         let Some(procedure) = procedure(&record) else {
             continue;
         };
@@ -263,11 +287,58 @@ fn procedures(symbols: &[u8]) -> Result<Box<[Procedure]>> {
             && let Some(end) = Record::at(symbols, end)
             && matches!(end.kind, S_END | S_PROC_ID_END)
         {
-            records.skip_to(end.next());
+            at = end.next();
         }
     }
-    found.sort_by_key(|procedure| procedure.start);
-    Ok(found.into())
+    found.sort_by_key(Procedure::start);
+    Ok(found)
+}
+
+/// Gives each procedure the line table that starts where it does. Of folded functions, which start at
+/// one place, the first gets the first and so on: compilers write both in the same order.
+fn join(procedures: &mut [Procedure], lines: &Subsections) {
+    let mut tables = &lines.tables[..];
+    for same in procedures.chunk_by_mut(|a, b| a.start() == b.start()) {
+        let start = same[0].start();
+        while tables.first().is_some_and(|table| table.start < start) {
+            tables = &tables[1..];
+        }
+        for procedure in same {
+            let Some(table) = tables.first().filter(|table| table.start == start) else {
+                break;
+            };
+            procedure.table = Some(table.table);
+            tables = &tables[1..];
+        }
+    }
+}
+
+/// The kinds that [`procedure`] decodes, as bits from 0x1100 on: most records are others, and are
+/// passed over at the pace of memory.
+fn says_code(kind: u16) -> bool {
+    const KINDS: u128 = {
+        let kinds = [
+            S_THUNK32,
+            S_LPROC32,
+            S_GPROC32,
+            S_GMANPROC,
+            S_LMANPROC,
+            S_TRAMPOLINE,
+            S_SEPCODE,
+            S_LPROC32_ID,
+            S_GPROC32_ID,
+            S_LPROC32_DPC,
+            S_LPROC32_DPC_ID,
+        ];
+        let (mut bits, mut i) = (0, 0);
+        while i < kinds.len() {
+            bits |= 1 << (kinds[i] - 0x1100);
+            i += 1;
+        }
+        bits
+    };
+    let bit = kind.wrapping_sub(0x1100);
+    bit < 128 && KINDS >> bit & 1 != 0
 }
 
 fn procedure(record: &Record<'_>) -> Option<Procedure> {
@@ -280,12 +351,11 @@ fn procedure(record: &Record<'_>) -> Option<Procedure> {
         _ => return None,
     };
     Some(Procedure {
-        start: Place {
-            section: record.u16(section)?,
-            offset: record.u32(offset)?,
-        },
-        kind,
+        offset: record.u32(offset)?,
         len,
         record: record.offset,
+        table: None,
+        section: record.u16(section)?,
+        kind,
     })
 }

@@ -100,13 +100,18 @@ impl<'d> Records<'d> {
         if self.at as usize >= self.data.len() {
             return Ok(None);
         }
-        let record = Record::at(self.data, self.at).ok_or(Error::Damaged {
-            what: "symbol stream",
-            offset: u64::from(self.at),
-            problem: "a record leaves the stream",
-        })?;
+        let record = Record::at(self.data, self.at).ok_or(leaves(self.at))?;
         self.at = record.next();
         Ok(Some(record))
+    }
+}
+
+/// The error for a record that does not fit.
+pub(super) fn leaves(at: u32) -> Error {
+    Error::Damaged {
+        what: "symbol stream",
+        offset: u64::from(at),
+        problem: "a record leaves the stream",
     }
 }
 
