@@ -8,6 +8,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use percent_encoding::percent_decode_str;
 use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RETRY_AFTER};
 
 use crate::store::disk::create_new;
@@ -47,7 +50,10 @@ impl Client {
         let (url, credentials) = split_credentials(url);
         let mut request = self.agent.get(&url);
         if let Some(credentials) = credentials {
-            request = request.header(AUTHORIZATION, format!("Basic {}", base64(&credentials)));
+            request = request.header(
+                AUTHORIZATION,
+                format!("Basic {}", BASE64.encode(credentials)),
+            );
         }
         let response = match request.call() {
             Ok(response) => response,
@@ -155,47 +161,8 @@ fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
     let Some((credentials, host)) = rest[..end].rsplit_once('@') else {
         return none();
     };
-    let bytes = percent_decode(credentials);
+    let bytes = percent_decode_str(credentials).collect();
     (format!("{scheme}://{host}{}", &rest[end..]), Some(bytes))
-}
-
-fn percent_decode(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let digit = |i: usize| bytes.get(i).and_then(|&b| char::from(b).to_digit(16));
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.extend(u8::try_from(high << 4 | low));
-                at += 3;
-            }
-            _ => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let mut group = [0; 4];
-        group[1..=chunk.len()].copy_from_slice(chunk);
-        let group = u32::from_be_bytes(group);
-        for digit in 0..4 {
-            if digit <= chunk.len() {
-                let index = group >> (18 - 6 * digit) & 63;
-                text.push(char::from(DIGITS[index as usize]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -206,14 +173,11 @@ mod tests {
     fn credentials() {
         let split = |url| {
             let (url, credentials) = split_credentials(url);
-            (url, credentials.map(|c| base64(&c)))
+            (url, credentials.map(|c| String::from_utf8(c).unwrap()))
         };
         assert_eq!(split("http://h/a@b"), ("http://h/a@b".into(), None));
         let (url, header) = split("https://Aladdin:open%20sesame@h:1/x?y");
         assert_eq!(url, "https://h:1/x?y");
-        assert_eq!(header.as_deref(), Some("QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
-        let encoded = ["", "f", "fo", "foo", "foob"].map(|t| base64(t.as_bytes()));
-        assert_eq!(encoded, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]);
-        assert_eq!(percent_decode("%4a%zz%"), b"J%zz%");
+        assert_eq!(header.as_deref(), Some("Aladdin:open sesame"));
     }
 }

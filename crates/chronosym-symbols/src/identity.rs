@@ -1,99 +1,15 @@
 //! Which build a file is of: the identities that traces and files carry.
 //!
 //! A symbol file is used only if its own identity is the one asked for. What is asked for is a [`Wanted`], what a file
-//! says of itself is a [`FileId`], and [`Wanted::accepts`] is the only place where the two are compared.
+//! says of itself is a [`FileIdentity`], and [`Wanted::accepts`] is the only place where the two are compared.
 
 use std::fmt;
 
-/// A GUID, kept as the 16 bytes that files and events hold: three little-endian integers, then eight bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Guid([u8; 16]);
+pub use chronosym_pdb::{Guid, PdbId, PortablePdbId};
 
-impl Guid {
-    /// From the 16 bytes in file order.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// From the four fields of a GUID structure.
-    pub fn from_fields(data1: u32, data2: u16, data3: u16, data4: [u8; 8]) -> Self {
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&data1.to_le_bytes());
-        bytes[4..6].copy_from_slice(&data2.to_le_bytes());
-        bytes[6..8].copy_from_slice(&data3.to_le_bytes());
-        bytes[8..].copy_from_slice(&data4);
-        Self(bytes)
-    }
-
-    /// From text: 32 hex digits, with or without dashes and braces, in any case.
-    pub fn parse(text: &str) -> Option<Self> {
-        let text = text
-            .strip_prefix('{')
-            .and_then(|t| t.strip_suffix('}'))
-            .unwrap_or(text);
-        let mut digits = [0u8; 32];
-        let mut count = 0;
-        for c in text.chars().filter(|&c| c != '-') {
-            *digits.get_mut(count)? = u8::try_from(c.to_digit(16)?).ok()?;
-            count += 1;
-        }
-        if count != 32 {
-            return None;
-        }
-        let mut bytes = [0; 16];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = pair[0] << 4 | pair[1];
-        }
-        bytes[..4].reverse();
-        bytes[4..6].reverse();
-        bytes[6..8].reverse();
-        Some(Self(bytes))
-    }
-
-    /// The 16 bytes in file order.
-    pub const fn to_bytes(self) -> [u8; 16] {
-        self.0
-    }
-
-    /// True for the all-zero GUID, which traces write where there is none.
-    pub fn is_zero(self) -> bool {
-        self.0 == [0; 16]
-    }
-
-    /// The bytes in the order in which a GUID is written as text.
-    fn text_order(self) -> [u8; 16] {
-        let mut bytes = self.0;
-        bytes[..4].reverse();
-        bytes[4..6].reverse();
-        bytes[6..8].reverse();
-        bytes
-    }
-
-    /// 32 lower-case hex digits without dashes.
-    pub(crate) fn simple(self) -> String {
-        hex(&self.text_order())
-    }
-}
-
-impl fmt::Display for Guid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.simple();
-        write!(
-            f,
-            "{}-{}-{}-{}-{}",
-            &text[..8],
-            &text[8..12],
-            &text[12..16],
-            &text[16..20],
-            &text[20..]
-        )
-    }
-}
-
-impl fmt::Debug for Guid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Guid({self})")
-    }
+/// True for the all-zero GUID, which traces write where there is none.
+fn is_zero(guid: Guid) -> bool {
+    guid.0 == [0; 16]
 }
 
 /// Lower-case hex digits of some bytes.
@@ -104,23 +20,6 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     text
-}
-
-/// The identity of a PDB as an image's `RSDS` record and a module event state it.
-///
-/// Displayed as GUID and age in hex, joined by a dash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct PdbId {
-    /// The signature.
-    pub guid: Guid,
-    /// How often the PDB was written under this signature. Says nothing for portable PDBs, whose records always have 1.
-    pub age: u32,
-}
-
-impl fmt::Display for PdbId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{:x}", self.guid, self.age)
-    }
 }
 
 /// The identity of a PE image: two fields of its headers.
@@ -257,10 +156,10 @@ impl Wanted {
     /// True where there is an identity to check a file against. Without one nothing is ever accepted.
     pub fn is_identified(&self) -> bool {
         match self {
-            Self::Pdb { id, .. } => !id.guid.is_zero(),
+            Self::Pdb { id, .. } => !is_zero(id.guid),
             Self::Image { pe, pdb } => {
                 let pe = pe.is_some_and(|pe| pe.size_of_image != 0);
-                pe || pdb.is_some_and(|pdb| !pdb.guid.is_zero())
+                pe || pdb.is_some_and(|pdb| !is_zero(pdb.guid))
             }
             Self::ElfDebug(_) | Self::ElfImage(_) => true,
             Self::R2rMap { signature, .. } => signature != &[0; 16],
@@ -268,33 +167,35 @@ impl Wanted {
     }
 
     /// Whether a file that says `found` of itself is the one wanted.
-    pub fn accepts(&self, found: &FileId) -> bool {
+    pub fn accepts(&self, found: &FileIdentity) -> bool {
         if !self.is_identified() {
             return false;
         }
         match (self, found) {
-            (Self::Pdb { id, format, .. }, FileId::WindowsPdb(found)) => {
+            (Self::Pdb { id, format, .. }, FileIdentity::WindowsPdb(found)) => {
                 *format != PdbFormat::Portable && id == found
             }
-            (Self::Pdb { id, stamp, format }, FileId::PortablePdb { guid, stamp: found }) => {
+            (Self::Pdb { id, stamp, format }, FileIdentity::PortablePdb(found)) => {
                 *format != PdbFormat::Windows
-                    && id.guid == *guid
-                    && stamp.is_none_or(|stamp| stamp == *found)
+                    && id.guid == found.guid
+                    && stamp.is_none_or(|stamp| stamp == found.stamp)
             }
-            (Self::Image { pe, pdb }, FileId::Image { pe: found, pdbs }) => {
+            (Self::Image { pe, pdb }, FileIdentity::Image { pe: found, pdbs }) => {
                 pe.is_none_or(|pe| pe == *found) && pdb.is_none_or(|pdb| pdbs.contains(&pdb))
             }
             (
                 Self::ElfDebug(id),
-                FileId::Elf {
+                FileIdentity::Elf {
                     build_id,
                     has_debug,
                 },
             ) => *has_debug && build_id.as_ref() == Some(id),
-            (Self::ElfImage(id), FileId::Elf { build_id, .. }) => build_id.as_ref() == Some(id),
+            (Self::ElfImage(id), FileIdentity::Elf { build_id, .. }) => {
+                build_id.as_ref() == Some(id)
+            }
             (
                 Self::R2rMap { signature, version },
-                FileId::R2rMap {
+                FileIdentity::R2rMap {
                     signature: found,
                     version: found_version,
                 },
@@ -341,16 +242,11 @@ impl fmt::Display for Wanted {
 /// What a file says of itself: read by whoever knows the format, compared by [`Wanted::accepts`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum FileId {
+pub enum FileIdentity {
     /// A Windows PDB: GUID of the PDB information stream, age of the DBI stream (which counts where they differ).
     WindowsPdb(PdbId),
     /// A portable PDB: the 20 bytes of its `#Pdb` stream's id.
-    PortablePdb {
-        /// The first 16 bytes.
-        guid: Guid,
-        /// The last four.
-        stamp: u32,
-    },
+    PortablePdb(PortablePdbId),
     /// A PE image.
     Image {
         /// Time stamp and size.
@@ -374,13 +270,11 @@ pub enum FileId {
     },
 }
 
-impl fmt::Display for FileId {
+impl fmt::Display for FileIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WindowsPdb(id) => write!(f, "Windows PDB {id}"),
-            Self::PortablePdb { guid, stamp } => {
-                write!(f, "portable PDB {guid} stamp {stamp:08x}")
-            }
+            Self::PortablePdb(id) => write!(f, "portable PDB {id}"),
             Self::Image { pe, pdbs } => {
                 write!(f, "PE image {pe}")?;
                 for pdb in pdbs {
@@ -409,32 +303,7 @@ impl fmt::Display for FileId {
 mod tests {
     use super::*;
 
-    fn guid() -> Guid {
-        let rest = [0x87, 0x8e, 0x5a, 0x2d, 0x63, 0xb6, 0xcc, 0x4b];
-        Guid::from_fields(0x497b_72f6, 0x390a, 0x44fc, rest)
-    }
-
-    #[test]
-    fn guid_text_and_bytes() {
-        let text = "497b72f6-390a-44fc-878e-5a2d63b6cc4b";
-        assert_eq!(guid().to_string(), text);
-        assert_eq!(Guid::parse(text), Some(guid()));
-        assert_eq!(
-            Guid::parse("{497B72F6390A44FC878E5A2D63B6CC4B}"),
-            Some(guid())
-        );
-        assert_eq!(guid().to_bytes()[..4], [0xf6, 0x72, 0x7b, 0x49]);
-        assert_eq!(Guid::from_bytes(guid().to_bytes()), guid());
-        for bad in [
-            "",
-            "497b72f6",
-            &text[1..],
-            "g97b72f6-390a-44fc-878e-5a2d63b6cc4b",
-        ] {
-            assert_eq!(Guid::parse(bad), None, "{bad}");
-        }
-        assert_eq!(Guid::parse(&"0".repeat(33)), None);
-    }
+    const GUID: Guid = Guid([7; 16]);
 
     #[test]
     fn build_id_text_and_padding() {
@@ -449,23 +318,17 @@ mod tests {
 
     #[test]
     fn age_counts_for_windows_pdbs_only() {
-        let wanted = Wanted::pdb(PdbId {
-            guid: guid(),
-            age: 3,
-        });
-        let windows = |age| FileId::WindowsPdb(PdbId { guid: guid(), age });
+        let wanted = Wanted::pdb(PdbId { guid: GUID, age: 3 });
+        let windows = |age| FileIdentity::WindowsPdb(PdbId { guid: GUID, age });
         assert!(wanted.accepts(&windows(3)));
         assert!(!wanted.accepts(&windows(4)));
-        let portable = FileId::PortablePdb {
-            guid: guid(),
+        let portable = FileIdentity::PortablePdb(PortablePdbId {
+            guid: GUID,
             stamp: 7,
-        };
+        });
         assert!(wanted.accepts(&portable));
         let stamped = |stamp| Wanted::Pdb {
-            id: PdbId {
-                guid: guid(),
-                age: 1,
-            },
+            id: PdbId { guid: GUID, age: 1 },
             stamp: Some(stamp),
             format: PdbFormat::Portable,
         };
@@ -480,13 +343,14 @@ mod tests {
             timestamp: 1,
             size_of_image: 0x2000,
         };
-        let pdb = PdbId {
-            guid: guid(),
-            age: 1,
+        let pdb = PdbId { guid: GUID, age: 1 };
+        let none = PdbId {
+            guid: Guid::default(),
+            age: 0,
         };
-        let found = FileId::Image {
+        let found = FileIdentity::Image {
             pe,
-            pdbs: vec![PdbId::default(), pdb],
+            pdbs: vec![none, pdb],
         };
         let image = |pe, pdb| Wanted::Image { pe, pdb };
         assert!(image(Some(pe), None).accepts(&found));
@@ -495,20 +359,20 @@ mod tests {
         let other = PdbId { age: 2, ..pdb };
         assert!(!image(Some(pe), Some(other)).accepts(&found));
         assert!(!image(None, None).accepts(&found), "nothing to check");
-        assert!(!image(None, Some(PdbId::default())).accepts(&found));
+        assert!(!image(None, Some(none)).accepts(&found));
     }
 
     #[test]
     fn stripped_elf_is_no_debug_file() {
         let id = BuildId::new(&[1, 2, 3]).unwrap();
-        let file = |has_debug| FileId::Elf {
+        let file = |has_debug| FileIdentity::Elf {
             build_id: Some(id.clone()),
             has_debug,
         };
         assert!(Wanted::ElfDebug(id.clone()).accepts(&file(true)));
         assert!(!Wanted::ElfDebug(id.clone()).accepts(&file(false)));
         assert!(Wanted::ElfImage(id.clone()).accepts(&file(false)));
-        let none = FileId::Elf {
+        let none = FileIdentity::Elf {
             build_id: None,
             has_debug: true,
         };

@@ -162,9 +162,11 @@ fn is_url(text: &str) -> bool {
     lower.starts_with("http://") || lower.starts_with("https://")
 }
 
-/// True for a share (`\\server\share`), which is not read in place but copied when a cache is at hand.
+/// True for a share (`\\server\share`; on Windows in any mixture of slashes), which is another machine.
 pub(crate) fn is_share(path: &Path) -> bool {
-    path.as_os_str().as_encoded_bytes().starts_with(br"\\")
+    let slash = |byte: &u8| *byte == b'\\' || (cfg!(windows) && *byte == b'/');
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.len() > 1 && bytes[..2].iter().all(slash)
 }
 
 /// Servers out of `DEBUGINFOD_URLS`: separated by white space. Gives the servers and what could not be understood.
@@ -272,6 +274,15 @@ mod tests {
         let secret = SymbolPath::parse("srv*https://me:pw@h/s?sig=key");
         assert_eq!(secret.to_string(), "srv*https://h/s");
         assert!(!format!("{secret:?}").contains("pw"));
+    }
+
+    #[test]
+    fn shares() {
+        assert!(is_share(Path::new(r"\\h\s")));
+        assert_eq!(is_share(Path::new("//h/s")), cfg!(windows));
+        assert!(
+            !is_share(Path::new("/h")) && !is_share(Path::new("C:\\h")) && !is_share(Path::new(""))
+        );
     }
 
     #[test]

@@ -11,11 +11,11 @@ use super::key::{StoreKey, keys};
 use super::layout::{self, Form, Pointer};
 use super::memory::RunMemory;
 use super::name::{self, FileName};
-use super::outcome::{Attempt, LocatedFile, Missing, Origin, Outcome, Place, Trial};
+use super::outcome::{Attempt, LocatedFile, NoFile, Origin, Outcome, Place, Trial};
 use super::step::{Answer, Channel, Progress, Step};
 use super::url::ServerUrl;
 use super::{IdentifyError, Reach, Request, StoreConfig};
-use crate::identity::FileId;
+use crate::identity::FileIdentity;
 use crate::path::{PathElement, Store, is_share};
 
 /// A search under way, without any input or output of its own.
@@ -74,7 +74,7 @@ impl Acquisition {
             (Some(step), _) => Progress::Need(step.clone()),
             (None, Some(outcome)) => Progress::Done(outcome.clone()),
             (None, None) => Progress::Done(Outcome {
-                file: Err(Missing::NoSymbolFile),
+                file: Err(NoFile::NoSymbolFile),
                 attempts: Vec::new(),
             }),
         }
@@ -298,6 +298,8 @@ impl Search {
         let mut candidates = Vec::new();
         if flat {
             candidates = layout::flat(&self.request.wanted, &self.names);
+            // The user may have named the file itself.
+            candidates.insert(0, Vec::new());
         }
         candidates.extend(layout::keyed(&self.keys));
         let files = self.find(folder, candidates).await;
@@ -484,7 +486,7 @@ impl Search {
         Some(LocatedFile { path, origin, id })
     }
 
-    async fn copy_to(&mut self, from: &Path, id: &FileId, sink: &Sink) {
+    async fn copy_to(&mut self, from: &Path, id: &FileIdentity, sink: &Sink) {
         let temp = temp_path(&sink.folder);
         let copy = Step::Copy {
             from: from.into(),
@@ -503,10 +505,10 @@ impl Search {
     }
 
     /// Where a file of this identity belongs in a sink.
-    async fn target(&mut self, sink: &Sink, id: &FileId) -> Option<PathBuf> {
-        let portable = matches!(id, FileId::PortablePdb { .. });
+    async fn target(&mut self, sink: &Sink, id: &FileIdentity) -> Option<PathBuf> {
+        let portable = matches!(id, FileIdentity::PortablePdb(_));
         let fits = |key: &&StoreKey| match id {
-            FileId::PortablePdb { .. } | FileId::WindowsPdb(_) => key.symstore != portable,
+            FileIdentity::PortablePdb(_) | FileIdentity::WindowsPdb(_) => key.symstore != portable,
             _ => true,
         };
         let key = self.keys.iter().find(fits)?.symsrv.clone();
@@ -538,7 +540,7 @@ impl Search {
     }
 
     /// Whether the file at `path` is the wanted one; notes what it is for `place`.
-    pub(super) async fn check(&mut self, path: &Path, place: Place) -> Option<FileId> {
+    pub(super) async fn check(&mut self, path: &Path, place: Place) -> Option<FileIdentity> {
         let identify = Step::Identify {
             path: path.into(),
             wanted: self.request.wanted.clone(),
@@ -587,21 +589,21 @@ impl Search {
     }
 
     /// Why nothing was found: the most telling of what was met with.
-    fn reason(&self) -> Missing {
+    fn reason(&self) -> NoFile {
         let mut damaged = None;
         let mut untrusted = None;
         let mut offline = false;
         for Attempt { place, trial } in &self.attempts {
             match trial {
                 Trial::Mismatch(found) => {
-                    return Missing::SymbolFileMismatch {
+                    return NoFile::SymbolFileMismatch {
                         wanted: self.request.wanted.clone(),
                         found: found.clone(),
                         place: place.clone(),
                     };
                 }
                 Trial::Damaged(why) => {
-                    damaged.get_or_insert_with(|| Missing::SymbolFileDamaged {
+                    damaged.get_or_insert_with(|| NoFile::SymbolFileDamaged {
                         place: place.clone(),
                         why: why.clone(),
                     });
@@ -609,18 +611,18 @@ impl Search {
                 Trial::NotTrusted => {
                     if let Place::TracePath(path) = place {
                         untrusted
-                            .get_or_insert_with(|| Missing::PathNotTrusted { path: path.clone() });
+                            .get_or_insert_with(|| NoFile::PathNotTrusted { path: path.clone() });
                     }
                 }
                 Trial::Offline => offline = true,
                 _ => {}
             }
         }
-        let offline = offline.then_some(Missing::Offline);
+        let offline = offline.then_some(NoFile::Offline);
         damaged
             .or(untrusted)
             .or(offline)
-            .unwrap_or(Missing::NoSymbolFile)
+            .unwrap_or(NoFile::NoSymbolFile)
     }
 
     /// A symbol server, or a debuginfod server with its `urls`.

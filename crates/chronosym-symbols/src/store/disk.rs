@@ -281,12 +281,12 @@ fn copy_limited(reader: &mut impl Read, file: &mut File, limit: u64) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{FileId, PdbId, Wanted};
+    use crate::identity::{FileIdentity, Wanted};
     use crate::store::IdentifyError;
 
     fn perform(disk: &Disk, step: Step) -> Answer {
-        let identify = |_: &Path, _: &Wanted| -> Result<FileId, IdentifyError> {
-            Ok(FileId::WindowsPdb(PdbId::default()))
+        let identify = |_: &Path, _: &Wanted| -> Result<FileIdentity, IdentifyError> {
+            Err(IdentifyError::Damaged("never asked".into()))
         };
         disk.perform(&step, &identify)
     }

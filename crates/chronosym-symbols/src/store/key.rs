@@ -43,8 +43,8 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     let mut keys = Vec::new();
     match wanted {
         Wanted::Pdb { id, format, .. } => {
-            let guid = id.guid.simple();
-            let upper = guid.to_uppercase();
+            let upper = format!("{:#}", id.guid);
+            let guid = upper.to_lowercase();
             for name in names {
                 let name = name.as_str();
                 if *format != PdbFormat::Portable {
@@ -124,7 +124,12 @@ mod tests {
     #[test]
     fn published_examples() {
         let id = PdbId {
-            guid: Guid::parse("497b72f6390a44fc878e5a2d63b6cc4b").unwrap(),
+            guid: Guid::new(
+                0x497b_72f6,
+                0x390a,
+                0x44fc,
+                [0x87, 0x8e, 0x5a, 0x2d, 0x63, 0xb6, 0xcc, 0x4b],
+            ),
             age: 0x1a,
         };
         assert_eq!(

@@ -189,7 +189,7 @@ mod tests {
 
     fn pdb() -> (Wanted, Vec<FileName>) {
         let id = PdbId {
-            guid: Guid::from_bytes([0xab; 16]),
+            guid: Guid([0xab; 16]),
             age: 2,
         };
         let names = FileName::from_untrusted("foo.pdb").into_iter().collect();

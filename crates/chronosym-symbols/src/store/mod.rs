@@ -17,6 +17,7 @@
 
 mod acquisition;
 pub(crate) mod disk;
+mod identify;
 mod key;
 mod layout;
 mod memory;
@@ -33,21 +34,22 @@ use std::time::Duration;
 
 pub use acquisition::Acquisition;
 pub use disk::Disk;
+pub use identify::{identity_of, read_identity};
 pub use memory::RunMemory;
 pub use name::FileName;
-pub use outcome::{Attempt, LocatedFile, Missing, Origin, Outcome, Place, Trial};
+pub use outcome::{Attempt, LocatedFile, NoFile, Origin, Outcome, Place, Trial};
 pub use step::{Answer, Fetched, Progress, Step};
 pub use url::ServerUrl;
 
 use crate::cache;
-use crate::identity::{FileId, Wanted};
+use crate::identity::{FileIdentity, Wanted};
 use crate::path::{SymbolPath, parse_debuginfod_urls};
 
 /// Where to look, and what is allowed.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreConfig {
-    /// Folders given by the user: searched first, by file name and in the keyed layouts.
+    /// Folders given by the user: searched first, by file name and in the keyed layouts. A file will do as well.
     pub folders: Vec<PathBuf>,
     /// The symbol path (`_NT_SYMBOL_PATH`).
     pub path: SymbolPath,
@@ -79,7 +81,7 @@ pub struct FetchLimits {
     pub total_timeout: Duration,
     /// Largest file taken, in bytes, packed or unpacked.
     pub max_bytes: u64,
-    /// Redirects followed for one request.
+    /// Redirects followed for one request: to any host, and from http to https, but never from https to http.
     pub max_redirects: u32,
     /// How often a request is repeated after a 5xx, a 429 or a broken connection.
     pub retries: u32,
@@ -222,14 +224,14 @@ pub trait Identify: Sync {
     ///
     /// # Errors
     /// The file is damaged or cannot be read.
-    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileId, IdentifyError>;
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError>;
 }
 
 impl<F> Identify for F
 where
-    F: Fn(&Path, &Wanted) -> Result<FileId, IdentifyError> + Sync,
+    F: Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync,
 {
-    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileId, IdentifyError> {
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError> {
         self(path, wanted)
     }
 }
@@ -237,16 +239,17 @@ where
 /// Symbol stores, asked blockingly. `Sync`; keeps its connections, what it learnt of servers, and folder listings.
 ///
 /// ```no_run
-/// use chronosym_symbols::identity::{FileId, PdbId, Wanted};
+/// use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, Wanted};
 /// use chronosym_symbols::store::{IdentifyError, Request, StoreConfig, Stores};
 ///
-/// let read_id = |path: &std::path::Path, _: &Wanted| -> Result<FileId, IdentifyError> {
+/// let read_id = |path: &std::path::Path, _: &Wanted| -> Result<FileIdentity, IdentifyError> {
 ///     let file = std::fs::read(path)?;
-///     # let parse = |_: &[u8]| -> Result<FileId, IdentifyError> { Ok(FileId::WindowsPdb(PdbId::default())) };
+///     # let parse = |_: &[u8]| -> Result<FileIdentity, IdentifyError> { Err(IdentifyError::Damaged(String::new())) };
 ///     parse(&file)
 /// };
 /// let stores = Stores::new(StoreConfig::from_env());
-/// let outcome = stores.acquire(&Request::new(Wanted::pdb(PdbId::default()), "foo.pdb"), &read_id);
+/// let id = PdbId { guid: Guid([7; 16]), age: 1 };
+/// let outcome = stores.acquire(&Request::new(Wanted::pdb(id), "foo.pdb"), &read_id);
 /// match outcome.file {
 ///     Ok(file) => println!("{}", file.path.display()),
 ///     Err(why) => println!("{why}"),
@@ -280,11 +283,24 @@ impl Stores {
 
     /// Searches for a file. Blocks until it is found or every place has been looked at.
     pub fn acquire(&self, request: &Request, identify: &dyn Identify) -> Outcome {
+        self.acquire_watched(request, identify, &mut |_| ())
+    }
+
+    /// As [`acquire`](Self::acquire), and shows every step before it is done, to report progress.
+    pub fn acquire_watched(
+        &self,
+        request: &Request,
+        identify: &dyn Identify,
+        watch: &mut dyn FnMut(&Step),
+    ) -> Outcome {
         let mut acquisition = self.begin(request.clone());
         loop {
             match acquisition.step() {
                 Progress::Done(outcome) => return outcome,
-                Progress::Need(step) => acquisition.answer(self.perform(&step, identify)),
+                Progress::Need(step) => {
+                    watch(&step);
+                    acquisition.answer(self.perform(&step, identify));
+                }
             }
         }
     }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::identity::{FileId, Wanted};
+use crate::identity::{FileIdentity, Wanted};
 
 /// The answer to a [`Request`](super::Request).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The file, or why there is none.
-    pub file: Result<LocatedFile, Missing>,
+    pub file: Result<LocatedFile, NoFile>,
     /// Every place looked at, in order, the one that had the file last.
     pub attempts: Vec<Attempt>,
 }
@@ -23,7 +23,7 @@ pub struct LocatedFile {
     /// Where it came from.
     pub origin: Origin,
     /// What it says of itself.
-    pub id: FileId,
+    pub id: FileIdentity,
 }
 
 /// Where a file came from.
@@ -45,7 +45,7 @@ pub enum Origin {
 /// The names are those of the reasons that frames carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Missing {
+pub enum NoFile {
     /// No place had a file of that name or key, or the trace gives no identity to check one against.
     NoSymbolFile,
     /// There was a file, but of another build.
@@ -53,7 +53,7 @@ pub enum Missing {
         /// What was asked for.
         wanted: Wanted,
         /// What was found.
-        found: FileId,
+        found: FileIdentity,
         /// Where.
         place: Place,
     },
@@ -73,7 +73,7 @@ pub enum Missing {
     Offline,
 }
 
-impl Missing {
+impl NoFile {
     /// The reason's name in the closed list.
     pub fn name(&self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Missing {
     }
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for NoFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSymbolFile => f.write_str("no symbol file"),
@@ -160,7 +160,7 @@ pub enum Trial {
     /// The server said so not long ago: it was not asked again.
     KnownMissing,
     /// A file of another build.
-    Mismatch(FileId),
+    Mismatch(FileIdentity),
     /// A file that is damaged.
     Damaged(String),
     /// Not opened: the trace's paths are not trusted.

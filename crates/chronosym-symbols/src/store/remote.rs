@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// What came of asking for one URL, redirects and repetitions included.
 enum Reply {
     Saved,
-    Missing,
+    NotThere,
     /// This URL is not to be had; others of the server may be.
     Refused,
     /// The server is in trouble: ask it for nothing more.
@@ -113,7 +113,7 @@ impl Visit {
             let temp = temp_path(&self.sink.folder);
             match self.get(search, &url, &temp).await {
                 Reply::Saved => {}
-                Reply::Missing => continue,
+                Reply::NotThere => continue,
                 Reply::Refused => {
                     self.certain = false;
                     continue;
@@ -201,7 +201,7 @@ impl Visit {
         let temp = temp_path(&self.sink.folder);
         match self.get(search, &target, &temp).await {
             Reply::Saved => self.take(search, &target, temp).await,
-            Reply::Missing => {
+            Reply::NotThere => {
                 search.note(Place::Url(redacted(&target)), Trial::NotFound);
                 None
             }
@@ -218,7 +218,7 @@ impl Visit {
                 search.ask(Step::Remove { path: temp }).await;
                 true
             }
-            Reply::Missing | Reply::Refused => false,
+            Reply::NotThere | Reply::Refused => false,
             Reply::Trouble => return false,
         };
         search.memory.set_two_tier(&self.server, two_tier);
@@ -251,7 +251,7 @@ impl Visit {
                     code: 404 | 410, ..
                 } => {
                     search.memory.answered(&self.server);
-                    return Reply::Missing;
+                    return Reply::NotThere;
                 }
                 Fetched::Status {
                     code: 301 | 302 | 303 | 307 | 308,

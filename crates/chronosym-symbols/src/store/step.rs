@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use super::url::redacted;
 use super::{IdentifyError, Outcome};
-use crate::identity::{FileId, Wanted};
+use crate::identity::{FileIdentity, Wanted};
 
 /// Something to do. [`Disk::perform`](super::Disk::perform) does all but [`Download`](Self::Download) and
 /// [`Wait`](Self::Wait).
@@ -113,6 +114,16 @@ pub enum Step {
     Wait(Duration),
 }
 
+impl Step {
+    /// The URL of a [`Download`](Self::Download), fit to be shown: without user name, password and query.
+    pub fn shown_url(&self) -> Option<String> {
+        match self {
+            Self::Download { url, .. } => Some(redacted(url)),
+            _ => None,
+        }
+    }
+}
+
 /// What came of a [`Step`]. An answer that does not belong to the step counts as a failure of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -126,7 +137,7 @@ pub enum Answer {
     /// Files that exist.
     Files(Vec<PathBuf>),
     /// An identity, or why there is none.
-    Identity(Result<FileId, IdentifyError>),
+    Identity(Result<FileIdentity, IdentifyError>),
     /// A text; `None` if there is no such file or it cannot be read.
     Text(Option<String>),
     /// Whether something is known.

@@ -2,6 +2,16 @@
 
 use std::fmt;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// All but letters, digits and these.
+const ESCAPED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'+');
+
 /// The address of a symbol or debuginfod server: `http` or `https`, a host, perhaps a path and a query.
 ///
 /// Shown without user name, password and query, which may be secrets (a shared access signature is a query).
@@ -52,7 +62,7 @@ impl ServerUrl {
         let mut url = self.base.clone();
         for component in components {
             url.push('/');
-            percent_encode(component, &mut url);
+            url.extend(utf8_percent_encode(component, &ESCAPED));
         }
         url.push_str(&self.query);
         url
@@ -92,17 +102,6 @@ fn host(authority: &str) -> &str {
     match host.strip_prefix('[') {
         Some(v6) => v6.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
-    }
-}
-
-fn percent_encode(component: &str, out: &mut String) {
-    use fmt::Write as _;
-    for &byte in component.as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~+".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
     }
 }
 

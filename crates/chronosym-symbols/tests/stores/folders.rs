@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use chronosym_symbols::identity::{BuildId, FileId, PdbFormat, PeId, Wanted};
-use chronosym_symbols::store::{Missing, Origin, Place, Request, Trial};
+use chronosym_symbols::identity::{BuildId, FileIdentity, Guid, PdbFormat, PdbId, PeId, Wanted};
+use chronosym_symbols::store::{NoFile, Origin, Place, Request, Trial};
 
 use super::{GUID, Setup, foo, found, missing, pdb_id, portable, symbols, trials, windows};
 
@@ -83,7 +83,7 @@ fn elf_files() {
     let outcome = setup.acquire(&debug("libx.so"));
     assert!(matches!(
         missing(&outcome),
-        Missing::SymbolFileMismatch { .. }
+        NoFile::SymbolFileMismatch { .. }
     ));
     let image = Request::new(Wanted::ElfImage(id.clone()), "libx.so");
     assert_eq!(found(&setup.acquire(&image)), stripped);
@@ -109,7 +109,7 @@ fn the_first_that_matches_wins_and_all_are_told() {
     assert_eq!(found(&outcome), third);
     let expected = [
         &Trial::NotFound,
-        &Trial::Mismatch(FileId::WindowsPdb(pdb_id(9))),
+        &Trial::Mismatch(FileIdentity::WindowsPdb(pdb_id(9))),
         &Trial::Damaged("truncated".into()),
         &Trial::Found,
     ];
@@ -137,7 +137,7 @@ fn packed_files_and_pointers_in_folders() {
     let cached = setup.path(&format!("cache/foo.pdb/{GUID}1/foo.pdb"));
     // A store alone has nothing nearer to unpack to.
     let outcome = setup.acquire(&foo());
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     let setup = Setup::new("srv**{dir}/store");
     setup.write(&format!("store/foo.pdb/{GUID}1/foo.pd_"), &packed);
     let cached = (
@@ -160,7 +160,7 @@ fn packed_files_and_pointers_in_folders() {
     ] {
         setup.write(&pointer, bad);
         let outcome = setup.acquire(&foo());
-        assert_eq!(missing(&outcome), &Missing::NoSymbolFile, "{bad}");
+        assert_eq!(missing(&outcome), &NoFile::NoSymbolFile, "{bad}");
         assert_eq!(outcome.attempts.len(), 1, "{bad}: {outcome:?}");
     }
 }
@@ -174,7 +174,7 @@ fn paths_of_the_trace_need_trust() {
     let outcome = setup.acquire(&request);
     assert_eq!(
         missing(&outcome),
-        &Missing::PathNotTrusted { path: text.clone() }
+        &NoFile::PathNotTrusted { path: text.clone() }
     );
     setup.config.trust_trace_paths = true;
     let outcome = setup.acquire(&request);
@@ -183,7 +183,7 @@ fn paths_of_the_trace_need_trust() {
     // Nothing stands there: trust would not help, and is not asked for.
     setup.config.trust_trace_paths = false;
     fs::remove_file(&path).unwrap();
-    assert_eq!(missing(&setup.acquire(&request)), &Missing::NoSymbolFile);
+    assert_eq!(missing(&setup.acquire(&request)), &NoFile::NoSymbolFile);
     setup.config.trust_trace_paths = true;
     for refused in [
         r"\\server\share\foo.pdb",
@@ -204,7 +204,11 @@ fn paths_of_the_trace_need_trust() {
 fn without_an_identity_nothing_is_taken() {
     let setup = with_folder();
     setup.write("given/foo.pdb", windows(1));
-    let outcome = setup.acquire(&Request::new(Wanted::pdb(Default::default()), "foo.pdb"));
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    let none = PdbId {
+        guid: Guid::default(),
+        age: 0,
+    };
+    let outcome = setup.acquire(&Request::new(Wanted::pdb(none), "foo.pdb"));
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(matches!(trials(&outcome)[..], [Trial::Refused(_)]));
 }

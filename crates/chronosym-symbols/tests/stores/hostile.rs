@@ -2,11 +2,12 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use chronosym_symbols::identity::{BuildId, FileId, PeId, Wanted};
+use chronosym_symbols::identity::{BuildId, FileIdentity, PeId, Wanted};
 use chronosym_symbols::path::SymbolPath;
 use chronosym_symbols::store::{
-    Acquisition, Answer, Fetched, IdentifyError, Progress, Request, Step, StoreConfig,
+    Acquisition, Answer, Fetched, IdentifyError, NoFile, Progress, Request, Step, StoreConfig,
 };
 use proptest::prelude::*;
 
@@ -74,7 +75,10 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 /// A driver that finds whatever it is asked for, or not, as `choices` say.
 fn answer(step: &Step, choice: u8, trace_paths: &[String]) -> Answer {
     match step {
-        Step::Find { folder, candidates } if candidates == &[Vec::<String>::new()] => {
+        Step::Find { folder, candidates }
+            if candidates == &[Vec::<String>::new()]
+                && !ROOTS.iter().any(|r| folder == Path::new(r)) =>
+        {
             // Whether a file stands at a path of the trace: asked, but never opened without trust.
             assert!(
                 trace_paths.iter().any(|path| Path::new(path) == folder),
@@ -107,8 +111,8 @@ fn answer(step: &Step, choice: u8, trace_paths: &[String]) -> Answer {
         Step::Identify { path, .. } => {
             assert_inside(path);
             Answer::Identity(match choice % 4 {
-                0 => Ok(FileId::WindowsPdb(pdb_id(1))),
-                1 => Ok(FileId::WindowsPdb(pdb_id(2))),
+                0 => Ok(FileIdentity::WindowsPdb(pdb_id(1))),
+                1 => Ok(FileIdentity::WindowsPdb(pdb_id(2))),
                 2 => Err(IdentifyError::Damaged("so".into())),
                 _ => Err(IdentifyError::Unreadable("so".into())),
             })
@@ -196,5 +200,70 @@ proptest! {
             steps += 1;
             prop_assert!(steps < 2000, "no end");
         }
+    }
+}
+
+/// Repetitions are the driver's to time: the pause doubles, and a server may ask for a longer one, within reason.
+#[test]
+fn pauses_are_steps() {
+    let mut config = StoreConfig::new();
+    config.path = SymbolPath::parse(&format!("srv*/down*{SERVER}"));
+    config.fetch.retries = 4;
+    config.fetch.back_off = Duration::from_millis(100);
+    let request = Request::new(Wanted::pdb(pdb_id(1)), "foo.pdb");
+    let mut acquisition = Acquisition::new(Arc::new(config), Arc::default(), request);
+    let asked = [None, Some(3), Some(0), Some(3600), None];
+    let mut replies = asked.iter().map(|seconds| Fetched::Status {
+        code: 503,
+        location: None,
+        retry_after: seconds.map(Duration::from_secs),
+    });
+    let mut pauses = Vec::new();
+    while let Progress::Need(step) = acquisition.step() {
+        assert_eq!(
+            acquisition.step(),
+            Progress::Need(step.clone()),
+            "until it is answered"
+        );
+        acquisition.answer(match step {
+            Step::Find { .. } => Answer::Files(Vec::new()),
+            Step::Download { .. } => Answer::Fetched(replies.next().unwrap()),
+            Step::Wait(pause) => {
+                pauses.push(pause.as_millis());
+                Answer::Done
+            }
+            _ => Answer::Done,
+        });
+    }
+    assert_eq!(pauses, [100, 3000, 400, 10_000]);
+    assert_eq!(replies.next(), None);
+}
+
+/// A driver that answers nonsense gets an end, and no file.
+#[test]
+fn wrong_answers_are_failures() {
+    let mut config = StoreConfig::new();
+    config.folders.push("/given".into());
+    config.cache = Some("/cache".into());
+    config.path = SymbolPath::parse(&format!("/store;srv*/down*{SERVER}"));
+    let config = Arc::new(config);
+    let id = FileIdentity::WindowsPdb(pdb_id(1));
+    for nonsense in [
+        Answer::Done,
+        Answer::TooLarge,
+        Answer::Identity(Ok(id)),
+        Answer::Text(None),
+    ] {
+        let request = Request::new(Wanted::pdb(pdb_id(1)), "foo.pdb");
+        let mut acquisition = Acquisition::new(Arc::clone(&config), Arc::default(), request);
+        acquisition.answer(Answer::Done);
+        let outcome = loop {
+            match acquisition.step() {
+                Progress::Need(_) => acquisition.answer(nonsense.clone()),
+                Progress::Done(outcome) => break outcome,
+            }
+        };
+        assert_eq!(outcome.file, Err(NoFile::NoSymbolFile), "{nonsense:?}");
+        assert_eq!(acquisition.step(), Progress::Done(outcome));
     }
 }

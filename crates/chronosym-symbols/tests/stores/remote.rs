@@ -5,9 +5,9 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use chronosym_symbols::identity::{BuildId, FileId, Wanted};
+use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::path::parse_debuginfod_urls;
-use chronosym_symbols::store::{Missing, Origin, Place, Reach, Request, Trial};
+use chronosym_symbols::store::{NoFile, Origin, Place, Reach, Request, Trial};
 
 use super::server::{Reply, Server};
 use super::{
@@ -90,7 +90,7 @@ fn without_a_cache_folder_nothing_is_fetched() {
     let mut setup = Setup::new(&server.url("s"));
     setup.config.cache = None;
     let outcome = setup.acquire(&foo());
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(
         matches!(trials(&outcome)[..], [Trial::Failed(_)]),
         "{outcome:?}"
@@ -118,7 +118,7 @@ fn offline_wins() {
     let mut setup = setup(&server);
     setup.config.offline = true;
     let outcome = setup.acquire(&foo());
-    assert_eq!(missing(&outcome), &Missing::Offline);
+    assert_eq!(missing(&outcome), &NoFile::Offline);
     assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::Offline]);
     assert!(server.paths().is_empty());
     assert!(!setup.path("down").exists(), "nothing was prepared either");
@@ -129,7 +129,7 @@ fn only_the_reach_asked_for() {
     let server = plain_server();
     let setup = setup(&server);
     let outcome = setup.acquire(&foo().within(Reach::Folders));
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(server.paths().is_empty());
     found(&setup.acquire(&foo().within(Reach::Stores)));
 }
@@ -166,7 +166,7 @@ fn a_redirect_loop_ends() {
     let server = first_url(|_| Reply::Redirect(302, key("foo.pdb")));
     let setup = setup(&server);
     let outcome = setup.acquire(&foo());
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     let loops = server
         .paths()
         .iter()
@@ -199,7 +199,7 @@ fn a_slow_server_is_left_alone_for_the_run() {
     setup.config.fetch.idle_timeout = Duration::from_millis(150);
     let stores = setup.stores();
     let outcome = stores.acquire(&foo(), &identify);
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::TimedOut]);
     let other = Request::new(Wanted::pdb(pdb_id(1)), "bar.pdb");
     let outcome = stores.acquire(&other, &identify);
@@ -241,7 +241,7 @@ fn a_body_always_truncated_is_a_failure() {
     let server = first_url(|_| Reply::Truncated(windows(1)[..500].to_vec()));
     let setup = setup(&server);
     let outcome = setup.acquire(&foo());
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert!(
         matches!(trials(&outcome)[..], [_, Trial::Failed(_)]),
         "{outcome:?}"
@@ -257,7 +257,7 @@ fn a_truncated_body_without_a_length_is_damaged() {
     let setup = setup(&server);
     let outcome = setup.acquire(&foo());
     let url = server.url(&key("foo.pdb")[1..]);
-    let damaged = Missing::SymbolFileDamaged {
+    let damaged = NoFile::SymbolFileDamaged {
         place: Place::Url(url),
         why: "truncated".into(),
     };
@@ -271,14 +271,14 @@ fn another_build_is_a_mismatch_with_both_ids() {
     let setup = setup(&server);
     let outcome = setup.acquire(&foo());
     match missing(&outcome) {
-        Missing::SymbolFileMismatch { wanted, found, .. } => {
+        NoFile::SymbolFileMismatch { wanted, found, .. } => {
             assert_eq!(wanted, &Wanted::pdb(pdb_id(1)));
-            assert_eq!(found, &FileId::WindowsPdb(pdb_id(2)));
+            assert_eq!(found, &FileIdentity::WindowsPdb(pdb_id(2)));
         }
         other => panic!("{other}"),
     }
     let text = missing(&outcome).to_string();
-    assert!(text.contains("-1") && text.contains("-2"), "{text}");
+    assert!(text.contains("age 1") && text.contains("age 2"), "{text}");
     assert!(
         super::files(&setup.path("down")).is_empty(),
         "it is not kept"
@@ -291,7 +291,7 @@ fn not_found_is_remembered_for_the_run_and_on_disk() {
     let mut setup = setup(&server);
     let stores = setup.stores();
     let outcome = stores.acquire(&foo(), &identify);
-    assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     assert_eq!(trials(&outcome), [&Trial::NotFound, &Trial::NotFound]);
     let asked = server.paths();
     let expected = [
@@ -337,7 +337,7 @@ fn errors_without_end_are_neither_a_miss_nor_repeated_for_ever() {
     for name in ["a.pdb", "b.pdb", "c.pdb", "d.pdb", "e.pdb"] {
         let request = Request::new(Wanted::pdb(pdb_id(1)), name);
         let outcome = stores.acquire(&request, &identify);
-        assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+        assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
     }
     assert_eq!(
         server.paths().len(),
@@ -498,7 +498,7 @@ fn damaged_cabinets_are_damage() {
     let setup = setup(&server);
     let outcome = setup.acquire(&foo());
     assert!(
-        matches!(missing(&outcome), Missing::SymbolFileDamaged { .. }),
+        matches!(missing(&outcome), NoFile::SymbolFileDamaged { .. }),
         "{outcome:?}"
     );
     setup.assert_tidy();
@@ -518,7 +518,7 @@ fn larger_than_allowed() {
         let mut setup = setup(&server);
         setup.config.fetch.max_bytes = limit;
         let outcome = setup.acquire(&foo());
-        assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+        assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
         assert!(
             trials(&outcome).contains(&&Trial::TooLarge(limit)),
             "{i}: {outcome:?}"
@@ -554,7 +554,7 @@ fn pointers_of_servers() {
         let outcome = setup.acquire(&foo());
         assert_eq!(outcome.file.is_ok(), followed, "{pointer}: {outcome:?}");
         if !followed {
-            assert_eq!(missing(&outcome), &Missing::NoSymbolFile);
+            assert_eq!(missing(&outcome), &NoFile::NoSymbolFile);
             let said = |t: &&Trial| matches!(t, Trial::Refused(_) | Trial::Failed(_));
             assert!(trials(&outcome).iter().any(said), "{pointer}: {outcome:?}");
         }
@@ -626,13 +626,13 @@ fn debuginfod() {
     assert_eq!(found(&outcome), setup.path(&cached));
     assert_eq!(setup.acquire(&debug).file.unwrap().origin, Origin::Cache);
     let image = Request::new(Wanted::ElfImage(id), "libfoo.so");
-    assert_eq!(missing(&setup.acquire(&image)), &Missing::NoSymbolFile);
+    assert_eq!(missing(&setup.acquire(&image)), &NoFile::NoSymbolFile);
     let paths = [
         format!("/buildid/{text}/debuginfo"),
         format!("/buildid/{text}/executable"),
     ];
     assert_eq!(server.paths(), paths);
-    assert_eq!(missing(&setup.acquire(&foo())), &Missing::NoSymbolFile);
+    assert_eq!(missing(&setup.acquire(&foo())), &NoFile::NoSymbolFile);
     assert_eq!(server.paths().len(), 2, "it is not asked for PDBs");
 }
 

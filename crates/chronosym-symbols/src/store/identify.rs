@@ -1,0 +1,193 @@
+//! Reading the identity of files in the formats that this workspace knows.
+
+use std::path::Path;
+
+use object::{LittleEndian, Object, ObjectSection, pe};
+
+use super::IdentifyError;
+use crate::identity::{BuildId, FileIdentity, PdbId, PeId, Wanted};
+use crate::mmap::FileData;
+use chronosym_pdb::Guid;
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::r2r::R2rMap;
+use chronosym_pdb::windows::WindowsPdb;
+
+/// Reads the identity of a PDB in either format, a PE image, an ELF file or an `r2rmap`, told apart by content.
+///
+/// Reads headers and directories only, but enough to notice that a file was cut short. It is an
+/// [`Identify`](super::Identify) as it stands.
+///
+/// # Errors
+/// The file cannot be read, is in none of these formats, or is damaged or cut short.
+pub fn read_identity(path: &Path, _: &Wanted) -> Result<FileIdentity, IdentifyError> {
+    let data = FileData::map(path).map_err(|error| IdentifyError::Unreadable(error.to_string()))?;
+    identity_of(&data)
+}
+
+/// As [`read_identity`], of a file's bytes.
+///
+/// # Errors
+/// The bytes are those of none of the formats, or of a damaged file.
+pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
+    if PortablePdb::sniff(data) {
+        let pdb = PortablePdb::parse(data).map_err(damaged)?;
+        Ok(FileIdentity::PortablePdb(pdb.id()))
+    } else if data.starts_with(b"Microsoft C/C++ ") {
+        let pdb = WindowsPdb::open(data).map_err(damaged)?;
+        let guid = Guid(pdb.guid());
+        let age = pdb.age();
+        Ok(FileIdentity::WindowsPdb(PdbId { guid, age }))
+    } else if data.starts_with(b"MZ") {
+        image(data)
+    } else if data.starts_with(b"\x7fELF") {
+        elf(data)
+    } else if data.starts_with(b"FFFFFFFF ") {
+        let map = R2rMap::parse(data).map_err(damaged)?;
+        Ok(FileIdentity::R2rMap {
+            signature: map.signature,
+            version: 1,
+        })
+    } else {
+        Err(damaged("none of the formats known"))
+    }
+}
+
+fn damaged(why: impl ToString) -> IdentifyError {
+    IdentifyError::Damaged(why.to_string())
+}
+
+fn image(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
+    let image = PeImage::parse(data).map_err(damaged)?;
+    let file = object::File::parse(data).map_err(damaged)?;
+    check_sections(&file, data.len())?;
+    Ok(FileIdentity::Image {
+        pe: PeId {
+            timestamp: image.timestamp(),
+            size_of_image: image.size_of_image(),
+        },
+        pdbs: image.codeviews().map(|codeview| codeview.id).collect(),
+    })
+}
+
+fn elf(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
+    let file = object::File::parse(data).map_err(damaged)?;
+    check_sections(&file, data.len())?;
+    let build_id = file.build_id().map_err(damaged)?;
+    let has_debug = file.sections().any(|section| {
+        let name = section.name_bytes().unwrap_or_default();
+        let debug = [&b".debug_info"[..], b".zdebug_info", b".symtab"].contains(&name);
+        debug && section.file_range().is_some_and(|(_, size)| size > 0)
+    });
+    Ok(FileIdentity::Elf {
+        build_id: build_id.and_then(BuildId::new),
+        has_debug,
+    })
+}
+
+/// Finds a section that reaches beyond the end of the file: raw sizes, for what is padding in one tool is data in another.
+fn check_sections(file: &object::File<'_>, len: usize) -> Result<(), IdentifyError> {
+    let within =
+        |start: u64, size: u64| start.checked_add(size).is_some_and(|end| end <= len as u64);
+    let raw = |header: &pe::ImageSectionHeader| {
+        let start = header.pointer_to_raw_data.get(LittleEndian);
+        within(
+            start.into(),
+            header.size_of_raw_data.get(LittleEndian).into(),
+        )
+    };
+    let whole = match file {
+        object::File::Pe32(file) => file.section_table().iter().all(raw),
+        object::File::Pe64(file) => file.section_table().iter().all(raw),
+        file => file.sections().all(|section| {
+            section
+                .file_range()
+                .is_none_or(|(start, size)| within(start, size))
+        }),
+    };
+    whole
+        .then_some(())
+        .ok_or_else(|| damaged("a section reaches beyond the end of the file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::PdbFormat;
+    use std::fs;
+
+    fn read(path: &str) -> Vec<u8> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../testdata")
+            .join(path);
+        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn damaged(data: &[u8]) -> bool {
+        matches!(identity_of(data), Err(IdentifyError::Damaged(_)))
+    }
+
+    /// An image says which PDB it has: that PDB must say the same of itself, and be noticed when it is cut short.
+    #[test]
+    fn images_and_their_pdbs_agree() {
+        let pairs = [
+            ("clr10/workload/Workload", "dll", PdbFormat::Portable),
+            ("clr31/workload/PluginA", "dll", PdbFormat::Portable),
+            ("pdb-small/x86_64/small", "exe", PdbFormat::Windows),
+            ("pdb-small/i686/small", "exe", PdbFormat::Windows),
+            ("pdb-small/aarch64/small", "exe", PdbFormat::Windows),
+        ];
+        for (name, ending, format) in pairs {
+            let image = read(&format!("{name}.{ending}"));
+            let pdb = read(&format!("{name}.pdb"));
+            let found = identity_of(&image).unwrap();
+            let FileIdentity::Image { pe, pdbs } = &found else {
+                panic!("{name} is {found}");
+            };
+            let (pe, id) = (Some(*pe), pdbs[0]);
+            let stamp = None;
+            let wanted = Wanted::Pdb { id, stamp, format };
+            let pdb_says = identity_of(&pdb).unwrap();
+            assert!(wanted.accepts(&pdb_says), "{wanted}, found {pdb_says}");
+            assert!(Wanted::Image { pe, pdb: Some(id) }.accepts(&found));
+            for file in [&image, &pdb] {
+                for part in 0..8 {
+                    assert!(damaged(&file[..file.len() * part / 8]), "{name}: {part}/8");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn maps_of_precompiled_images() {
+        for target in ["linux-x64", "linux-arm64", "windows-x64"] {
+            let map = read(&format!("clr10/r2r/{target}/Workload.ni.r2rmap"));
+            let image = read(&format!("clr10/r2r/{target}/Workload.dll"));
+            assert!(matches!(
+                identity_of(&image),
+                Ok(FileIdentity::Image { .. })
+            ));
+            let image = PeImage::parse(&image).unwrap();
+            let id = image.perf_map_id().unwrap();
+            let wanted = Wanted::R2rMap {
+                signature: id.signature,
+                version: id.version,
+            };
+            let found = identity_of(&map).unwrap();
+            assert!(wanted.accepts(&found), "{wanted}, found {found}");
+        }
+    }
+
+    /// This test's own binary, where it is one.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn elf_files() {
+        let data = FileData::map(&std::env::current_exe().unwrap()).unwrap();
+        match identity_of(&data).unwrap() {
+            FileIdentity::Elf { has_debug, .. } => assert!(has_debug),
+            other => panic!("{other}"),
+        }
+        assert!(damaged(&data[..data.len() - 1]));
+        assert!(damaged(&data[..data.len() / 2]));
+    }
+}
