@@ -46,6 +46,7 @@ impl<'a> ProviderTraits<'a> {
 /// Name and fields of one TraceLogging event.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a> {
+    bytes: &'a [u8],
     tags: u32,
     name: &'a [u8],
     fields: &'a [u8],
@@ -89,7 +90,12 @@ impl<'a> Schema<'a> {
         let mut rest = sized(data)?;
         let tags = take_tags(&mut rest)?;
         let (name, fields) = split_nul(rest)?;
-        Some(Self { tags, name, fields })
+        Some(Self {
+            bytes: data,
+            tags,
+            name,
+            fields,
+        })
     }
 
     /// Name of the event.
@@ -139,9 +145,9 @@ impl<'a> Schema<'a> {
         true
     }
 
-    /// Bytes that tell this schema from others of its provider: event name and fields.
-    pub fn identity(&self) -> (&'a [u8], &'a [u8]) {
-        (self.name, self.fields)
+    /// The extended item's data as it is: what tells this schema from others of its provider.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
     }
 }
 

@@ -1,0 +1,25 @@
+//! Any bytes as an .etl file: all that a caller may ask of its records.
+#![no_main]
+
+use chronosym_etl::{EtlReader, ExtendedItem};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(mut reader) = EtlReader::open(data) else { return };
+    while let Some(record) = reader.next_record() {
+        std::hint::black_box((record.counters().sum::<u64>(), record.instance()));
+        for item in record.extended_items() {
+            match item {
+                ExtendedItem::SchemaTl(schema) => {
+                    std::hint::black_box(schema.fields().count());
+                    schema.values(record.payload, record.pointer_size, |_, field, _| {
+                        std::hint::black_box(field.name());
+                    });
+                }
+                other => {
+                    std::hint::black_box(format!("{other:?}"));
+                }
+            }
+        }
+    }
+});
