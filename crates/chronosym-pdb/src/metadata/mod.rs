@@ -5,6 +5,8 @@ mod il;
 mod names;
 mod signature;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::borrow::Cow;

@@ -1,0 +1,202 @@
+//! Hand-made metadata: cases that no compiler writes.
+
+use super::*;
+
+/// A `#~` stream with 16-bit indexes: table number, row count as stated, rows.
+fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
+    let mut out = vec![0, 0, 0, 0, 2, 0, 0, 1];
+    out.extend(
+        tables
+            .iter()
+            .fold(0u64, |mask, table| mask | 1 << table.0)
+            .to_le_bytes(),
+    );
+    out.extend(sorted.to_le_bytes());
+    tables
+        .iter()
+        .for_each(|table| out.extend(table.1.to_le_bytes()));
+    tables
+        .iter()
+        .flat_map(|table| table.2)
+        .for_each(|cell| out.extend(cell.to_le_bytes()));
+    out
+}
+
+fn root(streams: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x04\0\0\0v1\0\0\0\0".to_vec();
+    out.extend((streams.len() as u16).to_le_bytes());
+    let padded = |name: &str| (name.len() + 4) & !3;
+    let mut offset = out.len()
+        + streams
+            .iter()
+            .map(|(name, _)| 8 + padded(name))
+            .sum::<usize>();
+    for (name, data) in streams {
+        out.extend((offset as u32).to_le_bytes());
+        out.extend((data.len() as u32).to_le_bytes());
+        let end = out.len() + padded(name);
+        out.extend(name.bytes());
+        out.resize(end, 0);
+        offset += data.len();
+    }
+    streams
+        .iter()
+        .for_each(|(_, data)| out.extend_from_slice(data));
+    out
+}
+
+/// `A` encloses `B`; flags (two cells), name, namespace, base, fields, methods.
+const TYPES: &[u16] = &[0, 0, 1, 0, 0, 1, 1, 0, 0, 3, 0, 0, 1, 1];
+const STRINGS: &[u8] = b"\0A\0B\0";
+
+fn name_of_b(nested: &[u16], sorted: u64) -> Option<String> {
+    let rows = nested.len() as u32 / 2;
+    let stream = tables(&[(0x02, 2, TYPES), (0x29, rows, nested)], sorted);
+    let data = root(&[("#~", &stream), ("#Strings", STRINGS)]);
+    let metadata = Metadata::parse(&data).unwrap();
+    metadata
+        .type_name(Token::new(Table::TYPE_DEF, 2))
+        .map(|name| format!("{}={}", name.full(), name.own()))
+}
+
+#[test]
+fn nested_types_in_and_out_of_order() {
+    let sorted = 1 << 0x29;
+    assert_eq!(name_of_b(&[2, 1], sorted).as_deref(), Some("A+B=B"));
+    assert_eq!(name_of_b(&[], sorted).as_deref(), Some("B=B"));
+    // Rows out of order, as uncompressed metadata may have them.
+    assert_eq!(name_of_b(&[7, 1, 2, 1], 0).as_deref(), Some("A+B=B"));
+}
+
+#[test]
+fn types_that_enclose_each_other_have_no_name() {
+    let sorted = 1 << 0x29;
+    assert_eq!(name_of_b(&[2, 2], sorted), None);
+    assert_eq!(name_of_b(&[1, 2, 2, 1], sorted), None);
+    assert_eq!(name_of_b(&[2, 9], sorted), None);
+}
+
+#[test]
+fn counts_beyond_the_file_are_errors() {
+    for rows in [3, 0x1_0000, u32::MAX] {
+        let data = root(&[
+            ("#~", &tables(&[(0x02, rows, TYPES)], 0)),
+            ("#Strings", STRINGS),
+        ]);
+        assert!(
+            matches!(Metadata::parse(&data), Err(Error::Truncated { .. })),
+            "{rows}"
+        );
+    }
+    let unknown = root(&[("#~", &tables(&[(0x3f, 1, &[0])], 0))]);
+    assert!(matches!(
+        Metadata::parse(&unknown),
+        Err(Error::Damaged { .. })
+    ));
+    assert!(matches!(
+        Metadata::parse(&root(&[])),
+        Err(Error::Damaged { .. })
+    ));
+    assert!(matches!(Metadata::parse(b"MZ"), Err(Error::NotA { .. })));
+}
+
+#[test]
+fn methods_behind_a_pointer_table() {
+    // Method row 2 is the first of the list, row 1 the second: A owns entry 1, B entry 2.
+    let types: &[u16] = &[0, 0, 1, 0, 0, 1, 1, 0, 0, 3, 0, 0, 1, 2];
+    let methods: &[u16] = &[0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0];
+    let stream = tables(
+        &[(0x02, 2, types), (0x05, 2, &[2, 1]), (0x06, 2, methods)],
+        0,
+    );
+    let data = root(&[
+        ("#-", &stream),
+        ("#Strings", STRINGS),
+        ("#Blob", &[0, 3, 0, 0, 1]),
+    ]);
+    let metadata = Metadata::parse(&data).unwrap();
+    assert_eq!(
+        (metadata.method_owner(1), metadata.method_owner(2)),
+        (Some(2), Some(1))
+    );
+    assert_eq!(
+        (metadata.method_owner(0), metadata.method_owner(3)),
+        (None, None)
+    );
+    let name = metadata.method(Token::new(Table::METHOD_DEF, 1)).unwrap();
+    assert_eq!(
+        (name.to_string().as_str(), name.signature_text()),
+        ("B.B", String::new())
+    );
+}
+
+/// One module with type specifications; gives the text of the last one.
+fn type_specs(blobs: &[&[u8]]) -> Option<String> {
+    let mut heap = vec![0];
+    let mut rows = Vec::new();
+    for blob in blobs {
+        rows.push(heap.len() as u16);
+        heap.push(blob.len() as u8);
+        heap.extend_from_slice(blob);
+    }
+    let stream = tables(&[(0x02, 2, TYPES), (0x1b, rows.len() as u32, &rows)], 0);
+    let data = root(&[("#~", &stream), ("#Strings", STRINGS), ("#Blob", &heap)]);
+    let metadata = Metadata::parse(&data).unwrap();
+    let of = metadata.type_of(Token::new(Table::TYPE_SPEC, rows.len() as u32))?;
+    Some(text::type_text(
+        &of,
+        Style::Event,
+        text::Instantiation::default(),
+    ))
+}
+
+#[test]
+fn types_in_every_form() {
+    for (blob, wanted) in [
+        (&[0x04][..], "int8"),
+        (&[0x16], "refany"),
+        (&[0x0f, 0x01], "void*"),
+        (&[0x10, 0x11, 0x08], "value class B&"),
+        (
+            &[0x15, 0x12, 0x04, 2, 0x0e, 0x13, 3],
+            "class A<class System.String,!3>",
+        ),
+        (&[0x14, 0x08, 3, 0, 3, 0, 0, 0], "int32[,,]"),
+        (&[0x14, 0x08, 2, 2, 4, 5, 2, 0, 2], "int32[4,1...5]"),
+        (
+            &[0x1b, 0x05, 2, 0x01, 0x08, 0x41, 0x1c],
+            "fnptr void(int32,...,class System.Object)",
+        ),
+        (&[0x20, 0x04, 0x1e, 0], "optional_modifier A !!0"),
+        (&[0x1d, 0x3e], "class System.__Canon[]"),
+        (&[0x1d, 0x45, 0x18], "int pinned[]"),
+    ] {
+        assert_eq!(type_specs(&[blob]).as_deref(), Some(wanted));
+        for cut in 0..blob.len() {
+            assert_eq!(type_specs(&[&blob[..cut]]), None, "{wanted} cut to {cut}");
+        }
+    }
+}
+
+#[test]
+fn type_specifications_cannot_recurse_or_grow_without_end() {
+    // Itself; a pointer chain; pairs of pairs of pairs.
+    assert_eq!(type_specs(&[&[0x12, 0x06]]), None);
+    assert_eq!(type_specs(&[&[0x0f; 100]]), None);
+    let pairs: Vec<Vec<u8>> = (0..40u8)
+        .map(|row| {
+            if row == 0 {
+                vec![0x08]
+            } else {
+                [
+                    &[0x15, 0x12, 0x04, 2][..],
+                    &[0x12, row << 2 | 2, 0x12, row << 2 | 2],
+                ]
+                .concat()
+            }
+        })
+        .collect();
+    let pairs: Vec<&[u8]> = pairs.iter().take(31).map(Vec::as_slice).collect();
+    assert_eq!(type_specs(&pairs), None);
+    assert!(type_specs(&pairs[..5]).is_some_and(|text| text.matches("int32").count() == 16));
+}
