@@ -84,8 +84,8 @@ impl Decoder {
     }
 }
 
-/// Steps behind the events' end: an end tag, then a table with one forward reference, to this very offset. No event
-/// looks like that.
+/// Steps behind the events' end: an end tag, then a table with one forward reference, to this very offset, and the
+/// places of that table and of the trailer. No event looks like that.
 pub(crate) fn end(cursor: &mut Cursor<'_>, base: u64) -> Parsed<()> {
     const NULL_REFERENCE: u8 = 1;
     const END_OBJECT: u8 = 6;
@@ -103,5 +103,9 @@ pub(crate) fn end(cursor: &mut Cursor<'_>, base: u64) -> Parsed<()> {
 }
 
 fn is_reference(mut table: Cursor<'_>, offset: u64) -> Parsed<bool> {
-    Ok(table.u32()? == 1 && table.u32()? == offset as u32)
+    let found = table.u32()? == 1 && table.u32()? == offset as u32;
+    if found {
+        table.take(8)?;
+    }
+    Ok(found)
 }

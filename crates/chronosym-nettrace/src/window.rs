@@ -2,7 +2,8 @@
 
 use std::io::{self, ErrorKind, Read};
 
-/// Bytes asked of the source at a time.
+/// Least room for a read at the start of a stream and later on.
+const FIRST_CHUNK: usize = 16 * 1024;
 const CHUNK: usize = 256 * 1024;
 
 pub(crate) struct Window<R> {
@@ -51,8 +52,9 @@ impl<R: Read> Window<R> {
     pub(crate) fn fill_to(&mut self, end: usize) -> bool {
         while self.filled < end && !self.ended {
             // The room grows with what arrived, never with what a length field promises.
-            if self.buffer.len() < self.filled + CHUNK {
-                let grown = (self.filled + CHUNK).max(self.buffer.len() + self.buffer.len() / 2);
+            let room = self.filled.clamp(FIRST_CHUNK, CHUNK);
+            if self.buffer.len() < self.filled + room {
+                let grown = (self.filled + room).max(self.buffer.len() + self.buffer.len() / 2);
                 self.buffer.resize(grown, 0);
             }
             match self.source.read(&mut self.buffer[self.filled..]) {

@@ -161,6 +161,11 @@ impl NetperfWriter {
         }
     }
 
+    /// Bytes written so far; an open V3 block is not among them.
+    pub fn written(&self) -> usize {
+        self.out.len()
+    }
+
     /// Ends the trace.
     pub fn finish(mut self) -> Vec<u8> {
         self.flush();

@@ -456,6 +456,11 @@ impl NettraceWriter {
         put_block(&mut self.out, kind, content);
     }
 
+    /// Bytes written so far; what is pending is not among them.
+    pub fn written(&self) -> usize {
+        self.out.len()
+    }
+
     /// Ends the trace with a sequence point and its end mark.
     pub fn finish(mut self) -> Vec<u8> {
         self.sequence_point();
@@ -504,7 +509,7 @@ pub(crate) fn put_object_block(out: &mut Vec<u8>, content: &[u8]) {
 }
 
 pub(crate) fn pad(out: &mut Vec<u8>) {
-    while out.len() % 4 != 0 {
+    while !out.len().is_multiple_of(4) {
         out.push(0);
     }
 }

@@ -1,0 +1,450 @@
+//! Traces that are cut short, damaged, or hostile.
+
+mod common;
+
+use chronosym_nettrace::{Error, Options, Reader};
+use chronosym_support::netperf::NetperfWriter;
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::trace::{EventSpec, FieldKind, LabelSpec, TraceInfo, TypeId, TypeSpec};
+use common::{Event, read, read_from};
+use proptest::prelude::*;
+
+/// A file and, for every block, its end and the number of events up to there.
+struct Sample {
+    name: &'static str,
+    bytes: Vec<u8>,
+    blocks: Vec<(usize, usize)>,
+}
+
+fn rich_type(index: u32) -> TypeSpec {
+    TypeSpec::new("Some-Provider", index, 1)
+        .named("Named")
+        .field("A", FieldKind::U32)
+        .field("B", FieldKind::Object(vec![]))
+        .with_opcode(3)
+}
+
+fn nettrace(name: &'static str, mut writer: NettraceWriter) -> Sample {
+    let v6 = name.starts_with("v6");
+    let types: Vec<TypeId> = (0..3)
+        .map(|index| writer.define(rich_type(index)))
+        .collect();
+    let mut blocks = Vec::new();
+    let mut events = 0;
+    for block in 0..4i64 {
+        for time in 0..5i64 {
+            let thread = 1 + (time % 2) as u64;
+            let labels = [
+                LabelSpec::Text("key".into(), "value".into()),
+                LabelSpec::Level(2),
+            ];
+            let stack = [0x7000 + time as u64, 0x8000];
+            let spec = EventSpec::new(types[(time % 3) as usize], block * 100 + time, thread)
+                .stack(&stack)
+                .payload(&[1, 2, 3, 4, 5][..time as usize])
+                .captured_by(1 + (time / 2) as u64);
+            writer.record(&EventSpec {
+                labels: if v6 && time == 1 { &labels } else { &[] },
+                activity: if time == 2 { [9; 16] } else { [0; 16] },
+                ..spec
+            });
+            events += 1;
+        }
+        if block == 1 {
+            writer.sequence_point();
+        }
+        writer.flush();
+        blocks.push((writer.written(), events));
+        if v6 && block == 2 {
+            writer.remove_thread(None, 2);
+        }
+    }
+    Sample {
+        name,
+        bytes: writer.finish(),
+        blocks,
+    }
+}
+
+fn netperf(name: &'static str, mut writer: NetperfWriter) -> Sample {
+    let types: Vec<TypeId> = (0..3)
+        .map(|index| writer.define(&rich_type(index)))
+        .collect();
+    let mut blocks = Vec::new();
+    for time in 0..12 {
+        writer.event(
+            types[time % 3],
+            time as i64,
+            1,
+            &[7, 8, 9][..time % 4],
+            &[1, 2, 3, 4][..time % 5],
+        );
+        if time % 3 == 2 {
+            writer.flush();
+            blocks.push((writer.written(), time + 1));
+        }
+    }
+    Sample {
+        name,
+        bytes: writer.finish(),
+        blocks,
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    vec![
+        nettrace("v4", NettraceWriter::v4()),
+        nettrace("v4, uncompressed", NettraceWriter::v4().uncompressed()),
+        nettrace("v5", NettraceWriter::v5()),
+        nettrace("v6", NettraceWriter::v6()),
+        nettrace("v6, uncompressed", NettraceWriter::v6().uncompressed()),
+        netperf("netperf v1", NetperfWriter::v1()),
+        netperf("netperf v2", NetperfWriter::v2()),
+        netperf("netperf v3", NetperfWriter::v3()),
+    ]
+}
+
+fn magic_length(bytes: &[u8]) -> usize {
+    if bytes.starts_with(b"Nettrace") {
+        8
+    } else {
+        24
+    }
+}
+
+#[test]
+fn a_trace_cut_at_any_byte_gives_all_that_is_whole() {
+    for Sample {
+        name,
+        bytes,
+        blocks,
+    } in samples()
+    {
+        let whole = read(&bytes);
+        assert!(
+            whole.diagnostics.is_clean(),
+            "{name}: {:?}",
+            whole.diagnostics
+        );
+        let all = whole.events();
+        let mut before = 0;
+        for length in 0..bytes.len() {
+            let cut = &bytes[..length];
+            if length < magic_length(&bytes) {
+                assert!(
+                    matches!(Reader::new(cut), Err(Error::NotATrace { .. })),
+                    "{name} cut at {length}"
+                );
+                continue;
+            }
+            let trace = read(cut);
+            let events = trace.events();
+            let truncation = trace.diagnostics.truncation.expect("a truncation");
+            assert_eq!(
+                truncation.at_offset + truncation.bytes_lost,
+                length as u64,
+                "{name} cut at {length}"
+            );
+            assert_eq!(events, all[..events.len()], "{name} cut at {length}");
+            let least = blocks
+                .iter()
+                .take_while(|(end, _)| *end <= length)
+                .last()
+                .map_or(0, |(_, events)| *events);
+            assert!(
+                events.len() >= least,
+                "{name} cut at {length}: {} of {least} events",
+                events.len()
+            );
+            assert!(events.len() >= before, "{name} cut at {length}");
+            before = events.len();
+            assert_eq!(
+                trace.diagnostics.bad_records + trace.diagnostics.bad_blocks,
+                0,
+                "{name} cut at {length}"
+            );
+            assert_eq!(trace.diagnostics.bytes_read, length as u64);
+        }
+        assert_eq!(before, all.len(), "{name} without its last byte");
+    }
+}
+
+#[test]
+fn the_events_of_a_cut_block_are_delivered_up_to_the_cut() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    for time in 0..100 {
+        writer.event(kind, time, 1, &[], &[5; 50]);
+    }
+    writer.flush();
+    let end = writer.written();
+    let bytes = writer.finish();
+    // The last byte of the block's last event, its end tag and everything after it are missing.
+    let trace = read(&bytes[..end - 2]);
+    assert_eq!(trace.events().len(), 99);
+    assert!(
+        trace
+            .diagnostics
+            .truncation
+            .expect("a truncation")
+            .bytes_lost
+            < 60
+    );
+}
+
+/// Reads whatever is there; what matters is that it ends, and without a panic.
+fn survive(bytes: &[u8]) -> Vec<Event> {
+    match Reader::new(bytes) {
+        Ok(_) => read_from(bytes, Options::default().with_region_limit(1 << 20)).events(),
+        Err(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn no_changed_byte_brings_the_reader_down() {
+    for Sample { bytes, .. } in samples() {
+        let mut damaged = bytes.clone();
+        for position in 0..bytes.len() {
+            for change in [0x01, 0x80, 0xff, 0x10] {
+                damaged[position] = bytes[position] ^ change;
+                survive(&damaged);
+            }
+            damaged[position] = bytes[position];
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn nothing_brings_the_reader_down(
+        sample in 0usize..8,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        (from, to, size) in any::<(prop::sample::Index, prop::sample::Index, u8)>(),
+    ) {
+        let mut bytes = samples().swap_remove(sample).bytes;
+        for (position, value) in changes {
+            let position = position.index(bytes.len());
+            bytes[position] = value;
+        }
+        // A piece of the file again at another place.
+        let from = from.index(bytes.len());
+        let piece: Vec<u8> = bytes[from..].iter().copied().take(size.into()).collect();
+        let to = to.index(bytes.len());
+        bytes.splice(to..to, piece);
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        survive(&bytes);
+    }
+}
+
+#[test]
+fn what_is_not_a_trace_is_refused_with_what_it_is() {
+    let found = |bytes: &[u8]| match Reader::new(bytes) {
+        Err(Error::NotATrace { found }) => found,
+        other => panic!("{:?}", other.err()),
+    };
+    assert_eq!(found(b""), "an empty file");
+    assert_eq!(found(b"PK\x03\x04rest"), "bytes 50 4b 03 04 72 65 73 74");
+    assert_eq!(found(b"Hello, world, this is text"), "\"Hello, w\"");
+    assert_eq!(found(b"Nettr"), "\"Nettr\"");
+}
+
+#[test]
+fn headers_that_cannot_be_used_are_refused() {
+    let with = |change: &dyn Fn(&mut TraceInfo)| {
+        let mut info = TraceInfo::default();
+        change(&mut info);
+        info
+    };
+    let no_clock = with(&|info| info.frequency = 0);
+    let odd_pointer = with(&|info| info.pointer_size = 5);
+    for (info, expected) in [
+        (no_clock, "clock frequency 0"),
+        (odd_pointer, "pointer size 5"),
+    ] {
+        for bytes in [
+            NettraceWriter::v4().info(info.clone()).finish(),
+            NettraceWriter::v6().info(info.clone()).finish(),
+            NetperfWriter::v3().info(info.clone()).finish(),
+        ] {
+            let error = Reader::new(bytes.as_slice())
+                .err()
+                .expect("an error")
+                .to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
+
+#[test]
+fn newer_versions_are_refused_by_number() {
+    let mut v6 = NettraceWriter::v6().finish();
+    v6[12] = 7;
+    let error = Reader::new(v6.as_slice()).err().expect("an error");
+    assert!(
+        matches!(
+            error,
+            Error::UnsupportedVersion {
+                format: "nettrace",
+                version: 7,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let mut v3 = NetperfWriter::v3().finish();
+    assert_eq!(v3[27], 3);
+    v3[27] = 9;
+    let error = Reader::new(v3.as_slice()).err().expect("an error");
+    assert_eq!(
+        error.to_string(),
+        "netperf version 9 is not supported (known: 1 to 3)"
+    );
+}
+
+#[test]
+fn unknown_objects_and_blocks_are_stepped_over() {
+    let mut v4 = NettraceWriter::v4();
+    let mut v6 = NettraceWriter::v6();
+    for (writer, v6) in [(&mut v4, false), (&mut v6, true)] {
+        let kind = writer.event_type("P", 1, 0);
+        for time in 0..2 {
+            if v6 {
+                writer.block(0x90, &[1, 2, 3]);
+                writer.block(0x90, &vec![7; 600_000]);
+                writer.block(99, &[]);
+            } else {
+                writer.object("FutureBlock", &[1, 2, 3]);
+                writer.object("FutureBlock", &vec![7; 600_000]);
+                writer.object("FutureBlock", &[]);
+            }
+            writer.event(kind, time, 1, &[], &[]);
+            writer.flush();
+        }
+    }
+    for bytes in [v4.finish(), v6.finish()] {
+        let trace = read(&bytes);
+        assert_eq!(trace.events().len(), 2);
+        assert_eq!(trace.diagnostics.unknown_blocks, 6);
+        assert_eq!(trace.diagnostics.bad_blocks, 0);
+        assert!(trace.diagnostics.truncation.is_none());
+    }
+}
+
+#[test]
+fn a_longer_block_header_is_no_obstacle() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 0, 1, &[], &[]);
+    writer.flush();
+    // Header of 24 bytes; blob: flags 1|2|4|128, type 1, sequence +1, capture 1, processor, thread, time, size.
+    let mut block = vec![24, 0, 1, 0];
+    block.extend([0xee; 20]);
+    block.extend([0x87, 1, 1, 1, 0, 1, 5, 1, b'x']);
+    writer.object("EventBlock", &block);
+    let trace = read(&writer.finish());
+    assert_eq!(trace.events()[1].payload, b"x");
+}
+
+#[test]
+fn damage_in_one_block_leaves_the_others_alone() {
+    for uncompressed in [false, true] {
+        let mut writer = NettraceWriter::v4();
+        if uncompressed {
+            writer = writer.uncompressed();
+        }
+        let kind = writer.event_type("P", 1, 0);
+        writer.event(kind, 0, 1, &[], b"before");
+        writer.flush();
+        // A compressed block whose only event claims a payload longer than the block.
+        let mut block = vec![20, 0, 1, 0];
+        block.extend([0; 16]);
+        block.extend([0x81, 1, 5, 0x7f, b'x']);
+        writer.object("EventBlock", &block);
+        writer.event(kind, 1, 1, &[], b"after");
+        let trace = read(&writer.finish());
+        let payloads: Vec<_> = trace
+            .events()
+            .into_iter()
+            .map(|event| event.payload)
+            .collect();
+        assert_eq!(payloads, [b"before".to_vec(), b"after".to_vec()]);
+        assert_eq!(
+            (trace.diagnostics.bad_records, trace.diagnostics.bad_bytes),
+            (1, 5)
+        );
+        assert!(trace.diagnostics.truncation.is_none());
+    }
+}
+
+#[test]
+fn broken_framing_is_left_behind_at_the_next_object() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 0, 1, &[], b"a");
+    writer.flush();
+    let first = writer.written();
+    writer.event(kind, 1, 1, &[], b"b");
+    writer.flush();
+    let second = writer.written();
+    writer.event(kind, 2, 1, &[], b"c");
+    let mut bytes = writer.finish();
+    // The second block's begin tag is overwritten: that block is lost, nothing else.
+    bytes[first] = 0xee;
+    let trace = read(&bytes);
+    let payloads: Vec<_> = trace
+        .events()
+        .into_iter()
+        .map(|event| event.payload)
+        .collect();
+    assert_eq!(payloads, [b"a".to_vec(), b"c".to_vec()]);
+    assert_eq!(trace.diagnostics.bad_blocks, 1);
+    assert_eq!(trace.diagnostics.bad_bytes, (second - first) as u64);
+    assert_eq!(trace.diagnostics.lost_events(), 1);
+    assert!(trace.diagnostics.truncation.is_none());
+}
+
+#[test]
+fn counts_that_promise_too_much_are_not_believed() {
+    let huge = u32::MAX.to_le_bytes();
+    let mut stacks = 1u32.to_le_bytes().to_vec();
+    stacks.extend(huge);
+    let mut point = vec![0; 8];
+    point.extend(huge);
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.object("StackBlock", &stacks);
+    writer.object("SPBlock", &point);
+    writer.event(kind, 2, 1, &[], b"kept");
+    let trace = read(&writer.finish());
+    assert_eq!(trace.events().len(), 1);
+    assert_eq!(trace.diagnostics.bad_blocks, 2);
+}
+
+#[test]
+fn bytes_after_the_end_are_counted() {
+    for writer in [NettraceWriter::v4(), NettraceWriter::v6()] {
+        let mut bytes = writer.finish();
+        bytes.extend(vec![0; 1_000_000]);
+        let trace = read(&bytes);
+        assert_eq!(trace.diagnostics.trailing_bytes, 1_000_000);
+        assert!(!trace.diagnostics.is_clean());
+    }
+}
+
+#[test]
+fn netperf_v2_events_that_look_like_an_end_are_events() {
+    // An event whose size field begins with an end tag and a null reference, as the end of the events does.
+    let mut writer = NetperfWriter::v2();
+    let kind = writer.event_type("P", 1, 0);
+    // 56 bytes of header and sizes, so that the event's size is 0x106.
+    writer.event(kind, 1, 1, &[], &[0; 0x106 - 56]);
+    writer.event(kind, 2, 1, &[], b"after");
+    let trace = read(&writer.finish());
+    assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+    assert_eq!(trace.events().len(), 2);
+}

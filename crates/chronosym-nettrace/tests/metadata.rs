@@ -1,0 +1,265 @@
+//! Event type definitions in all their forms.
+
+mod common;
+
+use chronosym_nettrace::{EventType, Field, FieldType};
+use chronosym_support::netperf::NetperfWriter;
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::trace::{FieldKind, FieldSpec, TypeSpec};
+use common::read;
+
+fn only(bytes: &[u8]) -> EventType {
+    let trace = read(bytes);
+    assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+    assert_eq!(trace.types.len(), 1);
+    trace.types[0].clone()
+}
+
+fn field(name: &str, field_type: FieldType) -> Field {
+    Field {
+        name: name.to_owned(),
+        field_type,
+    }
+}
+
+fn spec() -> TypeSpec {
+    TypeSpec::new("Müller-Source", 70_000, 3)
+        .named("Häppens")
+        .at_level(0x8000_0000_0000_0001, 4)
+        .field("Count", FieldKind::I32)
+        .field("Text", FieldKind::UTF16)
+        .field(
+            "Inner",
+            FieldKind::Object(vec![
+                FieldSpec {
+                    name: "A".into(),
+                    kind: FieldKind::U64,
+                },
+                FieldSpec {
+                    name: "B".into(),
+                    kind: FieldKind::Object(vec![]),
+                },
+            ]),
+        )
+}
+
+fn check(event_type: &EventType) {
+    assert_eq!(event_type.provider, "Müller-Source");
+    assert_eq!(
+        (event_type.id, event_type.version, event_type.level),
+        (70_000, 3, 4)
+    );
+    assert_eq!(event_type.name, "Häppens");
+    assert_eq!(event_type.keywords, 0x8000_0000_0000_0001);
+    let fields = event_type.fields.as_deref().expect("a readable field list");
+    assert_eq!(
+        fields[..3],
+        [
+            field("Count", FieldType::Int32),
+            field("Text", FieldType::Utf16String),
+            field(
+                "Inner",
+                FieldType::Object(vec![
+                    field("A", FieldType::UInt64),
+                    field("B", FieldType::Object(vec![]))
+                ])
+            ),
+        ]
+    );
+}
+
+#[test]
+fn fields_of_netperf_and_v4() {
+    let mut v2 = NetperfWriter::v2();
+    v2.define(&spec());
+    let mut v3 = NetperfWriter::v3();
+    v3.define(&spec());
+    let mut v4 = NettraceWriter::v4();
+    v4.define(spec());
+    for bytes in [v2.finish(), v3.finish(), v4.finish()] {
+        check(&only(&bytes));
+    }
+}
+
+#[test]
+fn netperf_v1_names_providers_by_guid() {
+    let mut writer = NetperfWriter::v1();
+    let guid = *b"\x6d\xa0\x3a\xe1\x4d\x9a\x54\x4f\x97\x20\x1a\x1c\x30\xda\x7b\x10";
+    writer.define(&TypeSpec {
+        provider_guid: Some(guid),
+        ..spec()
+    });
+    let event_type = only(&writer.finish());
+    assert_eq!(event_type.provider, "e13aa06d-9a4d-4f54-9720-1a1c30da7b10");
+    assert_eq!(event_type.provider_guid, Some(guid));
+    assert_eq!(event_type.id, 70_000);
+}
+
+#[test]
+fn tags_hold_opcode_and_array_fields() {
+    let mut writer = NettraceWriter::v5();
+    writer.define(spec().with_opcode(17).field(
+        "List",
+        FieldKind::array_of(FieldKind::array_of(FieldKind::U16)),
+    ));
+    let event_type = only(&writer.finish());
+    check(&event_type);
+    assert_eq!(event_type.opcode, Some(17));
+    let list = FieldType::Array(Box::new(FieldType::Array(Box::new(FieldType::UInt16))));
+    assert_eq!(event_type.fields.expect("readable")[3], field("List", list));
+}
+
+#[test]
+fn v6_rows_hold_everything() {
+    let mut writer = NettraceWriter::v6();
+    let boxed = |code| Box::new(FieldKind::Plain(code));
+    writer.define(TypeSpec {
+        provider_guid: Some([7; 16]),
+        message_template: Some("{Count} of it".into()),
+        description: Some("it happened".into()),
+        key_values: vec![("k".into(), "v".into())],
+        ..spec()
+            .with_opcode(17)
+            .field("Fixed", FieldKind::FixedArray(boxed(6), 300))
+            .field("Rel", FieldKind::RelLoc(boxed(23)))
+            .field("Data", FieldKind::DataLoc(boxed(8)))
+            .field("VarInt", FieldKind::Plain(20))
+            .field("VarUInt", FieldKind::VAR_U)
+            .field("Flag", FieldKind::Plain(26))
+    });
+    let event_type = only(&writer.finish());
+    check(&event_type);
+    assert_eq!(event_type.opcode, Some(17));
+    assert_eq!(event_type.provider_guid, Some([7; 16]));
+    assert_eq!(
+        event_type.message_template.as_deref(),
+        Some("{Count} of it")
+    );
+    assert_eq!(event_type.description.as_deref(), Some("it happened"));
+    assert_eq!(event_type.key_values, [("k".to_owned(), "v".to_owned())]);
+    assert_eq!(
+        event_type.fields.expect("readable")[3..],
+        [
+            field(
+                "Fixed",
+                FieldType::FixedArray(Box::new(FieldType::UInt8), 300)
+            ),
+            field("Rel", FieldType::RelLoc(Box::new(FieldType::Utf8Char))),
+            field("Data", FieldType::DataLoc(Box::new(FieldType::UInt16))),
+            field("VarInt", FieldType::VarInt),
+            field("VarUInt", FieldType::VarUInt),
+            field("Flag", FieldType::Boolean8),
+        ]
+    );
+}
+
+#[test]
+fn every_plain_type_has_its_code() {
+    let codes = (3..=18).chain([20, 21, 23, 26]);
+    let mut spec = TypeSpec::new("P", 1, 0);
+    for code in codes.clone() {
+        spec = spec.field("f", FieldKind::Plain(code));
+    }
+    let mut writer = NettraceWriter::v6();
+    writer.define(spec);
+    let fields = only(&writer.finish()).fields.expect("readable");
+    let types: Vec<_> = fields
+        .into_iter()
+        .map(|field| format!("{:?}", field.field_type))
+        .collect();
+    let names = "Boolean32 Utf16Char Int8 UInt8 Int16 UInt16 Int32 UInt32 Int64 UInt64 Float32 Float64 Decimal DateTime \
+                 Guid Utf16String VarInt VarUInt Utf8Char Boolean8";
+    assert_eq!(types, names.split(' ').collect::<Vec<_>>());
+}
+
+/// An object in an object in an object … `depth` times.
+fn nested(depth: usize) -> FieldKind {
+    (0..depth).fold(FieldKind::U8, |inner, _| {
+        FieldKind::Object(vec![FieldSpec {
+            name: "n".into(),
+            kind: inner,
+        }])
+    })
+}
+
+#[test]
+fn an_unreadable_field_list_keeps_the_type_and_its_events() {
+    for kind in [FieldKind::Plain(99), FieldKind::Plain(0), nested(40)] {
+        for mut writer in [
+            NettraceWriter::v4(),
+            NettraceWriter::v5(),
+            NettraceWriter::v6(),
+        ] {
+            let bad = writer.define(
+                TypeSpec::new("P", 1, 2)
+                    .named("Bad")
+                    .field("f", kind.clone()),
+            );
+            let good = writer.define(TypeSpec::new("P", 2, 2).field("f", FieldKind::U8));
+            writer.event(bad, 1, 1, &[], b"x");
+            writer.event(good, 2, 1, &[], b"y");
+            let trace = read(&writer.finish());
+            assert_eq!(trace.diagnostics.unreadable_fields, 1);
+            assert_eq!(trace.types[0].fields, None);
+            assert_eq!(
+                (trace.types[0].provider.as_str(), trace.types[0].id),
+                ("P", 1)
+            );
+            assert_eq!(trace.types[0].name, "Bad");
+            assert_eq!(trace.types[1].fields.as_ref().map(Vec::len), Some(1));
+            assert_eq!(trace.events().len(), 2);
+        }
+    }
+}
+
+#[test]
+fn deep_but_sane_nesting_is_read() {
+    let mut writer = NettraceWriter::v4();
+    writer.define(TypeSpec::new("P", 1, 2).field("f", nested(7)));
+    assert!(only(&writer.finish()).fields.is_some());
+}
+
+#[test]
+fn a_redefinition_makes_a_new_type_and_a_repetition_does_not() {
+    let mut writer = NettraceWriter::v6();
+    let first = writer.event_type("P", 1, 0);
+    writer.event(first, 1, 1, &[], b"a");
+    // Both come again after the flush, as the writer has it.
+    writer.sequence_point_with(2);
+    writer.event(first, 2, 1, &[], b"b");
+    writer.flush();
+    // A row of the same id with other content: id 1, provider "Q", event 5, no name, no fields, no options.
+    writer.block(3, &[0, 0, 9, 0, 1, 1, b'Q', 5, 0, 0, 0, 0, 0]);
+    writer.event(first, 3, 1, &[], b"c");
+    let trace = read(&writer.finish());
+    assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+    let events: Vec<_> = trace
+        .events()
+        .iter()
+        .map(|event| event.event_type)
+        .collect();
+    assert_eq!(events, [0, 0, 1]);
+    let types: Vec<_> = trace
+        .types
+        .iter()
+        .map(|event_type| (event_type.provider.as_str(), event_type.id))
+        .collect();
+    assert_eq!(types, [("P", 1), ("Q", 5)]);
+    assert_eq!(trace.diagnostics.metadata_records, 3);
+}
+
+#[test]
+fn events_of_types_forgotten_by_a_sequence_point_are_counted() {
+    let mut writer = NettraceWriter::v6();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[], b"a");
+    writer.flush();
+    // An own sequence point that forgets types: time, flags, no threads.
+    let mut point = vec![0; 8];
+    point.extend([2, 0, 0, 0, 0, 0, 0, 0]);
+    writer.block(4, &point);
+    writer.event(kind, 2, 1, &[], b"b");
+    let trace = read(&writer.finish());
+    assert_eq!(trace.events().len(), 1);
+    assert_eq!(trace.diagnostics.unknown_metadata, 1);
+}

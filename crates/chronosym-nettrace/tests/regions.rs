@@ -1,0 +1,359 @@
+//! Ordering regions, stacks, threads, dropped events.
+
+mod common;
+
+use std::io::{self, Read};
+
+use chronosym_nettrace::{Error, LossWindow, Options, Reader, ThreadLoss};
+use chronosym_support::netperf::NetperfWriter;
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::trace::EventSpec;
+use common::{read, read_from};
+
+#[test]
+fn a_region_is_given_in_file_order_and_in_time_order() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    for (position, time) in [30, 40, 50, 10, 40, 45].into_iter().enumerate() {
+        writer.event(kind, time, 1 + position as u64 / 3, &[], &[position as u8]);
+    }
+    writer.sequence_point();
+    writer.event(kind, 60, 1, &[], &[9]);
+    let bytes = writer.finish();
+    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut region = reader.next_region().expect("readable").expect("a region");
+    assert_eq!(region.len(), 6);
+    let file: Vec<u8> = region.records().map(|record| record.payload[0]).collect();
+    assert_eq!(file, [0, 1, 2, 3, 4, 5]);
+    for _ in 0..2 {
+        let ordered: Vec<_> = region
+            .in_time_order()
+            .map(|record| (record.time_ns, record.payload[0]))
+            .collect();
+        assert_eq!(
+            ordered,
+            [(10, 3), (30, 0), (40, 1), (40, 4), (45, 5), (50, 2)]
+        );
+    }
+    let mut second = reader.next_region().expect("readable").expect("a region");
+    let ordered: Vec<u8> = second
+        .in_time_order()
+        .map(|record| record.payload[0])
+        .collect();
+    assert_eq!(ordered, [9]);
+    assert!(reader.next_region().expect("readable").is_none());
+    assert!(reader.next_region().expect("readable").is_none());
+}
+
+#[test]
+fn stack_rows_are_dense_and_shared_within_a_region() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    for (time, stack) in [(1, [10, 11]), (2, [20, 21]), (3, [10, 11])] {
+        writer.event(kind, time, 1, &stack, &[]);
+    }
+    writer.sequence_point();
+    writer.event(kind, 4, 1, &[30, 31, 32], &[]);
+    let bytes = writer.finish();
+    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let region = reader.next_region().expect("readable").expect("a region");
+    let rows: Vec<_> = region
+        .records()
+        .map(|record| record.stack.expect("a stack").0)
+        .collect();
+    assert_eq!(rows, [0, 1, 0]);
+    assert_eq!(region.stack_count(), 2);
+    let region = reader.next_region().expect("readable").expect("a region");
+    let row = region
+        .records()
+        .next()
+        .expect("an event")
+        .stack
+        .expect("a stack");
+    assert_eq!(row.0, 0);
+    let stack = region.stack(row);
+    assert_eq!(
+        (stack.len(), stack.pointer_size(), stack.bytes().len()),
+        (3, 8, 24)
+    );
+    assert_eq!(stack.addresses().rev().collect::<Vec<_>>(), [32, 31, 30]);
+}
+
+#[test]
+fn a_stack_id_means_nothing_after_a_sequence_point() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[10], &[]);
+    writer.flush();
+    // A sequence point that the writer knows nothing of: it goes on using its stack ids.
+    writer.object("SPBlock", &[0; 12]);
+    writer.event(kind, 2, 1, &[10], b"kept");
+    let trace = read(&writer.finish());
+    let stacks: Vec<_> = trace
+        .events()
+        .into_iter()
+        .map(|event| event.stack)
+        .collect();
+    assert_eq!(stacks, [Some(vec![10]), None]);
+    assert_eq!(trace.diagnostics.unknown_stacks, 1);
+}
+
+#[test]
+fn stack_ids_may_come_in_any_order_and_be_given_again() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    // First id 900 with one stack, then 5 with one: neither follows the other; then 900 anew.
+    for (id, address) in [(900u32, 1u64), (5, 2), (900, 3)] {
+        let mut block = id.to_le_bytes().to_vec();
+        block.extend(1u32.to_le_bytes());
+        block.extend(8u32.to_le_bytes());
+        block.extend(address.to_le_bytes());
+        writer.object("StackBlock", &block);
+    }
+    writer.event(kind, 0, 1, &[], &[]);
+    writer.flush();
+    // Header; blob: flags 1|2|4|8|128, type 1, sequence, capture thread 1, processor, thread 1, stack id, time, size 0.
+    for id in [[0x84, 0x07], [0x85, 0x00]] {
+        let mut block = vec![20, 0, 1, 0];
+        block.extend([0; 16]);
+        block.extend([0x8f, 1, 1, 1, 0, 1]);
+        block.extend(id);
+        block.extend([1, 0]);
+        writer.object("EventBlock", &block);
+    }
+    let trace = read(&writer.finish());
+    let stacks: Vec<_> = trace
+        .events()
+        .into_iter()
+        .map(|event| event.stack)
+        .collect();
+    assert_eq!(stacks, [None, Some(vec![3]), Some(vec![2])]);
+}
+
+#[test]
+fn a_region_beyond_the_limit_is_delivered_in_parts_that_keep_their_stacks() {
+    let mut writer = NettraceWriter::v4().block_size(64 << 10);
+    let kind = writer.event_type("P", 1, 0);
+    let payload = [7; 1000];
+    for time in 0..1000 {
+        writer.event(kind, time, 1, &[5, 6], &payload);
+    }
+    let bytes = writer.finish();
+    let whole = read(&bytes);
+    let limited = read_from(
+        bytes.as_slice(),
+        Options::default().with_region_limit(300 << 10),
+    );
+    assert_eq!(whole.regions.len(), 1);
+    assert!(
+        limited.regions.len() >= 3,
+        "{} regions",
+        limited.regions.len()
+    );
+    assert_eq!(
+        limited.diagnostics.forced_regions,
+        limited.regions.len() as u64 - 1
+    );
+    assert_eq!(limited.events(), whole.events());
+    assert!(!limited.diagnostics.is_clean());
+}
+
+#[test]
+fn many_small_events_in_one_block_respect_the_limit_too() {
+    let mut writer = NettraceWriter::v4().block_size(usize::MAX);
+    let kind = writer.event_type("P", 1, 0);
+    for time in 0..50_000 {
+        writer.event(kind, time, 1, &[], &[]);
+    }
+    let bytes = writer.finish();
+    let limited = read_from(
+        bytes.as_slice(),
+        Options::default().with_region_limit(480_000),
+    );
+    assert!(limited.regions.iter().all(|region| region.len() <= 10_000));
+    assert_eq!(limited.events(), read(&bytes).events());
+}
+
+#[test]
+fn netperf_needs_no_order_and_comes_in_small_regions() {
+    for mut writer in [NetperfWriter::v2(), NetperfWriter::v3()] {
+        let kind = writer.event_type("P", 1, 0);
+        for time in 0..4000 {
+            writer.event(kind, time, 1, &[time as u64], &[1; 1000]);
+        }
+        let trace = read(&writer.finish());
+        assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+        assert!(trace.regions.len() >= 3);
+        let events = trace.events();
+        assert_eq!(events.len(), 4000);
+        assert!(
+            events
+                .iter()
+                .enumerate()
+                .all(|(at, event)| event.stack == Some(vec![at as u64]))
+        );
+    }
+}
+
+#[test]
+fn dropped_events_are_counted_by_thread_with_their_time() {
+    for mut writer in [
+        NettraceWriter::v4(),
+        NettraceWriter::v4().uncompressed(),
+        NettraceWriter::v6(),
+    ] {
+        let kind = writer.event_type("P", 1, 0);
+        writer.event(kind, 100, 7, &[], &[]);
+        writer.event(kind, 110, 8, &[], &[]);
+        writer.lose(7, 5);
+        writer.event(kind, 120, 7, &[], &[]);
+        writer.event(kind, 130, 8, &[], &[]);
+        // The last ones of a thread are missed only by the sequence point.
+        writer.lose(8, 2);
+        writer.event(kind, 140, 7, &[], &[]);
+        writer.sequence_point();
+        writer.event(kind, 150, 8, &[], &[]);
+        let trace = read(&writer.finish());
+        let thread = |thread: u64| {
+            trace
+                .events()
+                .iter()
+                .find(|event| event.thread == thread)
+                .map(|e| e.capture_thread)
+        };
+        let (seven, eight) = (thread(7).expect("thread 7"), thread(8).expect("thread 8"));
+        assert_eq!(
+            trace.diagnostics.losses,
+            [
+                ThreadLoss {
+                    capture_thread: seven,
+                    thread_id: Some(7),
+                    events: 5,
+                    gaps: 1
+                },
+                ThreadLoss {
+                    capture_thread: eight,
+                    thread_id: Some(8),
+                    events: 2,
+                    gaps: 1
+                },
+            ]
+        );
+        assert_eq!(
+            trace.diagnostics.loss_windows,
+            [
+                LossWindow {
+                    capture_thread: seven,
+                    from_ns: 100,
+                    to_ns: 120,
+                    events: 5
+                },
+                LossWindow {
+                    capture_thread: eight,
+                    from_ns: 130,
+                    to_ns: 140,
+                    events: 2
+                },
+            ]
+        );
+        assert_eq!(trace.diagnostics.lost_events(), 7);
+        assert!(!trace.diagnostics.is_clean());
+        assert_eq!(trace.events().len(), 6);
+    }
+}
+
+#[test]
+fn a_thread_that_lost_its_first_events_shows_it() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.lose(7, 3);
+    writer.event(kind, 100, 7, &[], &[]);
+    assert_eq!(read(&writer.finish()).diagnostics.lost_events(), 3);
+}
+
+#[test]
+fn a_removed_threads_id_may_be_used_again() {
+    let mut writer = NettraceWriter::v6();
+    let kind = writer.event_type("P", 1, 0);
+    writer.record(&EventSpec::new(kind, 1, 70).process(5));
+    writer.remove_thread(Some(5), 70);
+    writer.record(&EventSpec::new(kind, 2, 70).process(5));
+    writer.sequence_point_with(1);
+    writer.record(&EventSpec::new(kind, 3, 71).process(6));
+    let trace = read(&writer.finish());
+    assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+    let threads: Vec<_> = trace
+        .events()
+        .iter()
+        .map(|event| (event.process, event.thread, event.sequence))
+        .collect();
+    assert_eq!(
+        threads,
+        [(Some(5), 70, 1), (Some(5), 70, 1), (Some(6), 71, 1)]
+    );
+}
+
+#[test]
+fn a_v6_event_of_an_undefined_thread_is_kept() {
+    let mut writer = NettraceWriter::v6();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 9, &[], &[]);
+    writer.flush();
+    let mut block = vec![20, 0, 1, 0];
+    block.extend([0; 16]);
+    // flags 1|2|4|16|128: type 1, sequence +0, capture 50, processor 0, thread 50, time 3, label list 77, size 1.
+    block.extend([0x97, 1, 0, 50, 0, 50, 3, 77, 1, b'x']);
+    writer.block(2, &block);
+    let trace = read(&writer.finish());
+    let events = trace.events();
+    assert_eq!(events.len(), 2);
+    assert_eq!(
+        (events[1].thread, events[1].payload.as_slice()),
+        (0, b"x".as_slice())
+    );
+    assert_eq!(trace.diagnostics.unknown_threads, 1);
+    assert_eq!(trace.diagnostics.unknown_labels, 1);
+}
+
+/// Gives out its bytes, then fails.
+struct Failing<'a>(&'a [u8], io::ErrorKind);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() {
+            Err(self.1.into())
+        } else {
+            self.0.read(out)
+        }
+    }
+}
+
+#[test]
+fn what_was_read_before_the_source_failed_is_delivered_first() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[], b"a");
+    writer.flush();
+    writer.event(kind, 2, 1, &[], b"b");
+    let bytes = writer.finish();
+    let cut = &bytes[..bytes.len() - 60];
+    let mut reader = Reader::new(Failing(cut, io::ErrorKind::ConnectionReset)).expect("a trace");
+    let events = reader
+        .next_region()
+        .expect("readable")
+        .expect("a region")
+        .len();
+    assert!(events >= 1);
+    let error = reader.next_region().err().expect("the failure");
+    assert!(
+        matches!(error, Error::Io { offset, .. } if offset == cut.len() as u64),
+        "{error:?}"
+    );
+    assert!(reader.next_region().expect("the end").is_none());
+
+    // A decompressor whose input is cut fails like this: an end like any other.
+    let mut reader = Reader::new(Failing(cut, io::ErrorKind::UnexpectedEof)).expect("a trace");
+    assert!(reader.next_region().expect("readable").is_some());
+    assert!(reader.next_region().expect("the end").is_none());
+    assert!(reader.diagnostics().truncation.is_some());
+}
