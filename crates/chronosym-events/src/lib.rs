@@ -1,7 +1,8 @@
-//! Typed .NET runtime, kernel and Universal trace events.
+#![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 
 mod array;
+mod catalog;
 mod clr;
 mod cursor;
 mod describe;
@@ -22,6 +23,7 @@ pub mod universal;
 mod value;
 
 pub use array::{Addresses, I32s, Ids, U32s};
+pub use catalog::{CatalogEntry, CatalogField, catalog};
 pub use clr::{
     AppDomain, Assembly, BulkType, ClrStackWalk, CodeSymbols, DomainModule, ExecutionCheckpoint,
     Extent, ILStubCacheHit, ILStubGenerated, ILToNativeMap, JitInliningFailed,

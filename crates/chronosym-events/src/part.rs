@@ -147,7 +147,7 @@ impl<'a> Part<'a> for &'a [u8] {
 /// A field is `name: Type = "PublishedName"`, then
 /// * `as hex` shows the number in hex, `as ptr` reads it by the payload's pointer width (and shows hex), `as list(count)` reads as
 ///   many elements as the earlier field `count`, or a number, says;
-/// * `if since N` reads it from version N on, `if verbose`, `if private` only in that shape: its type becomes an `Option`.
+/// * `if since N` reads it from version N on, `if verbose`, `if private` only in that shape, `if ended` in Defunct events from V5 on: its type becomes an `Option`.
 macro_rules! payload {
     (
         $(#[$meta:meta])*
@@ -221,6 +221,7 @@ macro_rules! payload {
 
     (@when $c:ident [] $read:expr) => { $read };
     (@when $c:ident [since $v:literal] $read:expr) => { if $c.version >= $v { Some($read) } else { None } };
+    (@when $c:ident [ended] $read:expr) => { if $c.shape.defunct && $c.version >= 5 { Some($read) } else { None } };
     (@when $c:ident [$shape:ident] $read:expr) => { if $c.shape.$shape { Some($read) } else { None } };
 
     (@style) => { $crate::part::Style::Plain };

@@ -89,7 +89,7 @@ impl EventSchema {
             EventKey::Classic { class, opcode, .. } => {
                 let layout = kernel::find(*class, *opcode).map(|r| r.layout);
                 let name =
-                    kernel::class_name(*class).map_or_else(|| class.to_string(), str::to_owned);
+                    kernel::provider_name(*class).map_or_else(|| class.to_string(), str::to_owned);
                 (name.into(), layout)
             }
             EventKey::Named { provider, .. } => (provider.clone(), None),
@@ -207,12 +207,13 @@ impl EventSchema {
             EventKey::Manifest { provider, id, .. } => clr::find(provider, *id)
                 .map(|r| r.name)
                 .or_else(|| clr::name_only(provider, *id))
-                .or_else(|| kernel::find_manifest(provider, *id).map(|r| r.name)),
+                .or_else(|| kernel::find_manifest(provider, *id).map(|r| r.name))
+                .map(Cow::Borrowed),
             EventKey::Classic { class, opcode, .. } => kernel::event_name(*class, *opcode),
             EventKey::Named { name, .. } => return Cow::Borrowed(name),
         };
         match (published, &self.event_name) {
-            (Some(name), _) => Cow::Borrowed(name),
+            (Some(name), _) => name,
             (None, Some(name)) => Cow::Borrowed(name),
             (None, None) => Cow::Owned(format!("Event({})", self.id().unwrap_or_default())),
         }

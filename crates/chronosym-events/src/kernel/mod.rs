@@ -14,13 +14,13 @@ pub use image::{
     KernelBase,
 };
 pub use perf::{
-    CSwitch, PmcInterrupt, ReadyThread, SampleInterval, SampledProfile, StackKeyDefinition,
-    StackKeyReference, StackMode, StackWalk, UserStack,
+    CSwitch, IntervalEvent, PmcInterrupt, ReadyThread, SampleInterval, SampledProfile,
+    StackKeyDefinition, StackKeyReference, StackMode, StackWalk, UserStack,
 };
 pub use process::{Process, ProcessAction, Sid, Thread, ThreadDetails, ThreadName};
 pub use system::{BuildInfo, EventTraceHeader, SystemPaths, UnknownVolume, VolumeMapping};
 pub use table::classes;
-pub(crate) use table::{class_name, event_name, find, find_manifest};
+pub(crate) use table::{ROWS, USER_STACK, event_name, find, find_manifest, provider_name};
 
 use crate::part::{Part, Style};
 use crate::value::FieldList;

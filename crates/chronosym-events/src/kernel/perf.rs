@@ -4,7 +4,7 @@ use crate::array::Addresses;
 use crate::cursor::Cursor;
 use crate::part::{FieldSpec, Part, Style, payload};
 use crate::value::FieldList;
-use crate::{DecodeError, WStr};
+use crate::{Action, DecodeError, WStr};
 
 payload! {
     /// A CPU sample. It names the thread only.
@@ -59,6 +59,8 @@ payload! {
 payload! {
     /// How often samples are taken: when collection starts or ends, or when it changes.
     SampleInterval<'a> {
+        /// What was logged.
+        event: IntervalEvent = "",
         /// 0 the timer, others performance counters.
         source: u32 = "Source",
         /// The interval from now on, in 100 ns for the timer.
@@ -82,6 +84,29 @@ payload! {
         /// The frames, innermost first.
         frames: Addresses<'a> = "Stack",
     }
+}
+
+/// When a sampling interval is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IntervalEvent {
+    /// The interval changes.
+    Set,
+    /// Collection starts.
+    Start,
+    /// Collection ends.
+    End,
+}
+
+impl<'a> Part<'a> for IntervalEvent {
+    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+        Ok(match c.shape.action {
+            Action::DCStart => Self::Start,
+            Action::DCEnd => Self::End,
+            Action::Load | Action::Unload => Self::Set,
+        })
+    }
+    fn list(&self, _: &'static str, _: Style, _: &mut FieldList<'a>) {}
+    fn spec(_: &'static str, _: &str, _: &mut Vec<FieldSpec>) {}
 }
 
 /// Which part of a call stack a key stands for; the two have keys of their own.

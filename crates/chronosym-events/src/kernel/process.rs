@@ -58,7 +58,7 @@ payload! {
         /// Its id in that package.
         application_id: WStr<'a> = "ApplicationId" if since 4,
         /// When it ended, as a FILETIME (V5, Defunct).
-        exit_time: Option<u64> = "ExitTime",
+        exit_time: u64 = "ExitTime" if ended,
     }
 }
 

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use super::*;
 use crate::Action::{self, DCEnd, DCStart, Load, Unload};
 use crate::cursor::Shape;
@@ -28,13 +30,13 @@ pub mod classes {
         /// The trace's header and other events of tracing itself (group 0).
         EVENT_TRACE "EventTrace" 0x68fdd900_4a3e_11d1_84f4_0000f80464e3
         /// Disks (group 1).
-        DISK_IO "DiskIo" 0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c
+        DISK_IO "DiskIO" 0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c
         /// Page faults and virtual memory (group 2).
-        PAGE_FAULT "PageFault" 0x3d6fa8d3_fe05_11d0_9dda_00c04fd7ba7c
+        PAGE_FAULT "Memory" 0x3d6fa8d3_fe05_11d0_9dda_00c04fd7ba7c
         /// Processes (group 3).
         PROCESS "Process" 0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c
         /// Files (group 4).
-        FILE_IO "FileIo" 0x90cbdc39_4a3e_11d1_84f4_0000f80464e3
+        FILE_IO "FileIO" 0x90cbdc39_4a3e_11d1_84f4_0000f80464e3
         /// Threads (group 5).
         THREAD "Thread" 0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c
         /// TCP (group 6).
@@ -70,11 +72,11 @@ pub mod classes {
         /// Thread pools (group 0x1c).
         THREAD_POOL "ThreadPool" 0xc861d0e2_a2c1_4d36_9f9c_970bab943a12
         /// What merging adds about images.
-        IMAGE_ID "KernelTraceControl/ImageID" 0xb3e675d7_2554_4f18_830b_2762732560de
+        IMAGE_ID "ImageID" 0xb3e675d7_2554_4f18_830b_2762732560de
         /// What merging adds about the system.
         SYS_CONFIG "SysConfig" 0x9b79ee91_b5fd_41c0_a243_4248e266e9d0
         /// Descriptions of manifest events that merging adds.
-        EVENT_INFO "KernelTraceControl/MetaData" 0xbbccf6c1_6cd1_48c4_80ff_839482e37671
+        EVENT_INFO "MetaData" 0xbbccf6c1_6cd1_48c4_80ff_839482e37671
         /// Losses.
         LOST_EVENT "RT_LostEvent" 0x6a399ae0_4bc6_4de9_870b_3657f8947e7e
     }
@@ -105,253 +107,49 @@ macro_rules! kernel {
     };
 }
 
+#[rustfmt::skip]
 pub(crate) static ROWS: &[Row] = &[
-    row(
-        EVENT_TRACE,
-        0,
-        "EventTrace/Header",
-        kernel!(EventTraceHeader, EventTraceHeader<'_>, of(Load), 2),
-    ),
-    row(
-        PROCESS,
-        1,
-        "Process/Start",
-        kernel!(Process, Process<'_>, of(Load).since(1), 5),
-    ),
-    row(
-        PROCESS,
-        2,
-        "Process/Stop",
-        kernel!(Process, Process<'_>, of(Unload).since(1), 5),
-    ),
-    row(
-        PROCESS,
-        3,
-        "Process/DCStart",
-        kernel!(Process, Process<'_>, of(DCStart).since(1), 5),
-    ),
-    row(
-        PROCESS,
-        4,
-        "Process/DCStop",
-        kernel!(Process, Process<'_>, of(DCEnd).since(1), 5),
-    ),
-    row(
-        PROCESS,
-        39,
-        "Process/Defunct",
-        kernel!(Process, Process<'_>, of(Unload).since(1).defunct(), 5),
-    ),
-    row(
-        THREAD,
-        1,
-        "Thread/Start",
-        kernel!(Thread, Thread<'_>, of(Load).since(1), 4),
-    ),
-    row(
-        THREAD,
-        2,
-        "Thread/Stop",
-        kernel!(Thread, Thread<'_>, of(Unload).since(1), 4),
-    ),
-    row(
-        THREAD,
-        3,
-        "Thread/DCStart",
-        kernel!(Thread, Thread<'_>, of(DCStart).since(1), 4),
-    ),
-    row(
-        THREAD,
-        4,
-        "Thread/DCStop",
-        kernel!(Thread, Thread<'_>, of(DCEnd).since(1), 4),
-    ),
-    row(
-        THREAD,
-        36,
-        "Thread/CSwitch",
-        kernel!(CSwitch, CSwitch, of(Load).since(1), 5),
-    ),
-    row(
-        THREAD,
-        50,
-        "Thread/ReadyThread",
-        kernel!(ReadyThread, ReadyThread, of(Load), 2),
-    ),
-    row(
-        THREAD,
-        72,
-        "Thread/SetName",
-        kernel!(ThreadName, ThreadName<'_>, of(Load), 2),
-    ),
-    row(
-        IMAGE,
-        10,
-        "Image/Load",
-        kernel!(Image, Image<'_>, of(Load), 4),
-    ),
-    row(
-        IMAGE,
-        2,
-        "Image/Unload",
-        kernel!(Image, Image<'_>, of(Unload), 4),
-    ),
-    row(
-        IMAGE,
-        3,
-        "Image/DCStart",
-        kernel!(Image, Image<'_>, of(DCStart), 4),
-    ),
-    row(
-        IMAGE,
-        4,
-        "Image/DCStop",
-        kernel!(Image, Image<'_>, of(DCEnd), 4),
-    ),
-    row(
-        IMAGE,
-        33,
-        "Image/KernelBase",
-        kernel!(KernelBase, KernelBase, of(Load), 2),
-    ),
-    row(
-        IMAGE,
-        34,
-        "Image/HypercallPage",
-        kernel!(KernelBase, KernelBase, of(Load), 2),
-    ),
-    row(
-        PERF_INFO,
-        46,
-        "PerfInfo/Sample",
-        kernel!(SampledProfile, SampledProfile, of(Load), 2),
-    ),
-    row(
-        PERF_INFO,
-        47,
-        "PerfInfo/PMCSample",
-        kernel!(PmcInterrupt, PmcInterrupt, of(Load), 2),
-    ),
-    row(
-        PERF_INFO,
-        72,
-        "PerfInfo/SetInterval",
-        kernel!(SampleInterval, SampleInterval<'_>, of(Load), 3),
-    ),
-    row(
-        PERF_INFO,
-        73,
-        "PerfInfo/CollectionStart",
-        kernel!(SampleInterval, SampleInterval<'_>, of(DCStart), 3),
-    ),
-    row(
-        PERF_INFO,
-        74,
-        "PerfInfo/CollectionEnd",
-        kernel!(SampleInterval, SampleInterval<'_>, of(DCEnd), 3),
-    ),
-    row(
-        STACK_WALK,
-        32,
-        "StackWalk/Stack",
-        kernel!(StackWalk, StackWalk<'_>, of(Load), 2),
-    ),
-    row(
-        STACK_WALK,
-        34,
-        "StackWalk/KeyCreate",
-        kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(Load), 2),
-    ),
-    row(
-        STACK_WALK,
-        35,
-        "StackWalk/KeyDelete",
-        kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(Unload), 2),
-    ),
-    row(
-        STACK_WALK,
-        36,
-        "StackWalk/KeyRundown",
-        kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(DCEnd), 2),
-    ),
-    row(
-        STACK_WALK,
-        37,
-        "StackWalk/StackKeyKernel",
-        kernel!(StackKeyReference, StackKeyReference, of(Load), 2),
-    ),
-    row(
-        STACK_WALK,
-        38,
-        "StackWalk/StackKeyUser",
-        kernel!(StackKeyReference, StackKeyReference, of(Load).user(), 2),
-    ),
-    row(
-        IMAGE_ID,
-        0,
-        "KernelTraceControl/ImageID",
-        kernel!(ImageId, ImageId<'_>, of(Load), 2),
-    ),
-    row(
-        IMAGE_ID,
-        32,
-        "KernelTraceControl/DbgIDNone",
-        kernel!(DbgIdNone, DbgIdNone, of(Load), 2),
-    ),
-    row(
-        IMAGE_ID,
-        36,
-        "KernelTraceControl/DbgIDRSDS",
-        kernel!(DbgIdRsds, DbgIdRsds<'_>, of(Load), 2),
-    ),
-    row(
-        IMAGE_ID,
-        37,
-        "KernelTraceControl/DbgIDILRSDS",
-        kernel!(DbgIdRsds, DbgIdRsds<'_>, of(Load).il(), 2),
-    ),
-    row(
-        IMAGE_ID,
-        38,
-        "KernelTraceControl/DbgPPDB",
-        kernel!(DbgIdPpdb, DbgIdPpdb, of(Load), 2),
-    ),
-    row(
-        IMAGE_ID,
-        40,
-        "KernelTraceControl/DbgDeterm",
-        kernel!(DbgIdDeterministic, DbgIdDeterministic, of(Load), 2),
-    ),
-    row(
-        IMAGE_ID,
-        64,
-        "KernelTraceControl/ImageIDFileVersion",
-        kernel!(FileVersion, FileVersion<'_>, of(Load), 2),
-    ),
-    row(
-        SYS_CONFIG,
-        32,
-        "SysConfig/BuildInfo",
-        kernel!(BuildInfo, BuildInfo<'_>, of(Load), 2),
-    ),
-    row(
-        SYS_CONFIG,
-        33,
-        "SysConfig/SystemPaths",
-        kernel!(SystemPaths, SystemPaths<'_>, of(Load), 2),
-    ),
-    row(
-        SYS_CONFIG,
-        34,
-        "SysConfig/UnknownVolume",
-        kernel!(UnknownVolume, UnknownVolume<'_>, of(Load), 2),
-    ),
-    row(
-        SYS_CONFIG,
-        35,
-        "SysConfig/VolumeMapping",
-        kernel!(VolumeMapping, VolumeMapping<'_>, of(Load), 2),
-    ),
+    row(EVENT_TRACE, 0, "EventTrace", kernel!(EventTraceHeader, EventTraceHeader<'_>, of(Load), 2)),
+    row(PROCESS, 1, "Process/Start", kernel!(Process, Process<'_>, of(Load).since(1), 5)),
+    row(PROCESS, 2, "Process/Stop", kernel!(Process, Process<'_>, of(Unload).since(1), 5)),
+    row(PROCESS, 3, "Process/DCStart", kernel!(Process, Process<'_>, of(DCStart).since(1), 5)),
+    row(PROCESS, 4, "Process/DCStop", kernel!(Process, Process<'_>, of(DCEnd).since(1), 5)),
+    row(PROCESS, 39, "Process/Defunct", kernel!(Process, Process<'_>, of(Unload).since(1).defunct(), 5)),
+    row(THREAD, 1, "Thread/Start", kernel!(Thread, Thread<'_>, of(Load).since(1), 4)),
+    row(THREAD, 2, "Thread/Stop", kernel!(Thread, Thread<'_>, of(Unload).since(1), 4)),
+    row(THREAD, 3, "Thread/DCStart", kernel!(Thread, Thread<'_>, of(DCStart).since(1), 4)),
+    row(THREAD, 4, "Thread/DCStop", kernel!(Thread, Thread<'_>, of(DCEnd).since(1), 4)),
+    row(THREAD, 36, "Thread/CSwitch", kernel!(CSwitch, CSwitch, of(Load).since(1), 5)),
+    row(THREAD, 50, "Thread/ReadyThread", kernel!(ReadyThread, ReadyThread, of(Load), 2)),
+    row(THREAD, 72, "Thread/SetName", kernel!(ThreadName, ThreadName<'_>, of(Load), 2)),
+    row(IMAGE, 10, "Image/Load", kernel!(Image, Image<'_>, of(Load), 4)),
+    row(IMAGE, 2, "Image/Unload", kernel!(Image, Image<'_>, of(Unload), 4)),
+    row(IMAGE, 3, "Image/DCStart", kernel!(Image, Image<'_>, of(DCStart), 4)),
+    row(IMAGE, 4, "Image/DCStop", kernel!(Image, Image<'_>, of(DCEnd), 4)),
+    row(IMAGE, 33, "Image/KernelBase", kernel!(KernelBase, KernelBase, of(Load), 2)),
+    row(IMAGE, 34, "Image/HypercallPage", kernel!(KernelBase, KernelBase, of(Load), 2)),
+    row(PERF_INFO, 46, "PerfInfo/Sample", kernel!(SampledProfile, SampledProfile, of(Load), 2)),
+    row(PERF_INFO, 47, "PerfInfo/PMCSample", kernel!(PmcInterrupt, PmcInterrupt, of(Load), 2)),
+    row(PERF_INFO, 72, "PerfInfo/SetInterval", kernel!(SampleInterval, SampleInterval<'_>, of(Load), 3)),
+    row(PERF_INFO, 73, "PerfInfo/CollectionStart", kernel!(SampleInterval, SampleInterval<'_>, of(DCStart), 3)),
+    row(PERF_INFO, 74, "PerfInfo/CollectionEnd", kernel!(SampleInterval, SampleInterval<'_>, of(DCEnd), 3)),
+    row(STACK_WALK, 32, "StackWalk/Stack", kernel!(StackWalk, StackWalk<'_>, of(Load), 2)),
+    row(STACK_WALK, 34, "StackWalk/KeyCreate", kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(Load), 2)),
+    row(STACK_WALK, 35, "StackWalk/KeyDelete", kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(Unload), 2)),
+    row(STACK_WALK, 36, "StackWalk/KeyRundown", kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(DCEnd), 2)),
+    row(STACK_WALK, 37, "StackWalk/StackKeyKernel", kernel!(StackKeyReference, StackKeyReference, of(Load), 2)),
+    row(STACK_WALK, 38, "StackWalk/StackKeyUser", kernel!(StackKeyReference, StackKeyReference, of(Load).user(), 2)),
+    row(IMAGE_ID, 0, "ImageID", kernel!(ImageId, ImageId<'_>, of(Load), 2)),
+    row(IMAGE_ID, 32, "ImageID/None", kernel!(DbgIdNone, DbgIdNone, of(Load), 2)),
+    row(IMAGE_ID, 36, "ImageID/DbgID_RSDS", kernel!(DbgIdRsds, DbgIdRsds<'_>, of(Load), 2)),
+    row(IMAGE_ID, 37, "ImageID/DbgID_ILRSDS", kernel!(DbgIdRsds, DbgIdRsds<'_>, of(Load).il(), 2)),
+    row(IMAGE_ID, 38, "ImageID/DbgPPDB", kernel!(DbgIdPpdb, DbgIdPpdb, of(Load), 2)),
+    row(IMAGE_ID, 40, "ImageID/DbgDeterm", kernel!(DbgIdDeterministic, DbgIdDeterministic, of(Load), 2)),
+    row(IMAGE_ID, 64, "ImageID/FileVersion", kernel!(FileVersion, FileVersion<'_>, of(Load), 2)),
+    row(SYS_CONFIG, 32, "SysConfig/BuildInfo", kernel!(BuildInfo, BuildInfo<'_>, of(Load), 2)),
+    row(SYS_CONFIG, 33, "SysConfig/SystemPaths", kernel!(SystemPaths, SystemPaths<'_>, of(Load), 2)),
+    row(SYS_CONFIG, 34, "SysConfig/UnknownVolume", kernel!(UnknownVolume, UnknownVolume<'_>, of(Load), 2)),
+    row(SYS_CONFIG, 35, "SysConfig/VolumeMapping", kernel!(VolumeMapping, VolumeMapping<'_>, of(Load), 2)),
 ];
 
 /// The one manifest event here: user stacks logged on leaving the kernel.
@@ -372,14 +170,61 @@ pub(crate) fn find_manifest(provider: &Provider, id: u32) -> Option<&'static Row
     (*provider == Provider::EventTracing && id == 18).then_some(&USER_STACK)
 }
 
-/// What a class of events is called.
-pub(crate) fn class_name(class: Guid) -> Option<&'static str> {
+/// Who logs a class of events.
+pub(crate) fn provider_name(class: Guid) -> Option<&'static str> {
+    match class {
+        IMAGE_ID | EVENT_INFO => Some("KernelTraceControl"),
+        _ => class_name(class).map(|_| "Windows Kernel"),
+    }
+}
+
+fn class_name(class: Guid) -> Option<&'static str> {
     ALL.iter()
         .find(|(guid, _)| *guid == class)
         .map(|(_, name)| *name)
 }
 
 /// What an event is called.
-pub(crate) fn event_name(class: Guid, opcode: u8) -> Option<&'static str> {
-    find(class, opcode).map(|r| r.name)
+pub(crate) fn event_name(class: Guid, opcode: u8) -> Option<Cow<'static, str>> {
+    if let Some(row) = find(class, opcode) {
+        return Some(row.name.into());
+    }
+    let class_name = class_name(class)?;
+    let name = NAMES
+        .iter()
+        .find(|(c, _)| *c == class)
+        .and_then(|(_, names)| names.iter().find(|(o, _)| *o == opcode));
+    Some(match name {
+        Some((_, name)) => format!("{class_name}/{name}").into(),
+        None => format!("{class_name}/Opcode({opcode})").into(),
+    })
 }
+
+type Names = &'static [(u8, &'static str)];
+
+/// Names of kernel events without a typed decoder, by class.
+#[rustfmt::skip]
+static NAMES: &[(Guid, Names)] = &[
+    (EVENT_TRACE, &[(5, "Extension"), (8, "RundownComplete"), (32, "EndExtension")]),
+    (PROCESS, &[(32, "PerfCtr"), (33, "PerfCtrRundown")]),
+    (DISK_IO, &[(10, "Read"), (11, "Write"), (12, "ReadInit"), (13, "WriteInit"), (14, "FlushBuffers"), (15, "FlushInit")]),
+    (PAGE_FAULT, &[(10, "TransitionFault"), (11, "DemandZeroFault"), (12, "CopyOnWrite"), (13, "GuardMemory"), (14, "HardPageFault"),
+        (15, "AccessViolation"), (32, "HardFault"), (98, "VirtualAlloc"), (99, "VirtualFree")]),
+    (FILE_IO, &[(0, "Name"), (32, "FileCreate"), (35, "FileDelete"), (36, "FileRundown"), (64, "Create"), (65, "Cleanup"), (66, "Close"),
+        (67, "Read"), (68, "Write"), (69, "SetInfo"), (70, "Delete"), (71, "Rename"), (72, "DirEnum"), (73, "Flush"), (74, "QueryInfo"),
+        (75, "FSControl"), (76, "OperationEnd"), (77, "DirNotify")]),
+    (TCP_IP, &[(10, "Send"), (11, "Recv"), (12, "Connect"), (13, "Disconnect"), (14, "Retransmit"), (15, "Accept"), (16, "Reconnect"),
+        (17, "Fail"), (18, "TCPCopy"), (26, "SendIPV6"), (27, "RecvIPV6"), (28, "ConnectIPV6"), (29, "DisconnectIPV6"),
+        (30, "RetransmitIPV6"), (31, "AcceptIPV6"), (32, "ReconnectIPV6"), (34, "TCPCopyIPV6")]),
+    (UDP_IP, &[(10, "Send"), (11, "Recv"), (17, "Fail"), (26, "SendIPV6"), (27, "RecvIPV6")]),
+    (REGISTRY, &[(10, "Create"), (11, "Open"), (12, "Delete"), (13, "Query"), (14, "SetValue"), (15, "DeleteValue"), (16, "QueryValue"),
+        (17, "EnumerateKey"), (18, "EnumerateValueKey"), (19, "QueryMultipleValue"), (20, "SetInformation"), (21, "Flush"),
+        (22, "KCBCreate"), (23, "KCBDelete"), (24, "KCBRundownBegin"), (25, "KCBRundownEnd"), (26, "Virtualize"), (27, "Close")]),
+    (SYSTEM_CONFIG, &[(10, "CPU"), (11, "PhyDisk"), (12, "LogDisk"), (13, "NIC"), (14, "Video"), (15, "Services"), (16, "Power"),
+        (17, "Network"), (21, "IRQ"), (22, "PnP"), (23, "IDEChannel"), (24, "NumaNode"), (25, "Platform"), (26, "ProcessorGroup"),
+        (27, "ProcessorNumber"), (28, "DPI")]),
+    (PERF_INFO, &[(51, "SysClEnter"), (52, "SysClExit"), (66, "ThreadedDPC"), (67, "ISR"), (68, "DPC"), (69, "TimerDPC")]),
+    (ALPC, &[(33, "SendMessage"), (34, "ReceiveMessage"), (35, "WaitForReply"), (36, "WaitForNewMessage"), (37, "Unwait")]),
+    (EVENT_INFO, &[(32, "EventInfo"), (33, "EventMapInfo")]),
+    (LOST_EVENT, &[(32, "LostEvent"), (33, "LostBuffer"), (34, "LostFile")]),
+];

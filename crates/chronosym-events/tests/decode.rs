@@ -1,0 +1,120 @@
+//! Every event type in every version: fields, truncation, longer payloads of versions to come.
+
+mod cases;
+
+use cases::{all, raw};
+use chronosym_events::{DecodeError, EventKey, EventSchema, catalog};
+
+/// The key without its version.
+fn identity(key: &EventKey) -> String {
+    match key {
+        EventKey::Manifest { provider, id, .. } => format!("{provider}/{id}"),
+        EventKey::Classic { class, opcode, .. } => format!("{class}/{opcode}"),
+        EventKey::Named { provider, name } => format!("{provider}/{name}"),
+    }
+}
+
+#[test]
+fn every_event_of_the_catalog_has_a_case() {
+    let cases: Vec<_> = all().iter().map(|c| identity(&(c.key)(0))).collect();
+    let missing: Vec<_> = catalog()
+        .filter(|e| !cases.contains(&identity(&e.key)))
+        .map(|e| e.name)
+        .collect();
+    assert!(missing.is_empty(), "no payload for {missing:?}");
+}
+
+#[test]
+fn fields_have_their_published_names_and_values() {
+    for case in all() {
+        for version in case.versions.clone() {
+            for width in [4, 8] {
+                let schema = EventSchema::new((case.key)(version));
+                assert_eq!(schema.name(), case.name);
+                let payload = (case.encode)(version, width);
+                let fields = raw(&schema, &payload, width)
+                    .fields()
+                    .unwrap_or_else(|e| panic!("{} V{version} P{width}: {e}", case.name))
+                    .expect("typed");
+                assert_eq!(
+                    fields.to_string(),
+                    (case.fields)(version),
+                    "{} V{version} P{width}",
+                    case.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_payload_cut_at_any_byte_is_an_error() {
+    for case in all() {
+        for version in case.versions.clone() {
+            for width in [4, 8] {
+                let schema = EventSchema::new((case.key)(version));
+                let payload = (case.encode)(version, width);
+                let may_end = (case.may_end)(version, width);
+                for cut in 0..payload.len() {
+                    let result = raw(&schema, &payload[..cut], width).decode();
+                    let text = format!(
+                        "{} V{version} P{width} cut at {cut} of {}",
+                        case.name,
+                        payload.len()
+                    );
+                    if may_end.contains(&cut) {
+                        assert!(result.is_ok(), "{text}");
+                    } else {
+                        let error = result.expect_err(&text);
+                        let known = matches!(
+                            error,
+                            DecodeError::Short { .. } | DecodeError::BadString { .. }
+                        );
+                        assert!(known, "{text}: {error}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn newer_versions_decode_as_the_newest_known_one() {
+    for case in all() {
+        let newest = *case.versions.end();
+        for width in [4, 8] {
+            let mut payload = (case.encode)(newest, width);
+            // Lists that run to the end of the payload take whatever follows.
+            if !(case.may_end)(newest, width).is_empty() {
+                continue;
+            }
+            payload.extend([0xcc; 13]);
+            let schema = EventSchema::new((case.key)(newest + 7));
+            let fields = raw(&schema, &payload, width).fields().unwrap().unwrap();
+            assert_eq!(fields.to_string(), (case.fields)(newest), "{}", case.name);
+        }
+    }
+}
+
+#[test]
+fn the_catalog_lists_the_fields_that_payloads_have() {
+    let entries: Vec<_> = catalog().collect();
+    for case in all() {
+        let newest = *case.versions.end();
+        let key = (case.key)(newest);
+        let Some(entry) = entries.iter().find(|e| identity(&e.key) == identity(&key)) else {
+            assert_eq!(identity(&key), "Microsoft-Windows-DotNETRuntimeNative/143");
+            continue;
+        };
+        let schema = EventSchema::new(key);
+        let payload = (case.encode)(newest, 8);
+        let fields = raw(&schema, &payload, 8).fields().unwrap().unwrap();
+        let names: Vec<_> = fields.iter().map(|(name, _)| name).collect();
+        let listed: Vec<_> = entry
+            .fields
+            .iter()
+            .map(|f| f.name.split('[').next().unwrap())
+            .collect();
+        assert_eq!(names, listed, "{}", case.name);
+    }
+}
