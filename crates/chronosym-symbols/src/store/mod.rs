@@ -20,11 +20,13 @@ pub(crate) mod disk;
 mod identify;
 mod key;
 mod layout;
+mod local;
 mod memory;
 mod name;
 mod outcome;
 mod remote;
 mod step;
+mod store_in;
 pub(crate) mod url;
 
 use std::ffi::OsString;

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::acquisition::{Search, Sink, failure, temp_path};
+use super::acquisition::{Search, failure};
 use super::layout::{self, Form, Pointer};
 use super::outcome::{LocatedFile, Origin, Place, Trial};
 use super::step::{Answer, Fetched, Step};
+use super::store_in::{Sink, temp_path};
 use super::url::{ServerUrl, redacted, redirect};
 
 /// The longest that a server's `Retry-After` is heeded.
