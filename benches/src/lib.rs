@@ -1,2 +1,5 @@
-//! Benches and comparisons with peers.
+//! Benches and comparisons with peers: what they are fed with, and the peers behind one trait.
 #![deny(missing_docs)]
+
+pub mod peers;
+pub mod workload;

@@ -1,0 +1,258 @@
+//! (address, time) → body: the frozen map and its peers on the same bodies and streams, batches, building, and the live map.
+//! What it prints last are the ratios.
+#![allow(missing_docs)]
+
+use std::cell::Cell;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use chronosym_benches::peers::{BTree, Coi, Iset, Lap, Peer, Sorted, Tree, versioned_map};
+use chronosym_benches::workload::{self, Body};
+use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, Query};
+use criterion::measurement::WallTime;
+use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
+
+/// Lookups in an iteration.
+const BLOCK: usize = 1000;
+/// Queries of a stream: more than the caches hold.
+const STREAM: usize = 1 << 20;
+
+const NAMES: [&str; 7] = [
+    "versioned_map",
+    "btreemap",
+    "binary_search",
+    "coitrees",
+    "rust-lapper",
+    "intervaltree",
+    "iset",
+];
+
+/// A scenario, and nanoseconds a lookup in the order of `NAMES`.
+type Row = (String, Vec<f64>);
+
+fn measure(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    peer: &impl Peer,
+    stream: &[Query],
+) -> f64 {
+    let best = Cell::new(f64::NAN);
+    // Goes on through the stream from iteration to iteration, so that a short stream does not make for warm caches.
+    let mut next = 0;
+    group.throughput(Throughput::Elements(BLOCK as u64));
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|iterations| {
+            let begin = Instant::now();
+            for _ in 0..iterations {
+                let block = stream.get(next..next + BLOCK).unwrap_or_else(|| {
+                    next = 0;
+                    &stream[..BLOCK.min(stream.len())]
+                });
+                next += block.len();
+                let mut sum = 0_u64;
+                for query in block {
+                    sum =
+                        sum.wrapping_add(peer.lookup(query.addr, query.time).map_or(0, u64::from));
+                }
+                black_box(sum);
+            }
+            let elapsed = begin.elapsed();
+            best.set(
+                best.get()
+                    .min(elapsed.as_nanos() as f64 / (iterations * BLOCK as u64) as f64),
+            );
+            elapsed
+        });
+    });
+    best.get()
+}
+
+/// The bodies and streams that all are asked with, and what came out.
+struct Scenario<'a> {
+    name: String,
+    streams: &'a [(&'a str, Vec<Query>)],
+    figures: Vec<Vec<f64>>,
+}
+
+impl Scenario<'_> {
+    fn ask(&mut self, criterion: &mut Criterion, peer: &impl Peer) {
+        for ((stream, queries), figures) in self.streams.iter().zip(&mut self.figures) {
+            let mut group = criterion.benchmark_group(format!("{}/{stream}", self.name));
+            figures.push(measure(&mut group, NAMES[figures.len()], peer, queries));
+            group.finish();
+        }
+    }
+}
+
+fn scenario(
+    criterion: &mut Criterion,
+    name: &str,
+    bodies: &[Body],
+    streams: &[(&str, Vec<Query>)],
+    rows: &mut Vec<Row>,
+) {
+    let mut scenario = Scenario {
+        name: name.to_owned(),
+        streams,
+        figures: vec![Vec::new(); streams.len()],
+    };
+    // One after the other, so that only one is in memory.
+    scenario.ask(criterion, &versioned_map(bodies));
+    scenario.ask(criterion, &BTree::new(bodies));
+    scenario.ask(criterion, &Sorted::new(bodies));
+    scenario.ask(criterion, &Coi::new(bodies));
+    scenario.ask(criterion, &Lap::new(bodies));
+    scenario.ask(criterion, &Tree::new(bodies));
+    scenario.ask(criterion, &Iset::new(bodies));
+    for ((stream, _), figures) in streams.iter().zip(scenario.figures) {
+        rows.push((format!("{name}/{stream}"), figures));
+    }
+}
+
+fn lookups(criterion: &mut Criterion, rows: &mut Vec<Row>) {
+    for (size, label) in [(10_000, "10k"), (100_000, "100k"), (2_000_000, "2M")] {
+        for versions in [1, 2, 50] {
+            let bodies = workload::bodies(size, versions);
+            let streams = [
+                ("uniform", workload::uniform(&bodies, STREAM)),
+                ("clustered", workload::clustered(&bodies, STREAM)),
+            ];
+            scenario(
+                criterion,
+                &format!("lookup/{label}x{versions}"),
+                &bodies,
+                &streams,
+                rows,
+            );
+        }
+    }
+    if let Some(path) = std::env::var_os("CHRONOSYM_BENCH_STREAM").map(PathBuf::from) {
+        match workload::read(&path) {
+            Ok((bodies, queries)) => {
+                let name = path
+                    .file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned();
+                scenario(criterion, "lookup/file", &bodies, &[(&name, queries)], rows);
+            }
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
+    }
+}
+
+fn batches(criterion: &mut Criterion) {
+    let map = versioned_map(&workload::bodies(2_000_000, 1));
+    let queries = workload::uniform(&workload::bodies(2_000_000, 1), 10_000_000);
+    let mut answers = vec![None; queries.len()];
+    let mut group = criterion.benchmark_group("batch/2Mx1");
+    group.throughput(Throughput::Elements(queries.len() as u64));
+    group.bench_function("resolve_batch_10M", |b| {
+        b.iter(|| map.resolve_batch(&queries, &mut answers))
+    });
+    group.finish();
+}
+
+fn building(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("freeze");
+    for (size, versions, label) in [
+        (100_000, 1, "100kx1"),
+        (2_000_000, 1, "2Mx1"),
+        (2_000_000, 50, "2Mx50"),
+    ] {
+        let bodies = workload::bodies(size, versions);
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_function(label, |b| b.iter_with_large_drop(|| versioned_map(&bodies)));
+        let map = versioned_map(&bodies);
+        println!(
+            "freeze/{label}: {:.1} bytes a body",
+            map.memory_bytes() as f64 / map.len() as f64
+        );
+    }
+    group.finish();
+}
+
+fn live(criterion: &mut Criterion) {
+    let bodies = workload::bodies(100_000, 2);
+    let occupants: Vec<_> = bodies
+        .iter()
+        .map(|b| {
+            Occupant::new(
+                AddrRange::new(b.start, b.last).expect("not empty"),
+                Begin::At(b.from),
+                End::At(b.to),
+            )
+        })
+        .collect();
+    let mut group = criterion.benchmark_group("live/100kx2");
+    group.throughput(Throughput::Elements(occupants.len() as u64));
+    group.bench_function("insert_and_publish_every_100th", |b| {
+        b.iter_batched_ref(
+            LiveMap::new,
+            |live| {
+                for (i, occupant) in occupants.iter().enumerate() {
+                    live.insert(*occupant);
+                    if i % 100 == 99 {
+                        live.publish();
+                    }
+                }
+            },
+            BatchSize::PerIteration,
+        );
+    });
+    let mut live = LiveMap::new();
+    for occupant in &occupants {
+        live.insert(*occupant);
+    }
+    let snapshot = live.snapshot();
+    let queries = workload::uniform(&bodies, 100_000);
+    group.throughput(Throughput::Elements(queries.len() as u64));
+    group.bench_function("lookup", |b| {
+        b.iter(|| {
+            queries
+                .iter()
+                .filter(|q| snapshot.lookup(q.addr, q.time).id.is_some())
+                .count()
+        });
+    });
+    group.finish();
+}
+
+fn print(rows: &[Row]) {
+    println!("\nBest nanoseconds a lookup, and how many times as long a peer takes:\n");
+    print!("{:<28}", "");
+    NAMES.iter().for_each(|name| print!("{name:>20}"));
+    println!();
+    for (scenario, figures) in rows
+        .iter()
+        .filter(|(_, figures)| figures.iter().any(|f| f.is_finite()))
+    {
+        print!("{scenario:<28}");
+        for figure in figures {
+            print!(
+                "{:>20}",
+                format!("{figure:.1} ({:.1}x)", figure / figures[0])
+            );
+        }
+        let best = figures[1..].iter().copied().fold(f64::INFINITY, f64::min);
+        println!("   best peer {:.1}x", best / figures[0]);
+    }
+}
+
+fn main() {
+    let quick = |criterion: Criterion| {
+        criterion
+            .warm_up_time(Duration::from_millis(200))
+            .measurement_time(Duration::from_millis(600))
+            .sample_size(10)
+    };
+    let mut criterion = quick(Criterion::default()).configure_from_args();
+    let mut rows = Vec::new();
+    lookups(&mut criterion, &mut rows);
+    batches(&mut criterion);
+    building(&mut criterion);
+    live(&mut criterion);
+    criterion.final_summary();
+    print(&rows);
+}
