@@ -25,7 +25,7 @@ impl<'a> JsonObject<'a> {
             self.out.push(',');
         }
         self.first = false;
-        push_string(key, self.out);
+        push_json_string(key, self.out);
         self.out.push(':');
         self.out
     }
@@ -33,7 +33,7 @@ impl<'a> JsonObject<'a> {
     /// A member with text, unless absent.
     pub fn text(&mut self, key: &str, value: Option<&str>) -> &mut Self {
         if let Some(value) = value {
-            push_string(value, self.key(key));
+            push_json_string(value, self.key(key));
         }
         self
     }
@@ -53,7 +53,7 @@ impl<'a> JsonObject<'a> {
 }
 
 /// Appends a JSON string.
-pub(crate) fn push_string(text: &str, out: &mut String) {
+pub fn push_json_string(text: &str, out: &mut String) {
     // A string always serialises.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
@@ -125,7 +125,7 @@ pub fn write_json_lines(
             .value("time_ns", Some(time))
             .value("pid", Some(process.pid))
             .value("tid", Some(thread.tid));
-        push_string(
+        push_json_string(
             &timeline.event_types()[class.event.index()].label(),
             object.key("event"),
         );

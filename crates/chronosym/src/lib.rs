@@ -40,5 +40,6 @@ pub use session::{
     SessionDiagnostics, TraceFacts,
 };
 pub use stacks::{StackId, StackTable};
+pub use chronosym_timeline::{Begin, End, Life};
 pub use timeline::Timeline;
 pub use views::{BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView};

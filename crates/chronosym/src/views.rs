@@ -258,6 +258,11 @@ impl Timeline {
             })
     }
 
+    /// The images that ever stood at an address.
+    pub fn images_at(&self, process: ProcessIndex, address: u64) -> impl Iterator<Item = ImageView<'_>> {
+        self.images(process).filter(move |i| address.wrapping_sub(i.base) < i.size)
+    }
+
     /// The code bodies of a process, in the order in which events told of them.
     pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
         let count = self.spaces[process.index()].state.code.bodies.len();

@@ -1,5 +1,9 @@
 //! The commands, one file each.
 
+mod explain;
+mod info;
+mod methods;
+mod modules;
 mod stacks;
 mod top;
 
@@ -12,6 +16,10 @@ pub fn run(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Stacks(args) => stacks::run(&args, cli.quiet),
         Command::Top(args) => top::run(&args, cli.quiet),
+        Command::Info(args) => info::run(&args, cli.quiet),
+        Command::Modules(args) => modules::run(&args, cli.quiet),
+        Command::Methods(args) => methods::run(&args, cli.quiet),
+        Command::Explain(args) => explain::run(&args, cli.quiet),
         _ => Ok(()),
     }
 }

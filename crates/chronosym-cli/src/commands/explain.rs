@@ -1,0 +1,142 @@
+//! `chronosym explain`.
+
+use std::io::Write;
+
+use anyhow::{Context, Result, bail};
+use chronosym::{Frame, IlSource, Position, ProcessIndex, SampleSelection, Timeline};
+
+use crate::args::Explain;
+use crate::units::{parse_address, show_time};
+use crate::{load, output};
+
+pub fn run(args: &Explain, quiet: bool) -> Result<()> {
+    let address = parse_address(&args.input.address)
+        .with_context(|| format!("'{}' is not an address: expected 0x… or a number", args.input.address))?;
+    let traces = std::slice::from_ref(&args.input.trace);
+    let loaded = load::load(traces, SampleSelection::None, &args.input.symbols)?;
+    super::tell(&loaded.notes, quiet);
+    let timeline = &loaded.timeline;
+    let process = find_process(timeline, args.pid)?;
+    let time = args.time.or(args.pid.and_then(|(_, at)| at));
+    let position = if args.caller { Position::Return } else { Position::Exact };
+    let mut out = output::open(args.input.output.as_deref())?;
+    explain(timeline, process, address, time, position, &mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// The process that is meant: named by its pid, or the only one.
+pub fn find_process(timeline: &Timeline, pid: Option<(u32, Option<u64>)>) -> Result<ProcessIndex> {
+    match pid {
+        Some((pid, at)) => timeline
+            .find_process(pid, at)
+            .with_context(|| format!("the trace has no process id {pid}; it has {}", load::known_processes(timeline))),
+        None => {
+            let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();
+            match managed.as_slice() {
+                [only] => Ok(only.index),
+                _ => bail!("which process? Say --pid; the trace has {}", load::known_processes(timeline)),
+            }
+        }
+    }
+}
+
+fn explain(
+    timeline: &Timeline,
+    process: ProcessIndex,
+    address: u64,
+    time: Option<u64>,
+    position: Position,
+    out: &mut impl Write,
+) -> Result<()> {
+    let view = timeline.process_view(process);
+    writeln!(out, "{address:#x} in {} ({})", view.name.unwrap_or("process"), view.pid)?;
+    let looked_up = if position == Position::Return { address.wrapping_sub(1) } else { address };
+    if position == Position::Return {
+        writeln!(out, "a return address: what called is found at {looked_up:#x}")?;
+    }
+
+    writeln!(out, "\nwhat ever stood there")?;
+    let bodies = timeline.bodies_at(process, looked_up);
+    for body in &bodies {
+        let here = time.is_some_and(|t| body.life.contains(t));
+        write!(out, "{}", if here { ">" } else { " " })?;
+        super::methods::line(body, out)?;
+    }
+    for symbol in timeline.untimed_at(process, looked_up) {
+        let name = symbol.name.as_deref().unwrap_or("(no name)");
+        writeln!(out, "   {:#x}-{:#x} without time, {}: {name}", symbol.start, symbol.last, symbol.evidence)?;
+    }
+    for owner in timeline.processes() {
+        for image in timeline.images_at(owner.index, looked_up).filter(|_| owner.index == process || owner.pid == 0) {
+            writeln!(
+                out,
+                "   {:#x}-{:#x} image {}: {}",
+                image.base,
+                image.base.saturating_add(image.size.saturating_sub(1)),
+                image.name,
+                image.path.unwrap_or("-")
+            )?;
+        }
+    }
+    if bodies.is_empty() && timeline.untimed_at(process, looked_up).is_empty() {
+        writeln!(out, "   no code body")?;
+    }
+
+    let times: Vec<u64> = match (time, bodies.len()) {
+        (Some(time), _) => vec![time],
+        // Rule 19: without a time, the sole occupant answers; of several, each in its own life.
+        (None, 0) => vec![u64::MAX],
+        (None, 1) => vec![bodies[0].life.from],
+        (None, _) => {
+            writeln!(out, "\nAmbiguous without a time: each in its own life. Say --time.")?;
+            bodies.iter().map(|b| b.life.from).collect()
+        }
+    };
+    for at in times {
+        match at {
+            u64::MAX => writeln!(out, "\nanswer")?,
+            at => writeln!(out, "\nanswer at {}", show_time(at))?,
+        }
+        for frame in timeline.frames(process, address, at, position, None) {
+            describe(&frame, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
+    writeln!(out, "   {}{}", frame.label(), if frame.inlined { " (inlined)" } else { "" })?;
+    if let Some(reason) = frame.name_reason {
+        writeln!(out, "     no name: {reason}")?;
+    }
+    if let Some(signature) = &frame.signature {
+        writeln!(out, "     signature  {signature}")?;
+    }
+    if let (Some(evidence), Some(certainty)) = (frame.evidence, frame.certainty) {
+        writeln!(out, "     evidence   {evidence}, {certainty}")?;
+    }
+    if let Some(tier) = frame.tier {
+        writeln!(out, "     tier       {}", tier.name())?;
+    }
+    if let Some(offset) = frame.offset {
+        writeln!(out, "     offset     {offset} bytes into the body")?;
+    }
+    if let Some((offset, source)) = frame.il_offset {
+        let how = match source {
+            IlSource::Mapped => "by the body's IL map",
+            IlSource::Prolog => "in the prolog: the method's first sequence point",
+            IlSource::Nearest => "in unmapped code: the nearest entry before it",
+        };
+        writeln!(out, "     IL offset  {offset}, {how}")?;
+    }
+    match (&frame.line, frame.line_reason) {
+        (Some(line), _) => {
+            let column = line.column.map_or(String::new(), |c| format!(":{c}"));
+            writeln!(out, "     line       {}:{}{column}", line.file, line.line)?;
+        }
+        (None, Some(reason)) => writeln!(out, "     no line: {reason}")?,
+        (None, None) => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! `chronosym modules`.
+
+use std::io::Write;
+
+use anyhow::Result;
+use chronosym::{PdbId, SampleSelection};
+
+use crate::args::Listing;
+use crate::units::show_time;
+use crate::{load, output};
+
+pub fn run(args: &Listing, quiet: bool) -> Result<()> {
+    let loaded = load::load(&args.input.traces, SampleSelection::None, &args.input.symbols)?;
+    super::tell(&loaded.notes, quiet);
+    let timeline = &loaded.timeline;
+    let filter = load::filter(&args.filters, timeline)?;
+    let mut out = output::open(args.input.output.as_deref())?;
+    for process in timeline.processes().filter(|p| filter.has_process(timeline, p.index)) {
+        let modules: Vec<_> = timeline.modules(process.index).collect();
+        let images: Vec<_> = timeline.images(process.index).collect();
+        if modules.is_empty() && images.is_empty() {
+            continue;
+        }
+        writeln!(out, "{} ({})", process.name.unwrap_or("process"), process.pid)?;
+        for m in &modules {
+            let life = format!("{}..{}", begin(m.begin), end(m.end));
+            writeln!(out, "  module {:<40} {life:<28} {} bodies, {}", m.name, m.bodies, m.evidence)?;
+            if let Some(path) = m.il_path {
+                writeln!(out, "         IL     {path}")?;
+            }
+            if let Some(path) = m.native_path {
+                writeln!(out, "         native {path}")?;
+            }
+            pdb(&mut out, m.managed_pdb)?;
+            pdb(&mut out, m.native_pdb)?;
+        }
+        for i in &images {
+            let last = i.base.saturating_add(i.size.saturating_sub(1));
+            let life = format!("{}..{}", from(i.life), to(i.life));
+            writeln!(out, "  image  {:<40} {life:<28} {:#x}-{last:#x}", i.name, i.base)?;
+            if let Some(path) = i.path {
+                writeln!(out, "         path   {path}")?;
+            }
+            if let Some(id) = i.build_id {
+                writeln!(out, "         build id {id}")?;
+            }
+            pdb(&mut out, i.pdb)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn pdb(out: &mut impl Write, pdb: Option<&PdbId>) -> std::io::Result<()> {
+    match pdb {
+        Some(pdb) => writeln!(out, "         PDB    {} age {} {}", pdb.guid, pdb.age, pdb.path),
+        None => Ok(()),
+    }
+}
+
+fn begin(begin: chronosym::Begin) -> String {
+    match begin {
+        chronosym::Begin::At(at) => show_time(at),
+        chronosym::Begin::Before(at) => format!("<{}", show_time(at)),
+        chronosym::Begin::Unbounded => String::new(),
+    }
+}
+
+fn end(end: chronosym::End) -> String {
+    match end {
+        chronosym::End::At(at) => show_time(at),
+        chronosym::End::After(at) => format!(">{}", show_time(at)),
+        chronosym::End::Open => String::new(),
+    }
+}
+
+/// The begin of a life; `<` where it is inferred.
+pub fn from(life: chronosym::Life) -> String {
+    match (life.from, life.from_known) {
+        (0, false) => String::new(),
+        (at, true) => show_time(at),
+        (at, false) => format!("~{}", show_time(at)),
+    }
+}
+
+/// The end of a life; `~` where it is inferred.
+pub fn to(life: chronosym::Life) -> String {
+    match (life.to, life.to_known) {
+        (u64::MAX, _) => String::new(),
+        (at, true) => show_time(at),
+        (at, false) => format!("~{}", show_time(at)),
+    }
+}
