@@ -112,8 +112,11 @@ fn note_path(cache: &Path, what: &str) -> PathBuf {
 /// Removes the longest unused files of a cache folder until it holds at most nine tenths of `limit` bytes, if it holds
 /// more than `limit`; and what dead processes left. Gives the bytes that were freed.
 ///
-/// A folder that [`prepare`] did not find new or empty belongs to somebody else and is left alone. Of several processes
-/// one prunes. Files used within the last five minutes stay.
+/// Only a folder that was new or empty when it became a cache is ever pruned: any other belongs to somebody else. Of
+/// several processes one prunes. Files used within the last five minutes stay.
+///
+/// # Errors
+/// The lock file cannot be made or removed.
 pub fn prune(cache: &Path, limit: u64) -> io::Result<u64> {
     if !is_ours(cache) {
         return Ok(0);

@@ -6,12 +6,14 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use percent_encoding::percent_decode_str;
 use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RETRY_AFTER};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::store::disk::create_new;
 use crate::store::{FetchLimits, Fetched};
@@ -20,26 +22,36 @@ use crate::store::{FetchLimits, Fetched};
 const LONGEST_APOLOGY: u64 = 64 << 10;
 
 /// An HTTP client that keeps its connections. Uses the proxy that the environment names.
+///
+/// Certificates are checked against the system's roots (or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`), so that the
+/// servers of a company work, and against Mozilla's where the system has none.
 #[derive(Debug)]
 pub struct Client {
-    agent: ureq::Agent,
+    plain: ureq::Agent,
+    limits: FetchLimits,
+    /// Reading the roots takes a while: only where https is asked for.
+    secure: OnceLock<ureq::Agent>,
 }
 
 impl Client {
     /// A client with these timeouts.
     pub fn new(limits: &FetchLimits) -> Self {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .user_agent(concat!("chronosym/", env!("CARGO_PKG_VERSION")))
-            .timeout_global(Some(limits.total_timeout))
-            .timeout_connect(Some(limits.connect_timeout))
-            .timeout_recv_response(Some(limits.idle_timeout))
-            .timeout_per_read(Some(limits.idle_timeout))
-            .build();
         Self {
-            agent: config.new_agent(),
+            plain: agent(limits, TlsConfig::default()),
+            limits: limits.clone(),
+            secure: OnceLock::new(),
+        }
+    }
+
+    fn agent(&self, url: &str) -> &ureq::Agent {
+        if url
+            .get(..6)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+        {
+            self.secure
+                .get_or_init(|| agent(&self.limits, system_roots()))
+        } else {
+            &self.plain
         }
     }
 
@@ -48,7 +60,7 @@ impl Client {
     /// A body in content encoding gzip is decoded; `limit` counts decoded bytes.
     pub fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
         let (url, credentials) = split_credentials(url);
-        let mut request = self.agent.get(&url);
+        let mut request = self.agent(&url).get(&url);
         if let Some(credentials) = credentials {
             request = request.header(
                 AUTHORIZATION,
@@ -91,6 +103,33 @@ impl Client {
         }
         fetched
     }
+}
+
+fn agent(limits: &FetchLimits, tls: TlsConfig) -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .user_agent(concat!("chronosym/", env!("CARGO_PKG_VERSION")))
+        .timeout_global(Some(limits.total_timeout))
+        .timeout_connect(Some(limits.connect_timeout))
+        .timeout_recv_response(Some(limits.idle_timeout))
+        .timeout_per_read(Some(limits.idle_timeout))
+        .tls_config(tls)
+        .build()
+        .new_agent()
+}
+
+fn system_roots() -> TlsConfig {
+    let roots = rustls_native_certs::load_native_certs().certs;
+    let roots = match roots.is_empty() {
+        true => RootCerts::WebPki,
+        false => roots
+            .iter()
+            .map(|root| Certificate::from_der(root).to_owned())
+            .into(),
+    };
+    TlsConfig::builder().root_certs(roots).build()
 }
 
 fn save(body: &mut impl Read, file: &mut File, limit: u64, length: Option<u64>) -> Fetched {

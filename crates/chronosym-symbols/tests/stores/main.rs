@@ -7,6 +7,7 @@ mod processes;
 mod real;
 mod remote;
 mod server;
+mod tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,13 @@
 //! A small HTTP server on loopback that can misbehave.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) struct Server {
+    scheme: &'static str,
     port: u16,
     log: Arc<Mutex<Vec<Seen>>>,
     connections: Arc<AtomicUsize>,
@@ -41,6 +42,22 @@ pub(crate) enum Reply {
 
 impl Server {
     pub(crate) fn new(answer: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start("http", None, answer)
+    }
+
+    /// One that speaks TLS.
+    pub(crate) fn secure(
+        tls: rustls::ServerConfig,
+        answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self::start("https", Some(Arc::new(tls)), answer)
+    }
+
+    fn start(
+        scheme: &'static str,
+        tls: Option<Arc<rustls::ServerConfig>>,
+        answer: impl Fn(&str) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let log: Arc<Mutex<Vec<Seen>>> = Arc::default();
@@ -52,10 +69,19 @@ impl Server {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
                 let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
-                std::thread::spawn(move || serve(stream, &seen, &*answer));
+                let tls = tls.clone();
+                std::thread::spawn(move || match tls {
+                    None => serve(stream, &seen, &*answer),
+                    Some(tls) => {
+                        let connection = rustls::ServerConnection::new(tls).unwrap();
+                        let stream = rustls::StreamOwned::new(connection, stream);
+                        serve(stream, &seen, &*answer);
+                    }
+                });
             }
         });
         Self {
+            scheme,
             port,
             log,
             connections,
@@ -63,7 +89,7 @@ impl Server {
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}/{path}", self.port)
+        format!("{}://127.0.0.1:{}/{path}", self.scheme, self.port)
     }
 
     /// The paths asked for so far.
@@ -80,9 +106,8 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&str) -> Reply) {
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut stream = stream;
+fn serve<S: Read + Write>(stream: S, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&str) -> Reply) {
+    let mut reader = BufReader::new(stream);
     loop {
         let mut lines = Vec::new();
         loop {
@@ -104,7 +129,7 @@ fn serve(stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&str) -> Rep
             path: path.clone(),
             headers: lines,
         });
-        match respond(&mut stream, answer(&path)) {
+        match respond(reader.get_mut(), answer(&path)) {
             Ok(true) => {}
             _ => return,
         }
@@ -112,7 +137,7 @@ fn serve(stream: TcpStream, log: &Mutex<Vec<Seen>>, answer: &dyn Fn(&str) -> Rep
 }
 
 /// Whether the connection is kept.
-fn respond(stream: &mut TcpStream, reply: Reply) -> std::io::Result<bool> {
+fn respond<S: Write>(stream: &mut S, reply: Reply) -> std::io::Result<bool> {
     let mut send = |code: u16, headers: &str, length: Option<usize>, body: &[u8]| {
         let length = length.map_or(String::new(), |n| format!("Content-Length: {n}\r\n"));
         let kept = if length.is_empty() {
@@ -121,8 +146,7 @@ fn respond(stream: &mut TcpStream, reply: Reply) -> std::io::Result<bool> {
             ""
         };
         let head = format!("HTTP/1.1 {code} X\r\n{headers}{length}{kept}\r\n");
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
+        stream.write_all(&[head.as_bytes(), body].concat())?;
         stream.flush()
     };
     match reply {
