@@ -5,30 +5,32 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use chronosym_conformance::{CORPUS, case, unzip};
-use chronosym_etl::{Diagnostics, EtlReader, EventKey, ExtendedItem, Record, RecordKind};
+use chronosym_etl::{
+    Diagnostics, EtlReader, EventKey, ExtendedItem, PointerSize, Record, RecordKind,
+};
+use chronosym_events::{EventSchema, Provider, RawEvent, TraceLoggingSchema};
 use libtest_mimic::{Arguments, Failed};
 
 /// Which event a baseline's name stands for: GUID, whether ids or opcodes follow, prefix of the names; then the events.
 const EVENTS: &str = include_str!("data/etl-events.txt");
 
 fn main() -> ExitCode {
+    // With the number of payload values that are compared.
     let baselined = [
-        "net.4.5.2.x64",
-        "gcevents",
-        "gcrundownevents",
-        "primitive-types",
+        ("net.4.5.2.x64", 870),
+        ("gcevents", 28),
+        ("gcrundownevents", 155),
+        ("primitive-types", 60),
     ];
     let mut cases = Vec::new();
-    for name in baselined {
+    for (name, values) in baselined {
         cases.push(case(
             CORPUS,
             format!("{name}_agrees_with_its_baseline"),
             move |corpus| {
                 let trace = unzip(&corpus.join(format!("{name}.etl.zip")), ".etl")?;
-                agrees(
-                    &trace,
-                    &Baseline::read(&corpus.join(format!("{name}.baseline.txt")))?,
-                )
+                let baseline = Baseline::read(&corpus.join(format!("{name}.baseline.txt")))?;
+                agrees(&trace, &Baseline { values, ..baseline })
             },
         ));
     }
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
             )?)
         },
     ));
-    for name in baselined {
+    for (name, _) in baselined {
         cases.push(case(
             CORPUS,
             format!("{name}_reads_as_far_as_it_goes_when_cut"),
@@ -56,6 +58,8 @@ fn main() -> ExitCode {
 struct Baseline {
     counts: HashMap<String, u64>,
     events: Vec<Printed>,
+    /// How many of the printed values must be compared, at least.
+    values: usize,
 }
 
 /// An event as the baseline prints it.
@@ -68,7 +72,21 @@ struct Printed {
     thread_id: i64,
     cpu: u16,
     length: usize,
+    /// The decoded payload.
+    fields: Fields,
 }
+
+/// Names and values of a payload, as text. All are equal here; [`agree`] compares them.
+#[derive(Debug, Default)]
+struct Fields(Vec<(String, String)>);
+
+impl PartialEq for Fields {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Fields {}
 
 impl Baseline {
     fn read(path: &Path) -> Result<Self, Failed> {
@@ -94,7 +112,8 @@ impl Printed {
         let (process_id, rest) = rest.split_once("; TID=")?;
         let (thread_id, rest) = rest.split_once("; ")?;
         let (cpu, rest) = rest.split_once("ProceNum=")?.1.split_once("; ")?;
-        let length = rest.strip_prefix("DataLen=")?.split_once("; ")?.0;
+        let (length, rest) = rest.strip_prefix("DataLen=")?.split_once("; ")?;
+        let fields = rest.split("; ").filter_map(|field| field.split_once('='));
         Some(Self {
             name: name.into(),
             time_us: number(time)? as u64,
@@ -102,6 +121,11 @@ impl Printed {
             thread_id: number(thread_id)?,
             cpu: number(cpu)? as u16,
             length: number(length)? as usize,
+            fields: Fields(
+                fields
+                    .map(|(name, value)| (name.to_lowercase(), value.into()))
+                    .collect(),
+            ),
         })
     }
 
@@ -115,6 +139,7 @@ impl Printed {
             thread_id: signed(thread_id),
             cpu: record.cpu,
             length: record.payload.len(),
+            fields: Fields(fields(record)),
         }
     }
 }
@@ -219,10 +244,30 @@ fn agrees(trace: &[u8], baseline: &Baseline) -> Result<(), Failed> {
             return Err(format!("{name}: {found} events, {expected} in the baseline").into());
         }
     }
+    let mut compared = 0;
     for (found, expected) in events.iter().zip(&baseline.events) {
         if found != expected {
             return Err(format!("found    {found:?}\nexpected {expected:?}").into());
         }
+        for (name, value) in &found.fields.0 {
+            let Some((_, printed)) = expected.fields.0.iter().find(|(other, _)| other == name)
+            else {
+                continue;
+            };
+            match agree(value, printed) {
+                // TraceEvent looks for the process of an ImageID event where its size ends.
+                _ if found.name == "KernelTraceControl/ImageID" && name == "processid" => {}
+                // TraceEvent takes the upper byte of a SYSTEMTIME's milliseconds for all of them.
+                _ if name == "system_time_type" => {}
+                Some(false) => {
+                    return Err(format!("{} {name} = {value}, not {printed}", found.name).into());
+                }
+                agreed => compared += usize::from(agreed.is_some()),
+            }
+        }
+    }
+    if compared < baseline.values {
+        return Err(format!("only {compared} values could be compared").into());
     }
     if events.len() != baseline.events.len() {
         return Err(format!(
@@ -374,4 +419,129 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
         }
     }
     Ok(())
+}
+
+/// The payload's fields, where a layout for them is known.
+fn fields(record: &Record<'_>) -> Vec<(String, String)> {
+    let key = match record.key {
+        EventKey::Classic {
+            class,
+            opcode,
+            version,
+        } => chronosym_events::EventKey::Classic {
+            class: chronosym_events::Guid(class.0),
+            opcode,
+            version,
+        },
+        EventKey::Manifest {
+            provider,
+            id,
+            version,
+            ..
+        } => chronosym_events::EventKey::Manifest {
+            provider: Provider::from_guid(chronosym_events::Guid(provider.0)),
+            id: id.into(),
+            version: version.into(),
+        },
+        _ => return Vec::new(),
+    };
+    let mut schema = EventSchema::new(key);
+    for item in record.extended_items() {
+        if let ExtendedItem::SchemaTl(item) = item {
+            schema = schema.with_fields(TraceLoggingSchema::parse(item.as_bytes()).unwrap().fields);
+        }
+    }
+    let event = RawEvent {
+        time_ns: record.time_ns,
+        process_id: record.process_id,
+        thread_id: record.thread_id.map(u64::from),
+        processor: Some(record.cpu.into()),
+        pointer_size: match record.pointer_size {
+            PointerSize::Four => chronosym_events::PointerSize::Four,
+            PointerSize::Eight => chronosym_events::PointerSize::Eight,
+        },
+        schema: &schema,
+        payload: record.payload,
+    };
+    let fields = event
+        .fields()
+        .unwrap_or_else(|error| panic!("{:?}: {error}", record.key));
+    let fields = fields.into_iter().flatten();
+    fields
+        .map(|(name, value)| (printed_name(&name).to_lowercase(), value.to_string()))
+        .collect()
+}
+
+/// Name that a baseline gives a field where it is not the published one.
+fn printed_name(name: &str) -> &str {
+    match name {
+        "SessionNameString" => "SessionName",
+        "LogFileNameString" => "LogFileName",
+        "DirectoryTableBase" => "PageDirectoryBase",
+        name => name,
+    }
+}
+
+/// Whether a value is what a baseline printed: numbers with separators, in hex, or as a negative i32; text cut off after
+/// twenty characters; DOS paths. `None` where the baseline prints a name or a date for a number.
+fn agree(value: &str, printed: &str) -> Option<bool> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => {
+            let digits = text.replace(',', "");
+            digits
+                .parse()
+                .ok()
+                .or_else(|| digits.parse::<i64>().ok().map(|n| n as u64))
+        }
+    };
+    match (number(value), number(printed)) {
+        (Some(value), Some(printed)) => {
+            Some(value == printed || (printed as i64) < 0 && value == u64::from(printed as u32))
+        }
+        (Some(_), None) if !printed.is_empty() => None,
+        // A character, which TraceEvent shows by its number.
+        (None, Some(printed)) if value.chars().count() == 1 => {
+            Some(value.chars().all(|c| u64::from(c) == printed))
+        }
+        _ => Some(
+            [value.to_owned(), dos_path(value), short_date(value)]
+                .iter()
+                .any(|value| match printed.strip_suffix("...") {
+                    Some(start) => value.starts_with(start),
+                    None => value.eq_ignore_ascii_case(printed),
+                }),
+        ),
+    }
+}
+
+/// `2021-09-09T14:59:35.799Z` as `21/09/09 14:59:35.799`.
+fn short_date(value: &str) -> String {
+    value
+        .chars()
+        .skip(2)
+        .map(|c| {
+            if c == '-' {
+                '/'
+            } else if c == 'T' {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// The path as the recorded machine's user knew it, by the VolumeMapping events of `net.4.5.2.x64`.
+fn dos_path(path: &str) -> String {
+    let mapped = [
+        (r"\SystemRoot\", r"C:\Windows\"),
+        (r"\Device\HarddiskVolume2\", r"C:\"),
+        (r"\Windows\", r"C:\Windows\"),
+        (r"\Device\Mup\", r"\\"),
+    ];
+    let found = mapped
+        .iter()
+        .find_map(|(nt, dos)| Some(format!("{dos}{}", path.strip_prefix(nt)?)));
+    found.unwrap_or_else(|| path.into())
 }

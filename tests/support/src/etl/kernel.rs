@@ -171,7 +171,7 @@ impl<W: Write> EtlWriter<W> {
         self.with_payload(fill, |w, p| w.system(at, group, op.opcode(), 3, p))
     }
 
-    /// ImageID event, which merging adds at the very time of the image event.
+    /// ImageID event, which merging adds at the very time of the image event; its process is that of `at`.
     pub fn image_id(
         &mut self,
         at: At,
@@ -180,10 +180,11 @@ impl<W: Write> EtlWriter<W> {
         timestamp: u32,
         name: &str,
     ) -> io::Result<()> {
+        let pid = if at.pid == u32::MAX { 0 } else { at.pid };
         let fill = |p: &mut Vec<u8>, wide: bool| {
             put_pointer(p, base, wide);
             put_pointer(p, size, wide);
-            p.extend_from_slice(&0u32.to_le_bytes());
+            p.extend_from_slice(&pid.to_le_bytes());
             p.extend_from_slice(&timestamp.to_le_bytes());
             p.extend_from_slice(&utf16(name));
         };
