@@ -1,5 +1,6 @@
 //! Where the bytes of a trace come from.
 
+#[cfg(any(unix, windows))]
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -40,6 +41,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
+#[cfg(any(unix, windows))]
 impl ReadAt for File {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;

@@ -145,7 +145,12 @@ impl<'a> Schema<'a> {
         true
     }
 
-    /// The extended item's data as it is: what tells this schema from others of its provider.
+    /// Bytes of the event's name and of its fields: what tells this schema from others of its provider.
+    pub fn identity(&self) -> (&'a [u8], &'a [u8]) {
+        (self.name, self.fields)
+    }
+
+    /// The extended item's data as it is, for other decoders.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }

@@ -46,7 +46,10 @@ fn read(file: &[u8]) -> (Vec<i64>, Diagnostics) {
         for item in record.extended_items() {
             std::hint::black_box(format!("{item:?}"));
         }
-        std::hint::black_box((record.counters().fold(0, |all, word| all ^ word), record.instance()));
+        std::hint::black_box((
+            record.counters().fold(0, |all, word| all ^ word),
+            record.instance(),
+        ));
         times.push(record.raw_time);
     }
     (times, reader.diagnostics().clone())

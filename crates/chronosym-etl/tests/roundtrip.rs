@@ -191,6 +191,58 @@ fn records_out_of_order_in_a_buffer_are_sorted() {
 }
 
 #[test]
+fn shared_buffers_are_merged_in_order() {
+    // Two buffers are filled at once by all processors, and each begins with a late record.
+    const SHARED: u32 = 0x1000_0000;
+    let options = Options {
+        cpus: 2,
+        buffer_size: 2048,
+        log_file_mode: SHARED,
+        compress: true,
+        ..Options::default()
+    };
+    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    for i in 0..1_000i64 {
+        let us = i / 50 * 50 + 49 - i % 50;
+        w.sample(At::us(us).cpu((i / 3 % 2) as u16), 1_000 * us as u64, 1)
+            .unwrap();
+    }
+    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.next_record() {
+        times.push(record.time_ns);
+    }
+    assert!(times.is_sorted() && times.len() == 1_001);
+    assert!(reader.diagnostics().unordered_buffers > 10);
+    assert_eq!(reader.diagnostics().late_records, 0);
+}
+
+#[test]
+fn a_record_later_than_it_lies_is_delivered_and_counted() {
+    // The first buffer's last record is older than all of the second buffer, of which the reader has shown the first.
+    let mut w = EtlWriter::new(
+        Vec::new(),
+        Options {
+            cpus: 2,
+            ..Options::default()
+        },
+    )
+    .unwrap();
+    for us in 100..200 {
+        w.sample(At::us(us), 0, 1).unwrap();
+        w.sample(At::us(us + 500).cpu(1), 0, 1).unwrap();
+    }
+    w.sample(At::us(1).cpu(1), 0, 1).unwrap();
+    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.next_record() {
+        times.push(record.time_ns);
+    }
+    assert_eq!((times.len(), reader.diagnostics().late_records), (202, 1));
+    assert_eq!(times.iter().position(|time| *time == 1_000), Some(101));
+}
+
+#[test]
 fn files_of_one_recording_merge() {
     let one = samples(
         Options {
