@@ -84,7 +84,9 @@ impl<'a> Addresses<'a> {
     }
 
     /// The addresses in order, zero-extended.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + Clone + use<'a> {
+    pub fn iter(
+        &self,
+    ) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + Clone + use<'a> {
         let width = self.pointer_size.bytes();
         self.bytes.chunks_exact(width).map(|b| {
             let mut bytes = [0; 8];

@@ -291,10 +291,12 @@ impl<'a> RawEvent<'a> {
         if let Some(event) = self.decode()? {
             return Ok(Some(event.fields()));
         }
-        Ok(self
+        // The runtime's own events come with an empty description, which describes nothing.
+        let described = self
             .schema
             .fields()
-            .map(|fields| describe(fields, self.payload, self.pointer_size)))
+            .filter(|f| !f.is_empty() || self.payload.is_empty());
+        Ok(described.map(|fields| describe(fields, self.payload, self.pointer_size)))
     }
 
     /// What a damaged method event still says: the body without its names, for verbose events whose strings are missing (seen

@@ -81,7 +81,12 @@ impl SymbolMetadata {
             other => other.as_u64(),
         };
         let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok());
-        let guid = |name: &str| text(name)?.parse().ok().filter(|g: &Guid| !g.is_zero());
+        // Recorders write the sixteen bytes in the order in which the file has them, not as a GUID's text.
+        let guid = |name: &str| {
+            let digits = text(name).filter(|t| t.len() == 32)?;
+            let bytes = u128::from_str_radix(&digits, 16).ok()?.to_be_bytes();
+            Some(Guid(bytes)).filter(|g| !g.is_zero())
+        };
         match object.get("type").and_then(Value::as_str) {
             Some("PE") => Ok(Some(Self::Pe(PeMetadata {
                 name: text("name"),
