@@ -5,11 +5,12 @@ mod common;
 use std::collections::BTreeSet;
 
 use chronosym_pdb::Error;
-use chronosym_pdb::metadata::Table;
-use chronosym_pdb::pe::{Machine, TargetOs};
+use chronosym_pdb::metadata::{Metadata, Table};
+use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{
-    BaseMatch, KnownStart, MapMismatch, MethodId, ModuleRef, NoModules, R2rImage, R2rMap, R2rMethod,
+    AssemblyId, BaseMatch, KnownStart, MapMismatch, MethodId, ModuleRef, ModuleSource, NoModules,
+    R2rImage, R2rMap, R2rMethod,
 };
 
 use common::{positions, read, unzip};
@@ -194,7 +195,7 @@ fn il_offsets_and_lines_are_those_of_the_runtime() {
         // The truth names the open type; all instances of a method are candidates.
         let is_named = |method: &R2rMethod| {
             let name = image.method_name(method, &NoModules).unwrap();
-            name.owner_text().split('[').next() == Some(&frame[0]) && name.name == frame[1]
+            name.open_owner_text() == frame[0] && name.name == frame[1]
         };
         let methods: Vec<_> = image.methods().filter(is_named).collect();
         assert!(!methods.is_empty(), "{frame:?}");
@@ -288,4 +289,206 @@ fn a_map_of_another_build_is_refused() {
             version: 7
         })
     );
+}
+
+/// A copy of the image whose sections can be given other types, places and contents: shapes of image
+/// that the compiler's default options do not make.
+struct Patched {
+    bytes: Vec<u8>,
+    header: usize,
+}
+
+impl Patched {
+    fn new() -> Self {
+        let bytes = read("clr10/r2r/linux-x64/Workload.dll");
+        let header = bytes
+            .windows(4)
+            .position(|window| window == b"RTR\0")
+            .unwrap();
+        Self { bytes, header }
+    }
+
+    fn put(&mut self, at: usize, words: &[u32]) {
+        let new: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.bytes[at..at + new.len()].copy_from_slice(&new);
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap())
+    }
+
+    /// Where section `kind` stands in the header's table.
+    fn section(&self, kind: u32) -> usize {
+        let sections = (0..self.word(self.header + 12) as usize).map(|k| self.header + 16 + k * 12);
+        sections
+            .into_iter()
+            .find(|&at| self.word(at) == kind)
+            .unwrap()
+    }
+
+    /// The file offset of an RVA.
+    fn offset(&self, rva: u32) -> usize {
+        let image = PeImage::parse(&self.bytes).unwrap();
+        image.data_at(rva).unwrap().as_ptr().addr() - self.bytes.as_ptr().addr()
+    }
+
+    /// Makes section `old` one of type `new` with these words; its RVA.
+    fn replace(&mut self, old: u32, new: u32, words: &[u32]) -> u32 {
+        let at = self.section(old);
+        let rva = self.word(at + 4);
+        assert!(words.len() * 4 <= self.word(at + 8) as usize);
+        self.put(at, &[new, rva, words.len() as u32 * 4]);
+        let data = self.offset(rva);
+        self.put(data, words);
+        rva
+    }
+}
+
+const CROSS_MODULE_INLINING: u32 = 119;
+
+#[test]
+fn a_cold_part_belongs_to_its_hot_method() {
+    let mut patched = Patched::new();
+    // Method b with a funclet, and an earlier method a: cut the table behind the funclet, call it a's cold part.
+    let plain = patched.bytes.clone();
+    let plain = R2rImage::parse(&plain).unwrap();
+    let functions = patched.section(102);
+    let table = patched.offset(patched.word(functions + 4));
+    let begin = |k: usize| patched.word(table + k * 12);
+    let funclet = (2..)
+        .find(|&k| plain.method_starting_at(begin(k)).is_none())
+        .unwrap();
+    let (a, b) = (begin(0), begin(funclet - 1));
+    let (cold, cold_end) = (begin(funclet), patched.word(table + funclet * 12 + 4));
+    let size = plain.method_starting_at(b).unwrap().hot_size;
+    patched.put(functions + 8, &[(funclet as u32 + 1) * 12]);
+    patched.replace(CROSS_MODULE_INLINING, 120, &[funclet as u32, 0]);
+
+    let image = R2rImage::parse(&patched.bytes).unwrap();
+    let (hot, other) = (
+        image.method_starting_at(a).unwrap(),
+        image.method_starting_at(b).unwrap(),
+    );
+    assert_eq!(image.method_at(cold + 1), Some(hot));
+    assert_eq!(hot.native_offset(cold + 1), Some(hot.hot_size + 1));
+    assert_eq!(
+        hot.cold.map(|cold| (cold.rva, cold.size)),
+        Some((cold, cold_end - cold))
+    );
+    assert_eq!(image.method_at(cold_end), None);
+    assert_eq!(image.method_at(a), Some(hot));
+    assert!(other.hot_size < size && other.cold.is_none());
+    // Both parts of a split method have an event each.
+    let start = |rva: u32, size| KnownStart {
+        address: 0x10_0000 + u64::from(rva),
+        size: Some(size),
+    };
+    let known: Vec<_> = image
+        .methods()
+        .map(|method| start(method.begin, method.hot_size))
+        .collect();
+    let with_cold = [known, vec![start(cold, cold_end - cold)]].concat();
+    assert_eq!(image.base_of(&with_cold), BaseMatch::Base(0x10_0000));
+}
+
+/// Metadata with one assembly reference, `Part`.
+fn manifest() -> Vec<u8> {
+    let row = [0u16, 0, 0, 0, 0, 0, 0, 1, 0, 0];
+    let mut tables = vec![0, 0, 0, 0, 2, 0, 0, 1];
+    tables.extend((1u64 << Table::ASSEMBLY_REF.0).to_le_bytes());
+    tables.extend([0; 8]);
+    tables.extend(1u32.to_le_bytes());
+    tables.extend(row.iter().flat_map(|cell| cell.to_le_bytes()));
+    let strings = b"\0Part\0\0\0";
+    let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x04\0\0\0v1\0\0\0\0\x02\0".to_vec();
+    out.extend(56u32.to_le_bytes());
+    out.extend((tables.len() as u32).to_le_bytes());
+    out.extend(b"#~\0\0");
+    out.extend((56 + tables.len() as u32).to_le_bytes());
+    out.extend((strings.len() as u32).to_le_bytes());
+    out.extend(b"#Strings\0\0\0\0");
+    assert_eq!(out.len(), 56);
+    [out, tables, strings.to_vec()].concat()
+}
+
+struct One<'d>(&'static str, Metadata<'d>);
+
+impl ModuleSource for One<'_> {
+    fn metadata<'s>(&'s self, assembly: &AssemblyId<'_>) -> Option<&'s Metadata<'s>> {
+        (assembly.name == self.0).then_some(&self.1)
+    }
+}
+
+#[test]
+fn a_composite_names_its_methods_by_its_components() {
+    let mut patched = Patched::new();
+    let entry_points = patched.section(103);
+    let own = [
+        103,
+        patched.word(entry_points + 4),
+        patched.word(entry_points + 8),
+    ];
+    patched.put(entry_points, &[9999]);
+    // {CLR header, core header}, then the core header: flags, one section.
+    let at = patched.section(CROSS_MODULE_INLINING);
+    let core = patched.word(at + 4) + 16;
+    patched.replace(
+        CROSS_MODULE_INLINING,
+        115,
+        &[0, 0, core, 20, 0, 1, own[0], own[1], own[2]],
+    );
+    let at = patched.section(115);
+    patched.put(at + 8, &[16]);
+    let manifest: Vec<u32> = manifest()
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+        .collect();
+    patched.replace(112, 112, &manifest);
+    let dll = read("clr10/workload/Workload.dll");
+    let metadata = PeImage::parse(&dll).unwrap().metadata().unwrap();
+    let with_mvid = |patched: &Patched, mvid: [u8; 16]| {
+        let mut bytes = patched.bytes.clone();
+        let delayed = patched.section(106);
+        let place = patched.offset(patched.word(delayed + 4));
+        bytes[place..place + 16].copy_from_slice(&mvid);
+        let mvids = patched.section(118);
+        bytes[mvids + 4..mvids + 8].copy_from_slice(&patched.word(delayed + 4).to_le_bytes());
+        bytes[mvids + 8..mvids + 12].copy_from_slice(&16u32.to_le_bytes());
+        bytes
+    };
+
+    let bytes = with_mvid(&patched, metadata.mvid().unwrap().0);
+    let image = R2rImage::parse(&bytes).unwrap();
+    assert!(image.is_composite() && image.metadata().is_none());
+    let component = image.components().next().unwrap();
+    assert_eq!(component.mvid, metadata.mvid());
+    let source = One("Part", metadata.clone());
+    let main = image.method_at(0x11dd0).unwrap();
+    let found = image.method_name(&main, &source).unwrap();
+    assert_eq!(
+        found.map_text(),
+        "System.Int32 Workload.Program::Main(System.String[])"
+    );
+    assert_eq!(
+        image.definition(&main).unwrap().module,
+        ModuleRef::Assembly(component)
+    );
+    assert_eq!(image.method_name(&main, &NoModules), None);
+    assert_eq!(
+        image.method_name(&main, &One("Other", metadata.clone())),
+        None
+    );
+    // An assembly of that name, but another build.
+    let bytes = with_mvid(&patched, [7; 16]);
+    let image = R2rImage::parse(&bytes).unwrap();
+    assert_eq!(
+        image.method_name(&image.method_at(0x11dd0).unwrap(), &source),
+        None
+    );
+}
+
+#[test]
+fn il_only_images_are_refused() {
+    let dll = read("clr10/workload/Workload.dll");
+    assert!(matches!(R2rImage::parse(&dll), Err(Error::NotA { .. })));
 }

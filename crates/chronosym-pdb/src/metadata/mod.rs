@@ -6,10 +6,11 @@ mod names;
 mod signature;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use crate::bytes::Cursor;
 use crate::id::Guid;
@@ -28,7 +29,7 @@ pub(crate) use tables::{HAS_CUSTOM_DEBUG_INFORMATION, Tables};
 const WHAT: &str = "CLI metadata";
 
 /// The metadata of one module, or of a portable PDB. Parsing finds the heaps and tables and reads no row.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Metadata<'d> {
     version: Cow<'d, str>,
     pub(crate) tables: Tables<'d>,
@@ -51,6 +52,15 @@ pub struct MethodDef<'d> {
     pub name: Cow<'d, str>,
     /// The signature, encoded (II.23.2.1).
     pub signature: &'d [u8],
+}
+
+impl fmt::Debug for Metadata<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metadata")
+            .field("version", &self.version)
+            .field("assembly", &self.assembly_name())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'d> Metadata<'d> {

@@ -30,6 +30,16 @@ impl MethodName {
         text::type_text(&self.owner, Style::Instance, Instantiation::default())
     }
 
+    /// The owner without its instantiation: `` Ns.Type`1+Nested ``. What tells methods apart across
+    /// modules, and what the runtime's stack traces show.
+    pub fn open_owner_text(&self) -> String {
+        let owner = match &self.owner {
+            Type::Generic { base, .. } => base,
+            owner => owner,
+        };
+        text::type_text(owner, Style::Instance, Instantiation::default())
+    }
+
     /// The signature as runtime events write it: `instance void  (int32,class System.String)`.
     pub fn signature_text(&self) -> String {
         let signature = self.signature.as_ref();

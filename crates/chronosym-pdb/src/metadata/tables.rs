@@ -212,7 +212,7 @@ struct Layout {
 }
 
 /// The `#~` or `#-` stream.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Tables<'d> {
     data: &'d [u8],
     layouts: Box<[Layout; 64]>,

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A `#~` stream with 16-bit indexes: table number, row count as stated, rows.
-fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
+pub(crate) fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
     let mut out = vec![0, 0, 0, 0, 2, 0, 0, 1];
     out.extend(
         tables
@@ -22,7 +22,7 @@ fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
     out
 }
 
-fn root(streams: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn root(streams: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x04\0\0\0v1\0\0\0\0".to_vec();
     out.extend((streams.len() as u16).to_le_bytes());
     let padded = |name: &str| (name.len() + 4) & !3;

@@ -7,6 +7,7 @@
 mod debug;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use object::LittleEndian as LE;
 use object::coff::Symbol as _;
@@ -125,7 +126,7 @@ pub struct ImageSymbolName<'d> {
 }
 
 /// The headers of a PE image. Opening it reads nothing else.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PeImage<'d> {
     data: &'d [u8],
     file_header: &'d pe::ImageFileHeader,
@@ -135,6 +136,17 @@ pub struct PeImage<'d> {
     image_base: u64,
     size_of_image: u32,
     checksum: u32,
+}
+
+impl fmt::Debug for PeImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeImage")
+            .field("machine", &self.machine())
+            .field("target_os", &self.target_os())
+            .field("timestamp", &self.timestamp())
+            .field("size_of_image", &self.size_of_image)
+            .finish_non_exhaustive()
+    }
 }
 
 fn not_pe(_: object::read::Error) -> Error {

@@ -6,8 +6,11 @@
 mod custom;
 mod lines;
 mod source_link;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -22,7 +25,6 @@ pub use source_link::SourceLink;
 const WHAT: &str = "portable PDB";
 
 /// A portable PDB. It borrows from the file's bytes; parsing takes some microseconds.
-#[derive(Debug)]
 pub struct PortablePdb<'d> {
     data: &'d [u8],
     metadata: Metadata<'d>,
@@ -71,6 +73,14 @@ const SHA256: Guid = Guid::new(
 
 /// A path's parts come one by one out of the blob heap; this bounds what they add up to.
 const MAX_NAME: usize = 32 << 10;
+
+impl fmt::Debug for PortablePdb<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PortablePdb")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
 
 impl<'d> PortablePdb<'d> {
     /// Opens a portable PDB.

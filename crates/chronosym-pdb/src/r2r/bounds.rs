@@ -248,3 +248,153 @@ fn lower(a: IlMapping, b: IlMapping) -> IlMapping {
         _ => a.min(b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers as nibbles, and padding to a whole byte.
+    fn nibbles(numbers: &[u32]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for &number in numbers {
+            let digits = (0..11)
+                .rev()
+                .map(|k| number.wrapping_shr(k * 3) & if k == 10 { 3 } else { 7 });
+            let digits: Vec<_> = digits.skip_while(|&digit| digit == 0).collect();
+            let last = digits.len().saturating_sub(1);
+            out.extend(
+                digits
+                    .iter()
+                    .enumerate()
+                    .map(|(at, &digit)| (digit + u32::from(at < last) * 8) as u8),
+            );
+            if digits.is_empty() {
+                out.push(0);
+            }
+        }
+        out.chunks(2)
+            .map(|pair| pair[0] | pair.get(1).unwrap_or(&0) << 4)
+            .collect()
+    }
+
+    /// (native delta, IL + 3, source) as the older form, with its header.
+    fn older(bounds: &[(u32, u32, u32)]) -> Vec<u8> {
+        let mut numbers = vec![bounds.len() as u32];
+        bounds
+            .iter()
+            .for_each(|bound| numbers.extend([bound.0, bound.1, bound.2]));
+        let body = nibbles(&numbers);
+        [nibbles(&[body.len() as u32, 0]), body].concat()
+    }
+
+    /// The newer form: 6 bits of delta, 7 of IL.
+    fn newer(bounds: &[(u32, u32, u32)], source_bits: u32, header: &[u32]) -> Vec<u8> {
+        let (mut bits, mut length) = (0u128, 0);
+        for &(delta, il, source) in bounds {
+            for (value, width) in [(source, source_bits), (delta, 6), (il, 7)] {
+                bits |= u128::from(value) << length;
+                length += width;
+            }
+        }
+        let mut body = nibbles(&[bounds.len() as u32, 5, 6]);
+        body.extend(&bits.to_le_bytes()[..length.div_ceil(8) as usize]);
+        let header: Vec<_> = header
+            .iter()
+            .map(|&n| if n == u32::MAX { body.len() as u32 } else { n })
+            .collect();
+        [nibbles(&header), body].concat()
+    }
+
+    fn all(blob: &[u8], major: u16) -> Vec<(u32, IlMapping, bool)> {
+        let bounds = Bounds::parse(blob, major).unwrap();
+        bounds
+            .map(|bound| (bound.native_offset, bound.il, bound.call_instruction))
+            .collect()
+    }
+
+    #[test]
+    fn every_form_gives_the_same_bounds() {
+        let wanted = [
+            (0, IlMapping::Prolog, false),
+            (9, IlMapping::Offset(0), false),
+            (9, IlMapping::NoMapping, false),
+            (49, IlMapping::Offset(70), true),
+            (60, IlMapping::Epilog, false),
+        ];
+        let stored = |call| [(0, 1, 0), (9, 3, 2), (0, 2, 0), (40, 73, call), (11, 0, 2)];
+        assert_eq!(all(&older(&stored(0x10)), 9), wanted);
+        assert_eq!(all(&newer(&stored(1), 2, &[u32::MAX, 0]), 16), wanted);
+        assert_eq!(all(&newer(&stored(1), 3, &[u32::MAX, 0]), 17), wanted);
+        assert_eq!(
+            all(&newer(&stored(1), 3, &[0, u32::MAX, 0, 0, 0, 0, 0]), 17),
+            wanted
+        );
+        // The body must be there in full.
+        let whole = newer(&stored(1), 2, &[u32::MAX, 0]);
+        assert!(Bounds::parse(&whole[..whole.len() - 1], 16).is_none());
+        // A count beyond the bits ends with the bits.
+        let mut long = newer(&stored(1), 2, &[u32::MAX, 0]);
+        long[1] |= 6;
+        assert!(all(&long, 16).len() <= 7);
+    }
+
+    fn lookup(
+        bounds: &[(u32, u32, u32)],
+        native_offset: u32,
+    ) -> Option<(IlMapping, Option<u32>, u32)> {
+        let answer = Bounds::parse(&older(bounds), 9)
+            .unwrap()
+            .lookup(native_offset)?;
+        Some((answer.mapping, answer.il_offset, answer.runtime_il_offset))
+    }
+
+    #[test]
+    fn the_last_bound_at_or_before_answers() {
+        let bounds = [
+            (0, 1, 0),
+            (4, 3, 0),
+            (6, 13, 0),
+            (10, 2, 0),
+            (5, 23, 0),
+            (5, 0, 0),
+        ];
+        let offset = |il| IlMapping::Offset(il);
+        for (native, wanted) in [
+            (0, (IlMapping::Prolog, Some(0), 0)),
+            (3, (IlMapping::Prolog, Some(0), 0)),
+            (4, (offset(0), Some(0), 0)),
+            (9, (offset(0), Some(0), 0)),
+            (10, (offset(10), Some(10), 10)),
+            // No mapping: the runtime says 0, the nearest code before says 10.
+            (24, (IlMapping::NoMapping, Some(10), 0)),
+            (25, (offset(20), Some(20), 20)),
+            // Epilog: the runtime says the highest.
+            (30, (IlMapping::Epilog, Some(20), 20)),
+            (u32::MAX, (IlMapping::Epilog, Some(20), 20)),
+        ] {
+            assert_eq!(lookup(&bounds, native), Some(wanted), "{native}");
+        }
+        assert_eq!(lookup(&[], 0), None);
+        assert_eq!(lookup(&[(5, 3, 0)], 4), None);
+    }
+
+    #[test]
+    fn bounds_at_one_place() {
+        // The lowest counts; "no mapping" behind another does not; a call instruction never does.
+        assert_eq!(
+            lookup(&[(0, 13, 0), (0, 8, 0)], 0),
+            Some((IlMapping::Offset(5), Some(5), 5))
+        );
+        assert_eq!(
+            lookup(&[(0, 8, 0), (0, 2, 0)], 0),
+            Some((IlMapping::Offset(5), Some(5), 5))
+        );
+        assert_eq!(
+            lookup(&[(0, 13, 0), (0, 3, 0x10)], 0),
+            Some((IlMapping::Offset(10), Some(10), 10))
+        );
+        // A funclet's prolog: the code behind it is the handler's.
+        let funclet = [(0, 1, 0), (4, 3, 0), (6, 0, 0), (6, 1, 0), (4, 43, 0)];
+        assert_eq!(lookup(&funclet, 17), Some((IlMapping::Prolog, Some(40), 0)));
+    }
+}

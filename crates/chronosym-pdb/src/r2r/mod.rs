@@ -12,6 +12,8 @@ mod map;
 mod names;
 mod native;
 
+use std::fmt;
+
 use crate::bytes::{self, Cursor};
 use crate::metadata::{Metadata, Table, Token};
 use crate::pe::{CorHeader, Machine, PeImage, RvaRange, TargetOs, text_to_nul};
@@ -44,7 +46,6 @@ mod section {
 ///
 /// Opening reads the entry point tables (about a millisecond for the framework's core library);
 /// names and debug information are read when asked for.
-#[derive(Debug)]
 pub struct R2rImage<'d> {
     image: PeImage<'d>,
     major: u16,
@@ -69,6 +70,8 @@ struct Entry {
     begin: u32,
     function: u32,
     id: MethodId,
+    /// Index in the map of cold parts.
+    cold: Option<u32>,
 }
 
 /// Which method an entry point belongs to.
@@ -206,6 +209,16 @@ fn header<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
         .or_else(|| image.export(b"RTR_HEADER").and_then(at))
 }
 
+impl fmt::Debug for R2rImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("R2rImage")
+            .field("image", &self.image)
+            .field("version", &self.version())
+            .field("methods", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'d> R2rImage<'d> {
     /// Opens a ReadyToRun image: a single one, a composite, or a composite's component (which holds
     /// no code: see [`R2rImage::owner_composite`]).
@@ -303,6 +316,17 @@ impl<'d> R2rImage<'d> {
         }
         entries.sort_unstable_by_key(|entry| (entry.begin, entry.function));
         entries.dedup_by_key(|entry| entry.begin);
+        for (at, &(_, hot)) in (0..).zip(&self.cold) {
+            let begin = self.functions.begin(hot);
+            let found = begin.and_then(|begin| {
+                entries
+                    .binary_search_by_key(&begin, |e: &Entry| e.begin)
+                    .ok()
+            });
+            if let Some(found) = found {
+                entries[found].cold = Some(at);
+            }
+        }
         self.entries = entries;
         Ok(())
     }
@@ -319,6 +343,7 @@ impl<'d> R2rImage<'d> {
             begin: self.functions.begin(function)?,
             function,
             id,
+            cold: None,
         })
     }
 
@@ -450,21 +475,13 @@ impl<'d> R2rImage<'d> {
         Some(R2rMethod {
             begin: entry.begin,
             hot_size: end.saturating_sub(entry.begin),
-            cold: if self.cold.is_empty() {
-                None
-            } else {
-                self.cold_part(entry.function)
-            },
+            cold: entry.cold.and_then(|at| self.cold_part(at as usize)),
             id: entry.id,
             function: entry.function,
         })
     }
 
-    fn cold_part(&self, entry_function: u32) -> Option<RvaRange> {
-        let at = self
-            .cold
-            .iter()
-            .position(|&(_, hot)| hot == entry_function)?;
+    fn cold_part(&self, at: usize) -> Option<RvaRange> {
         let first = self.cold[at].0;
         let next = self
             .cold

@@ -1,0 +1,190 @@
+//! Hand-made PDBs: what no file at hand has.
+
+use super::*;
+use crate::metadata::tests::{root, tables};
+
+/// A blob heap that hands out indexes.
+struct Heap(Vec<u8>);
+
+impl Heap {
+    fn add(&mut self, blob: &[u8]) -> u16 {
+        let index = self.0.len() as u16;
+        let length = blob.len() as u16;
+        if length < 0x80 {
+            self.0.push(length as u8);
+        } else {
+            self.0.extend((length | 0x8000).to_be_bytes());
+        }
+        self.0.extend(blob);
+        index
+    }
+}
+
+const EMBEDDED_SOURCE: [u8; 16] = [
+    0x1b, 0x57, 0x8a, 0x0e, 0x26, 0x69, 0x6e, 0x46, 0xb4, 0xad, 0x8a, 0xb0, 0x46, 0x11, 0xf5, 0xfe,
+];
+
+/// Two documents, one method with these points, the first document's text embedded.
+fn pdb(points: &[u8], separator: &str, source: &[u8]) -> Vec<u8> {
+    let mut heap = Heap(vec![0]);
+    let parts = ["", "src", "ä.cs", "b.cs"].map(|part| heap.add(part.as_bytes()) as u8);
+    let mut name = |parts: &[u8]| heap.add(&[separator.as_bytes(), parts].concat());
+    let (first, second) = (name(&[0, parts[1], parts[2]]), name(&[parts[1], parts[3]]));
+    let (points, source) = (heap.add(points), heap.add(source));
+    let document = 1 << 5 | 22;
+    let stream = tables(
+        &[
+            (0x30, 2, &[first, 0, 0, 0, second, 0, 0, 0]),
+            (0x31, 2, &[0, points, 1, 0]),
+            (0x36, 1, &[2, 1]),
+            (0x37, 1, &[document, 1, source]),
+        ],
+        0,
+    );
+    let mut id = vec![7; 20];
+    id.extend([0; 12]);
+    root(&[
+        ("#Pdb", &id),
+        ("#~", &stream),
+        ("#GUID", &EMBEDDED_SOURCE),
+        ("#Blob", &heap.0),
+    ])
+}
+
+#[test]
+fn document_names_are_joined_from_parts() {
+    for (separator, names) in [
+        ("/", ["/src/ä.cs", "src/b.cs"]),
+        ("\\", ["\\src\\ä.cs", "src\\b.cs"]),
+    ] {
+        let bytes = pdb(&[], separator, &[]);
+        let pdb = PortablePdb::parse(&bytes).unwrap();
+        let found: Vec<_> = pdb
+            .documents()
+            .map(|row| pdb.document(row).unwrap().name)
+            .collect();
+        assert_eq!(found, names);
+    }
+    // Separators of no and of several bytes.
+    let bytes = pdb(&[], "\0", &[]);
+    assert_eq!(
+        PortablePdb::parse(&bytes)
+            .unwrap()
+            .document(2)
+            .unwrap()
+            .name,
+        "srcb.cs"
+    );
+    let bytes = pdb(&[], "→", &[]);
+    assert_eq!(
+        PortablePdb::parse(&bytes)
+            .unwrap()
+            .document(2)
+            .unwrap()
+            .name,
+        "src→b.cs"
+    );
+}
+
+#[test]
+fn points_change_documents_and_hide() {
+    // Header: locals, first document 1. Then (IL, lines, columns, line, column): 0: 10:5 to 10:9; 4: hidden; document 2;
+    // 6: 3:1 to 4:2.
+    let blob = [0, 1, 0, 0, 4, 10, 5, 4, 0, 0, 0, 2, 2, 1, 2, 0x73, 0x79];
+    let bytes = pdb(&blob, "/", &[]);
+    let pdb = PortablePdb::parse(&bytes).unwrap();
+    let mut points = pdb.lines(1);
+    let found: Vec<_> = points
+        .by_ref()
+        .map(|p| {
+            (
+                p.il_offset,
+                p.document,
+                p.start_line,
+                p.start_column,
+                p.end_line,
+                p.end_column,
+            )
+        })
+        .collect();
+    assert!(!points.is_damaged());
+    let hidden = 0x00fe_efee;
+    assert_eq!(
+        found,
+        [
+            (0, 1, 10, 5, 10, 9),
+            (4, 1, hidden, 0, hidden, 0),
+            (6, 2, 3, 1, 4, 2)
+        ]
+    );
+    let line = |il| {
+        pdb.line_at(1, il)
+            .map(|line| (line.document, line.start_line, line.was_hidden))
+    };
+    assert_eq!(
+        (line(3), line(5), line(6)),
+        (
+            Some((1, 10, false)),
+            Some((1, 10, true)),
+            Some((2, 3, false))
+        )
+    );
+    assert_eq!(pdb.lines(2).next(), None);
+    assert_eq!(
+        (pdb.kickoff_method(2), pdb.kickoff_method(1)),
+        (Some(1), None)
+    );
+    // A method whose first point is hidden has no line before it.
+    let bytes = self::pdb(&[0, 1, 2, 0, 0, 3, 0, 1, 8, 1], "/", &[]);
+    let pdb = PortablePdb::parse(&bytes).unwrap();
+    assert_eq!(pdb.line_at(1, 4), None);
+    assert_eq!(
+        pdb.first_line(1)
+            .map(|line| (line.start_line, line.il_offset)),
+        Some((8, 5))
+    );
+}
+
+#[test]
+fn damaged_points_end_and_say_so() {
+    let blob = [0, 1, 0, 0, 4, 10, 5, 4, 0, 0];
+    for cut in 1..blob.len() {
+        let bytes = pdb(&blob[..cut], "/", &[]);
+        let pdb = PortablePdb::parse(&bytes).unwrap();
+        let mut points = pdb.lines(1);
+        let count = points.by_ref().count();
+        assert_eq!(count, usize::from(cut >= 7));
+        assert_eq!(points.is_damaged(), cut != 2 && cut != 7, "{cut}");
+    }
+}
+
+#[test]
+fn embedded_source_is_unpacked_within_the_limit() {
+    use std::io::Write;
+    let text = b"class A { }".repeat(20);
+    let mut packer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(&text).unwrap();
+    let packed = packer.finish().unwrap();
+    let sized = |size: u32, data: &[u8]| pdb(&[], "/", &[&size.to_le_bytes()[..], data].concat());
+    let source = |bytes: &[u8], limit| PortablePdb::parse(bytes).unwrap().embedded_source(1, limit);
+    assert_eq!(source(&sized(220, &packed), 220), Ok(Some(text.clone())));
+    assert_eq!(source(&sized(0, &text), 220), Ok(Some(text.clone())));
+    for (bytes, limit) in [(sized(220, &packed), 219), (sized(0, &text), 219)] {
+        assert!(matches!(source(&bytes, limit), Err(Error::TooLarge { .. })));
+    }
+    for size in [219, 221, u32::MAX] {
+        assert!(
+            matches!(
+                source(&sized(size, &packed), usize::MAX),
+                Err(Error::Damaged { .. })
+            ),
+            "{size}"
+        );
+    }
+    assert_eq!(
+        PortablePdb::parse(&sized(0, &text))
+            .unwrap()
+            .embedded_source(2, 9),
+        Ok(None)
+    );
+}
