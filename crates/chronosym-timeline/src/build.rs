@@ -1,7 +1,7 @@
 //! Lays the frozen index out.
 
 use crate::lives::{self, Lives, Segments};
-use crate::map::{Known, NARROW, Segment, VersionedMap, Versions};
+use crate::map::{Known, NARROW, SCAN, Segment, VersionedMap, Versions};
 use crate::occupant::{Begin, Id, Occupant};
 use crate::regions::{Offsets, Regions};
 
@@ -49,7 +49,7 @@ impl VersionedMap {
 
     /// Writes every life where it belongs. In the order of evidence, so that each list comes out in time order.
     fn fill(&mut self, lives: &Lives, spans: &[(u32, u32)], left: &mut [Vec<u32>]) {
-        let segments = self.segments.len() - 1;
+        let segments = self.segment_count();
         for &index in &lives.order {
             let index = index as usize;
             let (from, to) = lives.spans[index];
@@ -148,8 +148,8 @@ fn count(spans: &[(u32, u32)], segments: usize) -> Vec<Vec<u32>> {
 
 /// The segments, vacant, with room for their versions from `next` on: one in the segment itself, the others in the table.
 fn segment_table(bounds: &[(u64, u64)], counts: &[u32], next: &mut u32) -> Vec<Segment> {
-    let mut segments = Vec::with_capacity(bounds.len() + 1);
-    for &count in counts.iter().chain(&[0]) {
+    let mut segments = Vec::with_capacity(bounds.len() + SCAN);
+    for &count in counts.iter().chain(&[0; SCAN]) {
         // No time lies in the life of a vacant segment.
         let offsets = Offsets { start: 0, last: 0 };
         segments.push(Segment {

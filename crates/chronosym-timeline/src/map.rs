@@ -10,6 +10,10 @@ use crate::regions::{Offsets, Place, Regions};
 /// An occupant of at most this many segments is written into each; a wider one into few nodes of the tree above them.
 pub(crate) const NARROW: usize = 4;
 
+/// A bucket with more segments than this is searched by halves. As many segments follow the last one: the first of them ends the
+/// last one's versions, the others are there so that a lookup can look at so many without asking.
+pub(crate) const SCAN: usize = 4;
+
 /// A segment of the address space and the latest of those who occupied it: all that most lookups need, in half a cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
@@ -88,7 +92,7 @@ impl Known {
 /// has one answer at most. It is made by [`VersionedMapBuilder::freeze`](crate::VersionedMapBuilder::freeze).
 pub struct VersionedMap {
     pub(crate) regions: Regions,
-    /// In address order, and one more that ends the last one's versions.
+    /// In address order, and `SCAN` more.
     pub(crate) segments: Vec<Segment>,
     /// The segments' earlier versions, then those of the nodes; each list in time order.
     pub(crate) versions: Versions,
@@ -115,7 +119,7 @@ impl VersionedMap {
 
     #[inline(always)]
     pub(crate) fn lookup_place(&self, place: Place, time: u64) -> Option<Id> {
-        let index = self.regions.segment(place, &self.segments, |s| s.offsets);
+        let index = self.segment_at(place);
         let segment = &self.segments[index];
         let inside = segment.offsets.start <= place.offset;
         let alive = inside & (segment.from <= time) & (time < segment.to);
@@ -125,6 +129,35 @@ impl VersionedMap {
             return self.lookup_others(index, time);
         }
         latest
+    }
+
+    /// The segment at a place or, if there is none, behind it.
+    #[inline(always)]
+    fn segment_at(&self, place: Place) -> usize {
+        let (first, last) = self.regions.candidates(place);
+        if last - first > SCAN {
+            return self.search(first, last, place.offset);
+        }
+        // Counting instead of looping: no branch waits for what a lookup loads, so that many lookups are under way at a time.
+        // The last candidate never ends before the place; what follows it may, in another region, and must not count.
+        let near = &self.segments[first..first + SCAN];
+        let mut before = true;
+        let mut index = first;
+        for segment in near {
+            before &= segment.offsets.last < place.offset;
+            index += usize::from(before);
+        }
+        index
+    }
+
+    #[inline(never)]
+    fn search(&self, first: usize, last: usize, offset: u32) -> usize {
+        first + self.segments[first..last].partition_point(|s| s.offsets.last < offset)
+    }
+
+    /// The number of segments, without those that follow the last one.
+    pub(crate) fn segment_count(&self) -> usize {
+        self.segments.len() - SCAN
     }
 
     /// Whether anything lives elsewhere than in the segments.
@@ -223,7 +256,7 @@ impl VersionedMap {
             Some(version) => self.segments.partition_point(|s| s.earlier() <= version) - 1,
         };
         let (start, mut last) = self.regions.bounds(first, self.segments[first].offsets);
-        for next in first + 1..(first + NARROW).min(self.segments.len() - 1) {
+        for next in first + 1..(first + NARROW).min(self.segment_count()) {
             let bounds = self.regions.bounds(next, self.segments[next].offsets);
             if bounds.0 - 1 != last || !self.is_in(id, next) {
                 break;
@@ -267,12 +300,12 @@ impl VersionedMap {
 
     /// The version that a place in `places` means; `None` if it means a segment.
     fn version(&self, place: usize) -> Option<usize> {
-        place.checked_sub(self.segments.len() - 1)
+        place.checked_sub(self.segment_count())
     }
 
     fn segment_of(&self, addr: u64) -> Option<usize> {
         let place = self.regions.place(addr)?;
-        let index = self.regions.segment(place, &self.segments, |s| s.offsets);
+        let index = self.segment_at(place);
         (self.segments[index].offsets.start <= place.offset).then_some(index)
     }
 
@@ -305,7 +338,7 @@ impl fmt::Debug for VersionedMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VersionedMap")
             .field("len", &self.len())
-            .field("segments", &(self.segments.len() - 1))
+            .field("segments", &self.segment_count())
             .field("memory_bytes", &self.memory_bytes())
             .finish_non_exhaustive()
     }

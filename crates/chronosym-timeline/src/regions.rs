@@ -4,8 +4,6 @@
 const GAP: u64 = 4096;
 /// The shift of a region that is one segment too wide for 32-bit offsets: two buckets cover any of them.
 const WIDE: u8 = 63;
-/// A bucket with more segments than this is searched by halves.
-const SCAN: usize = 4;
 
 /// A segment's place in its region.
 #[derive(Clone, Copy)]
@@ -146,26 +144,12 @@ impl Regions {
         })
     }
 
-    /// The segment at a place, in the table that `offsets` reads; its start may still lie behind the place.
+    /// The first and the last of the segments that a place may be in or before.
     #[inline(always)]
-    pub(crate) fn segment<T>(
-        &self,
-        place: Place,
-        table: &[T],
-        offsets: impl Fn(&T) -> Offsets,
-    ) -> usize {
+    pub(crate) fn candidates(&self, place: Place) -> (usize, usize) {
         let bucket = place.bucket as usize;
-        let first = self.buckets[bucket] as usize;
-        let end = self.buckets[bucket + 1] as usize;
-        // Counting instead of looping: no branch waits for what a lookup loads, so that many lookups are under way at a time.
-        // The segment at `end` never ends before the place.
-        let before = |i: usize| usize::from(offsets(&table[i.min(end)]).last < place.offset);
-        if end - first > SCAN {
-            return search(first, &table[first..end], |s| {
-                offsets(s).last < place.offset
-            });
-        }
-        first + before(first) + before(first + 1) + before(first + 2) + before(first + 3)
+        let ends = &self.buckets[bucket..bucket + 2];
+        (ends[0] as usize, ends[1] as usize)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -173,11 +157,6 @@ impl Regions {
             + self.regions.capacity() * size_of::<Region>()
             + self.buckets.capacity() * size_of::<u32>()
     }
-}
-
-#[inline(never)]
-fn search<T>(first: usize, table: &[T], before: impl Fn(&T) -> bool) -> usize {
-    first + table.partition_point(before)
 }
 
 /// An offset in a region; in a region that is one wide segment every offset will do that lies within it.
