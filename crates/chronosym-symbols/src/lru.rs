@@ -211,4 +211,33 @@ mod tests {
         assert!(panicked.is_err());
         assert_eq!(load(&cache, 1, 1), 1);
     }
+
+    proptest::proptest! {
+        /// The cache keeps what a list of entries in order of use, cut to the budget from its old end, keeps.
+        #[test]
+        fn keeps_what_a_naive_model_keeps(loads in proptest::collection::vec((0..6_u32, 0..7_u64), 0..60)) {
+            let cache = WeightedLru::new(12);
+            let mut model: Vec<(u32, u64)> = Vec::new();
+            for (key, weight) in loads {
+                load(&cache, key, weight);
+                match model.iter().position(|&(known, _)| known == key) {
+                    Some(at) => {
+                        let entry = model.remove(at);
+                        model.push(entry);
+                    }
+                    None if weight <= 12 => model.push((key, weight)),
+                    None => {}
+                }
+                while model.iter().map(|&(_, weight)| weight).sum::<u64>() > 12 {
+                    model.remove(0);
+                }
+                proptest::prop_assert_eq!(cache.weight(), model.iter().map(|&(_, weight)| weight).sum::<u64>());
+                proptest::prop_assert_eq!(cache.len(), model.len());
+            }
+            // Looked at in the model's own order, which leaves the order as it is.
+            for (key, _) in model {
+                proptest::prop_assert!(cache.get(&key).is_some());
+            }
+        }
+    }
 }

@@ -128,7 +128,7 @@ fn parse_element(element: &str) -> Result<PathElement, String> {
                 (!folder.is_empty()).then(|| PathBuf::from(folder)),
             ))
         }
-        _ if is_url(element) => parse_chain(element, vec![element]),
+        _ if is_url(element) && !element.contains('*') => parse_chain(element, vec![element]),
         _ if element.contains('*') => Err(format!("{element}: unknown keyword before *")),
         _ => Ok(PathElement::Folder(PathBuf::from(element))),
     }
@@ -293,5 +293,15 @@ mod tests {
             parse_debuginfod_urls(" https://a/ \n ima:enforcing http://b file:///c ");
         assert_eq!(servers.len(), 2);
         assert_eq!(problems.len(), 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_parses_and_what_is_shown_means_the_same(text in "([a-zA-Z:/*; .\\\\]|srv\\*|cache\\*|https?://[a-z/?@]|\\PC){0,40}") {
+            let path = SymbolPath::parse(&text);
+            let again = SymbolPath::parse(&path.to_string());
+            proptest::prop_assert_eq!(path.to_string(), again.to_string());
+            proptest::prop_assert!(again.problems.is_empty(), "{:?}", again.problems);
+        }
     }
 }

@@ -99,7 +99,7 @@ impl Default for FetchLimits {
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             total_timeout: Duration::from_secs(900),
-            max_bytes: 4 << 30,
+            max_bytes: 8 << 30,
             max_redirects: 5,
             retries: 2,
             back_off: Duration::from_millis(250),
@@ -335,5 +335,36 @@ impl Stores {
     #[cfg(not(feature = "http"))]
     fn download(&self, _url: &str, _to: &Path, _limit: u64) -> Fetched {
         Fetched::Unreachable("built without the feature `http`".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn may_be_shared_and_moved_between_threads() {
+        fn shared<T: Send + Sync>() {}
+        fn moved<T: Send>() {}
+        shared::<Stores>();
+        shared::<RunMemory>();
+        shared::<Disk>();
+        moved::<Acquisition>();
+    }
+
+    #[test]
+    fn configured_by_the_environment() {
+        let config = StoreConfig::from_vars(|name| match name {
+            "_NT_SYMBOL_PATH" => Some("srv*/d*https://h/s;nonsense*".into()),
+            "DEBUGINFOD_URLS" => Some("https://d ftp://x".into()),
+            "HOME" | "LOCALAPPDATA" => Some("/home/me".into()),
+            _ => None,
+        });
+        assert!(config.path.has_server() && config.may_fetch());
+        assert_eq!(config.debuginfod.len(), 1);
+        assert_eq!(config.path.problems.len(), 2);
+        let none = StoreConfig::from_vars(|_| None);
+        assert!(!none.may_fetch());
+        assert_eq!(none.cache, None);
     }
 }

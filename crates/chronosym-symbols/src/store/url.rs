@@ -51,6 +51,12 @@ impl ServerUrl {
         if host.is_empty() {
             return bad("no host");
         }
+        if !host
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-._:%".contains(c))
+        {
+            return bad("not a host");
+        }
         Ok(Self {
             base: format!("{scheme}://{rest}"),
             query: query.to_owned(),
@@ -176,6 +182,7 @@ mod tests {
             "http://h/ x",
             "http://:80",
             "http://[]/",
+            "http://a*b",
         ] {
             assert!(ServerUrl::parse(bad).is_err(), "{bad}");
         }

@@ -1,12 +1,15 @@
-//! The stores as a user meets them: folders on disk and a real HTTP server on loopback.
-#![cfg(feature = "http")]
+//! The stores as a user meets them: folders on disk and a real HTTP server on loopback (feature `http`).
 
 mod folders;
 mod hostile;
+#[cfg(feature = "http")]
 mod processes;
 mod real;
+#[cfg(feature = "http")]
 mod remote;
+#[cfg(feature = "http")]
 mod server;
+#[cfg(feature = "http")]
 mod tls;
 
 use std::fs;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use chronosym_symbols::identity::{FileIdentity, PdbFormat, Wanted};
 use chronosym_symbols::store::{NoFile, Outcome, Request, identity_of, read_identity};
 
+#[cfg(feature = "http")]
 use super::server::{Reply, Server};
 use super::{Setup, found, missing};
 
@@ -94,6 +95,7 @@ fn the_pdb_of_another_build_is_never_taken() {
     }
 }
 
+#[cfg(feature = "http")]
 #[test]
 fn a_pdb_cut_short_is_damaged_wherever_it_is_cut() {
     for (image, pdb, name) in [
