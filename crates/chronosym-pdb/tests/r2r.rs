@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chronosym_pdb::Error;
-use chronosym_pdb::metadata::{Metadata, Table};
+use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{
@@ -219,8 +219,47 @@ fn il_offsets_and_lines_are_those_of_the_runtime() {
     assert!(precompiled.len() >= 7, "{precompiled:?}");
 }
 
-/// The trace's non-jitted method events hold `start, size, token`: minus one base they must be entry
-/// points of this image and of no other build.
+/// The method events of precompiled code in the trace of this image: start address, size, token and flags
+/// stand before the namespace. Minus one base they are entry points of this image, and of no other build.
+#[test]
+fn the_trace_gives_the_base_away() {
+    let trace = unzip("clr10/traces/r2r.nettrace.zip");
+    let marker: Vec<u8> = "Workload."
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let mut starts = BTreeMap::new();
+    for at in positions(&trace, &marker) {
+        let word =
+            |back: usize| u32::from_le_bytes(trace[at - back..at - back + 4].try_into().unwrap());
+        let (size, token, flags) = (word(12), word(8), word(4));
+        let address = u64::from(word(20)) | u64::from(word(16)) << 32;
+        let is_jitted = flags & 8 != 0;
+        if token >> 24 == 6 && !is_jitted && size < 0x1_0000 && address >> 40 == 0x7f {
+            starts.insert(
+                (token, address),
+                KnownStart {
+                    address,
+                    size: Some(size),
+                },
+            );
+        }
+    }
+    let dlls = IMAGES.map(|(folder, ..)| read(&format!("clr10/r2r/{folder}/Workload.dll")));
+    let [linux, windows, arm] = dlls.each_ref().map(|dll| R2rImage::parse(dll).unwrap());
+    let known: Vec<_> = starts.values().copied().collect();
+    let BaseMatch::Base(base) = linux.base_of(&known) else {
+        panic!("{known:?}")
+    };
+    assert!(known.len() > 30, "{}", known.len());
+    for (token, address) in starts.keys() {
+        let method = linux.method_starting_at((address - base) as u32).unwrap();
+        assert_eq!(linux.definition(&method).unwrap().token, Token(*token));
+    }
+    assert_eq!(windows.base_of(&known), BaseMatch::Mismatch);
+    assert_eq!(arm.base_of(&known), BaseMatch::Mismatch);
+}
+
 #[test]
 fn starts_give_the_base_and_tell_builds_apart() {
     let dlls = IMAGES.map(|(folder, ..)| read(&format!("clr10/r2r/{folder}/Workload.dll")));

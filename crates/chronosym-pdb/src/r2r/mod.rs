@@ -8,15 +8,16 @@
 mod base;
 mod bounds;
 mod functions;
+mod header;
 mod map;
 mod names;
 mod native;
 
 use std::fmt;
 
-use crate::bytes::{self, Cursor};
+use crate::bytes::Cursor;
 use crate::metadata::{Metadata, Table, Token};
-use crate::pe::{CorHeader, Machine, PeImage, RvaRange, TargetOs, text_to_nul};
+use crate::pe::{Machine, PeImage, RvaRange, TargetOs, text_to_nul};
 use crate::{Error, Result};
 
 pub use base::{BaseMatch, KnownStart};
@@ -25,22 +26,10 @@ pub use map::{MapMismatch, R2rMap, R2rMapRow};
 pub use names::{AssemblyId, Definition, ModuleRef, ModuleSource, NoModules};
 
 use functions::Functions;
+use header::{Component, Sections, section};
 use native::{NativeArray, NativeHashtable, unsigned};
 
 const WHAT: &str = "ReadyToRun image";
-
-mod section {
-    pub(super) const COMPILER: u32 = 100;
-    pub(super) const RUNTIME_FUNCTIONS: u32 = 102;
-    pub(super) const METHOD_DEF_ENTRY_POINTS: u32 = 103;
-    pub(super) const DEBUG_INFO: u32 = 105;
-    pub(super) const INSTANCE_ENTRY_POINTS: u32 = 109;
-    pub(super) const MANIFEST_METADATA: u32 = 112;
-    pub(super) const COMPONENT_ASSEMBLIES: u32 = 115;
-    pub(super) const OWNER_COMPOSITE: u32 = 116;
-    pub(super) const MANIFEST_MVIDS: u32 = 118;
-    pub(super) const HOT_COLD_MAP: u32 = 120;
-}
 
 /// A ReadyToRun image, opened: the entry points of all its methods, in order of address.
 ///
@@ -91,14 +80,6 @@ pub enum MethodId {
     },
 }
 
-/// An assembly within a composite image.
-#[derive(Debug, Clone)]
-struct Component<'d> {
-    entry_points: NativeArray<'d>,
-    /// The metadata, if the composite embeds it.
-    metadata: Option<Metadata<'d>>,
-}
-
 /// One precompiled method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct R2rMethod {
@@ -139,76 +120,6 @@ impl R2rMethod {
     }
 }
 
-/// The sections of the header, or of a component's.
-#[derive(Debug, Clone, Default)]
-struct Sections(Vec<(u32, RvaRange)>);
-
-impl Sections {
-    /// {count, count × {type, RVA, size}}
-    fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let mut sections = Vec::new();
-        for _ in 0..cursor.u32()? {
-            sections.push((
-                cursor.u32()?,
-                RvaRange {
-                    rva: cursor.u32()?,
-                    size: cursor.u32()?,
-                },
-            ));
-        }
-        Ok(Self(sections))
-    }
-
-    fn get(&self, kind: u32) -> Option<RvaRange> {
-        self.0
-            .iter()
-            .find(|section| section.0 == kind)
-            .map(|section| section.1)
-    }
-
-    /// The bytes of a section: empty if absent.
-    fn data<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<&'d [u8]> {
-        match self.get(kind) {
-            None | Some(RvaRange { size: 0, .. }) => Ok(&[]),
-            Some(range) => image.slice(range).ok_or(Error::Truncated {
-                what: WHAT,
-                offset: range.rva.into(),
-                size: range.size.into(),
-            }),
-        }
-    }
-
-    fn array<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<NativeArray<'d>> {
-        let data = self.data(kind, image)?;
-        if data.is_empty() {
-            return Ok(NativeArray::default());
-        }
-        NativeArray::parse(data).ok_or(Error::Damaged {
-            what: WHAT,
-            offset: kind.into(),
-            problem: "bad array",
-        })
-    }
-}
-
-/// Where the ReadyToRun header is: named by the CLR header of a single image or a component, exported
-/// by a composite.
-fn header<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
-    const SIGNATURE: &[u8] = b"RTR\0";
-    let named = image
-        .cor_header()
-        .filter(|cor| cor.native_header.size > 0)
-        .map(|cor| cor.native_header.rva);
-    let at = |rva| {
-        image
-            .data_at(rva)
-            .filter(|data| data.starts_with(SIGNATURE))
-    };
-    named
-        .and_then(at)
-        .or_else(|| image.export(b"RTR_HEADER").and_then(at))
-}
-
 impl fmt::Debug for R2rImage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("R2rImage")
@@ -235,7 +146,7 @@ impl<'d> R2rImage<'d> {
     /// # Errors
     /// As [`R2rImage::parse`].
     pub fn open(image: PeImage<'d>) -> Result<Self> {
-        let header = header(&image).ok_or(Error::NotA { what: WHAT })?;
+        let header = header::find(&image).ok_or(Error::NotA { what: WHAT })?;
         let mut cursor = Cursor::at(header, 4, WHAT);
         let (major, minor, flags) = (cursor.u16()?, cursor.u16()?, cursor.u32()?);
         let sections = Sections::parse(&mut cursor)?;
@@ -259,8 +170,8 @@ impl<'d> R2rImage<'d> {
             flags,
             debug_info: sections.array(section::DEBUG_INFO, &image)?,
             instances: sections.data(section::INSTANCE_ENTRY_POINTS, &image)?,
-            cold: hot_cold_map(sections.data(section::HOT_COLD_MAP, &image)?),
-            components: components(
+            cold: header::hot_cold_map(sections.data(section::HOT_COLD_MAP, &image)?),
+            components: header::components(
                 sections.data(section::COMPONENT_ASSEMBLIES, &image)?,
                 &image,
             )?,
@@ -513,48 +424,4 @@ impl<'d> R2rImage<'d> {
         self.bounds(method)?
             .lookup(native_offset.saturating_sub(is_caller.into()))
     }
-}
-
-fn hot_cold_map(data: &[u8]) -> Vec<(u32, u32)> {
-    let word = |pair: &[u8], at| bytes::u32(pair, at).unwrap_or(u32::MAX);
-    let mut pairs: Vec<_> = data
-        .chunks_exact(8)
-        .map(|pair| (word(pair, 0), word(pair, 4)))
-        .collect();
-    pairs.sort_unstable();
-    pairs
-}
-
-/// 16-byte entries: CLR header and "core header" of each component.
-fn components<'d>(data: &'d [u8], image: &PeImage<'d>) -> Result<Vec<Component<'d>>> {
-    let mut components = Vec::new();
-    for entry in data.chunks_exact(16) {
-        let mut cursor = Cursor::new(entry, WHAT);
-        let cor = RvaRange {
-            rva: cursor.u32()?,
-            size: cursor.u32()?,
-        };
-        let core = RvaRange {
-            rva: cursor.u32()?,
-            size: cursor.u32()?,
-        };
-        let truncated = Error::Truncated {
-            what: WHAT,
-            offset: core.rva.into(),
-            size: core.size.into(),
-        };
-        let header = image.slice(core).ok_or(truncated)?;
-        // {flags, sections} without signature and version.
-        let sections = Sections::parse(&mut Cursor::at(header, 4, WHAT))?;
-        let embedded = |cor: CorHeader| Metadata::parse(image.slice(cor.metadata)?).ok();
-        components.push(Component {
-            entry_points: sections.array(section::METHOD_DEF_ENTRY_POINTS, image)?,
-            metadata: if cor.rva == 0 {
-                None
-            } else {
-                image.cor_header_at(cor.rva).and_then(embedded)
-            },
-        });
-    }
-    Ok(components)
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{MethodId, R2rImage, R2rMethod, section};
+use super::header::section;
+use super::{MethodId, R2rImage, R2rMethod};
 use crate::id::Guid;
 use crate::metadata::{
     BlobReader, Budget, Metadata, MethodName, Modules, SignatureReader, Table, Token, Type,

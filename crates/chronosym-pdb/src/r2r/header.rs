@@ -1,0 +1,143 @@
+//! The ReadyToRun header and the tables of its sections.
+
+use super::WHAT;
+use super::native::NativeArray;
+use crate::bytes::{self, Cursor};
+use crate::metadata::Metadata;
+use crate::pe::{CorHeader, PeImage, RvaRange};
+use crate::{Error, Result};
+
+pub(super) mod section {
+    pub(in crate::r2r) const COMPILER: u32 = 100;
+    pub(in crate::r2r) const RUNTIME_FUNCTIONS: u32 = 102;
+    pub(in crate::r2r) const METHOD_DEF_ENTRY_POINTS: u32 = 103;
+    pub(in crate::r2r) const DEBUG_INFO: u32 = 105;
+    pub(in crate::r2r) const INSTANCE_ENTRY_POINTS: u32 = 109;
+    pub(in crate::r2r) const MANIFEST_METADATA: u32 = 112;
+    pub(in crate::r2r) const COMPONENT_ASSEMBLIES: u32 = 115;
+    pub(in crate::r2r) const OWNER_COMPOSITE: u32 = 116;
+    pub(in crate::r2r) const MANIFEST_MVIDS: u32 = 118;
+    pub(in crate::r2r) const HOT_COLD_MAP: u32 = 120;
+}
+
+/// The sections of the header, or of a component's.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sections(Vec<(u32, RvaRange)>);
+
+impl Sections {
+    /// {count, count × {type, RVA, size}}
+    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let mut sections = Vec::new();
+        for _ in 0..cursor.u32()? {
+            sections.push((
+                cursor.u32()?,
+                RvaRange {
+                    rva: cursor.u32()?,
+                    size: cursor.u32()?,
+                },
+            ));
+        }
+        Ok(Self(sections))
+    }
+
+    pub(super) fn get(&self, kind: u32) -> Option<RvaRange> {
+        self.0
+            .iter()
+            .find(|section| section.0 == kind)
+            .map(|section| section.1)
+    }
+
+    /// The bytes of a section: empty if absent.
+    pub(super) fn data<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<&'d [u8]> {
+        match self.get(kind) {
+            None | Some(RvaRange { size: 0, .. }) => Ok(&[]),
+            Some(range) => image.slice(range).ok_or(Error::Truncated {
+                what: WHAT,
+                offset: range.rva.into(),
+                size: range.size.into(),
+            }),
+        }
+    }
+
+    pub(super) fn array<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<NativeArray<'d>> {
+        let data = self.data(kind, image)?;
+        if data.is_empty() {
+            return Ok(NativeArray::default());
+        }
+        NativeArray::parse(data).ok_or(Error::Damaged {
+            what: WHAT,
+            offset: kind.into(),
+            problem: "bad array",
+        })
+    }
+}
+
+/// Where the ReadyToRun header is: named by the CLR header of a single image or a component, exported
+/// by a composite.
+pub(super) fn find<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
+    const SIGNATURE: &[u8] = b"RTR\0";
+    let named = image
+        .cor_header()
+        .filter(|cor| cor.native_header.size > 0)
+        .map(|cor| cor.native_header.rva);
+    let at = |rva| {
+        image
+            .data_at(rva)
+            .filter(|data| data.starts_with(SIGNATURE))
+    };
+    named
+        .and_then(at)
+        .or_else(|| image.export(b"RTR_HEADER").and_then(at))
+}
+
+/// An assembly within a composite image.
+#[derive(Debug, Clone)]
+pub(super) struct Component<'d> {
+    pub(super) entry_points: NativeArray<'d>,
+    /// The metadata, if the composite embeds it.
+    pub(super) metadata: Option<Metadata<'d>>,
+}
+
+pub(super) fn hot_cold_map(data: &[u8]) -> Vec<(u32, u32)> {
+    let word = |pair: &[u8], at| bytes::u32(pair, at).unwrap_or(u32::MAX);
+    let mut pairs: Vec<_> = data
+        .chunks_exact(8)
+        .map(|pair| (word(pair, 0), word(pair, 4)))
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+/// 16-byte entries: CLR header and "core header" of each component.
+pub(super) fn components<'d>(data: &'d [u8], image: &PeImage<'d>) -> Result<Vec<Component<'d>>> {
+    let mut components = Vec::new();
+    for entry in data.chunks_exact(16) {
+        let mut cursor = Cursor::new(entry, WHAT);
+        let cor = RvaRange {
+            rva: cursor.u32()?,
+            size: cursor.u32()?,
+        };
+        let core = RvaRange {
+            rva: cursor.u32()?,
+            size: cursor.u32()?,
+        };
+        let truncated = Error::Truncated {
+            what: WHAT,
+            offset: core.rva.into(),
+            size: core.size.into(),
+        };
+        let header = image.slice(core).ok_or(truncated)?;
+        // {flags, sections} without signature and version.
+        let sections = Sections::parse(&mut Cursor::at(header, 4, WHAT))?;
+        let embedded = |cor: CorHeader| Metadata::parse(image.slice(cor.metadata)?).ok();
+        components.push(Component {
+            entry_points: sections.array(section::METHOD_DEF_ENTRY_POINTS, image)?,
+            metadata: if cor.rva == 0 {
+                None
+            } else {
+                image.cor_header_at(cor.rva).and_then(embedded)
+            },
+        });
+    }
+    Ok(components)
+}
