@@ -43,6 +43,18 @@ fn main() -> ExitCode {
             )?)
         },
     ));
+    for name in ["gcevents", "gcrundownevents", "primitive-types"] {
+        cases.push(case(
+            CORPUS,
+            format!("{name}_with_flipped_bits_never_panics"),
+            move |corpus| flipped(unzip(&corpus.join(format!("{name}.etl.zip")), ".etl")?),
+        ));
+    }
+    cases.push(case(
+        CORPUS,
+        "SelfDescribingSingleEvent_with_flipped_bits_never_panics",
+        |corpus| flipped(std::fs::read(corpus.join("SelfDescribingSingleEvent.etl"))?),
+    ));
     for (name, _) in baselined {
         cases.push(case(
             CORPUS,
@@ -332,6 +344,42 @@ fn self_describing(trace: &[u8]) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Numbers that look random and are the same in every run.
+fn random(state: &mut u64) -> usize {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 20) as usize
+}
+
+/// Flips up to eight bits at a time, half of the time within what says how buffers and records lie.
+fn flipped(mut trace: Vec<u8>) -> Result<(), Failed> {
+    let edges = edges(&trace);
+    let (whole, _) = records(&trace)?;
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..500 {
+        let mut flips = Vec::new();
+        for _ in 0..1 + random(&mut state) % 8 {
+            let near = edges[random(&mut state) % (edges.len() - 1)] + random(&mut state) % 300;
+            let at = if random(&mut state) & 1 == 0 {
+                near
+            } else {
+                random(&mut state)
+            };
+            flips.push((at % trace.len(), 1 << (random(&mut state) % 8)));
+        }
+        flips.iter().for_each(|(at, bit)| trace[*at] ^= bit);
+        // A file whose header is refused is fine, one that gives more than it holds is not.
+        if let Ok((found, counted)) = records(&trace)
+            && (found.len() as u64 != counted.records || found.len() > 2 * whole.len())
+        {
+            return Err(format!("{} records of {}: {counted:?}", found.len(), whole.len()).into());
+        }
+        flips.iter().for_each(|(at, bit)| trace[*at] ^= bit);
+    }
+    Ok(())
+}
+
 /// Where buffers begin and the file ends, from the sizes in the headers alone.
 fn edges(trace: &[u8]) -> Vec<usize> {
     let mut edges = vec![0];
@@ -389,12 +437,9 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
         }
     }
     // A thousand places inside; of the large file each is tried with the header and the buffers around it.
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut state = 0x9e37_79b9_7f4a_7c15;
     for _ in 0..1000 {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let cut = edges[1] + (random >> 20) as usize % (trace.len() - edges[1]);
+        let cut = edges[1] + random(&mut state) % (trace.len() - edges[1]);
         let last = edges.partition_point(|edge| *edge <= cut) - 1;
         let from = last.saturating_sub(3).max(1);
         let (found, counted) = records(&[first, &trace[edges[from]..cut]].concat())?;
