@@ -21,6 +21,7 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
     let mut session = Session::new(Options { samples });
     let mut notes = Vec::new();
     let mut lost_events = 0;
+    let mut etl = Vec::new();
     for path in paths {
         for trace in input::open(path)? {
             match trace {
@@ -30,9 +31,19 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
                     lost_events += diagnostics.lost_events();
                     notes.extend(nettrace_notes(&diagnostics));
                 }
-                Trace::Etl(_) => bail!("{}: .etl traces are not read yet", path.display()),
+                Trace::Etl(file) => {
+                    let reader = chronosym_etl::EtlReader::open(file);
+                    etl.push(reader.with_context(|| path.display().to_string())?);
+                }
             }
         }
+    }
+    if !etl.is_empty() {
+        let reader = chronosym_etl::EtlReader::merge(etl)
+            .context("the .etl files cannot be read together")?;
+        let report = chronosym::source::etl::read(reader, &mut session);
+        lost_events += report.diagnostics.events_lost;
+        notes.extend(etl_notes(&report));
     }
     for map in &symbols.perf_map {
         read_perf_map(map, &mut session)?;
@@ -187,6 +198,41 @@ fn nettrace_notes(d: &chronosym_nettrace::Diagnostics) -> Vec<String> {
             .map(|(n, what)| format!("{n} {what}")),
     );
     notes
+}
+
+fn etl_notes(report: &chronosym::source::etl::EtlReport) -> Vec<String> {
+    let d = &report.diagnostics;
+    let counted = [
+        (d.events_lost, "events were lost while recording"),
+        (d.buffers_lost, "buffers were lost while recording"),
+        (
+            d.lost_event_records,
+            "times a real-time consumer was too slow and events were lost",
+        ),
+        (
+            d.truncated_buffers,
+            "buffers are cut off at the end of the file",
+        ),
+        (d.damaged_compression, "compressed buffers are damaged"),
+        (
+            d.damaged_buffers,
+            "buffers end in something that is no record",
+        ),
+        (d.dropped_bytes, "bytes could not be read as records"),
+        (d.damaged_headers, "buffer headers are damaged"),
+        (d.unread_bytes, "bytes at the end of the file are no buffer"),
+        (d.read_errors, "reads of the file failed"),
+        (
+            report.unmatched_stacks,
+            "stacks are of an event that is not there",
+        ),
+        (report.undefined_stack_keys, "stack keys were never defined"),
+    ];
+    counted
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{n} {what}"))
+        .collect()
 }
 
 fn session_notes(timeline: &Timeline) -> Vec<String> {

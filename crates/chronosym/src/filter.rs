@@ -55,7 +55,7 @@ impl Filter {
         let passes = |class: &crate::samples::SampleClass| {
             let thread = timeline.thread(class.thread);
             let kind = match class.kind {
-                SampleKind::Cpu => self.idle || thread.tid != 0,
+                SampleKind::Cpu => self.idle || !class.idle,
                 SampleKind::Event => true,
                 SampleKind::WallManaged => !has_cpu,
                 SampleKind::WallExternal => !has_cpu && !self.managed_only,

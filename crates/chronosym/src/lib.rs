@@ -25,6 +25,7 @@ mod universal;
 mod untimed;
 mod views;
 
+pub use chronosym_timeline::{Begin, End, Life};
 pub use code::{BodyIndex, ModuleIndex, PdbId};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use expand::{ImageRef, ModuleRef, NativeFrame, SymbolSource};
@@ -40,6 +41,5 @@ pub use session::{
     SessionDiagnostics, TraceFacts,
 };
 pub use stacks::{StackId, StackTable};
-pub use chronosym_timeline::{Begin, End, Life};
 pub use timeline::Timeline;
 pub use views::{BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView};

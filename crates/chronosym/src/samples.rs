@@ -48,6 +48,8 @@ pub struct SampleClass {
     pub event: EventTypeId,
     /// What the sample says of the thread.
     pub kind: SampleKind,
+    /// The processor had nothing to do.
+    pub idle: bool,
 }
 
 /// Names a [`SampleClass`] of a [`SampleLog`], dense from 0.
@@ -72,6 +74,22 @@ impl SampleLog {
             self.classes.push(key);
             next
         });
+        self.log(class, time_ns);
+    }
+
+    /// Adds a class of its own, whose stack is not known yet.
+    pub(crate) fn open_class(&mut self, class: SampleClass) -> ClassIndex {
+        self.classes.push(class);
+        self.classes.len() as ClassIndex - 1
+    }
+
+    /// Says what the stack of a class is.
+    pub(crate) fn set_stack(&mut self, class: ClassIndex, stack: StackId) {
+        self.classes[class as usize].stack = stack;
+    }
+
+    /// Adds a sample of a class.
+    pub(crate) fn log(&mut self, class: ClassIndex, time_ns: u64) {
         put_varint(&mut self.bytes, u64::from(class));
         put_varint(
             &mut self.bytes,
@@ -152,6 +170,7 @@ mod tests {
             stack,
             event: EventTypeId(0),
             kind: SampleKind::Cpu,
+            idle: false,
         };
         let a = class(stacks.intern([1].into_iter()).unwrap());
         let b = class(stacks.intern([2].into_iter()).unwrap());

@@ -242,6 +242,16 @@ impl Session {
         self.types[id.index()].role == Role::Code
     }
 
+    /// Whether events of this type say nothing of code, processes or samples.
+    pub(crate) fn is_other(&self, id: EventTypeId) -> bool {
+        self.types[id.index()].role == Role::Other
+    }
+
+    /// Whether the options ask for the stacks of this very event type.
+    pub(crate) fn is_selected(&self, id: EventTypeId) -> bool {
+        self.types[id.index()].selected
+    }
+
     /// Whether the stack of an event of this type would be kept.
     pub fn wants_stack(&self, id: EventTypeId) -> bool {
         let info = &self.types[id.index()];
@@ -256,7 +266,7 @@ impl Session {
     }
 
     /// Counts a stack that is not kept.
-    pub fn has_stack(&mut self, id: EventTypeId) {
+    pub(crate) fn has_stack(&mut self, id: EventTypeId) {
         self.types[id.index()].stacks += 1;
     }
 
@@ -305,7 +315,13 @@ impl Session {
             }),
         };
         match (kind, stack) {
-            (Err(error), _) => self.undecodable(id, error),
+            (Err(error), _) => {
+                // A method event without its names still says where code is.
+                if let Some(method) = raw.method_without_names() {
+                    self.understand(raw, writer, &Event::Method(method));
+                }
+                self.undecodable(id, error);
+            }
             (Ok(kind), Some(stack)) if self.keeps(kind, selected) => {
                 self.sample(id, raw, stack, kind)
             }
@@ -317,29 +333,6 @@ impl Session {
         selected
             || (kind != SampleKind::Event
                 && matches!(self.options.samples, SampleSelection::Profilers))
-    }
-
-    /// Adds a sample that does not come with its event, such as a kernel sample whose stack is logged later.
-    pub fn push_sample(
-        &mut self,
-        id: EventTypeId,
-        pid: u32,
-        tid: u64,
-        time_ns: u64,
-        kind: SampleKind,
-        stack: StackId,
-    ) {
-        self.types[id.index()].stacks += 1;
-        let thread = self.thread(pid, tid, time_ns);
-        self.samples.push(
-            SampleClass {
-                thread,
-                stack,
-                event: id,
-                kind,
-            },
-            time_ns,
-        );
     }
 
     fn sample(&mut self, id: EventTypeId, raw: &RawEvent<'_>, stack: StackId, kind: SampleKind) {
@@ -354,12 +347,13 @@ impl Session {
                 stack,
                 event: id,
                 kind,
+                idle: false,
             },
             raw.time_ns,
         );
     }
 
-    fn thread(&mut self, pid: u32, tid: u64, time_ns: u64) -> ThreadIndex {
+    pub(crate) fn thread(&mut self, pid: u32, tid: u64, time_ns: u64) -> ThreadIndex {
         if let Some((last_pid, last_tid, thread)) = self.last_thread
             && (last_pid, last_tid) == (pid, tid)
             && self.processes.incarnations(pid).len() == 1

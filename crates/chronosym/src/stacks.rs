@@ -7,6 +7,9 @@ use rustc_hash::FxHashMap;
 pub struct StackId(u32);
 
 impl StackId {
+    /// Stands for a stack that is not known yet.
+    pub(crate) const PENDING: StackId = StackId(u32::MAX);
+
     /// The position in the table, dense from 0.
     pub fn index(self) -> usize {
         self.0 as usize

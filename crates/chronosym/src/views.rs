@@ -259,8 +259,13 @@ impl Timeline {
     }
 
     /// The images that ever stood at an address.
-    pub fn images_at(&self, process: ProcessIndex, address: u64) -> impl Iterator<Item = ImageView<'_>> {
-        self.images(process).filter(move |i| address.wrapping_sub(i.base) < i.size)
+    pub fn images_at(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+    ) -> impl Iterator<Item = ImageView<'_>> {
+        self.images(process)
+            .filter(move |i| address.wrapping_sub(i.base) < i.size)
     }
 
     /// The code bodies of a process, in the order in which events told of them.

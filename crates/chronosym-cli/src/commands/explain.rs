@@ -10,15 +10,23 @@ use crate::units::{parse_address, show_time};
 use crate::{load, output};
 
 pub fn run(args: &Explain, quiet: bool) -> Result<()> {
-    let address = parse_address(&args.input.address)
-        .with_context(|| format!("'{}' is not an address: expected 0x… or a number", args.input.address))?;
+    let address = parse_address(&args.input.address).with_context(|| {
+        format!(
+            "'{}' is not an address: expected 0x… or a number",
+            args.input.address
+        )
+    })?;
     let traces = std::slice::from_ref(&args.input.trace);
     let loaded = load::load(traces, SampleSelection::None, &args.input.symbols)?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
     let process = find_process(timeline, args.pid)?;
     let time = args.time.or(args.pid.and_then(|(_, at)| at));
-    let position = if args.caller { Position::Return } else { Position::Exact };
+    let position = if args.caller {
+        Position::Return
+    } else {
+        Position::Exact
+    };
     let mut out = output::open(args.input.output.as_deref())?;
     explain(timeline, process, address, time, position, &mut out)?;
     out.flush()?;
@@ -28,14 +36,20 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
 /// The process that is meant: named by its pid, or the only one.
 pub fn find_process(timeline: &Timeline, pid: Option<(u32, Option<u64>)>) -> Result<ProcessIndex> {
     match pid {
-        Some((pid, at)) => timeline
-            .find_process(pid, at)
-            .with_context(|| format!("the trace has no process id {pid}; it has {}", load::known_processes(timeline))),
+        Some((pid, at)) => timeline.find_process(pid, at).with_context(|| {
+            format!(
+                "the trace has no process id {pid}; it has {}",
+                load::known_processes(timeline)
+            )
+        }),
         None => {
             let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();
             match managed.as_slice() {
                 [only] => Ok(only.index),
-                _ => bail!("which process? Say --pid; the trace has {}", load::known_processes(timeline)),
+                _ => bail!(
+                    "which process? Say --pid; the trace has {}",
+                    load::known_processes(timeline)
+                ),
             }
         }
     }
@@ -50,10 +64,22 @@ fn explain(
     out: &mut impl Write,
 ) -> Result<()> {
     let view = timeline.process_view(process);
-    writeln!(out, "{address:#x} in {} ({})", view.name.unwrap_or("process"), view.pid)?;
-    let looked_up = if position == Position::Return { address.wrapping_sub(1) } else { address };
+    writeln!(
+        out,
+        "{address:#x} in {} ({})",
+        view.name.unwrap_or("process"),
+        view.pid
+    )?;
+    let looked_up = if position == Position::Return {
+        address.wrapping_sub(1)
+    } else {
+        address
+    };
     if position == Position::Return {
-        writeln!(out, "a return address: what called is found at {looked_up:#x}")?;
+        writeln!(
+            out,
+            "a return address: what called is found at {looked_up:#x}"
+        )?;
     }
 
     writeln!(out, "\nwhat ever stood there")?;
@@ -65,10 +91,17 @@ fn explain(
     }
     for symbol in timeline.untimed_at(process, looked_up) {
         let name = symbol.name.as_deref().unwrap_or("(no name)");
-        writeln!(out, "   {:#x}-{:#x} without time, {}: {name}", symbol.start, symbol.last, symbol.evidence)?;
+        writeln!(
+            out,
+            "   {:#x}-{:#x} without time, {}: {name}",
+            symbol.start, symbol.last, symbol.evidence
+        )?;
     }
     for owner in timeline.processes() {
-        for image in timeline.images_at(owner.index, looked_up).filter(|_| owner.index == process || owner.pid == 0) {
+        for image in timeline
+            .images_at(owner.index, looked_up)
+            .filter(|_| owner.index == process || owner.pid == 0)
+        {
             writeln!(
                 out,
                 "   {:#x}-{:#x} image {}: {}",
@@ -89,7 +122,10 @@ fn explain(
         (None, 0) => vec![u64::MAX],
         (None, 1) => vec![bodies[0].life.from],
         (None, _) => {
-            writeln!(out, "\nAmbiguous without a time: each in its own life. Say --time.")?;
+            writeln!(
+                out,
+                "\nAmbiguous without a time: each in its own life. Say --time."
+            )?;
             bodies.iter().map(|b| b.life.from).collect()
         }
     };
@@ -106,7 +142,12 @@ fn explain(
 }
 
 fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "   {}{}", frame.label(), if frame.inlined { " (inlined)" } else { "" })?;
+    writeln!(
+        out,
+        "   {}{}",
+        frame.label(),
+        if frame.inlined { " (inlined)" } else { "" }
+    )?;
     if let Some(reason) = frame.name_reason {
         writeln!(out, "     no name: {reason}")?;
     }

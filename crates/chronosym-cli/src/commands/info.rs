@@ -13,7 +13,11 @@ use crate::output;
 use crate::units::{show_count, show_time};
 
 pub fn run(args: &Info, _quiet: bool) -> Result<()> {
-    let loaded = load::load(&args.input.traces, SampleSelection::Profilers, &args.input.symbols)?;
+    let loaded = load::load(
+        &args.input.traces,
+        SampleSelection::Profilers,
+        &args.input.symbols,
+    )?;
     let summary = Summary::new(&loaded.timeline);
     let mut out = output::open(args.input.output.as_deref())?;
     match args.format {
@@ -61,11 +65,23 @@ impl Summary {
             for id in profile.resolver.stack(entry.stack) {
                 let frame = profile.resolver.frame(id);
                 summary.frames += entry.samples;
-                summary.named += if frame.name.is_some() { entry.samples } else { 0 };
-                summary.with_line += if frame.line.is_some() { entry.samples } else { 0 };
+                summary.named += if frame.name.is_some() {
+                    entry.samples
+                } else {
+                    0
+                };
+                summary.with_line += if frame.line.is_some() {
+                    entry.samples
+                } else {
+                    0
+                };
                 match (&frame.name, frame.evidence, frame.name_reason) {
-                    (Some(_), Some(evidence), _) => *summary.evidence.entry(evidence).or_default() += entry.samples,
-                    (None, _, Some(reason)) => *summary.reasons.entry(reason).or_default() += entry.samples,
+                    (Some(_), Some(evidence), _) => {
+                        *summary.evidence.entry(evidence).or_default() += entry.samples
+                    }
+                    (None, _, Some(reason)) => {
+                        *summary.reasons.entry(reason).or_default() += entry.samples
+                    }
                     _ => {}
                 }
             }
@@ -75,7 +91,12 @@ impl Summary {
 }
 
 fn of_kind(profile: &Profile<'_>, kind: SampleKind) -> u64 {
-    profile.entries.iter().filter(|e| e.kind == kind).map(|e| e.samples).sum()
+    profile
+        .entries
+        .iter()
+        .filter(|e| e.kind == kind)
+        .map(|e| e.samples)
+        .sum()
 }
 
 /// What was missing when the trace was recorded, and what to record next time.
@@ -87,7 +108,12 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
         .filter(|p| p.is_managed && !p.has_rundown)
         .map(|p| format!("{} ({})", p.name.unwrap_or("process"), p.pid))
         .collect();
-    if !without.is_empty() && summary.reasons.contains_key(&NameReason::NoRundown) {
+    let unlisted = summary
+        .reasons
+        .get(&NameReason::NoRundown)
+        .copied()
+        .unwrap_or(0);
+    if !without.is_empty() && unlisted * 100 > summary.frames {
         advice.push(format!(
             "NO RUNDOWN of {}: the runtime never listed the code that was compiled or loaded before the recording \
              began, so such frames have no name. Next time stop the recording while the process still runs (it writes \
@@ -105,7 +131,10 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
     let maps = timeline.event_types().iter().any(|t| {
         t.count > 0 && matches!((&*t.schema.name(), t.schema.id()), (name, _) if name.contains("ILToNativeMap"))
     });
-    let jitted = timeline.event_types().iter().any(|t| t.count > 0 && t.schema.name().starts_with("MethodLoad"));
+    let jitted = timeline
+        .event_types()
+        .iter()
+        .any(|t| t.count > 0 && t.schema.name().starts_with("MethodLoad"));
     if jitted && !maps {
         advice.push(
             "NO IL MAPS: without them jitted frames have no source line. Next time record the runtime provider with \
@@ -131,20 +160,33 @@ fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> 
     }
     writeln!(out, "format      {} {}", facts.format, facts.version)?;
     if let Some(start) = facts.start_unix_ns.and_then(utc) {
-        writeln!(out, "recorded    {start}, {} long", show_time(facts.duration_ns))?;
+        writeln!(
+            out,
+            "recorded    {start}, {} long",
+            show_time(facts.duration_ns)
+        )?;
     } else {
         writeln!(out, "recorded    {} long", show_time(facts.duration_ns))?;
     }
     let mut machine: Vec<String> = facts.machine.iter().cloned().collect();
     machine.extend(facts.processors.map(|n| format!("{n} processors")));
-    machine.extend(facts.pointer_size.map(|n| format!("{}-bit", u32::from(n) * 8)));
+    machine.extend(
+        facts
+            .pointer_size
+            .map(|n| format!("{}-bit", u32::from(n) * 8)),
+    );
     if !machine.is_empty() {
         writeln!(out, "machine     {}", machine.join(", "))?;
     }
     let plain = |n: u64| show_count(n);
     match (summary.samples, summary.is_cpu) {
         (0, _) => writeln!(out, "samples     none")?,
-        (n, true) => writeln!(out, "samples     {} CPU samples{}", plain(n), every(facts.sample_interval_ns))?,
+        (n, true) => writeln!(
+            out,
+            "samples     {} CPU samples{}",
+            plain(n),
+            every(facts.sample_interval_ns)
+        )?,
         (n, false) => writeln!(
             out,
             "samples     {} wall-clock samples of every thread{}, {} of them outside managed code (waiting, mostly)",
@@ -161,7 +203,11 @@ fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> 
         if samples == 0 && bodies == 0 && !process.is_managed && timeline.processes().count() > 12 {
             continue;
         }
-        let runtimes = if process.runtimes.is_empty() { String::new() } else { format!(", {}", process.runtimes.join(", ")) };
+        let runtimes = if process.runtimes.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", process.runtimes.join(", "))
+        };
         writeln!(
             out,
             "  {:<24} pid {:<8} {:>9} samples{runtimes}",
@@ -200,23 +246,59 @@ fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> 
     )?;
 
     writeln!(out, "\nframes of the samples")?;
-    let share = |n: u64| if summary.frames == 0 { 0.0 } else { n as f64 * 100.0 / summary.frames as f64 };
+    let share = |n: u64| {
+        if summary.frames == 0 {
+            0.0
+        } else {
+            n as f64 * 100.0 / summary.frames as f64
+        }
+    };
     writeln!(out, "  {:>12}  total", plain(summary.frames))?;
-    writeln!(out, "  {:>12}  {:>5.1}%  named", plain(summary.named), share(summary.named))?;
+    writeln!(
+        out,
+        "  {:>12}  {:>5.1}%  named",
+        plain(summary.named),
+        share(summary.named)
+    )?;
     for (evidence, n) in &summary.evidence {
-        writeln!(out, "  {:>12}  {:>5.1}%    by {evidence}", plain(*n), share(*n))?;
+        writeln!(
+            out,
+            "  {:>12}  {:>5.1}%    by {evidence}",
+            plain(*n),
+            share(*n)
+        )?;
     }
     for (reason, n) in &summary.reasons {
-        writeln!(out, "  {:>12}  {:>5.1}%  without a name: {reason} ({})", plain(*n), share(*n), meaning(*reason))?;
+        writeln!(
+            out,
+            "  {:>12}  {:>5.1}%  without a name: {reason} ({})",
+            plain(*n),
+            share(*n),
+            meaning(*reason)
+        )?;
     }
 
     writeln!(out, "\nevents")?;
-    let mut types: Vec<_> = timeline.event_types().iter().filter(|t| t.count > 0).collect();
+    let mut types: Vec<_> = timeline
+        .event_types()
+        .iter()
+        .filter(|t| t.count > 0)
+        .collect();
     types.sort_by_key(|t| std::cmp::Reverse(t.count));
     for t in &types {
-        let stacks = if t.stacks > 0 { format!(", {} with stack", plain(t.stacks)) } else { String::new() };
+        let stacks = if t.stacks > 0 {
+            format!(", {} with stack", plain(t.stacks))
+        } else {
+            String::new()
+        };
         let version = t.schema.version();
-        writeln!(out, "  {:>12}  {} v{version} {}{stacks}", plain(t.count), t.label(), t.schema.name())?;
+        writeln!(
+            out,
+            "  {:>12}  {} v{version} {}{stacks}",
+            plain(t.count),
+            t.label(),
+            t.schema.name()
+        )?;
     }
     if !loaded.notes.is_empty() {
         writeln!(out, "\nnotes")?;
@@ -228,7 +310,9 @@ fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> 
 }
 
 fn every(interval: Option<u64>) -> String {
-    interval.map_or(String::new(), |ns| format!(", one every {} ms", ns as f64 / 1e6))
+    interval.map_or(String::new(), |ns| {
+        format!(", one every {} ms", ns as f64 / 1e6)
+    })
 }
 
 /// What a reason means, for someone who has never heard of it.
@@ -251,7 +335,9 @@ fn meaning(reason: NameReason) -> &'static str {
 }
 
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }
 
 /// ns since 1970 → `2026-11-06 21:13:27 UTC`.
@@ -261,14 +347,21 @@ fn utc(unix_ns: i128) -> Option<String> {
     // Days since 0000-03-01 of the proleptic Gregorian calendar, so that a leap day ends its year.
     let shifted = days.checked_add(719_468)?;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    Some(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"))
+    Some(format!(
+        "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"
+    ))
 }
 
 fn json(loaded: &Loaded, summary: &Summary) -> String {
@@ -276,33 +369,47 @@ fn json(loaded: &Loaded, summary: &Summary) -> String {
     let facts = timeline.facts();
     let mut out = String::new();
     let mut object = JsonObject::begin(&mut out);
-    object.text("format", Some(&facts.format)).text("version", Some(&facts.version).filter(|v| !v.is_empty()).map(|v| &**v));
-    let start = facts.start_unix_ns.and_then(utc).map(|text| text.replace(' ', "T").replace("TUTC", "Z"));
+    object.text("format", Some(&facts.format)).text(
+        "version",
+        Some(&facts.version).filter(|v| !v.is_empty()).map(|v| &**v),
+    );
+    let start = facts
+        .start_unix_ns
+        .and_then(utc)
+        .map(|text| text.replace(' ', "T").replace("TUTC", "Z"));
     object
         .text("start", start.as_deref())
         .value("duration_ns", Some(facts.duration_ns))
         .value("pointer_size", facts.pointer_size)
         .value("processors", facts.processors)
         .value("lost_events", Some(loaded.lost_events));
-    list(object.key("processes"), timeline.processes(), |process, object| {
-        let samples = summary.samples_of.get(&process.index).copied().unwrap_or(0);
-        let runtime = process.runtimes.join(", ");
-        object
-            .value("pid", Some(process.pid))
-            .text("name", process.name)
-            .text("command_line", process.command_line)
-            .text("runtime", Some(&*runtime).filter(|r| !r.is_empty()))
-            .value("samples", Some(samples));
-    });
-    list(object.key("events"), timeline.event_types().iter().filter(|t| t.count > 0), |t, object| {
-        object
-            .text("provider", Some(t.schema.provider_name()))
-            .value("id", t.schema.id())
-            .value("version", Some(t.schema.version()))
-            .text("name", Some(&t.schema.name()))
-            .value("count", Some(t.count))
-            .value("stacks", Some(t.stacks));
-    });
+    list(
+        object.key("processes"),
+        timeline.processes(),
+        |process, object| {
+            let samples = summary.samples_of.get(&process.index).copied().unwrap_or(0);
+            let runtime = process.runtimes.join(", ");
+            object
+                .value("pid", Some(process.pid))
+                .text("name", process.name)
+                .text("command_line", process.command_line)
+                .text("runtime", Some(&*runtime).filter(|r| !r.is_empty()))
+                .value("samples", Some(samples));
+        },
+    );
+    list(
+        object.key("events"),
+        timeline.event_types().iter().filter(|t| t.count > 0),
+        |t, object| {
+            object
+                .text("provider", Some(t.schema.provider_name()))
+                .value("id", t.schema.id())
+                .value("version", Some(t.schema.version()))
+                .text("name", Some(&t.schema.name()))
+                .value("count", Some(t.count))
+                .value("stacks", Some(t.stacks));
+        },
+    );
     let mut frames = JsonObject::begin(object.key("frames"));
     frames
         .value("total", Some(summary.frames))
@@ -321,7 +428,11 @@ fn json(loaded: &Loaded, summary: &Summary) -> String {
     frames.end();
     let diagnostics = object.key("diagnostics");
     diagnostics.push('[');
-    for (i, note) in advice(loaded, summary).iter().chain(&loaded.notes).enumerate() {
+    for (i, note) in advice(loaded, summary)
+        .iter()
+        .chain(&loaded.notes)
+        .enumerate()
+    {
         if i > 0 {
             diagnostics.push(',');
         }
@@ -332,7 +443,11 @@ fn json(loaded: &Loaded, summary: &Summary) -> String {
     out
 }
 
-fn list<T>(out: &mut String, items: impl Iterator<Item = T>, each: impl Fn(T, &mut JsonObject<'_>)) {
+fn list<T>(
+    out: &mut String,
+    items: impl Iterator<Item = T>,
+    each: impl Fn(T, &mut JsonObject<'_>),
+) {
     out.push('[');
     for (i, item) in items.enumerate() {
         if i > 0 {

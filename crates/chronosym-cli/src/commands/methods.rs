@@ -10,23 +10,38 @@ use crate::args::Methods;
 use crate::{load, output};
 
 pub fn run(args: &Methods, quiet: bool) -> Result<()> {
-    let loaded = load::load(&args.input.traces, SampleSelection::None, &args.input.symbols)?;
+    let loaded = load::load(
+        &args.input.traces,
+        SampleSelection::None,
+        &args.input.symbols,
+    )?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
     let filter = load::filter(&args.filters, timeline)?;
     let wanted = args.matching.as_ref().map(|text| text.to_lowercase());
     let mut out = output::open(args.input.output.as_deref())?;
-    for process in timeline.processes().filter(|p| filter.has_process(timeline, p.index)) {
+    for process in timeline
+        .processes()
+        .filter(|p| filter.has_process(timeline, p.index))
+    {
         let bodies = timeline.bodies(process.index).filter(|body| {
             let alive = body.life.to > filter.times().start && body.life.from < filter.times().end;
-            alive && wanted.as_ref().is_none_or(|wanted| label(body).to_lowercase().contains(wanted))
+            alive
+                && wanted
+                    .as_ref()
+                    .is_none_or(|wanted| label(body).to_lowercase().contains(wanted))
         });
         let mut bodies: Vec<_> = bodies.collect();
         if bodies.is_empty() {
             continue;
         }
         bodies.sort_by_key(|b| (b.start, b.life.from));
-        writeln!(out, "{} ({})", process.name.unwrap_or("process"), process.pid)?;
+        writeln!(
+            out,
+            "{} ({})",
+            process.name.unwrap_or("process"),
+            process.pid
+        )?;
         for body in &bodies {
             line(body, &mut out)?;
         }
@@ -38,7 +53,8 @@ pub fn run(args: &Methods, quiet: bool) -> Result<()> {
 /// `module!name`.
 pub fn label(body: &BodyView<'_>) -> String {
     let name = body.name.as_deref().unwrap_or("(no name)");
-    body.module.map_or_else(|| name.to_owned(), |module| format!("{module}!{name}"))
+    body.module
+        .map_or_else(|| name.to_owned(), |module| format!("{module}!{name}"))
 }
 
 /// One line: range, life, tier, version, evidence, name.
@@ -52,7 +68,13 @@ pub fn line(body: &BodyView<'_>, out: &mut impl Write) -> std::io::Result<()> {
         kind.push_str(&format!(" v{}", body.native_code_version));
     }
     let life = format!("{}..{}", from(body.life), to(body.life));
-    write!(out, "  {:#x}-{last:#x} {life:<26} {kind:<18} {:<14} {}", body.start, body.evidence.to_string(), label(body))?;
+    write!(
+        out,
+        "  {:#x}-{last:#x} {life:<26} {kind:<18} {:<14} {}",
+        body.start,
+        body.evidence.to_string(),
+        label(body)
+    )?;
     if let Some(signature) = body.signature.and_then(|s| s.find('(').map(|at| &s[at..])) {
         write!(out, "{signature}")?;
     }

@@ -10,21 +10,37 @@ use crate::units::show_time;
 use crate::{load, output};
 
 pub fn run(args: &Listing, quiet: bool) -> Result<()> {
-    let loaded = load::load(&args.input.traces, SampleSelection::None, &args.input.symbols)?;
+    let loaded = load::load(
+        &args.input.traces,
+        SampleSelection::None,
+        &args.input.symbols,
+    )?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
     let filter = load::filter(&args.filters, timeline)?;
     let mut out = output::open(args.input.output.as_deref())?;
-    for process in timeline.processes().filter(|p| filter.has_process(timeline, p.index)) {
+    for process in timeline
+        .processes()
+        .filter(|p| filter.has_process(timeline, p.index))
+    {
         let modules: Vec<_> = timeline.modules(process.index).collect();
         let images: Vec<_> = timeline.images(process.index).collect();
         if modules.is_empty() && images.is_empty() {
             continue;
         }
-        writeln!(out, "{} ({})", process.name.unwrap_or("process"), process.pid)?;
+        writeln!(
+            out,
+            "{} ({})",
+            process.name.unwrap_or("process"),
+            process.pid
+        )?;
         for m in &modules {
             let life = format!("{}..{}", begin(m.begin), end(m.end));
-            writeln!(out, "  module {:<40} {life:<28} {} bodies, {}", m.name, m.bodies, m.evidence)?;
+            writeln!(
+                out,
+                "  module {:<40} {life:<28} {} bodies, {}",
+                m.name, m.bodies, m.evidence
+            )?;
             if let Some(path) = m.il_path {
                 writeln!(out, "         IL     {path}")?;
             }
@@ -37,7 +53,11 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
         for i in &images {
             let last = i.base.saturating_add(i.size.saturating_sub(1));
             let life = format!("{}..{}", from(i.life), to(i.life));
-            writeln!(out, "  image  {:<40} {life:<28} {:#x}-{last:#x}", i.name, i.base)?;
+            writeln!(
+                out,
+                "  image  {:<40} {life:<28} {:#x}-{last:#x}",
+                i.name, i.base
+            )?;
             if let Some(path) = i.path {
                 writeln!(out, "         path   {path}")?;
             }
@@ -53,7 +73,11 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
 
 fn pdb(out: &mut impl Write, pdb: Option<&PdbId>) -> std::io::Result<()> {
     match pdb {
-        Some(pdb) => writeln!(out, "         PDB    {} age {} {}", pdb.guid, pdb.age, pdb.path),
+        Some(pdb) => writeln!(
+            out,
+            "         PDB    {} age {} {}",
+            pdb.guid, pdb.age, pdb.path
+        ),
         None => Ok(()),
     }
 }

@@ -2,3 +2,8 @@
 
 #[cfg(feature = "nettrace")]
 pub mod nettrace;
+
+#[cfg(feature = "etl")]
+pub mod etl;
+#[cfg(feature = "etl")]
+mod etw_stacks;
