@@ -1,4 +1,4 @@
-//! A time-versioned interval map: what was at address A at time T.
+#![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 // `loom` is the usual name of that cfg, but none that cargo knows.
 #![allow(unexpected_cfgs)]

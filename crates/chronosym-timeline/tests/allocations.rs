@@ -1,0 +1,94 @@
+//! Lookups allocate nothing; a batch as often as it has blocks and threads, not queries.
+
+use allocation_counter::measure;
+use chronosym_timeline::{
+    AddrRange, Begin, End, LiveMap, Occupant, Query, VersionedMap, VersionedMapBuilder,
+};
+
+fn occupants(count: u64, versions: u64) -> impl Iterator<Item = Occupant> {
+    (0..count).map(move |i| {
+        let place = i % (count / versions);
+        let range =
+            AddrRange::sized(0x7f00_0000_0000 + place * 0x140, 0x100 + place % 0x41).unwrap();
+        let time = i / (count / versions) * 1000;
+        Occupant::new(range, Begin::At(time), End::At(time + 900))
+    })
+}
+
+fn frozen(count: u64, versions: u64) -> VersionedMap {
+    let mut builder = VersionedMapBuilder::new();
+    builder.extend(occupants(count, versions));
+    builder.freeze()
+}
+
+fn queries(count: u64) -> Vec<Query> {
+    (0..count)
+        .map(|i| Query {
+            addr: 0x7f00_0000_0000 + i.wrapping_mul(0x9e37_79b9) % 0x40_0000,
+            time: i % 5000,
+        })
+        .collect()
+}
+
+#[test]
+fn lookups_allocate_nothing() {
+    let mut builder = VersionedMapBuilder::new();
+    builder.extend(occupants(10_000, 4));
+    // Wide ones lie in the tree above the segments.
+    builder.insert(Occupant::new(
+        AddrRange::sized(0x7f00_0000_0000, 1 << 20).unwrap(),
+        Begin::At(4000),
+        End::Open,
+    ));
+    let map = builder.freeze();
+    let mut live = LiveMap::new();
+    for occupant in occupants(1000, 4) {
+        live.insert(occupant);
+    }
+    let snapshot = live.snapshot();
+    let queries = queries(20_000);
+    let mut hits = [0; 2];
+    let allocated = measure(|| {
+        for query in &queries {
+            hits[0] += usize::from(map.lookup(query.addr, query.time).is_some());
+            hits[1] += usize::from(snapshot.lookup(query.addr, query.time).id.is_some());
+        }
+    });
+    assert!(hits[0] > 1000 && hits[1] > 100, "{hits:?} test little");
+    assert_eq!(allocated.count_total, 0);
+}
+
+#[test]
+fn a_batch_allocates_by_blocks() {
+    let map = frozen(50_000, 1);
+    assert!(
+        map.memory_bytes() > 1 << 20,
+        "small maps are not sorted for"
+    );
+    let allocations = |count| {
+        let queries = queries(count);
+        let mut answers = vec![None; queries.len()];
+        measure(|| map.resolve_batch(&queries, &mut answers)).count_total
+    };
+    // Below the number for which threads are started.
+    let few = allocations(40_000);
+    assert!((1..10).contains(&few), "{few}");
+    assert_eq!(allocations(120_000), few);
+}
+
+#[test]
+fn a_body_costs_at_most_40_bytes() {
+    for (count, versions, most) in [(100_000, 1, 40.0), (100_000, 2, 36.0), (100_000, 50, 32.0)] {
+        let map = frozen(count, versions);
+        let bytes = map.memory_bytes() as f64 / map.len() as f64;
+        assert!(
+            bytes <= most,
+            "{bytes} bytes a body with {versions} versions"
+        );
+        assert!(bytes >= 16.0, "{bytes} bytes cannot hold two times");
+    }
+    // What it says is what it holds.
+    let mut map = None;
+    let allocated = measure(|| map = Some(frozen(100_000, 2)));
+    assert_eq!(map.unwrap().memory_bytes() as i64, allocated.bytes_current);
+}
