@@ -241,6 +241,7 @@ fn the_trace_gives_the_base_away() {
                 KnownStart {
                     address,
                     size: Some(size),
+                    token: Some(Token(token)),
                 },
             );
         }
@@ -256,6 +257,10 @@ fn the_trace_gives_the_base_away() {
         let method = linux.method_starting_at((address - base) as u32).unwrap();
         assert_eq!(linux.definition(&method).unwrap().token, Token(*token));
     }
+    // With its token, any one start is enough.
+    for start in &known {
+        assert_eq!(linux.base_of(&[*start]), BaseMatch::Base(base));
+    }
     assert_eq!(windows.base_of(&known), BaseMatch::Mismatch);
     assert_eq!(arm.base_of(&known), BaseMatch::Mismatch);
 }
@@ -270,6 +275,7 @@ fn starts_give_the_base_and_tell_builds_apart() {
         .map(|m| KnownStart {
             address: base + u64::from(m.begin),
             size: Some(m.hot_size),
+            token: None,
         })
         .collect();
     assert_eq!(linux.base_of(&starts), BaseMatch::Base(base));
@@ -421,6 +427,7 @@ fn a_cold_part_belongs_to_its_hot_method() {
     let start = |rva: u32, size| KnownStart {
         address: 0x10_0000 + u64::from(rva),
         size: Some(size),
+        token: None,
     };
     let known: Vec<_> = image
         .methods()

@@ -1,6 +1,7 @@
 //! Where an image was loaded, from the starts of some of its methods.
 
-use super::R2rImage;
+use super::{R2rImage, R2rMethod};
+use crate::metadata::{Table, Token};
 use crate::pe::Machine;
 
 /// The start of a precompiled method as a trace gives it.
@@ -10,6 +11,8 @@ pub struct KnownStart {
     pub address: u64,
     /// Its size, if the event has one.
     pub size: Option<u32>,
+    /// Its MethodDef token, if the event has one: makes a single start enough.
+    pub token: Option<Token>,
 }
 
 /// Whether the starts are those of an image.
@@ -29,8 +32,8 @@ pub enum BaseMatch {
 const PAGE: u64 = 4096;
 
 impl R2rImage<'_> {
-    /// Finds the address that the image was loaded at, which makes every start an entry point (and
-    /// every size the method's). Neither the PDB id nor the perf map signature tells one build from
+    /// Finds the address that the image was loaded at, which makes every start an entry point, and
+    /// every size and token the method's. Neither the PDB id nor the perf map signature tells one build from
     /// another; this does.
     pub fn base_of(&self, starts: &[KnownStart]) -> BaseMatch {
         let Some(first) = starts.first() else {
@@ -64,6 +67,7 @@ impl R2rImage<'_> {
             .map(|address| KnownStart {
                 address,
                 size: None,
+                token: None,
             })
             .collect();
         match self.base_of(&starts) {
@@ -80,6 +84,13 @@ impl R2rImage<'_> {
             return rva.is_some_and(|rva| self.starts_cold(rva, start));
         };
         start.size.is_none_or(|size| size == method.hot_size)
+            && start.token.is_none_or(|token| self.can_be(&method, token))
+    }
+
+    /// Whether the method may have this token. One compiled out of another module may have any.
+    fn can_be(&self, method: &R2rMethod, token: Token) -> bool {
+        let definition = self.definition(method);
+        definition.is_none_or(|of| of.token.table() != Table::METHOD_DEF || of.token == token)
     }
 
     /// Cold parts have events of their own.
