@@ -80,7 +80,7 @@ pub(crate) struct Buffer {
     pub(crate) first_time: i64,
     /// Position among all buffers: decides between records of one time.
     pub(crate) rank: u32,
-    pub(crate) file: u16,
+    pub(crate) file: u32,
     pub(crate) cpu: u16,
     /// Where its header is in the file.
     pub(crate) offset: u64,

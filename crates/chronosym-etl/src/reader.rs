@@ -146,7 +146,7 @@ impl<S: ReadAt> EtlReader<S> {
                     return different("boot time");
                 }
             }
-            let (file, rank) = (whole.sources.len() as u16, whole.buffers.len() as u32);
+            let (file, rank) = (whole.sources.len() as u32, whole.buffers.len() as u32);
             let mut buffers = reader.buffers;
             for buffer in &mut buffers {
                 buffer.file += file;
@@ -309,7 +309,7 @@ impl<S: ReadAt> EtlReader<S> {
             self.slots.len() - 1
         });
         let slot = &mut self.slots[at];
-        let file = usize::from(buffer.file);
+        let file = buffer.file as usize;
         (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
         slot.pointer_size = Some(self.headers[file].pointer_size);
         if let Err(error) = buffer.read(&self.sources[file], &mut self.compressed, &mut slot.bytes)

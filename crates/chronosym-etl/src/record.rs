@@ -1,6 +1,6 @@
 //! Records: their framing and their headers.
 
-use crate::bytes::{guid_at, i64_at, u16_at, u32_at, u64_at};
+use crate::bytes::{array, guid_at, i64_at, u16_at, u32_at, u64_at};
 use crate::extended::ExtendedItems;
 use crate::{Addresses, Guid};
 
@@ -254,103 +254,92 @@ impl<'a> Record<'a> {
     #[inline]
     pub(crate) fn read(bytes: &'a [u8], place: Place) -> Option<Self> {
         let marker = u32_at(bytes, 0)?;
-        let (flags, header_type) = ((marker >> 24) as u8, (marker >> 16) as u8);
-        let known = flags == 0xc0;
-        match header_type {
-            SYSTEM32 | SYSTEM64 if known => Self::kernel(
-                bytes,
-                place,
-                RecordKind::System,
-                32,
-                header_type == SYSTEM64,
-            ),
-            COMPACT32 | COMPACT64 if known => Self::kernel(
-                bytes,
-                place,
-                RecordKind::Compact,
-                24,
-                header_type == COMPACT64,
-            ),
-            PERFINFO32 | PERFINFO64 if known => Self::kernel(
-                bytes,
-                place,
-                RecordKind::PerfInfo,
-                16,
-                header_type == PERFINFO64,
-            ),
-            EVENT32 | EVENT64 if known => Self::event(bytes, place, header_type == EVENT64),
-            FULL32 | FULL64 if known => {
-                Self::classic(bytes, place, RecordKind::Classic, 48, header_type == FULL64)
-            }
-            INSTANCE32 | INSTANCE64 if known => Self::classic(
-                bytes,
-                place,
-                RecordKind::Instance,
-                72,
-                header_type == INSTANCE64,
-            ),
-            _ => Self::raw(bytes, place, flags, header_type),
-        }
-    }
-
-    fn new(place: Place, kind: RecordKind, bytes: &'a [u8], header: usize) -> Option<Self> {
-        let (between, payload) = ([].as_slice(), bytes.get(header..)?);
-        Some(Self {
+        let header_type = (marker >> 16) as u8;
+        let (kind, width) = match (marker >> 24, header_type) {
+            (0xc0, SYSTEM32) => (RecordKind::System, PointerSize::Four),
+            (0xc0, SYSTEM64) => (RecordKind::System, PointerSize::Eight),
+            (0xc0, COMPACT32) => (RecordKind::Compact, PointerSize::Four),
+            (0xc0, COMPACT64) => (RecordKind::Compact, PointerSize::Eight),
+            (0xc0, PERFINFO32) => (RecordKind::PerfInfo, PointerSize::Four),
+            (0xc0, PERFINFO64) => (RecordKind::PerfInfo, PointerSize::Eight),
+            (0xc0, EVENT32) => (RecordKind::Event, PointerSize::Four),
+            (0xc0, EVENT64) => (RecordKind::Event, PointerSize::Eight),
+            (0xc0, FULL32) => (RecordKind::Classic, PointerSize::Four),
+            (0xc0, FULL64) => (RecordKind::Classic, PointerSize::Eight),
+            (0xc0, INSTANCE32) => (RecordKind::Instance, PointerSize::Four),
+            (0xc0, INSTANCE64) => (RecordKind::Instance, PointerSize::Eight),
+            (0x90, _) => (RecordKind::Message, place.pointer_size),
+            _ => (RecordKind::Other(header_type), place.pointer_size),
+        };
+        let Layout {
+            size_at, header, ..
+        } = layout(marker, bytes)?;
+        let bytes = bytes.get(..usize::from(u16_at(bytes, size_at)?))?;
+        let mut record = Self {
             time_ns: place.time_ns,
             raw_time: place.raw_time,
             process_id: None,
             thread_id: None,
             cpu: place.cpu,
-            pointer_size: place.pointer_size,
+            pointer_size: width,
             kind,
             key: EventKey::Unknown,
             activity_id: None,
-            payload,
+            payload: bytes.get(header..)?,
             bytes,
-            between,
-        })
+            between: &[],
+        };
+        match kind {
+            RecordKind::System | RecordKind::Compact => {
+                record.ids()?;
+                record.kernel()?;
+            }
+            RecordKind::PerfInfo => record.kernel()?,
+            RecordKind::Event => {
+                record.ids()?;
+                record.event()?;
+            }
+            RecordKind::Classic | RecordKind::Instance => {
+                record.ids()?;
+                let (class, version) = (guid_at(bytes, 24)?, u16_at(bytes, 6)?);
+                record.key = EventKey::Classic {
+                    class,
+                    opcode: bytes[4],
+                    version,
+                };
+            }
+            RecordKind::Message => record.message()?,
+            RecordKind::Other(_) => {}
+        }
+        Some(record)
     }
 
-    #[inline]
-    fn with_ids(mut self, wide: bool) -> Option<Self> {
+    #[inline(always)]
+    fn ids(&mut self) -> Option<()> {
         let known = |id: u32| (id != UNKNOWN_ID).then_some(id);
         self.thread_id = known(u32_at(self.bytes, 8)?);
         self.process_id = known(u32_at(self.bytes, 12)?);
-        self.pointer_size = width(wide);
-        Some(self)
+        Some(())
     }
 
-    #[inline]
-    fn kernel(
-        bytes: &'a [u8],
-        place: Place,
-        kind: RecordKind,
-        header: usize,
-        wide: bool,
-    ) -> Option<Self> {
-        let bytes = bytes.get(..usize::from(u16_at(bytes, 4)?))?;
-        let mut record = Self::new(place, kind, bytes, header)?;
-        if kind == RecordKind::PerfInfo {
-            record.pointer_size = width(wide);
-        } else {
-            record = record.with_ids(wide)?;
-        }
-        let version = u16_at(bytes, 0)?;
+    #[inline(always)]
+    fn kernel(&mut self) -> Option<()> {
+        let (version, [opcode, group]) = (u16_at(self.bytes, 0)?, array(self.bytes, 6)?);
         // High bits of the version announce 8-byte words before the payload: a PEBS index, up to seven counters.
         let words = usize::from(version >> 15) + usize::from(version >> 8 & 7);
-        let payload = record.payload;
-        (record.between, record.payload) = payload
-            .split_at_checked(8 * words)
-            .unwrap_or((&[], payload));
-        let [opcode, group] = [bytes[6], bytes[7]];
+        if words != 0
+            && let Some((words, payload)) = self.payload.split_at_checked(8 * words)
+        {
+            (self.between, self.payload) = (words, payload);
+        }
         // An image load is logged in the group of processes.
-        let (opcode, group) = if (group, opcode) == (3, 10) {
-            (10, 0x14)
+        let group = if (group, opcode) == (3, 10) {
+            0x14
         } else {
-            (opcode, group)
+            group
         };
         let version = version & 0xff;
-        record.key = match GROUP_CLASSES.get(usize::from(group)) {
+        self.key = match GROUP_CLASSES.get(usize::from(group)) {
             Some(&class) => EventKey::Classic {
                 class,
                 opcode,
@@ -362,79 +351,60 @@ impl<'a> Record<'a> {
                 version,
             },
         };
-        Some(record)
+        Some(())
     }
 
-    #[inline]
-    fn event(bytes: &'a [u8], place: Place, wide: bool) -> Option<Self> {
-        let bytes = bytes.get(..usize::from(u16_at(bytes, 0)?))?;
-        let mut record = Self::new(place, RecordKind::Event, bytes, 80)?.with_ids(wide)?;
-        record.key = EventKey::Manifest {
+    #[inline(always)]
+    fn event(&mut self) -> Option<()> {
+        let bytes = self.bytes;
+        let [version, channel, level, opcode] = array(bytes, 42)?;
+        self.key = EventKey::Manifest {
             provider: guid_at(bytes, 24)?,
             id: u16_at(bytes, 40)?,
-            version: bytes[42],
-            channel: bytes[43],
-            level: bytes[44],
-            opcode: bytes[45],
+            version,
+            opcode,
+            level,
             task: u16_at(bytes, 46)?,
             keyword: u64_at(bytes, 48)?,
+            channel,
         };
-        record.activity_id = guid_at(bytes, 64).filter(|guid| guid.0 != [0; 16]);
+        self.activity_id = guid_at(bytes, 64).filter(|guid| guid.0 != [0; 16]);
         const EXTENDED_INFO: u16 = 1;
         if u16_at(bytes, 4)? & EXTENDED_INFO != 0 {
-            let end = ExtendedItems::length(record.payload);
-            (record.between, record.payload) = record.payload.split_at(end);
+            let end = ExtendedItems::length(self.payload);
+            (self.between, self.payload) = self.payload.split_at(end);
         }
-        Some(record)
+        Some(())
     }
 
-    #[inline]
-    fn classic(
-        bytes: &'a [u8],
-        place: Place,
-        kind: RecordKind,
-        header: usize,
-        wide: bool,
-    ) -> Option<Self> {
-        let bytes = bytes.get(..usize::from(u16_at(bytes, 0)?))?;
-        let mut record = Self::new(place, kind, bytes, header)?.with_ids(wide)?;
-        record.key = EventKey::Classic {
-            class: guid_at(bytes, 24)?,
-            opcode: bytes[4],
-            version: u16_at(bytes, 6)?,
-        };
-        Some(record)
-    }
-
-    fn raw(bytes: &'a [u8], place: Place, flags: u8, header_type: u8) -> Option<Self> {
-        let bytes = bytes.get(..usize::from(u16_at(bytes, 0)?))?;
-        if flags != 0x90 {
-            return Self::new(place, RecordKind::Other(header_type), bytes, 4);
-        }
-        let mut record = Self::new(place, RecordKind::Message, bytes, 8)?;
-        let options = u16_at(bytes, 6)?;
+    fn message(&mut self) -> Option<()> {
+        let options = u16_at(self.bytes, 6)?;
         let mut at = message_prefix(options);
         let guid = if options & MESSAGE_GUID != 0 {
-            guid_at(record.payload, at.wrapping_sub(16))
+            guid_at(self.payload, at.wrapping_sub(16))
         } else {
             None
         };
-        record.key = EventKey::Message {
+        self.key = EventKey::Message {
             guid: guid.unwrap_or_default(),
-            number: u16_at(bytes, 4)?,
+            number: u16_at(self.bytes, 4)?,
         };
         at += if options & MESSAGE_TIME != 0 { 8 } else { 0 };
         if options & MESSAGE_IDS != 0 {
-            record.thread_id = u32_at(record.payload, at);
-            record.process_id = u32_at(record.payload, at + 4);
+            self.thread_id = u32_at(self.payload, at);
+            self.process_id = u32_at(self.payload, at + 4);
             at += 8;
         }
-        record.pointer_size = width(options & MESSAGE_POINTER64 != 0);
-        (record.between, record.payload) = record
+        self.pointer_size = if options & MESSAGE_POINTER64 != 0 {
+            PointerSize::Eight
+        } else {
+            PointerSize::Four
+        };
+        (self.between, self.payload) = self
             .payload
             .split_at_checked(at)
-            .unwrap_or((record.payload, &[]));
-        Some(record)
+            .unwrap_or((self.payload, &[]));
+        Some(())
     }
 
     /// The whole record: header, extended items, payload.
@@ -471,14 +441,6 @@ impl<'a> Record<'a> {
             u32_at(self.bytes, 52)?,
             guid_at(self.bytes, 56)?,
         ))
-    }
-}
-
-fn width(wide: bool) -> PointerSize {
-    if wide {
-        PointerSize::Eight
-    } else {
-        PointerSize::Four
     }
 }
 
