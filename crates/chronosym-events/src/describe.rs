@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 16;
 
 /// Reads a payload by described fields. Never fails: what cannot be read, and what is left over, becomes a field `Rest` in hex.
 pub(crate) fn describe<'a>(
-    fields: &[Field],
+    fields: &'a [Field],
     payload: &'a [u8],
     pointer_size: PointerSize,
 ) -> FieldList<'a> {
@@ -20,12 +20,20 @@ pub(crate) fn describe<'a>(
         payload,
         // Located fields may point at the same bytes again and again: every value costs.
         budget: payload.len().saturating_mul(2).saturating_add(1024),
+        numbers: Vec::new(),
     };
     let mut out = FieldList::default();
     for field in fields {
         let start = reader.c;
         match reader.value(&field.ty, 0) {
-            Ok(value) => out.push(field.name.to_string(), value),
+            Ok(value) => {
+                reader.numbers.push(match value {
+                    Value::U64(n) | Value::Hex(n) => Some(n),
+                    Value::I64(n) => u64::try_from(n).ok(),
+                    _ => None,
+                });
+                out.push(&*field.name, value);
+            }
             Err(_) => {
                 reader.c = start;
                 break;
@@ -43,12 +51,14 @@ struct Reader<'a> {
     c: Cursor<'a>,
     payload: &'a [u8],
     budget: usize,
+    /// The outermost fields so far, where they are numbers: counts of later ones.
+    numbers: Vec<Option<u64>>,
 }
 
 type Result<T> = std::result::Result<T, DecodeError>;
 
 impl<'a> Reader<'a> {
-    fn value(&mut self, ty: &FieldType, depth: usize) -> Result<Value<'a>> {
+    fn value(&mut self, ty: &'a FieldType, depth: usize) -> Result<Value<'a>> {
         let offset = self.c.position();
         let bad = DecodeError::BadValue { offset };
         self.budget = self.budget.checked_sub(1).ok_or(bad)?;
@@ -114,9 +124,19 @@ impl<'a> Reader<'a> {
                 let mut out = FieldList::default();
                 for field in fields {
                     let value = self.value(&field.ty, depth + 1)?;
-                    out.push(field.name.to_string(), value);
+                    out.push(&*field.name, value);
                 }
                 Value::Object(out)
+            }
+            FieldType::Bytes(len) => Value::Bytes(c.bytes((*len).into())?),
+            FieldType::CountedBy(item, field) => {
+                let count = self
+                    .numbers
+                    .get(usize::from(*field))
+                    .copied()
+                    .flatten()
+                    .ok_or(bad)?;
+                self.items(item, usize::try_from(count).map_err(|_| bad)?, depth)?
             }
             FieldType::Unknown => return Err(bad),
         })
@@ -128,7 +148,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Elements in a row; characters make one text.
-    fn items(&mut self, item: &FieldType, count: usize, depth: usize) -> Result<Value<'a>> {
+    fn items(&mut self, item: &'a FieldType, count: usize, depth: usize) -> Result<Value<'a>> {
         match item {
             FieldType::Char8 => {
                 return self
@@ -136,7 +156,13 @@ impl<'a> Reader<'a> {
                     .bytes(count)
                     .map(|b| Value::Narrow(crate::AStr::new(b)));
             }
-            FieldType::Char16 => return self.c.bytes(count * 2).map(|b| Value::Wide(WStr::new(b))),
+            FieldType::Bytes(1) => return self.c.bytes(count).map(Value::Bytes),
+            FieldType::Char16 => {
+                return self
+                    .c
+                    .bytes(count.saturating_mul(2))
+                    .map(|b| Value::Wide(WStr::new(b)));
+            }
             _ => {}
         }
         let mut values = Vec::new();
@@ -149,7 +175,7 @@ impl<'a> Reader<'a> {
     /// Elements elsewhere in the payload, as many as fill the stated size.
     fn located(
         &mut self,
-        item: &FieldType,
+        item: &'a FieldType,
         place: u32,
         base: usize,
         depth: usize,
@@ -166,6 +192,7 @@ impl<'a> Reader<'a> {
             c: Cursor::new(bytes, 0, self.c.pointer_size, self.c.shape),
             payload: self.payload,
             budget: self.budget,
+            numbers: Vec::new(),
         };
         let mut values = Vec::new();
         while !inner.c.rest().is_empty() {

@@ -97,6 +97,10 @@ pub enum FieldType {
     DataLoc(Box<FieldType>),
     /// Nested fields (EventPipe 1, TraceLogging 24).
     Object(Vec<Field>),
+    /// So many bytes.
+    Bytes(u16),
+    /// As many elements as an earlier field of the payload says, by its place among the outermost fields (manifests).
+    CountedBy(Box<FieldType>, u16),
     /// A type that is not known; it and what follows are shown in hex.
     Unknown,
 }

@@ -13,6 +13,7 @@ mod guid;
 mod inline_tree;
 pub mod kernel;
 mod layout;
+mod manifest;
 mod part;
 mod provider;
 mod schema;
@@ -43,6 +44,7 @@ pub use inline_tree::{
     InlineFrame, InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks,
 };
 pub use kernel::KernelEvent;
+pub use manifest::EventDescription;
 pub use provider::Provider;
 pub use schema::{EventKey, EventSchema, PointerSize, RawEvent};
 pub use text::{AStr, WStr};

@@ -93,7 +93,8 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, DecodeError> {
     Ok(Field::new(name, ty))
 }
 
-fn scalar(in_type: u8, out_type: u8) -> FieldType {
+/// The type with these in- and out-types, which TraceLogging and manifests number alike.
+pub(crate) fn scalar(in_type: u8, out_type: u8) -> FieldType {
     const STRING: u8 = 2;
     const BOOLEAN: u8 = 3;
     const HEX: u8 = 4;

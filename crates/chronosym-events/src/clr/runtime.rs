@@ -221,10 +221,10 @@ payload! {
     ProcessInfo<'a> {
         /// The command line.
         command_line: WStr<'a> = "CommandLine",
-        /// The operating system.
-        os: WStr<'a> = "OSInformation",
+        /// The operating system; older runtimes write the command line only.
+        os: Option<WStr<'a>> = "OSInformation",
         /// The processor architecture.
-        arch: WStr<'a> = "ArchInformation",
+        arch: Option<WStr<'a>> = "ArchInformation",
     }
 }
 

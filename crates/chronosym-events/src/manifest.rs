@@ -1,0 +1,343 @@
+//! Descriptions of manifest events that merging puts into a trace: TRACE_EVENT_INFO structures.
+
+use crate::cursor::{Cursor, Shape};
+use crate::tracelogging::scalar;
+use crate::{
+    Action, DecodeError, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, WStr,
+};
+
+/// What the trace says of one manifest event: the payload of KernelTraceControl's `MetaData/EventInfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventDescription {
+    /// The provider.
+    pub provider: Guid,
+    /// The provider's name.
+    pub provider_name: Option<String>,
+    /// The event's id.
+    pub id: u16,
+    /// The version of its layout.
+    pub version: u8,
+    /// The level: 1 critical to 5 verbose, 0 always.
+    pub level: u8,
+    /// The opcode.
+    pub opcode: u8,
+    /// The keywords, as bits.
+    pub keywords: u64,
+    /// What its task is called.
+    pub task_name: Option<String>,
+    /// What its opcode is called.
+    pub opcode_name: Option<String>,
+    /// Its fields in the order of the payload.
+    pub fields: Vec<Field>,
+}
+
+/// Where things stand in TRACE_EVENT_INFO and EVENT_PROPERTY_INFO (Windows SDK, tdh.h).
+const ID: usize = 32;
+const PROVIDER_NAME: usize = 52;
+const TASK_NAME: usize = 68;
+const OPCODE_NAME: usize = 72;
+const PROPERTY_COUNT: usize = 100;
+const TOP_LEVEL_COUNT: usize = 104;
+const PROPERTIES: usize = 112;
+const PROPERTY: usize = 24;
+
+const STRUCT: u32 = 1;
+const LENGTH_ELSEWHERE: u32 = 2;
+const COUNT_ELSEWHERE: u32 = 4;
+const FIXED_COUNT: u32 = 0x20;
+
+impl EventDescription {
+    /// Parses a TRACE_EVENT_INFO.
+    ///
+    /// Fields whose layout is not known are [`FieldType::Unknown`].
+    ///
+    /// # Errors
+    /// [`DecodeError`] when it is shorter than its own counts and offsets say.
+    pub fn parse(info: &[u8]) -> Result<Self, DecodeError> {
+        let info = Info(info);
+        let top_level = info.u32(TOP_LEVEL_COUNT)? as usize;
+        let count = info.u32(PROPERTY_COUNT)? as usize;
+        info.at(PROPERTIES, count.saturating_mul(PROPERTY))?;
+        let fields = (0..top_level.min(count))
+            .map(|i| info.field(i, count, true))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            provider: info.at(0, 16)?.guid()?,
+            provider_name: info.text(PROVIDER_NAME)?,
+            id: info.at(ID, 2)?.u16()?,
+            version: info.at(ID + 2, 1)?.u8()?,
+            level: info.at(ID + 4, 1)?.u8()?,
+            opcode: info.at(ID + 5, 1)?.u8()?,
+            keywords: info.at(ID + 8, 8)?.u64()?,
+            task_name: info.text(TASK_NAME)?,
+            opcode_name: info.text(OPCODE_NAME)?,
+            fields,
+        })
+    }
+
+    /// The event's key.
+    #[must_use]
+    pub fn key(&self) -> EventKey {
+        EventKey::Manifest {
+            provider: Provider::from_guid(self.provider),
+            id: self.id.into(),
+            version: self.version.into(),
+        }
+    }
+
+    /// The event's name as tools show it: task and opcode, without the `win:` of the common opcodes and without `win:Info`,
+    /// which says nothing.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let opcode = self
+            .opcode_name
+            .as_deref()
+            .map(|o| o.strip_prefix("win:").unwrap_or(o));
+        match (self.task_name.as_deref(), opcode) {
+            (Some(task), Some("Info") | None) => Some(task.to_owned()),
+            (Some(task), Some(opcode)) => Some(format!("{task}/{opcode}")),
+            (None, opcode) => opcode.map(str::to_owned),
+        }
+    }
+
+    /// The schema of such events.
+    #[must_use]
+    pub fn schema(&self) -> EventSchema {
+        let schema = EventSchema::new(self.key())
+            .with_name(&self.name().unwrap_or_default())
+            .with_fields(self.fields.clone())
+            .with_descriptor(self.opcode, self.level, self.keywords);
+        match &self.provider_name {
+            Some(name) => schema.with_provider_name(name),
+            None => schema,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Info<'a>(&'a [u8]);
+
+impl<'a> Info<'a> {
+    fn at(self, offset: usize, len: usize) -> Result<Cursor<'a>, DecodeError> {
+        let needed = offset.saturating_add(len);
+        let short = DecodeError::Short {
+            needed,
+            found: self.0.len(),
+        };
+        let bytes = self.0.get(offset..needed).ok_or(short)?;
+        Ok(Cursor::new(
+            bytes,
+            0,
+            PointerSize::Eight,
+            Shape::new(Action::Load),
+        ))
+    }
+
+    fn u32(self, offset: usize) -> Result<u32, DecodeError> {
+        self.at(offset, 4)?.u32()
+    }
+
+    /// The text that an offset field points at; 0 is none. Names end with blanks in some manifests.
+    fn text(self, offset: usize) -> Result<Option<String>, DecodeError> {
+        let start = self.u32(offset)? as usize;
+        if start == 0 {
+            return Ok(None);
+        }
+        let rest = self.0.len().saturating_sub(start);
+        let text: WStr<'_> = self.at(start, rest)?.wide()?;
+        Ok(Some(text.to_string().trim_end().to_owned()).filter(|t| !t.is_empty()))
+    }
+
+    fn field(self, index: usize, count: usize, outermost: bool) -> Result<Field, DecodeError> {
+        let base = PROPERTIES + index * PROPERTY;
+        let flags = self.u32(base)?;
+        let name = self.text(base + 4)?.unwrap_or_default();
+        let mut types = self.at(base + 8, 4)?;
+        let (first, second) = (types.u16()?, types.u16()?);
+        let mut sizes = self.at(base + 16, 4)?;
+        let (items, length) = (sizes.u16()?, sizes.u16()?);
+        let ty = if flags & STRUCT != 0 {
+            // Structs hold scalars only, so that members need no more depth.
+            let members =
+                usize::from(first)..usize::from(first).saturating_add(second.into()).min(count);
+            if !outermost {
+                return Ok(Field::new(name, FieldType::Unknown));
+            }
+            FieldType::Object(
+                members
+                    .map(|i| self.field(i, count, false))
+                    .collect::<Result<_, _>>()?,
+            )
+        } else {
+            sized(first, second, length, flags & LENGTH_ELSEWHERE != 0)
+        };
+        let ty = if flags & COUNT_ELSEWHERE != 0 {
+            FieldType::CountedBy(Box::new(ty), items)
+        } else if flags & FIXED_COUNT != 0 || items > 1 {
+            FieldType::FixedArray(Box::new(ty), items)
+        } else {
+            ty
+        };
+        Ok(Field::new(name, ty))
+    }
+}
+
+/// A scalar whose length may stand in the description, or in an earlier field.
+fn sized(in_type: u16, out_type: u16, length: u16, elsewhere: bool) -> FieldType {
+    let narrow = u8::try_from(in_type).unwrap_or(u8::MAX);
+    // Manifests number their out-types in their own way: text, truth value, hex in TraceLogging's numbers.
+    let out_type = match out_type {
+        1 => 2,
+        13 => 3,
+        16..=19 => 4,
+        _ => 0,
+    };
+    let unit = match in_type {
+        1 => FieldType::Char16,
+        2 => FieldType::Char8,
+        14 => FieldType::Bytes(1),
+        _ => {
+            return match in_type {
+                300 => FieldType::CountedUtf16,
+                301 => FieldType::CountedAnsi,
+                307 => FieldType::Char16,
+                308 => FieldType::Char8,
+                309 => FieldType::Pointer,
+                _ => scalar(narrow, out_type),
+            };
+        }
+    };
+    match (elsewhere, length, in_type) {
+        (true, field, _) => FieldType::CountedBy(Box::new(unit), field),
+        (false, 0, 14) => FieldType::Unknown,
+        (false, 0, _) => scalar(narrow, out_type),
+        (false, len, 14) => FieldType::Bytes(len),
+        (false, len, _) => FieldType::FixedArray(Box::new(unit), len),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flags, name, in-type or first member, out-type or number of members, count, length.
+    type Property = (u32, &'static str, u16, u16, u16, u16);
+
+    fn info(top_level: u32, properties: &[Property]) -> Vec<u8> {
+        let mut out = vec![0; PROPERTIES + properties.len() * PROPERTY];
+        let put = |out: &mut Vec<u8>, at: usize, bytes: &[u8]| {
+            out[at..at + bytes.len()].copy_from_slice(bytes)
+        };
+        let text = |out: &mut Vec<u8>, at: usize, text: &str| {
+            let offset = out.len() as u32;
+            put(out, at, &offset.to_le_bytes());
+            out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+        };
+        put(&mut out, 0, &[7; 16]);
+        put(&mut out, ID, &[5, 1, 2, 0, 4, 11, 0, 0, 0x80]);
+        put(
+            &mut out,
+            PROPERTY_COUNT,
+            &(properties.len() as u32).to_le_bytes(),
+        );
+        put(&mut out, TOP_LEVEL_COUNT, &top_level.to_le_bytes());
+        text(&mut out, PROVIDER_NAME, "Some-Provider");
+        text(&mut out, TASK_NAME, "Task ");
+        text(&mut out, OPCODE_NAME, "win:Start");
+        for (i, (flags, name, first, second, count, length)) in properties.iter().enumerate() {
+            let base = PROPERTIES + i * PROPERTY;
+            put(&mut out, base, &flags.to_le_bytes());
+            text(&mut out, base + 4, name);
+            put(&mut out, base + 8, &first.to_le_bytes());
+            put(&mut out, base + 10, &second.to_le_bytes());
+            put(&mut out, base + 16, &count.to_le_bytes());
+            put(&mut out, base + 18, &length.to_le_bytes());
+        }
+        out
+    }
+
+    #[test]
+    fn fields_of_every_shape() {
+        let bytes = info(
+            7,
+            &[
+                (0, "Count", 8, 0, 1, 4),
+                (COUNT_ELSEWHERE, "List", 10, 19, 0, 8),
+                (LENGTH_ELSEWHERE, "Blob", 14, 0, 1, 0),
+                (FIXED_COUNT, "Two", 6, 0, 2, 2),
+                (0, "Mac", 14, 0, 1, 6),
+                (STRUCT | COUNT_ELSEWHERE, "Pairs", 7, 2, 0, 0),
+                (0, "Text", 1, 0, 1, 0),
+                (0, "X", 4, 13, 1, 1),
+                (0, "Y", 16, 0, 1, 8),
+            ],
+        );
+        let event = EventDescription::parse(&bytes).unwrap();
+        assert_eq!(
+            (
+                event.id,
+                event.version,
+                event.level,
+                event.opcode,
+                event.keywords
+            ),
+            (0x105, 2, 4, 11, 0x80)
+        );
+        assert_eq!(event.name().as_deref(), Some("Task/Start"));
+        let pair = vec![
+            Field::new("X", FieldType::Bool8),
+            Field::new("Y", FieldType::Pointer),
+        ];
+        let counted = |ty| FieldType::CountedBy(Box::new(ty), 0);
+        assert_eq!(
+            event.fields,
+            [
+                Field::new("Count", FieldType::U32),
+                Field::new("List", counted(FieldType::Hex64)),
+                Field::new("Blob", counted(FieldType::Bytes(1))),
+                Field::new("Two", FieldType::FixedArray(Box::new(FieldType::U16), 2)),
+                Field::new("Mac", FieldType::Bytes(6)),
+                Field::new("Pairs", counted(FieldType::Object(pair))),
+                Field::new("Text", FieldType::Utf16),
+            ]
+        );
+        let schema = event.schema();
+        assert_eq!(
+            (&*schema.name(), schema.provider_name().as_ref()),
+            ("Task/Start", "Some-Provider")
+        );
+        let payload = b"\x01\0\0\0\x10\0\0\0\0\0\0\0\xaa\x01\0\x02\0\x01\x02\x03\x04\x05\x06\x01\x20\0\0\0h\0\0\0";
+        let raw = crate::RawEvent {
+            time_ns: 0,
+            process_id: None,
+            thread_id: None,
+            processor: None,
+            pointer_size: PointerSize::Four,
+            schema: &schema,
+            payload,
+        };
+        assert_eq!(
+            raw.fields().unwrap().unwrap().to_string(),
+            "Count=1, List=[0x10], Blob=aa, Two=[1, 2], Mac=010203040506, Pairs=[{X=true, Y=0x20}], Text=h"
+        );
+    }
+
+    #[test]
+    fn damage_is_an_error_or_leaves_fields_out() {
+        let whole = info(2, &[(0, "A", 8, 0, 1, 4), (STRUCT, "B", 0, 9, 1, 0)]);
+        for cut in 0..whole.len() {
+            assert!(EventDescription::parse(&whole[..cut]).is_err(), "{cut}");
+        }
+        // A struct that holds itself, and counts beyond the properties.
+        let own = info(99, &[(STRUCT, "B", 0, 9, 1, 0)]);
+        let event = EventDescription::parse(&own).unwrap();
+        let inner = vec![Field::new("B", FieldType::Unknown)];
+        assert_eq!(event.fields, [Field::new("B", FieldType::Object(inner))]);
+        let mut many = whole.clone();
+        many[PROPERTY_COUNT..PROPERTY_COUNT + 4].copy_from_slice(&[0xff; 4]);
+        assert!(matches!(
+            EventDescription::parse(&many),
+            Err(DecodeError::Short { .. })
+        ));
+    }
+}
