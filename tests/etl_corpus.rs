@@ -55,6 +55,15 @@ fn main() -> ExitCode {
         "SelfDescribingSingleEvent_with_flipped_bits_never_panics",
         |corpus| flipped(std::fs::read(corpus.join("SelfDescribingSingleEvent.etl"))?),
     ));
+    cases.push(case(
+        CORPUS,
+        "session_and_rundown_of_one_recording_merge",
+        |corpus| {
+            let session = unzip(&corpus.join("gcevents.etl.zip"), ".etl")?;
+            let rundown = unzip(&corpus.join("gcrundownevents.etl.zip"), ".etl")?;
+            merged(&session, &rundown)
+        },
+    ));
     for (name, _) in baselined {
         cases.push(case(
             CORPUS,
@@ -342,6 +351,32 @@ fn self_describing(trace: &[u8]) -> Result<(), Failed> {
         return Err(format!("{found:?}, not {expected:?}").into());
     }
     Ok(())
+}
+
+/// Two files of one PerfView run: the rundown began some 14.5 s after the session.
+fn merged(session: &[u8], rundown: &[u8]) -> Result<(), Failed> {
+    let (one, two) = (records(session)?.0, records(rundown)?.0);
+    let mut reader = EtlReader::merge(vec![EtlReader::open(session)?, EtlReader::open(rundown)?])?;
+    let apart = reader.headers()[1].start_time - reader.headers()[0].start_time;
+    let (mut times, mut second_start) = (Vec::new(), None);
+    while let Some(record) = reader.next_record() {
+        if record.raw_time == two[0].0 {
+            second_start = second_start.or(Some(record.time_ns));
+        }
+        times.push(record.raw_time);
+    }
+    if times.len() != one.len() + two.len() || !times.is_sorted() {
+        return Err(format!("{} records of {} and {}", times.len(), one.len(), two.len()).into());
+    }
+    // Performance counter and system time agree to a millisecond on when the second file began.
+    match second_start {
+        Some(ns) if ns.abs_diff(apart * 100) < 1_000_000 => Ok(()),
+        other => Err(format!(
+            "the second file begins at {other:?} ns, not {} ns",
+            apart * 100
+        )
+        .into()),
+    }
 }
 
 /// Numbers that look random and are the same in every run.
