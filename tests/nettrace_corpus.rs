@@ -112,7 +112,7 @@ impl Summary {
         let mut counts: Vec<u64> = Vec::new();
         let mut first: Vec<Option<(u64, u64, Option<u32>)>> = Vec::new();
         let mut latest = i64::MIN;
-        while let Some(mut region) = reader.next_region()? {
+        while let Some(region) = reader.next_region()? {
             summary.largest_region = summary.largest_region.max(region.len());
             let samplers: Vec<bool> = region
                 .event_types()

@@ -38,7 +38,7 @@ pub struct Diagnostics {
     /// Regions that were delivered before their sequence point because they reached
     /// [`Options::region_limit`](crate::Options::region_limit): time order across their border is not certain.
     pub forced_regions: u64,
-    /// Bytes after the end mark of a nettrace file.
+    /// Bytes after the end mark.
     pub trailing_bytes: u64,
     /// Events that the traced process dropped, by capture thread, in order of first loss.
     pub losses: Vec<ThreadLoss>,

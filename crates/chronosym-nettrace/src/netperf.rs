@@ -94,15 +94,18 @@ pub(crate) fn end(cursor: &mut Cursor<'_>, base: u64) -> Parsed<()> {
         return Err(Fault::Bad);
     }
     let mut after_null = *cursor;
-    if after_null.u8()? == NULL_REFERENCE && is_reference(after_null, offset)?
-        || is_reference(*cursor, offset)?
-    {
+    if after_null.u8()? == NULL_REFERENCE && skip_reference(&mut after_null, offset)? {
+        *cursor = after_null;
         return Ok(());
     }
-    Err(Fault::Bad)
+    if skip_reference(cursor, offset)? {
+        Ok(())
+    } else {
+        Err(Fault::Bad)
+    }
 }
 
-fn is_reference(mut table: Cursor<'_>, offset: u64) -> Parsed<bool> {
+fn skip_reference(table: &mut Cursor<'_>, offset: u64) -> Parsed<bool> {
     let found = table.u32()? == 1 && table.u32()? == offset as u32;
     if found {
         table.take(8)?;

@@ -209,9 +209,8 @@ impl<R: Read> Reader<R> {
     /// An event of V1 or V2, or the end of them all.
     pub(crate) fn bare_event(&mut self, form: MetadataForm) -> Step {
         self.mark();
-        if matches!(self.read(netperf::end), Ok(())) {
-            // What follows is the table that told it apart from an event.
-            self.stage = Stage::Ended;
+        if self.read(netperf::end).is_ok() {
+            self.end_of_stream();
             return Step::Next;
         }
         match self.read(|cursor, _| netperf::event_size(cursor)) {

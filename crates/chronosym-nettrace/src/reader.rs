@@ -207,7 +207,7 @@ impl<R: Read> Reader<R> {
         }
         Ok(Some(Region {
             bytes: self.window.bytes(),
-            data: &mut self.decoder.region,
+            data: &self.decoder.region,
             header: &self.header,
             clock: self.clock,
             types: &self.decoder.types,

@@ -1,6 +1,7 @@
 //! One ordering region and the records in it.
 
 use std::iter::FusedIterator;
+use std::sync::OnceLock;
 
 use crate::clock::Clock;
 use crate::event_type::{EventType, EventTypeIndex, EventTypes};
@@ -51,7 +52,8 @@ pub(crate) struct RegionData {
     pub(crate) contexts: Vec<Context>,
     pub(crate) stacks: StackTable,
     pub(crate) labels: LabelTable,
-    order: Vec<u32>,
+    /// Positions of the rows by time, once asked for; empty if the rows stand in that order.
+    order: OnceLock<Vec<u32>>,
 }
 
 impl RegionData {
@@ -59,7 +61,7 @@ impl RegionData {
     pub(crate) fn clear_events(&mut self) {
         self.rows.clear();
         self.contexts.clear();
-        self.order.clear();
+        self.order.take();
     }
 
     pub(crate) fn clear_tables(&mut self) {
@@ -80,19 +82,17 @@ impl RegionData {
         self.contexts.len() as u32 - 1
     }
 
-    /// Positions of the rows by time, or nothing if they stand in that order.
-    fn time_order(&mut self) -> Option<&[u32]> {
-        if self.rows.is_sorted_by_key(|row| row.time) {
-            return None;
-        }
-        if self.order.len() != self.rows.len() {
-            self.order.clear();
-            self.order.extend(0..self.rows.len() as u32);
-            let rows = &self.rows;
-            self.order
-                .sort_by_key(|&position| rows[position as usize].time);
-        }
-        Some(&self.order)
+    fn time_order(&self) -> Option<&[u32]> {
+        let order = self.order.get_or_init(|| {
+            if self.rows.is_sorted_by_key(|row| row.time) {
+                return Vec::new();
+            }
+            let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
+            // Stable: the rows of each thread are runs already, which this sort merges.
+            order.sort_by_key(|&position| self.rows[position as usize].time);
+            order
+        });
+        (!order.is_empty()).then_some(order.as_slice())
     }
 }
 
@@ -101,7 +101,7 @@ impl RegionData {
 /// Payloads, stacks and labels are borrowed from the region and gone with it.
 pub struct Region<'r> {
     pub(crate) bytes: &'r [u8],
-    pub(crate) data: &'r mut RegionData,
+    pub(crate) data: &'r RegionData,
     pub(crate) header: &'r TraceHeader,
     pub(crate) clock: Clock,
     pub(crate) types: &'r EventTypes,
@@ -129,15 +129,13 @@ impl Region<'_> {
         }
     }
 
-    /// The records by time; those of one time stay in file order.
-    pub fn in_time_order(&mut self) -> Records<'_> {
-        let sorted = self.data.time_order().is_none();
-        let order = (!sorted).then_some(self.data.order.as_slice());
+    /// The records by time; those of one time stay in file order. The first call sorts them.
+    pub fn in_time_order(&self) -> Records<'_> {
         Records {
             view: self.view(),
-            order,
+            order: self.data.time_order(),
             next: 0,
-            end: self.data.rows.len(),
+            end: self.len(),
         }
     }
 
@@ -152,6 +150,11 @@ impl Region<'_> {
             .stacks
             .stack(row, self.header.pointer_size)
             .unwrap_or(Stack::empty(self.header.pointer_size))
+    }
+
+    /// All stacks, in the order of their rows.
+    pub fn stacks(&self) -> impl ExactSizeIterator<Item = Stack<'_>> {
+        (0..self.stack_count()).map(|row| self.stack(StackRow(row as u32)))
     }
 
     /// The trace's header.

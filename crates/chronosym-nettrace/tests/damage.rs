@@ -427,8 +427,9 @@ fn counts_that_promise_too_much_are_not_believed() {
 
 #[test]
 fn bytes_after_the_end_are_counted() {
-    for writer in [NettraceWriter::v4(), NettraceWriter::v6()] {
-        let mut bytes = writer.finish();
+    let netperf = [NetperfWriter::v2(), NetperfWriter::v3()].map(NetperfWriter::finish);
+    let nettrace = [NettraceWriter::v4(), NettraceWriter::v6()].map(NettraceWriter::finish);
+    for mut bytes in netperf.into_iter().chain(nettrace) {
         bytes.extend(vec![0; 1_000_000]);
         let trace = read(&bytes);
         assert_eq!(trace.diagnostics.trailing_bytes, 1_000_000);

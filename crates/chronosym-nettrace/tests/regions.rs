@@ -21,7 +21,7 @@ fn a_region_is_given_in_file_order_and_in_time_order() {
     writer.event(kind, 60, 1, &[], &[9]);
     let bytes = writer.finish();
     let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
-    let mut region = reader.next_region().expect("readable").expect("a region");
+    let region = reader.next_region().expect("readable").expect("a region");
     assert_eq!(region.len(), 6);
     let file: Vec<u8> = region.records().map(|record| record.payload[0]).collect();
     assert_eq!(file, [0, 1, 2, 3, 4, 5]);
@@ -35,7 +35,7 @@ fn a_region_is_given_in_file_order_and_in_time_order() {
             [(10, 3), (30, 0), (40, 1), (40, 4), (45, 5), (50, 2)]
         );
     }
-    let mut second = reader.next_region().expect("readable").expect("a region");
+    let second = reader.next_region().expect("readable").expect("a region");
     let ordered: Vec<u8> = second
         .in_time_order()
         .map(|record| record.payload[0])
