@@ -85,7 +85,7 @@ pub struct Frame<'p> {
     pub name: Option<Name<'p>>,
     /// The source file as the compiler wrote it, usually a Windows path.
     pub file: Option<Cow<'p, str>>,
-    /// The line, from 1.
+    /// The line, from 1; none where the compiler says that no line made this code.
     pub line: Option<u32>,
     /// The column, from 1; most native compilers write none.
     pub column: Option<u16>,
@@ -402,11 +402,8 @@ impl<'a> WindowsPdb<'a> {
         position: Position,
         frame: &mut Frame<'p>,
     ) -> Result<()> {
-        if position.line == 0 {
-            return Ok(());
-        }
         frame.file = self.file(module, position.file)?;
-        frame.line = Some(position.line);
+        frame.line = Some(position.line).filter(|&line| line > 0);
         frame.column = Some(position.column).filter(|&column| column > 0);
         Ok(())
     }

@@ -9,12 +9,15 @@ const VC70: u32 = 20_000_404;
 /// Feature code of a `/DEBUG:FASTLINK` PDB ("MINI"): symbols stay in the object files.
 const MINIMAL: u32 = 0x494E_494D;
 
+/// A name and the number of its stream.
+type NamedStream = (Box<[u8]>, u32);
+
 #[derive(Debug)]
 pub(super) struct Info {
     pub(super) guid: [u8; 16],
     pub(super) age: u32,
     pub(super) fastlink: bool,
-    named: Box<[(Box<[u8]>, u32)]>,
+    named: Box<[NamedStream]>,
 }
 
 impl Info {
@@ -59,7 +62,7 @@ impl Info {
 
 /// A closed hash table on disk: size, capacity, bit vectors of present and deleted slots, then the
 /// present slots' (offset of the name, stream number).
-fn named_streams(strings: &[u8], at: &mut Cursor<'_>) -> Result<Box<[(Box<[u8]>, u32)]>> {
+fn named_streams(strings: &[u8], at: &mut Cursor<'_>) -> Result<Box<[NamedStream]>> {
     let (count, _capacity) = (at.u32()?, at.u32()?);
     for _ in 0..2 {
         let words = at.u32()? as usize;

@@ -19,13 +19,20 @@ pub(super) struct Range {
     pub(super) position: Position,
 }
 
-/// File (offset in the checksum subsection), line, column; 0 where unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// File (offset in the checksum subsection), line, column; line and column 0 where unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) file: u32,
     pub(super) line: u32,
     pub(super) column: u16,
 }
+
+/// The position of a site whose inlinee the module has no source line of.
+const UNKNOWN: Position = Position {
+    file: u32::MAX,
+    line: 0,
+    column: 0,
+};
 
 /// One site of the chain at an address.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +165,7 @@ impl Context<'_> {
         let found = self
             .inlinees
             .binary_search_by_key(&inlinee, |entry| entry.inlinee);
-        found.map_or(Position::default(), |index| Position {
+        found.map_or(UNKNOWN, |index| Position {
             file: self.inlinees[index].file,
             line: self.inlinees[index].line,
             column: 0,

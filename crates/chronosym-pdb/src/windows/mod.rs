@@ -305,6 +305,10 @@ impl Modules<'_> {
 }
 
 /// The heap behind a slice that is lent where possible.
+#[allow(
+    clippy::ptr_arg,
+    reason = "only the `Cow` knows whether the bytes are its own"
+)]
 fn owned_len(data: &Cow<'_, [u8]>) -> usize {
     match data {
         Cow::Owned(copy) => copy.capacity(),

@@ -1,0 +1,436 @@
+//! The MSF container in shapes that no linker at hand writes: the self-made PDBs, taken apart into
+//! streams and put together anew with other page sizes, scattered pages, added streams and damage.
+
+use chronosym_pdb::Error;
+use chronosym_pdb::windows::{Frames, FunctionKind, Limit, WindowsPdb};
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+static SMALL: LazyLock<Vec<u8>> = LazyLock::new(|| read("x86_64/small.pdb"));
+static STREAMS: LazyLock<Vec<Option<Vec<u8>>>> = LazyLock::new(|| take_apart(&SMALL));
+
+const PDB: usize = 1;
+const DBI: usize = 3;
+/// Offsets in the DBI header: sizes of its substreams in the order they lie in, but for the debug
+/// header, which is last.
+const DBI_SIZES: [usize; 7] = [24, 28, 32, 36, 40, 52, 48];
+const DBI_HEADER: usize = 64;
+
+fn read(name: &str) -> Vec<u8> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pdb-small");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+fn word(data: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(data[at..at + 4].try_into().unwrap())
+}
+
+fn put(data: &mut [u8], at: usize, value: u32) {
+    data[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// The streams of a container whose directory fits one list page.
+fn take_apart(file: &[u8]) -> Vec<Option<Vec<u8>>> {
+    let page_size = word(file, 32) as usize;
+    let gather = |list: &[u8], len: usize| {
+        let mut data = Vec::new();
+        for page in list.chunks_exact(4).take(len.div_ceil(page_size)) {
+            let at = word(page, 0) as usize * page_size;
+            data.extend_from_slice(&file[at..at + page_size]);
+        }
+        data.truncate(len);
+        data
+    };
+    let directory = gather(
+        &file[word(file, 52) as usize * page_size..],
+        word(file, 44) as usize,
+    );
+    let count = word(&directory, 0) as usize;
+    let mut list = 4 + 4 * count;
+    let take = |index| {
+        let size = word(&directory, 4 + 4 * index);
+        (size != u32::MAX).then(|| {
+            let data = gather(&directory[list..], size as usize);
+            list += data.len().div_ceil(page_size) * 4;
+            data
+        })
+    };
+    (0..count).map(take).collect()
+}
+
+/// A container of these streams. `step` scatters their pages: 1 keeps each stream in one piece.
+fn put_together(streams: &[Option<Vec<u8>>], page_size: usize, step: usize) -> Vec<u8> {
+    let pages = |len: usize| len.div_ceil(page_size);
+    let total: usize = streams
+        .iter()
+        .flatten()
+        .map(|stream| pages(stream.len()))
+        .sum();
+    // Page 0 is the superblock, 1 and 2 the free maps. Going round in steps that share no factor
+    // with a prime number of slots meets each slot once.
+    let prime = (total.max(2)..)
+        .find(|n| (2..*n).all(|d| n % d != 0))
+        .unwrap();
+    let slot = |index: usize| {
+        3 + if step == 1 {
+            index
+        } else {
+            index * step % prime
+        }
+    };
+    let mut file = vec![0; page_size * (3 + prime)];
+    let mut directory = (streams.len() as u32).to_le_bytes().to_vec();
+    for stream in streams {
+        let size = stream
+            .as_ref()
+            .map_or(u32::MAX, |stream| stream.len() as u32);
+        directory.extend_from_slice(&size.to_le_bytes());
+    }
+    let mut next = 0;
+    for piece in streams
+        .iter()
+        .flatten()
+        .flat_map(|stream| stream.chunks(page_size))
+    {
+        let page = slot(next);
+        file[page * page_size..][..piece.len()].copy_from_slice(piece);
+        directory.extend_from_slice(&(page as u32).to_le_bytes());
+        next += 1;
+    }
+    let first = file.len() / page_size;
+    let list = first + pages(directory.len());
+    file.resize((list + 1) * page_size, 0);
+    file[first * page_size..][..directory.len()].copy_from_slice(&directory);
+    for i in 0..pages(directory.len()) {
+        put(&mut file, list * page_size + 4 * i, (first + i) as u32);
+    }
+    file[..32].copy_from_slice(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0");
+    let count = (file.len() / page_size) as u32;
+    let header = [
+        page_size as u32,
+        1,
+        count,
+        directory.len() as u32,
+        0,
+        list as u32,
+    ];
+    for (i, value) in header.into_iter().enumerate() {
+        put(&mut file, 32 + 4 * i, value);
+    }
+    file
+}
+
+fn rebuilt(change: impl FnOnce(&mut Vec<Option<Vec<u8>>>)) -> Vec<u8> {
+    let mut streams = STREAMS.clone();
+    change(&mut streams);
+    put_together(&streams, 4096, 1)
+}
+
+/// Every answer of a file, as text.
+fn answers(data: &[u8]) -> Vec<String> {
+    let pdb = WindowsPdb::open(data).unwrap();
+    let mut frames = Frames::new();
+    (0x1000..0x1700)
+        .map(|rva| {
+            let function = pdb.find(rva, &mut frames).unwrap();
+            let symbol = pdb.symbol(rva).unwrap();
+            format!("{rva:#x} {function:?} {:?} {symbol:?}", &*frames)
+        })
+        .collect()
+}
+
+#[test]
+fn page_sizes_and_scattered_pages_change_no_answer() {
+    let expect = answers(&SMALL);
+    for page_size in [512, 1024, 4096, 16384, 65536] {
+        for step in [1, 7] {
+            let file = put_together(&STREAMS, page_size, step);
+            assert!(
+                answers(&file) == expect,
+                "pages of {page_size}, step {step}"
+            );
+        }
+    }
+}
+
+#[test]
+fn types_without_index_offsets_are_walked() {
+    let file = rebuilt(|streams| {
+        for stream in [2, 4] {
+            // The hash stream's number, in the TPI and IPI headers.
+            streams[stream].as_mut().unwrap()[20..22].fill(0xFF);
+        }
+    });
+    assert!(answers(&file) == answers(&SMALL));
+}
+
+/// The range of substream `index` of the DBI stream.
+fn part(dbi: &[u8], index: usize) -> std::ops::Range<usize> {
+    let size = |i: usize| word(dbi, DBI_SIZES[i]) as usize;
+    let start = DBI_HEADER + (0..index).map(size).sum::<usize>();
+    start..start + size(index)
+}
+
+#[test]
+fn contributions_in_any_order() {
+    let file = rebuilt(|streams| {
+        let dbi = streams[DBI].as_mut().unwrap();
+        let range = part(dbi, 1);
+        let entries = &mut dbi[range][4..];
+        let mut all: Vec<_> = entries.chunks_exact(28).map(<[u8]>::to_vec).collect();
+        all.reverse();
+        entries.copy_from_slice(&all.concat());
+    });
+    assert!(answers(&file) == answers(&SMALL));
+}
+
+#[test]
+fn without_modules_publics_answer() {
+    let file = rebuilt(|streams| {
+        let dbi = streams[DBI].as_mut().unwrap();
+        let (modules, contributions) = (part(dbi, 0), part(dbi, 1));
+        dbi.drain(modules.start..contributions.end);
+        put(dbi, DBI_SIZES[0], 0);
+        put(dbi, DBI_SIZES[1], 0);
+    });
+    let pdb = WindowsPdb::open(&file).unwrap();
+    assert_eq!(pdb.limits().collect::<Vec<_>>(), [Limit::NoModules]);
+    let mut frames = Frames::new();
+    let function = pdb.find(0x1020, &mut frames).unwrap().unwrap();
+    assert_eq!(function.kind, FunctionKind::Public);
+    assert_eq!((function.rva, function.len), (0x1010, 0x100));
+    assert_eq!(
+        function.name.unwrap().to_string(),
+        "?twice_inlined@@YAHAEAUVec@geo@@H@Z"
+    );
+    assert_eq!((frames.len(), frames[0].line), (1, None));
+    // The last one ends with its section, and data is no code but has names too.
+    let last = pdb.find(0x1646, &mut frames).unwrap().unwrap();
+    assert_eq!(last.name.unwrap().to_string(), "?panic_path@@YAXH@Z");
+    assert_eq!(pdb.find(0xFFF, &mut frames).unwrap(), None);
+    assert!(frames.is_empty());
+}
+
+#[test]
+fn omap_moves_code() {
+    // The optimiser swapped [0x1010, 0x1106) (twice_inlined) to 0x9010 and dropped `filter`.
+    let pairs = |pairs: &[(u32, u32)]| {
+        let words = pairs.iter().flat_map(|pair| [pair.0, pair.1]);
+        Some(words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
+    };
+    let file = rebuilt(|streams| {
+        let next = streams.len() as u16;
+        streams.push(pairs(&[
+            (0x1000, 0x1000),
+            (0x1010, 0),
+            (0x1150, 0x1150),
+            (0x9010, 0x1010),
+            (0x9106, 0),
+        ]));
+        streams.push(pairs(&[
+            (0x1000, 0x1000),
+            (0x1010, 0x9010),
+            (0x1106, 0),
+            (0x1150, 0x1150),
+        ]));
+        let dbi = streams[DBI].as_mut().unwrap();
+        let header = part(dbi, 6);
+        let sections: [u8; 2] = dbi[header.start + 10..][..2].try_into().unwrap();
+        dbi.resize(header.start + 22, 0xFF);
+        for (slot, number) in [
+            (3, next.to_le_bytes()),
+            (4, (next + 1).to_le_bytes()),
+            (10, sections),
+        ] {
+            dbi[header.start + 2 * slot..][..2].copy_from_slice(&number);
+        }
+        put(dbi, DBI_SIZES[6], 22);
+    });
+    let (moved, plain) = (
+        WindowsPdb::open(&file).unwrap(),
+        WindowsPdb::open(&SMALL).unwrap(),
+    );
+    let (mut frames, mut expect) = (Frames::new(), Frames::new());
+    for rva in 0x1010..0x1106 {
+        let before = plain.find(rva, &mut expect).unwrap().unwrap();
+        let after = moved.find(rva + 0x8000, &mut frames).unwrap().unwrap();
+        assert_eq!((after.rva, after.len), (before.rva + 0x8000, before.len));
+        assert_eq!(*frames, *expect);
+        assert_eq!(moved.find(rva, &mut frames).unwrap(), None);
+    }
+    assert_eq!(moved.find(0x1110, &mut frames).unwrap(), None);
+    let entry = moved.find(0x1160, &mut frames).unwrap().unwrap();
+    assert_eq!(
+        (entry.rva, entry.name.unwrap().to_string()),
+        (0x1160, "entry".to_owned())
+    );
+}
+
+#[test]
+fn fastlink_and_missing_parts_are_told() {
+    let limits = |file: &[u8]| WindowsPdb::open(file).unwrap().limits().collect::<Vec<_>>();
+    let fastlink = rebuilt(|streams| {
+        let info = streams[PDB].as_mut().unwrap();
+        info.extend_from_slice(b"MINI");
+    });
+    assert_eq!(limits(&fastlink), [Limit::FastLink]);
+    let types_only = rebuilt(|streams| streams[DBI] = None);
+    assert_eq!(
+        limits(&types_only),
+        [
+            Limit::NoDebugInformation,
+            Limit::NoSectionHeaders,
+            Limit::NoModules
+        ]
+    );
+    let pdb = WindowsPdb::open(&types_only).unwrap();
+    assert_eq!(pdb.find(0x1020, &mut Frames::new()).unwrap(), None);
+    assert_eq!(pdb.symbol(0x1020).unwrap(), None);
+    let no_sections = rebuilt(|streams| {
+        let dbi = streams[DBI].as_mut().unwrap();
+        let header = part(dbi, 6);
+        dbi[header.start + 10..][..2].fill(0xFF);
+    });
+    assert_eq!(limits(&no_sections), [Limit::NoSectionHeaders]);
+}
+
+#[test]
+fn the_dbi_age_counts() {
+    let file = rebuilt(|streams| put(streams[PDB].as_mut().unwrap(), 8, 9));
+    let pdb = WindowsPdb::open(&file).unwrap();
+    assert_eq!((pdb.age(), pdb.file_age()), (1, 9));
+    assert!(pdb.matches(pdb.guid(), 1) && !pdb.matches(pdb.guid(), 9));
+}
+
+#[test]
+fn other_formats_are_named() {
+    let what = |data: &[u8]| WindowsPdb::open(data).unwrap_err().to_string();
+    assert!(what(b"Microsoft MSFZ Container\r\n\x1aALD\0\0").contains("MSFZ"));
+    assert!(what(b"Microsoft C/C++ program database 2.00\r\n\x1aJG\0\0").contains("2.00"));
+    assert!(what(b"BSJB\x01\0\x01\0").contains("portable"));
+    for data in [&b""[..], b"MZ", &SMALL[..31]] {
+        assert_eq!(
+            WindowsPdb::open(data).unwrap_err(),
+            Error::NotA {
+                what: "Windows PDB"
+            }
+        );
+    }
+}
+
+#[test]
+fn a_truncated_file_is_an_error_at_every_length() {
+    for len in (32..SMALL.len()).step_by(97) {
+        let error = WindowsPdb::open(&SMALL[..len]).unwrap_err();
+        assert!(matches!(error, Error::Truncated { .. }), "{len}: {error}");
+    }
+}
+
+#[test]
+fn absurd_directories() {
+    let open = |at: usize, value: u32| {
+        let mut file = SMALL.clone();
+        put(&mut file, at, value);
+        WindowsPdb::open(&file).map(drop)
+    };
+    for (at, value) in [
+        (32, 0),
+        (32, 3000),
+        (32, 1 << 31),
+        (40, u32::MAX),
+        (44, 0),
+        (44, u32::MAX),
+        (52, u32::MAX),
+    ] {
+        assert!(open(at, value).is_err(), "{at} {value:#x}");
+    }
+    let directory = word(&SMALL, word(&SMALL, 52) as usize * 4096) as usize * 4096;
+    // The number of streams, and the size of one of them.
+    assert!(open(directory, u32::MAX).is_err());
+    assert!(open(directory + 4 + 4 * DBI, u32::MAX - 1).is_err());
+}
+
+#[test]
+fn streams_that_share_pages_end() {
+    // Every page list names the same page over and over: the streams are their own neighbours.
+    let count = STREAMS.len();
+    let directory = word(&SMALL, word(&SMALL, 52) as usize * 4096) as usize * 4096;
+    let end = directory + word(&SMALL, 44) as usize;
+    for page in 0..(SMALL.len() / 4096) as u32 {
+        let mut file = SMALL.clone();
+        for at in (directory + 4 + 4 * count..end).step_by(4) {
+            put(&mut file, at, page);
+        }
+        ask(&file);
+    }
+}
+
+/// Asks everything of a damaged file; the answers may be errors, but must come.
+fn ask(file: &[u8]) {
+    let Ok(pdb) = WindowsPdb::open(file) else {
+        return;
+    };
+    let mut frames = Frames::new();
+    for rva in (0x1000..0x1700).step_by(23).chain([0, 0x2080, u32::MAX]) {
+        let _ = pdb.find(rva, &mut frames);
+        let _ = pdb.symbol(rva);
+    }
+    assert!(pdb.functions().take(100_000).count() < 100_000);
+    let _ = pdb.managed_line(0x0600_0001, 3);
+    let _ = pdb.source_checksum("a.cs");
+    let _ = pdb.source_link();
+    let _ = (
+        pdb.limits().count(),
+        pdb.heap_bytes(),
+        pdb.machine(),
+        pdb.age(),
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn flipped_bits_never_panic(flips in prop::collection::vec((0usize..90112, 0u8..8), 1..40)) {
+        let mut file = SMALL.clone();
+        for (at, bit) in flips {
+            let at = at % file.len();
+            file[at] ^= 1 << bit;
+        }
+        ask(&file);
+    }
+
+    /// Damage where it hurts: the streams that are read, put together well.
+    #[test]
+    fn damaged_streams_never_panic(
+        damage in prop::collection::vec((0usize..24, any::<prop::sample::Index>(), any::<u32>()), 1..12),
+        cut in prop::option::of((0usize..24, any::<prop::sample::Index>())),
+    ) {
+        let file = rebuilt(|streams| {
+            let count = streams.len();
+            for (stream, at, value) in damage {
+                if let Some(data) = streams[stream % count].as_mut().filter(|data| data.len() >= 4) {
+                    let at = at.index(data.len() - 3);
+                    put(data, at, value);
+                }
+            }
+            if let Some((stream, at)) = cut
+                && let Some(data) = streams[stream % count].as_mut().filter(|data| !data.is_empty())
+            {
+                data.truncate(at.index(data.len()));
+            }
+        });
+        ask(&file);
+    }
+
+    #[test]
+    fn bytes_of_any_kind_never_panic(tail in prop::collection::vec(any::<u8>(), 0..2048)) {
+        let mut file = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0".to_vec();
+        file.extend_from_slice(&512u32.to_le_bytes());
+        file.extend_from_slice(&1u32.to_le_bytes());
+        file.extend_from_slice(&2u32.to_le_bytes());
+        file.extend_from_slice(&tail);
+        ask(&file);
+    }
+}
