@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName};
 use super::tables::{self, Table, Token};
-use super::text::{self, Instantiation, Style};
+use super::text::{self, Style};
 use super::{Metadata, WHAT};
 use crate::{Error, Result};
 
@@ -27,7 +27,7 @@ pub struct MethodName {
 impl MethodName {
     /// The owner as runtime events write it in their namespace field: `` Ns.Type`1+Nested[System.Int32] ``.
     pub fn owner_text(&self) -> String {
-        text::type_text(&self.owner, Style::Instance, Instantiation::default())
+        self.owner.text(Style::Instance)
     }
 
     /// The owner without its instantiation: `` Ns.Type`1+Nested ``. What tells methods apart across
@@ -37,7 +37,7 @@ impl MethodName {
             Type::Generic { base, .. } => base,
             owner => owner,
         };
-        text::type_text(owner, Style::Instance, Instantiation::default())
+        owner.text(Style::Instance)
     }
 
     /// The signature as runtime events write it: `instance void  (int32,class System.String)`.

@@ -143,11 +143,7 @@ fn type_specs(blobs: &[&[u8]]) -> Option<String> {
     let data = root(&[("#~", &stream), ("#Strings", STRINGS), ("#Blob", &heap)]);
     let metadata = Metadata::parse(&data).unwrap();
     let of = metadata.type_of(Token::new(Table::TYPE_SPEC, rows.len() as u32))?;
-    Some(text::type_text(
-        &of,
-        Style::Event,
-        text::Instantiation::default(),
-    ))
+    Some(of.text(Style::Event))
 }
 
 #[test]

@@ -31,7 +31,14 @@ struct Writer<'t> {
     instantiation: Instantiation<'t>,
 }
 
-pub(crate) fn type_text(of: &Type, style: Style, instantiation: Instantiation<'_>) -> String {
+impl Type {
+    /// The type as text; parameters of generic types and methods stay `!0` and `!!0`.
+    pub fn text(&self, style: Style) -> String {
+        type_text(self, style, Instantiation::default())
+    }
+}
+
+fn type_text(of: &Type, style: Style, instantiation: Instantiation<'_>) -> String {
     let mut writer = Writer {
         out: String::new(),
         style,

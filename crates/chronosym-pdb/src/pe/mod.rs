@@ -5,6 +5,8 @@
 //! specification's "PE/COFF" chapter, and ECMA-335 II.25 for the CLR header.
 
 mod debug;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -58,28 +58,15 @@ impl<'d> Functions<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A PE32 with one section at RVA 0x1000 that holds `data`.
-    fn image(data: &[u8]) -> Vec<u8> {
-        let mut out = vec![0u8; 0x200];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, b"MZ");
-        put(0x3c, &0x40u32.to_le_bytes());
-        put(0x40, b"PE\0\0\x4c\x01\x01\0");
-        put(0x54, &0xe0u16.to_le_bytes());
-        put(0x58, &[0x0b, 0x01]);
-        put(0x58 + 92, &16u32.to_le_bytes());
-        let size = (data.len() as u32).to_le_bytes();
-        let section = [size, 0x1000u32.to_le_bytes(), size, 0x200u32.to_le_bytes()].concat();
-        put(0x58 + 0xe0, b".text\0\0\0");
-        put(0x58 + 0xe0 + 8, &section);
-        [out, data.to_vec()].concat()
-    }
+    use crate::pe::tests::image;
 
     #[test]
     fn ends_come_from_the_table_or_the_unwind_record() {
         // An unwind record at RVA 0x1004; its upper bits are other fields.
-        let bytes = image(&[[0; 4], (0xabc4_0000u32 | 0x30).to_le_bytes()].concat());
+        let bytes = image(
+            &[[0; 4], (0xabc4_0000u32 | 0x30).to_le_bytes()].concat(),
+            &[],
+        );
         let image = PeImage::parse(&bytes).unwrap();
         for (machine, words, begin, end) in [
             (

@@ -197,15 +197,27 @@ impl<'d> R2rImage<'d> {
                     .map(|component| component.entry_points),
             ),
         );
-        let mut entries = Vec::new();
+        // Entry functions by index are entries by address: no sorting.
+        let mut owners = vec![None; self.functions.count() as usize];
+        let mut own = |function: u32, id| {
+            if let Some(owner) = owners.get_mut(function as usize) {
+                owner.get_or_insert(id);
+            }
+        };
         for (component, table) in tables {
             for index in 0..table.count() {
-                let Some(at) = table.get(index) else { continue };
-                let id = MethodId::Definition {
-                    component,
-                    row: index + 1,
-                };
-                entries.extend(self.entry(table.data(), at, id));
+                let function = table
+                    .get(index)
+                    .and_then(|at| entry_function(table.data(), at));
+                if let Some(function) = function {
+                    own(
+                        function,
+                        MethodId::Definition {
+                            component,
+                            row: index + 1,
+                        },
+                    );
+                }
             }
         }
         if !self.instances.is_empty() {
@@ -216,46 +228,34 @@ impl<'d> R2rImage<'d> {
             };
             let table = NativeHashtable::parse(self.instances).ok_or(bad)?;
             // No two methods share an entry function, so more entries than functions are damage.
-            let most = self.functions.count() as usize;
-            for payload in table.payloads().take(most) {
-                let id = MethodId::Instance {
-                    signature: payload as u32,
-                };
+            for payload in table.payloads().take(self.functions.count() as usize) {
                 let end = names::signature_end(self.instances, payload);
-                entries.extend(end.and_then(|end| self.entry(self.instances, end, id)));
+                if let Some(function) = end.and_then(|end| entry_function(self.instances, end)) {
+                    own(
+                        function,
+                        MethodId::Instance {
+                            signature: payload as u32,
+                        },
+                    );
+                }
             }
         }
-        entries.sort_unstable_by_key(|entry| (entry.begin, entry.function));
-        entries.dedup_by_key(|entry| entry.begin);
+        let entry = |(function, owner): (u32, Option<MethodId>)| {
+            Some(Entry {
+                begin: self.functions.begin(function)?,
+                function,
+                id: owner?,
+                cold: None,
+            })
+        };
+        let mut entries: Vec<_> = (0..).zip(owners).filter_map(entry).collect();
         for (at, &(_, hot)) in (0..).zip(&self.cold) {
-            let begin = self.functions.begin(hot);
-            let found = begin.and_then(|begin| {
-                entries
-                    .binary_search_by_key(&begin, |e: &Entry| e.begin)
-                    .ok()
-            });
-            if let Some(found) = found {
+            if let Ok(found) = entries.binary_search_by_key(&hot, |entry: &Entry| entry.function) {
                 entries[found].cold = Some(at);
             }
         }
         self.entries = entries;
         Ok(())
-    }
-
-    /// Decodes an entry value: a function index, with or without a fixup list.
-    fn entry(&self, data: &[u8], at: usize, id: MethodId) -> Option<Entry> {
-        let (value, _) = unsigned(data, at)?;
-        let function = if value & 1 == 0 {
-            value >> 1
-        } else {
-            value >> 2
-        };
-        Some(Entry {
-            begin: self.functions.begin(function)?,
-            function,
-            id,
-            cold: None,
-        })
     }
 
     /// The PE image.
@@ -354,10 +354,10 @@ impl<'d> R2rImage<'d> {
                 .array(section::METHOD_DEF_ENTRY_POINTS, &self.image)
                 .ok()?,
         };
+        let function = entry_function(table.data(), table.get(row.checked_sub(1)?)?)?;
         let id = MethodId::Definition { component, row };
-        let entry = self.entry(table.data(), table.get(row.checked_sub(1)?)?, id)?;
-        self.method_starting_at(entry.begin)
-            .filter(|method| method.id == id)
+        let found = self.method_starting_at(self.functions.begin(function)?);
+        found.filter(|method| method.id == id)
     }
 
     fn method_before(&self, rva: u32) -> Option<R2rMethod> {
@@ -424,4 +424,14 @@ impl<'d> R2rImage<'d> {
         self.bounds(method)?
             .lookup(native_offset.saturating_sub(is_caller.into()))
     }
+}
+
+/// Decodes an entry value: the index of a runtime function, with or without a fixup list.
+fn entry_function(data: &[u8], at: usize) -> Option<u32> {
+    let (value, _) = unsigned(data, at)?;
+    Some(if value & 1 == 0 {
+        value >> 1
+    } else {
+        value >> 2
+    })
 }

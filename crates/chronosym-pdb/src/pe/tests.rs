@@ -1,0 +1,206 @@
+//! Hand-made images.
+
+use super::*;
+use crate::{Guid, PortablePdbId};
+
+const COFF: usize = 0x44;
+const OPTIONAL: usize = 0x58;
+const DIRECTORIES: usize = OPTIONAL + 96;
+const SECTIONS: usize = OPTIONAL + 0xe0;
+const DATA: usize = 0x200;
+
+/// A PE32 for x86 with one section at RVA 0x1000 that holds `data`, and data directories {index, RVA, size}.
+pub(crate) fn image(data: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
+    let mut out = vec![0u8; DATA];
+    let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"MZ");
+    put(0x3c, &0x40u32.to_le_bytes());
+    put(0x40, b"PE\0\0\x4c\x01\x01\0");
+    put(COFF + 4, &0x1234_5678u32.to_le_bytes());
+    put(COFF + 16, &0xe0u16.to_le_bytes());
+    put(OPTIONAL, &[0x0b, 0x01]);
+    put(OPTIONAL + 56, &0x3000u32.to_le_bytes());
+    put(OPTIONAL + 92, &16u32.to_le_bytes());
+    for &(index, rva, size) in directories {
+        put(
+            DIRECTORIES + index * 8,
+            &[rva.to_le_bytes(), size.to_le_bytes()].concat(),
+        );
+    }
+    let size = (data.len() as u32).to_le_bytes();
+    put(SECTIONS, b".text\0\0\0");
+    put(
+        SECTIONS + 8,
+        &[
+            size,
+            0x1000u32.to_le_bytes(),
+            size,
+            (DATA as u32).to_le_bytes(),
+        ]
+        .concat(),
+    );
+    [out, data.to_vec()].concat()
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+#[test]
+fn machines_with_and_without_an_os_word() {
+    for (coff, wanted) in [
+        (0x8664, (Machine::X64, TargetOs::Windows)),
+        (0x8664 ^ 0x7b79, (Machine::X64, TargetOs::Linux)),
+        (0xaa64 ^ 0x4644, (Machine::Arm64, TargetOs::Apple)),
+        (0x01c4 ^ 0xadc4, (Machine::Arm, TargetOs::FreeBsd)),
+        (0x014c ^ 0x1993, (Machine::X86, TargetOs::NetBsd)),
+        (0x5032, (Machine::Other(0x5032), TargetOs::Windows)),
+    ] {
+        let mut bytes = image(&[], &[]);
+        bytes[COFF..COFF + 2].copy_from_slice(&u16::to_le_bytes(coff));
+        let image = PeImage::parse(&bytes).unwrap();
+        assert_eq!((image.machine(), image.target_os()), wanted, "{coff:x}");
+        assert_eq!(
+            (image.timestamp(), image.size_of_image(), image.is_64()),
+            (0x1234_5678, 0x3000, false)
+        );
+    }
+}
+
+#[test]
+fn ranges_stay_within_their_section() {
+    let bytes = image(&[1, 2, 3, 4], &[]);
+    let image = PeImage::parse(&bytes).unwrap();
+    assert_eq!(image.data_at(0x1002), Some(&[3, 4][..]));
+    assert_eq!(
+        image.slice(RvaRange {
+            rva: 0x1001,
+            size: 3
+        }),
+        Some(&[2, 3, 4][..])
+    );
+    assert_eq!(
+        image.slice(RvaRange {
+            rva: 0x1001,
+            size: 4
+        }),
+        None
+    );
+    assert_eq!(
+        image.slice(RvaRange {
+            rva: 0x1001,
+            size: u32::MAX
+        }),
+        None
+    );
+    assert_eq!(image.data_at(0xfff), None);
+    // The section's bytes are not in the file.
+    let cut = PeImage::parse(&bytes[..DATA + 2]).unwrap();
+    assert_eq!(
+        cut.slice(RvaRange {
+            rva: 0x1000,
+            size: 4
+        }),
+        None
+    );
+}
+
+/// Precompiled Windows images name their native PDB first.
+#[test]
+fn the_managed_pdb_is_told_from_the_native_one() {
+    let entry = |minor: u32, stamp, rva, kind, size| {
+        words(&[0, stamp, minor << 16 | 1, kind, size, rva, 0])
+    };
+    let rsds =
+        |byte: u8, path: &[u8]| [b"RSDS", &[byte; 16][..], &[1, 0, 0, 0], path, b"\0"].concat();
+    let (native, managed) = (rsds(1, b"X.ni.pdb"), rsds(2, b"X.pdb"));
+    let at = 0x1000 + 3 * 28;
+    let (first, second) = (native.len() as u32, managed.len() as u32);
+    let data = [
+        entry(0, 5, at, 2, first),
+        entry(0x504d, 7, at + first, 2, second),
+        // Outside of the file: an entry without data.
+        entry(0, 0, 0x9000, 19, 40),
+        native,
+        managed,
+    ];
+    let bytes = image(&data.concat(), &[(6, 0x1000, 3 * 28)]);
+    let image = PeImage::parse(&bytes).unwrap();
+    let (native, managed) = (
+        image.native_codeview().unwrap(),
+        image.portable_codeview().unwrap(),
+    );
+    assert_eq!(
+        (&*native.path, native.id.guid, native.portable_id()),
+        ("X.ni.pdb", Guid([1; 16]), None)
+    );
+    let id = PortablePdbId {
+        guid: Guid([2; 16]),
+        stamp: 7,
+    };
+    assert_eq!((&*managed.path, managed.portable_id()), ("X.pdb", Some(id)));
+    assert_eq!(image.debug_directory().count(), 3);
+    assert_eq!((image.pdb_checksum(), image.perf_map_id()), (None, None));
+}
+
+#[test]
+fn exports_without_forwarders() {
+    // The directory at 0x1000, two addresses at +40, two names at +48, two ordinals at +56, texts from +60.
+    let directory = [0, 0, 0, 0x103c, 1, 2, 2, 0x1028, 0x1030, 0x1038];
+    let rest = [0x1800, 0x103e, 0x103c, 0x1040, 0x0001_0000];
+    let bytes = image(
+        &[words(&directory), words(&rest), b"a\0F\0b\0".to_vec()].concat(),
+        &[(0, 0x1000, 66)],
+    );
+    let found = PeImage::parse(&bytes).unwrap();
+    assert_eq!(
+        found.exports(),
+        [ImageSymbolName {
+            rva: 0x1800,
+            name: b"a"
+        }]
+    );
+    assert_eq!(
+        (found.export(b"a"), found.export(b"b")),
+        (Some(0x1800), None)
+    );
+    // Counts beyond the file: nothing, rather than part of something else.
+    let mut directory = directory;
+    directory[5] = u32::MAX;
+    let bytes = image(
+        &[words(&directory), words(&rest)].concat(),
+        &[(0, 0x1000, 66)],
+    );
+    assert_eq!(PeImage::parse(&bytes).unwrap().exports(), []);
+}
+
+#[test]
+fn coff_symbols() {
+    let symbol = |name: &[u8; 8], value: u32, section: u16, class: u8| {
+        [
+            name,
+            &value.to_le_bytes()[..],
+            &section.to_le_bytes(),
+            &[0x20, 0, class, 0],
+        ]
+        .concat()
+    };
+    let table = [
+        symbol(b"main\0\0\0\0", 0x10, 1, 2),
+        symbol(b"\0\0\0\0\x04\0\0\0", 0x20, 1, 3),
+        symbol(b"undef\0\0\0", 0, 0, 2),
+        words(&[4 + 14]),
+        b"a_longer_name\0".to_vec(),
+    ];
+    let mut bytes = image(&[0; 64], &[]);
+    let at = (bytes.len() as u32).to_le_bytes();
+    bytes[COFF + 8..COFF + 12].copy_from_slice(&at);
+    bytes[COFF + 12..COFF + 16].copy_from_slice(&3u32.to_le_bytes());
+    bytes.extend(table.concat());
+    let found = PeImage::parse(&bytes).unwrap().coff_symbols();
+    let name = |rva, name| ImageSymbolName { rva, name };
+    assert_eq!(
+        found,
+        [name(0x1010, b"main"), name(0x1020, b"a_longer_name")]
+    );
+}
