@@ -222,10 +222,6 @@ fn etl_notes(report: &chronosym::source::etl::EtlReport) -> Vec<String> {
         (d.damaged_headers, "buffer headers are damaged"),
         (d.unread_bytes, "bytes at the end of the file are no buffer"),
         (d.read_errors, "reads of the file failed"),
-        (
-            report.unmatched_stacks,
-            "stacks are of an event that is not there",
-        ),
         (report.undefined_stack_keys, "stack keys were never defined"),
     ];
     counted

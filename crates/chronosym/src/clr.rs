@@ -169,9 +169,9 @@ impl Session {
             Event::ProcessInfo(event) => {
                 let command = self.names.wide(event.command_line);
                 self.command_line(process, command);
-                let (os, arch) = (event.os.to_string(), event.arch.to_string());
-                self.facts.machine =
-                    Some(format!("{os} {arch}").trim().to_owned()).filter(|m| !m.is_empty());
+                let words = [event.os, event.arch].into_iter().flatten().map(|text| text.to_string());
+                let machine = words.collect::<Vec<_>>().join(" ");
+                self.facts.machine = Some(machine).filter(|machine| !machine.is_empty());
             }
             _ => {}
         }

@@ -64,8 +64,6 @@ fn pointer_size(size: chronosym_etl::PointerSize) -> PointerSize {
 pub struct EtlReport {
     /// What the reader found.
     pub diagnostics: Diagnostics,
-    /// Stack parts whose event is not there.
-    pub unmatched_stacks: u64,
     /// Stack keys that were never defined.
     pub undefined_stack_keys: u64,
 }
@@ -94,7 +92,6 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
         source.take(&record, *id, schema, session);
     }
     let diagnostics = reader.diagnostics().clone();
-    let unmatched_stacks = source.stacks.unmatched;
     let undefined_stack_keys = source.stacks.finish(session);
     if diagnostics.lost_anything() {
         // The trace does not say when.
@@ -106,11 +103,7 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
             events,
         });
     }
-    EtlReport {
-        diagnostics,
-        unmatched_stacks,
-        undefined_stack_keys,
-    }
+    EtlReport { diagnostics, undefined_stack_keys }
 }
 
 #[derive(Debug, Default)]

@@ -82,8 +82,6 @@ pub(super) struct StackAssembler {
     /// The use of a key that is not defined yet.
     open_keys: FxHashMap<(Mode, u64), u32>,
     classes: FxHashMap<Deferred, ClassIndex>,
-    /// Stack parts whose event was not found.
-    pub unmatched: u64,
 }
 
 impl StackAssembler {
@@ -160,10 +158,7 @@ impl StackAssembler {
 
     /// The user part for a number that [`StackAssembler::expect_match`] announced.
     pub fn matched(&mut self, match_id: u64, leaf_first: impl DoubleEndedIterator<Item = u64>) {
-        let Some(position) = self.by_match.remove(&match_id) else {
-            self.unmatched += 1;
-            return;
-        };
+        let Some(position) = self.by_match.remove(&match_id) else { return };
         let fragment = self.fragments.intern(leaf_first);
         let entry = position
             .checked_sub(self.first)
@@ -210,10 +205,8 @@ impl StackAssembler {
                 .max_by_key(rank)
                 .copied()
         });
-        let Some(position) = found else {
-            self.unmatched += 1;
-            return;
-        };
+        // Stacks of events that nobody asked for have no place to go.
+        let Some(position) = found else { return };
         let entry = &mut self.waiting[(position - first) as usize];
         match mode {
             Mode::Kernel => entry.kernel = part,
