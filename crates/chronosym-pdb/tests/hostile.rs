@@ -91,6 +91,16 @@ fn read_pdb(data: &[u8]) -> Result<usize, Error> {
     Ok(read)
 }
 
+/// Parsed files are shared between threads.
+#[test]
+fn parsers_are_sync() {
+    fn is_sync<T: Send + Sync>() {}
+    is_sync::<PeImage<'static>>();
+    is_sync::<Metadata<'static>>();
+    is_sync::<PortablePdb<'static>>();
+    is_sync::<R2rImage<'static>>();
+}
+
 #[test]
 fn undamaged_files_are_read_in_full() {
     assert!(read_image(&PRECOMPILED).unwrap() > 10_000);
