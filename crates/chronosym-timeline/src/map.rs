@@ -12,7 +12,7 @@ pub(crate) const NARROW: usize = 4;
 
 /// A bucket with more segments than this is searched by halves. As many segments follow the last one: the first of them ends the
 /// last one's versions, the others are there so that a lookup can look at so many without asking.
-pub(crate) const SCAN: usize = 4;
+pub(crate) const SCAN: usize = 3;
 
 /// A segment of the address space and the latest of those who occupied it: all that most lookups need, in half a cache line.
 #[derive(Clone, Copy)]
