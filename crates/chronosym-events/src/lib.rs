@@ -8,6 +8,7 @@ mod cursor;
 mod describe;
 mod error;
 mod event;
+mod event_source;
 mod field;
 mod guid;
 mod inline_tree;
@@ -38,6 +39,7 @@ pub use clr::{
 };
 pub use error::DecodeError;
 pub use event::{Action, Event};
+pub use event_source::{MANIFEST_EVENT_ID, ManifestError, ManifestPieces};
 pub use field::{Field, FieldType};
 pub use guid::{Guid, ParseGuidError};
 pub use inline_tree::{

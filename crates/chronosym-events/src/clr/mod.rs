@@ -130,7 +130,7 @@ pub(crate) static ROWS: &[Row] = &[
     row(Private, 158, "ModuleRangeLoadPrivate", layout!(Event::ModuleRange, ModuleRange, of(Load).private(), 0)),
     row(Private, 189, "JittedMethodRichDebugInfo", layout!(Event::RichDebugInfo, RichDebugInfo<'_>, of(Load), 0)),
     row(SampleProfiler, 0, "ThreadSample", layout!(Event::ThreadSample, ThreadSampleType, of(Load), 0)),
-    row(EventPipe, 1, "ProcessInfo", layout!(Event::ProcessInfo, ProcessInfo<'_>, of(Load), 0)),
+    row(EventPipe, 1, "ProcessInfo", layout!(Event::ProcessInfo, ProcessInfo<'_>, of(Load), 1)),
 ];
 
 /// The typed event of this key.

@@ -221,10 +221,10 @@ payload! {
     ProcessInfo<'a> {
         /// The command line.
         command_line: WStr<'a> = "CommandLine",
-        /// The operating system; older runtimes write the command line only.
-        os: Option<WStr<'a>> = "OSInformation",
+        /// The operating system.
+        os: WStr<'a> = "OSInformation" if since 1,
         /// The processor architecture.
-        arch: Option<WStr<'a>> = "ArchInformation",
+        arch: WStr<'a> = "ArchInformation" if since 1,
     }
 }
 

@@ -363,15 +363,14 @@ pub fn cases() -> Vec<Case> {
             |_| "ClrInstanceID=9, MethodID=0x1, ReJITID=0x2, ILVersionID=0x1, ChunkIndex=0x80000000, ChunkLength=2, Data=beef".into()
         ),
         clr!(SampleProfiler 0 "ThreadSample", 0..=0, |_, _| payload::thread_sample(2), |_| "Type=Managed".into()),
-        Case {
-            // Older runtimes write the command line only.
-            may_end: |_, _| vec![12, 24],
-            ..clr!(
-                EventPipe 1 "ProcessInfo", 0..=0,
-                |_, _| P::new().wide("app x").wide("Linux").wide("x64").finish(),
-                |_| "CommandLine=app x, OSInformation=Linux, ArchInformation=x64".into()
-            )
-        },
+        clr!(
+            EventPipe 1 "ProcessInfo", 0..=1,
+            |v, _| P::new().wide("app x").when(v > 0, |p| p.wide("Linux").wide("x64")).finish(),
+            |v| {
+                let more = if v > 0 { ", OSInformation=Linux, ArchInformation=x64" } else { "" };
+                format!("CommandLine=app x{more}")
+            }
+        ),
         simple!(Runtime 280 "TieredCompilationSettings", |p: P| p.u32(3), "ClrInstanceID=9, Flags=0x3"),
         simple!(Rundown 280 "TieredCompilationSettingsDCStart", |p: P| p.u32(3), "ClrInstanceID=9, Flags=0x3"),
         simple!(Runtime 281 "TieredCompilationPause", |p: P| p, "ClrInstanceID=9"),
