@@ -149,3 +149,86 @@ impl<'d> PeImage<'d> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(code: &[u8]) -> IlBody<'_> {
+        IlBody { code }
+    }
+
+    #[test]
+    fn headers_small_and_large() {
+        assert_eq!(
+            IlBody::parse(&[2 << 2 | 2, 0x00, 0x2a, 9]).unwrap().code,
+            [0x00, 0x2a]
+        );
+        let fat = [0x13, 0x30, 8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0x2a];
+        assert_eq!(IlBody::parse(&fat).unwrap().code, [0x2a]);
+        assert!(IlBody::parse(&fat[..12]).is_none());
+        assert!(IlBody::parse(&[2 << 2 | 2, 0x2a]).is_none());
+        assert!(IlBody::parse(&[]).is_none());
+        assert!(IlBody::parse(&[1, 0x2a]).is_none());
+    }
+
+    #[test]
+    fn operands_are_not_instructions() {
+        // Every form of operand holds the byte of `call`.
+        let code = [
+            &[0x0e, 0x28][..],                                 // ldarg.s
+            &[0x20, 0x28, 0x28, 0x28, 0x28],                   // ldc.i4
+            &[0x21, 0x28, 0x28, 0x28, 0x28, 0, 0, 0, 0x28],    // ldc.i8
+            &[0x2b, 0x28],                                     // br.s
+            &[0x45, 2, 0, 0, 0, 0x28, 0, 0, 0, 0x28, 0, 0, 0], // switch
+            &[0xfe, 0x09, 0x28, 0x28],                         // ldarg
+            &[0xfe, 0x06, 0x28, 0, 0, 6],                      // ldftn
+            &[0xfe, 0x12, 0x28],                               // unaligned.
+            &[0x28, 0x2a, 0, 0, 0x0a],                         // call
+            &[0xfe, 0x16, 0x28, 0, 0, 0x1b],                   // constrained.
+            &[0x6f, 0x07, 0, 0, 0x06],                         // callvirt
+            &[0x2a],
+        ]
+        .concat();
+        let body = body(&code);
+        let call = Call {
+            kind: CallKind::Call,
+            token: Token(0x0a00_002a),
+        };
+        let virtual_call = Call {
+            kind: CallKind::Callvirt,
+            token: Token(0x0600_0007),
+        };
+        let at = code.len() as u32 - 1;
+        assert_eq!(
+            body.calls().collect::<Vec<_>>(),
+            [(at - 16, call), (at - 5, virtual_call)]
+        );
+        let answers: Vec<_> = (0..at + 9)
+            .filter_map(|offset| Some((offset, body.call_at(offset)?)))
+            .collect();
+        // A call may be named by its prefix.
+        assert_eq!(
+            answers,
+            [
+                (at - 19, call),
+                (at - 16, call),
+                (at - 11, virtual_call),
+                (at - 5, virtual_call)
+            ]
+        );
+    }
+
+    #[test]
+    fn instructions_that_leave_the_body_end_it() {
+        for code in [
+            &[0x28, 1, 0][..],
+            &[0x45, 0xff, 0xff, 0xff, 0xff],
+            &[0xfe],
+            &[0x45, 1],
+        ] {
+            assert_eq!(body(code).calls().count(), 0);
+            assert_eq!((body(code).call_at(0), body(code).call_at(1)), (None, None));
+        }
+    }
+}

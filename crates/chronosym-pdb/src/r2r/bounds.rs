@@ -13,7 +13,7 @@ pub struct Bound {
     pub call_instruction: bool,
 }
 
-/// What a bound says of its code.
+/// What a bound says of its code; ordered as the stored values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IlMapping {
     /// −3: the epilog.
@@ -192,10 +192,15 @@ impl<'d> Bounds<'d> {
             IlMapping::Prolog => behind.or(before),
             IlMapping::NoMapping | IlMapping::Epilog => before,
         };
+        let runtime_il_offset = match runtime {
+            IlMapping::Offset(il) => il,
+            IlMapping::Prolog | IlMapping::NoMapping => 0,
+            IlMapping::Epilog => highest,
+        };
         Some(IlAnswer {
             mapping,
             il_offset,
-            runtime_il_offset: runtime.unwrap_or(highest),
+            runtime_il_offset,
         })
     }
 }
@@ -204,38 +209,25 @@ impl<'d> Bounds<'d> {
 struct Governing {
     native_offset: u32,
     mapping: IlMapping,
-    /// The runtime's choice; nothing if it is the epilog.
-    runtime: Option<u32>,
+    /// The runtime's choice: the least stored value.
+    runtime: IlMapping,
 }
 
 impl Governing {
     fn new(bound: Bound) -> Self {
-        let runtime = runtime_il(bound.il);
         Self {
             native_offset: bound.native_offset,
             mapping: bound.il,
-            runtime,
+            runtime: bound.il,
         }
     }
 
     /// Of several bounds at one place the lowest counts, but not a later "no mapping".
     fn add(&mut self, il: IlMapping) {
-        if il == IlMapping::NoMapping {
-            return;
+        if il != IlMapping::NoMapping {
+            self.mapping = lower(self.mapping, il);
+            self.runtime = self.runtime.min(il);
         }
-        self.mapping = lower(self.mapping, il);
-        self.runtime = match (self.runtime, runtime_il(il)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-    }
-}
-
-fn runtime_il(il: IlMapping) -> Option<u32> {
-    match il {
-        IlMapping::Offset(il) => Some(il),
-        IlMapping::Prolog | IlMapping::NoMapping => Some(0),
-        IlMapping::Epilog => None,
     }
 }
 
@@ -392,6 +384,12 @@ mod tests {
         assert_eq!(
             lookup(&[(0, 13, 0), (0, 3, 0x10)], 0),
             Some((IlMapping::Offset(10), Some(10), 10))
+        );
+        // The end of a branch that returns: the runtime takes the epilog, whose line is that of the last return.
+        let branch = [(0, 1, 0), (4, 32, 0), (0, 0, 0), (9, 56, 0), (0, 0, 0)];
+        assert_eq!(
+            lookup(&branch, 4),
+            Some((IlMapping::Offset(29), Some(29), 53))
         );
         // A funclet's prolog: the code behind it is the handler's.
         let funclet = [(0, 1, 0), (4, 3, 0), (6, 0, 0), (6, 1, 0), (4, 43, 0)];
