@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use crate::cursor::{Cursor, Shape};
 use crate::describe::describe;
+use crate::event_source::MANIFEST_EVENT_ID;
 use crate::layout::Layout;
 use crate::value::FieldList;
 use crate::{DecodeError, Event, Field, Guid, MethodEvent, Provider, clr, kernel, universal};
@@ -215,6 +216,7 @@ impl EventSchema {
         match (published, &self.event_name) {
             (Some(name), _) => name,
             (None, Some(name)) => Cow::Borrowed(name),
+            (None, None) if self.id() == Some(MANIFEST_EVENT_ID) => Cow::Borrowed("ManifestData"),
             (None, None) => Cow::Owned(format!("Event({})", self.id().unwrap_or_default())),
         }
     }

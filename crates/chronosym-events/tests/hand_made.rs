@@ -220,6 +220,10 @@ fn names_come_from_tables_then_from_the_trace() {
             .name(),
         "MethodLoadVerbose"
     );
+    assert_eq!(
+        manifest(Provider::Guid(Guid::from_u128(1)), 65534, 1).name(),
+        "ManifestData"
+    );
     let schema = classic(DISK_IO, 10, 2);
     assert_eq!(
         (schema.provider_name().as_ref(), &*schema.name()),
