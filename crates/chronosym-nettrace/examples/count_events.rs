@@ -20,7 +20,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         regions += 1;
         largest_region = largest_region.max(region.len());
         counts.resize(region.event_types().len(), 0);
-        for record in region.records() {
+        let records = if ordered {
+            region.in_time_order()
+        } else {
+            region.records()
+        };
+        for record in records {
             events += 1;
             payload_bytes += record.payload.len() as u64;
             counts[record.event_type.index()] += 1;

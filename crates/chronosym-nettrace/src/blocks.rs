@@ -16,6 +16,9 @@ mod kind {
     pub(super) const LABELS: u8 = 8;
 }
 
+/// Larger blocks than this, event blocks aside, are not read: real ones stay below 1 MB.
+pub(crate) const LARGEST_BLOCK: u32 = 256 << 20;
+
 impl<R: Read> Reader<R> {
     pub(crate) fn block(&mut self) -> Step {
         self.mark();
@@ -58,6 +61,11 @@ impl<R: Read> Reader<R> {
 
     /// Hands a whole block to `read`, which tells whether it was sound.
     pub(crate) fn with_block(&mut self, size: u32, read: impl FnOnce(&mut Decoder, &[u8]) -> bool) {
+        if size > LARGEST_BLOCK {
+            self.decoder.diagnostics.bad_blocks += 1;
+            self.decoder.diagnostics.bad_bytes += u64::from(size);
+            return self.step_over(u64::from(size));
+        }
         let end = self.at + size as usize;
         if !self.window.fill_to(end) {
             self.cut();

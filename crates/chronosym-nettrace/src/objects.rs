@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use crate::blocks::LARGEST_BLOCK;
 use crate::cursor::{Cursor, Fault, Parsed};
 use crate::netperf::{self, MetadataForm};
 use crate::reader::{Framing, NETPERF_REGION, Reader, Stage, Step, Trouble};
@@ -214,12 +215,12 @@ impl<R: Read> Reader<R> {
             return Step::Next;
         }
         match self.read(|cursor, _| netperf::event_size(cursor)) {
-            Ok(size) => self.netperf_event(size, form),
+            Ok(size) if size <= LARGEST_BLOCK as usize => self.netperf_event(size, form),
             Err(Trouble::Cut) => {
                 self.cut();
                 Step::Next
             }
-            Err(Trouble::Bad) => {
+            Ok(_) | Err(Trouble::Bad) => {
                 // Without its size nothing after it can be found.
                 self.decoder.diagnostics.bad_records += 1;
                 self.give_up();

@@ -57,7 +57,9 @@ impl<R: Read> Window<R> {
                 let grown = (self.filled + room).max(self.buffer.len() + self.buffer.len() / 2);
                 self.buffer.resize(grown, 0);
             }
-            match self.source.read(&mut self.buffer[self.filled..]) {
+            // No more at a time than this: what was read ahead is moved to the front after each region.
+            let end = self.buffer.len().min(self.filled + CHUNK);
+            match self.source.read(&mut self.buffer[self.filled..end]) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
