@@ -9,7 +9,10 @@ use chronosym_nettrace::Reader;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os()
         .nth(1)
-        .ok_or("usage: count_events TRACE")?;
+        .ok_or("usage: count_events TRACE [ordered]")?;
+    let ordered = std::env::args_os()
+        .nth(2)
+        .is_some_and(|argument| argument == "ordered");
     let begun = Instant::now();
     let mut reader = Reader::new(File::open(path)?)?;
     println!("{:#?}", reader.header());
