@@ -1,0 +1,387 @@
+//! The rules about lives, reasons and certainty, from synthetic events.
+
+mod script;
+
+use chronosym::{Certainty, Evidence, Position};
+use chronosym_support::payload::{self, Method, Module};
+use script::*;
+
+#[test]
+fn a_shutdown_unloads_and_then_lists_one_body_not_two() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    s.unload(100, 1, method(1, 0x1000, 64, "A"));
+    s.dc_end(120, 1, method(1, 0x1000, 64, "A"));
+    s.complete(121);
+    let answers = s.finish();
+    let process = answers.0.find_process(PID, None).expect("the process");
+    assert_eq!(answers.0.bodies(process).count(), 1);
+    for time in [10, 99, 110, 120] {
+        assert_eq!(answers.name(0x1010, time), "T.A", "at {time}");
+    }
+    assert_eq!(answers.at(0x1010, 110).certainty, Some(Certainty::Exact));
+}
+
+#[test]
+fn a_rundown_does_not_extend_what_something_else_was_loaded_over() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    s.unload(20, 1, method(1, 0x1000, 64, "A"));
+    s.load(30, 1, method(2, 0x1000, 64, "B"));
+    s.unload(40, 1, method(2, 0x1000, 64, "B"));
+    s.dc_end(50, 1, method(1, 0x1000, 64, "A"));
+    s.complete(51);
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 15), "T.A");
+    assert_eq!(answers.name(0x1010, 35), "T.B");
+    // Listed again: a body of its own, which reaches back to the end of the one before.
+    assert_eq!(answers.name(0x1010, 45), "T.A");
+}
+
+#[test]
+fn an_id_and_start_used_again_under_another_name_is_another_body() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "Dyn1"));
+    s.unload(20, 1, method(1, 0x1000, 64, "Dyn1"));
+    s.load(30, 1, method(1, 0x1000, 64, "Dyn2"));
+    s.dc_end(50, 1, method(1, 0x1000, 64, "Dyn2"));
+    s.complete(51);
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 12), "T.Dyn1");
+    assert_eq!(answers.name(0x1010, 25), "AfterUnload");
+    assert_eq!(answers.name(0x1010, 40), "T.Dyn2");
+}
+
+#[test]
+fn the_same_event_of_two_sessions_is_one_fact() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    s.unload(20, 1, method(1, 0x1000, 64, "A"));
+    s.unload(20, 1, method(1, 0x1000, 64, "A"));
+    let answers = s.finish();
+    let process = answers.0.find_process(PID, None).expect("the process");
+    assert_eq!(answers.0.bodies(process).count(), 1);
+    assert_eq!(answers.name(0x1010, 20), "AfterUnload");
+}
+
+#[test]
+fn a_start_rundown_reaches_back_and_an_end_rundown_forward() {
+    let mut s = Script::default();
+    s.dc_start(10, 1, method(1, 0x1000, 64, "Early"));
+    s.dc_end(50, 1, method(2, 0x2000, 64, "Listed"));
+    s.complete(51);
+    let answers = s.finish();
+    let before = answers.at(0x1010, 5);
+    assert_eq!(
+        (text(&before).as_str(), before.certainty),
+        ("T.Early", Some(Certainty::Inferred))
+    );
+    assert_eq!(answers.at(0x1010, 20).certainty, Some(Certainty::Exact));
+    let listed = answers.at(0x2010, 1);
+    assert_eq!(
+        (listed.evidence, listed.certainty),
+        (Some(Evidence::DCEnd), Some(Certainty::Inferred))
+    );
+    assert_eq!(answers.name(0x2010, 99), "T.Listed");
+}
+
+#[test]
+fn an_unknown_begin_does_not_reach_past_the_load_of_its_module() {
+    let mut s = Script::default();
+    s.module_load(30, 5, "/app/P.dll");
+    s.dc_end(
+        50,
+        1,
+        Method {
+            module: 5,
+            flags: 0x100,
+            ..method(1, 0x1000, 64, "A")
+        },
+    );
+    s.complete(51);
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 20), "BeforeFirstLoad");
+    assert_eq!(answers.name(0x1010, 40), "T.A");
+}
+
+#[test]
+fn a_module_closes_what_it_contained() {
+    let mut s = Script::default();
+    s.module_load(1, 5, "/app/P.dll");
+    s.load(
+        10,
+        1,
+        Method {
+            module: 5,
+            ..method(1, 0x1000, 64, "A")
+        },
+    );
+    s.load(10, 1, method(2, 0x2000, 64, "Other"));
+    s.module_unload(30, 5, "/app/P.dll");
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 29), "T.A");
+    assert_eq!(answers.name(0x1010, 30), "AfterUnload");
+    assert_eq!(answers.name(0x2010, 40), "T.Other");
+}
+
+#[test]
+fn a_domain_closes_the_modules_in_it() {
+    let mut s = Script::default();
+    s.module_load(1, 5, "/app/P.dll");
+    let in_domain = payload::domain_module(1, 5, 6, 77, 0, ("/app/P.dll", ""), 0);
+    s.event(RUNTIME, 151, 1, 2, 1, &in_domain);
+    s.load(
+        10,
+        1,
+        Method {
+            module: 5,
+            ..method(1, 0x1000, 64, "A")
+        },
+    );
+    s.event(
+        RUNTIME,
+        157,
+        1,
+        30,
+        1,
+        &payload::app_domain(1, 77, 0, "plugins", 2, 0),
+    );
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 29), "T.A");
+    assert_eq!(answers.name(0x1010, 30), "AfterUnload");
+}
+
+#[test]
+fn a_method_compiled_again_leaves_the_older_body_alive() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "Hot"));
+    s.load(
+        20,
+        1,
+        Method {
+            flags: TIER1,
+            code_version: 2,
+            ..method(1, 0x2000, 64, "Hot")
+        },
+    );
+    let answers = s.finish();
+    assert_eq!(
+        answers.at(0x1010, 30).tier.map(|t| t.name()),
+        Some("QuickJitted")
+    );
+    assert_eq!(
+        answers.at(0x2010, 30).tier.map(|t| t.name()),
+        Some("OptimizedTier1")
+    );
+}
+
+#[test]
+fn rundown_maps_precede_the_event_that_they_belong_to() {
+    let mut s = Script::default();
+    let map = |id, il| {
+        payload::ILMap {
+            id,
+            entries: &[(il, 0)],
+            ..payload::ILMap::default()
+        }
+        .encode(0)
+    };
+    s.event(RUNDOWN, 150, 0, 50, 1, &map(1, 11));
+    s.dc_end(50, 1, method(1, 0x1000, 64, "A"));
+    s.event(RUNDOWN, 150, 0, 50, 1, &map(2, 22));
+    s.dc_end(50, 1, method(2, 0x2000, 64, "B"));
+    // This one's neighbour is another method: guessing would give a tier another's map.
+    s.event(RUNDOWN, 150, 0, 50, 1, &map(3, 33));
+    s.dc_end(50, 1, method(4, 0x4000, 64, "D"));
+    s.complete(51);
+    let answers = s.finish();
+    let il = |address| answers.at(address, 20).il_offset.map(|il| il.0);
+    assert_eq!(
+        (il(0x1010), il(0x2010), il(0x4010)),
+        (Some(11), Some(22), None)
+    );
+    assert_eq!(answers.0.unbound_il_maps(), 1);
+}
+
+#[test]
+fn a_versioned_map_without_a_neighbour_binds_by_version_and_extent() {
+    let mut s = Script::default();
+    s.load(
+        10,
+        1,
+        Method {
+            code_version: 1,
+            ..method(1, 0x1000, 64, "A")
+        },
+    );
+    s.load(
+        11,
+        1,
+        Method {
+            code_version: 2,
+            flags: TIER1,
+            ..method(1, 0x2000, 64, "A")
+        },
+    );
+    let map = payload::ILMap {
+        id: 1,
+        code_version: 1,
+        entries: &[(42, 0)],
+        il_version: 1,
+        ..payload::ILMap::default()
+    };
+    s.event(RUNTIME, 190, 1, 12, 9, &map.encode(1));
+    let answers = s.finish();
+    assert_eq!(answers.at(0x1010, 20).il_offset.map(|il| il.0), Some(42));
+    assert_eq!(answers.at(0x2010, 20).il_offset, None);
+}
+
+#[test]
+fn a_stub_is_named_after_its_only_target() {
+    let mut s = Script::default();
+    let stub = |id, start| Method {
+        flags: 0x9,
+        names: Some(("dynamicClass", "IL_STUB_PInvoke", "void  ()")),
+        ..method(id, start, 64, "")
+    };
+    let rest = ("", "", "");
+    s.event(
+        RUNTIME,
+        88,
+        0,
+        5,
+        1,
+        &payload::il_stub_generated(0, 3, 1, 0, 0, ("N.Native", "Beep", "void  ()"), rest),
+    );
+    s.load(10, 1, stub(1, 0x1000));
+    s.event(
+        RUNTIME,
+        88,
+        0,
+        15,
+        1,
+        &payload::il_stub_generated(0, 3, 2, 0, 0, ("N.Native", "Foo", "void  ()"), rest),
+    );
+    s.load(20, 1, stub(2, 0x2000));
+    s.event(
+        RUNTIME,
+        89,
+        0,
+        25,
+        1,
+        &payload::il_stub_cache_hit(0, 3, 2, 0, ("N.Native", "Bar", "void  ()")),
+    );
+    let answers = s.finish();
+    assert_eq!(
+        answers.name(0x1010, 30),
+        "IL_STUB_PInvoke \u{2192} N.Native.Beep"
+    );
+    assert_eq!(
+        answers.name(0x2010, 30),
+        "dynamicClass.IL_STUB_PInvoke",
+        "it serves several"
+    );
+    let process = answers.0.find_process(PID, None).expect("the process");
+    let shared = answers.0.bodies_at(process, 0x2010);
+    assert_eq!(shared[0].stub_targets, ["N.Native.Foo", "N.Native.Bar"]);
+}
+
+#[test]
+fn events_that_were_lost_make_open_ends_less_certain() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    s.sequence_point();
+    s.lose(1, 5);
+    s.load(1_000, 1, method(2, 0x2000, 64, "B"));
+    let answers = s.finish();
+    assert_eq!(
+        answers.at(0x1010, 2_000).certainty,
+        Some(Certainty::Inferred)
+    );
+    assert_eq!(answers.name(0x9000, 2_000), "EventsLost");
+}
+
+#[test]
+fn without_a_rundown_what_nothing_speaks_of_says_so() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    let answers = s.finish();
+    assert_eq!(answers.name(0x9000, 20), "NoRundown");
+    assert_eq!(answers.name(0, 20), "InvalidAddress");
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    s.complete(30);
+    assert_eq!(s.finish().name(0x9000, 20), "NoCodeAtAddress");
+}
+
+#[test]
+fn modules_listed_after_their_methods_still_name_them() {
+    let mut s = Script::default();
+    s.dc_end(
+        50,
+        1,
+        Method {
+            module: 5,
+            ..method(1, 0x1000, 64, "A")
+        },
+    );
+    let module = Module {
+        id: 5,
+        il_path: r"C:\app\Plugin.dll",
+        ..Module::default()
+    };
+    s.event(RUNDOWN, 154, 2, 51, 1, &module.encode(2));
+    s.complete(52);
+    assert_eq!(s.finish().at(0x1010, 20).module.as_deref(), Some("Plugin"));
+}
+
+#[test]
+fn inlined_frames_come_from_the_tree_of_the_very_body() {
+    let mut s = Script::default();
+    s.event(
+        RUNTIME,
+        187,
+        0,
+        1,
+        1,
+        &payload::runtime_information(0, 2, [9, 0, 20, 0], "app", "/clr.so"),
+    );
+    s.load(5, 1, method(2, 0x2000, 64, "Inlined"));
+    s.load(
+        10,
+        1,
+        Method {
+            flags: TIER1,
+            code_version: 4,
+            ..method(1, 0x1000, 100, "Outer")
+        },
+    );
+    let tree = payload::inline_tree(
+        &[(1, u32::MAX, 1, 0), (2, 7, 2, 0), (99, 3, 0, 0)],
+        &[(0, 0, 0), (0, 1, 10), (1, 2, 20), (9, 0, 40)],
+    );
+    for piece in payload::rich_debug_info(0, 1, 4, &tree, 16) {
+        s.event(PRIVATE, 189, 0, 11, 1, &piece);
+    }
+    s.complete(30);
+    let answers = s.finish();
+    let names = |offset: u64| {
+        let frames = answers.frames(0x1000 + offset, 20, Position::Exact);
+        frames
+            .iter()
+            .map(|f| (text(f), f.inlined, f.il_offset.map(|il| il.0)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(5), [("T.Outer".to_owned(), false, Some(0))]);
+    assert_eq!(
+        names(12),
+        [
+            ("T.Inlined".to_owned(), true, Some(0)),
+            ("T.Outer".to_owned(), false, Some(7))
+        ]
+    );
+    // A method that no event names is a frame all the same.
+    assert_eq!(names(25)[0], ("NoName".to_owned(), true, Some(1)));
+    assert_eq!(names(25)[1], ("T.Inlined".to_owned(), true, Some(3)));
+}
