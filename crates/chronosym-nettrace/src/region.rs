@@ -87,10 +87,12 @@ impl RegionData {
             if self.rows.is_sorted_by_key(|row| row.time) {
                 return Vec::new();
             }
-            let mut order: Vec<u32> = (0..self.rows.len() as u32).collect();
-            // Stable: the rows of each thread are runs already, which this sort merges.
-            order.sort_by_key(|&position| self.rows[position as usize].time);
-            order
+            let keys = self.rows.iter().zip(0u32..);
+            let mut keys: Vec<(i64, u32)> =
+                keys.map(|(row, position)| (row.time, position)).collect();
+            // The rows of each thread are runs already, which a stable sort merges.
+            keys.sort();
+            keys.into_iter().map(|(_, position)| position).collect()
         });
         (!order.is_empty()).then_some(order.as_slice())
     }
