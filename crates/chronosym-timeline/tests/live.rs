@@ -92,11 +92,16 @@ proptest! {
     fn in_any_order_the_end_is_the_same(
         occupants in model::history(10),
         ends in prop::collection::vec(any::<prop::sample::Index>(), 10),
+        drafts in prop::collection::vec(prop::option::weighted(0.3, 0_u64..40), 10),
     ) {
         let mut live = LiveMap::new();
         // Each end becomes known after its own or a later insertion.
         for i in 0..occupants.len() {
             feed(&mut live, &occupants, Event::Insert(i));
+            // An end may turn out to be wrong: a listing shows what was thought to be unloaded.
+            if let Some(draft) = drafts[i] {
+                live.set_end(index(i), End::At(draft));
+            }
             for (late, end) in ends.iter().enumerate().take(i + 1) {
                 if late + end.index(occupants.len() - late) == i {
                     feed(&mut live, &occupants, Event::NotAfter(late));
