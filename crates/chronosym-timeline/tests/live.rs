@@ -96,10 +96,10 @@ proptest! {
     ) {
         let mut live = LiveMap::new();
         // Each end becomes known after its own or a later insertion.
-        for i in 0..occupants.len() {
+        for (i, draft) in drafts.iter().enumerate().take(occupants.len()) {
             feed(&mut live, &occupants, Event::Insert(i));
             // An end may turn out to be wrong: a listing shows what was thought to be unloaded.
-            if let Some(draft) = drafts[i] {
+            if let Some(draft) = *draft {
                 live.set_end(index(i), End::At(draft));
             }
             for (late, end) in ends.iter().enumerate().take(i + 1) {
