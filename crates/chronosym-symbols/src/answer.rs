@@ -76,6 +76,7 @@ pub(crate) struct RawFrame {
     pub(crate) function: u64,
     pub(crate) has_function: bool,
     pub(crate) inlined: bool,
+    pub(crate) plain_names: bool,
     pub(crate) source: Source,
 }
 
@@ -374,6 +375,11 @@ impl<'a> Frame<'a> {
     /// Virtual address where this function's code begins (an inlined one's: its code in this place).
     pub fn function_start(&self) -> Option<u64> {
         self.raw.has_function.then_some(self.raw.function)
+    }
+
+    /// True in the code of languages that do not mangle (C), where a plain name is the name the linker sees.
+    pub(crate) fn plain_names(&self) -> bool {
+        self.raw.plain_names
     }
 
     /// Where the name comes from.

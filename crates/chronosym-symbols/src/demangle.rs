@@ -1,7 +1,317 @@
-//! Names without their mangling.
+//! Names without their mangling: Rust (both schemes), C++ as GCC and Clang mangle it, C++ as MSVC does.
 
-/// The readable form of a mangled name; `None` if it is not mangled in a way known here.
+use std::fmt::{self, Write as _};
+
+use cpp_demangle::{DemangleOptions, ParseOptions};
+use msvc_demangler::DemangleFlags;
+
+/// Longer names are left as they are: MSVC hashes what exceeds 4,096 characters, and no C++ program is readable beyond this.
+const MAX_LEN: usize = 16 << 10;
+
+/// MSVC names longer than this are left as they are (the compiler's own limit).
+const MAX_MSVC_LEN: usize = 4096;
+
+/// A readable name longer than this is none; back references let a short name unfold without end.
+const MAX_OUTPUT: usize = 64 << 10;
+
+/// Names up to this length cannot nest deeply enough to exhaust a thread's stack.
+const SHALLOW: usize = 256;
+
+/// Stack for a name that may nest deeply.
+const DEEP_STACK: usize = 64 << 20;
+
+/// The tool whose way of writing is followed where they differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// Readable: Rust without hashes.
+    #[default]
+    Plain,
+    /// As llvm-symbolizer writes: `foo(int) (.part.0)`, `'lambda'(int)`, old Rust names with their hash.
+    Llvm,
+    /// As binutils write: `foo(int) [clone .part.0]`, `{lambda(int)#1}`.
+    Gnu,
+}
+
+/// The readable form of a mangled name; `None` if it is not mangled in a way known here, or too long.
 pub fn demangle(name: &str) -> Option<String> {
+    demangle_as(name, Dialect::Plain)
+}
+
+/// The readable form in a tool's way of writing.
+pub fn demangle_as(name: &str, dialect: Dialect) -> Option<String> {
+    if name.len() > MAX_LEN {
+        return None;
+    }
+    match name.as_bytes() {
+        [b'?', ..] if name.len() <= MAX_MSVC_LEN => with_stack(name, msvc),
+        [b'_', b'R', ..] | [b'R', ..] => rust(name),
+        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => {
+            if dialect != Dialect::Llvm
+                && let Some(readable) = rust(name)
+            {
+                return Some(readable);
+            }
+            let readable = itanium(name)?;
+            Some(match dialect {
+                Dialect::Llvm => as_llvm(&readable),
+                _ => readable,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn rust(name: &str) -> Option<String> {
     let name = rustc_demangle::try_demangle(name).ok()?;
-    Some(format!("{name:#}"))
+    let mut out = Limited(String::new());
+    write!(out, "{name:#}").ok()?;
+    Some(out.0)
+}
+
+fn msvc(name: &str) -> Option<String> {
+    msvc_demangler::demangle(name, DemangleFlags::llvm()).ok()
+}
+
+fn itanium(name: &str) -> Option<String> {
+    // The default limit of its recursion suits any stack and nearly every name.
+    cpp(name, None).or_else(|| {
+        (name.len() > SHALLOW)
+            .then(|| with_stack(name, |name| cpp(name, Some(2048))))
+            .flatten()
+    })
+}
+
+fn cpp(name: &str, depth: Option<u32>) -> Option<String> {
+    let mut parse = ParseOptions::default();
+    let mut print = DemangleOptions::default();
+    if let Some(depth) = depth {
+        parse = parse.recursion_limit(depth);
+        print = print.recursion_limit(depth);
+    }
+    let symbol =
+        cpp_demangle::BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
+    let (symbol, tail) = symbol;
+    // `@GLIBC_2.2` and the like: a version is no part of the name, but not part of the mangling either.
+    if !(tail.is_empty() || tail.starts_with(b"@")) {
+        return None;
+    }
+    let mut out = Limited(String::new());
+    symbol.structured_demangle(&mut out, &print).ok()?;
+    out.0.push_str(std::str::from_utf8(tail).ok()?);
+    Some(with_suffixes(out.0))
+}
+
+/// Writes integer literals as both tools do: `3ul`, not `(unsigned long)3`.
+fn with_suffixes(name: String) -> String {
+    const CASTS: [(&str, &str); 5] = [
+        ("(unsigned long long)", "ull"),
+        ("(unsigned long)", "ul"),
+        ("(unsigned int)", "u"),
+        ("(long long)", "ll"),
+        ("(long)", "l"),
+    ];
+    if !CASTS.iter().any(|(cast, _)| name.contains(cast)) {
+        return name;
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name.as_str();
+    while let Some(at) = rest.find('(') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let literal = CASTS.iter().find_map(|(cast, suffix)| {
+            let value = rest.strip_prefix(cast)?;
+            let digits = value.strip_prefix('-').unwrap_or(value);
+            let len = digits.bytes().take_while(u8::is_ascii_digit).count();
+            (len > 0).then(|| {
+                (
+                    &value[..value.len() - digits.len() + len],
+                    *suffix,
+                    cast.len(),
+                )
+            })
+        });
+        match literal {
+            Some((value, suffix, cast)) => {
+                out.push_str(value);
+                out.push_str(suffix);
+                rest = &rest[cast + value.len()..];
+            }
+            None => {
+                out.push('(');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Runs `work` where deep recursion does no harm.
+fn with_stack(name: &str, work: fn(&str) -> Option<String>) -> Option<String> {
+    if name.len() <= SHALLOW {
+        return work(name);
+    }
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(DEEP_STACK)
+            .spawn_scoped(scope, || work(name))
+            .ok()?
+            .join()
+            .ok()
+            .flatten()
+    })
+}
+
+/// Text up to [`MAX_OUTPUT`].
+struct Limited(String);
+
+impl fmt::Write for Limited {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MAX_OUTPUT {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+/// Rewrites what LLVM writes in its own way.
+fn as_llvm(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    // GNU keeps the operator and the template's bracket apart.
+    let joined = name.replace("operator< <", "operator<<");
+    let mut rest = joined.as_str();
+    while let Some(at) = rest.find(['{', '[']) {
+        let (before, marked) = rest.split_at(at);
+        out.push_str(before);
+        rest = match rewritten(marked, &mut out) {
+            Some(len) => &marked[len..],
+            None => {
+                out.push_str(&marked[..1]);
+                &marked[1..]
+            }
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Writes LLVM's form of what `text` begins with, and returns the length of what it replaces.
+fn rewritten(text: &str, out: &mut String) -> Option<usize> {
+    if let Some(suffix) = text.strip_prefix("[clone ") {
+        let end = suffix.find(']')?;
+        let _ = write!(out, "({})", &suffix[..end]);
+        return Some("[clone ".len() + end + 1);
+    }
+    // The first is numbered 1 by GNU, not at all by LLVM; the second is LLVM's 0.
+    let number = |digits: &str| -> Option<String> {
+        match digits.parse::<u32>().ok()? {
+            0 => None,
+            1 => Some(String::new()),
+            n => Some((n - 2).to_string()),
+        }
+    };
+    if let Some(body) = text.strip_prefix("{lambda(") {
+        let close = matching(body)?;
+        let digits = body[close..].strip_prefix(")#")?;
+        let end = digits.find('}')?;
+        let _ = write!(
+            out,
+            "'lambda{}'({})",
+            number(&digits[..end])?,
+            as_llvm(&body[..close])
+        );
+        return Some("{lambda(".len() + close + 2 + end + 1);
+    }
+    if let Some(digits) = text.strip_prefix("{unnamed type#") {
+        let end = digits.find('}')?;
+        let _ = write!(out, "'unnamed{}'", number(&digits[..end])?);
+        return Some("{unnamed type#".len() + end + 1);
+    }
+    None
+}
+
+/// Position of the bracket that closes one opened before `text`.
+fn matching(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' if depth == 0 => return Some(at),
+            ')' | '}' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scheme_is_read() {
+        let plain = |n: &str| demangle(n).unwrap();
+        assert_eq!(plain("_ZN3foo3barEi"), "foo::bar(int)");
+        assert_eq!(
+            plain("_ZN4core3fmt5write17h0123456789abcdefE"),
+            "core::fmt::write"
+        );
+        assert_eq!(plain("_RNvC6_123foo3bar"), "123foo::bar");
+        assert_eq!(plain("?f@@YAHH@Z"), "int __cdecl f(int)");
+        assert_eq!(plain("_Z1fILm3ELin2EEvv"), "void f<3ul, -2>()");
+        assert_eq!(demangle("plain_c"), None);
+        assert_eq!(demangle("_Znot mangled"), None);
+        assert_eq!(demangle(""), None);
+    }
+
+    #[test]
+    fn dialects_differ_where_the_tools_do() {
+        let clone = "_ZN3foo3barEi.part.0";
+        assert_eq!(
+            demangle_as(clone, Dialect::Gnu).unwrap(),
+            "foo::bar(int) [clone .part.0]"
+        );
+        assert_eq!(
+            demangle_as(clone, Dialect::Llvm).unwrap(),
+            "foo::bar(int) (.part.0)"
+        );
+        let lambda = "_ZZ4mainENKUliiE0_clEii";
+        assert_eq!(
+            demangle_as(lambda, Dialect::Gnu).unwrap(),
+            "main::{lambda(int, int)#2}::operator()(int, int) const"
+        );
+        assert_eq!(
+            demangle_as(lambda, Dialect::Llvm).unwrap(),
+            "main::'lambda0'(int, int)::operator()(int, int) const"
+        );
+        let old_rust = "_ZN4core3fmt5write17h0123456789abcdefE";
+        assert_eq!(
+            demangle_as(old_rust, Dialect::Llvm).unwrap(),
+            "core::fmt::write::h0123456789abcdef"
+        );
+    }
+
+    #[test]
+    fn deep_and_endless_names_are_survived() {
+        let deep = format!("?f@@YAX{}H@Z", "PEA".repeat(1300));
+        let _ = demangle(&deep);
+        let deep = format!("_Z1f{}i", "P".repeat(15_000));
+        let _ = demangle(&deep);
+        let deep = format!("_R{}C1a", "INvC1a1b".repeat(2000));
+        let _ = demangle(&deep);
+        // Doubling twenty times over: a megabyte out of a few dozen bytes.
+        let mut bomb = "_Z1fSt4pairIiiE".to_owned();
+        for i in 0..30 {
+            let reference = match i {
+                0 => "S_".to_owned(),
+                n => format!(
+                    "S{}_",
+                    char::from_digit(n - 1, 36).unwrap().to_ascii_uppercase()
+                ),
+            };
+            bomb.push_str(&format!("St4pairI{reference}{reference}E"));
+        }
+        assert!(demangle(&bomb).is_none_or(|n| n.len() <= MAX_OUTPUT));
+    }
 }

@@ -15,6 +15,7 @@ pub mod mmap;
 mod native;
 pub mod path;
 pub mod store;
+pub mod style;
 mod sweep;
 
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};

@@ -313,6 +313,7 @@ impl<'a> Sweep<'a> {
                     function: symbol.start,
                     has_function: true,
                     inlined: false,
+                    plain_names: false,
                     source: symbol.source,
                 });
             }

@@ -111,7 +111,7 @@ impl<'a> Scratch<'a> {
             };
             let mut id = self.walk.best[i];
             if id == NONE && row.is_some() {
-                out.frames.push(place.frame(None, None));
+                out.frames.push(place.frame(entries, None, None));
             }
             while let Some(node) = self.walk.nodes.get(id as usize) {
                 let inlined = node.parent != NONE;
@@ -130,7 +130,7 @@ impl<'a> Scratch<'a> {
                             None
                         }
                     };
-                    out.frames.push(place.frame(Some(node), name));
+                    out.frames.push(place.frame(entries, Some(node), name));
                     place = Place {
                         file: match node.call_file {
                             0 if unit.encoding.version < 5 => None,
@@ -159,7 +159,7 @@ struct Place {
 }
 
 impl Place {
-    fn frame(&self, node: Option<&Node>, name: Option<NonZeroId>) -> RawFrame {
+    fn frame(&self, unit: &Unit<'_>, node: Option<&Node>, name: Option<NonZeroId>) -> RawFrame {
         RawFrame {
             name,
             symbol: None,
@@ -170,6 +170,7 @@ impl Place {
             function: node.map_or(0, |n| n.low),
             has_function: node.is_some(),
             inlined: node.is_some_and(|n| n.parent != NONE),
+            plain_names: unit.plain_names,
             source: Source::DebugInfo,
         }
     }

@@ -3,7 +3,7 @@
 use gimli::{
     DebugAddr, DebugAddrBase, DebugAddrIndex, DebugInfo, DebugInfoOffset, DebugRanges,
     DebugRngLists, DebugRngListsBase, DebugRngListsIndex, DebugStrOffsets, DebugStrOffsetsBase,
-    DebugStrOffsetsIndex, DwarfFileType, DwoId, Encoding, EndianSlice, RangeLists,
+    DebugStrOffsetsIndex, DwLang, DwarfFileType, DwoId, Encoding, EndianSlice, RangeLists,
     RangeListsOffset, RunTimeEndian, SectionId, UnitType, constants as dw,
 };
 
@@ -92,6 +92,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) dwo_name: Option<&'a [u8]>,
     pub(crate) dwo_id: Option<DwoId>,
     pub(crate) has_low_pc: bool,
+    /// True for languages whose plain names are what the linker sees.
+    pub(crate) plain_names: bool,
     addr_base: DebugAddrBase<usize>,
     rnglists_base: DebugRngListsBase<usize>,
     str_offsets_base: DebugStrOffsetsBase<usize>,
@@ -132,6 +134,7 @@ impl<'a> Unit<'a> {
                 _ => None,
             },
             has_low_pc: false,
+            plain_names: false,
             addr_base: DebugAddrBase(0),
             rnglists_base: DebugRngListsBase::default_for_encoding_and_file(
                 encoding,
@@ -173,6 +176,25 @@ impl<'a> Unit<'a> {
                 dw::DW_AT_high_pc => self.high_pc = Some(value),
                 dw::DW_AT_ranges => self.ranges = Some(value),
                 dw::DW_AT_stmt_list => self.stmt_list = number,
+                dw::DW_AT_language => {
+                    let language = number.and_then(|n| u16::try_from(n).ok()).map(DwLang);
+                    self.plain_names = matches!(
+                        language,
+                        Some(
+                            dw::DW_LANG_C
+                                | dw::DW_LANG_C89
+                                | dw::DW_LANG_C99
+                                | dw::DW_LANG_C11
+                                | dw::DW_LANG_C17
+                                | dw::DW_LANG_Cobol74
+                                | dw::DW_LANG_Cobol85
+                                | dw::DW_LANG_Fortran77
+                                | dw::DW_LANG_Pascal83
+                                | dw::DW_LANG_PLI
+                                | dw::DW_LANG_UPC
+                        )
+                    );
+                }
                 dw::DW_AT_addr_base | dw::DW_AT_GNU_addr_base => {
                     self.addr_base = DebugAddrBase(number.unwrap_or(0));
                 }

@@ -1,0 +1,84 @@
+//! One JSON object a line, its frames as everywhere else in this project's JSON.
+
+use std::io::{self, Write};
+
+use super::Printer;
+use crate::answer::{Answer, Missing, Source};
+
+pub(super) fn print(
+    printer: &Printer<'_>,
+    out: &mut impl Write,
+    address: u64,
+    answer: &Answer<'_>,
+) -> io::Result<()> {
+    write!(out, "{{\"address\":\"{address:#x}\",\"frames\":[")?;
+    if let Some(missing) = answer.missing() {
+        let reason = match missing {
+            Missing::OutsideImage => "InvalidAddress",
+            Missing::NoName => "NoName",
+            Missing::Damaged => "SymbolFileDamaged",
+        };
+        write!(out, "{{\"address\":\"{address:#x}\",\"name_reason\":\"{reason}\"}}")?;
+    }
+    // Offsets count from the body that the code is in, for inlined frames as for its own.
+    let body = answer.frames().last().and_then(|f| f.function_start());
+    let offset = body.and_then(|start| answer.address().checked_sub(start));
+    for (i, frame) in answer.frames().enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        write!(out, "{comma}{{\"address\":\"{address:#x}\"")?;
+        match frame.name_id() {
+            Some(id) => {
+                out.write_all(b",\"name\":")?;
+                string(out, printer.name(id))?;
+            }
+            None => out.write_all(b",\"name_reason\":\"NoName\"")?,
+        }
+        if let Some(offset) = offset {
+            write!(out, ",\"offset\":{offset}")?;
+        }
+        if let Some(file) = frame.file() {
+            out.write_all(b",\"file\":")?;
+            string(out, file)?;
+        }
+        if let Some(line) = frame.line() {
+            write!(out, ",\"line\":{line}")?;
+        }
+        if let Some(column) = frame.column() {
+            write!(out, ",\"column\":{column}")?;
+        }
+        if frame.inlined() {
+            out.write_all(b",\"inlined\":true")?;
+        }
+        // What stands next before an address in a list that names only some functions is a guess.
+        if matches!(frame.source(), Source::Export | Source::DynamicSymbols) {
+            out.write_all(b",\"certainty\":\"Approximate\"")?;
+        }
+        if frame.line().is_none() && frame.name_id().is_some() {
+            out.write_all(b",\"line_reason\":\"NoLineInfo\"")?;
+        }
+        out.write_all(b"}")?;
+    }
+    out.write_all(b"]}\n")
+}
+
+/// A JSON string (RFC 8259, section 7).
+fn string(out: &mut impl Write, text: &str) -> io::Result<()> {
+    out.write_all(b"\"")?;
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.write_all(&text.as_bytes()[from..at])?;
+        match byte {
+            b'"' => out.write_all(b"\\\"")?,
+            b'\\' => out.write_all(b"\\\\")?,
+            b'\n' => out.write_all(b"\\n")?,
+            b'\t' => out.write_all(b"\\t")?,
+            other => write!(out, "\\u{other:04x}")?,
+        }
+        from = at + 1;
+    }
+    out.write_all(&text.as_bytes()[from..])?;
+    out.write_all(b"\"")
+}

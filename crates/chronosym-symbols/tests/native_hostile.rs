@@ -1,0 +1,267 @@
+//! Damaged object files: whatever is wrong, there is a reason or an answer, never a panic, and never without end.
+
+use std::sync::OnceLock;
+
+use chronosym_symbols::{Address, Answers, Missing, NativeSymbols, Query};
+use proptest::prelude::*;
+
+/// A small program with debug information, hand-made: one unit, one function with one inlined into it, four lines.
+fn program() -> &'static [u8] {
+    static PROGRAM: OnceLock<Vec<u8>> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let abbrev = [
+            &[
+                1, 0x11, 1, 0x03, 0x08, 0x10, 0x17, 0x11, 0x01, 0x12, 0x07, 0, 0,
+            ][..],
+            &[2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0],
+            &[
+                3, 0x1d, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0x58, 0x0b, 0x59, 0x0b, 0, 0,
+            ],
+            &[4, 0x2e, 0, 0x03, 0x08, 0x20, 0x0b, 0, 0],
+            &[0],
+        ]
+        .concat();
+        let mut info = Vec::new();
+        info.extend([4, 0, 0, 0, 0, 0, 8]);
+        info.extend(b"\x01unit.c\0");
+        info.extend(0u32.to_le_bytes());
+        info.extend(0x1000u64.to_le_bytes());
+        info.extend(0x40u64.to_le_bytes());
+        let inner = info.len() as u32 + 4;
+        info.extend(b"\x04inner\0\x01");
+        info.extend(b"\x02outer\0");
+        info.extend(0x1000u64.to_le_bytes());
+        info.extend(0x40u64.to_le_bytes());
+        info.push(3);
+        info.extend(inner.to_le_bytes());
+        info.extend(0x1010u64.to_le_bytes());
+        info.extend(0x10u64.to_le_bytes());
+        info.extend([1, 7, 0, 0]);
+        let info = with_length(info);
+
+        let mut header = vec![1, 1, 1, 0xfb, 14, 13];
+        header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
+        header.extend(b"\0unit.c\0\0\0\0\0");
+        let mut line = 4u16.to_le_bytes().to_vec();
+        line.extend((header.len() as u32).to_le_bytes());
+        line.extend(header);
+        line.extend([0, 9, 2]);
+        line.extend(0x1000u64.to_le_bytes());
+        // Line 1; 16 bytes on line 11 for 16 bytes; line 3 to the end.
+        line.extend([1, 2, 16, 3, 10, 1, 2, 16, 3, 0x78, 1, 2, 32, 0, 1, 1]);
+        let line = with_length(line);
+        elf(&[
+            (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+            (".debug_abbrev", 1, 0, 0, abbrev),
+            (".debug_info", 1, 0, 0, info),
+            (".debug_line", 1, 0, 0, line),
+        ])
+    })
+}
+
+fn with_length(body: Vec<u8>) -> Vec<u8> {
+    [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+}
+
+/// A 64-bit little-endian ELF program of these sections: name, type, flags, address, bytes.
+fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
+    let mut names = vec![0u8];
+    let mut out = vec![0u8; 64];
+    let mut headers = vec![[0u64; 10]];
+    for (name, kind, flags, address, bytes) in sections {
+        let at = names.len() as u64;
+        names.extend(name.as_bytes());
+        names.push(0);
+        let (offset, size) = (out.len() as u64, bytes.len() as u64);
+        headers.push([
+            at,
+            u64::from(*kind),
+            *flags,
+            *address,
+            offset,
+            size,
+            0,
+            0,
+            1,
+            0,
+        ]);
+        out.extend(bytes);
+    }
+    let at = names.len() as u64;
+    names.extend(b".shstrtab\0");
+    let (offset, size) = (out.len() as u64, names.len() as u64);
+    headers.push([at, 3, 0, 0, offset, size, 0, 0, 1, 0]);
+    out.extend(&names);
+    let table = out.len() as u64;
+    for h in &headers {
+        out.extend((h[0] as u32).to_le_bytes());
+        out.extend((h[1] as u32).to_le_bytes());
+        for field in &h[2..6] {
+            out.extend(field.to_le_bytes());
+        }
+        out.extend((h[6] as u32).to_le_bytes());
+        out.extend((h[7] as u32).to_le_bytes());
+        out.extend(h[8].to_le_bytes());
+        out.extend(h[9].to_le_bytes());
+    }
+    out[..16].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    out[16..20].copy_from_slice(&[2, 0, 62, 0]);
+    out[20] = 1;
+    out[40..48].copy_from_slice(&table.to_le_bytes());
+    out[52] = 64;
+    out[54] = 56;
+    out[58] = 64;
+    out[60] = headers.len() as u8;
+    out[62] = headers.len() as u8 - 1;
+    out
+}
+
+fn answers(bytes: &[u8]) -> Option<Answers> {
+    let symbols = NativeSymbols::open(bytes).ok()?;
+    let mut asked: Vec<Address> = (0xff0..0x1060).map(Address::VirtualAddress).collect();
+    asked.extend([0, 1 << 40, u64::MAX].map(Address::Rva));
+    asked.extend([0, 64, u64::MAX].map(Address::FileOffset));
+    let mut out = Answers::new();
+    symbols.find_all(&asked, &Query::default(), &mut out);
+    assert_eq!(out.len(), asked.len());
+    // Reading every frame must be as safe as finding it.
+    for answer in out.iter() {
+        for frame in answer.frames() {
+            let _ = (
+                frame.demangled(),
+                frame.file(),
+                frame.line(),
+                frame.function_start(),
+            );
+        }
+    }
+    Some(out)
+}
+
+/// Name and line of each frame at an address.
+fn frames(out: &Answers, va: u64) -> Vec<(String, u32)> {
+    let answer = out.get((va - 0xff0) as usize).expect("asked");
+    answer
+        .frames()
+        .map(|f| {
+            (
+                f.name().unwrap_or("").to_owned(),
+                f.line().map_or(0, |l| l.get()),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn the_program_is_sound_before_it_is_damaged() {
+    let out = answers(program()).expect("an ELF file");
+    assert_eq!(out.damage(), &[] as &[String]);
+    assert_eq!(frames(&out, 0x1000), [("outer".into(), 1)]);
+    assert_eq!(
+        frames(&out, 0x1010),
+        [("inner".into(), 11), ("outer".into(), 7)]
+    );
+    assert_eq!(
+        frames(&out, 0x101f),
+        [("inner".into(), 11), ("outer".into(), 7)]
+    );
+    assert_eq!(frames(&out, 0x1020), [("outer".into(), 3)]);
+    assert_eq!(frames(&out, 0x1040), []);
+    assert_eq!(frames(&out, 0xfff), []);
+    let beyond = out.get((0x1040 - 0xff0) as usize).and_then(|a| a.missing());
+    assert_eq!(beyond, Some(Missing::OutsideImage));
+}
+
+/// Where a section's bytes begin in the program.
+fn find(bytes: &[u8], what: &[u8]) -> usize {
+    bytes
+        .windows(what.len())
+        .position(|w| w == what)
+        .expect("it is there")
+}
+
+#[test]
+fn an_origin_that_is_the_entry_itself_is_damage_not_a_name() {
+    let mut bytes = program().to_vec();
+    // `inner`'s entry becomes one more inlined function whose origin is itself.
+    let origin = find(&bytes, b"\x04inner\0") - find(&bytes, b"unit.c\0") + 4 + 8;
+    let inlined = find(&bytes, b"\x02outer\0") + 7 + 16;
+    assert_eq!(bytes[inlined], 3);
+    let own = (origin + (inlined - find(&bytes, b"\x04inner\0"))) as u32;
+    bytes[inlined + 1..inlined + 5].copy_from_slice(&own.to_le_bytes());
+    let out = answers(&bytes).expect("an ELF file");
+    assert_eq!(frames(&out, 0x1010)[0].0, "");
+    assert!(
+        out.damage().iter().any(|d| d.contains("circle")),
+        "{:?}",
+        out.damage()
+    );
+    // What does not depend on it is answered.
+    assert_eq!(frames(&out, 0x1000), [("outer".into(), 1)]);
+}
+
+#[test]
+fn an_unknown_abbreviation_names_nothing() {
+    let mut bytes = program().to_vec();
+    let outer = find(&bytes, b"\x02outer\0");
+    bytes[outer] = 0x55;
+    let out = answers(&bytes).expect("an ELF file");
+    let names: Vec<_> = frames(&out, 0x1000);
+    assert!(names.iter().all(|(name, _)| name.is_empty()), "{names:?}");
+    assert!(
+        out.damage().iter().any(|d| d.contains("abbreviation")),
+        "{:?}",
+        out.damage()
+    );
+}
+
+#[test]
+fn a_table_of_sections_beyond_the_file_is_refused() {
+    let mut bytes = program().to_vec();
+    bytes[40..48].copy_from_slice(&(u64::MAX - 3).to_le_bytes());
+    assert!(NativeSymbols::open(&bytes[..]).is_err());
+    assert!(NativeSymbols::open(&b"\x7fELF"[..]).is_err());
+    assert!(NativeSymbols::open(&b""[..]).is_err());
+    assert!(NativeSymbols::open(&b"MZ"[..]).is_err());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn flipped_bits_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..12)) {
+        let mut bytes = program().to_vec();
+        for (at, bit) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+        }
+        let _ = answers(&bytes);
+    }
+
+    #[test]
+    fn a_file_cut_short_never_panics(len in 0usize..2000) {
+        let bytes = program();
+        let _ = answers(&bytes[..len.min(bytes.len())]);
+    }
+
+    #[test]
+    fn any_bytes_in_the_debug_sections_never_panic(
+        abbrev in prop::collection::vec(any::<u8>(), 0..60),
+        info in prop::collection::vec(any::<u8>(), 0..200),
+        line in prop::collection::vec(any::<u8>(), 0..200),
+        ranges in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        let aranges = [&0x2cu32.to_le_bytes()[..], &[2, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0],
+            &0x1000u64.to_le_bytes(), &0x40u64.to_le_bytes(), &[0; 16]].concat();
+        let info = with_length([&[4, 0, 0, 0, 0, 0, 8][..], &info].concat());
+        let bytes = elf(&[
+            (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+            (".debug_abbrev", 1, 0, 0, abbrev),
+            (".debug_aranges", 1, 0, 0, aranges),
+            (".debug_info", 1, 0, 0, info),
+            (".debug_line", 1, 0, 0, line),
+            (".debug_ranges", 1, 0, 0, ranges),
+        ]);
+        let _ = answers(&bytes);
+    }
+}
