@@ -87,16 +87,14 @@ fn put_together(streams: &[Option<Vec<u8>>], page_size: usize, step: usize) -> V
             .map_or(u32::MAX, |stream| stream.len() as u32);
         directory.extend_from_slice(&size.to_le_bytes());
     }
-    let mut next = 0;
-    for piece in streams
+    let pieces = streams
         .iter()
         .flatten()
-        .flat_map(|stream| stream.chunks(page_size))
-    {
-        let page = slot(next);
+        .flat_map(|stream| stream.chunks(page_size));
+    for (index, piece) in pieces.enumerate() {
+        let page = slot(index);
         file[page * page_size..][..piece.len()].copy_from_slice(piece);
         directory.extend_from_slice(&(page as u32).to_le_bytes());
-        next += 1;
     }
     let first = file.len() / page_size;
     let list = first + pages(directory.len());

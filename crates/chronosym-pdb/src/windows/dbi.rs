@@ -18,18 +18,20 @@ const CONTRIBUTIONS_V2: u32 = 0xF131_51E4;
 
 /// The fixed header and where the substreams lie.
 #[derive(Debug)]
-pub(super) struct Dbi {
+pub(super) struct Dbi<'a> {
     pub(super) age: u32,
     pub(super) machine: u16,
     pub(super) publics: Option<u32>,
     pub(super) symbol_records: Option<u32>,
     pub(super) streams: DebugStreams,
     modules: std::ops::Range<u32>,
-    contributions: Contributions,
+    contributions: Contributions<'a>,
 }
 
 #[derive(Debug)]
-struct Contributions {
+struct Contributions<'a> {
+    /// The entries, if they lie in one piece in the file.
+    lent: Option<&'a [u8]>,
     /// Offset of the first entry in the stream.
     first: u32,
     entry: u32,
@@ -56,9 +58,9 @@ impl Contribution {
     }
 }
 
-impl Dbi {
+impl<'a> Dbi<'a> {
     /// None if the file has no debug information stream (types only).
-    pub(super) fn read(msf: &Msf<'_>) -> Result<Option<Self>> {
+    pub(super) fn read(msf: &Msf<'a>) -> Result<Option<Self>> {
         let Some(stream) = msf.stream(STREAM, WHAT)?.filter(|stream| stream.len() > 0) else {
             return Ok(None);
         };
@@ -103,7 +105,7 @@ impl Dbi {
     }
 
     /// Scans the module list.
-    pub(super) fn modules<'a>(&self, msf: &Msf<'a>) -> Result<ModuleList<'a>> {
+    pub(super) fn modules(&self, msf: &Msf<'a>) -> Result<ModuleList<'a>> {
         let stream = msf.required(STREAM, WHAT)?;
         let data = stream.bytes(self.modules.start, self.modules.len() as u32)?;
         ModuleList::scan(data)
@@ -139,9 +141,28 @@ impl Dbi {
     }
 }
 
-impl Contributions {
-    fn read(stream: &Stream<'_, '_>, range: std::ops::Range<u32>) -> Result<Self> {
+/// How many of the sorted entries of `N` bytes start at or before `place`.
+fn after<const N: usize>(entries: &[u8], place: Place) -> u32 {
+    let (entries, _) = entries.as_chunks::<N>();
+    entries.partition_point(|entry| {
+        entry
+            .first_chunk()
+            .is_some_and(|entry| start(entry) <= place)
+    }) as u32
+}
+
+/// An entry begins with its section, two bytes of padding, its offset.
+fn start(&[s0, s1, _, _, o0, o1, o2, o3]: &[u8; 8]) -> Place {
+    Place {
+        section: u16::from_le_bytes([s0, s1]),
+        offset: u32::from_le_bytes([o0, o1, o2, o3]),
+    }
+}
+
+impl<'a> Contributions<'a> {
+    fn read(stream: &Stream<'_, 'a>, range: std::ops::Range<u32>) -> Result<Self> {
         let mut all = Self {
+            lent: None,
             first: range.start + 4,
             entry: 28,
             count: 0,
@@ -161,21 +182,32 @@ impl Contributions {
             }
         };
         all.count = (range.len() as u32 - 4) / all.entry;
+        all.lent = match stream.bytes(all.first, all.count * all.entry)? {
+            Cow::Borrowed(entries) => Some(entries),
+            Cow::Owned(_) => None,
+        };
         Ok(all)
     }
 
+    /// The first `N` bytes of entry `index`.
+    fn entry<const N: usize>(&self, stream: &Stream<'_, '_>, index: u32) -> Result<[u8; N]> {
+        let entry = match self.lent {
+            Some(entries) => bytes::array(entries, index as usize * self.entry as usize),
+            None => stream.array(self.first + index * self.entry),
+        };
+        entry.ok_or(stream.short(self.first + index * self.entry, self.entry))
+    }
+
+    fn start(&self, stream: &Stream<'_, '_>, index: u32) -> Result<Place> {
+        Ok(start(&self.entry(stream, index)?))
+    }
+
     fn get(&self, stream: &Stream<'_, '_>, index: u32) -> Result<Contribution> {
-        let at = self.first + index * self.entry;
-        let entry: [u8; 18] = stream.array(at).ok_or(stream.short(at, self.entry))?;
-        let word = |at: usize| bytes::u32(&entry, at).unwrap_or_default();
-        let half = |at: usize| bytes::u16(&entry, at).unwrap_or_default();
+        let entry: [u8; 18] = self.entry(stream, index)?;
         Ok(Contribution {
-            start: Place {
-                section: half(0),
-                offset: word(4),
-            },
-            size: word(8),
-            module: half(16),
+            start: self.start(stream, index)?,
+            size: bytes::u32(&entry, 8).unwrap_or_default(),
+            module: bytes::u16(&entry, 16).unwrap_or_default(),
         })
     }
 
@@ -185,19 +217,26 @@ impl Contributions {
         place: Place,
         order: Option<&[u32]>,
     ) -> Result<Option<Contribution>> {
-        let get = |index: u32| self.get(stream, order.map_or(index, |order| order[index as usize]));
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if get(middle)?.start <= place {
-                low = middle + 1;
-            } else {
-                high = middle;
+        let entry = |index: u32| order.map_or(index, |order| order[index as usize]);
+        let low = match (self.lent, order) {
+            (Some(entries), None) if self.entry == 28 => after::<28>(entries, place),
+            (Some(entries), None) => after::<32>(entries, place),
+            _ => {
+                let (mut low, mut high) = (0, self.count);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    if self.start(stream, entry(middle))? <= place {
+                        low = middle + 1;
+                    } else {
+                        high = middle;
+                    }
+                }
+                low
             }
-        }
+        };
         // Empty contributions may share a start with the one that counts.
         for index in (low.saturating_sub(4)..low).rev() {
-            let found = get(index)?;
+            let found = self.get(stream, entry(index))?;
             if found.contains(place) {
                 return Ok(Some(found));
             }
@@ -215,10 +254,10 @@ impl Contributions {
             offset: 0,
         };
         for index in 0..self.count {
-            let start = self.get(stream, index)?.start;
+            let start = self.start(stream, index)?;
             if start < before {
                 let mut order: Vec<u32> = (0..self.count).collect();
-                let key = |&index: &u32| self.get(stream, index).map(|found| found.start).ok();
+                let key = |&index: &u32| self.start(stream, index).ok();
                 order.sort_by_cached_key(key);
                 return Ok(Some(order.into()));
             }

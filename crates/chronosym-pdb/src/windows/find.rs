@@ -2,7 +2,7 @@
 
 use super::WindowsPdb;
 use super::dbi::{Contribution, Dbi};
-use super::inline::{Position, Scratch};
+use super::inline::{Position, Sites};
 use super::lines::file_entry;
 use super::module::{Kind, Module, Procedure};
 use super::space::Place;
@@ -44,8 +44,15 @@ impl fmt::Display for Name<'_> {
 /// Bytes as text; names that are no UTF-8 (old compilers write the code page) show U+FFFD.
 fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
-        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
-        Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),
+        Cow::Borrowed(bytes) => lent(bytes),
+        Cow::Owned(bytes) => lent(&bytes).into_owned().into(),
+    }
+}
+
+fn lent(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 
@@ -97,7 +104,7 @@ pub struct Frame<'p> {
 #[derive(Debug, Default)]
 pub struct Frames<'p> {
     frames: Vec<Frame<'p>>,
-    scratch: Scratch,
+    scratch: Sites,
     hits: Vec<(u32, Position)>,
 }
 
@@ -188,11 +195,12 @@ impl<'a> WindowsPdb<'a> {
         let index = contribution.map_or(usize::MAX, |found| usize::from(found.module));
         let module = self.module(index)?;
         if let Some(module) = module
-            && let Some(procedure) = module.procedure(place)
+            && let Some(number) = module.procedure(place)
         {
+            let procedure = &module.procedures[number];
             let function = self.function(module, procedure)?;
             if let Some(function) = &function {
-                self.inlined(index, module, procedure, place, frames)?;
+                self.inlined(index, module, number, place, frames)?;
                 let frame = self.frame(module, place, Some(procedure), function)?;
                 frames.frames.push(frame);
             }
@@ -274,7 +282,7 @@ impl<'a> WindowsPdb<'a> {
         // A trampoline that leads to another one would lead on: one step is all that linkers make.
         if let Some(module) = module
             && let Some(found) = module.procedure(target)
-            && let Some(name) = module.name(found)
+            && let Some(name) = module.name(&module.procedures[found])
         {
             return Ok(Some(Name::plain(name)));
         }
@@ -332,24 +340,22 @@ impl<'a> WindowsPdb<'a> {
         &'p self,
         index: usize,
         module: &'p Module<'a>,
-        procedure: &Procedure,
+        number: usize,
         place: Place,
         frames: &mut Frames<'p>,
     ) -> Result<()> {
+        let procedure = &module.procedures[number];
         if matches!(procedure.kind, Kind::Thunk | Kind::Trampoline) {
             return Ok(());
         }
-        let Some(record) = module.record(procedure) else {
-            return Ok(());
-        };
-        let chunks = module.chunks(procedure);
-        let context = module.context(&chunks);
         let Frames {
             frames,
             scratch,
             hits,
         } = frames;
-        let sites = self.inlines.sites(index, &record, &context, scratch)?;
+        let Some(sites) = module.sites(number, &self.budget, scratch)? else {
+            return Ok(());
+        };
         for site in sites.find(place.offset - procedure.start().offset, hits) {
             let mut frame = Frame {
                 name: self.inlinee(index, module, site.inlinee)?,
@@ -418,7 +424,7 @@ impl<'a> WindowsPdb<'a> {
         let Some((name, ..)) = file_entry(checksums, offset) else {
             return Ok(None);
         };
-        Ok(self.names()?.get(name).map(String::from_utf8_lossy))
+        Ok(self.names()?.get(name).map(lent))
     }
 
     fn inlinee(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<Name<'a>>> {

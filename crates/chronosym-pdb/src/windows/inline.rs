@@ -7,8 +7,8 @@
 use super::lines::InlineeLine;
 use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
 use crate::Result;
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A run of code that an inline site covers, with the source position of its own row there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,86 +188,65 @@ impl Context<'_> {
     }
 }
 
-/// Decoded sites of procedures whose symbols are long enough to make decoding them anew dear, within
-/// a budget: when that is used up, all of them go and the cache begins anew.
+/// How much memory decoded sites may take up: what is decoded stays until it is used up, then sites
+/// are decoded anew each time.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
-    kept: RwLock<Kept>,
-}
+pub(super) struct Budget(AtomicUsize);
 
-#[derive(Debug, Default)]
-struct Kept {
-    /// By module and record.
-    sites: HashMap<(u32, u32), Arc<Sites>>,
-    bytes: usize,
-}
+impl Budget {
+    const BYTES: usize = 32 << 20;
 
-impl Cache {
-    const BUDGET: usize = 48 << 20;
-    /// Bytes of symbols from which on the sites are kept.
-    const WORTH: u32 = 2048;
-
-    /// The sites of `record` in `module`: kept ones, or decoded into `scratch`.
-    pub(super) fn sites<'s>(
-        &self,
-        module: usize,
-        record: &Record<'_>,
-        context: &Context<'_>,
-        scratch: &'s mut Scratch,
-    ) -> Result<&'s Sites> {
-        let size = record
-            .end()
-            .unwrap_or_default()
-            .saturating_sub(record.offset);
-        if size < Self::WORTH {
-            scratch.own.read(context, record)?;
-            return Ok(&scratch.own);
-        }
-        let key = (module as u32, record.offset);
-        let lock = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        let found = lock.sites.get(&key).cloned();
-        drop(lock);
-        let found = match found {
-            Some(found) => found,
-            None => {
-                let mut sites = Sites::default();
-                sites.read(context, record)?;
-                let sites = Arc::new(sites);
-                let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-                kept.bytes += sites.heap_bytes();
-                if kept.bytes > Self::BUDGET {
-                    kept.sites.clear();
-                    kept.bytes = sites.heap_bytes();
-                }
-                kept.sites.insert(key, Arc::clone(&sites));
-                sites
-            }
-        };
-        Ok(scratch.shared.insert(found))
+    fn take(&self, bytes: usize) -> bool {
+        let fits = |used: usize| Some(used + bytes).filter(|&used| used <= Self::BYTES);
+        self.0.fetch_update(Relaxed, Relaxed, fits).is_ok()
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
-        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes + kept.sites.capacity() * 24
+    pub(super) fn used(&self) -> usize {
+        self.0.load(Relaxed)
     }
 }
 
-/// Buffers of one caller, used again and again.
-#[derive(Debug, Default)]
-pub(super) struct Scratch {
-    own: Sites,
-    shared: Option<Arc<Sites>>,
+/// The sites of one procedure once they are decoded; `None` if it has none.
+pub(super) type Slot = OnceLock<Option<Box<Sites>>>;
+
+/// The sites in the scope of `record`: those in `slot`, or decoded now; into `scratch` if they may not
+/// be kept.
+pub(super) fn sites<'s>(
+    slot: &'s Slot,
+    context: &Context<'_>,
+    record: &Record<'_>,
+    budget: &Budget,
+    scratch: &'s mut Sites,
+) -> Result<Option<&'s Sites>> {
+    if let Some(sites) = slot.get() {
+        return Ok(sites.as_deref());
+    }
+    scratch.read(context, record)?;
+    if scratch.nodes.is_empty() {
+        return Ok(slot.get_or_init(|| None).as_deref());
+    }
+    if !budget.take(scratch.heap_bytes()) {
+        return Ok(Some(scratch));
+    }
+    let sites = slot.get_or_init(|| Some(Box::new(scratch.clone())));
+    Ok(sites.as_deref())
 }
 
 /// The inline sites of one procedure, decoded.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Sites {
     /// In file order: a site stands behind the one around it.
-    sites: Vec<Node>,
-    /// The bytes that row `i` covers: offsets from the start of the procedure.
-    covers: Vec<(u32, u32)>,
-    /// What row `i` says: number of its site, position.
-    rows: Vec<(u32, Position)>,
+    nodes: Vec<Node>,
+    /// What each site covers, by start.
+    rows: Vec<Row>,
+    /// Where the rows up to each have all ended.
+    ended: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    range: Range,
+    site: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -280,9 +259,9 @@ struct Node {
 impl Sites {
     /// Decodes the sites in the scope of the procedure `record`, in place of what was there.
     pub(super) fn read(&mut self, context: &Context<'_>, record: &Record<'_>) -> Result<()> {
-        self.sites.clear();
-        self.covers.clear();
+        self.nodes.clear();
         self.rows.clear();
+        self.ended.clear();
         let end = record.end().unwrap_or_default();
         let mut records = Records::from(context.symbols, record.next());
         let mut open = None;
@@ -292,22 +271,24 @@ impl Sites {
             }
             match found.kind {
                 S_INLINESITE | S_INLINESITE2 => {
-                    let number = self.sites.len() as u32;
-                    let around = open.map(|parent: u32| &self.sites[parent as usize]);
+                    let number = self.nodes.len() as u32;
+                    let around = open.map(|parent: u32| &self.nodes[parent as usize]);
                     let node = Node {
                         inlinee: found.u32(8).unwrap_or_default(),
                         parent: open,
                         depth: around.map_or(0, |around| around.depth + 1),
                     };
-                    self.sites.push(node);
+                    self.nodes.push(node);
                     open = Some(number);
                     context.site(&found, |range| {
-                        self.covers.push((range.start, range.end));
-                        self.rows.push((number, range.position));
+                        self.rows.push(Row {
+                            range,
+                            site: number,
+                        });
                     });
                 }
                 S_INLINESITE_END => {
-                    open = open.and_then(|site| self.sites[site as usize].parent);
+                    open = open.and_then(|site| self.nodes[site as usize].parent);
                 }
                 _ if found.is_procedure() => {
                     if let Some(end) = found.end().filter(|&end| end > found.offset) {
@@ -317,41 +298,46 @@ impl Sites {
                 _ => {}
             }
         }
+        self.rows.sort_by_key(|row| row.range.start);
+        let mut ended = 0;
+        self.ended.extend(self.rows.iter().map(|row| {
+            ended = ended.max(row.range.end);
+            ended
+        }));
         Ok(())
     }
 
     /// The chain of sites at `offset`, innermost first; `hits` is scratch.
     ///
-    /// The deepest site that covers the byte wins, the first of equals. Some compilers give a site
-    /// bytes that the site around it does not have: the outer one is part of the chain all the same,
-    /// without a position.
+    /// The deepest site that covers the byte wins, the first of equals; of its rows there, the one
+    /// that starts last. Some compilers give a site bytes that the site around it does not have: the
+    /// outer one is part of the chain all the same, without a position.
     pub(super) fn find<'s>(
         &'s self,
         offset: u32,
         hits: &'s mut Vec<(u32, Position)>,
     ) -> impl Iterator<Item = Site> + use<'s> {
         hits.clear();
-        let covered = |&(start, end): &(u32, u32)| start <= offset && offset < end;
-        let mut at = 0;
-        while let Some(next) = self.covers[at..].iter().position(covered) {
-            hits.push(self.rows[at + next]);
-            at += next + 1;
-        }
-        let mut deepest: Option<u32> = None;
-        for &(site, _) in &*hits {
-            let depth = |site: u32| self.sites[site as usize].depth;
-            if deepest.is_none_or(|best| depth(site) > depth(best)) {
-                deepest = Some(site);
+        let started = self.rows.partition_point(|row| row.range.start <= offset);
+        let before = self.rows[..started].iter().zip(&self.ended).rev();
+        for (row, _) in before.take_while(|&(_, &ended)| ended > offset) {
+            if row.range.end > offset {
+                hits.push((row.site, row.range.position));
             }
         }
-        std::iter::successors(deepest, |&site| self.sites[site as usize].parent).map(|site| Site {
-            inlinee: self.sites[site as usize].inlinee,
+        let order = |site: u32| (self.nodes[site as usize].depth, std::cmp::Reverse(site));
+        let deepest = hits.iter().map(|hit| hit.0).max_by_key(|&site| order(site));
+        std::iter::successors(deepest, |&site| self.nodes[site as usize].parent).map(|site| Site {
+            inlinee: self.nodes[site as usize].inlinee,
             position: hits.iter().find(|hit| hit.0 == site).map(|hit| hit.1),
         })
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.sites) + size_of_val(&*self.covers) + size_of_val(&*self.rows)
+    fn heap_bytes(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&*self.nodes)
+            + size_of_val(&*self.rows)
+            + size_of_val(&*self.ended)
     }
 }
 

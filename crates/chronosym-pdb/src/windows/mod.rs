@@ -19,6 +19,11 @@
 //! * Of several **line rows** at one offset the last counts: the others cover no byte. Hidden rows
 //!   (0xFEEFEE, 0xF00F00) give the nearest visible row before them.
 //!
+//! # Many addresses
+//!
+//! Ask in ascending order if the order is free: neighbours share a module, a procedure and the cache
+//! lines of both. 100,000 random addresses of a 486 MB file cost about a third when sorted.
+//!
 //! Unverified, for no sample shows it: OMAP, separated code (S_SEPCODE) with inline sites, imports of
 //! ids between modules beyond the corpus, `/DEBUG:FASTLINK` (recognised: see [`Limit`]).
 //!
@@ -50,6 +55,7 @@ use space::Space;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use types::Types;
 
 /// A Windows PDB, open for questions.
@@ -57,14 +63,17 @@ use types::Types;
 pub struct WindowsPdb<'a> {
     msf: Msf<'a>,
     info: Info,
-    dbi: Option<Dbi>,
+    dbi: Option<Dbi<'a>>,
     space: Space,
     publics: Option<Publics>,
     types: Types,
     modules: OnceLock<Result<Modules<'a>>>,
     names: OnceLock<Result<Names<'a>>>,
     tokens: OnceLock<Box<[managed::Token]>>,
-    inlines: inline::Cache,
+    /// Bytes left for decoded inline sites.
+    budget: inline::Budget,
+    /// For [`WindowsPdb::bytes_read`].
+    read: AtomicU64,
 }
 
 /// A module once it was asked for; none if it has no symbols.
@@ -140,7 +149,8 @@ impl<'a> WindowsPdb<'a> {
             modules: OnceLock::new(),
             names: OnceLock::new(),
             tokens: OnceLock::new(),
-            inlines: inline::Cache::default(),
+            budget: inline::Budget::default(),
+            read: AtomicU64::new(0),
         })
     }
 
@@ -238,9 +248,18 @@ impl<'a> WindowsPdb<'a> {
                 .map(types::TypeStream::heap_bytes)
                 .sum::<usize>()
             + self.tokens.get().map_or(0, |tokens| size_of_val(&**tokens))
-            + self.inlines.heap_bytes()
+            + self.budget.used()
             + modules
             + names
+    }
+
+    /// How many bytes of modules were read so far, to be indexed: almost all that lookups make
+    /// resident of a mapped file. Whoever maps large PDBs can give the pages back whenever this has
+    /// grown by some 100 MB (`MADV_DONTNEED`; what is wanted again comes from the page cache), so that
+    /// a sorted batch over a file of any size stays small.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Relaxed)
     }
 
     fn modules(&self) -> Result<&Modules<'a>> {
@@ -264,10 +283,17 @@ impl<'a> WindowsPdb<'a> {
     /// The module `index`; none if there is no such module or it has no symbols.
     fn module(&self, index: usize) -> Result<Option<&Module<'a>>> {
         let modules = self.modules()?;
-        let (Some(slot), Some(info)) = (modules.read.get(index), modules.list.get(index)) else {
+        let Some(slot) = modules.read.get(index) else {
             return Ok(None);
         };
-        let read = || Ok(Module::read(&self.msf, &info)?.map(Box::new));
+        let read = || {
+            let Some(info) = modules.list.get(index) else {
+                return Ok(None);
+            };
+            let size = u64::from(info.symbols) + u64::from(info.c13);
+            self.read.fetch_add(size, Relaxed);
+            Ok(Module::read(&self.msf, &info)?.map(Box::new))
+        };
         match slot.get_or_init(read) {
             Ok(module) => Ok(module.as_deref()),
             Err(error) => Err(error.clone()),

@@ -1,7 +1,7 @@
 //! One module (compiland): its procedures by address and its line tables.
 
 use super::dbi::ModuleInfo;
-use super::inline::Context;
+use super::inline::{self, Budget, Context, Sites, Slot};
 use super::lines::{InlineeLine, LineTable, Subsections, inlinee_lines};
 use super::msf::Msf;
 use super::space::Place;
@@ -68,6 +68,8 @@ pub(super) struct Module<'a> {
     pub(super) lines: Subsections,
     separated: bool,
     inlinees: OnceLock<Box<[InlineeLine]>>,
+    /// One for each procedure, made when the first is asked for.
+    sites: OnceLock<Box<[Slot]>>,
 }
 
 impl<'a> Module<'a> {
@@ -103,6 +105,7 @@ impl<'a> Module<'a> {
             procedures: procedures.into(),
             lines,
             inlinees: OnceLock::new(),
+            sites: OnceLock::new(),
         }))
     }
 
@@ -118,16 +121,19 @@ impl<'a> Module<'a> {
         Record::at(self.symbols(), procedure.record)
     }
 
-    /// The procedure that covers `place`: the innermost, the first of several at one start.
-    pub(super) fn procedure(&self, place: Place) -> Option<&Procedure> {
+    /// The number of the procedure that covers `place`: the innermost, the first of several at one
+    /// start.
+    pub(super) fn procedure(&self, place: Place) -> Option<usize> {
         let before = &self.procedures[..self.after(place)];
         // Procedures nest at most a little; a longer way back would only cross neighbours.
-        let mut way = before.iter().rev().take(8);
-        let found = way.find(|found| found.contains(place))?;
+        let mut way = before.iter().enumerate().rev().take(8);
+        let (found, start) = way
+            .find(|(_, found)| found.contains(place))
+            .map(|(number, found)| (number, found.start()))?;
         let folded = way
-            .take_while(|other| other.start() == found.start())
-            .filter(|other| other.contains(place));
-        Some(folded.last().unwrap_or(found))
+            .take_while(|(_, other)| other.start() == start)
+            .filter(|(_, other)| other.contains(place));
+        Some(folded.last().map_or(found, |(number, _)| number))
     }
 
     /// The last procedure that starts at or before `place`, in its section.
@@ -204,15 +210,30 @@ impl<'a> Module<'a> {
             .collect()
     }
 
-    /// What inline sites are read with.
-    pub(super) fn context<'d>(&'d self, chunks: &'d [u32]) -> Context<'d> {
-        Context {
-            symbols: self.symbols(),
-            inlinees: self
-                .inlinees
-                .get_or_init(|| inlinee_lines(self.c13(), &self.lines.inlinees)),
-            chunks,
+    /// The inline sites of the procedure `number`; none if it has none.
+    pub(super) fn sites<'s>(
+        &'s self,
+        number: usize,
+        budget: &Budget,
+        scratch: &'s mut Sites,
+    ) -> Result<Option<&'s Sites>> {
+        let slots = || self.procedures.iter().map(|_| Slot::new()).collect();
+        let slots = self.sites.get_or_init(slots);
+        let (procedure, slot) = (&self.procedures[number], &slots[number]);
+        if let Some(sites) = slot.get() {
+            return Ok(sites.as_deref());
         }
+        let Some(record) = self.record(procedure) else {
+            return Ok(None);
+        };
+        let chunks = self.chunks(procedure);
+        let inlinees = || inlinee_lines(self.c13(), &self.lines.inlinees);
+        let context = Context {
+            symbols: self.symbols(),
+            inlinees: self.inlinees.get_or_init(inlinees),
+            chunks: &chunks,
+        };
+        inline::sites(slot, &context, &record, budget, scratch)
     }
 
     /// The local id behind an imported one: (module name's offset in `/names`, id there).
@@ -247,6 +268,7 @@ impl<'a> Module<'a> {
             + super::owned_len(&self.data)
             + size_of_val(&*self.procedures)
             + size_of_val(&*self.lines.tables)
+            + self.sites.get().map_or(0, |slots| size_of_val(&**slots))
             + self
                 .inlinees
                 .get()

@@ -2,12 +2,27 @@
 
 use super::msf::{Msf, Stream};
 use crate::{Result, bytes};
+use std::cmp::Ordering;
 
 /// A place as symbol records state it: one-based section number, offset in the section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) section: u16,
     pub(super) offset: u32,
+}
+
+/// By section, then offset; as one number, for binary searches without branches.
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let number = |place: &Self| u64::from(place.section) << 32 | u64::from(place.offset);
+        number(self).cmp(&number(other))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -116,6 +116,6 @@ pub(super) fn leaves(at: u32) -> Error {
 }
 
 pub(super) fn until_nul(data: &[u8]) -> &[u8] {
-    let end = data.iter().position(|&byte| byte == 0);
-    &data[..end.unwrap_or(data.len())]
+    // The standard library's search for the end looks at a word at a time.
+    std::ffi::CStr::from_bytes_until_nul(data).map_or(data, std::ffi::CStr::to_bytes)
 }

@@ -1,0 +1,98 @@
+//! Windows PDB: first answer, 1,000 and 100,000 answers, each from the bytes of the file on, beside
+//! `pdb-addr2line` on the same addresses.
+//!
+//! `CHRONOSYM_BENCH_PDB` names the file; without it the small one of the test data is taken, where
+//! lookups dominate.
+
+use std::hint::black_box;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chronosym_pdb::windows::{Frames, WindowsPdb};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use pdb_addr2line::{ContextPdbData, pdb::PDB};
+
+/// Uniform over the code, the same for all.
+fn addresses(data: &[u8], count: usize) -> Vec<u32> {
+    let pdb = WindowsPdb::open(data).expect("a Windows PDB");
+    let functions = || pdb.functions().flatten();
+    let first = functions().map(|found| found.rva).min().expect("functions");
+    let last = functions()
+        .map(|found| found.rva + found.len)
+        .max()
+        .expect("functions");
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut next = || {
+        // xorshift64
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        first + (state % u64::from(last - first)) as u32
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn chronosym(data: &[u8], addresses: impl Iterator<Item = u32>) -> usize {
+    let pdb = WindowsPdb::open(data).expect("a Windows PDB");
+    let mut frames = Frames::new();
+    let mut lines = 0;
+    for rva in addresses {
+        let found = pdb.find(rva, &mut frames).expect("an undamaged file");
+        black_box(found);
+        lines += frames.iter().filter(|frame| frame.line.is_some()).count();
+    }
+    lines
+}
+
+fn pdb_addr2line(data: &[u8], addresses: impl Iterator<Item = u32>) -> usize {
+    let pdb = PDB::open(Cursor::new(data)).expect("a Windows PDB");
+    let parts = ContextPdbData::try_from_pdb(pdb).expect("a whole file");
+    let context = parts.make_context().expect("a whole file");
+    let mut lines = 0;
+    for rva in addresses {
+        if let Some(found) = context.find_frames(rva).expect("an undamaged file") {
+            lines += found
+                .frames
+                .iter()
+                .filter(|frame| frame.line.is_some())
+                .count();
+        }
+    }
+    lines
+}
+
+fn pdb(criterion: &mut Criterion) {
+    let small =
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../testdata/pdb-small/x86_64/small.pdb");
+    let path = std::env::var_os("CHRONOSYM_BENCH_PDB").map_or_else(small, PathBuf::from);
+    let data = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let all = addresses(&data, 100_000);
+    let mut group = criterion.benchmark_group("pdb");
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(3));
+    for count in [1, 1_000, 100_000] {
+        let some = &all[..count];
+        let mut sorted = some.to_vec();
+        sorted.sort_unstable();
+        group.throughput(Throughput::Elements(count as u64));
+        group.bench_function(BenchmarkId::new("chronosym", count), |bencher| {
+            bencher.iter(|| chronosym(&data, some.iter().copied()));
+        });
+        group.bench_function(BenchmarkId::new("chronosym-sorted", count), |bencher| {
+            bencher.iter(|| chronosym(&data, sorted.iter().copied()));
+        });
+        group.bench_function(BenchmarkId::new("pdb-addr2line", count), |bencher| {
+            bencher.iter(|| pdb_addr2line(&data, some.iter().copied()));
+        });
+        group.bench_function(BenchmarkId::new("pdb-addr2line-sorted", count), |bencher| {
+            bencher.iter(|| pdb_addr2line(&data, sorted.iter().copied()));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, pdb);
+criterion_main!(benches);
