@@ -49,7 +49,7 @@ impl Container {
             object::File::Pe32(_) | object::File::Pe64(_) => Format::Pe,
             _ => return Err(Error::UnknownFormat),
         };
-        if file.kind() == ObjectKind::Relocatable && format == Format::Elf && !is_dwo(&file) {
+        if needs_linking(&file) {
             return Err(Error::Unsupported {
                 what: "an ELF file that is not linked yet",
             });
@@ -161,10 +161,11 @@ fn parse(data: &[u8]) -> Result<object::File<'_>> {
     }
 }
 
-/// Split DWARF objects are relocatable files with nothing to relocate.
-fn is_dwo(file: &object::File<'_>) -> bool {
-    file.sections()
-        .any(|s| s.name_bytes().is_ok_and(|n| n.ends_with(b".dwo")))
+/// True if addresses in the file are not final. Split and supplementary debug files are of the relocatable kind as well, but
+/// with nothing to relocate.
+fn needs_linking(file: &object::File<'_>) -> bool {
+    file.kind() == ObjectKind::Relocatable
+        && file.sections().any(|s| s.relocations().next().is_some())
 }
 
 fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
