@@ -42,4 +42,6 @@ pub use session::{
 };
 pub use stacks::{StackId, StackTable};
 pub use timeline::Timeline;
-pub use views::{BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView};
+pub use views::{
+    BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
+};

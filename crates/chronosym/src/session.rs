@@ -66,9 +66,16 @@ impl EventSelector {
     /// Whether an event type is meant. Case does not count.
     pub fn matches(&self, schema: &EventSchema) -> bool {
         let provider = schema.provider_name();
-        provider.eq_ignore_ascii_case(&self.provider)
+        let is_classic = matches!(schema.key(), EventKey::Classic { .. });
+        let same_provider = provider.eq_ignore_ascii_case(&self.provider)
+            || (is_classic && self.provider.eq_ignore_ascii_case("Kernel"));
+        same_provider
             && self.event.as_deref().is_none_or(|event| {
-                schema.name().eq_ignore_ascii_case(event)
+                let name = schema.name();
+                // A kernel event can be named with its class or without: `Thread/CSwitch`, `CSwitch`.
+                let last = name.rsplit('/').next().filter(|_| is_classic);
+                name.eq_ignore_ascii_case(event)
+                    || last.is_some_and(|last| last.eq_ignore_ascii_case(event))
                     || schema.id().is_some_and(|id| event.parse() == Ok(id))
             })
     }

@@ -146,13 +146,22 @@ pub struct UntimedView {
 }
 
 impl EventTypeInfo {
-    /// `provider/id`, or `provider/name` for events without an id.
+    /// [`event_label`] of its schema.
     pub fn label(&self) -> String {
-        let provider = self.schema.provider_name();
-        match self.schema.key() {
-            chronosym_events::EventKey::Manifest { id, .. } => format!("{provider}/{id}"),
-            _ => format!("{provider}/{}", self.schema.name()),
-        }
+        event_label(&self.schema)
+    }
+}
+
+/// `provider/id`; `Kernel/Class/Name` for classic kernel events, `provider/name` for others that have no id.
+///
+/// Any label parses as a [`crate::EventSelector`] of the event.
+pub fn event_label(schema: &chronosym_events::EventSchema) -> String {
+    use chronosym_events::EventKey;
+    let (provider, name) = (schema.provider_name(), schema.name());
+    match schema.key() {
+        EventKey::Manifest { id, .. } => format!("{provider}/{id}"),
+        EventKey::Classic { .. } if &**provider == "Windows Kernel" => format!("Kernel/{name}"),
+        _ => format!("{provider}/{name}"),
     }
 }
 
