@@ -82,6 +82,18 @@ pub struct Input {
     pub symbols: Symbols,
 }
 
+/// The trace and where results go, for commands that need no symbols.
+#[derive(Debug, Args)]
+pub struct PlainInput {
+    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
+    /// one recording may be named together.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// Where names and lines beyond the trace come from.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Symbols")]
@@ -183,7 +195,7 @@ pub struct Top {
 #[derive(Debug, Args)]
 pub struct Events {
     #[command(flatten)]
-    pub input: Input,
+    pub input: PlainInput,
     #[command(flatten)]
     pub filters: Filters,
     /// For people or for programs.

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+
+use crate::progress::Counted;
 
 /// What a file holds, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub enum Trace {
     /// nettrace or netperf.
     Nettrace(Box<dyn Read>),
     /// One .etl.
-    Etl(File),
+    Etl(Counted<File>),
 }
 
 /// Tells a format by its first bytes.
@@ -59,7 +61,8 @@ const EXPECTED: &str =
 /// Opens a trace; `-` is standard input.
 pub fn open(path: &Path) -> Result<Vec<Trace>> {
     if path.as_os_str() == "-" {
-        return open_stream(Box::new(io::stdin().lock()), "standard input");
+        let source = Counted::new(io::stdin().lock(), None);
+        return open_stream(Box::new(source), "standard input");
     }
     let name = path.display().to_string();
     let mut file = File::open(path).with_context(|| format!("cannot open {name}"))?;
@@ -78,9 +81,55 @@ pub fn open(path: &Path) -> Result<Vec<Trace>> {
             open_zip(file, &name)
         }
         // A pipe cannot go back: what was read of it is put before the rest.
-        _ if file.seek(SeekFrom::Start(0)).is_err() => open_head(head, Box::new(file), &name),
-        Kind::Etl => Ok(vec![Trace::Etl(file)]),
-        _ => open_head(Vec::new(), Box::new(file), &name),
+        _ if file.seek(SeekFrom::Start(0)).is_err() => {
+            open_head(head, Box::new(Counted::new(file, None)), &name)
+        }
+        Kind::Etl => Ok(vec![Trace::Etl(counted(file))]),
+        _ => open_head(Vec::new(), Box::new(counted(file)), &name),
+    }
+}
+
+fn counted(file: File) -> Counted<File> {
+    let total = file.metadata().ok().map(|m| m.len());
+    Counted::new(file, total)
+}
+
+/// Traces that can be opened more than once: what comes through a pipe is kept in a temporary file.
+pub struct Rereadable {
+    paths: Vec<PathBuf>,
+    _kept: Vec<tempfile::TempPath>,
+}
+
+impl Rereadable {
+    pub fn new(paths: &[PathBuf]) -> Result<Self> {
+        let mut all = Rereadable {
+            paths: Vec::new(),
+            _kept: Vec::new(),
+        };
+        for path in paths {
+            let is_stdin = path.as_os_str() == "-";
+            if !is_stdin && path.metadata().is_ok_and(|m| m.is_file() || m.is_dir()) {
+                all.paths.push(path.clone());
+                continue;
+            }
+            let name = path.display();
+            let mut source: Box<dyn Read> = if is_stdin {
+                Box::new(io::stdin().lock())
+            } else {
+                Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
+            };
+            let mut kept =
+                tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+            io::copy(&mut source, &mut kept).with_context(|| format!("cannot read {name}"))?;
+            let kept = kept.into_temp_path();
+            all.paths.push(kept.to_path_buf());
+            all._kept.push(kept);
+        }
+        Ok(all)
+    }
+
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 }
 
@@ -112,7 +161,7 @@ fn open_head(mut head: Vec<u8>, mut rest: Box<dyn Read>, name: &str) -> Result<V
         Kind::Etl | Kind::Zip => {
             let file = spool(whole).with_context(|| format!("cannot read {name}"))?;
             if kind == Kind::Etl {
-                Ok(vec![Trace::Etl(file)])
+                Ok(vec![Trace::Etl(counted(file))])
             } else {
                 open_zip(file, name)
             }
@@ -180,9 +229,9 @@ fn open_zip(file: File, name: &str) -> Result<Vec<Trace>> {
                 eprintln!("chronosym: {name}: entry {index}: {error}; reading what is there");
             }
             traces.push(if kind == Kind::Etl {
-                Trace::Etl(spooled)
+                Trace::Etl(counted(spooled))
             } else {
-                Trace::Nettrace(Box::new(spooled))
+                Trace::Nettrace(Box::new(counted(spooled)))
             });
         }
     }

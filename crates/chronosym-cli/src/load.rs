@@ -98,13 +98,17 @@ pub fn selection(filters: &Filters) -> Result<SampleSelection> {
     if filters.event.is_empty() {
         return Ok(SampleSelection::Profilers);
     }
+    selectors(filters).map(SampleSelection::Events)
+}
+
+/// What `--event` says.
+pub fn selectors(filters: &Filters) -> Result<Vec<EventSelector>> {
     let parse = |text: &String| {
-        EventSelector::parse(text)
-            .with_context(|| format!("'{text}' is not an event: expected PROVIDER or PROVIDER/ID"))
+        EventSelector::parse(text).with_context(|| {
+            format!("'{text}' is not an event: expected PROVIDER, PROVIDER/ID or PROVIDER/NAME")
+        })
     };
-    Ok(SampleSelection::Events(
-        filters.event.iter().map(parse).collect::<Result<_>>()?,
-    ))
+    filters.event.iter().map(parse).collect()
 }
 
 /// The filter that the options make; a process that the trace does not know is an error.
@@ -155,7 +159,8 @@ pub fn known_processes(timeline: &Timeline) -> String {
     }
 }
 
-fn nettrace_notes(d: &chronosym_nettrace::Diagnostics) -> Vec<String> {
+/// What a reader of nettrace and netperf found wrong, in words.
+pub fn nettrace_notes(d: &chronosym_nettrace::Diagnostics) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(cut) = d.truncation {
         notes.push(format!(
@@ -201,7 +206,16 @@ fn nettrace_notes(d: &chronosym_nettrace::Diagnostics) -> Vec<String> {
 }
 
 fn etl_notes(report: &chronosym::source::etl::EtlReport) -> Vec<String> {
-    let d = &report.diagnostics;
+    let mut notes = etl_reader_notes(&report.diagnostics);
+    if report.undefined_stack_keys > 0 {
+        let n = report.undefined_stack_keys;
+        notes.push(format!("{n} stack keys were never defined"));
+    }
+    notes
+}
+
+/// What a reader of .etl found wrong, in words.
+pub fn etl_reader_notes(d: &chronosym_etl::Diagnostics) -> Vec<String> {
     let counted = [
         (d.events_lost, "events were lost while recording"),
         (d.buffers_lost, "buffers were lost while recording"),
@@ -222,7 +236,6 @@ fn etl_notes(report: &chronosym::source::etl::EtlReport) -> Vec<String> {
         (d.damaged_headers, "buffer headers are damaged"),
         (d.unread_bytes, "bytes at the end of the file are no buffer"),
         (d.read_errors, "reads of the file failed"),
-        (report.undefined_stack_keys, "stack keys were never defined"),
     ];
     counted
         .iter()

@@ -5,6 +5,7 @@ mod commands;
 mod input;
 mod load;
 mod output;
+mod progress;
 mod units;
 
 use std::process::ExitCode;
@@ -14,7 +15,10 @@ use clap::Parser;
 fn main() -> ExitCode {
     // clap exits with 2 on usage errors, with 0 after help and version.
     let cli = args::Cli::parse();
-    match commands::run(cli) {
+    progress::begin(cli.quiet);
+    let result = commands::run(cli);
+    progress::clear();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod events;
 mod explain;
 mod info;
 mod methods;
@@ -20,12 +21,14 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Modules(args) => modules::run(&args, cli.quiet),
         Command::Methods(args) => methods::run(&args, cli.quiet),
         Command::Explain(args) => explain::run(&args, cli.quiet),
+        Command::Events(args) => events::run(&args, cli.quiet),
         _ => Ok(()),
     }
 }
 
 /// Says on standard error what was damaged or lost.
 fn tell(notes: &[String], quiet: bool) {
+    crate::progress::clear();
     if !quiet {
         for note in notes {
             eprintln!("chronosym: note: {note}");

@@ -1,0 +1,221 @@
+//! `chronosym events`: every record in the order of time, as it is read.
+//!
+//! Nothing is kept but the event types, so that memory does not follow the trace. Only `--process` and `--pid PID@T` need to
+//! know the processes first, which takes a pass of its own.
+
+mod line;
+
+use std::fs::File;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use chronosym::{SampleSelection, Timeline};
+use chronosym_etl::{EtlReader, ExtendedItem};
+use chronosym_events::{EventSchema, RawEvent};
+
+use self::line::{Lines, Stack};
+use crate::args::{Events, Filters, Symbols};
+use crate::input::{self, Trace};
+use crate::progress::Counted;
+use crate::{load, output};
+
+pub fn run(args: &Events, quiet: bool) -> Result<()> {
+    let traces = &args.input.traces;
+    let needs_processes =
+        args.filters.process.is_some() || args.filters.pid.is_some_and(|(_, at)| at.is_some());
+    let kept;
+    let (paths, wanted) = if needs_processes {
+        kept = input::Rereadable::new(traces)?;
+        (
+            kept.paths(),
+            Wanted::after_a_pass(kept.paths(), &args.filters)?,
+        )
+    } else {
+        (traces.as_slice(), Wanted::new(&args.filters))
+    };
+    let lines = Lines::new(
+        args.format,
+        load::selectors(&args.filters)?,
+        output::open(args.input.output.as_deref())?,
+    );
+    let mut sink = Sink { wanted, lines };
+    let mut notes = Vec::new();
+    let mut etl = Vec::new();
+    for path in paths {
+        for trace in input::open(path)? {
+            match trace {
+                Trace::Nettrace(source) => {
+                    let read = nettrace(source, &mut sink, &mut notes);
+                    read.with_context(|| path.display().to_string())?;
+                }
+                Trace::Etl(file) => {
+                    let reader = EtlReader::open(file);
+                    etl.push(reader.with_context(|| path.display().to_string())?);
+                }
+            }
+        }
+    }
+    if !etl.is_empty() {
+        let reader = EtlReader::merge(etl).context("the .etl files cannot be read together")?;
+        self::etl(reader, &mut sink, &mut notes)?;
+    }
+    notes.extend(sink.lines.finish()?);
+    super::tell(&notes, quiet);
+    sink.wanted.check()
+}
+
+/// Where records go that pass.
+struct Sink {
+    wanted: Wanted,
+    lines: Lines,
+}
+
+impl Sink {
+    fn take(
+        &mut self,
+        raw: &RawEvent<'_>,
+        schema: &Arc<EventSchema>,
+        stack: Option<Stack<'_>>,
+    ) -> std::io::Result<()> {
+        if self.wanted.has(raw) {
+            self.lines.push(raw, schema, stack)?;
+        }
+        Ok(())
+    }
+}
+
+/// Which records are wanted.
+struct Wanted {
+    pid: Option<u32>,
+    tid: Option<u64>,
+    from_ns: u64,
+    to_ns: u64,
+    /// The processes of the trace and which of them are meant, where that takes more than a pid.
+    processes: Option<(Timeline, chronosym::Filter)>,
+    /// Whether a record of the process was there, and the other processes' ids, for the error message.
+    seen: bool,
+    others: std::collections::BTreeSet<u32>,
+}
+
+impl Wanted {
+    fn new(filters: &Filters) -> Self {
+        Wanted {
+            pid: filters.pid.map(|(pid, _)| pid),
+            tid: filters.tid,
+            from_ns: filters.from.unwrap_or(0),
+            to_ns: filters.to.unwrap_or(u64::MAX),
+            processes: None,
+            seen: false,
+            others: Default::default(),
+        }
+    }
+
+    fn after_a_pass(paths: &[std::path::PathBuf], filters: &Filters) -> Result<Self> {
+        let loaded = load::load(paths, SampleSelection::None, &Symbols::default())?;
+        let filter = load::filter(filters, &loaded.timeline)?;
+        Ok(Wanted {
+            processes: Some((loaded.timeline, filter)),
+            ..Wanted::new(filters)
+        })
+    }
+
+    fn has(&mut self, raw: &RawEvent<'_>) -> bool {
+        if let Some(pid) = self.pid {
+            match raw.process_id {
+                Some(other) if other != pid => {
+                    if !self.seen {
+                        self.others.insert(other);
+                    }
+                    return false;
+                }
+                None => return false,
+                Some(_) => self.seen = true,
+            }
+        }
+        let time = raw.time_ns;
+        if time < self.from_ns || time >= self.to_ns {
+            return false;
+        }
+        if self.tid.is_some_and(|tid| raw.thread_id != Some(tid)) {
+            return false;
+        }
+        self.processes.as_ref().is_none_or(|(timeline, filter)| {
+            raw.process_id
+                .and_then(|pid| timeline.find_process(pid, Some(time)))
+                .is_some_and(|process| filter.has_process(timeline, process))
+        })
+    }
+
+    /// Whether nothing after this time can pass.
+    fn ends_before(&self, time_ns: u64) -> bool {
+        time_ns >= self.to_ns && (self.pid.is_none() || self.seen)
+    }
+
+    /// A pid that no record has is an error.
+    fn check(&self) -> Result<()> {
+        let Some(pid) = self.pid.filter(|_| !self.seen && self.processes.is_none()) else {
+            return Ok(());
+        };
+        const SHOWN: usize = 8;
+        let mut others: Vec<String> = self.others.iter().take(SHOWN).map(u32::to_string).collect();
+        if self.others.len() > SHOWN {
+            others.push(format!("{} more", self.others.len() - SHOWN));
+        }
+        match others.as_slice() {
+            [] => bail!("no record of the trace is of process id {pid}"),
+            _ => bail!(
+                "no record of the trace is of process id {pid}; it has records of {}",
+                others.join(", ")
+            ),
+        }
+    }
+}
+
+fn nettrace(
+    source: Box<dyn std::io::Read>,
+    sink: &mut Sink,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    use chronosym::source::nettrace::{Schemas, raw_event};
+    let mut reader = chronosym_nettrace::Reader::new(source)?;
+    let mut schemas = Schemas::default();
+    while let Some(region) = reader.next_region()? {
+        for record in region.in_time_order() {
+            if sink.wanted.ends_before(record.time_ns) {
+                return Ok(());
+            }
+            let schema = schemas.of(region.event_types(), &record);
+            let mut raw = raw_event(region.header(), &record, schema);
+            // Zero stands for "not said" in V6 files.
+            raw.thread_id = raw.thread_id.filter(|&tid| tid != 0);
+            let stack = record.stack.map(|row| Stack::Nettrace(region.stack(row)));
+            sink.take(&raw, schema, stack)?;
+        }
+    }
+    notes.extend(load::nettrace_notes(reader.diagnostics()));
+    Ok(())
+}
+
+fn etl(
+    mut reader: EtlReader<Counted<File>>,
+    sink: &mut Sink,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    use chronosym::source::etl::{Schemas, raw_event};
+    let mut schemas = Schemas::default();
+    while let Some(record) = reader.next_record() {
+        if sink.wanted.ends_before(record.time_ns) {
+            return Ok(());
+        }
+        let Some(schema) = schemas.of(&record) else {
+            continue;
+        };
+        let stack = record.extended_items().find_map(|item| match item {
+            ExtendedItem::Stack(stack) => Some(Stack::Etl(stack.addresses)),
+            _ => None,
+        });
+        sink.take(&raw_event(&record, &schema), &schema, stack)?;
+    }
+    notes.extend(load::etl_reader_notes(reader.diagnostics()));
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! How far reading has come, for a person who waits: on a terminal only, and only once it has taken half a second.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use chronosym_etl::ReadAt;
+
+/// Nothing is shown before this has passed, nor more often than a quarter of it.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+static BEGIN: OnceLock<Instant> = OnceLock::new();
+static SHOWN: AtomicBool = AtomicBool::new(false);
+static LAST_MS: AtomicU64 = AtomicU64::new(0);
+
+/// Shows progress from now on, if someone is there to see it.
+pub fn begin(quiet: bool) {
+    if !quiet && io::stderr().is_terminal() {
+        let _ = BEGIN.set(Instant::now());
+    }
+}
+
+/// Takes the line away, before anything else is printed.
+pub fn clear() {
+    if SHOWN.swap(false, Ordering::Relaxed) {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+}
+
+fn show(done: u64, total: Option<u64>) {
+    let Some(begin) = BEGIN.get() else {
+        return;
+    };
+    let now = begin.elapsed();
+    let ms = now.as_millis() as u64;
+    let since = ms.saturating_sub(LAST_MS.load(Ordering::Relaxed));
+    if now < PATIENCE || since < PATIENCE.as_millis() as u64 / 4 {
+        return;
+    }
+    LAST_MS.store(ms, Ordering::Relaxed);
+    SHOWN.store(true, Ordering::Relaxed);
+    let mb = |bytes: u64| bytes / 1_000_000;
+    let _ = match total {
+        Some(total) if total > 0 => write!(
+            io::stderr(),
+            "\r\x1b[Kreading: {} of {} MB ({} %)",
+            mb(done),
+            mb(total),
+            done.min(total).saturating_mul(100) / total
+        ),
+        _ => write!(io::stderr(), "\r\x1b[Kreading: {} MB", mb(done)),
+    };
+}
+
+/// A source whose reads are counted.
+#[derive(Debug)]
+pub struct Counted<S> {
+    source: S,
+    done: AtomicU64,
+    total: Option<u64>,
+}
+
+impl<S> Counted<S> {
+    pub fn new(source: S, total: Option<u64>) -> Self {
+        Counted {
+            source,
+            done: AtomicU64::new(0),
+            total,
+        }
+    }
+
+    fn count(&self, n: usize) {
+        let done = self.done.fetch_add(n as u64, Ordering::Relaxed) + n as u64;
+        if n > 0 {
+            show(done, self.total);
+        } else {
+            clear();
+        }
+    }
+}
+
+impl<S: Read> Read for Counted<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read(buffer)?;
+        self.count(n);
+        Ok(n)
+    }
+}
+
+impl<S: ReadAt> ReadAt for Counted<S> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read_at(offset, buffer)?;
+        self.count(n);
+        Ok(n)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.source.size()
+    }
+}
