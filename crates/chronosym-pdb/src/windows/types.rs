@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const HEADER: u32 = 56;
-/// Entries of the table of offsets found before; a power of two.
-const REMEMBERED: usize = 1 << 15;
+/// Entries of the table of offsets found before, at most.
+const REMEMBERED: u32 = 1 << 15;
 /// How far apart the pairs are that stand in for a missing hash stream.
 const STRIDE: u32 = 128;
 /// Substring lists and scopes nest; a file that nests deeper is damaged.
@@ -112,14 +112,16 @@ impl TypeStream {
     }
 
     fn remembered(&self, index: u32) -> Option<u32> {
-        let slot = self.found.get()?[index as usize % REMEMBERED].load(Relaxed);
+        let slots = self.found.get()?;
+        let slot = slots[index as usize % slots.len()].load(Relaxed);
         (slot >> 32 == u64::from(index)).then_some(slot as u32)
     }
 
     fn remember(&self, index: u32, at: u32) {
-        let empty = || (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect();
+        let count = (self.end - self.first).clamp(1, REMEMBERED);
+        let empty = || (0..count).map(|_| AtomicU64::new(0)).collect();
         let slots = self.found.get_or_init(empty);
-        slots[index as usize % REMEMBERED].store(u64::from(index) << 32 | u64::from(at), Relaxed);
+        slots[index as usize % slots.len()].store(u64::from(index) << 32 | u64::from(at), Relaxed);
     }
 
     /// Walks to the record's offset in the stream.
