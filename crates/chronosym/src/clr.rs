@@ -1,5 +1,7 @@
 //! What CLR events say: methods, modules, runtimes.
 
+use std::sync::Arc;
+
 use chronosym_events::{
     Action, AppDomain, Event, ILToNativeMap, MarkerPhase, MethodDetails, MethodEvent, ModuleEvent,
     RichDebugInfo, RuntimeInformation,
@@ -21,17 +23,17 @@ use crate::strings::StringId;
 #[derive(Debug, Default)]
 pub(crate) struct ClrState {
     /// Method id → what `MethodDetails` said of it, oldest first.
-    pub details: FxHashMap<u64, Vec<(u64, Details)>>,
+    pub details: Arc<FxHashMap<u64, Vec<(u64, Details)>>>,
     /// Type id → name.
-    pub type_names: FxHashMap<u64, StringId>,
+    pub type_names: Arc<FxHashMap<u64, StringId>>,
     /// In-memory symbols: module id → the chunks of its PDB.
-    pub code_symbols: FxHashMap<(u16, u64), SymbolChunks>,
+    pub code_symbols: Arc<FxHashMap<(u16, u64), SymbolChunks>>,
     /// Chunks of inline trees that are not complete yet: (clr, method, version, thread).
     open_trees: FxHashMap<(u16, u64, u64, u64), Vec<u8>>,
 }
 
 /// A PDB that arrives in chunks.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct SymbolChunks {
     pub total: u16,
     pub chunks: Vec<(u16, Vec<u8>)>,
@@ -59,9 +61,19 @@ impl ClrState {
         }
     }
 
+    /// What answers need, as it is now.
+    pub(crate) fn snapshot(&self) -> Self {
+        ClrState {
+            details: self.details.clone(),
+            type_names: self.type_names.clone(),
+            code_symbols: self.code_symbols.clone(),
+            open_trees: FxHashMap::default(),
+        }
+    }
+
     /// Joins the chunks of in-memory PDBs; incomplete ones are dropped.
     pub(crate) fn settle(&mut self) {
-        self.code_symbols.retain(|_, symbols| {
+        Arc::make_mut(&mut self.code_symbols).retain(|_, symbols| {
             symbols.chunks.sort_by_key(|(number, _)| *number);
             let numbers = symbols.chunks.iter().map(|(number, _)| *number);
             if !numbers.eq(0..symbols.total) {
@@ -140,14 +152,12 @@ impl Session {
             Event::BulkType(event) => {
                 for t in event.types.iter().filter(|t| !t.name.is_empty()) {
                     let name = self.names.wide(t.name);
-                    self.states[process.index()]
-                        .clr
-                        .type_names
-                        .insert(t.type_id, name);
+                    let names = &mut self.states[process.index()].clr.type_names;
+                    Arc::make_mut(names).insert(t.type_id, name);
                 }
             }
             Event::CodeSymbols(event) => {
-                let symbols = &mut self.states[process.index()].clr.code_symbols;
+                let symbols = Arc::make_mut(&mut self.states[process.index()].clr.code_symbols);
                 let held = symbols
                     .entry((event.clr_instance_id, event.module_id))
                     .or_default();
@@ -169,7 +179,10 @@ impl Session {
             Event::ProcessInfo(event) => {
                 let command = self.names.wide(event.command_line);
                 self.command_line(process, command);
-                let words = [event.os, event.arch].into_iter().flatten().map(|text| text.to_string());
+                let words = [event.os, event.arch]
+                    .into_iter()
+                    .flatten()
+                    .map(|text| text.to_string());
                 let machine = words.collect::<Vec<_>>().join(" ");
                 self.facts.machine = Some(machine).filter(|machine| !machine.is_empty());
             }
@@ -352,9 +365,8 @@ impl Session {
             token: event.token,
             loader_module_id: event.loader_module_id,
         };
-        self.states[process.index()]
-            .clr
-            .details
+        let known = Arc::make_mut(&mut self.states[process.index()].clr.details);
+        known
             .entry(event.method_id)
             .or_default()
             .push((time, details));

@@ -1,11 +1,13 @@
 //! What one process's events say of its code: bodies and their lives, before anything is frozen (rules 1 to 8 and 12).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chronosym_events::{Extent, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
+use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
@@ -162,17 +164,17 @@ struct ThreadState {
 /// The code of one process.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessCode {
-    pub bodies: Vec<CodeBody>,
+    pub bodies: Chunked<CodeBody>,
     pub modules: Vec<Module>,
-    pub il_maps: Vec<IlMap>,
-    pub inline_trees: Vec<InlineTree>,
+    pub il_maps: Chunked<Arc<IlMap>>,
+    pub inline_trees: Chunked<Arc<InlineTree>>,
     pub stubs: Vec<StubTargets>,
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps that no body could be found for.
     pub unbound_maps: u64,
     by_key: FxHashMap<(u16, u64, u64), BodyIndex>,
-    by_method: FxHashMap<(u16, u64), Vec<BodyIndex>>,
-    module_by_id: FxHashMap<(u16, u64), ModuleIndex>,
+    by_method: Arc<FxHashMap<(u16, u64), Vec<BodyIndex>>>,
+    module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
     stub_by_method: FxHashMap<(u16, u64), u32>,
     /// Who was last said to occupy a range: start → (last byte, body).
     occupied: BTreeMap<u64, (u64, BodyIndex)>,
@@ -181,6 +183,8 @@ pub(crate) struct ProcessCode {
     orphans: FxHashMap<(u16, u64), Vec<BodyIndex>>,
     /// V1 maps without a neighbour: (clr, method, version, extent) → map.
     waiting_maps: Vec<(u16, Pending)>,
+    /// Bodies that are new or have another end, for whoever mirrors them; `None` where nobody does.
+    changes: Option<Vec<BodyIndex>>,
 }
 
 /// Without a `MethodJittingStarted`, code may run this long before its load event is logged (rule 8).
@@ -220,10 +224,7 @@ impl ProcessCode {
         self.forget_neighbours(thread);
         match self.known(&fact) {
             Some(body) => {
-                let known = &mut self.bodies[body.index()];
-                if known.is_alive() {
-                    known.end = End::At(fact.time);
-                }
+                self.close(body, fact.time);
                 self.confirm(body, &fact, Evidence::Unload);
                 body
             }
@@ -261,6 +262,7 @@ impl ProcessCode {
         let body = match self.known(&fact) {
             Some(body) => {
                 self.bodies[body.index()].end = End::After(fact.time);
+                self.changed(body);
                 self.confirm(body, &fact, Evidence::DCEnd);
                 body
             }
@@ -345,7 +347,7 @@ impl ProcessCode {
         });
         self.by_key
             .insert((fact.clr_instance, fact.method_id, fact.start), body);
-        self.by_method
+        Arc::make_mut(&mut self.by_method)
             .entry((fact.clr_instance, fact.method_id))
             .or_default()
             .push(body);
@@ -358,6 +360,7 @@ impl ProcessCode {
                 .push(body),
         }
         self.occupy(body);
+        self.changed(body);
         body
     }
 
@@ -388,13 +391,10 @@ impl ProcessCode {
             .map(|(_, (_, body))| *body)
             .collect();
         for body in covered {
-            let known = &mut self.bodies[body.index()];
-            if known.is_jitted()
-                && known.is_alive()
-                && matches!(known.begin, Begin::At(t) if t <= time)
-            {
-                known.end = End::At(time);
-                self.occupied.remove(&self.bodies[body.index()].start);
+            let known = &self.bodies[body.index()];
+            if known.is_jitted() && matches!(known.begin, Begin::At(t) if t <= time) {
+                self.occupied.remove(&known.start);
+                self.close(body, time);
             }
         }
     }
@@ -429,7 +429,7 @@ impl ProcessCode {
         thread: u64,
     ) {
         let index = self.il_maps.len() as u32;
-        self.il_maps.push(map);
+        self.il_maps.push(Arc::new(map));
         let pending = Pending {
             method_id,
             version: version.unwrap_or(0),
@@ -512,7 +512,7 @@ impl ProcessCode {
         });
         let Some(body) = body else { return false };
         let index = self.inline_trees.len() as u32;
-        self.inline_trees.push(tree);
+        self.inline_trees.push(Arc::new(tree));
         self.bodies[body.index()].inline_tree.get_or_insert(index);
         true
     }
@@ -570,7 +570,7 @@ impl ProcessCode {
     /// Puts a module in place of an older one of the same id.
     pub fn add_module(&mut self, module: Module) -> ModuleIndex {
         let index = ModuleIndex(self.modules.len() as u32);
-        self.module_by_id
+        Arc::make_mut(&mut self.module_by_id)
             .insert((module.clr_instance, module.module_id), index);
         self.modules.push(module);
         index
@@ -590,14 +590,94 @@ impl ProcessCode {
         }
     }
 
+    /// Ends the life of a body, unless it has ended.
+    fn close(&mut self, body: BodyIndex, time: u64) {
+        if self.bodies[body.index()].is_alive() {
+            self.bodies[body.index()].end = End::At(time);
+            self.changed(body);
+        }
+    }
+
+    /// The process ended: nothing lives on.
+    pub fn close_all(&mut self, time: u64) {
+        for index in 0..self.bodies.len() {
+            if !matches!(self.bodies[index].end, End::At(at) if at <= time) {
+                self.bodies[index].end = End::At(time);
+                self.changed(BodyIndex(index as u32));
+            }
+        }
+    }
+
+    fn changed(&mut self, body: BodyIndex) {
+        if let Some(changes) = &mut self.changes {
+            changes.push(body);
+        }
+    }
+
+    /// From now on keeps a list of bodies that are new or have another end; returns what came on it since the last call.
+    pub fn take_changes(&mut self) -> Vec<BodyIndex> {
+        match &mut self.changes {
+            Some(changes) => std::mem::take(changes),
+            None => {
+                self.changes = Some(Vec::new());
+                (0..self.bodies.len() as u32).map(BodyIndex).collect()
+            }
+        }
+    }
+
+    /// What answers need, as it is now; cheap, and later events do not change it.
+    pub fn snapshot(&self) -> Self {
+        ProcessCode {
+            bodies: self.bodies.clone(),
+            modules: self.modules.clone(),
+            il_maps: self.il_maps.clone(),
+            inline_trees: self.inline_trees.clone(),
+            stubs: self.stubs.clone(),
+            by_method: self.by_method.clone(),
+            module_by_id: self.module_by_id.clone(),
+            unbound_maps: self.unbound_maps,
+            ..ProcessCode::default()
+        }
+    }
+
+    /// Drops what hangs on bodies that are long gone.
+    pub fn forget(&mut self, bodies: impl Iterator<Item = BodyIndex>) {
+        for body in bodies {
+            let known = &mut self.bodies[body.index()];
+            let key = (known.clr_instance, known.method_id, known.start);
+            let method = (known.clr_instance, known.method_id);
+            let start = known.start;
+            let (map, tree) = (known.il_map.take(), known.inline_tree.take());
+            if let Some(map) = map {
+                self.il_maps[map as usize] = Arc::default();
+            }
+            if let Some(tree) = tree {
+                self.inline_trees[tree as usize] = Arc::default();
+            }
+            if self.by_key.get(&key) == Some(&body) {
+                self.by_key.remove(&key);
+            }
+            if self
+                .occupied
+                .get(&start)
+                .is_some_and(|&(_, top)| top == body)
+            {
+                self.occupied.remove(&start);
+            }
+            let by_method = Arc::make_mut(&mut self.by_method);
+            if let Some(bodies) = by_method.get_mut(&method) {
+                bodies.retain(|&b| b != body);
+                if bodies.is_empty() {
+                    by_method.remove(&method);
+                }
+            }
+        }
+    }
+
     /// Closes what a module contained (rule 6).
     pub fn close_module(&mut self, module: ModuleIndex, time: u64) {
         for i in 0..self.modules[module.index()].bodies.len() {
-            let body = self.modules[module.index()].bodies[i];
-            let known = &mut self.bodies[body.index()];
-            if known.is_alive() {
-                known.end = End::At(time);
-            }
+            self.close(self.modules[module.index()].bodies[i], time);
         }
     }
 

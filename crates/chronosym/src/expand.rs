@@ -4,10 +4,12 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
+use chronosym_timeline::End;
+
 use crate::code::{BodyIndex, CodeBody, ModuleIndex, PdbId};
 use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
 use crate::frame::{Frame, Position, SourceLine};
-use crate::il_map::{IlOffset, IlSource};
+use crate::il_map::IlOffset;
 use crate::images::ImageIndex;
 use crate::names::NameId;
 use crate::process::ProcessIndex;
@@ -30,6 +32,34 @@ pub struct ModuleRef<'t> {
     pub native_pdb: Option<&'t PdbId>,
     /// The PDB itself, where the trace carries it (CodeSymbols).
     pub in_memory_pdb: Option<&'t [u8]>,
+    timeline: &'t Timeline,
+}
+
+/// The start of a precompiled body, as events give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeStart {
+    /// Its first address.
+    pub address: u64,
+    /// Bytes, where an event says so.
+    pub size: Option<u32>,
+    /// Metadata token of the method, where an event says so.
+    pub token: Option<u32>,
+}
+
+impl<'t> ModuleRef<'t> {
+    /// The starts of all precompiled bodies of the module: what tells an image of it from another build.
+    pub fn precompiled_starts(&self) -> impl Iterator<Item = CodeStart> + use<'t> {
+        let code = &self.timeline.spaces[self.key.0.index()].state.code;
+        let bodies = code.modules[self.key.1.index()].bodies.iter();
+        bodies
+            .map(|body| &code.bodies[body.index()])
+            .filter(|body| !body.is_jitted() && !body.flags.is_dynamic() && body.start != 0)
+            .map(|body| CodeStart {
+                address: body.start,
+                size: Some(body.size).filter(|&size| size > 0 && !body.approximate),
+                token: Some(body.token).filter(|&token| token != 0),
+            })
+    }
 }
 
 /// A native image, as a symbol source needs to know it.
@@ -58,12 +88,27 @@ pub struct NativeFrame {
     pub name: Arc<str>,
     /// Bytes from the start of the function, for the outermost frame.
     pub offset: Option<u64>,
-    /// The source line.
-    pub line: Option<SourceLine>,
+    /// The source line, or why there is none.
+    pub line: Result<SourceLine, LineReason>,
     /// Nearest symbol without a known extent, or another guess.
     pub approximate: bool,
     /// What says so: [`Evidence::Image`] or [`Evidence::ImageTable`].
     pub evidence: Evidence,
+}
+
+/// What a precompiled image says of an address in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrecompiledCode {
+    /// Namespace, type and method.
+    pub name: Option<Arc<str>>,
+    /// The method's signature as the runtime spells it.
+    pub signature: Option<Arc<str>>,
+    /// The method's token, where it is one of the image's own.
+    pub token: Option<u32>,
+    /// Bytes from the method's first byte.
+    pub offset: u32,
+    /// The IL offset by the image's own debug info.
+    pub il: Option<IlOffset>,
 }
 
 /// Where names and lines beyond the trace come from. The engine without one answers what the trace alone says.
@@ -73,30 +118,27 @@ pub trait SymbolSource: Sync {
         &self,
         module: &ModuleRef<'_>,
         token: u32,
-        il_offset: u32,
+        il: IlOffset,
     ) -> Result<SourceLine, LineReason>;
 
     /// Namespace-qualified type and method of a token.
     fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)>;
 
-    /// IL offset in precompiled code, from the image's own debug info. `is_call` for return addresses: `offset` is then
-    /// already that of the call.
-    fn precompiled_il(
-        &self,
-        module: &ModuleRef<'_>,
-        token: u32,
-        size: u32,
-        offset: u32,
-    ) -> Option<(u32, IlSource)>;
+    /// The addresses of a module's precompiled image, as its precompiled methods give them away.
+    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>>;
 
-    /// Whether the IL of `token` calls the method named `callee` at an offset; `None` where the IL is not at hand.
-    fn is_call(
+    /// The precompiled method at an address of that image: for a return address that of the call before it.
+    fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode>;
+
+    /// The IL offset at which the method `token` calls the method named `callee`: `stated` if there is such a call,
+    /// else the only such call. `None` where the IL is not at hand or does not tell.
+    fn call_site(
         &self,
         module: &ModuleRef<'_>,
         token: u32,
-        il_offset: u32,
+        stated: Option<u32>,
         callee: &str,
-    ) -> Option<bool>;
+    ) -> Option<u32>;
 
     /// The frames at an RVA of an image, innermost first.
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason>;
@@ -135,6 +177,15 @@ impl Timeline {
         symbols: Option<&dyn SymbolSource>,
     ) -> Expansion {
         let location = self.locate(process, address, time, position);
+        if matches!(location.found, Found::Nothing(_) | Found::Untimed(_))
+            && let Some(symbols) = symbols
+            && let Some((frame, life)) =
+                self.precompiled_frame(process, address, time, position, symbols)
+        {
+            let valid = location.valid.start.max(life.start)..location.valid.end.min(life.end);
+            let frames = vec![frame];
+            return Expansion { frames, valid };
+        }
         let frames = match location.found {
             Found::Body(body) => self.body_frames(process, address, time, body, &location, symbols),
             Found::Untimed(row) => vec![self.untimed_frame(process, address, row)],
@@ -177,7 +228,8 @@ impl Timeline {
         }
     }
 
-    pub(crate) fn module_ref(&self, process: ProcessIndex, module: ModuleIndex) -> ModuleRef<'_> {
+    /// A module, as a symbol source needs to know it.
+    pub fn module_ref(&self, process: ProcessIndex, module: ModuleIndex) -> ModuleRef<'_> {
         let state = &self.spaces[process.index()].state;
         let m = &state.code.modules[module.index()];
         ModuleRef {
@@ -187,6 +239,7 @@ impl Timeline {
             managed_pdb: m.managed_pdb.as_ref(),
             native_pdb: m.native_pdb.as_ref(),
             in_memory_pdb: state.clr.joined_symbols(m.clr_instance, m.module_id),
+            timeline: self,
         }
     }
 
@@ -217,43 +270,49 @@ impl Timeline {
             .unwrap_or_default()
         {
             if inlined.is_root {
-                il = il.or(inlined.il_offset.map(|offset| IlOffset {
-                    offset,
-                    source: IlSource::Mapped,
-                }));
+                il = il.or(inlined.il_offset.map(IlOffset::mapped));
                 break;
             }
-            let approximate = inlined.approximate || location.certainty == Certainty::Approximate;
-            let certainty = if approximate {
+            let (mut frame, method) =
+                self.inlined_frame(process, body.clr_instance, inlined.method_id, time, symbols);
+            let mut at = inlined.il_offset;
+            let mut approximate = inlined.approximate;
+            // Rule 17: a call that the IL at hand shows is no guess.
+            if approximate
+                && let (Some(symbols), Some((module, token))) = (symbols, &method)
+                && let Some(callee) = frames.last().and_then(|child: &Frame| child.name.clone())
+                && let Some(call) = symbols.call_site(module, *token, inlined.stated, &callee)
+            {
+                (at, approximate) = (Some(call), false);
+            }
+            let il = at.map(IlOffset::mapped);
+            frame.il_offset = il.map(|il| (il.offset, il.source));
+            frame.certainty = Some(if approximate {
                 Certainty::Approximate
             } else {
                 location.certainty
-            };
-            let mut frame =
-                self.inlined_frame(process, body.clr_instance, inlined.method_id, time, symbols);
-            frame.0.il_offset = inlined.il_offset.map(|offset| (offset, IlSource::Mapped));
-            frame.0.certainty = Some(certainty);
-            self.add_line(&mut frame.0, frame.1, inlined.il_offset, symbols);
+            });
+            self.add_line(&mut frame, method, il, symbols);
             frames.push(Frame {
                 address,
                 offset: Some(address.saturating_sub(body.start)),
                 inlined: true,
                 evidence: body.evidence.strongest(),
-                ..frame.0
+                ..frame
             });
         }
 
-        let mut il_offset = il.map(|il| (il.offset, il.source));
-        if il_offset.is_none()
+        if il.is_none()
             && !body.is_jitted()
             && let (Some(module), Some(symbols)) = (&module, symbols)
         {
-            il_offset = symbols.precompiled_il(module, body.token, body.size, native);
+            let code = symbols.precompiled(module, location.looked_up);
+            il = code.and_then(|code| code.il);
         }
         let tier = body.tier().or_else(|| {
             let precompiled =
                 !body.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
-            precompiled.then(|| self.precompiled_tier(process, body))
+            precompiled.then(|| self.precompiled_tier(process, body.clr_instance))
         });
         let mut own = Frame {
             signature: self
@@ -264,7 +323,7 @@ impl Timeline {
                 .module
                 .and_then(|m| self.text(code.modules[m.index()].simple_name)),
             offset: Some(address.saturating_sub(body.start)),
-            il_offset,
+            il_offset: il.map(|il| (il.offset, il.source)),
             tier,
             evidence: body.evidence.strongest(),
             certainty: Some(location.certainty),
@@ -272,12 +331,7 @@ impl Timeline {
             name: own_name,
             ..Frame::unnamed(address, NameReason::NoName)
         };
-        self.add_line(
-            &mut own,
-            module.map(|m| (m, body.token)),
-            il_offset.map(|(offset, _)| offset),
-            symbols,
-        );
+        self.add_line(&mut own, module.map(|m| (m, body.token)), il, symbols);
         frames.push(own);
         frames
     }
@@ -286,14 +340,14 @@ impl Timeline {
     fn precompiled_tier(
         &self,
         process: ProcessIndex,
-        body: &CodeBody,
+        clr_instance: u16,
     ) -> chronosym_events::OptimizationTier {
         const DESKTOP: u16 = 1;
         let runtime = self
             .process(process)
             .runtimes
             .iter()
-            .find(|r| r.clr_instance == body.clr_instance);
+            .find(|r| r.clr_instance == clr_instance);
         match runtime {
             Some(runtime) if runtime.sku == DESKTOP => chronosym_events::OptimizationTier::PreJIT,
             _ => chronosym_events::OptimizationTier::ReadyToRun,
@@ -383,13 +437,13 @@ impl Timeline {
         &self,
         frame: &mut Frame,
         method: Option<(ModuleRef<'_>, u32)>,
-        il_offset: Option<u32>,
+        il: Option<IlOffset>,
         symbols: Option<&dyn SymbolSource>,
     ) {
         if frame.name.is_none() {
             return;
         }
-        let line = match (symbols, il_offset, method) {
+        let line = match (symbols, il, method) {
             (None, ..) => Err(LineReason::LinesDisabled),
             (_, None, _) => Err(LineReason::NoILMap),
             (_, _, None) => Err(LineReason::NoSymbolFile),
@@ -401,6 +455,54 @@ impl Timeline {
             Ok(line) => frame.line = Some(line),
             Err(reason) => frame.line_reason = Some(reason),
         }
+    }
+
+    /// Code that no event tells of, in a precompiled image whose base its other methods give away.
+    fn precompiled_frame(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+        time: u64,
+        position: Position,
+        symbols: &dyn SymbolSource,
+    ) -> Option<(Frame, Range<u64>)> {
+        let back = u64::from(position == Position::Return);
+        let looked_up = self.address_mask.apply(address).checked_sub(back)?;
+        let modules = &self.spaces[process.index()].state.code.modules;
+        for (index, module) in modules.iter().enumerate() {
+            let from = crate::clr::module_floor(module);
+            let to = match module.end {
+                End::At(at) => at,
+                End::After(_) | End::Open => u64::MAX,
+            };
+            if time < from || (time >= to && to != u64::MAX) {
+                continue;
+            }
+            let module_ref = self.module_ref(process, ModuleIndex(index as u32));
+            let range = symbols.precompiled_range(&module_ref);
+            if !range.is_some_and(|range| range.contains(&looked_up)) {
+                continue;
+            }
+            let Some(code) = symbols.precompiled(&module_ref, looked_up) else {
+                continue;
+            };
+            let mut frame = Frame {
+                name_reason: code.name.is_none().then_some(NameReason::NoName),
+                name: code.name,
+                signature: code.signature,
+                module: self.text(module.simple_name),
+                offset: Some(u64::from(code.offset) + back),
+                il_offset: code.il.map(|il| (il.offset, il.source)),
+                tier: Some(self.precompiled_tier(process, module.clr_instance)),
+                evidence: Some(Evidence::ImageTable),
+                certainty: Some(Certainty::Inferred),
+                ..Frame::unnamed(address, NameReason::NoName)
+            };
+            let method = code.token.map(|token| (module_ref, token));
+            self.add_line(&mut frame, method, code.il, Some(symbols));
+            return Some((frame, from..to));
+        }
+        None
     }
 
     fn untimed_frame(&self, process: ProcessIndex, address: u64, row: usize) -> Frame {
@@ -423,7 +525,8 @@ impl Timeline {
         }
     }
 
-    pub(crate) fn image_ref(&self, owner: ProcessIndex, index: ImageIndex) -> ImageRef<'_> {
+    /// An image, as a symbol source needs to know it.
+    pub fn image_ref(&self, owner: ProcessIndex, index: ImageIndex) -> ImageRef<'_> {
         let image = &self.spaces[owner.index()].state.images[index.index()];
         let text = |id| Some(self.names.strings.get(id)).filter(|t| !t.is_empty());
         ImageRef {
@@ -472,8 +575,8 @@ impl Timeline {
                 let frames = found.into_iter().enumerate().map(|(i, native)| Frame {
                     name: Some(native.name),
                     offset: native.offset,
-                    line_reason: native.line.is_none().then_some(LineReason::NoLineInfo),
-                    line: native.line,
+                    line_reason: native.line.as_ref().err().copied(),
+                    line: native.line.ok(),
                     inlined: i != outermost,
                     evidence: Some(native.evidence),
                     certainty: Some(if native.approximate {

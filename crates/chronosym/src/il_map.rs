@@ -4,7 +4,7 @@
 const PROLOG: i32 = -2;
 
 /// The IL-to-native map of one code body.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IlMap {
     /// (native offset, IL offset), by native offset; the events are in IL order.
     entries: Box<[(u32, i32)]>,
@@ -28,6 +28,16 @@ pub enum IlSource {
     Prolog,
     /// The native offset lies in an epilog or in unmapped code: the nearest entry before it that has an IL offset.
     Nearest,
+}
+
+impl IlOffset {
+    /// An offset that stands in the map.
+    pub(crate) fn mapped(offset: u32) -> Self {
+        IlOffset {
+            offset,
+            source: IlSource::Mapped,
+        }
+    }
 }
 
 impl IlMap {

@@ -32,6 +32,8 @@ pub(crate) struct InlineFrame {
     pub method_id: u64,
     pub il_offset: Option<u32>,
     pub approximate: bool,
+    /// What the tree says of where it calls the frame before; to be checked where that may be uninitialised.
+    pub stated: Option<u32>,
     /// The method itself, into which the others are inlined.
     pub is_root: bool,
 }
@@ -109,20 +111,23 @@ impl InlineTree {
             return Vec::new();
         };
         let mut chain = Vec::new();
-        let (mut node, mut il, mut approximate) = (here.node, real(here.il), false);
+        let (mut node, mut il, mut approximate, mut stated) =
+            (here.node, real(here.il), false, None);
         loop {
             let current = self.nodes[node as usize];
             chain.push(InlineFrame {
                 method_id: current.method_id,
                 il_offset: il,
                 approximate,
+                stated,
                 is_root: node == 0,
             });
             let Some(parent) = current.parent.filter(|_| chain.len() < DEEPEST) else {
                 break;
             };
+            stated = real(current.call);
             (il, approximate) = if calls_are_valid {
-                (real(current.call), false)
+                (stated, false)
             } else {
                 (self.call_before(node, parent), true)
             };

@@ -8,7 +8,7 @@ use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
 use crate::code::PdbId;
-use crate::images::{Image, ImageIndex, simple_name};
+use crate::images::{Image, ImageIndex, file_name, simple_name};
 use crate::process::ProcessIndex;
 use crate::session::{Session, life_of};
 use crate::strings::StringId;
@@ -17,13 +17,38 @@ use crate::strings::StringId;
 #[derive(Debug, Default)]
 pub(crate) struct KernelState {
     /// Which process a thread is of now.
-    pub process_of_thread: FxHashMap<u32, u32>,
+    process_of_thread: FxHashMap<u32, u32>,
+    /// Whose thread it was before the first event that told of it; `None` if that event was its start.
+    owner_before: FxHashMap<u32, Option<ProcessIndex>>,
     /// NT device path → DOS path, for the longest prefix of an image's path.
     volumes: Vec<(String, String)>,
-    /// The image that stands at (process, base) now.
-    current: FxHashMap<(ProcessIndex, u64), ImageIndex>,
-    /// What identifies the image that an event to come will tell of: (pid, base) → (time, identity).
-    ahead: FxHashMap<(u32, u64), (u64, Identity)>,
+    /// What `\SystemRoot` means.
+    windows_folder: Option<String>,
+    /// The image that stands at (process, base) now, and the time of the event that told of it last.
+    current: FxHashMap<(ProcessIndex, u64), (ImageIndex, u64)>,
+    /// Whose image the last image event told of.
+    last_image: Option<ProcessIndex>,
+    /// What identifies images that events of the same time tell of: base → (pid where it is known, identity).
+    identities: FxHashMap<u64, Vec<(Option<u32>, Identity)>>,
+    /// The time of `identities`.
+    identities_at: u64,
+    /// Base of the lowest image of the kernel in a 32-bit address space.
+    pub lowest_kernel_image: Option<u64>,
+}
+
+impl KernelState {
+    /// Which process a thread is of now.
+    pub fn process_of(&self, tid: u32) -> Option<u32> {
+        if tid == 0 {
+            return Some(0);
+        }
+        self.process_of_thread.get(&tid).copied()
+    }
+
+    /// Whose thread it was before any event told of it.
+    pub fn owner_before(&self, tid: u32) -> Option<ProcessIndex> {
+        self.owner_before.get(&tid).copied().flatten()
+    }
 }
 
 /// What the events that merging adds say of an image.
@@ -42,16 +67,7 @@ impl Session {
         match event {
             KernelEvent::Process(event) => self.kernel_process(time, event),
             KernelEvent::Thread(event) => {
-                let threads = &mut self.kernel.process_of_thread;
-                match event.action {
-                    Action::Load | Action::DCStart => {
-                        threads.insert(event.thread_id, event.process_id);
-                    }
-                    // Samples of the thread can still follow within the same instant.
-                    Action::Unload | Action::DCEnd => {
-                        threads.entry(event.thread_id).or_insert(event.process_id);
-                    }
-                }
+                self.thread_of(time, event.action, event.process_id, event.thread_id);
                 if let Some(name) = event.name.filter(|n| !n.is_empty()) {
                     self.thread_name(event.process_id, event.thread_id, time, name);
                 }
@@ -61,10 +77,14 @@ impl Session {
             }
             KernelEvent::Image(event) => self.image(time, event),
             KernelEvent::ImageId(event) => {
+                // Most say process 0, whosever image it is.
+                let pid = Some(event.process_id).filter(|&pid| pid != 0);
                 let timestamp = Some(event.time_date_stamp).filter(|&t| t != 0);
-                self.identity(time, event.process_id, event.base, |i| {
-                    i.timestamp = timestamp.or(i.timestamp)
-                });
+                let identity = Identity {
+                    timestamp,
+                    ..Identity::default()
+                };
+                self.image_identity(time, pid, event.base, identity);
             }
             KernelEvent::DbgIdRsds(event) => self.rsds(time, event),
             KernelEvent::VolumeMapping(event) => {
@@ -73,7 +93,30 @@ impl Session {
                     self.kernel.volumes.push((nt, dos));
                 }
             }
+            KernelEvent::SystemPaths(event) => {
+                let folder = event.windows_directory.to_string();
+                let folder = folder.trim_end_matches('\\');
+                if !folder.is_empty() {
+                    self.kernel.windows_folder = Some(folder.to_owned());
+                }
+            }
             _ => {}
+        }
+    }
+
+    fn thread_of(&mut self, time: u64, action: Action, pid: u32, tid: u32) {
+        let process = self.process(pid, time);
+        let threads = &mut self.kernel;
+        let before = (action != Action::Load).then_some(process);
+        threads.owner_before.entry(tid).or_insert(before);
+        match action {
+            Action::Load | Action::DCStart => {
+                threads.process_of_thread.insert(tid, pid);
+            }
+            // Samples of the thread can still follow within the same instant.
+            Action::Unload | Action::DCEnd => {
+                threads.process_of_thread.entry(tid).or_insert(pid);
+            }
         }
     }
 
@@ -119,42 +162,49 @@ impl Session {
     }
 
     fn image(&mut self, time: u64, event: &ImageEvent<'_>) {
-        let pid = event.process_id.unwrap_or(0);
-        let pid = if SYSTEM_PIDS.contains(&pid) { 0 } else { pid };
-        let process = self.process(pid, time);
-        let key = (process, event.base);
-        let known = self.kernel.current.get(&key).copied();
         if event.size == 0 {
             return;
         }
-        let path = self.image_path(event.file_name);
-        let state = &mut self.states[process.index()];
-        let same = known.filter(|i| {
-            let image = &state.images[i.index()];
+        let pid = event.process_id.unwrap_or(0);
+        let pid = if SYSTEM_PIDS.contains(&pid) { 0 } else { pid };
+        if pid == 0 && (0x8000_0000..=0xffff_ffff).contains(&event.base) {
+            let lowest = self.kernel.lowest_kernel_image.get_or_insert(event.base);
+            *lowest = event.base.min(*lowest);
+        }
+        let process = self.process(pid, time);
+        let path = event.file_name.to_string();
+        let path = self.kernel.dos_path(&path).unwrap_or(path);
+        let path = self.names.strings.intern(&path);
+        let name = file_name(self.names.strings.get(path));
+        let current = self.kernel.current.get(&(process, event.base)).copied();
+        let images = &mut self.states[process.index()].images;
+        let same = current.map(|(index, _)| index).filter(|index| {
+            let image = &images[index.index()];
+            let gone = matches!(image.end, End::At(end) if end <= time);
+            let known = file_name(self.names.strings.get(image.path));
             image.size == event.size
-                && !(event.action == Action::Load && matches!(image.end, End::At(_)))
+                && (event.action == Action::Unload || !gone)
+                && (name.is_empty() || known.is_empty() || name.eq_ignore_ascii_case(known))
         });
         let (begin, end) = life_of(event.action, time);
         let index = match same {
             Some(index) => {
-                let image = &mut state.images[index.index()];
-                match (event.action, image.end) {
-                    (Action::Unload, End::At(_)) => {}
-                    (Action::Unload | Action::DCEnd, _) => image.end = end,
-                    (Action::Load | Action::DCStart, _) => {}
+                let image = &mut images[index.index()];
+                let ends = matches!(event.action, Action::Unload | Action::DCEnd);
+                if ends && !matches!(image.end, End::At(_)) {
+                    image.end = end;
                 }
                 index
             }
             None => {
                 let simple = simple_name(self.names.strings.get(path)).to_owned();
-                let simple = self.names.strings.intern(&simple);
-                let index = ImageIndex(state.images.len() as u32);
-                state.images.push(Image {
+                let index = ImageIndex(images.len() as u32);
+                images.push(Image {
                     base: event.base,
                     size: event.size,
                     rva_bias: 0,
                     path,
-                    simple_name: simple,
+                    simple_name: self.names.strings.intern(&simple),
                     timestamp: None,
                     checksum: event.checksum.filter(|&c| c != 0),
                     pdb: None,
@@ -163,52 +213,27 @@ impl Session {
                     begin,
                     end,
                 });
-                self.kernel.current.insert(key, index);
                 if let Begin::At(at) = begin {
                     let last = event.base.saturating_add(event.size - 1);
-                    state.code.image_mapped(event.base, last, at);
+                    let code = &mut self.states[process.index()].code;
+                    code.image_mapped(event.base, last, at);
                 }
                 index
             }
         };
+        let key = (process, event.base);
+        self.kernel.current.insert(key, (index, time));
+        self.kernel.last_image = Some(process);
         let stamp = event.time_date_stamp.filter(|&t| t != 0);
-        let ahead = self
-            .kernel
-            .ahead
-            .remove(&(pid, event.base))
-            .map(|(_, identity)| identity);
-        self.identify_image(
-            process,
-            index,
-            &Identity {
-                timestamp: stamp,
-                ..ahead.unwrap_or_default()
-            }
-            .or(stamp),
-        );
-    }
-
-    /// ImageID and RSDS records come with an image event of the same time, before it or after.
-    fn identity(&mut self, time: u64, pid: u32, base: u64, set: impl FnOnce(&mut Identity)) {
-        let pid = if SYSTEM_PIDS.contains(&pid) { 0 } else { pid };
-        let process = self.process(pid, time);
-        let (at, held) = self
-            .kernel
-            .ahead
-            .remove(&(pid, base))
-            .unwrap_or((time, Identity::default()));
-        let mut identity = if at == time {
-            held
-        } else {
-            Identity::default()
-        };
-        set(&mut identity);
-        if let Some(&index) = self.kernel.current.get(&(process, base))
-            && self.states[process.index()].images[index.index()].told_at() == Some(time)
+        let image = &mut self.states[process.index()].images[index.index()];
+        image.timestamp = image.timestamp.or(stamp);
+        if self.kernel.identities_at == time
+            && let Some(identities) = self.kernel.identities.get(&event.base)
         {
-            self.identify_image(process, index, &identity);
+            for (_, identity) in identities.iter().filter(|(of, _)| is_of(*of, pid)) {
+                image.identify(identity);
+            }
         }
-        self.kernel.ahead.insert((pid, base), (time, identity));
     }
 
     fn rsds(&mut self, time: u64, event: &DbgIdRsds<'_>) {
@@ -217,63 +242,98 @@ impl Session {
             age: event.age,
             path: event.pdb_path.to_string(),
         };
-        let of = event.of;
-        self.identity(time, event.process_id, event.base, |identity| match of {
-            DbgId::Image => identity.pdb = Some(pdb),
-            DbgId::Il => identity.il_pdb = Some(pdb),
-        });
+        let identity = match event.of {
+            DbgId::Image => Identity {
+                pdb: Some(pdb),
+                ..Identity::default()
+            },
+            DbgId::Il => Identity {
+                il_pdb: Some(pdb),
+                ..Identity::default()
+            },
+        };
+        self.image_identity(time, Some(event.process_id), event.base, identity);
     }
 
-    fn identify_image(&mut self, process: ProcessIndex, index: ImageIndex, identity: &Identity) {
-        let image = &mut self.states[process.index()].images[index.index()];
-        image.timestamp = image.timestamp.or(identity.timestamp);
-        if image.pdb.is_none() {
-            image.pdb.clone_from(&identity.pdb);
+    /// ImageID and RSDS records have exactly the time of the image event that they belong to, and come before or after it.
+    fn image_identity(&mut self, time: u64, pid: Option<u32>, base: u64, identity: Identity) {
+        if self.kernel.identities_at != time {
+            self.kernel.identities.clear();
+            self.kernel.identities_at = time;
         }
-        if image.il_pdb.is_none() {
-            image.il_pdb.clone_from(&identity.il_pdb);
+        let pid = pid.map(|pid| if SYSTEM_PIDS.contains(&pid) { 0 } else { pid });
+        let process = match pid {
+            Some(pid) => Some(self.process(pid, time)),
+            None => self.kernel.last_image,
+        };
+        if let Some(process) = process
+            && let Some(&(index, told)) = self.kernel.current.get(&(process, base))
+            && told == time
+        {
+            self.states[process.index()].images[index.index()].identify(&identity);
         }
+        let identities = self.kernel.identities.entry(base).or_default();
+        identities.push((pid, identity));
     }
 
-    /// The DOS form of an NT path, where the trace says which volume is which drive.
-    fn image_path(&mut self, path: WStr<'_>) -> StringId {
-        let text = path.to_string();
-        let longest = self
-            .kernel
-            .volumes
-            .iter()
-            .filter(|(nt, _)| starts_with_ignoring_case(&text, nt))
-            .max_by_key(|(nt, _)| nt.len());
-        match longest {
-            Some((nt, dos)) => {
-                let full = format!("{dos}{}", &text[nt.len()..]);
-                self.names.strings.intern(&full)
-            }
-            None => self
-                .names
-                .strings
-                .intern(text.strip_prefix(r"\??\").unwrap_or(&text)),
+    /// Gives images the paths that programs know: what volumes mean is often told last.
+    pub(crate) fn settle_image_paths(&mut self) {
+        if self.kernel.current.is_empty() {
+            return;
+        }
+        let mut known: FxHashMap<StringId, StringId> = FxHashMap::default();
+        for image in self.states.iter_mut().flat_map(|s| &mut s.images) {
+            image.path = *known.entry(image.path).or_insert_with(|| {
+                let dos = self.kernel.dos_path(self.names.strings.get(image.path));
+                match dos {
+                    Some(dos) => self.names.strings.intern(&dos),
+                    None => image.path,
+                }
+            });
         }
     }
 }
 
-impl Identity {
-    fn or(mut self, timestamp: Option<u32>) -> Self {
-        self.timestamp = self.timestamp.or(timestamp);
-        self
+impl KernelState {
+    /// The DOS form of an NT path, as far as the trace says what its beginning means.
+    fn dos_path(&self, path: &str) -> Option<String> {
+        if let Some(rest) = path.strip_prefix(r"\??\") {
+            return Some(rest.to_owned());
+        }
+        let root = r"\SystemRoot";
+        let folder = self.windows_folder.as_deref().map(|folder| (root, folder));
+        let share = (r"\Device\Mup", r"\");
+        let volumes = self.volumes.iter().map(|(nt, dos)| (&**nt, &**dos));
+        let (nt, dos) = volumes
+            .chain(folder)
+            .chain([share])
+            .filter(|(nt, _)| is_in_folder(path, nt))
+            .max_by_key(|(nt, _)| nt.len())?;
+        Some(format!("{dos}{}", &path[nt.len()..]))
     }
 }
 
 impl Image {
-    fn told_at(&self) -> Option<u64> {
-        match (self.begin, self.end) {
-            (Begin::At(at) | Begin::Before(at), _) => Some(at),
-            (Begin::Unbounded, _) => None,
+    fn identify(&mut self, identity: &Identity) {
+        self.timestamp = self.timestamp.or(identity.timestamp);
+        if self.pdb.is_none() {
+            self.pdb.clone_from(&identity.pdb);
+        }
+        if self.il_pdb.is_none() {
+            self.il_pdb.clone_from(&identity.il_pdb);
         }
     }
 }
 
-fn starts_with_ignoring_case(text: &str, prefix: &str) -> bool {
-    text.get(..prefix.len())
-        .is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+/// Whether an identity is one of a process's image: not all say whose they are.
+fn is_of(identity: Option<u32>, pid: u32) -> bool {
+    identity.is_none_or(|of| of == pid)
+}
+
+/// Whether a path lies in a folder. Case does not count.
+fn is_in_folder(path: &str, folder: &str) -> bool {
+    let starts = path
+        .get(..folder.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(folder));
+    starts && (folder.ends_with('\\') || path[folder.len()..].starts_with('\\'))
 }

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::chunked::Chunked;
 use crate::strings::{StringId, Strings};
 
 /// Names a method name of one [`Names`].
@@ -24,7 +25,7 @@ pub(crate) struct MethodName {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub strings: Strings,
-    all: Vec<MethodName>,
+    all: Chunked<MethodName>,
     index: FxHashMap<MethodName, NameId>,
     scratch: String,
 }
@@ -76,6 +77,15 @@ impl Names {
 
     pub(crate) fn get(&self, id: NameId) -> Option<MethodName> {
         self.all.get(id.0 as usize).copied()
+    }
+
+    /// The names as they are now, to be read.
+    pub(crate) fn snapshot(&self) -> Self {
+        Names {
+            strings: self.strings.snapshot(),
+            all: self.all.clone(),
+            ..Names::default()
+        }
     }
 
     /// Appends `Namespace.Type.Method`; false where the method has no name.

@@ -30,7 +30,7 @@ index_type! {
 }
 
 /// What the trace said of a process incarnation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub pid: u32,
     pub name: StringId,
@@ -56,7 +56,7 @@ pub(crate) struct Runtime {
 }
 
 /// A thread of a process incarnation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Thread {
     pub process: ProcessIndex,
     pub tid: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Thread {
 }
 
 /// All processes and threads of a session.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Processes {
     pub all: Vec<Process>,
     pub threads: Vec<Thread>,

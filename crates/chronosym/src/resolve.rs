@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
-use chronosym_timeline::{Begin, End, VersionedMap};
+use chronosym_timeline::{Begin, End};
 
 use crate::code::{BodyIndex, CodeBody};
 use crate::evidence::{Certainty, NameReason};
 use crate::frame::Position;
 use crate::images::ImageIndex;
+use crate::index::Index;
 use crate::process::ProcessIndex;
+use crate::ranges::Ranges;
 use crate::session::{Loss, ProcessState};
 use crate::timeline::Timeline;
 use crate::untimed::latest_row;
@@ -38,9 +40,11 @@ pub(crate) struct Location {
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
     pub state: ProcessState,
-    pub bodies: VersionedMap,
-    pub images: VersionedMap,
-    pub untimed: VersionedMap,
+    pub bodies: Index,
+    pub images: Index,
+    pub untimed: Index,
+    /// Where code stood that was dropped since.
+    pub forgotten: Ranges,
 }
 
 const ALWAYS: Range<u64> = 0..u64::MAX;
@@ -113,8 +117,7 @@ impl Timeline {
             std::iter::once(process).chain(self.system.iter().copied().filter(|&s| s != process))
         {
             let images = &self.spaces[owner.index()].images;
-            if let Some(id) = images.lookup(address, time) {
-                let life = images.life(id);
+            if let Some((id, life)) = images.find(address, time) {
                 let certainty = if life.from_known {
                     Certainty::Exact
                 } else {
@@ -155,6 +158,7 @@ impl Timeline {
         let mut lives = space
             .bodies
             .occupants(address)
+            .into_iter()
             .chain(space.images.occupants(address))
             .map(|(_, life)| life);
         if let Some(first) = lives.next() {
@@ -176,7 +180,7 @@ impl Timeline {
 }
 
 /// The time around `time` during which nothing of `map` stands at `address`.
-fn gap_around(map: &VersionedMap, address: u64, time: u64) -> Range<u64> {
+fn gap_around(map: &Index, address: u64, time: u64) -> Range<u64> {
     let mut gap = ALWAYS;
     for (_, life) in map.occupants(address) {
         if life.to <= time {
@@ -195,9 +199,8 @@ impl AddressSpace {
 
     /// The body at an address and time; without one, the time for which there is none.
     fn body_at(&self, address: u64, time: u64, losses: &[Loss]) -> (Option<Location>, Range<u64>) {
-        if let Some(id) = self.bodies.lookup(address, time) {
+        if let Some((id, life)) = self.bodies.find(address, time) {
             let index = BodyIndex(id.index() as u32);
-            let life = self.bodies.life(id);
             let (certainty, valid) = certainty(self.body(index), life.from..life.to, time, losses);
             let found = Found::Body(index);
             return (
@@ -213,9 +216,11 @@ impl AddressSpace {
         let mut gap = gap_around(&self.bodies, address, time);
         // Rule 8: the load event can be a little late, where nothing stood before.
         if gap.start == 0
+            && !self.forgotten.contains(address)
             && let Some((id, life)) = self
                 .bodies
                 .occupants(address)
+                .into_iter()
                 .min_by_key(|(_, life)| life.from)
         {
             let index = BodyIndex(id.index() as u32);

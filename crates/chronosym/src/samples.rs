@@ -64,6 +64,10 @@ pub struct SampleLog {
     bytes: Vec<u8>,
     last_time: u64,
     len: u64,
+    /// Whether classes were added that may turn out to be the same as others.
+    has_open_classes: bool,
+    /// Where classes were joined: for each class of `bytes` the one that it belongs to now.
+    joined: Vec<ClassIndex>,
 }
 
 impl SampleLog {
@@ -79,13 +83,43 @@ impl SampleLog {
 
     /// Adds a class of its own, whose stack is not known yet.
     pub(crate) fn open_class(&mut self, class: SampleClass) -> ClassIndex {
+        self.has_open_classes = true;
         self.classes.push(class);
         self.classes.len() as ClassIndex - 1
     }
 
-    /// Says what the stack of a class is.
-    pub(crate) fn set_stack(&mut self, class: ClassIndex, stack: StackId) {
-        self.classes[class as usize].stack = stack;
+    /// A class of [`SampleLog::open_class`], to say what its stack is.
+    pub(crate) fn class_mut(&mut self, class: ClassIndex) -> &mut SampleClass {
+        &mut self.classes[class as usize]
+    }
+
+    /// Makes one class of those that turned out to be the same, and drops those without a stack; no sample comes after.
+    pub(crate) fn join_classes(&mut self) {
+        if !self.has_open_classes {
+            return;
+        }
+        self.index = FxHashMap::default();
+        let mut kept = Vec::new();
+        let mut joined = Vec::with_capacity(self.classes.len());
+        for &class in &self.classes {
+            if class.stack == StackId::PENDING {
+                joined.push(ClassIndex::MAX);
+                continue;
+            }
+            let next = kept.len() as ClassIndex;
+            joined.push(*self.index.entry(class).or_insert_with(|| {
+                kept.push(class);
+                next
+            }));
+        }
+        if kept.len() < self.classes.len() {
+            let dropped = joined.contains(&ClassIndex::MAX);
+            self.classes = kept;
+            self.joined = joined;
+            if dropped {
+                self.len = self.iter().count() as u64;
+            }
+        }
     }
 
     /// Adds a sample of a class.
@@ -108,11 +142,13 @@ impl SampleLog {
     pub fn iter(&self) -> impl Iterator<Item = (ClassIndex, u64)> {
         let mut rest = self.bytes.as_slice();
         let mut time = 0u64;
-        std::iter::from_fn(move || {
-            let class = take_varint(&mut rest)?;
+        let all = std::iter::from_fn(move || {
+            let class = take_varint(&mut rest)? as ClassIndex;
             time = time.wrapping_add(unzigzag(take_varint(&mut rest)?));
-            Some((class as ClassIndex, time))
-        })
+            let class = self.joined.get(class as usize).copied().unwrap_or(class);
+            Some((class, time))
+        });
+        all.filter(|&(class, _)| class != ClassIndex::MAX)
     }
 
     /// The number of samples.
@@ -182,5 +218,39 @@ mod tests {
         assert_eq!(log.classes(), [a, b]);
         let back: Vec<_> = log.iter().collect();
         assert_eq!(back, [(0, 5), (1, 5), (0, u64::MAX), (1, 0), (0, 1 << 40)]);
+    }
+}
+
+#[cfg(test)]
+mod joining {
+    use super::*;
+
+    #[test]
+    fn classes_that_turn_out_the_same_become_one() {
+        let mut stacks = crate::stacks::StackTable::default();
+        let class = |stack| SampleClass {
+            thread: ThreadIndex(0),
+            stack,
+            event: EventTypeId(0),
+            kind: SampleKind::Cpu,
+            idle: false,
+        };
+        let known = stacks.intern([1].into_iter()).unwrap();
+        let other = stacks.intern([2].into_iter()).unwrap();
+        let mut log = SampleLog::default();
+        let opened: Vec<_> = (0..4)
+            .map(|_| log.open_class(class(StackId::PENDING)))
+            .collect();
+        for (time, &class) in opened.iter().enumerate() {
+            log.log(class, time as u64);
+        }
+        for (&opened, stack) in opened.iter().zip([known, other, known]) {
+            log.class_mut(opened).stack = stack;
+        }
+        log.join_classes();
+        assert_eq!(log.classes(), [class(known), class(other)]);
+        assert_eq!(log.len(), 3, "the one whose stack never came is gone");
+        let back: Vec<_> = log.iter().collect();
+        assert_eq!(back, [(0, 0), (1, 1), (0, 2)]);
     }
 }

@@ -181,12 +181,36 @@ pub struct TraceFacts {
     pub pointer_size: Option<u8>,
     /// Processors of the machine.
     pub processors: Option<u32>,
-    /// Distance of two samples in ns, as the trace states it.
+    /// Distance of two samples in ns, as the trace states it first.
     pub sample_interval_ns: Option<u64>,
+    /// Where the distance changes later: (ns since the trace began, distance in ns), by time.
+    pub sample_interval_changes: Vec<(u64, u64)>,
     /// Operating system and architecture, as the trace states them.
     pub machine: Option<String>,
     /// The pid of a trace that is of one process only.
     pub process_id: Option<u32>,
+}
+
+impl TraceFacts {
+    /// Notes the distance of two samples from a time on, both in ns.
+    pub(crate) fn sampled_every(&mut self, time_ns: u64, interval_ns: u64) {
+        if self.sample_interval_ns.is_none() {
+            self.sample_interval_ns = Some(interval_ns);
+        } else if self.sample_interval_at(time_ns) != Some(interval_ns) {
+            self.sample_interval_changes.push((time_ns, interval_ns));
+        }
+    }
+
+    /// The distance of two samples at a time, in ns.
+    pub fn sample_interval_at(&self, time_ns: u64) -> Option<u64> {
+        let later = self
+            .sample_interval_changes
+            .partition_point(|&(from, _)| from <= time_ns);
+        match later.checked_sub(1) {
+            Some(last) => Some(self.sample_interval_changes[last].1),
+            None => self.sample_interval_ns,
+        }
+    }
 }
 
 impl Session {
@@ -249,11 +273,6 @@ impl Session {
         self.types[id.index()].role == Role::Code
     }
 
-    /// Whether events of this type say nothing of code, processes or samples.
-    pub(crate) fn is_other(&self, id: EventTypeId) -> bool {
-        self.types[id.index()].role == Role::Other
-    }
-
     /// Whether the options ask for the stacks of this very event type.
     pub(crate) fn is_selected(&self, id: EventTypeId) -> bool {
         self.types[id.index()].selected
@@ -270,6 +289,20 @@ impl Session {
     /// The schema of an event type.
     pub fn schema(&self, id: EventTypeId) -> &Arc<EventSchema> {
         &self.types[id.index()].schema
+    }
+
+    /// Counts an event that a source has understood itself.
+    pub(crate) fn count(&mut self, id: EventTypeId, time_ns: u64) {
+        self.types[id.index()].count += 1;
+        self.facts.duration_ns = self.facts.duration_ns.max(time_ns);
+    }
+
+    /// Takes over a better description of an event type that came after its first event.
+    pub(crate) fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
+        let known = &mut self.types[id.index()].schema;
+        if known.key() == schema.key() {
+            known.clone_from(schema);
+        }
     }
 
     /// Counts a stack that is not kept.
@@ -385,7 +418,7 @@ impl Session {
         self.states.resize_with(count, ProcessState::default);
     }
 
-    fn undecodable(&mut self, id: EventTypeId, error: DecodeError) {
+    pub(crate) fn undecodable(&mut self, id: EventTypeId, error: DecodeError) {
         let kind = std::mem::discriminant(&error);
         let counts = &mut self.diagnostics.undecodable;
         match counts
@@ -420,28 +453,43 @@ impl Session {
 
     /// Freezes what is known into a timeline.
     pub fn finish(mut self) -> crate::Timeline {
+        self.close_ended();
+        self.samples.join_classes();
+        crate::Timeline::freeze(self)
+    }
+
+    /// Nothing outlives its process (rule 6).
+    pub(crate) fn close_ended(&mut self) {
         self.ensure_states();
         for (process, state) in self.processes.all.iter().zip(&mut self.states) {
             if let Some(end) = process.end {
                 state.close(end);
             }
         }
-        crate::Timeline::freeze(self)
     }
 }
 
 impl ProcessState {
-    /// The process stopped: nothing of it lives on (rule 6).
+    /// The process stopped.
     fn close(&mut self, time: u64) {
         let alive = |end: End| !matches!(end, End::At(at) if at <= time);
-        for body in self.code.bodies.iter_mut().filter(|b| alive(b.end)) {
-            body.end = End::At(time);
-        }
+        self.code.close_all(time);
         for image in self.images.iter_mut().filter(|i| alive(i.end)) {
             image.end = End::At(time);
         }
         for module in self.code.modules.iter_mut().filter(|m| alive(m.end)) {
             module.end = End::At(time);
+        }
+    }
+
+    /// What answers need, as it is now.
+    pub(crate) fn snapshot(&self) -> Self {
+        ProcessState {
+            code: self.code.snapshot(),
+            images: self.images.clone(),
+            untimed: self.untimed.clone(),
+            clr: self.clr.snapshot(),
+            universal: UniversalState::default(),
         }
     }
 }

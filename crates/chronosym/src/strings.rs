@@ -1,8 +1,12 @@
 //! Interned strings: each distinct text is kept once, in one arena.
 
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::chunked::Chunked;
 
 /// Names a string of one [`Strings`]. `StringId::EMPTY` is the empty string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -15,8 +19,10 @@ impl StringId {
 /// An append-only set of strings.
 #[derive(Debug)]
 pub(crate) struct Strings {
-    text: String,
-    ends: Vec<u32>,
+    /// Text in pieces that copies share; each holds whole strings.
+    pieces: Vec<Arc<String>>,
+    /// Piece, begin and end of each string.
+    places: Chunked<(u32, u32, u32)>,
     by_hash: FxHashMap<u64, Bucket>,
 }
 
@@ -26,11 +32,14 @@ enum Bucket {
     Many(Vec<u32>),
 }
 
+/// Bytes of a piece, unless one string is longer.
+const PIECE: usize = 1 << 16;
+
 impl Default for Strings {
     fn default() -> Self {
         let mut strings = Strings {
-            text: String::new(),
-            ends: Vec::new(),
+            pieces: Vec::new(),
+            places: Chunked::default(),
             by_hash: FxHashMap::default(),
         };
         strings.intern("");
@@ -39,7 +48,7 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The id of `text`, which is added if it is new. Past 4 GiB of text everything new is the empty string.
+    /// The id of `text`, which is added if it is new. Past 4 Gi strings everything new is the empty string.
     pub(crate) fn intern(&mut self, text: &str) -> StringId {
         let mut hasher = FxBuildHasher.build_hasher();
         text.hash(&mut hasher);
@@ -55,17 +64,15 @@ impl Strings {
         {
             return StringId(id);
         }
-        let Ok(end) = u32::try_from(self.text.len() + text.len()) else {
+        let (Ok(id), Some(place)) = (u32::try_from(self.places.len()), self.append(text)) else {
             return StringId::EMPTY;
         };
-        let id = self.ends.len() as u32;
-        self.text.push_str(text);
-        self.ends.push(end);
+        self.places.push(place);
         match self.by_hash.entry(hash) {
-            std::collections::hash_map::Entry::Vacant(slot) => {
+            Entry::Vacant(slot) => {
                 slot.insert(Bucket::One(id));
             }
-            std::collections::hash_map::Entry::Occupied(mut slot) => match slot.get_mut() {
+            Entry::Occupied(mut slot) => match slot.get_mut() {
                 Bucket::Many(ids) => ids.push(id),
                 Bucket::One(first) => {
                     let first = *first;
@@ -76,14 +83,34 @@ impl Strings {
         StringId(id)
     }
 
+    fn append(&mut self, text: &str) -> Option<(u32, u32, u32)> {
+        if self
+            .pieces
+            .last()
+            .is_none_or(|piece| piece.len() + text.len() > PIECE)
+        {
+            self.pieces.push(Arc::default());
+        }
+        let piece = u32::try_from(self.pieces.len() - 1).ok()?;
+        let last = Arc::make_mut(self.pieces.last_mut()?);
+        let start = u32::try_from(last.len()).ok()?;
+        let end = u32::try_from(last.len() + text.len()).ok()?;
+        last.push_str(text);
+        Some((piece, start, end))
+    }
+
     pub(crate) fn get(&self, id: StringId) -> &str {
-        let index = id.0 as usize;
-        let start = if index == 0 {
-            0
-        } else {
-            self.ends[index - 1] as usize
-        };
-        &self.text[start..self.ends[index] as usize]
+        let (piece, start, end) = self.places[id.0 as usize];
+        &self.pieces[piece as usize][start as usize..end as usize]
+    }
+
+    /// The strings as they are now, to be read.
+    pub(crate) fn snapshot(&self) -> Self {
+        Strings {
+            pieces: self.pieces.clone(),
+            places: self.places.clone(),
+            by_hash: FxHashMap::default(),
+        }
     }
 }
 

@@ -1,10 +1,14 @@
 //! The frozen answer machine of one trace.
 
-use chronosym_timeline::{AddrRange, Occupant, VersionedMapBuilder};
+use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 
 use crate::clr::module_floor;
+use crate::code::{CodeBody, ProcessCode};
+use crate::images::Image;
+use crate::index::Index;
 use crate::names::Names;
 use crate::process::{Process, ProcessIndex, Processes, Thread, ThreadIndex};
+use crate::ranges::Ranges;
 use crate::resolve::AddressSpace;
 use crate::samples::SampleLog;
 use crate::session::{EventTypeInfo, Loss, ProcessState, Session, SessionDiagnostics, TraceFacts};
@@ -38,6 +42,17 @@ pub(crate) enum AddressMask {
 }
 
 impl AddressMask {
+    fn of(facts: &TraceFacts) -> Self {
+        let architecture = facts.machine.as_deref().unwrap_or("").to_ascii_lowercase();
+        match facts.pointer_size {
+            Some(4) if architecture.contains("arm") => AddressMask::Thumb,
+            Some(8) if architecture.contains("arm64") || architecture.contains("aarch64") => {
+                AddressMask::PointerAuthentication
+            }
+            _ => AddressMask::None,
+        }
+    }
+
     pub(crate) fn apply(self, address: u64) -> u64 {
         const BITS: u64 = (1 << 48) - 1;
         match self {
@@ -52,6 +67,13 @@ impl AddressMask {
 /// A pid that stands for the machine itself: Windows' System and idle processes.
 fn is_system(pid: u32) -> bool {
     matches!(pid, 0 | 4 | u32::MAX)
+}
+
+fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
+    let pids = processes.all.iter().enumerate();
+    pids.filter(|(_, p)| is_system(p.pid))
+        .map(|(i, _)| ProcessIndex(i as u32))
+        .collect()
 }
 
 impl Timeline {
@@ -74,31 +96,35 @@ impl Timeline {
             .zip(states)
             .map(|(process, state)| freeze_space(process, state))
             .collect();
-        let pids = processes.all.iter().enumerate();
-        let system = pids
-            .filter(|(_, p)| is_system(p.pid))
-            .map(|(i, _)| ProcessIndex(i as u32))
-            .collect();
-        let architecture = facts.machine.as_deref().unwrap_or("").to_ascii_lowercase();
-        let address_mask = match facts.pointer_size {
-            Some(4) if architecture.contains("arm") => AddressMask::Thumb,
-            Some(8) if architecture.contains("arm64") || architecture.contains("aarch64") => {
-                AddressMask::PointerAuthentication
-            }
-            _ => AddressMask::None,
-        };
         Timeline {
+            system: system_of(&processes),
+            address_mask: AddressMask::of(&facts),
             types,
             names,
             processes,
             spaces,
-            system,
             stacks,
             samples,
             losses,
             diagnostics,
             facts,
-            address_mask,
+        }
+    }
+
+    /// What a session that goes on knows now; without its samples.
+    pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>) -> Self {
+        Timeline {
+            system: system_of(&session.processes),
+            address_mask: AddressMask::of(&session.facts),
+            types: session.types.clone(),
+            names: session.names.snapshot(),
+            processes: session.processes.clone(),
+            spaces,
+            stacks: StackTable::default(),
+            samples: SampleLog::default(),
+            losses: session.losses.clone(),
+            diagnostics: session.diagnostics.clone(),
+            facts: session.facts.clone(),
         }
     }
 
@@ -158,46 +184,55 @@ impl Timeline {
 fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
     state.code.settle();
     state.clr.settle();
-    let start = process.start.unwrap_or(0);
-    let end = process.end.unwrap_or(u64::MAX);
-    let occupant = |first: u64, last: u64, begin, end_of_life, floor: u64| Occupant {
-        not_before: floor.max(start),
-        not_after: end,
-        // `last` never lies before `first`.
-        ..Occupant::new(
-            AddrRange::new(first, last.max(first)).expect("ordered bounds"),
-            begin,
-            end_of_life,
-        )
-    };
     let mut bodies = VersionedMapBuilder::new();
-    for body in &state.code.bodies {
-        let floor = body
-            .module
-            .map_or(0, |m| module_floor(&state.code.modules[m.index()]));
-        bodies.insert(occupant(
-            body.start,
-            body.last(),
-            body.begin,
-            body.end,
-            floor,
-        ));
+    for body in state.code.bodies.iter() {
+        bodies.insert(body_occupant(process, &state.code, body));
     }
     let mut images = VersionedMapBuilder::new();
     for image in &state.images {
-        images.insert(occupant(
-            image.base,
-            image.last(),
-            image.begin,
-            image.end,
-            0,
-        ));
+        images.insert(image_occupant(process, image));
     }
-    let untimed = state.untimed.freeze();
     AddressSpace {
-        bodies: bodies.freeze(),
-        images: images.freeze(),
-        untimed,
+        bodies: Index::Frozen(bodies.freeze()),
+        images: Index::Frozen(images.freeze()),
+        untimed: state.untimed.freeze(),
+        forgotten: Ranges::default(),
         state,
+    }
+}
+
+/// Where and when a body stood, as far as its own events and its containers say.
+pub(crate) fn body_occupant(process: &Process, code: &ProcessCode, body: &CodeBody) -> Occupant {
+    let floor = body
+        .module
+        .map_or(0, |m| module_floor(&code.modules[m.index()]));
+    occupant(
+        process,
+        body.start,
+        body.last(),
+        body.begin,
+        body.end,
+        floor,
+    )
+}
+
+pub(crate) fn image_occupant(process: &Process, image: &Image) -> Occupant {
+    occupant(process, image.base, image.last(), image.begin, image.end, 0)
+}
+
+fn occupant(
+    process: &Process,
+    first: u64,
+    last: u64,
+    begin: Begin,
+    end: End,
+    floor: u64,
+) -> Occupant {
+    // `last` never lies before `first`.
+    let range = AddrRange::new(first, last.max(first)).expect("ordered bounds");
+    Occupant {
+        not_before: floor.max(process.start.unwrap_or(0)),
+        not_after: process.end.unwrap_or(u64::MAX),
+        ..Occupant::new(range, begin, end)
     }
 }

@@ -1,9 +1,10 @@
 //! Sources without time: perf maps and Universal `ProcessSymbol` records (rule 18).
 
 use chronosym_events::OptimizationTier;
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap, VersionedMapBuilder};
+use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 
 use crate::evidence::Evidence;
+use crate::index::Index;
 use crate::names::{NameId, Names};
 use crate::strings::StringId;
 
@@ -20,13 +21,13 @@ pub(crate) struct UntimedSymbol {
 }
 
 /// The untimed symbols of one process; where rows overlap the latest wins.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Untimed {
     pub rows: Vec<UntimedSymbol>,
 }
 
 impl Untimed {
-    pub fn freeze(&self) -> VersionedMap {
+    pub fn freeze(&self) -> Index {
         let mut map = VersionedMapBuilder::new();
         for (row, symbol) in self.rows.iter().enumerate() {
             // The row number serves as time: a later row closes what it overlaps.
@@ -34,13 +35,16 @@ impl Untimed {
                 .expect("ordered bounds");
             map.insert(Occupant::new(range, Begin::At(row as u64), End::Open));
         }
-        map.freeze()
+        Index::Frozen(map.freeze())
     }
 }
 
 /// The row that answers for an address: the latest of those that cover it.
-pub(crate) fn latest_row(map: &VersionedMap, address: u64) -> Option<usize> {
-    map.occupants(address).map(|(id, _)| id.index()).max()
+pub(crate) fn latest_row(map: &Index, address: u64) -> Option<usize> {
+    map.occupants(address)
+        .iter()
+        .map(|(id, _)| id.index())
+        .max()
 }
 
 /// A runtime's own text for a method, taken apart: `void [Module] Ns.Type::Method(args)[Tier]`.
@@ -177,7 +181,7 @@ fn perf_map_line(line: &str) -> Option<(u64, u64, &str)> {
         u64::from_str_radix(text.trim_start_matches("0x").trim_start_matches("0X"), 16).ok()
     };
     let (start, size) = (hex(start)?, hex(size)?);
-    (size > 0).then_some((start, start.checked_add(size - 1)?, name))
+    Some((start, start.checked_add(size.checked_sub(1)?)?, name))
 }
 
 #[cfg(test)]

@@ -68,6 +68,10 @@ pub struct ModuleView<'t> {
     pub end: chronosym_timeline::End,
     /// What says so.
     pub evidence: EvidenceSet,
+    /// The runtime's flags: 1 domain neutral, 2 native, 4 dynamic, 8 manifest, 0x20 ReadyToRun.
+    pub flags: u32,
+    /// Build id of the precompiled image, in hex.
+    pub native_build_id: Option<&'t str>,
     /// How many code bodies it has.
     pub bodies: usize,
 }
@@ -93,6 +97,8 @@ pub struct ImageView<'t> {
     pub build_id: Option<&'t str>,
     /// The PE header's time stamp.
     pub timestamp: Option<u32>,
+    /// The PE header's checksum.
+    pub checksum: Option<u32>,
 }
 
 /// A code body.
@@ -144,6 +150,13 @@ pub struct UntimedView {
     /// What says so.
     pub evidence: crate::evidence::Evidence,
 }
+
+const NO_LIFE: Life = Life {
+    from: 0,
+    to: 0,
+    from_known: false,
+    to_known: false,
+};
 
 impl EventTypeInfo {
     /// [`event_label`] of its schema.
@@ -241,6 +254,8 @@ impl Timeline {
             begin: m.begin,
             end: m.end,
             evidence: m.evidence,
+            flags: m.flags,
+            native_build_id: self.some(m.native_build_id),
             bodies: m.bodies.len(),
         })
     }
@@ -252,18 +267,19 @@ impl Timeline {
             .state
             .images
             .iter()
-            .zip(space.images.ids())
             .enumerate()
-            .map(|(i, (image, id))| ImageView {
+            .map(|(i, image)| ImageView {
                 index: ImageIndex(i as u32),
                 name: self.names.strings.get(image.simple_name),
                 path: self.some(image.path),
                 base: image.base,
                 size: image.size,
-                life: space.images.life(id),
+                life: chronosym_timeline::Id::from_index(i)
+                    .map_or(NO_LIFE, |id| space.images.life(id, image.base)),
                 pdb: image.pdb.as_ref(),
                 build_id: self.some(image.build_id),
                 timestamp: image.timestamp,
+                checksum: image.checksum,
             })
     }
 
@@ -288,6 +304,7 @@ impl Timeline {
         let map = &self.spaces[process.index()].bodies;
         let mut bodies: Vec<_> = map
             .occupants(address)
+            .into_iter()
             .map(|(id, _)| self.body_view(process, BodyIndex(id.index() as u32)))
             .collect();
         bodies.sort_by_key(|b| (b.life.from, b.life.to));
@@ -300,6 +317,7 @@ impl Timeline {
         let mut rows: Vec<usize> = space
             .untimed
             .occupants(address)
+            .into_iter()
             .map(|(id, _)| id.index())
             .collect();
         rows.sort_unstable();
@@ -327,15 +345,7 @@ impl Timeline {
             self.names.push_full(id, &mut text).then_some(text)
         };
         let id = chronosym_timeline::Id::from_index(index.index());
-        let life = id.map_or(
-            Life {
-                from: 0,
-                to: 0,
-                from_known: false,
-                to_known: false,
-            },
-            |id| space.bodies.life(id),
-        );
+        let life = id.map_or(NO_LIFE, |id| space.bodies.life(id, body.start));
         let targets = body
             .stub
             .map_or(&[][..], |s| &code.stubs[s as usize].targets);

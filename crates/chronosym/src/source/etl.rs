@@ -1,43 +1,17 @@
 //! ETW traces (.etl).
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use chronosym_etl::{Diagnostics, EtlReader, ExtendedItem, ReadAt, Record, TraceHeader};
-use chronosym_events::kernel::{KernelEvent, StackMode};
+use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{
-    Event, EventKey, EventSchema, Guid, PointerSize, Provider, RawEvent, TraceLoggingSchema,
+    Event, EventKey, EventSchema, MANIFEST_EVENT_ID, PointerSize, Provider, RawEvent,
 };
+use rustc_hash::FxHashMap;
 
-use super::etw_stacks::{Mode, StackAssembler, Waiting};
+pub use super::etw_types::Schemas;
+
+use super::etw_stacks::{Mode, Reference, StackAssembler, Waiting};
 use crate::samples::SampleKind;
 use crate::session::{EventTypeId, Loss, SampleSelection, Session};
-
-/// Schemas of event types, made as they come up.
-#[derive(Debug, Default)]
-pub struct Schemas {
-    known: HashMap<Identity, Arc<EventSchema>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Identity {
-    Key(chronosym_etl::EventKey),
-    /// A TraceLogging event is what its schema says.
-    TraceLogging(Guid, Box<[u8]>),
-}
-
-impl Schemas {
-    /// The schema of a record's type; `None` for records that are no events (WPP messages, unknown headers).
-    pub fn of(&mut self, record: &Record<'_>) -> Option<Arc<EventSchema>> {
-        let identity = identity(record)?;
-        if let Some(known) = self.known.get(&identity) {
-            return Some(known.clone());
-        }
-        let schema = Arc::new(schema(record)?);
-        self.known.insert(identity, schema.clone());
-        Some(schema)
-    }
-}
 
 /// A reader's record as an event in bytes.
 pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
@@ -46,16 +20,12 @@ pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'
         process_id: record.process_id,
         thread_id: record.thread_id.map(u64::from),
         processor: Some(u32::from(record.cpu)),
-        pointer_size: pointer_size(record.pointer_size),
+        pointer_size: match record.pointer_size {
+            chronosym_etl::PointerSize::Four => PointerSize::Four,
+            chronosym_etl::PointerSize::Eight => PointerSize::Eight,
+        },
         schema,
         payload: record.payload,
-    }
-}
-
-fn pointer_size(size: chronosym_etl::PointerSize) -> PointerSize {
-    match size {
-        chronosym_etl::PointerSize::Four => PointerSize::Four,
-        chronosym_etl::PointerSize::Eight => PointerSize::Eight,
     }
 }
 
@@ -66,6 +36,8 @@ pub struct EtlReport {
     pub diagnostics: Diagnostics,
     /// Stack keys that were never defined.
     pub undefined_stack_keys: u64,
+    /// Descriptions of events that could not be read.
+    pub unreadable_descriptions: u64,
 }
 
 /// Reads a trace into a session: an `EtlReader`, or several merged into one.
@@ -73,24 +45,31 @@ pub struct EtlReport {
 /// Damage is counted in the report; what was readable is in the session.
 pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlReport {
     describe(reader.header(), session);
-    let mut schemas: HashMap<Identity, (EventTypeId, Arc<EventSchema>)> = HashMap::new();
-    let mut source = EtlSource::default();
+    let wide = reader.header().pointer_size == chronosym_etl::PointerSize::Eight;
+    let mut schemas = Schemas::default();
+    let mut types: Vec<(EventTypeId, Role)> = Vec::new();
+    let mut source = EtlSource::new(wide, session);
     while let Some(record) = reader.next_record() {
-        let Some(identity) = identity(&record) else {
+        let Some(index) = schemas.index_of(&record) else {
             continue;
         };
-        if !schemas.contains_key(&identity) {
-            let Some(schema) = schema(&record).map(Arc::new) else {
-                continue;
-            };
-            schemas.insert(
-                identity.clone(),
-                (session.event_type(schema.clone()), schema),
-            );
+        let known = types.len();
+        for schema in &schemas.all()[known.min(index as usize + 1)..] {
+            let id = session.event_type(schema.clone());
+            types.push((id, source.role(schema, session, id)));
         }
-        let (id, schema) = &schemas[&identity];
-        source.take(&record, *id, schema, session);
+        let (id, role) = types[index as usize];
+        if role == Role::Describes {
+            schemas.learn_from(&record);
+        }
+        let schema = &schemas.all()[index as usize];
+        source.take(&raw_event(&record, schema), &record, id, role, session);
     }
+    // Some descriptions came after the events.
+    for ((id, _), schema) in types.iter().zip(schemas.all()) {
+        session.redescribe(*id, schema);
+    }
+    session.settle_image_paths();
     let diagnostics = reader.diagnostics().clone();
     let undefined_stack_keys = source.stacks.finish(session);
     if diagnostics.lost_anything() {
@@ -103,151 +82,280 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
             events,
         });
     }
-    EtlReport { diagnostics, undefined_stack_keys }
+    EtlReport {
+        diagnostics,
+        undefined_stack_keys,
+        unreadable_descriptions: schemas.unreadable_descriptions(),
+    }
 }
 
-#[derive(Debug, Default)]
+/// What is done with the events of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// A sample of a profiler, and it is wanted.
+    Sample,
+    /// A stack of an earlier event, or a part of one.
+    Stack,
+    /// The stack of the runtime's event before it.
+    ClrStack,
+    /// How often samples are taken.
+    Interval,
+    /// A description of other events.
+    Describes,
+    /// Says nothing that is wanted: only counted.
+    Ignored,
+    /// The session's business.
+    Other,
+}
+
+#[derive(Debug)]
 struct EtlSource {
     stacks: StackAssembler,
-    /// The last CLR event of each thread: its stack may follow as an event.
-    last_clr: HashMap<u32, i64>,
+    /// Whether stacks are wanted at all.
+    wanted: bool,
+    /// Whether those of events of the runtime are.
+    clr_wanted: bool,
+    /// The raw time of each thread's last event of the runtime, if its stack is wanted and may follow as an event.
+    last_clr: FxHashMap<u32, i64>,
 }
 
 impl EtlSource {
+    fn new(wide: bool, session: &Session) -> Self {
+        EtlSource {
+            stacks: StackAssembler::new(wide),
+            wanted: !matches!(session.options.samples, SampleSelection::None),
+            clr_wanted: false,
+            last_clr: FxHashMap::default(),
+        }
+    }
+
+    fn role(&mut self, schema: &EventSchema, session: &Session, id: EventTypeId) -> Role {
+        let selected = session.is_selected(id);
+        let profilers = matches!(session.options.samples, SampleSelection::Profilers);
+        match schema.key() {
+            EventKey::Classic { class, opcode, .. } => match (*class, *opcode) {
+                (classes::PERF_INFO, 46) if profilers || selected => Role::Sample,
+                (classes::PERF_INFO, 47) if selected => Role::Sample,
+                (classes::PERF_INFO, 72..=74) => Role::Interval,
+                (classes::STACK_WALK, _) if self.wanted => Role::Stack,
+                // Context switches and readied threads come by the million.
+                (classes::PERF_INFO, 46 | 47)
+                | (classes::STACK_WALK, _)
+                | (classes::THREAD, 36 | 50) => Role::Ignored,
+                (classes::EVENT_INFO, _) => Role::Describes,
+                _ => Role::Other,
+            },
+            EventKey::Manifest {
+                id: MANIFEST_EVENT_ID,
+                ..
+            } => Role::Describes,
+            EventKey::Manifest { provider, id, .. } => {
+                self.clr_wanted |= selected && is_clr(provider);
+                match (provider, id) {
+                    (Provider::Runtime, 82) | (Provider::Private, 151) | (Provider::Rundown, 0) => {
+                        Role::ClrStack
+                    }
+                    (Provider::EventTracing, 18) if self.wanted => Role::Stack,
+                    _ => Role::Other,
+                }
+            }
+            EventKey::Named { .. } => Role::Other,
+        }
+    }
+
     fn take(
         &mut self,
+        raw: &RawEvent<'_>,
         record: &Record<'_>,
         id: EventTypeId,
-        schema: &EventSchema,
+        role: Role,
         session: &mut Session,
     ) {
-        let raw = raw_event(record, schema);
-        // Stack records come by the hundred thousand and say nothing but stacks.
-        let is_stack = matches!(schema.key(), EventKey::Classic { class, .. } if *class == chronosym_events::kernel::classes::STACK_WALK);
-        let decoded = if is_stack || !session.is_other(id) {
-            raw.decode().ok().flatten()
-        } else {
-            None
-        };
-        session.push(id, &raw, record.thread_id.map(u64::from), None);
-        let profilers = matches!(session.options.samples, SampleSelection::Profilers);
-        match &decoded {
-            Some(Event::Kernel(event)) => match event {
-                KernelEvent::SampledProfile(sample) if profilers || session.is_selected(id) => {
-                    let pid = session
-                        .kernel
-                        .process_of_thread
-                        .get(&sample.thread_id)
-                        .copied();
-                    let waiting = Waiting {
-                        pid: if sample.thread_id == 0 { Some(0) } else { pid },
-                        tid: Some(sample.thread_id),
-                        kind: SampleKind::Cpu,
-                        idle: sample.is_idle(),
-                        ip: Some(sample.instruction_pointer),
-                        ..waiting(record, id)
-                    };
-                    return self.stacks.wait(waiting, session);
+        match role {
+            Role::Other | Role::Describes => session.push(id, raw, raw.thread_id, None),
+            Role::Ignored => session.count(id, raw.time_ns),
+            Role::Sample | Role::Stack | Role::ClrStack | Role::Interval => {
+                session.count(id, raw.time_ns);
+                match raw.decode() {
+                    Ok(Some(event)) => self.hear(&event, record, id, session),
+                    Ok(None) => {}
+                    Err(error) => session.undecodable(id, error),
                 }
-                KernelEvent::SampleInterval(interval) if interval.source == 0 => {
-                    let interval = [interval.new_interval, interval.old_interval]
-                        .into_iter()
-                        .find(|&i| i != 0);
-                    session.facts().sample_interval_ns = interval.map(|i| u64::from(i) * 100);
-                }
-                KernelEvent::StackWalk(walk) => {
-                    let mode = mode_of(walk.frames.iter().next_back(), record.pointer_size);
-                    let (pid, tid) = (known(walk.process_id), known(walk.thread_id));
-                    let time = walk.event_time.cast_signed();
-                    self.stacks
-                        .addresses(time, pid, tid, record.cpu, mode, walk.frames.iter());
-                }
-                KernelEvent::StackKeyReference(reference) => {
-                    let mode = match reference.mode {
-                        StackMode::Kernel => Mode::Kernel,
-                        StackMode::User => Mode::User,
-                    };
-                    let (pid, tid) = (known(reference.process_id), known(reference.thread_id));
-                    let time = reference.event_time.cast_signed();
-                    self.stacks
-                        .key(time, pid, tid, record.cpu, mode, reference.key);
-                }
-                KernelEvent::StackKeyDefinition(definition) => {
-                    let mode = mode_of(definition.frames.iter().next_back(), record.pointer_size);
-                    self.stacks
-                        .define(mode, definition.key, definition.frames.iter());
-                }
-                KernelEvent::UserStack(_) => {
-                    for item in record.extended_items() {
-                        if let ExtendedItem::Stack(stack) = item {
-                            self.stacks.matched(stack.match_id, stack.addresses.iter());
-                        }
+            }
+        }
+        if role != Role::Sample {
+            if session.is_selected(id) {
+                self.event_with_stack(raw, record, id, session);
+            }
+            if self.clr_wanted && role != Role::ClrStack {
+                self.remember_clr(record, raw.schema, session.is_selected(id));
+            }
+        }
+    }
+
+    /// Samples and stacks.
+    fn hear(
+        &mut self,
+        event: &Event<'_>,
+        record: &Record<'_>,
+        id: EventTypeId,
+        session: &mut Session,
+    ) {
+        let stacks = &mut self.stacks;
+        match event {
+            Event::Kernel(KernelEvent::SampledProfile(sample)) => {
+                let ip = sample.instruction_pointer;
+                let idle = sample.is_idle();
+                stacks.wait(
+                    sample_of(record, id, sample.thread_id, ip, idle, session),
+                    session,
+                );
+            }
+            Event::Kernel(KernelEvent::PmcInterrupt(sample)) => {
+                let ip = sample.instruction_pointer;
+                let idle = sample.thread_id == 0;
+                stacks.wait(
+                    sample_of(record, id, sample.thread_id, ip, idle, session),
+                    session,
+                );
+            }
+            Event::Kernel(KernelEvent::SampleInterval(interval)) => {
+                set_interval(record.time_ns, interval, session);
+            }
+            Event::Kernel(KernelEvent::StackWalk(walk)) => {
+                let of = Reference {
+                    raw_time: walk.event_time.cast_signed(),
+                    pid: known(walk.process_id),
+                    tid: known(walk.thread_id),
+                    cpu: record.cpu,
+                };
+                stacks.addresses(of, None, walk.frames.iter(), session);
+            }
+            Event::Kernel(KernelEvent::StackKeyReference(reference)) => {
+                let of = Reference {
+                    raw_time: reference.event_time.cast_signed(),
+                    pid: known(reference.process_id),
+                    tid: known(reference.thread_id),
+                    cpu: record.cpu,
+                };
+                let mode = match reference.mode {
+                    StackMode::Kernel => Mode::Kernel,
+                    StackMode::User => Mode::User,
+                };
+                stacks.key(of, mode, reference.key);
+            }
+            Event::Kernel(KernelEvent::StackKeyDefinition(definition)) => {
+                stacks.define(definition.key, definition.frames.iter(), session);
+            }
+            Event::Kernel(KernelEvent::UserStack(_)) => {
+                for item in record.extended_items() {
+                    match item {
+                        ExtendedItem::Stack(s) => stacks.matched(s.match_id, s.addresses.iter()),
+                        ExtendedItem::StackKey(s) => stacks.matched_key(s.match_id, s.key),
+                        _ => {}
                     }
                 }
-                _ => {}
-            },
-            Some(Event::ClrStackWalk(walk)) => {
-                if let Some(raw_time) = record.thread_id.and_then(|tid| self.last_clr.remove(&tid))
+            }
+            Event::ClrStackWalk(walk) => {
+                if let Some(tid) = record.thread_id
+                    && let Some(raw_time) = self.last_clr.remove(&tid)
                 {
-                    let (pid, tid) = (record.process_id, record.thread_id);
-                    self.stacks.addresses(
+                    let of = Reference {
                         raw_time,
-                        pid,
-                        tid,
-                        record.cpu,
-                        Mode::User,
-                        walk.frames.iter(),
-                    );
+                        ..of_record(record)
+                    };
+                    stacks.addresses(of, Some(Mode::User), walk.frames.iter(), session);
                 }
-                return;
             }
             _ => {}
-        }
-        if session.is_selected(id) {
-            self.event_with_stack(record, id, schema, session);
         }
     }
 
     /// An event whose stack is wanted: it is in the record, or comes later.
     fn event_with_stack(
         &mut self,
+        raw: &RawEvent<'_>,
         record: &Record<'_>,
         id: EventTypeId,
-        schema: &EventSchema,
         session: &mut Session,
     ) {
-        self.stacks.wait(waiting(record, id), session);
-        let (time, pid, tid) = (record.raw_time, record.process_id, record.thread_id);
-        for item in record.extended_items() {
-            let match_id = match item {
-                ExtendedItem::Stack(stack) => {
-                    let mut addresses = stack.addresses.iter();
-                    let mode = mode_of(addresses.next_back(), stack.addresses.pointer_size());
-                    self.stacks
-                        .addresses(time, pid, tid, record.cpu, mode, stack.addresses.iter());
-                    stack.match_id
-                }
-                ExtendedItem::StackKey(key) => {
-                    self.stacks
-                        .key(time, pid, tid, record.cpu, Mode::User, key.key);
-                    key.match_id
-                }
-                _ => continue,
-            };
-            if match_id != 0 {
-                self.stacks.expect_match(match_id);
-            }
-        }
-        let is_clr = matches!(
-            schema.key(),
-            EventKey::Manifest {
-                provider: Provider::Runtime | Provider::Private,
+        let mut event = waiting(record, id);
+        // The stack of a context switch is that of the thread which goes on.
+        if matches!(
+            raw.schema.key(),
+            EventKey::Classic {
+                class: classes::THREAD,
+                opcode: 36,
                 ..
             }
-        );
-        if let Some(tid) = record.thread_id.filter(|_| is_clr) {
-            self.last_clr.insert(tid, record.raw_time);
+        ) && let Ok(Some(Event::Kernel(KernelEvent::CSwitch(switch)))) = raw.decode()
+        {
+            event.tid = Some(switch.new_thread_id);
+            event.pid = session.kernel.process_of(switch.new_thread_id);
         }
+        self.stacks.wait(event, session);
+        let of = Reference {
+            tid: event.tid,
+            ..of_record(record)
+        };
+        for item in record.extended_items() {
+            match item {
+                ExtendedItem::Stack(stack) => {
+                    let addresses = stack.addresses.iter();
+                    self.stacks.addresses(of, None, addresses, session);
+                    self.stacks.expect_match(stack.match_id);
+                }
+                ExtendedItem::StackKey(key) => {
+                    // Another half follows only on a stack of the kernel.
+                    let mode = if key.match_id == 0 {
+                        Mode::User
+                    } else {
+                        Mode::Kernel
+                    };
+                    self.stacks.key(of, mode, key.key);
+                    self.stacks.expect_match(key.match_id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The runtime logs the stack of an event right after it on the same thread.
+    fn remember_clr(&mut self, record: &Record<'_>, schema: &EventSchema, wanted: bool) {
+        if let Some(tid) = record.thread_id
+            && matches!(schema.key(), EventKey::Manifest { provider, .. } if is_clr(provider))
+        {
+            if wanted {
+                self.last_clr.insert(tid, record.raw_time);
+            } else {
+                self.last_clr.remove(&tid);
+            }
+        }
+    }
+}
+
+fn is_clr(provider: &Provider) -> bool {
+    matches!(
+        provider,
+        Provider::Runtime | Provider::Private | Provider::Rundown
+    )
+}
+
+fn sample_of(
+    record: &Record<'_>,
+    id: EventTypeId,
+    tid: u32,
+    ip: u64,
+    idle: bool,
+    session: &Session,
+) -> Waiting {
+    Waiting {
+        pid: session.kernel.process_of(tid),
+        tid: Some(tid),
+        kind: SampleKind::Cpu,
+        idle,
+        ip: Some(ip),
+        ..waiting(record, id)
     }
 }
 
@@ -265,21 +373,33 @@ fn waiting(record: &Record<'_>, id: EventTypeId) -> Waiting {
     }
 }
 
+fn of_record(record: &Record<'_>) -> Reference {
+    Reference {
+        raw_time: record.raw_time,
+        pid: record.process_id,
+        tid: record.thread_id,
+        cpu: record.cpu,
+    }
+}
+
 fn known(id: u32) -> Option<u32> {
     (id != u32::MAX).then_some(id)
 }
 
-/// A stack is the kernel's if even its outermost frame lies there.
-fn mode_of(outermost: Option<u64>, size: chronosym_etl::PointerSize) -> Mode {
-    // 32-bit systems can give 3 GB to user mode, but kernel stacks never end below that.
-    let kernel_from = match size {
-        chronosym_etl::PointerSize::Four => 0x8000_0000,
-        chronosym_etl::PointerSize::Eight => 0xffff_0000_0000_0000,
+/// The timer's interval, from now on.
+fn set_interval(time_ns: u64, event: &SampleInterval<'_>, session: &mut Session) {
+    if event.source != 0 {
+        return;
+    }
+    let (new, old) = (event.new_interval, event.old_interval);
+    let interval = match event.event {
+        IntervalEvent::Start | IntervalEvent::Set if new != 0 => new,
+        _ => old.max(new),
     };
-    if outermost.is_some_and(|address| address >= kernel_from) {
-        Mode::Kernel
-    } else {
-        Mode::User
+    let facts = session.facts();
+    let ends = event.event == IntervalEvent::End;
+    if interval != 0 && !(ends && facts.sample_interval_ns.is_some()) {
+        facts.sampled_every(time_ns, u64::from(interval) * 100);
     }
 }
 
@@ -292,83 +412,4 @@ fn describe(header: &TraceHeader, session: &mut Session) {
     facts.processors = Some(header.processors);
     let (major, minor) = header.os_version;
     facts.machine = Some(format!("Windows {major}.{minor} build {}", header.os_build));
-}
-
-fn identity(record: &Record<'_>) -> Option<Identity> {
-    if let chronosym_etl::EventKey::Manifest { provider, .. } = record.key
-        && let Some(schema) = trace_logging(record)
-    {
-        return Some(Identity::TraceLogging(Guid(provider.0), schema.into()));
-    }
-    match record.key {
-        chronosym_etl::EventKey::Classic { .. } | chronosym_etl::EventKey::Manifest { .. } => {
-            Some(Identity::Key(record.key))
-        }
-        _ => None,
-    }
-}
-
-/// The bytes of the schema that a TraceLogging record carries.
-fn trace_logging<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
-    record.extended_items().find_map(|item| match item {
-        ExtendedItem::SchemaTl(schema) => Some(schema.as_bytes()),
-        _ => None,
-    })
-}
-
-fn provider_name(record: &Record<'_>) -> Option<String> {
-    record.extended_items().find_map(|item| match item {
-        ExtendedItem::ProviderTraits(traits) => Some(traits.name().into_owned()),
-        _ => None,
-    })
-}
-
-fn schema(record: &Record<'_>) -> Option<EventSchema> {
-    match record.key {
-        chronosym_etl::EventKey::Classic {
-            class,
-            opcode,
-            version,
-        } => Some(EventSchema::new(EventKey::Classic {
-            class: Guid(class.0),
-            opcode,
-            version,
-        })),
-        chronosym_etl::EventKey::Manifest {
-            provider,
-            id,
-            version,
-            opcode,
-            level,
-            keyword,
-            ..
-        } => {
-            let provider = Provider::from_guid(Guid(provider.0));
-            let name = provider_name(record);
-            let described =
-                trace_logging(record).and_then(|item| TraceLoggingSchema::parse(item).ok());
-            let schema = match described {
-                Some(described) => {
-                    let provider = name.unwrap_or_else(|| provider.to_string());
-                    let key = EventKey::Named {
-                        provider: provider.into(),
-                        name: described.name.into(),
-                    };
-                    EventSchema::new(key).with_fields(described.fields)
-                }
-                None => {
-                    let key = EventKey::Manifest {
-                        provider,
-                        id: u32::from(id),
-                        version: u32::from(version),
-                    };
-                    let schema = EventSchema::new(key);
-                    name.iter()
-                        .fold(schema, |schema, name| schema.with_provider_name(name))
-                }
-            };
-            Some(schema.with_descriptor(opcode, level, keyword))
-        }
-        _ => None,
-    }
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::process::ThreadIndex;
 use crate::samples::{ClassIndex, SampleClass, SampleKind};
 use crate::session::{EventTypeId, Session};
 use crate::stacks::{StackId, StackTable};
@@ -16,6 +17,15 @@ use crate::stacks::{StackId, StackTable};
 pub(super) enum Mode {
     Kernel,
     User,
+}
+
+impl Mode {
+    fn other(self) -> Self {
+        match self {
+            Mode::Kernel => Mode::User,
+            Mode::User => Mode::Kernel,
+        }
+    }
 }
 
 /// One part of the stack of one event.
@@ -44,6 +54,15 @@ pub(super) struct Waiting {
     pub ip: Option<u64>,
 }
 
+/// Which event a part of a stack belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reference {
+    pub raw_time: i64,
+    pub pid: Option<u32>,
+    pub tid: Option<u32>,
+    pub cpu: u16,
+}
+
 #[derive(Debug)]
 struct Entry {
     event: Waiting,
@@ -52,10 +71,18 @@ struct Entry {
     match_id: u64,
 }
 
+/// Whose samples they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Thread(ThreadIndex),
+    /// A thread of a process that is not known yet.
+    Tid(u32),
+}
+
 /// What the stack of a class of samples will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Deferred {
-    thread: crate::process::ThreadIndex,
+    owner: Owner,
     event: EventTypeId,
     kind: SampleKind,
     idle: bool,
@@ -66,154 +93,253 @@ struct Deferred {
 
 /// In real traces parts come at most 0.4 s after their event.
 const PATIENCE_NS: u64 = 2_000_000_000;
+/// Samples of one thread in the kernel that can wait for one user part.
+const MAX_IN_KERNEL: usize = 1024;
 
 /// Events that wait for stacks, and what is known of stack keys.
 #[derive(Debug, Default)]
 pub(super) struct StackAssembler {
+    /// Whether the kernel is a 64-bit one.
+    wide: bool,
+    /// By raw time; events of one time as they came.
     waiting: VecDeque<Entry>,
-    /// Position of the first of `waiting` since the beginning of the trace.
-    first: u64,
-    by_time: FxHashMap<i64, Vec<u64>>,
-    by_match: FxHashMap<u64, u64>,
+    /// Raw times of the events that wait for the user part of these numbers.
+    by_match: FxHashMap<u64, i64>,
+    /// For each thread the raw times of its events that have a kernel part only.
+    in_kernel: FxHashMap<u32, Vec<i64>>,
     /// Parts with addresses; keys have their definitions here too.
     fragments: StackTable,
-    /// For each use of a key, what its definition says once it has come.
-    definitions: Vec<Option<StackId>>,
+    /// What each use of a key means: a key stands for one thing from the definition before up to its own.
+    uses: Vec<StackId>,
     /// The use of a key that is not defined yet.
     open_keys: FxHashMap<(Mode, u64), u32>,
+    /// The classes that wait for the definition of a use.
+    open_classes: FxHashMap<u32, Vec<Deferred>>,
     classes: FxHashMap<Deferred, ClassIndex>,
+    /// Classes of threads whose process was not known.
+    ownerless: Vec<(ClassIndex, u32)>,
 }
 
 impl StackAssembler {
+    pub fn new(wide: bool) -> Self {
+        StackAssembler {
+            wide,
+            ..StackAssembler::default()
+        }
+    }
+
     /// An event whose stack may come.
     pub fn wait(&mut self, event: Waiting, session: &mut Session) {
         self.give_up(event.time_ns, session);
-        let position = self.first + self.waiting.len() as u64;
-        self.by_time
-            .entry(event.raw_time)
-            .or_default()
-            .push(position);
-        self.waiting.push_back(Entry {
+        let entry = Entry {
             event,
             kernel: Part::None,
             user: Part::None,
             match_id: 0,
-        });
-    }
-
-    /// The event that was added last has a user part to come under this number.
-    pub fn expect_match(&mut self, match_id: u64) {
-        let position = (self.first + self.waiting.len() as u64).wrapping_sub(1);
-        if let Some(entry) = self.waiting.back_mut() {
-            entry.match_id = match_id;
-            self.by_match.insert(match_id, position);
+        };
+        // Only damage brings events out of order.
+        let in_order = |last: &Entry| last.event.raw_time <= event.raw_time;
+        if self.waiting.back().is_none_or(in_order) {
+            self.waiting.push_back(entry);
+        } else {
+            let at = self
+                .waiting
+                .partition_point(|e| e.event.raw_time <= event.raw_time);
+            self.waiting.insert(at, entry);
         }
     }
 
-    /// Addresses of a part of the stack of the event at `raw_time` on a thread.
+    /// The event that was added last has a user part to come under this number; 0 is none.
+    pub fn expect_match(&mut self, match_id: u64) {
+        if let Some(entry) = self.waiting.back_mut().filter(|_| match_id != 0) {
+            entry.match_id = match_id;
+            self.by_match.insert(match_id, entry.event.raw_time);
+        }
+    }
+
+    /// Addresses of a part of the stack of an event. Without a mode the addresses tell it.
     pub fn addresses(
         &mut self,
-        raw_time: i64,
-        pid: Option<u32>,
-        tid: Option<u32>,
-        cpu: u16,
-        mode: Mode,
-        leaf_first: impl DoubleEndedIterator<Item = u64>,
+        of: Reference,
+        mode: Option<Mode>,
+        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
+        session: &Session,
     ) {
-        let Some(fragment) = self.fragments.intern(leaf_first) else {
-            return;
-        };
-        self.attach(raw_time, pid, tid, cpu, mode, Part::Known(fragment));
+        let mode = mode.unwrap_or_else(|| self.mode_of(leaf_first.clone().next_back(), session));
+        // Stacks of events that nobody asked for have no place to go.
+        if let Some((at, mode)) = self.place(&of, mode)
+            && let Some(fragment) = self.fragments.intern(leaf_first)
+        {
+            self.attach(at, &of, mode, Part::Known(fragment));
+        }
     }
 
     /// As [`StackAssembler::addresses`], by a key.
-    pub fn key(
-        &mut self,
-        raw_time: i64,
-        pid: Option<u32>,
-        tid: Option<u32>,
-        cpu: u16,
-        mode: Mode,
-        key: u64,
-    ) {
-        let next = self.definitions.len() as u32;
+    pub fn key(&mut self, of: Reference, mode: Mode, key: u64) {
+        if let Some((at, place)) = self.place(&of, mode) {
+            let part = self.use_of(mode, key);
+            self.attach(at, &of, place, part);
+        }
+    }
+
+    /// The present use of a key.
+    fn use_of(&mut self, mode: Mode, key: u64) -> Part {
+        let next = self.uses.len() as u32;
         let open = *self.open_keys.entry((mode, key)).or_insert(next);
         if open == next {
-            self.definitions.push(None);
+            self.uses.push(StackId::PENDING);
         }
-        self.attach(raw_time, pid, tid, cpu, mode, Part::Key(open));
+        Part::Key(open)
     }
 
     /// The definition of a key: it holds for all uses since the definition before.
     pub fn define(
         &mut self,
-        mode: Mode,
         key: u64,
-        leaf_first: impl DoubleEndedIterator<Item = u64>,
+        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
+        session: &mut Session,
     ) {
-        if let Some(open) = self.open_keys.remove(&(mode, key)) {
-            self.definitions[open as usize] = self.fragments.intern(leaf_first);
+        let mode = self.mode_of(leaf_first.clone().next_back(), session);
+        // The same number can stand for a part of either kind. Where only one of them is open, that one is meant.
+        let open = self
+            .open_keys
+            .remove(&(mode, key))
+            .or_else(|| self.open_keys.remove(&(mode.other(), key)));
+        let Some(open) = open else { return };
+        if let Some(definition) = self.fragments.intern(leaf_first) {
+            self.uses[open as usize] = definition;
+        }
+        for deferred in self.open_classes.remove(&open).unwrap_or_default() {
+            if let Some(class) = self.classes.remove(&deferred) {
+                let deferred = self.resolved(deferred);
+                self.keep(deferred, class, session);
+            }
         }
     }
 
     /// The user part for a number that [`StackAssembler::expect_match`] announced.
     pub fn matched(&mut self, match_id: u64, leaf_first: impl DoubleEndedIterator<Item = u64>) {
-        let Some(position) = self.by_match.remove(&match_id) else { return };
-        let fragment = self.fragments.intern(leaf_first);
-        let entry = position
-            .checked_sub(self.first)
-            .and_then(|i| self.waiting.get_mut(i as usize));
-        if let (Some(entry), Some(fragment)) = (entry, fragment) {
-            entry.user = Part::Known(fragment);
+        if let Some(at) = self.take_match(match_id)
+            && let Some(fragment) = self.fragments.intern(leaf_first)
+        {
+            self.waiting[at].user = Part::Known(fragment);
         }
     }
 
-    fn attach(
-        &mut self,
-        raw_time: i64,
-        pid: Option<u32>,
-        tid: Option<u32>,
-        cpu: u16,
-        mode: Mode,
-        part: Part,
-    ) {
-        let first = self.first;
-        let waiting = &self.waiting;
-        let fits = |&&position: &&u64| {
-            let entry = position
-                .checked_sub(first)
-                .and_then(|i| waiting.get(i as usize));
-            entry.is_some_and(|e| match mode {
-                Mode::Kernel => e.kernel == Part::None,
-                Mode::User => e.user == Part::None,
-            })
-        };
-        let rank = |&&position: &&u64| {
-            let event = &waiting[(position - first) as usize].event;
-            // The same thread; else one whose thread is not known, best on the same processor.
-            (event.tid == tid, event.tid.is_none(), event.cpu == cpu)
-        };
-        let usable = |&&position: &&u64| {
-            let event = &waiting[(position - first) as usize].event;
-            event.tid == tid || event.tid.is_none()
-        };
-        let found = self.by_time.get(&raw_time).and_then(|positions| {
-            positions
-                .iter()
-                .filter(fits)
-                .filter(usable)
-                .max_by_key(rank)
-                .copied()
-        });
-        // Stacks of events that nobody asked for have no place to go.
-        let Some(position) = found else { return };
-        let entry = &mut self.waiting[(position - first) as usize];
-        match mode {
-            Mode::Kernel => entry.kernel = part,
-            Mode::User => entry.user = part,
+    /// As [`StackAssembler::matched`], by a key.
+    pub fn matched_key(&mut self, match_id: u64, key: u64) {
+        if let Some(at) = self.take_match(match_id) {
+            self.waiting[at].user = self.use_of(Mode::User, key);
         }
-        entry.event.pid = pid.or(entry.event.pid);
-        entry.event.tid = entry.event.tid.or(tid);
+    }
+
+    fn take_match(&mut self, match_id: u64) -> Option<usize> {
+        let raw_time = self.by_match.remove(&match_id)?;
+        self.at(raw_time)
+            .find(|&at| self.waiting[at].match_id == match_id)
+    }
+
+    /// A stack is the kernel's if even its outermost frame lies there.
+    fn mode_of(&self, outermost: Option<u64>, session: &Session) -> Mode {
+        const KERNEL: u64 = 0xffff_0000_0000_0000;
+        let kernel = if self.wide {
+            KERNEL
+        } else {
+            // User mode can have up to 3 GB.
+            session.kernel.lowest_kernel_image.unwrap_or(0x8000_0000)
+        };
+        if outermost.is_some_and(|address| address >= kernel) {
+            Mode::Kernel
+        } else {
+            Mode::User
+        }
+    }
+
+    /// The waiting events of a raw time.
+    fn at(&self, raw_time: i64) -> impl DoubleEndedIterator<Item = usize> + use<> {
+        let first = self
+            .waiting
+            .partition_point(|e| e.event.raw_time < raw_time);
+        let count = self
+            .waiting
+            .range(first..)
+            .take_while(|e| e.event.raw_time == raw_time)
+            .count();
+        first..first + count
+    }
+
+    /// The event that a part belongs to, and which of its parts it is.
+    fn place(&self, of: &Reference, mode: Mode) -> Option<(usize, Mode)> {
+        let free = |entry: &Entry, mode| match mode {
+            Mode::Kernel => entry.kernel == Part::None,
+            Mode::User => entry.user == Part::None,
+        };
+        let fits = |at: usize| {
+            let entry = &self.waiting[at];
+            let same_thread = entry.event.tid == of.tid;
+            if !same_thread && entry.event.tid.is_some() {
+                return None;
+            }
+            let mode = if free(entry, mode) {
+                mode
+            } else if !self.wide && mode == Mode::Kernel && free(entry, Mode::User) {
+                // With 3 GB of user addresses the addresses do not tell, but the kernel's part always comes first.
+                Mode::User
+            } else {
+                return None;
+            };
+            // The same thread; else one whose thread is not known, best on the same processor.
+            Some(((same_thread, entry.event.cpu == of.cpu), at, mode))
+        };
+        self.at(of.raw_time)
+            .filter_map(fits)
+            .max_by_key(|&(rank, _, _)| rank)
+            .map(|(_, at, mode)| (at, mode))
+    }
+
+    fn attach(&mut self, at: usize, of: &Reference, mode: Mode, part: Part) {
+        let entry = &mut self.waiting[at];
+        entry.event.pid = of.pid.or(entry.event.pid);
+        entry.event.tid = entry.event.tid.or(of.tid);
+        let Some(tid) = entry.event.tid else { return };
+        match mode {
+            Mode::Kernel => {
+                entry.kernel = part;
+                // The kernel's own processes have no user part.
+                if entry.user == Part::None && !matches!(entry.event.pid, Some(0 | 4)) {
+                    let times = self.in_kernel.entry(tid).or_default();
+                    if times.len() == MAX_IN_KERNEL {
+                        times.drain(..MAX_IN_KERNEL / 2);
+                    }
+                    times.push(of.raw_time);
+                }
+            }
+            Mode::User => {
+                entry.user = part;
+                let in_kernel = entry.kernel != Part::None;
+                self.left_kernel(tid, of, part, in_kernel);
+            }
+        }
+    }
+
+    /// Windows logs a user part when the thread leaves the kernel, once for all events since it came there.
+    fn left_kernel(&mut self, tid: u32, of: &Reference, part: Part, in_kernel: bool) {
+        let Some(times) = self.in_kernel.get_mut(&tid) else {
+            return;
+        };
+        let mut times = std::mem::take(times);
+        // A user part of an event in user mode says nothing of where the thread had come from before.
+        for raw_time in times.drain(..).filter(|_| in_kernel) {
+            for at in self.at(raw_time) {
+                let entry = &mut self.waiting[at];
+                let same = entry.event.tid == Some(tid) && entry.event.pid == of.pid;
+                if same && entry.kernel != Part::None && entry.user == Part::None {
+                    entry.user = part;
+                }
+            }
+        }
+        // The allocation is used again.
+        self.in_kernel.insert(tid, times);
     }
 
     /// Events that have waited long enough get what stack they have.
@@ -232,45 +358,106 @@ impl StackAssembler {
             return;
         };
         let event = entry.event;
-        if let Some(positions) = self.by_time.get_mut(&event.raw_time) {
-            positions.retain(|&p| p != self.first);
-            if positions.is_empty() {
-                self.by_time.remove(&event.raw_time);
-            }
-        }
         if entry.match_id != 0 {
             self.by_match.remove(&entry.match_id);
         }
-        self.first += 1;
         let bare = entry.kernel == Part::None && entry.user == Part::None;
         if bare && event.ip.is_none() {
             return;
         }
-        let pid = event.pid.unwrap_or(u32::MAX);
-        let thread = session.thread(pid, u64::from(event.tid.unwrap_or(0)), event.time_ns);
-        let deferred = Deferred {
-            thread,
+        let owner = match event.pid {
+            Some(pid) => {
+                Owner::Thread(session.thread(pid, u64::from(event.tid.unwrap_or(0)), event.time_ns))
+            }
+            None => Owner::Tid(event.tid.unwrap_or(0)),
+        };
+        let deferred = self.resolved(Deferred {
+            owner,
             event: event.id,
             kind: event.kind,
             idle: event.idle,
             kernel: entry.kernel,
             user: entry.user,
             ip: event.ip,
-        };
+        });
         if !bare {
             session.has_stack(event.id);
         }
-        let class = *self.classes.entry(deferred).or_insert_with(|| {
-            let class = SampleClass {
-                thread,
-                stack: StackId::PENDING,
-                event: event.id,
-                kind: event.kind,
-                idle: event.idle,
-            };
-            session.samples.open_class(class)
-        });
+        let class = match self.classes.get(&deferred) {
+            Some(&class) => class,
+            None => {
+                let class = session.samples.open_class(SampleClass {
+                    thread: match owner {
+                        Owner::Thread(thread) => thread,
+                        Owner::Tid(_) => ThreadIndex(u32::MAX),
+                    },
+                    stack: StackId::PENDING,
+                    event: event.id,
+                    kind: event.kind,
+                    idle: event.idle,
+                });
+                if let Owner::Tid(tid) = owner {
+                    self.ownerless.push((class, tid));
+                }
+                self.keep(deferred, class, session);
+                class
+            }
+        };
         session.samples.log(class, event.time_ns);
+    }
+
+    /// Keeps a class for the samples to come, and gives it its stack if all is there.
+    fn keep(&mut self, deferred: Deferred, class: ClassIndex, session: &mut Session) {
+        let open = [deferred.kernel, deferred.user]
+            .into_iter()
+            .find_map(|p| match p {
+                Part::Key(open) => Some(open),
+                Part::None | Part::Known(_) => None,
+            });
+        match open {
+            Some(open) => self.open_classes.entry(open).or_default().push(deferred),
+            None => self.set_stack(&deferred, class, session),
+        }
+        self.classes.entry(deferred).or_insert(class);
+    }
+
+    /// With what is known of keys by now.
+    fn resolved(&self, mut deferred: Deferred) -> Deferred {
+        for part in [&mut deferred.kernel, &mut deferred.user] {
+            if let Part::Key(open) = *part
+                && self.uses[open as usize] != StackId::PENDING
+            {
+                *part = Part::Known(self.uses[open as usize]);
+            }
+        }
+        if matches!(
+            (deferred.kernel, deferred.user),
+            (Part::Known(_), _) | (_, Part::Known(_))
+        ) {
+            deferred.ip = None;
+        }
+        deferred
+    }
+
+    fn set_stack(&self, deferred: &Deferred, class: ClassIndex, session: &mut Session) {
+        let fragment = |part| match part {
+            Part::Known(fragment) => Some(fragment),
+            Part::None | Part::Key(_) => None,
+        };
+        let (kernel, user) = (fragment(deferred.kernel), fragment(deferred.user));
+        // Outermost first: the kernel part stands on the user part.
+        let mut path = Vec::new();
+        for fragment in [user, kernel].into_iter().flatten() {
+            let from = path.len();
+            path.extend(self.fragments.addresses(fragment));
+            path[from..].reverse();
+        }
+        if path.is_empty() {
+            path.extend(deferred.ip);
+        }
+        if let Some(stack) = session.stacks.intern(path.into_iter().rev()) {
+            session.samples.class_mut(class).stack = stack;
+        }
     }
 
     /// The trace is over: gives every sample its stack. Returns how many keys were never defined.
@@ -278,34 +465,25 @@ impl StackAssembler {
         while !self.waiting.is_empty() {
             self.log_first(session);
         }
-        let mut undefined = 0;
-        for definition in &self.definitions {
-            undefined += u64::from(definition.is_none());
-        }
+        let is_undefined = |&&definition: &&StackId| definition == StackId::PENDING;
+        let undefined = self.uses.iter().filter(is_undefined).count();
         // In the order in which classes came up, so that two runs are alike.
         let mut classes: Vec<_> = std::mem::take(&mut self.classes).into_iter().collect();
         classes.sort_unstable_by_key(|&(_, class)| class);
         for (deferred, class) in classes {
-            let fragment = |part| match part {
-                Part::None => None,
-                Part::Known(fragment) => Some(fragment),
-                Part::Key(open) => self.definitions[open as usize],
-            };
-            let addresses = |part| -> Vec<u64> {
-                fragment(part)
-                    .map(|f| self.fragments.addresses(f).collect())
-                    .unwrap_or_default()
-            };
-            // Innermost first: the kernel part stands on the user part.
-            let mut stack = addresses(deferred.kernel);
-            stack.extend(addresses(deferred.user));
-            if stack.is_empty() {
-                stack.extend(deferred.ip);
-            }
-            if let Some(stack) = session.stacks.intern(stack.into_iter()) {
-                session.samples.set_stack(class, stack);
+            let has_key = |part| matches!(part, Part::Key(_));
+            if has_key(deferred.kernel) || has_key(deferred.user) {
+                self.set_stack(&deferred, class, session);
             }
         }
-        undefined
+        for (class, tid) in self.ownerless {
+            let process = match session.kernel.owner_before(tid) {
+                Some(process) => process,
+                None => session.process(u32::MAX, 0),
+            };
+            let thread = session.processes.thread(process, u64::from(tid));
+            session.samples.class_mut(class).thread = thread;
+        }
+        undefined as u64
     }
 }

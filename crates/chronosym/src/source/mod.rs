@@ -7,3 +7,5 @@ pub mod nettrace;
 pub mod etl;
 #[cfg(feature = "etl")]
 mod etw_stacks;
+#[cfg(feature = "etl")]
+mod etw_types;

@@ -12,6 +12,7 @@ use chronosym_nettrace::{
     TraceHeader,
 };
 
+use crate::live::LiveSession;
 use crate::session::{EventTypeId, Loss, Session};
 use crate::stacks::StackId;
 
@@ -65,48 +66,94 @@ pub fn read_with(
 ) -> Result<Diagnostics, Error> {
     let mut reader = Reader::with_options(source, options)?;
     describe(reader.header(), session);
-    let mut schemas = Schemas::default();
-    let mut known: Vec<(EventTypeId, Arc<EventSchema>)> = Vec::new();
-    let mut stacks = RegionStacks::default();
+    let mut feed = Feed::default();
     while let Some(region) = reader.next_region()? {
+        feed.region(&region, session);
+        feed.losses(reader.diagnostics(), session);
+    }
+    feed.losses(reader.diagnostics(), session);
+    Ok(reader.diagnostics().clone())
+}
+
+/// Reads a trace, perhaps while it is still being written, into a live session.
+///
+/// What a region of the trace tells (its events up to a sequence point) is published when the region is complete: no
+/// event of an earlier time can come after it.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, Error> {
+    let mut reader = Reader::new(source)?;
+    describe(reader.header(), live);
+    let mut feed = Feed::default();
+    while let Some(region) = reader.next_region()? {
+        let last_ns = feed.region(&region, live);
+        feed.losses(reader.diagnostics(), live);
+        live.advance(last_ns);
+        live.publish();
+    }
+    feed.losses(reader.diagnostics(), live);
+    Ok(reader.diagnostics().clone())
+}
+
+/// What is kept between the regions of a trace.
+#[derive(Default)]
+struct Feed {
+    known: Vec<(EventTypeId, Arc<EventSchema>)>,
+    schemas: Schemas,
+    stacks: RegionStacks,
+    losses: usize,
+}
+
+impl Feed {
+    /// Pushes the events of a region; returns the latest of their times.
+    fn region(&mut self, region: &Region<'_>, session: &mut Session) -> u64 {
         let types = region.event_types();
-        for event_type in &types[known.len()..] {
+        for event_type in &types[self.known.len()..] {
             let schema = Arc::new(schema(event_type, None));
-            known.push((session.event_type(schema.clone()), schema));
+            self.known
+                .push((session.event_type(schema.clone()), schema));
         }
-        stacks.begin(&region);
+        self.stacks.begin(region);
+        let mut last_ns = 0;
         // Only what speaks of code has to come in the order of time.
         let mut ordered: Vec<Record<'_>> = Vec::new();
         for record in region.records() {
-            let (id, schema) = &known[record.event_type.index()];
+            last_ns = last_ns.max(record.time_ns);
+            let (id, schema) = &self.known[record.event_type.index()];
             if session.needs_order(*id) {
                 ordered.push(record);
             } else {
-                let stack = stacks.get(&region, &record, *id, session);
-                push(session, &region, &record, *id, schema, stack);
+                let stack = self.stacks.get(region, &record, *id, session);
+                push(session, region, &record, *id, schema, stack);
             }
         }
         // A stable sort keeps the order of the file within one time.
         ordered.sort_by_key(|record| record.time_ns);
         for record in &ordered {
-            let (mut id, mut schema) = known[record.event_type.index()].clone();
+            let (mut id, mut schema) = self.known[record.event_type.index()].clone();
             if record.version_override().is_some() {
-                schema = schemas.of(types, record).clone();
+                schema = self.schemas.of(types, record).clone();
                 id = session.event_type(schema.clone());
             }
-            let stack = stacks.get(&region, record, id, session);
-            push(session, &region, record, id, &schema, stack);
+            let stack = self.stacks.get(region, record, id, session);
+            push(session, region, record, id, &schema, stack);
         }
+        last_ns
     }
-    let diagnostics = reader.diagnostics().clone();
-    for window in &diagnostics.loss_windows {
-        session.lost(Loss {
-            from_ns: window.from_ns,
-            to_ns: window.to_ns,
-            events: window.events,
-        });
+
+    /// Tells of the losses that were found since the last call.
+    fn losses(&mut self, diagnostics: &Diagnostics, session: &mut Session) {
+        for window in &diagnostics.loss_windows[self.losses..] {
+            session.lost(Loss {
+                from_ns: window.from_ns,
+                to_ns: window.to_ns,
+                events: window.events,
+            });
+        }
+        self.losses = diagnostics.loss_windows.len();
     }
-    Ok(diagnostics)
 }
 
 /// Stack ids of the rows of a region, each looked up once.

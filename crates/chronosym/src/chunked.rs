@@ -1,0 +1,88 @@
+//! A vector in shared chunks: a copy of it is cheap, and a writer copies only the chunks that it touches afterwards.
+
+use std::ops::Index;
+use std::sync::Arc;
+
+const BITS: usize = 9;
+const CHUNK: usize = 1 << BITS;
+
+/// A vector that grows while copies of it are read.
+#[derive(Clone, Debug)]
+pub(crate) struct Chunked<T> {
+    chunks: Vec<Arc<Vec<T>>>,
+    len: usize,
+}
+
+impl<T> Default for Chunked<T> {
+    fn default() -> Self {
+        Chunked {
+            chunks: Vec::new(),
+            len: 0,
+        }
+    }
+}
+
+impl<T> Chunked<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&T> {
+        self.chunks.get(index >> BITS)?.get(index & (CHUNK - 1))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter())
+    }
+}
+
+impl<T: Clone> Chunked<T> {
+    pub(crate) fn push(&mut self, value: T) {
+        if self.len & (CHUNK - 1) == 0 {
+            // Most processes have a few of everything.
+            let capacity = if self.len == 0 { 4 } else { CHUNK };
+            self.chunks.push(Arc::new(Vec::with_capacity(capacity)));
+        }
+        if let Some(last) = self.chunks.last_mut() {
+            Arc::make_mut(last).push(value);
+        }
+        self.len += 1;
+    }
+}
+
+impl<T> Index<usize> for Chunked<T> {
+    type Output = T;
+
+    fn index(&self, index: usize) -> &T {
+        &self.chunks[index >> BITS][index & (CHUNK - 1)]
+    }
+}
+
+impl<T: Clone> std::ops::IndexMut<usize> for Chunked<T> {
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        &mut Arc::make_mut(&mut self.chunks[index >> BITS])[index & (CHUNK - 1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_does_not_see_what_comes_after() {
+        let mut all = Chunked::default();
+        for i in 0..2_000 {
+            all.push(i);
+        }
+        let copy = all.clone();
+        all[5] = 99;
+        all.push(2_000);
+        assert_eq!((copy[5], copy.len(), copy.get(2_000)), (5, 2_000, None));
+        assert_eq!((all[5], all.len(), all[2_000]), (99, 2_001, 2_000));
+        assert!(copy.iter().copied().eq(0..2_000));
+    }
+}

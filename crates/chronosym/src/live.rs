@@ -1,0 +1,214 @@
+//! A session that is asked while it goes on: one writer, readers that never wait (rule 20).
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use chronosym_timeline::{Id, LiveMap};
+
+use crate::code::BodyIndex;
+use crate::index::Index;
+use crate::process::ProcessIndex;
+use crate::ranges::Ranges;
+use crate::resolve::AddressSpace;
+use crate::session::{Options, ProcessState, SampleSelection, Session};
+use crate::timeline::{Timeline, body_occupant, image_occupant};
+
+/// A [`Session`] whose answers can be had at any moment.
+///
+/// Push events into it as into a [`Session`], and [`publish`](LiveSession::publish) now and then: readers, on any thread,
+/// see all that was published. After [`finish`](LiveSession::finish) the answers are those of [`Session::finish`].
+///
+/// Samples are not kept: a live reader resolves addresses itself. Events of several EventPipe sessions of one process can
+/// be pushed into one live session; what two of them say alike is one fact.
+pub struct LiveSession {
+    session: Session,
+    spaces: Vec<LiveSpace>,
+    watermark: u64,
+    finished: bool,
+    latest: Arc<ArcSwap<Timeline>>,
+}
+
+/// The maps of one process, and how much of its state they show.
+#[derive(Default)]
+struct LiveSpace {
+    bodies: LiveMap,
+    /// How many of the process's bodies were ever in the map.
+    inserted: usize,
+    images: LiveMap,
+    image_ends: Vec<chronosym_timeline::End>,
+    forgotten: Ranges,
+}
+
+/// Where readers get the latest published timeline. Cheap to clone.
+#[derive(Clone)]
+pub struct LiveReader {
+    latest: Arc<ArcSwap<Timeline>>,
+}
+
+impl LiveReader {
+    /// The timeline as it was last published. Never waits for the writer.
+    pub fn timeline(&self) -> Arc<Timeline> {
+        self.latest.load_full()
+    }
+}
+
+impl Default for LiveSession {
+    fn default() -> Self {
+        LiveSession::new()
+    }
+}
+
+impl LiveSession {
+    /// A live session without events.
+    pub fn new() -> Self {
+        let session = Session::new(Options {
+            samples: SampleSelection::None,
+        });
+        let empty = Timeline::of(&session, Vec::new());
+        LiveSession {
+            session,
+            spaces: Vec::new(),
+            watermark: 0,
+            finished: false,
+            latest: Arc::new(ArcSwap::from_pointee(empty)),
+        }
+    }
+
+    /// A handle for readers.
+    pub fn reader(&self) -> LiveReader {
+        LiveReader {
+            latest: self.latest.clone(),
+        }
+    }
+
+    /// Promises that no event of an earlier time is to come: answers for times before it are final where they name code.
+    pub fn advance(&mut self, watermark_ns: u64) {
+        self.watermark = self.watermark.max(watermark_ns);
+    }
+
+    /// Up to when answers that name code are final, ns since the trace began.
+    pub fn watermark(&self) -> u64 {
+        self.watermark
+    }
+
+    /// Shows readers all that was pushed until now.
+    ///
+    /// The cost follows what came since the last call, and the number of processes and modules.
+    pub fn publish(&mut self) {
+        self.session.ensure_states();
+        self.spaces
+            .resize_with(self.session.states.len(), LiveSpace::default);
+        let processes = &self.session.processes.all;
+        let states = self.session.states.iter_mut();
+        let mut spaces = Vec::with_capacity(processes.len());
+        for ((process, state), live) in processes.iter().zip(states).zip(&mut self.spaces) {
+            live.catch_up(process, state);
+            for map in [&mut live.bodies, &mut live.images] {
+                map.advance(self.watermark);
+                if self.finished {
+                    map.finish();
+                }
+            }
+            spaces.push(AddressSpace {
+                bodies: Index::Live(live.bodies.snapshot()),
+                images: Index::Live(live.images.snapshot()),
+                untimed: state.untimed.freeze(),
+                forgotten: live.forgotten.clone(),
+                state: state.snapshot(),
+            });
+        }
+        self.latest
+            .store(Arc::new(Timeline::of(&self.session, spaces)));
+    }
+
+    /// The last event has come: publishes final answers.
+    pub fn finish(&mut self) {
+        self.session.close_ended();
+        for state in &mut self.session.states {
+            state.code.settle();
+            state.clr.settle();
+        }
+        self.finished = true;
+        self.publish();
+    }
+
+    /// Drops code that ended at or before `horizon_ns`, so that memory does not grow with the length of the session.
+    ///
+    /// Answers for later times stay as they are; earlier times may find nothing. Returns how many bodies were dropped.
+    /// Names stay: programs repeat them.
+    pub fn forget_before(&mut self, horizon_ns: u64) -> usize {
+        self.publish();
+        let mut dropped = 0;
+        for (state, live) in self.session.states.iter_mut().zip(&mut self.spaces) {
+            let dead = live.bodies.forget_before(horizon_ns);
+            dropped += dead.len();
+            for id in &dead {
+                let body = &state.code.bodies[id.index()];
+                live.forgotten.insert(body.start, body.last());
+            }
+            state
+                .code
+                .forget(dead.into_iter().map(|id| BodyIndex(id.index() as u32)));
+            live.images.forget_before(horizon_ns);
+        }
+        dropped
+    }
+}
+
+impl Deref for LiveSession {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl DerefMut for LiveSession {
+    fn deref_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+}
+
+impl LiveSpace {
+    /// Takes over what has come since the last time.
+    fn catch_up(&mut self, process: &crate::process::Process, state: &mut ProcessState) {
+        for index in state.code.take_changes() {
+            let body = &state.code.bodies[index.index()];
+            let Some(id) = Id::from_index(index.index()) else {
+                continue;
+            };
+            if index.index() >= self.inserted {
+                self.bodies
+                    .insert(body_occupant(process, &state.code, body));
+                self.inserted += 1;
+            } else {
+                self.bodies.set_end(id, body.end);
+            }
+        }
+        for (index, image) in state.images.iter().enumerate() {
+            match self.image_ends.get_mut(index) {
+                None => {
+                    self.images.insert(image_occupant(process, image));
+                    self.image_ends.push(image.end);
+                }
+                Some(end) if *end != image.end => {
+                    *end = image.end;
+                    if let Some(id) = Id::from_index(index) {
+                        self.images.set_end(id, image.end);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+impl Timeline {
+    /// Whether events to come may change what is answered for an address and time. Never in a frozen timeline.
+    pub fn is_provisional(&self, process: ProcessIndex, address: u64, time_ns: u64) -> bool {
+        self.spaces[process.index()]
+            .bodies
+            .is_provisional(address, time_ns)
+    }
+}

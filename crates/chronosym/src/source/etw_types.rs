@@ -1,0 +1,246 @@
+//! The types of ETW records: who an event is, and what its payload looks like.
+
+use std::sync::Arc;
+
+use chronosym_etl::{EtlReader, EventKey as RecordKey, ExtendedItem, ReadAt, Record};
+use chronosym_events::kernel::classes;
+use chronosym_events::{
+    EventDescription, EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestPieces, Provider,
+    TraceLoggingSchema,
+};
+use rustc_hash::FxHashMap;
+
+/// Schemas of the event types of a trace, made as they come up.
+///
+/// Records of TraceLogging describe themselves; the fields of other events stand in manifests, where the trace carries them:
+/// merging adds descriptions (`EventInfo`), and EventSources log their manifest as events of their own.
+#[derive(Debug)]
+pub struct Schemas {
+    all: Vec<Arc<EventSchema>>,
+    /// The types of the latest records: most records are of a few types.
+    recent: Box<[Option<(RecordKey, u32)>; RECENT]>,
+    by_key: FxHashMap<RecordKey, u32>,
+    /// A TraceLogging event is what its schema says.
+    trace_logging: FxHashMap<Guid, FxHashMap<Box<[u8]>, u32>>,
+    by_event: FxHashMap<EventKey, Vec<u32>>,
+    descriptions: FxHashMap<EventKey, EventSchema>,
+    /// By provider and process: manifests of which a part has come.
+    pieces: FxHashMap<(Guid, Option<u32>), ManifestPieces>,
+    /// Descriptions that made no sense.
+    unreadable: u64,
+}
+
+const RECENT: usize = 64;
+/// Manifests that are incomplete at one time. Each comes in one go, so more than a few are damage.
+const MAX_INCOMPLETE: usize = 256;
+/// `EventInfo` of KernelTraceControl: a description of one event.
+const EVENT_INFO: u8 = 32;
+
+impl Default for Schemas {
+    fn default() -> Self {
+        Schemas {
+            all: Vec::new(),
+            recent: Box::new([None; RECENT]),
+            by_key: FxHashMap::default(),
+            trace_logging: FxHashMap::default(),
+            by_event: FxHashMap::default(),
+            descriptions: FxHashMap::default(),
+            pieces: FxHashMap::default(),
+            unreadable: 0,
+        }
+    }
+}
+
+impl Schemas {
+    /// The schema of a record's type; `None` for records that are no events (WPP messages, unknown headers).
+    pub fn of(&mut self, record: &Record<'_>) -> Option<Arc<EventSchema>> {
+        let index = self.index_of(record)?;
+        Some(self.all[index as usize].clone())
+    }
+
+    /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
+    pub fn learn<S: ReadAt>(&mut self, reader: &mut EtlReader<S>) {
+        while let Some(record) = reader.next_record() {
+            self.learn_from(&record);
+        }
+        reader.rewind();
+    }
+
+    /// How many descriptions could not be read.
+    pub fn unreadable_descriptions(&self) -> u64 {
+        self.unreadable
+    }
+
+    /// All schemas so far; those of types whose descriptions came late have changed since they were given out.
+    pub(super) fn all(&self) -> &[Arc<EventSchema>] {
+        &self.all
+    }
+
+    /// The position of a record's type in [`Schemas::all`].
+    #[inline]
+    pub(super) fn index_of(&mut self, record: &Record<'_>) -> Option<u32> {
+        if record.extended_items().next().is_some()
+            && let RecordKey::Manifest { provider, .. } = record.key
+            && let Some(schema) = trace_logging(record)
+        {
+            let known = self.trace_logging.get(&Guid(provider.0));
+            if let Some(&index) = known.and_then(|of| of.get(schema)) {
+                return Some(index);
+            }
+            let index = self.add(self.schema(record)?);
+            let of_provider = self.trace_logging.entry(Guid(provider.0)).or_default();
+            of_provider.insert(schema.into(), index);
+            return Some(index);
+        }
+        let slot = slot(&record.key)?;
+        if let Some((key, index)) = self.recent[slot]
+            && key == record.key
+        {
+            return Some(index);
+        }
+        let index = match self.by_key.get(&record.key) {
+            Some(&index) => index,
+            None => {
+                let index = self.add(self.schema(record)?);
+                self.by_key.insert(record.key, index);
+                index
+            }
+        };
+        self.recent[slot] = Some((record.key, index));
+        Some(index)
+    }
+
+    fn add(&mut self, schema: EventSchema) -> u32 {
+        let index = self.all.len() as u32;
+        let of_key = self.by_event.entry(schema.key().clone()).or_default();
+        of_key.push(index);
+        self.all.push(Arc::new(schema));
+        index
+    }
+
+    /// Learns from a record that describes others.
+    pub(super) fn learn_from(&mut self, record: &Record<'_>) {
+        match record.key {
+            RecordKey::Classic {
+                class,
+                opcode: EVENT_INFO,
+                ..
+            } if class.0 == classes::EVENT_INFO.0 => {
+                match EventDescription::parse(record.payload) {
+                    Ok(description) => self.describe(description),
+                    Err(_) => self.unreadable += 1,
+                }
+            }
+            RecordKey::Manifest { provider, id, .. } if u32::from(id) == MANIFEST_EVENT_ID => {
+                if self.pieces.len() > MAX_INCOMPLETE {
+                    self.unreadable += self.pieces.len() as u64;
+                    self.pieces.clear();
+                }
+                let from = (Guid(provider.0), record.process_id);
+                match self.pieces.entry(from).or_default().push(record.payload) {
+                    Ok(None) => return,
+                    Ok(Some(descriptions)) => {
+                        descriptions.into_iter().for_each(|d| self.describe(d))
+                    }
+                    Err(_) => self.unreadable += 1,
+                }
+                self.pieces.remove(&from);
+            }
+            _ => {}
+        }
+    }
+
+    fn describe(&mut self, description: EventDescription) {
+        let schema = description.schema();
+        for &index in self.by_event.get(schema.key()).into_iter().flatten() {
+            let known = &mut self.all[index as usize];
+            // What is built in is right for every version of a runtime; a manifest is for one.
+            if !known.is_typed() {
+                let (opcode, level, keywords) = (known.opcode(), known.level(), known.keywords());
+                *known = Arc::new(schema.clone().with_descriptor(opcode, level, keywords));
+            }
+        }
+        self.descriptions.insert(schema.key().clone(), schema);
+    }
+
+    fn schema(&self, record: &Record<'_>) -> Option<EventSchema> {
+        match record.key {
+            RecordKey::Classic {
+                class,
+                opcode,
+                version,
+            } => Some(EventSchema::new(EventKey::Classic {
+                class: Guid(class.0),
+                opcode,
+                version,
+            })),
+            RecordKey::Manifest {
+                provider,
+                id,
+                version,
+                opcode,
+                level,
+                keyword,
+                ..
+            } => {
+                let provider = Provider::from_guid(Guid(provider.0));
+                let name = provider_name(record);
+                let described =
+                    trace_logging(record).and_then(|item| TraceLoggingSchema::parse(item).ok());
+                let schema = match described {
+                    Some(described) => {
+                        let provider = name.unwrap_or_else(|| provider.to_string());
+                        let key = EventKey::Named {
+                            provider: provider.into(),
+                            name: described.name.into(),
+                        };
+                        EventSchema::new(key).with_fields(described.fields)
+                    }
+                    None => {
+                        let key = EventKey::Manifest {
+                            provider,
+                            id: u32::from(id),
+                            version: u32::from(version),
+                        };
+                        let schema = EventSchema::new(key);
+                        let described = self.descriptions.get(schema.key());
+                        let schema = match described {
+                            Some(described) if !schema.is_typed() => described.clone(),
+                            _ => schema,
+                        };
+                        name.iter()
+                            .fold(schema, |schema, name| schema.with_provider_name(name))
+                    }
+                };
+                Some(schema.with_descriptor(opcode, level, keyword))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Where the recent types have a record's type; `None` for what is no event.
+#[inline]
+fn slot(key: &RecordKey) -> Option<usize> {
+    let mixed = match key {
+        RecordKey::Classic { class, opcode, .. } => usize::from(class.0[0]) ^ usize::from(*opcode),
+        RecordKey::Manifest { provider, id, .. } => usize::from(provider.0[0]) ^ usize::from(*id),
+        _ => return None,
+    };
+    Some(mixed % RECENT)
+}
+
+/// The bytes of the schema that a TraceLogging record carries.
+fn trace_logging<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
+    record.extended_items().find_map(|item| match item {
+        ExtendedItem::SchemaTl(schema) => Some(schema.as_bytes()),
+        _ => None,
+    })
+}
+
+fn provider_name(record: &Record<'_>) -> Option<String> {
+    record.extended_items().find_map(|item| match item {
+        ExtendedItem::ProviderTraits(traits) => Some(traits.name().into_owned()),
+        _ => None,
+    })
+}

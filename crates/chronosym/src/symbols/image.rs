@@ -1,0 +1,198 @@
+//! A native image's symbols: a Windows PDB, an ELF file, or what the PE image itself says.
+
+use std::sync::Arc;
+
+use chronosym_pdb::windows::{Frames, FunctionKind};
+use chronosym_symbols::demangle::demangle;
+use chronosym_symbols::identity::{BuildId, PdbFormat, PeId, Wanted};
+use chronosym_symbols::{Address, Answers, Missing, Query, Source};
+
+use super::module::precompiled_at;
+use super::open::{ManagedPdb, NativeFile, OpenFiles, WindowsFile};
+use super::search::{FoundFile, Search, SymbolFile, distinct, identity, pdb_names, pdb_paths};
+use crate::evidence::{Evidence, LineReason, NameReason};
+use crate::expand::{ImageRef, NativeFrame};
+use crate::frame::SourceLine;
+use crate::images::file_name;
+
+/// The files of one image.
+pub(super) struct ImageFiles {
+    /// The symbol file: a PDB, or an ELF file.
+    pub symbols: SymbolFile,
+    /// The PE image itself.
+    pub image: SymbolFile,
+    is_elf: bool,
+}
+
+impl ImageFiles {
+    pub(super) fn find(image: &ImageRef<'_>, search: &Search) -> Self {
+        let mut symbols = SymbolFile::unidentified();
+        let mut own = SymbolFile::unidentified();
+        let names = distinct(vec![file_name(image.path).to_owned()]);
+        let paths = distinct(vec![image.path.to_owned()]);
+        if let Some(id) = image.build_id.and_then(BuildId::parse) {
+            let debug = Wanted::ElfDebug(id.clone());
+            search.everywhere(&mut symbols, &debug, &names, &paths);
+            if symbols.found.is_err() {
+                // Without debug information the image still has its dynamic symbols.
+                search.everywhere(&mut symbols, &Wanted::ElfImage(id), &names, &paths);
+            }
+            return ImageFiles {
+                symbols,
+                image: own,
+                is_elf: true,
+            };
+        }
+        if let Some(id) = identity(image.pdb) {
+            let wanted = Wanted::Pdb {
+                id,
+                stamp: None,
+                format: PdbFormat::Any,
+            };
+            let path = image.pdb.map_or("", |pdb| &pdb.path);
+            let names = pdb_names(path, image.path);
+            let paths = pdb_paths(path, image.path);
+            search.everywhere(&mut symbols, &wanted, &names, &paths);
+        }
+        let pe = image.timestamp.and_then(|timestamp| {
+            let size_of_image = u32::try_from(image.size).ok()?;
+            Some(PeId {
+                timestamp,
+                size_of_image,
+            })
+        });
+        if let Some(pe) = pe.filter(|_| symbols.found.is_err() || image.il_pdb.is_some()) {
+            let wanted = Wanted::Image {
+                pe: Some(pe),
+                pdb: None,
+            };
+            search.everywhere(&mut own, &wanted, &names, &paths);
+        }
+        ImageFiles {
+            symbols,
+            image: own,
+            is_elf: false,
+        }
+    }
+
+    /// The frames at an RVA, innermost first; none where the file names nothing there.
+    pub(super) fn frames(
+        &self,
+        files: &OpenFiles,
+        rva: u64,
+    ) -> Result<Vec<NativeFrame>, NameReason> {
+        let damaged = |_| NameReason::SymbolFileDamaged;
+        let own = self.image.path();
+        if let (Some(path), Ok(rva)) = (own, u32::try_from(rva)) {
+            let code = files.image(path, |parts| precompiled_at(parts.r2r()?, rva));
+            if let Ok(Some(code)) = code
+                && let Some(name) = code.name
+            {
+                return Ok(vec![NativeFrame {
+                    name,
+                    offset: Some(code.offset.into()),
+                    line: Err(LineReason::NoLineInfo),
+                    approximate: false,
+                    evidence: Evidence::ImageTable,
+                }]);
+            }
+        }
+        let symbols = match &self.symbols.found {
+            Ok(FoundFile::File(path)) if self.is_elf => {
+                let address = Address::VirtualAddress(rva);
+                return files
+                    .native(path, |file| object_frames(file, address))
+                    .map_err(damaged);
+            }
+            Ok(FoundFile::File(path)) => Some(path),
+            _ => None,
+        };
+        if let (Some(path), Ok(rva)) = (symbols, u32::try_from(rva)) {
+            let frames = files.pdb(path, |pdb| match pdb {
+                ManagedPdb::Windows(pdb) => pdb_frames(pdb, rva).map(Some),
+                // The PDB of managed code: it knows no native addresses.
+                ManagedPdb::Portable(_) => Ok(None),
+            });
+            match frames.map_err(damaged)? {
+                Some(frames) => return Ok(frames),
+                None if own.is_none() => return Ok(Vec::new()),
+                None => {}
+            }
+        }
+        match own {
+            Some(path) => files
+                .native(path, |file| object_frames(file, Address::Rva(rva)))
+                .map_err(damaged),
+            None if self.symbols.wanted.is_none() => Err(self.image.name_reason()),
+            None => Err(self.symbols.name_reason()),
+        }
+    }
+}
+
+fn pdb_frames(file: &WindowsFile, rva: u32) -> Result<Vec<NativeFrame>, String> {
+    file.with(|pdb| {
+        let mut frames = Frames::new();
+        let found = pdb
+            .find(rva, &mut frames)
+            .map_err(|error| error.to_string())?;
+        let Some(function) = found else {
+            return Ok(Vec::new());
+        };
+        let approximate = function.kind == FunctionKind::Public;
+        let last = frames.len().saturating_sub(1);
+        let frames = frames.iter().enumerate().filter_map(|(i, frame)| {
+            let name = frame.name.as_ref()?.to_string();
+            let line = frame.file.as_deref().zip(frame.line);
+            Some(NativeFrame {
+                name: demangle(&name).unwrap_or(name).into(),
+                offset: (i == last).then(|| u64::from(rva.saturating_sub(function.rva))),
+                line: line
+                    .map(|(path, line)| SourceLine {
+                        file: file.path(path),
+                        line: line.into(),
+                        column: frame.column.map(u32::from),
+                    })
+                    .ok_or(LineReason::NoLineInfo),
+                approximate,
+                evidence: Evidence::Image,
+            })
+        });
+        Ok(frames.collect())
+    })
+}
+
+fn object_frames(file: &NativeFile, address: Address) -> Result<Vec<NativeFrame>, String> {
+    let mut query = Query::default();
+    query.threads = 1;
+    let mut answers = Answers::new();
+    file.symbols.find(address, &query, &mut answers);
+    let Some(answer) = answers.get(0) else {
+        return Ok(Vec::new());
+    };
+    if answer.missing() == Some(Missing::Damaged) {
+        return Err(answers.damage().join("; "));
+    }
+    let at = answer.address();
+    let frames = answer.frames().filter_map(|frame| {
+        let name: Arc<str> = frame.demangled()?.into();
+        let line = frame.file().zip(frame.line());
+        Some(NativeFrame {
+            name,
+            offset: frame
+                .function_start()
+                .filter(|_| !frame.inlined())
+                .map(|start| at.saturating_sub(start)),
+            line: line
+                .map(|(path, line)| SourceLine {
+                    file: file.path(path),
+                    line: line.get(),
+                    column: frame.column().map(u32::from),
+                })
+                .ok_or(LineReason::NoLineInfo),
+            // Exported names say where functions begin, not where they end.
+            approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
+            evidence: Evidence::Image,
+        })
+    });
+    Ok(frames.collect())
+}

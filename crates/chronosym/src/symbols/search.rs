@@ -1,0 +1,234 @@
+//! Looking for files, each once, and what came of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use chronosym_symbols::identity::{Guid, PdbId, Wanted};
+use chronosym_symbols::store::{
+    Attempt, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores, read_identity,
+};
+use rustc_hash::FxHashMap;
+
+use crate::evidence::{LineReason, NameReason};
+use crate::images::{file_name, simple_name};
+
+/// A symbol file that was looked for: where, and what came of it.
+#[derive(Clone, Debug)]
+pub struct SymbolFile {
+    /// What it must be; nothing where the trace gives no identity, so that no file can be told to be the right one.
+    pub wanted: Option<Wanted>,
+    /// Where it is, or why there is none.
+    pub found: Result<FoundFile, NoFile>,
+    /// Every place looked at, in order.
+    pub attempts: Vec<Attempt>,
+}
+
+/// Where a symbol file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundFile {
+    /// A file of its own.
+    File(PathBuf),
+    /// Embedded in this image.
+    Embedded(PathBuf),
+    /// In the trace.
+    InTrace,
+}
+
+impl std::fmt::Display for FoundFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            FoundFile::File(path) => write!(f, "{}", path.display()),
+            FoundFile::Embedded(path) => write!(f, "{} (embedded)", path.display()),
+            FoundFile::InTrace => f.write_str("the trace"),
+        }
+    }
+}
+
+impl SymbolFile {
+    /// Nothing to look for.
+    pub(super) fn unidentified() -> Self {
+        SymbolFile {
+            wanted: None,
+            found: Err(NoFile::NoSymbolFile),
+            attempts: Vec::new(),
+        }
+    }
+
+    /// The file, where it is one of its own.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.found {
+            Ok(FoundFile::File(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name_reason(&self) -> NameReason {
+        match &self.found {
+            Ok(_) => NameReason::NoName,
+            Err(NoFile::SymbolFileMismatch { .. }) => NameReason::SymbolFileMismatch,
+            Err(NoFile::SymbolFileDamaged { .. }) => NameReason::SymbolFileDamaged,
+            Err(NoFile::PathNotTrusted { .. }) => NameReason::PathNotTrusted,
+            Err(NoFile::Offline) => NameReason::Offline,
+            Err(_) => NameReason::NoSymbolFile,
+        }
+    }
+
+    pub(super) fn line_reason(&self) -> LineReason {
+        match &self.found {
+            Ok(_) => LineReason::NoSequencePoint,
+            Err(NoFile::SymbolFileMismatch { .. }) => LineReason::SymbolFileMismatch,
+            Err(NoFile::SymbolFileDamaged { .. }) => LineReason::SymbolFileDamaged,
+            Err(NoFile::PathNotTrusted { .. }) => LineReason::PathNotTrusted,
+            Err(NoFile::Offline) => LineReason::Offline,
+            Err(_) => LineReason::NoSymbolFile,
+        }
+    }
+
+    /// Takes over what another search came to: its file, or its reason where that says more.
+    pub(super) fn or(&mut self, outcome: &Outcome) {
+        self.attempts.extend(outcome.attempts.iter().cloned());
+        match (&self.found, &outcome.file) {
+            (Ok(_), _) => {}
+            (Err(_), Ok(file)) => self.found = Ok(FoundFile::File(file.path.clone())),
+            (Err(known), Err(new)) if telling(new) > telling(known) => {
+                self.found = Err(new.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// The file that was found is damaged after all.
+    pub(super) fn damaged(&mut self, path: &Path, why: String) {
+        let place = Place::File(path.to_owned());
+        self.found = Err(NoFile::SymbolFileDamaged { place, why });
+    }
+}
+
+/// Of several reasons the most telling one is kept.
+fn telling(reason: &NoFile) -> u8 {
+    match reason {
+        NoFile::SymbolFileMismatch { .. } => 4,
+        NoFile::SymbolFileDamaged { .. } => 3,
+        NoFile::PathNotTrusted { .. } => 2,
+        NoFile::Offline => 1,
+        _ => 0,
+    }
+}
+
+/// What a search depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    wanted: Wanted,
+    names: Vec<String>,
+    trace_paths: Vec<String>,
+    stores: bool,
+}
+
+/// Searches, each done once: processes share what they load.
+#[derive(Debug)]
+pub(super) struct Search {
+    stores: Stores,
+    done: Mutex<FxHashMap<Key, Arc<OnceLock<Outcome>>>>,
+}
+
+impl Search {
+    pub(super) fn new(config: StoreConfig) -> Self {
+        Search {
+            stores: Stores::new(config),
+            done: Mutex::default(),
+        }
+    }
+
+    /// Looks in the folders and at the trace's paths (`stores` false), or in the symbol path and at debuginfod.
+    pub(super) fn find(
+        &self,
+        wanted: &Wanted,
+        names: &[String],
+        trace_paths: &[String],
+        stores: bool,
+    ) -> Arc<OnceLock<Outcome>> {
+        let key = Key {
+            wanted: wanted.clone(),
+            names: names.to_vec(),
+            trace_paths: trace_paths.to_vec(),
+            stores,
+        };
+        let cell = {
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(done.entry(key).or_default())
+        };
+        cell.get_or_init(|| {
+            let mut names = names.iter();
+            let first = names.next().cloned().unwrap_or_default();
+            let mut request = Request::new(wanted.clone(), first).within(if stores {
+                Reach::Stores
+            } else {
+                Reach::Folders
+            });
+            for name in names {
+                request = request.or_named(name);
+            }
+            for path in trace_paths {
+                request = request.at_trace_path(path);
+            }
+            self.stores.acquire(&request, &read_identity)
+        });
+        cell
+    }
+
+    /// Looks everywhere, and adds what came of it.
+    pub(super) fn everywhere(
+        &self,
+        file: &mut SymbolFile,
+        wanted: &Wanted,
+        names: &[String],
+        trace_paths: &[String],
+    ) {
+        for stores in [false, true] {
+            if file.found.is_ok() {
+                break;
+            }
+            if let Some(outcome) = self.find(wanted, names, trace_paths, stores).get() {
+                file.or(outcome);
+            }
+        }
+        file.wanted.get_or_insert_with(|| wanted.clone());
+    }
+}
+
+/// The identity in the symbol stage's terms; nothing where the trace has zeros for "none".
+pub(super) fn identity(pdb: Option<&crate::code::PdbId>) -> Option<PdbId> {
+    let pdb = pdb.filter(|pdb| !pdb.guid.is_zero())?;
+    Some(PdbId {
+        guid: Guid(pdb.guid.0),
+        age: pdb.age,
+    })
+}
+
+/// Names of a PDB: that in its path, and the image's with another ending.
+pub(super) fn pdb_names(pdb_path: &str, image_path: &str) -> Vec<String> {
+    let simple = simple_name(image_path);
+    let mut names = vec![file_name(pdb_path).to_owned()];
+    names.push(format!("{simple}.pdb"));
+    distinct(names)
+}
+
+/// The PDB's path, and the place beside the image.
+pub(super) fn pdb_paths(pdb_path: &str, image_path: &str) -> Vec<String> {
+    let mut paths = vec![pdb_path.to_owned()];
+    let folder = &image_path[..image_path.len() - file_name(image_path).len()];
+    if !folder.is_empty() {
+        paths.push(format!("{folder}{}.pdb", simple_name(image_path)));
+    }
+    distinct(paths)
+}
+
+pub(super) fn distinct(names: Vec<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for name in names {
+        if !name.is_empty() && name != ".pdb" && !kept.contains(&name) {
+            kept.push(name);
+        }
+    }
+    kept
+}

@@ -1,0 +1,182 @@
+//! A live session answers while events arrive, and after the last one as a frozen timeline does.
+
+mod script;
+
+use std::collections::BTreeSet;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chronosym::{Filter, LiveSession, Options, Position, Session, Timeline};
+use chronosym_support::nettrace::NettraceWriter;
+
+fn offline(bytes: &[u8]) -> Timeline {
+    let mut session = Session::new(Options::default());
+    chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
+    session.finish()
+}
+
+/// Every sampled address with its time and how it came to be in its stack.
+fn questions(timeline: &Timeline) -> BTreeSet<(u32, u64, u64, bool)> {
+    let mut questions = BTreeSet::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        let pid = timeline.process_view(timeline.thread_view(class.thread).process).pid;
+        for (depth, address) in timeline.stacks().addresses(class.stack).enumerate() {
+            questions.insert((pid, address, time, depth == 0 && class.kind.leaf_is_address()));
+        }
+    });
+    questions
+}
+
+fn position(exact: bool) -> Position {
+    if exact { Position::Exact } else { Position::Return }
+}
+
+fn compare(trace: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata").join(trace);
+    let bytes = chronosym_conformance::unzip(&path, ".nettrace").expect("a trace in a zip");
+    let frozen = offline(&bytes);
+    let mut live = LiveSession::new();
+    let reader = live.reader();
+    chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+    live.finish();
+    let now = reader.timeline();
+    let questions = questions(&frozen);
+    assert!(!questions.is_empty(), "{trace} has no samples");
+    for (pid, address, time, exact) in questions {
+        let ask = |timeline: &Timeline| {
+            let process = timeline.find_process(pid, Some(time)).expect("the process");
+            timeline.frames(process, address, time, position(exact), None)
+        };
+        assert_eq!(ask(&now), ask(&frozen), "{trace}: {address:#x} at {time}");
+        let process = now.find_process(pid, Some(time)).expect("the process");
+        assert!(!now.is_provisional(process, address, time));
+    }
+}
+
+macro_rules! after_the_last_event {
+    ($($name:ident: $trace:literal,)*) => {$(
+        #[test]
+        fn $name() {
+            compare($trace);
+        }
+    )*};
+}
+
+after_the_last_event! {
+    live_is_frozen_all: "clr10/traces/all.nettrace.zip",
+    live_is_frozen_reuse: "clr10/traces/reuse.nettrace.zip",
+    live_is_frozen_rich: "clr10/traces/rich.nettrace.zip",
+    live_is_frozen_net9: "clr10/traces/net9-rich.nettrace.zip",
+    live_is_frozen_entry: "clr10/traces/entry.nettrace.zip",
+    live_is_frozen_default: "clr10/traces/default.nettrace.zip",
+    live_is_frozen_attach: "clr10/traces/attach.nettrace.zip",
+    live_is_frozen_norundown: "clr10/traces/norundown.nettrace.zip",
+    live_is_frozen_r2r: "clr10/traces/r2r.nettrace.zip",
+    live_is_frozen_memory: "clr10/traces/memory.nettrace.zip",
+    live_is_frozen_linux: "clr10/traces/linux.nettrace.zip",
+    live_is_frozen_clr31_all: "clr31/workload/traces/all.nettrace.zip",
+    live_is_frozen_clr31_reuse: "clr31/workload/traces/reuse.nettrace.zip",
+    live_is_frozen_clr31_full: "clr31/live/traces/full.nettrace.zip",
+    live_is_frozen_clr31_minimal: "clr31/live/traces/minimal.nettrace.zip",
+    live_is_frozen_clr31_attach: "clr31/live/traces/attach.nettrace.zip",
+}
+
+/// A trace of methods that come and go: one a millisecond, each at one of a few addresses, alive for 3 ms.
+fn churn(methods: i64) -> Vec<u8> {
+    let mut writer = NettraceWriter::v4();
+    let load = writer.event_type(script::RUNTIME, 143, 2);
+    let unload = writer.event_type(script::RUNTIME, 144, 2);
+    let body = |n: i64| script::method(n as u64, 0x10_000 + (n as u64 % 8) * 0x100, 0x80, "Churn");
+    for n in 0..methods {
+        writer.event(load, n * 1_000_000, 1, &[], &body(n).encode(2));
+        if n >= 3 {
+            writer.event(unload, n * 1_000_000 + 1, 1, &[], &body(n - 3).encode(2));
+        }
+        if n % 50 == 49 {
+            writer.sequence_point();
+        }
+    }
+    writer.finish()
+}
+
+#[test]
+fn answers_can_be_had_while_events_arrive() {
+    let bytes = churn(2_000);
+    let mut live = LiveSession::new();
+    let reader = live.reader();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let (mut answers, mut last) = (0u64, 0);
+            while !done.load(Ordering::Relaxed) {
+                let timeline = reader.timeline();
+                assert!(timeline.facts().duration_ns >= last, "time does not go back");
+                last = timeline.facts().duration_ns;
+                let Some(process) = timeline.find_process(script::PID, None) else { continue };
+                for time in [last, last / 2] {
+                    let frame = timeline.frames(process, 0x10_010, time, Position::Exact, None).pop();
+                    answers += u64::from(frame.is_some());
+                }
+            }
+            answers
+        });
+        chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+        done.store(true, Ordering::Relaxed);
+        asking.join().expect("readers do not fail");
+    });
+    let timeline = reader.timeline();
+    let process = timeline.find_process(script::PID, None).expect("the process");
+    let at = |time| timeline.frames(process, 0x10_010, time, Position::Exact, None).pop().and_then(|f| f.name);
+    assert_eq!(at(1_000_000).as_deref(), Some("T.Churn"));
+    assert!(timeline.is_provisional(process, 0x10_010, timeline.facts().duration_ns + 1));
+    assert!(!timeline.is_provisional(process, 0x10_010, 1_000_000), "it lies before the watermark");
+}
+
+#[test]
+fn code_beyond_the_horizon_is_dropped_and_later_answers_stay() {
+    let bytes = churn(2_000);
+    let frozen = offline(&bytes);
+    let mut live = LiveSession::new();
+    chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+    let horizon = 1_000_000_000;
+    let dropped = live.forget_before(horizon);
+    assert!(dropped > 900, "only {dropped} bodies were dropped");
+    live.finish();
+    let now = live.reader().timeline();
+    let (a, b) = (now.find_process(script::PID, None), frozen.find_process(script::PID, None));
+    let (a, b) = (a.expect("the process"), b.expect("the process"));
+    for time in (horizon..2_000_000_000).step_by(500_000) {
+        for slot in 0..8u64 {
+            let address = 0x10_010 + slot * 0x100;
+            let ask = |timeline: &Timeline, process| {
+                timeline.frames(process, address, time, Position::Exact, None).pop().and_then(|f| f.name)
+            };
+            assert_eq!(ask(&now, a), ask(&frozen, b), "{address:#x} at {time}");
+        }
+    }
+}
+
+#[test]
+fn a_second_session_tells_what_was_there_before_the_first() {
+    let mut first = NettraceWriter::v4();
+    let load = first.event_type(script::RUNTIME, 143, 2);
+    first.event(load, 10, 1, &[], &script::method(1, 0x1000, 64, "New").encode(2));
+    let mut second = NettraceWriter::v4();
+    let listed = second.event_type(script::RUNDOWN, 144, 2);
+    let complete = second.event_type(script::RUNDOWN, 146, 1);
+    second.event(listed, 20, 1, &[], &script::method(1, 0x1000, 64, "New").encode(2));
+    second.event(listed, 20, 1, &[], &script::method(2, 0x2000, 64, "Old").encode(2));
+    second.event(complete, 21, 1, &[], &[0, 0]);
+    let mut live = LiveSession::new();
+    for trace in [first.finish(), second.finish()] {
+        chronosym::source::nettrace::read_live(Cursor::new(trace), &mut live).expect("a trace");
+    }
+    live.finish();
+    let timeline = live.reader().timeline();
+    let process = timeline.find_process(script::PID, None).expect("the process");
+    assert_eq!(timeline.bodies(process).count(), 2);
+    let name = |address| timeline.frames(process, address, 15, Position::Exact, None).pop().and_then(|f| f.name);
+    assert_eq!(name(0x1010).as_deref(), Some("T.New"));
+    assert_eq!(name(0x2010).as_deref(), Some("T.Old"));
+}
