@@ -1,0 +1,26 @@
+//! A one-off list: what ever stood at these addresses of a trace's process.
+
+use chronosym::{Options, Position, SampleSelection, Session};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("which trace?")?;
+    let mut session = Session::new(Options {
+        samples: SampleSelection::None,
+    });
+    chronosym::source::nettrace::read(std::fs::File::open(path)?, &mut session)?;
+    let timeline = session.finish();
+
+    let managed = timeline.processes().find(|p| p.is_managed);
+    let process = managed.ok_or("no managed process")?.index;
+    for address in arguments {
+        let address = u64::from_str_radix(address.trim_start_matches("0x"), 16)?;
+        for body in timeline.bodies_at(process, address) {
+            let at = body.life.from;
+            for frame in timeline.frames(process, address, at, Position::Exact, None) {
+                println!("{address:#x} from {at} ns on: {}", frame.label());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! A trace in a file: the stacks of its samples, resolved.
+//!
+//! `cargo run -p chronosym --example offline -- app.nettrace`
+
+use chronosym::{Filter, Options, Session};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("which trace?")?;
+    let mut session = Session::new(Options::default());
+    chronosym::source::nettrace::read(std::fs::File::open(path)?, &mut session)?;
+    let timeline = session.finish();
+
+    let profile = timeline.profile(&Filter::default(), None);
+    for entry in &profile.entries {
+        let frames = profile.resolver.stack(entry.stack);
+        let labels: Vec<String> = frames
+            .map(|id| profile.resolver.frame(id).label())
+            .collect();
+        println!("{} samples: {}", entry.samples, labels.join(" < "));
+    }
+    Ok(())
+}
