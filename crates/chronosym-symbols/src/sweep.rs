@@ -181,6 +181,7 @@ impl<'a> Sweep<'a> {
                 sections: Sections::of(container, false),
                 starts: &symbols.supplement_starts,
             }),
+            code: &symbols.image.code,
             inlines: self.query.inlines,
         };
         let mut scratch = Scratch::default();
@@ -252,7 +253,14 @@ impl<'a> Sweep<'a> {
             if let Some(container) = container {
                 match split::find(container, id) {
                     Ok(Some(split)) => {
-                        return split.resolve(unit, self.query.inlines, wanted, out, each);
+                        return split.resolve(
+                            unit,
+                            context.code,
+                            self.query.inlines,
+                            wanted,
+                            out,
+                            each,
+                        );
                     }
                     Ok(None) => out.note_damage(format!(
                         "split unit {:#018x}: the file found for it lacks it",

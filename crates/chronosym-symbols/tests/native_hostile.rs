@@ -265,3 +265,15 @@ proptest! {
         let _ = answers(&bytes);
     }
 }
+
+#[test]
+fn a_function_that_the_linker_dropped_names_nothing() {
+    // Its address became 0, its length still reaches over the whole code: the linker leaves such entries behind.
+    let mut bytes = program().to_vec();
+    let outer = find(&bytes, b"\x02outer\0") + 7;
+    bytes[outer..outer + 8].copy_from_slice(&0u64.to_le_bytes());
+    bytes[outer + 8..outer + 16].copy_from_slice(&0x2000u64.to_le_bytes());
+    let out = answers(&bytes).expect("an ELF file");
+    assert_eq!(frames(&out, 0x1000), [(String::new(), 1)]);
+    assert_eq!(out.damage(), &[] as &[String]);
+}

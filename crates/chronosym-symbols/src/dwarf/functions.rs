@@ -1,5 +1,7 @@
 //! Which function, and which functions inlined into it, stand at an address: one pass over a unit's entries.
 
+use std::ops::Range;
+
 use gimli::constants as dw;
 
 use super::abbrev::{Abbreviations, Kind};
@@ -41,6 +43,8 @@ pub(crate) struct Node {
     pub(crate) entry: Entry,
     /// The node it is inlined into; [`NONE`] for a function of its own.
     pub(crate) parent: u32,
+    /// The function of its own around it.
+    root: u32,
     /// Where its code begins.
     pub(crate) low: u64,
     pub(crate) call_file: u32,
@@ -56,6 +60,8 @@ pub(crate) struct Walk {
     pub(crate) best: Vec<u32>,
     /// Nodes around the current entry, with their depth.
     open: Vec<(usize, u32)>,
+    /// How many wanted addresses have no function yet.
+    left: usize,
 }
 
 /// What is read of a function's entry.
@@ -73,25 +79,28 @@ struct Attributes<'a> {
 impl Walk {
     /// Finds the innermost function of every address of `wanted` (sorted).
     ///
-    /// Where functions overlap, the later entry wins, as in LLVM's tools: children come after their parents.
-    /// On an error, what was found before it stays.
+    /// Where functions overlap, the first one wins, so that the walk may end once every address has its function. Of what
+    /// is inlined into it the last entry wins, as in LLVM's tools: children come after their parents. A function that does
+    /// not begin in `code` is one that the linker dropped. On an error, what was found before it stays.
     pub(crate) fn run(
         &mut self,
         unit: &Unit<'_>,
         abbreviations: &Abbreviations,
         wanted: &[u64],
+        code: &[Range<u64>],
     ) -> Result<(), Bad> {
         self.nodes.clear();
         self.open.clear();
         self.best.clear();
         self.best.resize(wanted.len(), NONE);
+        self.left = wanted.len();
 
         let mut cursor = unit.cursor(unit.first_child);
         let mut depth = 1usize;
         while cursor.pos < cursor.data.len() {
             let at = cursor.pos;
-            let code = cursor.uleb()?;
-            if code == 0 {
+            let number = cursor.uleb()?;
+            if number == 0 {
                 depth -= 1;
                 if depth == 0 {
                     break;
@@ -99,23 +108,26 @@ impl Walk {
                 while self.open.last().is_some_and(|&(d, _)| d >= depth) {
                     self.open.pop();
                 }
+                if self.left == 0 && self.open.is_empty() {
+                    break;
+                }
                 continue;
             }
-            let abbreviation = abbreviations.get(code)?;
+            let abbreviation = abbreviations.get(number)?;
             let inside = !self.open.is_empty();
             let mut opened = NONE;
             match abbreviation.kind {
                 Kind::Function => {
                     let attributes =
                         self.attributes(unit, abbreviations, &mut cursor, abbreviation)?;
-                    opened = self.enter(unit, Entry::Unit(at), NONE, &attributes, wanted)?;
+                    opened = self.enter(unit, Entry::Unit(at), NONE, &attributes, wanted, code)?;
                 }
                 Kind::Inlined if inside => {
                     let attributes =
                         self.attributes(unit, abbreviations, &mut cursor, abbreviation)?;
                     let parent = self.open.last().map_or(NONE, |&(_, node)| node);
                     let entry = attributes.origin.unwrap_or(Entry::Unit(at));
-                    opened = self.enter(unit, entry, parent, &attributes, wanted)?;
+                    opened = self.enter(unit, entry, parent, &attributes, wanted, code)?;
                 }
                 Kind::Skippable => {
                     if let Some(end) = sibling(unit, abbreviations, &mut cursor, abbreviation)? {
@@ -175,22 +187,39 @@ impl Walk {
         parent: u32,
         attributes: &Attributes<'_>,
         wanted: &[u64],
+        code: &[Range<u64>],
     ) -> Result<u32, Bad> {
         let id = self.nodes.len() as u32;
+        let around = self.nodes.get(parent as usize).map(|node| node.root);
         let mut first = None;
         let mut covers = false;
-        let best = &mut self.best;
+        let (best, nodes, left) = (&mut self.best, &self.nodes, &mut self.left);
         let mut cover = |low: u64, high: u64| {
             if first.is_none_or(|f| low < f) {
                 first = Some(low);
             }
             let from = wanted.partition_point(|&va| va < low);
+            if wanted.get(from).is_none_or(|&va| va >= high) {
+                return;
+            }
+            if around.is_none() && !contains(code, low) {
+                return;
+            }
             for (va, node) in wanted[from..].iter().zip(&mut best[from..]) {
                 if *va >= high {
                     break;
                 }
-                *node = id;
-                covers = true;
+                match (around, nodes.get(*node as usize)) {
+                    (None, None) => {
+                        *left -= 1;
+                        *node = id;
+                        covers = true;
+                    }
+                    // Two ranges of one function that overlap.
+                    (None, Some(_)) => {}
+                    (Some(root), Some(current)) if current.root == root => *node = id,
+                    (Some(_), _) => {}
+                }
             }
         };
         let low = attributes.low.and_then(|v| unit.address(v));
@@ -207,6 +236,7 @@ impl Walk {
         self.nodes.push(Node {
             entry,
             parent,
+            root: around.unwrap_or(id),
             // A function's entry may say where it begins besides its ranges; the lowest address may be a cold part.
             low: low.or(first).unwrap_or(0),
             call_file: attributes.call_file,
@@ -215,6 +245,12 @@ impl Walk {
         });
         Ok(id)
     }
+}
+
+/// True if one of the ranges (sorted, disjoint) holds the address.
+pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
+    let next = code.partition_point(|r| r.start <= va);
+    next.checked_sub(1).is_some_and(|i| va < code[i].end)
 }
 
 fn number(value: Value<'_>) -> u32 {

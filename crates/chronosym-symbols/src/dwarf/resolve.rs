@@ -1,9 +1,11 @@
 //! All wanted addresses of one unit at once.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::form::Bad;
-use super::functions::{NONE, Node, Walk};
+use super::functions::{NONE, Node, Walk, contains};
 use super::lines::{Lines, Row};
 use super::names::{Names, Space};
 use super::unit::{Table, Unit};
@@ -24,6 +26,8 @@ pub(crate) struct Scratch<'a> {
 pub(crate) struct Context<'a> {
     pub(crate) main: Space<'a>,
     pub(crate) supplement: Option<Space<'a>>,
+    /// Virtual addresses of code, sorted, disjoint.
+    pub(crate) code: &'a [Range<u64>],
     pub(crate) inlines: bool,
 }
 
@@ -63,7 +67,8 @@ impl<'a> Scratch<'a> {
             let next = std::cell::Cell::new(0);
             let enter = |start: u64| {
                 next.set(wanted.partition_point(|&va| va < start));
-                next.get() < wanted.len()
+                // A sequence that does not begin in code is one that the linker dropped.
+                next.get() < wanted.len() && contains(context.code, start)
             };
             let row = |from: u64, to: u64, row: &Row| {
                 let mut i = next.get();
@@ -85,7 +90,10 @@ impl<'a> Scratch<'a> {
         }
 
         let (entries, table) = split.unwrap_or((unit, &self.table));
-        if let Err(bad) = self.walk.run(entries, &table.abbreviations, wanted) {
+        if let Err(bad) = self
+            .walk
+            .run(entries, &table.abbreviations, wanted, context.code)
+        {
             note(out, "entries", bad);
         }
 

@@ -1,5 +1,7 @@
 //! Split DWARF: entries in `.dwo` files of their own, or many of them in one package (`.dwp`).
 
+use std::ops::Range;
+
 use gimli::{DebugCuIndex, DebugInfo, DwoId, IndexSectionId, SectionId};
 
 use super::form::Bad;
@@ -22,6 +24,7 @@ impl<'a> Split<'a> {
     pub(crate) fn resolve<'b>(
         mut self,
         skeleton: &Unit<'b>,
+        code: &[Range<u64>],
         inlines: bool,
         wanted: &[u64],
         out: &mut Answers,
@@ -38,6 +41,7 @@ impl<'a> Split<'a> {
                 starts: &starts,
             },
             supplement: None,
+            code,
             inlines,
         };
         // Names found in a split file mean nothing in the next: working memory of its own.

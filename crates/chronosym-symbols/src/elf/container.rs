@@ -133,8 +133,7 @@ impl Container {
 
     /// True for an address in an executable section.
     pub(crate) fn is_code(&self, va: u64) -> bool {
-        let next = self.code.partition_point(|r| r.start <= va);
-        next.checked_sub(1).is_some_and(|i| va < self.code[i].end)
+        crate::dwarf::functions::contains(&self.code, va)
     }
 
     /// Checks that this is the build asked for.
