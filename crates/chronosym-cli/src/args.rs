@@ -259,10 +259,20 @@ pub struct ExplainInput {
 }
 
 #[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb"])))]
 pub struct Symbolize {
     /// Addresses of this trace's processes.
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
+    /// Addresses of this ELF or PE file, as the file itself states them.
+    #[arg(long, value_name = "FILE")]
+    pub obj: Option<PathBuf>,
+    /// Addresses of the image of this Windows PDB: bytes from the image's base or, with --obj, as the image states them.
+    #[arg(long, value_name = "FILE")]
+    pub pdb: Option<PathBuf>,
+    /// Plain addresses of --obj are bytes from the image's base too.
+    #[arg(long)]
+    pub rva: bool,
     /// The process; PID@TIME means the one that had it then.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
@@ -283,13 +293,19 @@ pub struct Symbolize {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
-    /// Addresses: 0x… or decimal. Without any, they are read from standard input.
+    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva. Without any, they are read from standard input.
     #[arg(value_name = "ADDR")]
     pub addresses: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Style {
+    /// For people.
     Text,
+    /// One object an address.
     Json,
+    /// As llvm-symbolizer prints.
+    Llvm,
+    /// As addr2line -f -i -C prints.
+    Gnu,
 }

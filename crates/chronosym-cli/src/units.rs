@@ -34,7 +34,7 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `0x…` or decimal; bare text with hex letters is hex.
+/// `0x…` or decimal; bare text with hex letters is hex, and so is text that is padded with zeros.
 pub fn parse_address(text: &str) -> Option<u64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -42,7 +42,8 @@ pub fn parse_address(text: &str) -> Option<u64> {
         None => text
             .parse()
             .ok()
-            .or_else(|| u64::from_str_radix(text, 16).ok()),
+            .filter(|_| text == "0" || !text.starts_with('0'))
+            .or_else(|| u64::from_str_radix(&text.replace('`', ""), 16).ok()),
     }
 }
 
@@ -105,6 +106,8 @@ mod tests {
         assert_eq!(parse_address("0x10"), Some(16));
         assert_eq!(parse_address("10"), Some(10));
         assert_eq!(parse_address("7fcc"), Some(0x7fcc));
+        assert_eq!(parse_address("0000000000401000"), Some(0x40_1000));
+        assert_eq!(parse_address("0"), Some(0));
         assert_eq!(
             parse_address("0xfffff801`12345678"),
             Some(0xffff_f801_1234_5678)

@@ -3,12 +3,18 @@
 mod events;
 mod explain;
 mod info;
+mod manual;
 mod methods;
 mod modules;
 mod stacks;
+mod symbolize;
 mod top;
 
+use std::io::Write;
+
 use anyhow::Result;
+
+use clap::CommandFactory;
 
 use crate::args::{Cli, Command};
 
@@ -22,8 +28,25 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Methods(args) => methods::run(&args, cli.quiet),
         Command::Explain(args) => explain::run(&args, cli.quiet),
         Command::Events(args) => events::run(&args, cli.quiet),
-        _ => Ok(()),
+        Command::Symbolize(args) => symbolize::run(&args, cli.quiet),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "chronosym", &mut script);
+            print(&script)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            manual::write(&mut page)?;
+            print(&page)
+        }
     }
+}
+
+fn print(text: &[u8]) -> Result<()> {
+    let mut out = crate::output::open(None)?;
+    out.write_all(text)?;
+    out.flush()?;
+    Ok(())
 }
 
 /// Says on standard error what was damaged or lost.

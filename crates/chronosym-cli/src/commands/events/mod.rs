@@ -203,6 +203,8 @@ fn etl(
 ) -> Result<()> {
     use chronosym::source::etl::{Schemas, raw_event};
     let mut schemas = Schemas::default();
+    // What describes events may stand anywhere in the trace.
+    schemas.learn(&mut reader);
     while let Some(record) = reader.next_record() {
         if sink.wanted.ends_before(record.time_ns) {
             return Ok(());
@@ -217,5 +219,9 @@ fn etl(
         sink.take(&raw_event(&record, &schema), &schema, stack)?;
     }
     notes.extend(load::etl_reader_notes(reader.diagnostics()));
+    match schemas.unreadable_descriptions() {
+        0 => {}
+        n => notes.push(format!("{n} descriptions of event types cannot be read")),
+    }
     Ok(())
 }

@@ -1,0 +1,266 @@
+//! Addresses of a trace's process.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use chronosym::{Life, Position, ProcessIndex, SampleSelection, file_name};
+
+use super::Source;
+use super::question::{Place, Question};
+use super::shown::{self, Shown};
+use crate::args::{Style, Symbolize};
+use crate::load::{self, Loaded};
+use crate::units::show_time;
+
+/// Answers that are kept, in bytes: real lists name the same addresses again and again.
+const MAX_KEPT: usize = 64 << 20;
+
+pub struct TraceSource {
+    loaded: Loaded,
+    process: ProcessIndex,
+    time: Option<u64>,
+    position: Position,
+    style: Style,
+    images: Vec<Image>,
+    kept: HashMap<String, Box<[u8]>>,
+    kept_bytes: usize,
+}
+
+/// An image of the process or the kernel.
+struct Image {
+    names: [String; 2],
+    base: u64,
+    size: u64,
+    life: Life,
+}
+
+/// What stands at an address, and when, where that is not always the same.
+struct Occupant {
+    life: Option<Life>,
+    frames: Vec<Shown>,
+}
+
+impl TraceSource {
+    pub fn open(trace: &Path, args: &Symbolize, quiet: bool) -> Result<Self> {
+        let traces = [trace.to_path_buf()];
+        let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
+        super::super::tell(&loaded.notes, quiet);
+        let timeline = &loaded.timeline;
+        let process = super::super::explain::find_process(timeline, args.pid)?;
+        let mut images = Vec::new();
+        for owner in timeline.processes() {
+            if owner.index == process || owner.pid == 0 {
+                images.extend(timeline.images(owner.index).map(|image| Image {
+                    names: [
+                        image.name.to_lowercase(),
+                        image.path.map_or("", file_name).to_lowercase(),
+                    ],
+                    base: image.base,
+                    size: image.size,
+                    life: image.life,
+                }));
+            }
+        }
+        Ok(TraceSource {
+            process,
+            time: args.time.or(args.pid.and_then(|(_, at)| at)),
+            position: if args.caller {
+                Position::Return
+            } else {
+                Position::Exact
+            },
+            style: args.style,
+            images,
+            kept: HashMap::new(),
+            kept_bytes: 0,
+            loaded,
+        })
+    }
+
+    /// The addresses that a place can mean, each with the life of the image that makes it so.
+    fn addresses(&self, place: Place<'_>) -> Vec<(u64, Option<Life>)> {
+        let (name, rva) = match place {
+            Place::Address(address) => return vec![(address, None)],
+            Place::Rva(name, rva) => (name.to_lowercase(), rva),
+        };
+        let named = self.images.iter().filter(|i| i.names.contains(&name));
+        let alive = named.filter(|i| self.time.is_none_or(|t| i.life.contains(t)));
+        let mut found: Vec<(u64, Option<Life>)> = Vec::new();
+        for image in alive {
+            let address = image.base.wrapping_add(rva);
+            if found.iter().all(|(known, _)| *known != address) {
+                found.push((address, Some(image.life)));
+            }
+        }
+        found
+    }
+
+    fn occupants(&self, place: Place<'_>) -> Vec<Occupant> {
+        let addresses = self.addresses(place);
+        let several = addresses.len() > 1;
+        let mut all = Vec::new();
+        for (address, of_image) in addresses {
+            let looked_up = match self.position {
+                Position::Return => address.wrapping_sub(1),
+                Position::Exact => address,
+            };
+            if let Some(time) = self.time {
+                all.push(self.occupant(address, time, None));
+                continue;
+            }
+            let bodies = self.loaded.timeline.bodies_at(self.process, looked_up);
+            let mut lives: Vec<Life> = bodies.iter().map(|b| b.life).collect();
+            if lives.is_empty() {
+                let covering = |i: &&Image| looked_up.wrapping_sub(i.base) < i.size;
+                lives.extend(self.images.iter().filter(covering).map(|i| i.life));
+                lives.sort_by_key(|life| life.from);
+                lives.dedup_by_key(|life| life.from);
+            }
+            match lives.as_slice() {
+                [] => all.push(self.occupant(address, u64::MAX, None)),
+                // Rule 19: the sole occupant answers.
+                [life] if !several => all.push(self.occupant(address, life.from, None)),
+                [life] => {
+                    all.push(self.occupant(address, life.from, of_image.or(Some(*life))));
+                }
+                _ => all.extend(
+                    lives
+                        .iter()
+                        .map(|life| self.occupant(address, life.from, Some(*life))),
+                ),
+            }
+        }
+        all
+    }
+
+    fn occupant(&self, address: u64, time: u64, life: Option<Life>) -> Occupant {
+        let frames = self
+            .loaded
+            .timeline
+            .frames(self.process, address, time, self.position, None);
+        Occupant {
+            life,
+            frames: frames.iter().map(Shown::of).collect(),
+        }
+    }
+
+    fn render(&self, question: &Question<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let Some(place) = question.place else {
+            return Ok(shown::print_unknown(
+                self.style,
+                question.text,
+                "not an address",
+                out,
+            )?);
+        };
+        let occupants = self.occupants(place);
+        let address = match place {
+            Place::Address(address) => format!("{address:#x}"),
+            Place::Rva(..) => question.text.to_owned(),
+        };
+        match occupants.as_slice() {
+            [] => shown::print_unknown(self.style, &address, "no such image", out)?,
+            [only] => shown::print(self.style, &address, &only.frames, out)?,
+            several => self.print_several(&address, several, out)?,
+        }
+        Ok(())
+    }
+
+    /// Rule 19: without a time, all that ever stood there.
+    fn print_several(
+        &self,
+        address: &str,
+        occupants: &[Occupant],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        match self.style {
+            Style::Text => {
+                writeln!(
+                    out,
+                    "{address} Ambiguous: {} occupants over time; say --time",
+                    occupants.len()
+                )?;
+                for occupant in occupants {
+                    let life = format!("  {:<26}", occupant.life.map_or(String::new(), show_life));
+                    shown::print(Style::Text, &life, &occupant.frames, out)?;
+                }
+            }
+            Style::Json => {
+                let mut text = String::from("{\"address\":");
+                chronosym_export::push_json_string(address, &mut text);
+                text.push_str(",\"frames\":[{\"address\":");
+                chronosym_export::push_json_string(address, &mut text);
+                text.push_str(",\"name_reason\":\"Ambiguous\"}],\"occupants\":[");
+                for (i, occupant) in occupants.iter().enumerate() {
+                    if i > 0 {
+                        text.push(',');
+                    }
+                    let mut object = chronosym_export::JsonObject::begin(&mut text);
+                    let life = occupant.life;
+                    object
+                        .value("from_ns", life.map(|l| l.from).filter(|&from| from > 0))
+                        .value("to_ns", life.map(|l| l.to).filter(|&to| to < u64::MAX));
+                    shown::push_objects(&occupant.frames, object.key("frames"));
+                    object.end();
+                }
+                text.push_str("]}");
+                writeln!(out, "{text}")?;
+            }
+            // These layouts know one answer only, and a wrong one is worse than none.
+            Style::Llvm | Style::Gnu => {
+                shown::print_unknown(self.style, address, "Ambiguous", out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source for TraceSource {
+    fn print(&mut self, questions: &[Question<'_>], out: &mut dyn Write) -> Result<()> {
+        for question in questions {
+            if let Some(known) = self.kept.get(question.text) {
+                out.write_all(known)?;
+                continue;
+            }
+            let mut text = Vec::new();
+            self.render(question, &mut text)?;
+            out.write_all(&text)?;
+            if self.kept_bytes > MAX_KEPT {
+                self.kept.clear();
+                self.kept_bytes = 0;
+            }
+            self.kept_bytes += text.len() + question.text.len() + 64;
+            self.kept.insert(question.text.to_owned(), text.into());
+        }
+        Ok(())
+    }
+
+    fn labels(&mut self, questions: &[Question<'_>]) -> Result<Vec<Option<String>>> {
+        let label = |question: &Question<'_>| {
+            let occupants = self.occupants(question.place?);
+            let mut labels: Vec<String> = occupants
+                .iter()
+                .filter_map(|o| shown::in_text(&o.frames))
+                .collect();
+            labels.dedup();
+            (!labels.is_empty()).then(|| labels.join(" | "))
+        };
+        Ok(questions.iter().map(label).collect())
+    }
+}
+
+fn show_life(life: Life) -> String {
+    let from = if life.from == 0 {
+        String::new()
+    } else {
+        show_time(life.from)
+    };
+    let to = if life.to == u64::MAX {
+        String::new()
+    } else {
+        show_time(life.to)
+    };
+    format!("{from}..{to}")
+}
