@@ -54,7 +54,7 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
             continue;
         };
         let known = types.len();
-        for schema in &schemas.all()[known.min(index as usize + 1)..] {
+        for schema in &schemas.all()[known..] {
             let id = session.event_type(schema.clone());
             types.push((id, source.role(schema, session, id)));
         }
