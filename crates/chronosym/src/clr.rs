@@ -9,7 +9,7 @@ use chronosym_events::{
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
-use crate::code::{EntryPoint, MethodFact, Module, ModuleIndex, PdbId};
+use crate::body::{EntryPoint, MethodFact, Module, ModuleIndex, PdbId};
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::il_map::IlMap;
 use crate::images::simple_name;

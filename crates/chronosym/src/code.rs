@@ -1,165 +1,18 @@
-//! What one process's events say of its code: bodies and their lives, before anything is frozen (rules 1 to 8 and 12).
+//! What one process's events say of its code: bodies and their lives, before anything is frozen (rules 1 to 7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chronosym_events::{Extent, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
+use crate::body::{BodyIndex, CodeBody, EntryPoint, MethodFact, Module, ModuleIndex, StubTargets};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::names::NameId;
-use crate::process::index_type;
-
-index_type! {
-    /// Names a code body of one process, dense from 0 in the order in which events told of them.
-    BodyIndex
-}
-index_type! {
-    /// Names a CLR module of one process.
-    ModuleIndex
-}
-
-/// One native body, from one load occurrence to its end.
-#[derive(Clone, Debug)]
-pub(crate) struct CodeBody {
-    pub clr_instance: u16,
-    pub start: u64,
-    /// Bytes; 0 while it is known by its entry point only.
-    pub size: u32,
-    pub token: u32,
-    pub flags: MethodFlags,
-    pub method_id: u64,
-    /// The `ReJITID` field; 0 is the default version.
-    pub native_code_version: u64,
-    pub name: NameId,
-    pub module: Option<ModuleIndex>,
-    pub evidence: EvidenceSet,
-    pub begin: Begin,
-    pub end: End,
-    /// Rule 8: from when on samples before the load event may be in it.
-    pub earliest: u64,
-    pub il_map: Option<u32>,
-    pub inline_tree: Option<u32>,
-    /// Index of its interop targets.
-    pub stub: Option<u32>,
-    /// Its extent is a guess (rule 15).
-    pub approximate: bool,
-}
-
-impl CodeBody {
-    /// The address of the last byte.
-    pub fn last(&self) -> u64 {
-        self.start.saturating_add(u64::from(self.size.max(1)) - 1)
-    }
-
-    pub fn is_jitted(&self) -> bool {
-        self.flags.is_jitted()
-    }
-
-    /// The tier as the runtime names it; precompiled code carries a tier value without the jitted flag.
-    pub fn tier(&self) -> Option<OptimizationTier> {
-        self.flags.tier()
-    }
-
-    /// When the first event told of it.
-    pub fn told_by(&self) -> u64 {
-        match self.begin {
-            Begin::At(at) | Begin::Before(at) => at,
-            Begin::Unbounded => 0,
-        }
-    }
-
-    /// Alive as far as its own events say.
-    fn is_alive(&self) -> bool {
-        !matches!(self.end, End::At(_))
-    }
-}
-
-/// What one method event says.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MethodFact {
-    pub time: u64,
-    pub clr_instance: u16,
-    pub method_id: u64,
-    pub start: u64,
-    pub size: u32,
-    pub token: u32,
-    pub flags: MethodFlags,
-    pub native_code_version: u64,
-    /// `NameId::NONE` where the event carries no names.
-    pub name: NameId,
-    pub module_id: u64,
-    /// The module of that id, where it is known by now.
-    pub module: Option<ModuleIndex>,
-}
-
-/// A CLR module.
-#[derive(Clone, Debug)]
-pub(crate) struct Module {
-    pub clr_instance: u16,
-    pub module_id: u64,
-    pub assembly_id: u64,
-    pub flags: u32,
-    pub il_path: crate::strings::StringId,
-    pub native_path: crate::strings::StringId,
-    /// Simple name, no folder, no extension.
-    pub simple_name: crate::strings::StringId,
-    pub managed_pdb: Option<PdbId>,
-    pub native_pdb: Option<PdbId>,
-    pub native_build_id: crate::strings::StringId,
-    pub begin: Begin,
-    pub end: End,
-    pub evidence: EvidenceSet,
-    pub bodies: Vec<BodyIndex>,
-    pub app_domain: Option<u64>,
-}
-
-/// Identity of a symbol file as a trace names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PdbId {
-    /// The signature in wire order.
-    pub guid: chronosym_events::Guid,
-    /// The age; portable PDBs ignore it.
-    pub age: u32,
-    /// Where it was written when the module was built.
-    pub path: String,
-}
-
-/// Entry points of precompiled methods, known without a size.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EntryPoint {
-    pub time: u64,
-    pub clr_instance: u16,
-    pub method_id: u64,
-    pub name: NameId,
-}
-
-/// Interop targets of a stub, in the order in which they were told.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StubTargets {
-    pub targets: Vec<NameId>,
-}
-
-/// A map or tree that waits for the event which it belongs to.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    method_id: u64,
-    version: u64,
-    extent: Extent,
-    map: u32,
-}
-
-/// What a thread said last: maps belong to their neighbours (rule 12).
-#[derive(Debug, Default)]
-struct ThreadState {
-    last_load: Option<(u64, BodyIndex)>,
-    pending: Option<Pending>,
-    jitting: Vec<(u64, u64)>,
-}
+use crate::neighbours::{Pending, ThreadState};
 
 /// The code of one process.
 #[derive(Debug, Default)]
@@ -172,17 +25,17 @@ pub(crate) struct ProcessCode {
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps that no body could be found for.
     pub unbound_maps: u64,
-    by_key: FxHashMap<(u16, u64, u64), BodyIndex>,
-    by_method: Arc<FxHashMap<(u16, u64), Vec<BodyIndex>>>,
+    pub by_key: FxHashMap<(u16, u64, u64), BodyIndex>,
+    pub by_method: Arc<FxHashMap<(u16, u64), Vec<BodyIndex>>>,
     module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
     stub_by_method: FxHashMap<(u16, u64), u32>,
     /// Who was last said to occupy a range: start → (last byte, body).
     occupied: BTreeMap<u64, (u64, BodyIndex)>,
-    threads: FxHashMap<u64, ThreadState>,
+    pub threads: FxHashMap<u64, ThreadState>,
     /// Bodies whose module was not known when they were told of: (clr, module id) → bodies.
     orphans: FxHashMap<(u16, u64), Vec<BodyIndex>>,
     /// V1 maps without a neighbour: (clr, method, version, extent) → map.
-    waiting_maps: Vec<(u16, Pending)>,
+    pub waiting_maps: Vec<(u16, Pending)>,
     /// Bodies that are new or have another end, for whoever mirrors them; `None` where nobody does.
     changes: Option<Vec<BodyIndex>>,
 }
@@ -313,7 +166,7 @@ impl ProcessCode {
         }
     }
 
-    fn add(
+    pub fn add(
         &mut self,
         fact: &MethodFact,
         evidence: Evidence,
@@ -397,124 +250,6 @@ impl ProcessCode {
                 self.close(body, time);
             }
         }
-    }
-
-    /// `MethodJittingStarted`.
-    pub fn jitting_started(&mut self, method_id: u64, time: u64, thread: u64) {
-        let jitting = &mut self.threads.entry(thread).or_default().jitting;
-        // Methods that are started and never loaded must not pile up.
-        if jitting.len() >= 64 {
-            jitting.remove(0);
-        }
-        jitting.push((method_id, time));
-    }
-
-    fn forget_neighbours(&mut self, thread: u64) {
-        if let Some(state) = self.threads.get_mut(&thread) {
-            state.last_load = None;
-            state.pending = None;
-        }
-    }
-
-    /// An IL map. `live` ones follow their load; those of a rundown precede the event that lists the method.
-    #[allow(clippy::too_many_arguments)]
-    pub fn il_map(
-        &mut self,
-        map: IlMap,
-        clr_instance: u16,
-        method_id: u64,
-        version: Option<u64>,
-        extent: Extent,
-        live: bool,
-        thread: u64,
-    ) {
-        let index = self.il_maps.len() as u32;
-        self.il_maps.push(Arc::new(map));
-        let pending = Pending {
-            method_id,
-            version: version.unwrap_or(0),
-            extent,
-            map: index,
-        };
-        let state = self.threads.entry(thread).or_default();
-        if !live {
-            if let Some(orphan) = state.pending.replace(pending) {
-                // Two in a row: the older one's neighbour is missing, and a V0 map says nothing else of its body.
-                let _ = orphan;
-                self.unbound_maps += 1;
-            }
-            return;
-        }
-        if let Some((id, body)) = state.last_load
-            && id == method_id
-            && self.bodies[body.index()].flags.extent() == extent
-        {
-            self.bodies[body.index()].il_map.get_or_insert(index);
-        } else if version.is_some() {
-            match self.by_version(clr_instance, &pending) {
-                Some(body) => {
-                    self.bodies[body.index()].il_map.get_or_insert(index);
-                }
-                None => self.waiting_maps.push((clr_instance, pending)),
-            }
-        } else {
-            self.unbound_maps += 1;
-        }
-    }
-
-    fn by_version(&self, clr_instance: u16, pending: &Pending) -> Option<BodyIndex> {
-        let bodies = self.by_method.get(&(clr_instance, pending.method_id))?;
-        bodies.iter().rev().copied().find(|b| {
-            let body = &self.bodies[b.index()];
-            body.native_code_version == pending.version && body.flags.extent() == pending.extent
-        })
-    }
-
-    fn bind_pending(&mut self, thread: u64, fact: &MethodFact, body: BodyIndex) {
-        let Some(state) = self.threads.get_mut(&thread) else {
-            return;
-        };
-        state.last_load = None;
-        let Some(pending) = state.pending.take() else {
-            return;
-        };
-        if pending.method_id == fact.method_id && fact.flags.extent() == pending.extent {
-            self.bodies[body.index()].il_map.get_or_insert(pending.map);
-        } else {
-            self.unbound_maps += 1;
-        }
-    }
-
-    /// The inline tree of the body of `method_id` that this thread loaded last.
-    pub fn inline_tree(
-        &mut self,
-        tree: InlineTree,
-        clr_instance: u16,
-        method_id: u64,
-        version: u64,
-        thread: u64,
-    ) -> bool {
-        let neighbour = self
-            .threads
-            .get(&thread)
-            .and_then(|s| s.last_load)
-            .filter(|&(id, _)| id == method_id);
-        let body = neighbour.map(|(_, body)| body).or_else(|| {
-            self.by_version(
-                clr_instance,
-                &Pending {
-                    method_id,
-                    version,
-                    extent: Extent::Hot,
-                    map: 0,
-                },
-            )
-        });
-        let Some(body) = body else { return false };
-        let index = self.inline_trees.len() as u32;
-        self.inline_trees.push(Arc::new(tree));
-        self.bodies[body.index()].inline_tree.get_or_insert(index);
-        true
     }
 
     /// An interop stub was made for `target`.
@@ -614,6 +349,19 @@ impl ProcessCode {
         }
     }
 
+    /// Closes what a module contained (rule 6).
+    pub fn close_module(&mut self, module: ModuleIndex, time: u64) {
+        for i in 0..self.modules[module.index()].bodies.len() {
+            self.close(self.modules[module.index()].bodies[i], time);
+        }
+    }
+
+    /// Binds what waited for a neighbour that never came, and places what has no size; call once after the last event.
+    pub fn settle(&mut self) {
+        self.settle_neighbours();
+        self.place_entry_points();
+    }
+
     /// From now on keeps a list of bodies that are new or have another end; returns what came on it since the last call.
     pub fn take_changes(&mut self) -> Vec<BodyIndex> {
         match &mut self.changes {
@@ -671,82 +419,6 @@ impl ProcessCode {
                     by_method.remove(&method);
                 }
             }
-        }
-    }
-
-    /// Closes what a module contained (rule 6).
-    pub fn close_module(&mut self, module: ModuleIndex, time: u64) {
-        for i in 0..self.modules[module.index()].bodies.len() {
-            self.close(self.modules[module.index()].bodies[i], time);
-        }
-    }
-
-    /// Binds what waited for a neighbour that never came; call once after the last event.
-    pub fn settle(&mut self) {
-        for (clr_instance, pending) in std::mem::take(&mut self.waiting_maps) {
-            match self.by_version(clr_instance, &pending) {
-                Some(body) => {
-                    self.bodies[body.index()].il_map.get_or_insert(pending.map);
-                }
-                None => self.unbound_maps += 1,
-            }
-        }
-        for state in self.threads.values_mut() {
-            if state.pending.take().is_some() {
-                self.unbound_maps += 1;
-            }
-        }
-        self.place_entry_points();
-    }
-
-    /// Rule 15: gives an extent to precompiled methods of which only the entry point is known.
-    fn place_entry_points(&mut self) {
-        const FURTHEST: u64 = 4096;
-        let points: Vec<_> = std::mem::take(&mut self.entry_points).into_iter().collect();
-        let mut starts: Vec<u64> = self
-            .bodies
-            .iter()
-            .map(|b| b.start)
-            .chain(points.iter().map(|p| p.0))
-            .collect();
-        starts.sort_unstable();
-        starts.dedup();
-        for (start, point) in points {
-            if let Some(&body) = self
-                .by_key
-                .get(&(point.clr_instance, point.method_id, start))
-            {
-                self.bodies[body.index()]
-                    .evidence
-                    .insert(Evidence::EntryPoint);
-                continue;
-            }
-            let next = starts
-                .get(starts.partition_point(|&s| s <= start))
-                .copied()
-                .unwrap_or(u64::MAX);
-            let size = (next - start).min(FURTHEST) as u32;
-            let fact = MethodFact {
-                time: point.time,
-                clr_instance: point.clr_instance,
-                method_id: point.method_id,
-                start,
-                size,
-                token: 0,
-                flags: MethodFlags(0),
-                native_code_version: 0,
-                name: point.name,
-                module_id: 0,
-                module: None,
-            };
-            let body = self.add(
-                &fact,
-                Evidence::EntryPoint,
-                Begin::Before(point.time),
-                End::Open,
-                point.time,
-            );
-            self.bodies[body.index()].approximate = true;
         }
     }
 }

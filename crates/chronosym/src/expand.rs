@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chronosym_timeline::End;
 
-use crate::code::{BodyIndex, CodeBody, ModuleIndex, PdbId};
+use crate::body::{BodyIndex, CodeBody, ModuleIndex, PdbId};
 use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
 use crate::frame::{Frame, Position, SourceLine};
 use crate::il_map::IlOffset;

@@ -2,7 +2,7 @@
 
 use chronosym_timeline::{Begin, End};
 
-use crate::code::PdbId;
+use crate::body::PdbId;
 use crate::process::index_type;
 use crate::strings::StringId;
 

@@ -7,7 +7,7 @@ use chronosym_events::{Action, WStr};
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
-use crate::code::PdbId;
+use crate::body::PdbId;
 use crate::images::{Image, ImageIndex, file_name, simple_name};
 use crate::process::ProcessIndex;
 use crate::session::{Session, life_of};

@@ -1,9 +1,11 @@
 //! What code was at address A of process P at time T?
 #![deny(missing_docs)]
 
+mod body;
 mod chunked;
 mod clr;
 mod code;
+mod entry_points;
 mod evidence;
 mod expand;
 mod filter;
@@ -15,6 +17,7 @@ mod inline_tree;
 mod kernel;
 mod live;
 mod names;
+mod neighbours;
 mod process;
 mod profile;
 mod ranges;
@@ -31,8 +34,8 @@ mod universal;
 mod untimed;
 mod views;
 
+pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_timeline::{Begin, End, Life};
-pub use code::{BodyIndex, ModuleIndex, PdbId};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use expand::{CodeStart, ImageRef, ModuleRef, NativeFrame, PrecompiledCode, SymbolSource};
 pub use filter::Filter;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use chronosym_timeline::{Id, LiveMap};
 
-use crate::code::BodyIndex;
+use crate::body::BodyIndex;
 use crate::index::Index;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;

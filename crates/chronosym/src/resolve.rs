@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use chronosym_timeline::{Begin, End};
 
-use crate::code::{BodyIndex, CodeBody};
+use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{Certainty, NameReason};
 use crate::frame::Position;
 use crate::images::ImageIndex;

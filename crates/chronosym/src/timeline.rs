@@ -2,8 +2,9 @@
 
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 
+use crate::body::CodeBody;
 use crate::clr::module_floor;
-use crate::code::{CodeBody, ProcessCode};
+use crate::code::ProcessCode;
 use crate::images::Image;
 use crate::index::Index;
 use crate::names::Names;

@@ -7,7 +7,7 @@ use chronosym_events::universal::{
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
-use crate::code::PdbId;
+use crate::body::PdbId;
 use crate::evidence::Evidence;
 use crate::images::{Image, ImageIndex, simple_name};
 use crate::process::ProcessIndex;

@@ -3,7 +3,7 @@
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::Life;
 
-use crate::code::{BodyIndex, ModuleIndex, PdbId};
+use crate::body::{BodyIndex, ModuleIndex, PdbId};
 use crate::evidence::EvidenceSet;
 use crate::images::ImageIndex;
 use crate::process::{ProcessIndex, ThreadIndex};

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::code::ModuleIndex;
+use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
 use crate::expand::{ImageRef, ModuleRef, NativeFrame, PrecompiledCode, SymbolSource};
 use crate::frame::SourceLine;

@@ -197,7 +197,7 @@ impl Search {
 }
 
 /// The identity in the symbol stage's terms; nothing where the trace has zeros for "none".
-pub(super) fn identity(pdb: Option<&crate::code::PdbId>) -> Option<PdbId> {
+pub(super) fn identity(pdb: Option<&crate::PdbId>) -> Option<PdbId> {
     let pdb = pdb.filter(|pdb| !pdb.guid.is_zero())?;
     Some(PdbId {
         guid: Guid(pdb.guid.0),

@@ -1,0 +1,138 @@
+//! Code bodies and modules, as events tell of them.
+
+use chronosym_events::{MethodFlags, OptimizationTier};
+use chronosym_timeline::{Begin, End};
+
+use crate::evidence::EvidenceSet;
+use crate::names::NameId;
+use crate::process::index_type;
+
+index_type! {
+    /// Names a code body of one process, dense from 0 in the order in which events told of them.
+    BodyIndex
+}
+index_type! {
+    /// Names a CLR module of one process.
+    ModuleIndex
+}
+
+/// One native body, from one load occurrence to its end.
+#[derive(Clone, Debug)]
+pub(crate) struct CodeBody {
+    pub clr_instance: u16,
+    pub start: u64,
+    /// Bytes; 0 while it is known by its entry point only.
+    pub size: u32,
+    pub token: u32,
+    pub flags: MethodFlags,
+    pub method_id: u64,
+    /// The `ReJITID` field; 0 is the default version.
+    pub native_code_version: u64,
+    pub name: NameId,
+    pub module: Option<ModuleIndex>,
+    pub evidence: EvidenceSet,
+    pub begin: Begin,
+    pub end: End,
+    /// Rule 8: from when on samples before the load event may be in it.
+    pub earliest: u64,
+    pub il_map: Option<u32>,
+    pub inline_tree: Option<u32>,
+    /// Index of its interop targets.
+    pub stub: Option<u32>,
+    /// Its extent is a guess (rule 15).
+    pub approximate: bool,
+}
+
+impl CodeBody {
+    /// The address of the last byte.
+    pub fn last(&self) -> u64 {
+        self.start.saturating_add(u64::from(self.size.max(1)) - 1)
+    }
+
+    pub fn is_jitted(&self) -> bool {
+        self.flags.is_jitted()
+    }
+
+    /// The tier as the runtime names it; precompiled code carries a tier value without the jitted flag.
+    pub fn tier(&self) -> Option<OptimizationTier> {
+        self.flags.tier()
+    }
+
+    /// When the first event told of it.
+    pub fn told_by(&self) -> u64 {
+        match self.begin {
+            Begin::At(at) | Begin::Before(at) => at,
+            Begin::Unbounded => 0,
+        }
+    }
+
+    /// Alive as far as its own events say.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.end, End::At(_))
+    }
+}
+
+/// What one method event says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MethodFact {
+    pub time: u64,
+    pub clr_instance: u16,
+    pub method_id: u64,
+    pub start: u64,
+    pub size: u32,
+    pub token: u32,
+    pub flags: MethodFlags,
+    pub native_code_version: u64,
+    /// `NameId::NONE` where the event carries no names.
+    pub name: NameId,
+    pub module_id: u64,
+    /// The module of that id, where it is known by now.
+    pub module: Option<ModuleIndex>,
+}
+
+/// A CLR module.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub clr_instance: u16,
+    pub module_id: u64,
+    pub assembly_id: u64,
+    pub flags: u32,
+    pub il_path: crate::strings::StringId,
+    pub native_path: crate::strings::StringId,
+    /// Simple name, no folder, no extension.
+    pub simple_name: crate::strings::StringId,
+    pub managed_pdb: Option<PdbId>,
+    pub native_pdb: Option<PdbId>,
+    pub native_build_id: crate::strings::StringId,
+    pub begin: Begin,
+    pub end: End,
+    pub evidence: EvidenceSet,
+    pub bodies: Vec<BodyIndex>,
+    pub app_domain: Option<u64>,
+}
+
+/// Identity of a symbol file as a trace names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PdbId {
+    /// The signature in wire order.
+    pub guid: chronosym_events::Guid,
+    /// The age; portable PDBs ignore it.
+    pub age: u32,
+    /// Where it was written when the module was built.
+    pub path: String,
+}
+
+/// Entry points of precompiled methods, known without a size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryPoint {
+    pub time: u64,
+    pub clr_instance: u16,
+    pub method_id: u64,
+    pub name: NameId,
+}
+
+/// Interop targets of a stub, in the order in which they were told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StubTargets {
+    pub targets: Vec<NameId>,
+}

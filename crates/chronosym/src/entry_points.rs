@@ -1,0 +1,61 @@
+//! Precompiled methods of which only the entry point is known (rule 15).
+
+use chronosym_events::MethodFlags;
+use chronosym_timeline::{Begin, End};
+
+use crate::body::MethodFact;
+use crate::code::ProcessCode;
+use crate::evidence::Evidence;
+
+impl ProcessCode {
+    /// Rule 15: gives an extent to precompiled methods of which only the entry point is known.
+    pub fn place_entry_points(&mut self) {
+        const FURTHEST: u64 = 4096;
+        let points: Vec<_> = std::mem::take(&mut self.entry_points).into_iter().collect();
+        let mut starts: Vec<u64> = self
+            .bodies
+            .iter()
+            .map(|b| b.start)
+            .chain(points.iter().map(|p| p.0))
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        for (start, point) in points {
+            if let Some(&body) = self
+                .by_key
+                .get(&(point.clr_instance, point.method_id, start))
+            {
+                self.bodies[body.index()]
+                    .evidence
+                    .insert(Evidence::EntryPoint);
+                continue;
+            }
+            let next = starts
+                .get(starts.partition_point(|&s| s <= start))
+                .copied()
+                .unwrap_or(u64::MAX);
+            let size = (next - start).min(FURTHEST) as u32;
+            let fact = MethodFact {
+                time: point.time,
+                clr_instance: point.clr_instance,
+                method_id: point.method_id,
+                start,
+                size,
+                token: 0,
+                flags: MethodFlags(0),
+                native_code_version: 0,
+                name: point.name,
+                module_id: 0,
+                module: None,
+            };
+            let body = self.add(
+                &fact,
+                Evidence::EntryPoint,
+                Begin::Before(point.time),
+                End::Open,
+                point.time,
+            );
+            self.bodies[body.index()].approximate = true;
+        }
+    }
+}
