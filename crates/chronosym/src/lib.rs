@@ -1,4 +1,19 @@
 //! What code was at address A of process P at time T?
+//!
+//! A [`Session`] takes events (of a file through [`source`], or whatever a profiler has) and remembers what they say of
+//! processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be asked
+//! from any thread:
+//!
+//! - [`Timeline::frames`] names one address of a process at a time, with evidence, certainty or a reason;
+//! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
+//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks every sample in the order of time;
+//! - [`Timeline::body`] and [`Timeline::bodies_of_batch`] answer with body numbers and allocate nothing a query.
+//!
+//! A [`LiveSession`] answers while events still arrive. Names and lines beyond what the trace says come from a
+//! [`SymbolSource`]; the feature `symbols` has one.
+//!
+//! No part of the engine does I/O but the readers in [`source`], from the stream that they are given, and the feature
+//! `symbols`.
 #![deny(missing_docs)]
 
 mod body;
@@ -16,6 +31,7 @@ mod index;
 mod inline_tree;
 mod kernel;
 mod live;
+mod lookup;
 mod names;
 mod neighbours;
 mod process;
@@ -35,7 +51,7 @@ mod untimed;
 mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
-pub use chronosym_timeline::{Begin, End, Life};
+pub use chronosym_timeline::{Begin, End, Life, Query};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use expand::{CodeStart, ImageRef, ModuleRef, NativeFrame, PrecompiledCode, SymbolSource};
 pub use filter::Filter;
@@ -55,3 +71,8 @@ pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
 };
+
+/// The README's example has to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;
