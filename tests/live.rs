@@ -20,20 +20,33 @@ fn offline(bytes: &[u8]) -> Timeline {
 fn questions(timeline: &Timeline) -> BTreeSet<(u32, u64, u64, bool)> {
     let mut questions = BTreeSet::new();
     timeline.for_each_sample(&Filter::default(), |class, time| {
-        let pid = timeline.process_view(timeline.thread_view(class.thread).process).pid;
+        let pid = timeline
+            .process_view(timeline.thread_view(class.thread).process)
+            .pid;
         for (depth, address) in timeline.stacks().addresses(class.stack).enumerate() {
-            questions.insert((pid, address, time, depth == 0 && class.kind.leaf_is_address()));
+            questions.insert((
+                pid,
+                address,
+                time,
+                depth == 0 && class.kind.leaf_is_address(),
+            ));
         }
     });
     questions
 }
 
 fn position(exact: bool) -> Position {
-    if exact { Position::Exact } else { Position::Return }
+    if exact {
+        Position::Exact
+    } else {
+        Position::Return
+    }
 }
 
 fn compare(trace: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata").join(trace);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../testdata")
+        .join(trace);
     let bytes = chronosym_conformance::unzip(&path, ".nettrace").expect("a trace in a zip");
     let frozen = offline(&bytes);
     let mut live = LiveSession::new();
@@ -111,11 +124,18 @@ fn answers_can_be_had_while_events_arrive() {
             let (mut answers, mut last) = (0u64, 0);
             while !done.load(Ordering::Relaxed) {
                 let timeline = reader.timeline();
-                assert!(timeline.facts().duration_ns >= last, "time does not go back");
+                assert!(
+                    timeline.facts().duration_ns >= last,
+                    "time does not go back"
+                );
                 last = timeline.facts().duration_ns;
-                let Some(process) = timeline.find_process(script::PID, None) else { continue };
+                let Some(process) = timeline.find_process(script::PID, None) else {
+                    continue;
+                };
                 for time in [last, last / 2] {
-                    let frame = timeline.frames(process, 0x10_010, time, Position::Exact, None).pop();
+                    let frame = timeline
+                        .frames(process, 0x10_010, time, Position::Exact, None)
+                        .pop();
                     answers += u64::from(frame.is_some());
                 }
             }
@@ -126,11 +146,21 @@ fn answers_can_be_had_while_events_arrive() {
         asking.join().expect("readers do not fail");
     });
     let timeline = reader.timeline();
-    let process = timeline.find_process(script::PID, None).expect("the process");
-    let at = |time| timeline.frames(process, 0x10_010, time, Position::Exact, None).pop().and_then(|f| f.name);
+    let process = timeline
+        .find_process(script::PID, None)
+        .expect("the process");
+    let at = |time| {
+        timeline
+            .frames(process, 0x10_010, time, Position::Exact, None)
+            .pop()
+            .and_then(|f| f.name)
+    };
     assert_eq!(at(1_000_000).as_deref(), Some("T.Churn"));
     assert!(timeline.is_provisional(process, 0x10_010, timeline.facts().duration_ns + 1));
-    assert!(!timeline.is_provisional(process, 0x10_010, 1_000_000), "it lies before the watermark");
+    assert!(
+        !timeline.is_provisional(process, 0x10_010, 1_000_000),
+        "it lies before the watermark"
+    );
 }
 
 #[test]
@@ -144,13 +174,19 @@ fn code_beyond_the_horizon_is_dropped_and_later_answers_stay() {
     assert!(dropped > 900, "only {dropped} bodies were dropped");
     live.finish();
     let now = live.reader().timeline();
-    let (a, b) = (now.find_process(script::PID, None), frozen.find_process(script::PID, None));
+    let (a, b) = (
+        now.find_process(script::PID, None),
+        frozen.find_process(script::PID, None),
+    );
     let (a, b) = (a.expect("the process"), b.expect("the process"));
     for time in (horizon..2_000_000_000).step_by(500_000) {
         for slot in 0..8u64 {
             let address = 0x10_010 + slot * 0x100;
             let ask = |timeline: &Timeline, process| {
-                timeline.frames(process, address, time, Position::Exact, None).pop().and_then(|f| f.name)
+                timeline
+                    .frames(process, address, time, Position::Exact, None)
+                    .pop()
+                    .and_then(|f| f.name)
             };
             assert_eq!(ask(&now, a), ask(&frozen, b), "{address:#x} at {time}");
         }
@@ -161,12 +197,30 @@ fn code_beyond_the_horizon_is_dropped_and_later_answers_stay() {
 fn a_second_session_tells_what_was_there_before_the_first() {
     let mut first = NettraceWriter::v4();
     let load = first.event_type(script::RUNTIME, 143, 2);
-    first.event(load, 10, 1, &[], &script::method(1, 0x1000, 64, "New").encode(2));
+    first.event(
+        load,
+        10,
+        1,
+        &[],
+        &script::method(1, 0x1000, 64, "New").encode(2),
+    );
     let mut second = NettraceWriter::v4();
     let listed = second.event_type(script::RUNDOWN, 144, 2);
     let complete = second.event_type(script::RUNDOWN, 146, 1);
-    second.event(listed, 20, 1, &[], &script::method(1, 0x1000, 64, "New").encode(2));
-    second.event(listed, 20, 1, &[], &script::method(2, 0x2000, 64, "Old").encode(2));
+    second.event(
+        listed,
+        20,
+        1,
+        &[],
+        &script::method(1, 0x1000, 64, "New").encode(2),
+    );
+    second.event(
+        listed,
+        20,
+        1,
+        &[],
+        &script::method(2, 0x2000, 64, "Old").encode(2),
+    );
     second.event(complete, 21, 1, &[], &[0, 0]);
     let mut live = LiveSession::new();
     for trace in [first.finish(), second.finish()] {
@@ -174,9 +228,16 @@ fn a_second_session_tells_what_was_there_before_the_first() {
     }
     live.finish();
     let timeline = live.reader().timeline();
-    let process = timeline.find_process(script::PID, None).expect("the process");
+    let process = timeline
+        .find_process(script::PID, None)
+        .expect("the process");
     assert_eq!(timeline.bodies(process).count(), 2);
-    let name = |address| timeline.frames(process, address, 15, Position::Exact, None).pop().and_then(|f| f.name);
+    let name = |address| {
+        timeline
+            .frames(process, address, 15, Position::Exact, None)
+            .pop()
+            .and_then(|f| f.name)
+    };
     assert_eq!(name(0x1010).as_deref(), Some("T.New"));
     assert_eq!(name(0x2010).as_deref(), Some("T.Old"));
 }

@@ -15,12 +15,13 @@ fn assert_truth(traces: &[&str], caller_offset: u64, least_frames: u64) {
         "{} frames, {} IL offsets, {} P/Invoke frames",
         report.frames, report.il, report.stubs
     );
-    let wrong = report.wrong.len();
+    let faults = report.faults();
     assert!(
-        wrong == 0,
-        "{wrong} of {} frames are wrong:\n{}",
+        faults.is_empty(),
+        "{} of {} frames are wrong:\n{}",
+        faults.len(),
         report.frames,
-        report.wrong.join("\n")
+        faults.join("\n")
     );
     assert!(
         report.frames >= least_frames,

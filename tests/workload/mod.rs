@@ -10,7 +10,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use chronosym::{
-    EventSelector, Filter, Frame, IlSource, Options, Position, ResolvedStack, Resolver,
+    EventSelector, Filter, Frame, IlSource, NameReason, Options, Position, ResolvedStack, Resolver,
     SampleSelection, Session, Timeline,
 };
 use chronosym_nettrace::Diagnostics;
@@ -185,6 +185,20 @@ pub struct Report {
     pub il: u64,
     pub stubs: u64,
     pub wrong: Vec<String>,
+    /// Frames without a name: why, and what the truth is.
+    pub unnamed: Vec<(NameReason, String)>,
+}
+
+impl Report {
+    /// Everything that a complete trace must not have.
+    pub fn faults(&self) -> Vec<&str> {
+        let unnamed = self.unnamed.iter().map(|(_, text)| text);
+        self.wrong
+            .iter()
+            .chain(unnamed)
+            .map(String::as_str)
+            .collect()
+    }
 }
 
 /// Holds every truth frame of a trace to ours. `caller_offset` is what the runtime subtracts from a return address before
@@ -235,13 +249,17 @@ pub fn check(trace: &Trace, caller_offset: u64, report: &mut Report) {
             };
             at += 1;
             report.frames += 1;
+            if let Some(reason) = frame.name_reason {
+                let text = format!("{}: {wanted}+{}: {reason:?}", event.site, truth.native);
+                report.unnamed.push((reason, text));
+                continue;
+            }
             if name_of(frame) != wanted || frame.offset != u64::try_from(truth.native).ok() {
                 report.wrong.push(format!(
-                    "{}: {wanted}+{} is {} ({:?})+{:?}",
+                    "{}: {wanted}+{} is {}+{:?}",
                     event.site,
                     truth.native,
                     name_of(frame),
-                    frame.name_reason,
                     frame.offset
                 ));
                 continue;

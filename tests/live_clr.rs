@@ -1,0 +1,219 @@
+//! The workload, recorded afresh with a real CLR and held to the truth inside the trace.
+//!
+//! Needs `CHRONOSYM_DOTNET`, the path of a `dotnet` host of .NET Core 3.1; ignored while that is unset.
+
+mod runtime;
+mod workload;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use chronosym::NameReason;
+use runtime::{Recording, Workload, host};
+use workload::{Report, Trace, check, read};
+
+/// What .NET Core 3.1 takes from a return address before it looks up its IL offset.
+const CALLER_OFFSET: u64 = 0;
+
+fn main() -> ExitCode {
+    let case = |name: &str, run: fn() -> Result<(), Failed>| {
+        Trial::test(name, run).with_ignored_flag(host().is_none())
+    };
+    let mut cases = vec![
+        case("recorded_from_the_start", recorded_from_the_start),
+        case("cut_in_the_middle_of_its_rundown", cut_in_its_rundown),
+        case("buffers_too_small", buffers_too_small),
+    ];
+    #[cfg(unix)]
+    cases.extend([
+        case("attached_and_streamed", attached::streamed),
+        case("killed_while_streamed", attached::killed),
+    ]);
+    libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
+}
+
+fn recorded(seconds: u32, megabytes: u32) -> Result<Vec<u8>, Failed> {
+    let mut workload = Workload::start(seconds, Some(&Recording { megabytes }))?;
+    workload.wait()?;
+    Ok(workload.trace()?)
+}
+
+fn report(trace: &Trace) -> Report {
+    let mut report = Report::default();
+    check(trace, CALLER_OFFSET, &mut report);
+    println!(
+        "{} frames, {} IL offsets, {} without a name",
+        report.frames,
+        report.il,
+        report.unnamed.len()
+    );
+    report
+}
+
+/// All frames have the right name and offsets.
+fn complete(trace: &Trace, least: u64) -> Result<(), Failed> {
+    let report = report(trace);
+    let faults = report.faults();
+    if !faults.is_empty() {
+        return Err(format!("{} faults:\n{}", faults.len(), faults.join("\n")).into());
+    }
+    enough(&report, least)
+}
+
+/// Frames that have a name have the right one; the others say one of `reasons`.
+fn incomplete(trace: &Trace, reasons: &[NameReason], least: u64) -> Result<(), Failed> {
+    let report = report(trace);
+    let other = report.unnamed.iter().filter(|(r, _)| !reasons.contains(r));
+    let faults: Vec<&str> = report
+        .wrong
+        .iter()
+        .chain(other.map(|(_, text)| text))
+        .map(String::as_str)
+        .collect();
+    if !faults.is_empty() {
+        return Err(format!("{} faults:\n{}", faults.len(), faults.join("\n")).into());
+    }
+    enough(&report, least)
+}
+
+fn enough(report: &Report, least: u64) -> Result<(), Failed> {
+    let named = report.frames - report.unnamed.len() as u64;
+    if named < least || report.il == 0 {
+        return Err(format!("only {named} frames were compared").into());
+    }
+    Ok(())
+}
+
+fn recorded_from_the_start() -> Result<(), Failed> {
+    let (trace, diagnostics) = read(&recorded(2, 256)?);
+    if !diagnostics.is_clean() {
+        return Err(format!("{diagnostics:?}").into());
+    }
+    complete(&trace, 100)
+}
+
+/// How many methods the rundown at the end lists.
+fn listed(bytes: &[u8]) -> Result<u64, Failed> {
+    let mut reader = chronosym_nettrace::Reader::new(bytes)?;
+    let mut count = 0;
+    while let Some(region) = reader.next_region()? {
+        for record in region.records() {
+            let event_type = region.event_type(record.event_type).ok_or("a type")?;
+            let is_rundown = event_type.provider == "Microsoft-Windows-DotNETRuntimeRundown";
+            count += u64::from(is_rundown && event_type.id == 144);
+        }
+    }
+    Ok(count)
+}
+
+fn cut_in_its_rundown() -> Result<(), Failed> {
+    let bytes = recorded(2, 256)?;
+    let all = listed(&bytes)?;
+    let mut cuts = 0;
+    for part in 1..32 {
+        let cut = &bytes[..bytes.len() / 32 * part];
+        let some = listed(cut)?;
+        if some == 0 || some == all {
+            continue;
+        }
+        cuts += 1;
+        println!("{some} of {all} methods listed");
+        let (trace, diagnostics) = read(cut);
+        if diagnostics.is_clean() {
+            return Err("nothing says that the trace is cut short".into());
+        }
+        incomplete(&trace, &[NameReason::NoRundown], 100)?;
+    }
+    if cuts == 0 {
+        return Err("no cut fell into the rundown".into());
+    }
+    Ok(())
+}
+
+fn buffers_too_small() -> Result<(), Failed> {
+    let (trace, diagnostics) = read(&recorded(4, 2)?);
+    if diagnostics.losses.is_empty() {
+        return Err("nothing was lost".into());
+    }
+    incomplete(&trace, &[NameReason::EventsLost], 1)
+}
+
+#[cfg(unix)]
+mod attached {
+    use std::io::{self, Read};
+    use std::path::Path;
+
+    use chronosym::{LiveSession, Timeline};
+    use chronosym_nettrace::Diagnostics;
+
+    use super::*;
+    use crate::runtime::{ipc, wait_for};
+
+    /// Keeps a copy of what is read.
+    struct Tee<'a, R> {
+        from: R,
+        copy: &'a mut Vec<u8>,
+    }
+
+    impl<R: Read> Read for Tee<'_, R> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = self.from.read(into)?;
+            self.copy.extend_from_slice(&into[..count]);
+            Ok(count)
+        }
+    }
+
+    /// Whether a frame of the workload has a name in one of the stacks so far.
+    fn names_the_workload(timeline: &Timeline) -> bool {
+        let named = |process| {
+            timeline
+                .bodies(process)
+                .any(|b| b.name.is_some_and(|n| n.starts_with("Workload.Tiers")))
+        };
+        timeline.processes().any(|p| named(p.index))
+    }
+
+    /// Records a workload and answers meanwhile; `end` is called when frames of it have names.
+    fn record(
+        workload: &mut Workload,
+        end: impl FnOnce(&mut Workload, &Path, u64) -> Result<(), String>,
+    ) -> Result<(Vec<u8>, Diagnostics), Failed> {
+        let mut recording = ipc::attach(workload)?;
+        let mut copy = Vec::new();
+        let mut live = LiveSession::new();
+        let reader = live.reader();
+        let read_result = std::thread::scope(|scope| {
+            let reading = scope.spawn(|| {
+                let tee = Tee {
+                    from: &mut recording.stream,
+                    copy: &mut copy,
+                };
+                chronosym::source::nettrace::read_live(tee, &mut live)
+            });
+            let answered = wait_for("an answer while recording", || {
+                names_the_workload(&reader.timeline()).then_some(())
+            });
+            let ended = end(workload, &recording.socket, recording.id);
+            let read_result = reading.join().map_err(|_| "the reader panicked".to_owned());
+            answered.and(ended).and(read_result)
+        });
+        let diagnostics = read_result?.map_err(|e| e.to_string())?;
+        Ok((copy, diagnostics))
+    }
+
+    pub fn streamed() -> Result<(), Failed> {
+        let mut workload = Workload::start(60, None)?;
+        let (bytes, diagnostics) = record(&mut workload, |_, socket, id| ipc::stop(socket, id))?;
+        if !diagnostics.is_clean() {
+            return Err(format!("{diagnostics:?}").into());
+        }
+        complete(&read(&bytes).0, 20)
+    }
+
+    pub fn killed() -> Result<(), Failed> {
+        let mut workload = Workload::start(60, None)?;
+        let (bytes, _) = record(&mut workload, |workload, _, _| workload.kill())?;
+        incomplete(&read(&bytes).0, &[NameReason::NoRundown], 1)
+    }
+}
