@@ -5,7 +5,7 @@ use chronosym_timeline::{Id, Life, Snapshot, VersionedMap};
 /// Who stood where and when.
 #[derive(Debug)]
 pub(crate) enum Index {
-    Frozen(VersionedMap),
+    Frozen(Box<VersionedMap>),
     Live(Snapshot),
 }
 

@@ -29,6 +29,9 @@ impl FrameId {
 
 const ROOT: u32 = u32::MAX;
 
+/// Answers with the times for which they hold; nearly always there is just one.
+type Answers<T> = Vec<(Range<u64>, T)>;
+
 /// Resolves stacks, each distinct one once for each span of time in which the answer is the same.
 pub struct Resolver<'t> {
     timeline: &'t Timeline,
@@ -37,8 +40,8 @@ pub struct Resolver<'t> {
     /// (frame, caller)
     nodes: Vec<(FrameId, u32)>,
     node_index: FxHashMap<(FrameId, u32), u32>,
-    by_address: FxHashMap<(ProcessIndex, u64, Position), Vec<(Range<u64>, Range<u32>)>>,
-    by_stack: FxHashMap<(ProcessIndex, StackId, Position), Vec<(Range<u64>, u32)>>,
+    by_address: FxHashMap<(ProcessIndex, u64, Position), Answers<Range<u32>>>,
+    by_stack: FxHashMap<(ProcessIndex, StackId, Position), Answers<u32>>,
     path: Vec<StackId>,
 }
 
@@ -251,8 +254,7 @@ impl Timeline {
         let mut resolver = Resolver::new(self, symbols);
         let passing = filter.classes(self);
         // For each class the answers so far; nearly always there is just one.
-        let mut answers: Vec<Vec<(Range<u64>, usize)>> =
-            vec![Vec::new(); self.samples.classes().len()];
+        let mut answers: Vec<Answers<usize>> = vec![Vec::new(); self.samples.classes().len()];
         let mut entries: Vec<ProfileEntry> = Vec::new();
         let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind), usize> =
             FxHashMap::default();

@@ -1,7 +1,7 @@
 //! Interned strings: each distinct text is kept once, in one arena.
 
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -50,9 +50,7 @@ impl Default for Strings {
 impl Strings {
     /// The id of `text`, which is added if it is new. Past 4 Gi strings everything new is the empty string.
     pub(crate) fn intern(&mut self, text: &str) -> StringId {
-        let mut hasher = FxBuildHasher.build_hasher();
-        text.hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = FxBuildHasher.hash_one(text);
         let candidates: &[u32] = match self.by_hash.get(&hash) {
             None => &[],
             Some(Bucket::One(id)) => std::slice::from_ref(id),

@@ -194,8 +194,8 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
         images.insert(image_occupant(process, image));
     }
     AddressSpace {
-        bodies: Index::Frozen(bodies.freeze()),
-        images: Index::Frozen(images.freeze()),
+        bodies: Index::Frozen(Box::new(bodies.freeze())),
+        images: Index::Frozen(Box::new(images.freeze())),
         untimed: state.untimed.freeze(),
         forgotten: Ranges::default(),
         state,

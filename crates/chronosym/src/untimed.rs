@@ -35,7 +35,7 @@ impl Untimed {
                 .expect("ordered bounds");
             map.insert(Occupant::new(range, Begin::At(row as u64), End::Open));
         }
-        Index::Frozen(map.freeze())
+        Index::Frozen(Box::new(map.freeze()))
     }
 }
 
