@@ -44,7 +44,13 @@ pub fn demangle_as(name: &str, dialect: Dialect) -> Option<String> {
     }
     match name.as_bytes() {
         [b'?', ..] if name.len() <= MAX_MSVC_LEN => with_stack(name, msvc),
-        [b'_', b'R', ..] | [b'R', ..] => rust(name),
+        [b'_', b'R', ..] | [b'R', ..] => match name.split_once('.') {
+            // Nothing in the scheme itself has a dot; the demangler drops what follows one.
+            Some((own, mark)) if dialect == Dialect::Llvm => {
+                Some(format!("{} (.{mark})", rust(own)?))
+            }
+            _ => rust(name),
+        },
         [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => {
             if dialect != Dialect::Llvm
                 && let Some(readable) = rust(name)
@@ -73,6 +79,12 @@ fn msvc(name: &str) -> Option<String> {
 }
 
 fn itanium(name: &str) -> Option<String> {
+    // ThinLTO's mark on what it made global; the demangler knows GCC's marks only.
+    if let Some((name, number)) = name.rsplit_once(".llvm.")
+        && number.bytes().all(|b| b.is_ascii_digit())
+    {
+        return Some(format!("{} [clone .llvm.{number}]", itanium(name)?));
+    }
     // The default limit of its recursion suits any stack and nearly every name.
     cpp(name, None).or_else(|| {
         (name.len() > SHALLOW)
@@ -276,6 +288,17 @@ mod tests {
             demangle_as(clone, Dialect::Llvm).unwrap(),
             "foo::bar(int) (.part.0)"
         );
+        let thin = "_ZN3foo3barEi.llvm.1234";
+        assert_eq!(
+            demangle_as(thin, Dialect::Llvm).unwrap(),
+            "foo::bar(int) (.llvm.1234)"
+        );
+        let thin = "_RNvC6_123foo3bar.llvm.1234";
+        assert_eq!(
+            demangle_as(thin, Dialect::Llvm).unwrap(),
+            "123foo::bar (.llvm.1234)"
+        );
+        assert_eq!(demangle_as(thin, Dialect::Plain).unwrap(), "123foo::bar");
         let lambda = "_ZZ4mainENKUliiE0_clEii";
         assert_eq!(
             demangle_as(lambda, Dialect::Gnu).unwrap(),
