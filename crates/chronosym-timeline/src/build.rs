@@ -1,9 +1,10 @@
 //! Lays the frozen index out.
 
 use crate::lives::{self, Lives, Segments};
-use crate::map::{Known, NARROW, SCAN, Segment, VersionedMap, Versions};
+use crate::map::{Known, NARROW, Segment, VersionedMap};
 use crate::occupant::{Begin, Id, Occupant};
 use crate::regions::{Offsets, Regions};
+use crate::versions::{Version, Versions};
 
 impl VersionedMap {
     pub(crate) fn build(occupants: &[Occupant]) -> Self {
@@ -44,6 +45,7 @@ impl VersionedMap {
             segment.offsets = map.regions.offsets(index, bounds[index]);
         }
         map.fill(&lives, &spans, &mut counts);
+        map.versions.make_keys();
         map
     }
 
@@ -69,11 +71,7 @@ impl VersionedMap {
                     0 => self.segments[node + 1].earlier() - *left as usize,
                     _ => (self.nodes[level - 1][node + 1] - 1 - *left) as usize,
                 };
-                (
-                    self.versions.from[version],
-                    self.versions.to[version],
-                    self.versions.id[version],
-                ) = (from, to, id);
+                self.versions.list[version] = Version { from, to, id };
                 if self.places[index] == u32::MAX {
                     self.places[index] = narrow(segments + version);
                 }
@@ -148,18 +146,27 @@ fn count(spans: &[(u32, u32)], segments: usize) -> Vec<Vec<u32>> {
 
 /// The segments, vacant, with room for their versions from `next` on: one in the segment itself, the others in the table.
 fn segment_table(bounds: &[(u64, u64)], counts: &[u32], next: &mut u32) -> Vec<Segment> {
-    let mut segments = Vec::with_capacity(bounds.len() + SCAN);
-    for &count in counts.iter().chain(&[0; SCAN]) {
+    let mut segments = Vec::with_capacity(bounds.len() + 1);
+    for &count in counts.iter().chain(&[0]) {
         // No time lies in the life of a vacant segment.
         let offsets = Offsets { start: 0, last: 0 };
+        let flags = match count {
+            0 | 1 => 0,
+            2 => Segment::HAS_EARLIER,
+            _ => Segment::HAS_EARLIER | Segment::HAS_SEVERAL,
+        };
         segments.push(Segment {
             offsets,
             from: 1,
             to: 0,
             id: 0,
-            earlier: *next | if count > 1 { Segment::HAS_EARLIER } else { 0 },
+            earlier: *next | flags,
         });
         *next = narrow(*next as usize + count.saturating_sub(1) as usize);
+        assert!(
+            *next < Segment::HAS_SEVERAL,
+            "fewer than 2^30 earlier versions"
+        );
     }
     segments
 }

@@ -13,6 +13,7 @@ mod occupant;
 mod pieces;
 mod radix;
 mod regions;
+mod versions;
 
 pub use batch::Query;
 pub use builder::VersionedMapBuilder;

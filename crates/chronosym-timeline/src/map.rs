@@ -6,13 +6,10 @@ use std::ops::Range;
 
 use crate::occupant::{AddrRange, Closed, Id, Life};
 use crate::regions::{Offsets, Place, Regions};
+use crate::versions::Versions;
 
 /// An occupant of at most this many segments is written into each; a wider one into few nodes of the tree above them.
 pub(crate) const NARROW: usize = 4;
-
-/// A bucket with more segments than this is searched by halves. As many segments follow the last one: the first of them ends the
-/// last one's versions, the others are there so that a lookup can look at so many without asking.
-pub(crate) const SCAN: usize = 3;
 
 /// A segment of the address space and the latest of those who occupied it: all that most lookups need, in half a cache line.
 #[derive(Clone, Copy)]
@@ -22,14 +19,16 @@ pub(crate) struct Segment {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) id: u32,
-    /// Where its earlier versions begin in the version table; they end where the next segment's begin. The top bit says whether
-    /// there are any, so that a lookup need not look at the next segment.
+    /// Where its earlier versions begin in the version table; they end where the next segment's begin. The top bits say whether
+    /// there is one and whether there are more, so that a lookup need not look at the next segment.
     pub(crate) earlier: u32,
 }
 
 impl Segment {
-    /// The bit of `earlier`.
+    /// The bit of `earlier` that says that there are earlier versions.
     pub(crate) const HAS_EARLIER: u32 = 1 << 31;
+    /// The bit of `earlier` that says that there are several.
+    pub(crate) const HAS_SEVERAL: u32 = 1 << 30;
 
     #[inline]
     fn has_earlier(&self) -> bool {
@@ -37,42 +36,13 @@ impl Segment {
     }
 
     #[inline]
-    pub(crate) fn earlier(&self) -> usize {
-        (self.earlier & !Self::HAS_EARLIER) as usize
-    }
-}
-
-/// Versions as columns: a search by time reads `to` alone. 20 bytes a version.
-#[derive(Default)]
-pub(crate) struct Versions {
-    pub(crate) from: Vec<u64>,
-    pub(crate) to: Vec<u64>,
-    pub(crate) id: Vec<u32>,
-}
-
-impl Versions {
-    pub(crate) fn vacant(len: usize) -> Self {
-        Self {
-            from: vec![0; len],
-            to: vec![0; len],
-            id: vec![0; len],
-        }
+    fn has_several(&self) -> bool {
+        self.earlier & Self::HAS_SEVERAL != 0
     }
 
-    /// Who is alive at `time`, among versions that follow one another.
     #[inline]
-    fn at(&self, range: Range<usize>, time: u64) -> u32 {
-        let found = range.start + self.to[range.clone()].partition_point(|&to| to <= time);
-        if found < range.end && self.from[found] <= time {
-            self.id[found]
-        } else {
-            0
-        }
-    }
-
-    fn memory_bytes(&self) -> usize {
-        (self.to.capacity() + self.from.capacity()) * size_of::<u64>()
-            + self.id.capacity() * size_of::<u32>()
+    pub(crate) fn earlier(&self) -> usize {
+        (self.earlier & !(Self::HAS_EARLIER | Self::HAS_SEVERAL)) as usize
     }
 }
 
@@ -92,7 +62,7 @@ impl Known {
 /// has one answer at most. It is made by [`VersionedMapBuilder::freeze`](crate::VersionedMapBuilder::freeze).
 pub struct VersionedMap {
     pub(crate) regions: Regions,
-    /// In address order, and `SCAN` more.
+    /// In address order, and one more that ends the last one's versions.
     pub(crate) segments: Vec<Segment>,
     /// The segments' earlier versions, then those of the nodes; each list in time order.
     pub(crate) versions: Versions,
@@ -121,49 +91,50 @@ impl VersionedMap {
     pub(crate) fn lookup_place(&self, place: Place, time: u64) -> Option<Id> {
         let index = self.segment_at(place);
         let segment = &self.segments[index];
-        let inside = segment.offsets.start <= place.offset;
-        let alive = inside & (segment.from <= time) & (time < segment.to);
+        let inside = place.offset <= segment.offsets.last;
+        let alive = (segment.from <= time) & (time < segment.to);
         // Selected, not branched to: whether a sample hits is a coin toss.
-        let latest = Id::from_raw(select_unpredictable(alive, segment.id, 0));
-        if self.has_layers() && inside & !alive & (segment.has_earlier() | !self.nodes.is_empty()) {
+        let latest = Id::from_raw(select_unpredictable(inside & alive, segment.id, 0));
+        let Some(first) = self.versions.list.first() else {
+            return latest;
+        };
+        let missed = inside & !alive;
+        if missed & (segment.has_several() | !self.nodes.is_empty()) {
             return self.lookup_others(index, time);
         }
-        latest
+        // Without a branch here too. Who has no earlier version looks at the first there is, which is always in the cache.
+        let missed = missed & segment.has_earlier();
+        let version = select_unpredictable(missed, segment.earlier(), 0);
+        let version = self.versions.list.get(version).unwrap_or(first);
+        let raw =
+            select_unpredictable(missed & version.lives_at(time), version.id, Id::raw(latest));
+        Id::from_raw(raw)
     }
 
-    /// The segment at a place or, if there is none, behind it.
+    /// The last segment that begins at a place or before it.
     #[inline(always)]
     fn segment_at(&self, place: Place) -> usize {
-        let (first, last) = self.regions.candidates(place);
-        if last - first > SCAN {
-            return self.search(first, last, place.offset);
+        let bucket = self.regions.bucket(place);
+        let index = bucket.rank(place);
+        if bucket.is_dense() {
+            return self.search(place);
         }
-        // Counting instead of looping: no branch waits for what a lookup loads, so that many lookups are under way at a time.
-        // The last candidate never ends before the place; what follows it may, in another region, and must not count.
-        let near = &self.segments[first..first + SCAN];
-        let mut before = true;
-        let mut index = first;
-        for segment in near {
-            before &= segment.offsets.last < place.offset;
-            index += usize::from(before);
+        // It may begin behind the place, in the same granule.
+        if self.segments[index].offsets.start > place.offset {
+            return index - 1;
         }
         index
     }
 
     #[inline(never)]
-    fn search(&self, first: usize, last: usize, offset: u32) -> usize {
-        first + self.segments[first..last].partition_point(|s| s.offsets.last < offset)
+    fn search(&self, place: Place) -> usize {
+        let (first, last) = self.regions.candidates(place);
+        first + self.segments[first + 1..=last].partition_point(|s| s.offsets.start <= place.offset)
     }
 
     /// The number of segments, without those that follow the last one.
     pub(crate) fn segment_count(&self) -> usize {
-        self.segments.len() - SCAN
-    }
-
-    /// Whether anything lives elsewhere than in the segments.
-    #[inline]
-    fn has_layers(&self) -> bool {
-        !self.versions.id.is_empty()
+        self.segments.len() - 1
     }
 
     /// Who else but the latest occupant of a segment was alive in it at `time`.
@@ -187,13 +158,13 @@ impl VersionedMap {
             above.extend(
                 self.nodes_over(index)
                     .flatten()
-                    .filter_map(|v| Id::from_raw(self.versions.id[v])),
+                    .filter_map(|v| Id::from_raw(self.versions.list[v].id)),
             );
             if !above.is_empty() {
                 above.extend(
                     earlier
                         .clone()
-                        .filter_map(|v| Id::from_raw(self.versions.id[v]))
+                        .filter_map(|v| Id::from_raw(self.versions.list[v].id))
                         .chain(latest),
                 );
                 above.sort_by_key(|&id| {
@@ -205,7 +176,7 @@ impl VersionedMap {
         let mixed = !above.is_empty();
         let plain = earlier
             .filter(move |_| !mixed)
-            .filter_map(|v| Id::from_raw(self.versions.id[v]));
+            .filter_map(|v| Id::from_raw(self.versions.list[v].id));
         plain
             .chain(latest.filter(|_| !mixed))
             .chain(above)
@@ -220,7 +191,10 @@ impl VersionedMap {
         let place = self.places[id.index()] as usize;
         let (from, to) = match self.version(place) {
             None => (self.segments[place].from, self.segments[place].to),
-            Some(version) => (self.versions.from[version], self.versions.to[version]),
+            Some(version) => (
+                self.versions.list[version].from,
+                self.versions.list[version].to,
+            ),
         };
         let known = self.known[id.index()].0;
         Life {
@@ -306,7 +280,7 @@ impl VersionedMap {
     fn segment_of(&self, addr: u64) -> Option<usize> {
         let place = self.regions.place(addr)?;
         let index = self.segment_at(place);
-        (self.segments[index].offsets.start <= place.offset).then_some(index)
+        (place.offset <= self.segments[index].offsets.last).then_some(index)
     }
 
     #[inline]
@@ -326,11 +300,11 @@ impl VersionedMap {
     fn is_in(&self, id: Id, segment: usize) -> bool {
         let (raw, earlier) = (Id::raw(Some(id)), self.earlier(segment));
         let to = self.life(id).to;
-        let first = self.versions.to[earlier.clone()].partition_point(|&t| t < to);
+        let first = self.versions.list[earlier.clone()].partition_point(|v| v.to < to);
         self.segments[segment].id == raw
             || (earlier.start + first..earlier.end)
-                .take_while(|&v| self.versions.to[v] == to)
-                .any(|v| self.versions.id[v] == raw)
+                .take_while(|&v| self.versions.list[v].to == to)
+                .any(|v| self.versions.list[v].id == raw)
     }
 }
 

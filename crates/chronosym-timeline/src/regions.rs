@@ -12,11 +12,48 @@ pub(crate) struct Offsets {
     pub(crate) last: u32,
 }
 
-/// Where an address is: the bucket, and the offset in the region.
+/// Where an address is: the bucket, the granule in it, and the offset in the region.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place {
     pub(crate) bucket: u32,
+    pub(crate) granule: u32,
     pub(crate) offset: u32,
+}
+
+/// A stretch of a region in 64 granules.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Bucket {
+    /// The granules in which a segment begins, the low and the high half: three words are 12 bytes, a u64 would make it 16.
+    begins: [u32; 2],
+    /// The number of segments that begin before it. The top bit says that several begin in one granule.
+    before: u32,
+}
+
+/// The bit of `Bucket::before`.
+const DENSE: u32 = 1 << 31;
+
+impl Bucket {
+    fn begins(self) -> u64 {
+        u64::from(self.begins[0]) | u64::from(self.begins[1]) << 32
+    }
+
+    #[inline(always)]
+    fn before(self) -> usize {
+        (self.before & !DENSE) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_dense(self) -> bool {
+        self.before & DENSE != 0
+    }
+
+    /// The last segment that begins in or before the granule of a place, if the bucket is not dense.
+    #[inline(always)]
+    pub(crate) fn rank(self, place: Place) -> usize {
+        let up_to_here = self.begins() << (63 - place.granule);
+        // The first segment of a region begins where the region does.
+        (self.before() + up_to_here.count_ones() as usize).wrapping_sub(1)
+    }
 }
 
 /// Segments near each other: offsets in it fit in 32 bits.
@@ -35,8 +72,8 @@ pub(crate) struct Regions {
     /// The regions' first addresses: what a lookup searches.
     bases: Vec<u64>,
     regions: Vec<Region>,
-    /// For each bucket of each region the first segment that ends in or after it, and one more, the region's last segment.
-    buckets: Vec<u32>,
+    /// The buckets of each region, and one more that ends it.
+    buckets: Vec<Bucket>,
 }
 
 impl Regions {
@@ -71,10 +108,9 @@ impl Regions {
         let shift = if span > u64::from(u32::MAX) {
             WIDE
         } else {
-            // At least as many bytes in a bucket as a segment and the gap behind it have on average.
-            (span / bounds.len() as u64 + 1)
-                .next_power_of_two()
-                .trailing_zeros() as u8
+            // Several segments in a bucket, so that the buckets take little memory; granules that seldom hold two.
+            let spacing = (span / bounds.len() as u64 + 1).next_power_of_two();
+            (spacing.trailing_zeros() + 2).clamp(6, 32) as u8
         };
         self.bases.push(base);
         self.regions.push(Region {
@@ -84,14 +120,26 @@ impl Regions {
             first_bucket: self.buckets.len() as u32,
             shift,
         });
-        let mut segment = 0;
+        let mut segments = bounds.iter().map(|bounds| bounds.0 - base).peekable();
+        let mut before = first_segment as u32;
         for bucket in 0..=span >> shift {
-            while bounds[segment].1 - base < bucket << shift {
-                segment += 1;
+            let (mut begins, mut dense, mut count) = (0_u64, 0, 0);
+            while let Some(start) = segments.next_if(|start| start >> shift <= bucket) {
+                let granule = 1 << granule(start, shift);
+                dense |= if begins & granule == 0 { 0 } else { DENSE };
+                begins |= granule;
+                count += 1;
             }
-            self.buckets.push((first_segment + segment) as u32);
+            self.buckets.push(Bucket {
+                begins: [begins as u32, (begins >> 32) as u32],
+                before: before | dense,
+            });
+            before += count;
         }
-        self.buckets.push((first_segment + bounds.len() - 1) as u32);
+        self.buckets.push(Bucket {
+            begins: [0; 2],
+            before,
+        });
     }
 
     /// The number of buckets: places sorted by bucket are roughly sorted by address.
@@ -140,23 +188,38 @@ impl Regions {
         let offset = addr - region.base;
         Some(Place {
             bucket: region.first_bucket + (offset >> region.shift) as u32,
+            granule: granule(offset, region.shift),
             offset: narrow(offset),
         })
     }
 
-    /// The first and the last of the segments that a place may be in or before.
     #[inline(always)]
+    pub(crate) fn bucket(&self, place: Place) -> Bucket {
+        self.buckets[place.bucket as usize]
+    }
+
+    /// The first and the last of the segments that may be the last to begin at a place or before it.
     pub(crate) fn candidates(&self, place: Place) -> (usize, usize) {
         let bucket = place.bucket as usize;
-        let ends = &self.buckets[bucket..bucket + 2];
-        (ends[0] as usize, ends[1] as usize)
+        let (before, after) = (
+            self.buckets[bucket].before(),
+            self.buckets[bucket + 1].before(),
+        );
+        // The first bucket of a region has nothing before it.
+        (before.saturating_sub(1), after - 1)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bases.capacity() * size_of::<u64>()
             + self.regions.capacity() * size_of::<Region>()
-            + self.buckets.capacity() * size_of::<u32>()
+            + self.buckets.capacity() * size_of::<Bucket>()
     }
+}
+
+/// The granule of its bucket that an offset is in.
+#[inline(always)]
+fn granule(offset: u64, shift: u8) -> u32 {
+    ((offset >> (shift - 6)) & 63) as u32
 }
 
 /// An offset in a region; in a region that is one wide segment every offset will do that lies within it.
