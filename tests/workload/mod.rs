@@ -22,6 +22,8 @@ pub struct TruthFrame {
     pub method: String,
     pub native: i64,
     pub il: i64,
+    /// File and line, where the runtime had symbols.
+    pub line: Option<(String, u32)>,
 }
 
 /// One truth event: its frames, innermost first.
@@ -145,11 +147,13 @@ pub fn payloads(
 
 pub fn truth_frame(line: &str) -> TruthFrame {
     let parts: Vec<&str> = line.split('\t').collect();
+    let line = parts[6].parse().ok().filter(|&line| line > 0);
     TruthFrame {
         type_name: parts[1].to_owned(),
         method: parts[2].to_owned(),
         native: parts[3].parse().expect("a native offset"),
         il: parts[4].parse().expect("an IL offset"),
+        line: line.map(|line| (parts[5].to_owned(), line)),
     }
 }
 

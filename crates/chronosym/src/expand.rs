@@ -9,7 +9,7 @@ use chronosym_timeline::End;
 use crate::body::{BodyIndex, CodeBody, ModuleIndex, PdbId};
 use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
 use crate::frame::{Frame, Position, SourceLine};
-use crate::il_map::IlOffset;
+use crate::il_map::{IlOffset, IlSource};
 use crate::images::ImageIndex;
 use crate::names::NameId;
 use crate::process::ProcessIndex;
@@ -269,12 +269,12 @@ impl Timeline {
             .map(|t| t.chain(native, calls_are_valid))
             .unwrap_or_default()
         {
-            if inlined.is_root {
-                il = il.or(inlined.il_offset.map(IlOffset::mapped));
-                break;
-            }
-            let (mut frame, method) =
-                self.inlined_frame(process, body.clr_instance, inlined.method_id, time, symbols);
+            let (mut frame, method) = if inlined.is_root {
+                let own = module.map(|module| (module, body.token));
+                (Frame::unnamed(address, NameReason::NoName), own)
+            } else {
+                self.inlined_frame(process, body.clr_instance, inlined.method_id, time, symbols)
+            };
             let mut at = inlined.il_offset;
             let mut approximate = inlined.approximate;
             // Rule 17: a call that the IL at hand shows is no guess.
@@ -284,6 +284,14 @@ impl Timeline {
                 && let Some(call) = symbols.call_site(module, *token, inlined.stated, &callee)
             {
                 (at, approximate) = (Some(call), false);
+            }
+            if inlined.is_root {
+                // The body's own map comes first, but where inlined code has no place in it the call has one.
+                let is_mapped = il.is_some_and(|il| il.source != IlSource::Nearest);
+                if !is_mapped && (il.is_none() || !approximate) {
+                    il = at.map(IlOffset::mapped).or(il);
+                }
+                break;
             }
             let il = at.map(IlOffset::mapped);
             frame.il_offset = il.map(|il| (il.offset, il.source));

@@ -149,7 +149,7 @@ fn pdb_frames(file: &WindowsFile, rva: u32) -> Result<Vec<NativeFrame>, String> 
                 line: line
                     .map(|(path, line)| SourceLine {
                         file: file.path(path),
-                        line: line.into(),
+                        line,
                         column: frame.column.map(u32::from),
                     })
                     .ok_or(LineReason::NoLineInfo),

@@ -234,7 +234,7 @@ enum As {
 enum Open {
     Pdb(ManagedPdb),
     Image(ImageFile),
-    Native(NativeFile),
+    Native(Box<NativeFile>),
     Damaged(String),
 }
 
@@ -327,10 +327,10 @@ impl OpenFiles {
         let open = self.open(path, As::Native, |_| {
             let folder = path.parent().unwrap_or(Path::new("")).to_owned();
             let symbols = NativeSymbols::open_path_with(path, Companions::Beside(folder));
-            Ok(Open::Native(NativeFile {
+            Ok(Open::Native(Box::new(NativeFile {
                 symbols: symbols.map_err(|error| error.to_string())?,
                 paths: Paths::default(),
-            }))
+            })))
         });
         match &*open {
             Open::Native(native) => ask(native),

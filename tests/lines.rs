@@ -1,0 +1,256 @@
+//! Source lines: every frame for which a trace's own truth has a file and a line must have that file and that line.
+
+mod workload;
+
+use std::path::PathBuf;
+
+use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::{Certainty, Filter, Frame, LineReason, ResolvedStack, Resolver, SymbolSource};
+use workload::{Trace, TruthFrame, full_name, load, name_of, testdata};
+
+fn symbols(folders: &[PathBuf]) -> Symbolizer {
+    let mut config = StoreConfig::new();
+    config.folders = folders.to_vec();
+    Symbolizer::new(config, SymbolOptions::default())
+}
+
+fn folder(path: &str) -> Symbolizer {
+    symbols(&[testdata().join(path)])
+}
+
+/// Calls `each` with every frame that the truth and we have, physical ones.
+fn compare(trace: &Trace, symbols: &dyn SymbolSource, mut each: impl FnMut(&TruthFrame, &Frame)) {
+    let mut resolver = Resolver::new(&trace.timeline, Some(symbols));
+    for (time, tid, stack) in stacks(trace, &mut resolver) {
+        let Some(event) = trace.truth.get(&(time, tid)) else {
+            continue;
+        };
+        let mut ours = resolver
+            .stack(stack)
+            .map(|id| resolver.frame(id))
+            .filter(|frame| !frame.inlined)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+            .peekable();
+        for truth in event.frames.iter().rev() {
+            let name = full_name(truth);
+            if name.ends_with("Truth.Emit") {
+                // It took its stack trace at another place than where it wrote the event.
+                break;
+            }
+            if name.ends_with("Interop.QSort") {
+                // The P/Invoke itself: its raw frame is code of a stub.
+                ours.next_if(|f| f.name.is_none() || name_of(f).contains("IL_STUB"));
+                continue;
+            }
+            let frame = ours.next().expect("a frame");
+            assert_eq!(
+                (name_of(frame), frame.offset),
+                (name, u64::try_from(truth.native).ok())
+            );
+            each(truth, frame);
+        }
+    }
+}
+
+fn stacks(trace: &Trace, resolver: &mut Resolver<'_>) -> Vec<(u64, u64, ResolvedStack)> {
+    let mut stacks = Vec::new();
+    trace
+        .timeline
+        .for_each_sample(&Filter::default(), |class, time| {
+            let tid = trace.timeline.thread_view(class.thread).tid;
+            stacks.push((time, tid, resolver.resolve(class, time).0));
+        });
+    stacks
+}
+
+/// Every line of the truth of a trace, but for those that `excused` accepts: (truth, ours) lines of a method.
+fn assert_lines(
+    trace: &str,
+    symbols: &Symbolizer,
+    least: usize,
+    excused: impl Fn(&str, u32, u32) -> bool,
+) {
+    let loaded = load(trace);
+    let (mut right, mut excuses, mut wrong) = (0, 0, Vec::new());
+    compare(&loaded, symbols, |truth, frame| {
+        let Some((file, line)) = &truth.line else {
+            return;
+        };
+        match &frame.line {
+            Some(ours) if &*ours.file == file && ours.line == *line => right += 1,
+            Some(ours) if &*ours.file == file && excused(&full_name(truth), *line, ours.line) => {
+                excuses += 1;
+            }
+            ours => wrong.push(format!(
+                "{}+{} IL {:?}: {file}:{line} is {ours:?} {:?}",
+                full_name(truth),
+                truth.native,
+                frame.il_offset,
+                frame.line_reason
+            )),
+        }
+    });
+    println!("{trace}: {right} lines right, {excuses} excused");
+    let all = right + excuses + wrong.len();
+    wrong.sort();
+    wrong.dedup();
+    assert!(
+        wrong.is_empty(),
+        "{trace}: of {all} lines these are wrong:\n{}",
+        wrong.join("\n")
+    );
+    assert!(right >= least, "{trace}: only {right} lines");
+}
+
+fn none(_: &str, _: u32, _: u32) -> bool {
+    false
+}
+
+#[test]
+fn lines_of_net_10() {
+    for (trace, least) in [
+        ("all", 592),
+        ("reuse", 1298),
+        ("rich", 675),
+        ("entry", 624),
+        ("default", 852),
+        ("attach", 481),
+    ] {
+        let symbols = folder("clr10/workload");
+        assert_lines(
+            &format!("clr10/traces/{trace}.nettrace.zip"),
+            &symbols,
+            least,
+            none,
+        );
+    }
+}
+
+#[test]
+fn lines_of_net_9() {
+    let symbols = folder("clr10/workload/net9");
+    assert_lines("clr10/traces/net9-rich.nettrace.zip", &symbols, 600, none);
+}
+
+#[test]
+fn lines_of_net_core_3_1() {
+    // 3.1 looks a caller up at the return address itself. Where the call ends a statement that is the next one.
+    const ENDS_OF_STATEMENTS: [(&str, u32, u32); 5] = [
+        ("Workload.Interop.Ascending", 182, 181),
+        ("Workload.Interop.Run", 192, 191),
+        ("Workload.Plugins.Run", 38, 37),
+        ("Workload.Shapes.Run", 78, 89),
+        ("Workload.Tiers.Run", 125, 129),
+    ];
+    for (trace, least) in [("all", 804), ("reuse", 240)] {
+        let symbols = folder("clr31/workload");
+        let trace = format!("clr31/workload/traces/{trace}.nettrace.zip");
+        assert_lines(&trace, &symbols, least, |method, truth, ours| {
+            ENDS_OF_STATEMENTS.contains(&(method, truth, ours))
+        });
+    }
+}
+
+#[test]
+fn lines_of_a_plug_in_loaded_from_bytes() {
+    let symbols = folder("clr10/workload/memory");
+    assert_lines("clr10/traces/memory.nettrace.zip", &symbols, 232, none);
+}
+
+#[test]
+fn lines_of_precompiled_code() {
+    let trace = "clr10/traces/r2r.nettrace.zip";
+    let folders = ["clr10/r2r/linux-x64", "clr10/workload"].map(|f| testdata().join(f));
+    let symbols = symbols(&folders);
+    assert_lines(trace, &symbols, 380, none);
+    let mut precompiled = 0;
+    compare(&load(trace), &symbols, |truth, frame| {
+        precompiled += usize::from(
+            truth.line.is_some() && frame.tier.is_some_and(|tier| tier.name() == "ReadyToRun"),
+        );
+    });
+    assert!(precompiled >= 100, "only {precompiled} precompiled frames");
+}
+
+/// The PDB's id is the same for every target that the module was compiled for: only where its methods start tells.
+#[test]
+fn a_precompiled_image_for_another_system_is_not_used() {
+    for other in ["clr10/r2r/windows-x64", "clr10/r2r/linux-arm64"] {
+        let folders = [other, "clr10/workload"].map(|f| testdata().join(f));
+        compare(
+            &load("clr10/traces/r2r.nettrace.zip"),
+            &symbols(&folders),
+            |truth, frame| {
+                if truth.line.is_some() && frame.tier.is_some_and(|t| t.name() == "ReadyToRun") {
+                    assert_eq!(frame.line, None, "{other}: {frame:?}");
+                    assert_eq!(frame.line_reason, Some(LineReason::NoILMap));
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn chains_of_inlined_calls() {
+    for (trace, symbol_folder, least) in [
+        ("net9-rich", "clr10/workload/net9", 32),
+        ("rich", "clr10/workload", 27),
+    ] {
+        let loaded = load(&format!("clr10/traces/{trace}.nettrace.zip"));
+        let symbols = folder(symbol_folder);
+        let mut resolver = Resolver::new(&loaded.timeline, Some(&symbols));
+        let (mut chains, mut exact, mut coarse, mut approximate) = (0, 0, 0, 0);
+        let mut wrong = Vec::new();
+        for (time, tid, stack) in stacks(&loaded, &mut resolver) {
+            let Some(event) = loaded.logical.get(&(time, tid)) else {
+                continue;
+            };
+            chains += 1;
+            let frames: Vec<&Frame> = resolver.stack(stack).map(|id| resolver.frame(id)).collect();
+            let writer = frames
+                .iter()
+                .position(|f| name_of(f).ends_with("Truth.Inlined"))
+                .expect("the frame that wrote the event");
+            for (i, (name, line)) in event.frames.iter().enumerate() {
+                let frame = frames[writer + 1 + i];
+                assert!(
+                    name_of(frame).ends_with(name.as_str()),
+                    "{frame:?} is no {name}"
+                );
+                let ours = frame.line.as_ref().map(|l| l.line);
+                if ours == Some(*line) {
+                    exact += 1;
+                } else if name == "Outer" && (frame.inlined, *line, ours) == (false, 25, Some(24)) {
+                    // Its tier 0 code has a single IL offset in its map: the runtime's own stack traces say 24, too.
+                    coarse += 1;
+                } else if frame.certainty == Some(Certainty::Approximate) {
+                    approximate += 1;
+                } else {
+                    wrong.push(format!("{name}:{line} is {ours:?}: {frame:?}"));
+                }
+            }
+        }
+        println!(
+            "{trace}: {chains} chains, {exact} lines exact, {coarse} of coarse maps, {approximate} approximate"
+        );
+        assert!(wrong.is_empty(), "{trace}:\n{}", wrong.join("\n"));
+        assert!(chains >= least, "{trace}: only {chains} chains");
+    }
+}
+
+#[test]
+fn another_build_gives_a_reason_and_no_line() {
+    let symbols = folder("clr10/workload/net9");
+    let loaded = load("clr10/traces/rich.nettrace.zip");
+    let mut frames = 0;
+    compare(&loaded, &symbols, |truth, frame| {
+        if truth.line.is_some() {
+            assert_eq!(frame.line, None);
+            assert_eq!(frame.line_reason, Some(LineReason::SymbolFileMismatch));
+            frames += 1;
+        }
+    });
+    assert!(frames > 0);
+}
