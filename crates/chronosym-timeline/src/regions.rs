@@ -236,7 +236,7 @@ fn gap_to_split(bounds: &[(u64, u64)]) -> u64 {
         .map(|w| w[1].0 - w[0].1)
         .filter(|&gap| gap > GAP)
         .collect();
-    if gaps.len() < most {
+    if gaps.len() <= most {
         return GAP;
     }
     let (_, gap, _) = gaps.select_nth_unstable_by_key(most, |&gap| std::cmp::Reverse(gap));

@@ -186,3 +186,16 @@ fn an_empty_map_answers_nothing() {
     assert_eq!(map.lookup(0, 0), None);
     assert_eq!(map.occupants(u64::MAX).count(), 0);
 }
+
+#[test]
+fn any_number_of_wide_gaps_splits() {
+    for count in 1..40 {
+        let far_apart: Vec<Occupant> = (1..=count)
+            .map(|i| Occupant::new(sized(i << 33, 64), Begin::At(0), End::Open))
+            .collect();
+        agree(&far_apart);
+        let map = freeze(&far_apart);
+        let all = (1..=count).filter_map(|i| map.lookup((i << 33) + 63, 1));
+        assert_eq!(all.count() as u64, count);
+    }
+}
