@@ -119,9 +119,9 @@ impl VersionedMap {
         if bucket.is_dense() {
             return self.search(place);
         }
-        // It may begin behind the place, in the same granule.
+        // It may begin behind the place, in the same granule. That is rare, and no reason to wait for its start: a branch.
         if self.segments[index].offsets.start > place.offset {
-            return index - 1;
+            return one_before(index);
         }
         index
     }
@@ -306,6 +306,13 @@ impl VersionedMap {
                 .take_while(|&v| self.versions.list[v].to == to)
                 .any(|v| self.versions.list[v].id == raw)
     }
+}
+
+/// Not inlined, so that it is not selected without a branch.
+#[cold]
+#[inline(never)]
+fn one_before(index: usize) -> usize {
+    index - 1
 }
 
 impl fmt::Debug for VersionedMap {

@@ -33,6 +33,7 @@ pub(crate) struct Bucket {
 const DENSE: u32 = 1 << 31;
 
 impl Bucket {
+    #[inline(always)]
     fn begins(self) -> u64 {
         u64::from(self.begins[0]) | u64::from(self.begins[1]) << 32
     }
@@ -223,6 +224,7 @@ fn granule(offset: u64, shift: u8) -> u32 {
 }
 
 /// An offset in a region; in a region that is one wide segment every offset will do that lies within it.
+#[inline(always)]
 fn narrow(offset: u64) -> u32 {
     offset.min(u64::from(u32::MAX)) as u32
 }
