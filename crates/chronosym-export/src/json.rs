@@ -115,7 +115,7 @@ pub fn write_json_lines(
         let process = timeline.process_view(thread.process);
         let interval = timeline
             .facts()
-            .sample_interval_ns
+            .sample_interval_at(time)
             .filter(|_| class.kind != SampleKind::Event);
         let (stack, _) = resolver.resolve(class, time);
         rendered.resize(resolver.frames().len(), None);

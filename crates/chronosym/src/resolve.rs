@@ -87,6 +87,15 @@ impl Timeline {
         }
     }
 
+    /// Whether an address can be the kernel's: 32-bit systems give user mode 2 GB or more, others the lower half.
+    fn is_kernel(&self, address: u64) -> bool {
+        match self.facts.pointer_size {
+            Some(4) => address >= 1 << 31,
+            Some(_) => address >> 63 == 1,
+            None => true,
+        }
+    }
+
     /// Clears what is no part of an address: the Thumb bit and pointer authentication.
     fn normalise(&self, address: u64) -> u64 {
         self.address_mask.apply(address)
@@ -113,9 +122,10 @@ impl Timeline {
             };
         }
         let mut valid = gap;
-        for owner in
-            std::iter::once(process).chain(self.system.iter().copied().filter(|&s| s != process))
-        {
+        // The system's own user mode (its ntdll) is nobody else's.
+        let shared = self.is_kernel(address) || self.system.contains(&process);
+        let system = self.system.iter().copied().filter(|&s| shared && s != process);
+        for owner in std::iter::once(process).chain(system) {
             let images = &self.spaces[owner.index()].images;
             if let Some((id, life)) = images.find(address, time) {
                 let certainty = if life.from_known {
