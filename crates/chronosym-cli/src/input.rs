@@ -1,12 +1,12 @@
 //! Opens traces: by content, never by name; in zip and gzip wrappers; from standard input.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::progress::Counted;
+use crate::progress::{Counted, tell};
 
 /// What a file holds, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,41 +202,56 @@ fn spool(mut source: impl Read) -> io::Result<File> {
     Ok(file)
 }
 
-fn open_zip(file: File, name: &str) -> Result<Vec<Trace>> {
-    let mut archive =
-        zip::ZipArchive::new(file).with_context(|| format!("{name} is a damaged zip file"))?;
+fn open_zip(mut file: File, name: &str) -> Result<Vec<Trace>> {
     let mut traces = Vec::new();
-    for index in 0..archive.len() {
-        let Ok(mut entry) = archive.by_index(index) else {
-            continue;
-        };
-        let mut head = Vec::new();
-        if (&mut entry)
-            .take(SNIFFED as u64)
-            .read_to_end(&mut head)
-            .is_err()
-        {
-            continue;
-        }
-        let kind = sniff(&head);
-        if matches!(kind, Kind::Nettrace | Kind::Etl) {
-            let mut spooled = tempfile::tempfile()?;
-            io::copy(&mut head.as_slice(), &mut spooled)?;
-            // A damaged end of the archive does not cost what comes before it.
-            let copied = io::copy(&mut entry, &mut spooled);
-            spooled.rewind()?;
-            if let Err(error) = copied {
-                eprintln!("chronosym: {name}: entry {index}: {error}; reading what is there");
+    match zip::ZipArchive::new(&mut file) {
+        Ok(mut archive) => {
+            for index in 0..archive.len() {
+                match archive.by_index(index) {
+                    Ok(entry) => traces.extend(open_entry(entry, name)?),
+                    Err(error) => tell(&format!("{name}: entry {index} is damaged: {error}")),
+                }
             }
-            traces.push(if kind == Kind::Etl {
-                Trace::Etl(counted(spooled))
-            } else {
-                Trace::Nettrace(Box::new(counted(spooled)))
-            });
+        }
+        // The list of entries stands at the end of a zip file; what is cut short has only the entries themselves.
+        Err(error) => {
+            tell(&format!(
+                "{name} is damaged or cut short ({error}); reading what is there"
+            ));
+            file.rewind()
+                .with_context(|| format!("cannot read {name}"))?;
+            while let Ok(Some(entry)) = zip::read::read_zipfile_from_stream(&mut file) {
+                traces.extend(open_entry(entry, name)?);
+            }
         }
     }
     if traces.is_empty() {
-        bail!("{name} is a zip file without a trace in it: {EXPECTED}");
+        bail!("{name} is a zip file without a readable trace in it: {EXPECTED}");
     }
     Ok(traces)
+}
+
+/// Unpacks an entry of a zip file if it is a trace.
+fn open_entry(mut entry: impl Read, name: &str) -> Result<Option<Trace>> {
+    let mut head = Vec::new();
+    let sniffed = (&mut entry).take(SNIFFED as u64).read_to_end(&mut head);
+    let kind = sniff(&head);
+    if sniffed.is_err() || !matches!(kind, Kind::Nettrace | Kind::Etl) {
+        return Ok(None);
+    }
+    let mut unpacked = tempfile::tempfile().context("cannot make a temporary file")?;
+    unpacked
+        .write_all(&head)
+        .context("cannot write a temporary file")?;
+    // A damaged end does not cost what comes before it.
+    if let Err(error) = io::copy(&mut entry, &mut unpacked) {
+        tell(&format!(
+            "{name} is damaged: {error}; reading what is there"
+        ));
+    }
+    unpacked.rewind().context("cannot read a temporary file")?;
+    Ok(Some(match kind {
+        Kind::Etl => Trace::Etl(counted(unpacked)),
+        _ => Trace::Nettrace(Box::new(counted(unpacked))),
+    }))
 }

@@ -15,6 +15,7 @@ use clap::Parser;
 fn main() -> ExitCode {
     // clap exits with 2 on usage errors, with 0 after help and version.
     let cli = args::Cli::parse();
+    output::set_color(cli.color);
     progress::begin(cli.quiet);
     let result = commands::run(cli);
     progress::clear();

@@ -1,4 +1,4 @@
-//! How far reading has come, for a person who waits: on a terminal only, and only once it has taken half a second.
+//! What a person who waits is told: how far reading has come, on a terminal only and only once it has taken half a second.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::sync::OnceLock;
@@ -11,11 +11,13 @@ use chronosym_etl::ReadAt;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 static BEGIN: OnceLock<Instant> = OnceLock::new();
+static QUIET: AtomicBool = AtomicBool::new(false);
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static LAST_MS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows progress from now on, if someone is there to see it.
 pub fn begin(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
     if !quiet && io::stderr().is_terminal() {
         let _ = BEGIN.set(Instant::now());
     }
@@ -25,6 +27,14 @@ pub fn begin(quiet: bool) {
 pub fn clear() {
     if SHOWN.swap(false, Ordering::Relaxed) {
         let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+}
+
+/// Says on standard error what was damaged or lost.
+pub fn tell(note: &str) {
+    clear();
+    if !QUIET.load(Ordering::Relaxed) {
+        let _ = writeln!(io::stderr(), "chronosym: note: {note}");
     }
 }
 

@@ -69,10 +69,30 @@ pub fn show_count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);
+    }
+    out
+}
+
+/// Breaks a text into lines of at most `width` columns where words allow it; lines after the first begin with `indent`.
+pub fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if column > 0 && column + 1 + len > width {
+            out.push('\n');
+            out.push_str(indent);
+            column = indent.chars().count();
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += len;
     }
     out
 }
@@ -120,6 +140,13 @@ mod tests {
         assert_eq!(parse_pid("7@1s"), Ok((7, Some(1_000_000_000))));
         assert_eq!(parse_pid("7"), Ok((7, None)));
         assert!(parse_pid("x").is_err());
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words() {
+        assert_eq!(wrap("one two three", 7, "  "), "one two\n  three");
+        assert_eq!(wrap("muchtoolong a", 4, ""), "muchtoolong\na");
+        assert_eq!(wrap("", 4, ""), "");
     }
 
     #[test]

@@ -13,4 +13,4 @@ pub use call_tree::{CallTree, TreeOptions};
 pub use folded::write_folded;
 pub use json::{FrameWriter, JsonObject, push_json_string, write_json_lines};
 pub use text::{TextOptions, write_text};
-pub use top::{HotMethod, hot_methods, write_top};
+pub use top::{HotMethod, TopOptions, hot_methods, write_top};

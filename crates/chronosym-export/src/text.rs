@@ -13,6 +13,8 @@ pub struct TextOptions {
     pub least_share: f64,
     /// Columns of the terminal; longer lines are cut. `None`: no limit.
     pub width: Option<usize>,
+    /// Whether hot lines stand out in colour.
+    pub color: bool,
 }
 
 impl Default for TextOptions {
@@ -20,6 +22,7 @@ impl Default for TextOptions {
         TextOptions {
             least_share: 0.005,
             width: None,
+            color: false,
         }
     }
 }
@@ -115,13 +118,7 @@ pub fn write_text(
             branch.mark(),
             printable(tree.label(node))
         );
-        match options.width {
-            Some(width) if line.chars().count() > width => {
-                let cut: String = line.chars().take(width.saturating_sub(1)).collect();
-                writeln!(out, "{cut}…")?;
-            }
-            _ => writeln!(out, "{line}")?,
-        }
+        write_line(out, &line, share, options.width, options.color)?;
         let shown: Vec<NodeIndex> = children[node as usize]
             .iter()
             .copied()
@@ -151,6 +148,30 @@ pub fn write_text(
         )?;
     }
     Ok(())
+}
+
+/// Writes a line, cut to the width; its share of all samples chooses the colour.
+pub(crate) fn write_line(
+    out: &mut impl Write,
+    line: &str,
+    share: f64,
+    width: Option<usize>,
+    color: bool,
+) -> io::Result<()> {
+    // ECMA-48 SGR: bold, none, faint.
+    let (on, off) = match share {
+        _ if !color => ("", ""),
+        s if s >= 10.0 => ("\x1b[1m", "\x1b[0m"),
+        s if s >= 1.0 => ("", ""),
+        _ => ("\x1b[2m", "\x1b[0m"),
+    };
+    match width.and_then(|width| Some((width, line.char_indices().nth(width)?))) {
+        Some((width, _)) => {
+            let cut: String = line.chars().take(width.saturating_sub(1)).collect();
+            writeln!(out, "{on}{cut}…{off}")
+        }
+        None => writeln!(out, "{on}{line}{off}"),
+    }
 }
 
 #[derive(Clone, Copy)]

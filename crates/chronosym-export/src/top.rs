@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use chronosym::{FrameId, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::text::{describe, printable};
+use crate::text::{describe, printable, write_line};
 
 /// A method and its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,8 +74,33 @@ pub fn hot_methods(profile: &Profile<'_>) -> Vec<HotMethod> {
     methods
 }
 
-/// Writes what the samples are, and the first `most` methods.
-pub fn write_top(profile: &Profile<'_>, most: usize, out: &mut impl Write) -> io::Result<()> {
+/// How much of a table is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct TopOptions {
+    /// At most this many methods.
+    pub most: usize,
+    /// Columns of the terminal; longer lines are cut. `None`: no limit.
+    pub width: Option<usize>,
+    /// Whether hot lines stand out in colour.
+    pub color: bool,
+}
+
+impl Default for TopOptions {
+    fn default() -> Self {
+        TopOptions {
+            most: 30,
+            width: None,
+            color: false,
+        }
+    }
+}
+
+/// Writes what the samples are, and the hottest methods.
+pub fn write_top(
+    profile: &Profile<'_>,
+    options: TopOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
     writeln!(out, "{}", describe(profile))?;
     let methods = hot_methods(profile);
     let all = profile.samples();
@@ -87,24 +112,27 @@ pub fn write_top(profile: &Profile<'_>, most: usize, out: &mut impl Write) -> io
         "\n{:>7} {:>9} {:>7} {:>9}  method",
         "self %", "self", "total %", "total"
     )?;
-    for method in methods.iter().take(most) {
+    for method in methods.iter().take(options.most) {
         let share = |n: u64| n as f64 * 100.0 / all as f64;
-        write!(
-            out,
+        let mut line = format!(
             "{:>6.1}% {:>9} {:>6.1}% {:>9}  {}",
             share(method.own),
             method.own,
             share(method.total),
             method.total,
             printable(&method.label)
-        )?;
-        if let Some((file, line)) = &method.line {
-            write!(out, "  {}:{line}", printable(chronosym::file_name(file)))?;
+        );
+        if let Some((file, number)) = &method.line {
+            line.push_str(&format!(
+                "  {}:{number}",
+                printable(chronosym::file_name(file))
+            ));
         }
-        writeln!(out)?;
+        write_line(out, &line, share(method.own), options.width, options.color)?;
     }
-    if methods.len() > most {
-        writeln!(out, "\n{} more methods", methods.len() - most)?;
+    match methods.len().saturating_sub(options.most) {
+        0 => Ok(()),
+        1 => writeln!(out, "\n1 more method: see -n"),
+        more => writeln!(out, "\n{more} more methods: see -n"),
     }
-    Ok(())
 }

@@ -5,12 +5,16 @@ use std::io::Write;
 
 use anyhow::Result;
 use chronosym::{Evidence, Filter, NameReason, Profile, SampleKind, SampleSelection, Timeline};
+use chronosym_events::EventKey;
 use chronosym_export::JsonObject;
 
 use crate::args::{Info, InfoFormat};
 use crate::load::{self, Loaded};
 use crate::output;
-use crate::units::{show_count, show_time};
+use crate::units::{show_count, show_time, wrap};
+
+/// Sentences are no wider than this.
+const WIDTH: usize = 100;
 
 pub fn run(args: &Info, _quiet: bool) -> Result<()> {
     let loaded = load::load(
@@ -19,14 +23,18 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
         &args.input.symbols,
     )?;
     let summary = Summary::new(&loaded.timeline);
-    let mut out = output::open(args.input.output.as_deref())?;
+    let path = args.input.output.as_deref();
+    let mut out = output::open(path)?;
     match args.format {
         InfoFormat::Json => {
             let mut text = json(&loaded, &summary);
             text.push('\n');
             out.write_all(text.as_bytes())?;
         }
-        InfoFormat::Text => text(&loaded, &summary, &mut out)?,
+        InfoFormat::Text => {
+            let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
+            text(&loaded, &summary, width, &mut out)?;
+        }
     }
     out.flush()?;
     Ok(())
@@ -115,17 +123,36 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
         .unwrap_or(0);
     if !without.is_empty() && unlisted * 100 > summary.frames {
         advice.push(format!(
-            "NO RUNDOWN of {}: the runtime never listed the code that was compiled or loaded before the recording \
-             began, so such frames have no name. Next time stop the recording while the process still runs (it writes \
-             the list then) and do not switch the rundown off; or record with DOTNET_PerfMapEnabled=1 and give the \
-             map with --perf-map.",
-            without.join(", ")
+            "NO RUNDOWN of {}: the runtime lists all its code at the end of a recording, and this trace has no such \
+             list. Code that was compiled or loaded before the recording began has no name: {:.0} % of all frames. \
+             Next time leave the rundown on (dotnet-trace: not --rundown false), and stop the recording while the \
+             process still runs.{}",
+            without.join(", "),
+            unlisted as f64 * 100.0 / summary.frames as f64,
+            if summary.evidence.contains_key(&Evidence::PerfMap) {
+                " (The perf map has no precompiled code.)"
+            } else {
+                " Or start the process with DOTNET_PerfMapEnabled=1, and give chronosym its file /tmp/perf-PID.map \
+                 with --perf-map."
+            }
         ));
     }
     if loaded.lost_events > 0 {
         advice.push(format!(
             "{} EVENTS WERE LOST: code that they spoke of has no name. Next time record with a larger buffer.",
             show_count(loaded.lost_events)
+        ));
+    }
+    let images = summary
+        .reasons
+        .get(&NameReason::NoSymbolFile)
+        .copied()
+        .unwrap_or(0);
+    if images * 10 > summary.frames {
+        advice.push(format!(
+            "NO SYMBOL FILES for {:.0} % of all frames: they lie in native or precompiled images whose functions only \
+             their symbol files name. Give folders that hold them with --symbols; `chronosym modules` says which files.",
+            images as f64 * 100.0 / summary.frames as f64
         ));
     }
     let maps = timeline.event_types().iter().any(|t| {
@@ -152,11 +179,11 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
     advice
 }
 
-fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> {
+fn text(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Write) -> Result<()> {
     let timeline = &loaded.timeline;
     let facts = timeline.facts();
     for line in advice(loaded, summary) {
-        writeln!(out, "! {line}\n")?;
+        writeln!(out, "! {}\n", wrap(&line, width - 2, "  "))?;
     }
     writeln!(out, "format      {} {}", facts.format, facts.version)?;
     if let Some(start) = facts.start_unix_ns.and_then(utc) {
@@ -187,13 +214,19 @@ fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> 
             plain(n),
             every(facts.sample_interval_ns)
         )?,
-        (n, false) => writeln!(
-            out,
-            "samples     {} wall-clock samples of every thread{}, {} of them outside managed code (waiting, mostly)",
-            plain(n),
-            every(facts.sample_interval_ns),
-            plain(summary.external)
-        )?,
+        (n, false) => {
+            let line = format!(
+                "{} wall-clock samples of every thread{}, {} of them outside managed code (waiting, mostly)",
+                plain(n),
+                every(facts.sample_interval_ns),
+                plain(summary.external)
+            );
+            writeln!(
+                out,
+                "samples     {}",
+                wrap(&line, width - 12, "            ")
+            )?;
+        }
     }
 
     writeln!(out, "\nprocesses")?;
@@ -234,48 +267,25 @@ fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> 
         modules += timeline.modules(process.index).count() as u64;
         images += timeline.images(process.index).count() as u64;
     }
-    writeln!(out, "\ntimeline")?;
+    writeln!(out, "\ncode that the trace tells of")?;
     writeln!(
         out,
-        "  {} code bodies ({} with IL map, {} with inline tree), {} CLR modules, {} native images",
+        "  {:>12}  compiled methods (see methods): {} with an IL map, which leads to source lines, {} with inlining",
         plain(bodies),
         plain(maps),
-        plain(trees),
-        plain(modules),
-        plain(images)
+        plain(trees)
     )?;
+    writeln!(out, "  {:>12}  .NET modules (see modules)", plain(modules))?;
+    writeln!(out, "  {:>12}  native images", plain(images))?;
 
-    writeln!(out, "\nframes of the samples")?;
-    let share = |n: u64| {
-        if summary.frames == 0 {
-            0.0
-        } else {
-            n as f64 * 100.0 / summary.frames as f64
-        }
-    };
-    writeln!(out, "  {:>12}  total", plain(summary.frames))?;
-    writeln!(
-        out,
-        "  {:>12}  {:>5.1}%  named",
-        plain(summary.named),
-        share(summary.named)
-    )?;
-    for (evidence, n) in &summary.evidence {
-        writeln!(
-            out,
-            "  {:>12}  {:>5.1}%    by {evidence}",
-            plain(*n),
-            share(*n)
-        )?;
+    if summary.frames > 0 {
+        frames(summary, out)?;
     }
-    for (reason, n) in &summary.reasons {
-        writeln!(
-            out,
-            "  {:>12}  {:>5.1}%  without a name: {reason} ({})",
-            plain(*n),
-            share(*n),
-            meaning(*reason)
-        )?;
+    if !loaded.notes.is_empty() {
+        writeln!(out, "\ndamage and loss")?;
+        for note in &loaded.notes {
+            writeln!(out, "  {}", wrap(note, width - 2, "    "))?;
+        }
     }
 
     writeln!(out, "\nevents")?;
@@ -286,25 +296,73 @@ fn text(loaded: &Loaded, summary: &Summary, out: &mut impl Write) -> Result<()> 
         .collect();
     types.sort_by_key(|t| std::cmp::Reverse(t.count));
     for t in &types {
-        let stacks = if t.stacks > 0 {
-            format!(", {} with stack", plain(t.stacks))
-        } else {
-            String::new()
+        let stacks = match t.stacks {
+            0 => String::new(),
+            n if n == t.count => ", with stacks".to_owned(),
+            n => format!(", {} with stacks", plain(n)),
         };
-        let version = t.schema.version();
+        let name = match t.schema.key() {
+            EventKey::Manifest { .. } => {
+                format!(" {} (version {})", t.schema.name(), t.schema.version())
+            }
+            EventKey::Classic { .. } => format!(" (version {})", t.schema.version()),
+            EventKey::Named { .. } => String::new(),
+        };
+        writeln!(out, "  {:>12}  {}{name}{stacks}", plain(t.count), t.label())?;
+    }
+    Ok(())
+}
+
+/// How each frame got its name, or why it has none.
+fn frames(summary: &Summary, out: &mut impl Write) -> Result<()> {
+    writeln!(
+        out,
+        "\nframes of the samples: how each got its name, or why it has none"
+    )?;
+    let share = |n: u64| n as f64 * 100.0 / summary.frames as f64;
+    writeln!(out, "  {:>12}  total", show_count(summary.frames))?;
+    writeln!(
+        out,
+        "  {:>12}  {:>5.1}%  named",
+        show_count(summary.named),
+        share(summary.named)
+    )?;
+    for (evidence, n) in &summary.evidence {
         writeln!(
             out,
-            "  {:>12}  {} v{version} {}{stacks}",
-            plain(t.count),
-            t.label(),
-            t.schema.name()
+            "  {:>12}  {:>5.1}%    {:<14} {}",
+            show_count(*n),
+            share(*n),
+            evidence.as_str(),
+            source(*evidence)
         )?;
     }
-    if !loaded.notes.is_empty() {
-        writeln!(out, "\nnotes")?;
-        for note in &loaded.notes {
-            writeln!(out, "  {note}")?;
-        }
+    let unnamed = summary.frames - summary.named;
+    if unnamed > 0 {
+        let share = share(unnamed);
+        writeln!(
+            out,
+            "  {:>12}  {share:>5.1}%  without a name",
+            show_count(unnamed)
+        )?;
+    }
+    for (reason, n) in &summary.reasons {
+        writeln!(
+            out,
+            "  {:>12}  {:>5.1}%    {:<14} {}",
+            show_count(*n),
+            share(*n),
+            reason.as_str(),
+            meaning(*reason)
+        )?;
+    }
+    if summary.with_line > 0 {
+        writeln!(
+            out,
+            "  {:>12}  {:>5.1}%  with a source line",
+            show_count(summary.with_line),
+            share(summary.with_line)
+        )?;
     }
     Ok(())
 }
@@ -315,6 +373,23 @@ fn every(interval: Option<u64>) -> String {
     })
 }
 
+/// What an evidence means, for someone who has never heard of it.
+fn source(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Load => "the runtime said when it compiled or loaded the code",
+        Evidence::Unload => "the runtime named the code when it let go of it",
+        Evidence::DCStart => "listed by the runtime when the recording began (start rundown)",
+        Evidence::DCEnd => "listed by the runtime when the recording ended (end rundown)",
+        Evidence::EntryPoint => "the runtime looked up where precompiled code begins",
+        Evidence::Image => "a native image was mapped there; its symbols say more",
+        Evidence::ImageTable => "the precompiled image's own table of methods",
+        Evidence::PerfMap => "a perf map, which knows no times",
+        Evidence::JitDump => "a jitdump file",
+        Evidence::ProcessSymbol => "symbols that the recorder wrote into the trace, without times",
+        Evidence::Stub => "the runtime said what the stub is for",
+    }
+}
+
 /// What a reason means, for someone who has never heard of it.
 fn meaning(reason: NameReason) -> &'static str {
     match reason {
@@ -322,7 +397,7 @@ fn meaning(reason: NameReason) -> &'static str {
         NameReason::BeforeFirstLoad => "code came there only later",
         NameReason::AfterUnload => "the code that was there had gone",
         NameReason::EventsLost => "events were lost",
-        NameReason::NoRundown => "the runtime never listed what was alive",
+        NameReason::NoRundown => "code from before the recording; the runtime never listed it",
         NameReason::NoSymbolFile => "known image, no symbol file: see --symbols",
         NameReason::SymbolFileMismatch => "the symbol file is of another build",
         NameReason::SymbolFileDamaged => "the symbol file cannot be read",
@@ -404,7 +479,7 @@ fn json(loaded: &Loaded, summary: &Summary) -> String {
             object
                 .text("provider", Some(t.schema.provider_name()))
                 .value("id", t.schema.id())
-                .value("version", Some(t.schema.version()))
+                .value("version", t.schema.id().map(|_| t.schema.version()))
                 .text("name", Some(&t.schema.name()))
                 .value("count", Some(t.count))
                 .value("stacks", Some(t.stacks));

@@ -42,6 +42,11 @@ pub fn run(args: &Methods, quiet: bool) -> Result<()> {
             process.name.unwrap_or("process"),
             process.pid
         )?;
+        writeln!(
+            out,
+            "  {:<29} {:<26} {:<18} {:<14} method",
+            "first-last address", "life (~ inferred)", "tier", "evidence"
+        )?;
         for body in &bodies {
             line(body, &mut out)?;
         }

@@ -34,6 +34,11 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
             process.name.unwrap_or("process"),
             process.pid
         )?;
+        writeln!(
+            out,
+            "         {:<40} life (~ inferred, < loaded before, > alive after)",
+            "name"
+        )?;
         for m in &modules {
             let life = format!("{}..{}", begin(m.begin), end(m.end));
             writeln!(

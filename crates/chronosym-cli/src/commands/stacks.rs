@@ -42,7 +42,14 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
         );
         match format {
             StackFormat::Folded => chronosym_export::write_folded(&tree, &mut out)?,
-            _ => chronosym_export::write_text(&profile, &tree, TextOptions::default(), &mut out)?,
+            _ => {
+                let options = TextOptions {
+                    width: output::width(path),
+                    color: output::is_coloured(path),
+                    ..TextOptions::default()
+                };
+                chronosym_export::write_text(&profile, &tree, options, &mut out)?;
+            }
         }
         if tree.is_empty() && !quiet {
             eprintln!("chronosym: no sample passes; `chronosym info` shows what the trace has");

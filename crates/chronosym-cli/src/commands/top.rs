@@ -20,8 +20,14 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
         idle: args.idle,
         ..load::filter(&args.filters, timeline)?
     };
-    let mut out = output::open(args.input.output.as_deref())?;
-    chronosym_export::write_top(&timeline.profile(&filter, None), args.most, &mut out)?;
+    let path = args.input.output.as_deref();
+    let options = chronosym_export::TopOptions {
+        most: args.most,
+        width: output::width(path),
+        color: output::is_coloured(path),
+    };
+    let mut out = output::open(path)?;
+    chronosym_export::write_top(&timeline.profile(&filter, None), options, &mut out)?;
     out.flush()?;
     Ok(())
 }

@@ -19,7 +19,7 @@ pub enum Stack<'a> {
 }
 
 impl Stack<'_> {
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Stack::Nettrace(stack) => stack.len(),
             Stack::Etl(addresses) => addresses.len(),

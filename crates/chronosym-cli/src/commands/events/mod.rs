@@ -78,6 +78,7 @@ impl Sink {
         stack: Option<Stack<'_>>,
     ) -> std::io::Result<()> {
         if self.wanted.has(raw) {
+            let stack = stack.filter(|stack| stack.len() > 0);
             self.lines.push(raw, schema, stack)?;
         }
         Ok(())

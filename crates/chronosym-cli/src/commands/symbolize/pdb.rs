@@ -164,7 +164,6 @@ impl<'p> PdbSource<'p> {
                 file: frame.file.as_ref().map(|file| file.to_string()),
                 line: frame.line,
                 column: frame.column.map(u32::from),
-                inlined: frame.inlined,
                 reason: None,
                 json,
             }

@@ -61,7 +61,8 @@ pub fn find_all(text: &[u8]) -> Vec<(Range<usize>, Question<'_>)> {
         let number = word.rsplit(['+', '!']).next().unwrap_or(word);
         let prefixed = number.starts_with("0x") || number.starts_with("0X");
         let digits = || number.chars().all(|c| c.is_ascii_hexdigit() || c == '`');
-        if !prefixed && !(number.len() == word.len() && number.len() >= BARE_DIGITS && digits()) {
+        let bare = || number.len() == word.len() && number.len() >= BARE_DIGITS && digits();
+        if !(prefixed || bare()) {
             continue;
         }
         let mut question = Question::parse(word);

@@ -17,7 +17,6 @@ pub struct Shown {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub column: Option<u32>,
-    pub inlined: bool,
     /// Why there is no name.
     pub reason: Option<String>,
     /// The object of `--style json`.
@@ -41,7 +40,6 @@ impl Shown {
             file: frame.line.as_ref().map(|l| l.file.to_string()),
             line: frame.line.as_ref().map(|l| l.line),
             column: frame.line.as_ref().and_then(|l| l.column),
-            inlined: frame.inlined,
             reason: frame.name_reason.map(|reason| reason.to_string()),
             json,
         }
