@@ -98,6 +98,24 @@ pub struct PlainInput {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Symbols")]
 pub struct Symbols {
+    /// Look for symbol files in this folder first: PDBs, images, debug files; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+    /// Folders and servers in the syntax of _NT_SYMBOL_PATH, in place of that and of DEBUGINFOD_URLS.
+    #[arg(long, value_name = "PATH")]
+    pub symbol_path: Option<String>,
+    /// Fetch nothing.
+    #[arg(long)]
+    pub offline: bool,
+    /// Keep fetched files in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Look no source lines up.
+    #[arg(long)]
+    pub no_lines: bool,
+    /// Open files at the paths that the trace names: it was recorded on this machine.
+    #[arg(long)]
+    pub trust_trace_paths: bool,
     /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,

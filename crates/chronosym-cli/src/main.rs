@@ -6,6 +6,7 @@ mod input;
 mod load;
 mod output;
 mod progress;
+mod symbols;
 mod units;
 
 use std::process::ExitCode;

@@ -10,6 +10,8 @@ pub struct TreeOptions {
     pub threads: bool,
     /// Frames of different source lines are different nodes.
     pub lines: bool,
+    /// Lines stand with the names of their files.
+    pub files: bool,
 }
 
 impl Default for TreeOptions {
@@ -17,6 +19,7 @@ impl Default for TreeOptions {
         TreeOptions {
             threads: true,
             lines: false,
+            files: false,
         }
     }
 }
@@ -83,7 +86,7 @@ impl CallTree {
                 let frame = profile.resolver.leaf(stack);
                 let label = *frame_labels[frame.index()].get_or_insert_with(|| {
                     text.clear();
-                    push_label(profile.resolver.frame(frame), options.lines, &mut text);
+                    push_label(profile.resolver.frame(frame), options, &mut text);
                     tree_label(&mut tree.labels, &mut tree.label_index, &text)
                 });
                 node = tree.node(label, Some(node));
@@ -138,10 +141,13 @@ fn tree_label(labels: &mut Vec<Box<str>>, index: &mut FxHashMap<Box<str>, u32>, 
     id
 }
 
-fn push_label(frame: &Frame, lines: bool, out: &mut String) {
+fn push_label(frame: &Frame, options: TreeOptions, out: &mut String) {
     use std::fmt::Write;
     frame.push_label(out);
-    if let Some(line) = frame.line.as_ref().filter(|_| lines) {
+    if let Some(line) = frame.line.as_ref().filter(|_| options.lines) {
+        if options.files {
+            let _ = write!(out, "  {}", chronosym::file_name(&line.file));
+        }
         let _ = write!(out, ":{}", line.line);
     }
 }

@@ -118,6 +118,8 @@ pub struct BodyView<'t> {
     pub signature: Option<&'t str>,
     /// Simple name of the module.
     pub module: Option<&'t str>,
+    /// The module's position in the process.
+    pub module_index: Option<ModuleIndex>,
     /// The runtime's id of the method.
     pub method_id: u64,
     /// Metadata token.
@@ -359,6 +361,7 @@ impl Timeline {
                 .names
                 .get(body.name)
                 .and_then(|n| self.some(n.signature)),
+            module_index: body.module,
             module: body
                 .module
                 .and_then(|m| self.some(code.modules[m.index()].simple_name)),

@@ -3,11 +3,12 @@
 use std::io::Write;
 
 use anyhow::{Context, Result, bail};
-use chronosym::{Frame, IlSource, Position, ProcessIndex, SampleSelection, Timeline};
+use chronosym::symbols::Symbolizer;
+use chronosym::{Frame, IlSource, ModuleIndex, Position, ProcessIndex, SampleSelection, Timeline};
 
 use crate::args::Explain;
 use crate::units::{parse_address, show_time};
-use crate::{load, output};
+use crate::{load, output, symbols};
 
 pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     let address = parse_address(&args.input.address).with_context(|| {
@@ -28,7 +29,14 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
         Position::Exact
     };
     let mut out = output::open(args.input.output.as_deref())?;
-    explain(timeline, process, address, time, position, &mut out)?;
+    let symbols = symbols::open(&args.input.symbols, quiet)?;
+    let question = Question {
+        process,
+        address,
+        time,
+        position,
+    };
+    explain(timeline, &symbols, question, &mut out)?;
     out.flush()?;
     Ok(())
 }
@@ -55,14 +63,27 @@ pub fn find_process(timeline: &Timeline, pid: Option<(u32, Option<u64>)>) -> Res
     }
 }
 
-fn explain(
-    timeline: &Timeline,
+/// What is to be explained.
+#[derive(Clone, Copy)]
+struct Question {
     process: ProcessIndex,
     address: u64,
     time: Option<u64>,
     position: Position,
+}
+
+fn explain(
+    timeline: &Timeline,
+    symbols: &Symbolizer,
+    question: Question,
     out: &mut impl Write,
 ) -> Result<()> {
+    let Question {
+        process,
+        address,
+        time,
+        position,
+    } = question;
     let view = timeline.process_view(process);
     writeln!(
         out,
@@ -116,6 +137,9 @@ fn explain(
         writeln!(out, "   no code body")?;
     }
 
+    let mut modules: Vec<_> = bodies.iter().filter_map(|b| b.module_index).collect();
+    modules.sort();
+    modules.dedup();
     let times: Vec<u64> = match (time, bodies.len()) {
         (Some(time), _) => vec![time],
         // Rule 19: without a time, the sole occupant answers; of several, each in its own life.
@@ -134,8 +158,41 @@ fn explain(
             u64::MAX => writeln!(out, "\nanswer")?,
             at => writeln!(out, "\nanswer at {}", show_time(at))?,
         }
-        for frame in timeline.frames(process, address, at, position, None) {
+        for frame in timeline.frames(process, address, at, position, Some(symbols)) {
             describe(&frame, out)?;
+        }
+    }
+    symbol_files(timeline, symbols, process, looked_up, &modules, out)?;
+    Ok(())
+}
+
+/// Where the symbol files of what stood at an address were looked for.
+fn symbol_files(
+    timeline: &Timeline,
+    symbols: &Symbolizer,
+    process: ProcessIndex,
+    address: u64,
+    modules: &[ModuleIndex],
+    out: &mut impl Write,
+) -> Result<()> {
+    const INDENT: &str = "   ";
+    writeln!(out, "\nsymbol files")?;
+    for &module in modules {
+        let module = timeline.module_ref(process, module);
+        let what = format!("PDB of {}", chronosym::simple_name(module.il_path));
+        crate::symbols::describe(&what, &symbols.module_pdb(&module), INDENT, out)?;
+        if !module.il_path.is_empty() {
+            let what = format!("image {}", chronosym::file_name(module.il_path));
+            crate::symbols::describe(&what, &symbols.module_image(&module), INDENT, out)?;
+        }
+    }
+    for owner in timeline.processes() {
+        for image in timeline
+            .images_at(owner.index, address)
+            .filter(|_| owner.index == process || owner.pid == 0)
+        {
+            let file = symbols.image_symbols(&timeline.image_ref(owner.index, image.index));
+            crate::symbols::describe(&format!("symbols of {}", image.name), &file, INDENT, out)?;
         }
     }
     Ok(())

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use chronosym::{Evidence, Filter, NameReason, Profile, SampleKind, SampleSelection, Timeline};
+use chronosym::symbols::Symbolizer;
+use chronosym::{
+    Evidence, Filter, LineReason, NameReason, Profile, SampleKind, SampleSelection, Timeline,
+};
 use chronosym_events::EventKey;
 use chronosym_export::JsonObject;
 
@@ -22,7 +25,8 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
         SampleSelection::Profilers,
         &args.input.symbols,
     )?;
-    let summary = Summary::new(&loaded.timeline);
+    let symbols = crate::symbols::open_for_a_look(&args.input.symbols)?;
+    let summary = Summary::new(&loaded.timeline, &symbols);
     let path = args.input.output.as_deref();
     let mut out = output::open(path)?;
     match args.format {
@@ -50,12 +54,14 @@ struct Summary {
     with_line: u64,
     evidence: BTreeMap<Evidence, u64>,
     reasons: BTreeMap<NameReason, u64>,
+    /// Frames for which a file stands at a path that the trace names.
+    untrusted: u64,
     samples_of: BTreeMap<chronosym::ProcessIndex, u64>,
 }
 
 impl Summary {
-    fn new(timeline: &Timeline) -> Self {
-        let profile = timeline.profile(&Filter::default(), None);
+    fn new(timeline: &Timeline, symbols: &Symbolizer) -> Self {
+        let profile = timeline.profile(&Filter::default(), Some(symbols));
         let mut summary = Summary {
             samples: profile.samples(),
             is_cpu: profile.is_cpu(),
@@ -65,6 +71,7 @@ impl Summary {
             with_line: 0,
             evidence: BTreeMap::new(),
             reasons: BTreeMap::new(),
+            untrusted: 0,
             samples_of: BTreeMap::new(),
         };
         for entry in &profile.entries {
@@ -83,6 +90,9 @@ impl Summary {
                 } else {
                     0
                 };
+                let untrusted = frame.name_reason == Some(NameReason::PathNotTrusted)
+                    || frame.line_reason == Some(LineReason::PathNotTrusted);
+                summary.untrusted += if untrusted { entry.samples } else { 0 };
                 match (&frame.name, frame.evidence, frame.name_reason) {
                     (Some(_), Some(evidence), _) => {
                         *summary.evidence.entry(evidence).or_default() += entry.samples
@@ -166,6 +176,13 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
         advice.push(
             "NO IL MAPS: without them jitted frames have no source line. Next time record the runtime provider with \
              keyword 0x20000 at level 5, or its rundown."
+                .to_owned(),
+        );
+    }
+    if summary.untrusted * 100 > summary.frames {
+        advice.push(
+            "FILES STAND WHERE THE TRACE SAYS, but paths out of a trace are not opened unasked. If it was recorded on \
+             this machine, --trust-trace-paths gives more names and lines."
                 .to_owned(),
         );
     }

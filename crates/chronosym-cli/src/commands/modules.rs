@@ -7,7 +7,7 @@ use chronosym::{PdbId, SampleSelection};
 
 use crate::args::Listing;
 use crate::units::show_time;
-use crate::{load, output};
+use crate::{load, output, symbols};
 
 pub fn run(args: &Listing, quiet: bool) -> Result<()> {
     let loaded = load::load(
@@ -17,6 +17,7 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
     )?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
+    let symbols = symbols::open(&args.input.symbols, quiet)?;
     let filter = load::filter(&args.filters, timeline)?;
     let mut out = output::open(args.input.output.as_deref())?;
     for process in timeline
@@ -54,6 +55,11 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
             }
             pdb(&mut out, m.managed_pdb)?;
             pdb(&mut out, m.native_pdb)?;
+            let module = timeline.module_ref(process.index, m.index);
+            if m.managed_pdb.is_some() || module.in_memory_pdb.is_some() {
+                let file = symbols.module_pdb(&module);
+                symbols::describe("symbols", &file, INDENT, &mut out)?;
+            }
         }
         for i in &images {
             let last = i.base.saturating_add(i.size.saturating_sub(1));
@@ -70,11 +76,15 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
                 writeln!(out, "         build id {id}")?;
             }
             pdb(&mut out, i.pdb)?;
+            let file = symbols.image_symbols(&timeline.image_ref(process.index, i.index));
+            symbols::describe("symbols", &file, INDENT, &mut out)?;
         }
     }
     out.flush()?;
     Ok(())
 }
+
+const INDENT: &str = "         ";
 
 fn pdb(out: &mut impl Write, pdb: Option<&PdbId>) -> std::io::Result<()> {
     match pdb {

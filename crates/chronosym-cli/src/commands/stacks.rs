@@ -6,7 +6,7 @@ use anyhow::Result;
 use chronosym_export::{CallTree, TextOptions, TreeOptions};
 
 use crate::args::{StackFormat, Stacks};
-use crate::{load, output};
+use crate::{load, output, symbols};
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let loaded = load::load(
@@ -16,6 +16,7 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     )?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
+    let symbols = symbols::open(&args.input.symbols, quiet)?;
     let filter = chronosym::Filter {
         managed_only: args.managed_only,
         idle: args.idle,
@@ -30,14 +31,15 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     });
     let mut out = output::open(path)?;
     if format == StackFormat::Jsonl {
-        chronosym_export::write_json_lines(timeline, &filter, None, &mut out)?;
+        chronosym_export::write_json_lines(timeline, &filter, Some(&symbols), &mut out)?;
     } else {
-        let profile = timeline.profile(&filter, None);
+        let profile = timeline.profile(&filter, Some(&symbols));
         let tree = CallTree::new(
             &profile,
             TreeOptions {
                 threads: !args.no_threads,
                 lines: args.lines,
+                files: format == StackFormat::Text,
             },
         );
         match format {

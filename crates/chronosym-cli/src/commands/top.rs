@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 
 use crate::args::Top;
-use crate::{load, output};
+use crate::{load, output, symbols};
 
 pub fn run(args: &Top, quiet: bool) -> Result<()> {
     let loaded = load::load(
@@ -15,6 +15,7 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
     )?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
+    let symbols = symbols::open(&args.input.symbols, quiet)?;
     let filter = chronosym::Filter {
         managed_only: args.managed_only,
         idle: args.idle,
@@ -27,7 +28,8 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
         color: output::is_coloured(path),
     };
     let mut out = output::open(path)?;
-    chronosym_export::write_top(&timeline.profile(&filter, None), options, &mut out)?;
+    let profile = timeline.profile(&filter, Some(&symbols));
+    chronosym_export::write_top(&profile, options, &mut out)?;
     out.flush()?;
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use chronosym::symbols::Symbolizer;
 use chronosym::{Life, Position, ProcessIndex, SampleSelection, file_name};
 
 use super::Source;
@@ -19,6 +20,7 @@ const MAX_KEPT: usize = 64 << 20;
 
 pub struct TraceSource {
     loaded: Loaded,
+    symbols: Symbolizer,
     process: ProcessIndex,
     time: Option<u64>,
     position: Position,
@@ -64,6 +66,7 @@ impl TraceSource {
             }
         }
         Ok(TraceSource {
+            symbols: crate::symbols::open(&args.symbols, quiet)?,
             process,
             time: args.time.or(args.pid.and_then(|(_, at)| at)),
             position: if args.caller {
@@ -139,7 +142,13 @@ impl TraceSource {
         let frames = self
             .loaded
             .timeline
-            .frames(self.process, address, time, self.position, None);
+            .frames(
+                self.process,
+                address,
+                time,
+                self.position,
+                Some(&self.symbols),
+            );
         Occupant {
             life,
             frames: frames.iter().map(Shown::of).collect(),
