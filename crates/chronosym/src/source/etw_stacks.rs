@@ -93,9 +93,6 @@ struct Deferred {
 
 /// In real traces parts come at most 0.4 s after their event.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// Samples of one thread in the kernel that can wait for one user part.
-const MAX_IN_KERNEL: usize = 1024;
-
 /// Events that wait for stacks, and what is known of stack keys.
 #[derive(Debug, Default)]
 pub(super) struct StackAssembler {
@@ -105,8 +102,6 @@ pub(super) struct StackAssembler {
     waiting: VecDeque<Entry>,
     /// Raw times of the events that wait for the user part of these numbers.
     by_match: FxHashMap<u64, i64>,
-    /// For each thread the raw times of its events that have a kernel part only.
-    in_kernel: FxHashMap<u32, Vec<i64>>,
     /// Parts with addresses; keys have their definitions here too.
     fragments: StackTable,
     /// What each use of a key means: a key stands for one thing from the definition before up to its own.
@@ -114,7 +109,7 @@ pub(super) struct StackAssembler {
     /// The use of a key that is not defined yet.
     open_keys: FxHashMap<(Mode, u64), u32>,
     /// The classes that wait for the definition of a use.
-    open_classes: FxHashMap<u32, Vec<Deferred>>,
+    open_classes: FxHashMap<u32, Vec<(Deferred, ClassIndex)>>,
     classes: FxHashMap<Deferred, ClassIndex>,
     /// Classes of threads whose process was not known.
     ownerless: Vec<(ClassIndex, u32)>,
@@ -209,11 +204,10 @@ impl StackAssembler {
         if let Some(definition) = self.fragments.intern(leaf_first) {
             self.uses[open as usize] = definition;
         }
-        for deferred in self.open_classes.remove(&open).unwrap_or_default() {
-            if let Some(class) = self.classes.remove(&deferred) {
-                let deferred = self.resolved(deferred);
-                self.keep(deferred, class, session);
-            }
+        for (deferred, class) in self.open_classes.remove(&open).unwrap_or_default() {
+            self.classes.remove(&deferred);
+            let deferred = self.resolved(deferred);
+            self.keep(deferred, class, session);
         }
     }
 
@@ -297,49 +291,16 @@ impl StackAssembler {
             .map(|(_, at, mode)| (at, mode))
     }
 
+    // A kernel part whose user part does not come stays alone. The next user part of the thread would be a guess: in a real
+    // trace that put frames of an image on a stack from before the image was loaded.
     fn attach(&mut self, at: usize, of: &Reference, mode: Mode, part: Part) {
         let entry = &mut self.waiting[at];
         entry.event.pid = of.pid.or(entry.event.pid);
         entry.event.tid = entry.event.tid.or(of.tid);
-        let Some(tid) = entry.event.tid else { return };
         match mode {
-            Mode::Kernel => {
-                entry.kernel = part;
-                // The kernel's own processes have no user part.
-                if entry.user == Part::None && !matches!(entry.event.pid, Some(0 | 4)) {
-                    let times = self.in_kernel.entry(tid).or_default();
-                    if times.len() == MAX_IN_KERNEL {
-                        times.drain(..MAX_IN_KERNEL / 2);
-                    }
-                    times.push(of.raw_time);
-                }
-            }
-            Mode::User => {
-                entry.user = part;
-                let in_kernel = entry.kernel != Part::None;
-                self.left_kernel(tid, of, part, in_kernel);
-            }
+            Mode::Kernel => entry.kernel = part,
+            Mode::User => entry.user = part,
         }
-    }
-
-    /// Windows logs a user part when the thread leaves the kernel, once for all events since it came there.
-    fn left_kernel(&mut self, tid: u32, of: &Reference, part: Part, in_kernel: bool) {
-        let Some(times) = self.in_kernel.get_mut(&tid) else {
-            return;
-        };
-        let mut times = std::mem::take(times);
-        // A user part of an event in user mode says nothing of where the thread had come from before.
-        for raw_time in times.drain(..).filter(|_| in_kernel) {
-            for at in self.at(raw_time) {
-                let entry = &mut self.waiting[at];
-                let same = entry.event.tid == Some(tid) && entry.event.pid == of.pid;
-                if same && entry.kernel != Part::None && entry.user == Part::None {
-                    entry.user = part;
-                }
-            }
-        }
-        // The allocation is used again.
-        self.in_kernel.insert(tid, times);
     }
 
     /// Events that have waited long enough get what stack they have.
@@ -415,7 +376,10 @@ impl StackAssembler {
                 Part::None | Part::Known(_) => None,
             });
         match open {
-            Some(open) => self.open_classes.entry(open).or_default().push(deferred),
+            Some(open) => {
+                let classes = self.open_classes.entry(open).or_default();
+                classes.push((deferred, class));
+            }
             None => self.set_stack(&deferred, class, session),
         }
         self.classes.entry(deferred).or_insert(class);
@@ -467,14 +431,14 @@ impl StackAssembler {
         }
         let is_undefined = |&&definition: &&StackId| definition == StackId::PENDING;
         let undefined = self.uses.iter().filter(is_undefined).count();
+        let mut open: Vec<_> = std::mem::take(&mut self.open_classes)
+            .into_values()
+            .flatten()
+            .collect();
         // In the order in which classes came up, so that two runs are alike.
-        let mut classes: Vec<_> = std::mem::take(&mut self.classes).into_iter().collect();
-        classes.sort_unstable_by_key(|&(_, class)| class);
-        for (deferred, class) in classes {
-            let has_key = |part| matches!(part, Part::Key(_));
-            if has_key(deferred.kernel) || has_key(deferred.user) {
-                self.set_stack(&deferred, class, session);
-            }
+        open.sort_unstable_by_key(|&(_, class)| class);
+        for (deferred, class) in open {
+            self.set_stack(&deferred, class, session);
         }
         for (class, tid) in self.ownerless {
             let process = match session.kernel.owner_before(tid) {
