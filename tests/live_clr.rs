@@ -150,15 +150,54 @@ mod attached {
     use super::*;
     use crate::runtime::{ipc, wait_for};
 
+    /// Why a recording came to nothing.
+    enum Stop {
+        /// .NET Core 3.1 hangs now and then when a session starts or stops.
+        Silent,
+        Failed(Failed),
+    }
+
+    impl From<io::Error> for Stop {
+        fn from(error: io::Error) -> Self {
+            if ipc::is_silent(&error) {
+                Stop::Silent
+            } else {
+                Stop::Failed(error.into())
+            }
+        }
+    }
+
+    impl From<String> for Stop {
+        fn from(error: String) -> Self {
+            Stop::Failed(error.into())
+        }
+    }
+
+    /// Tries again when the runtime hangs.
+    fn patiently(record: impl Fn() -> Result<(), Stop>) -> Result<(), Failed> {
+        for _ in 0..3 {
+            match record() {
+                Ok(()) => return Ok(()),
+                Err(Stop::Failed(failed)) => return Err(failed),
+                Err(Stop::Silent) => println!("the runtime hangs"),
+            }
+        }
+        Err("the runtime hung three times".into())
+    }
+
     /// Keeps a copy of what is read.
     struct Tee<'a, R> {
         from: R,
         copy: &'a mut Vec<u8>,
+        /// The runtime hung.
+        silent: &'a mut bool,
     }
 
     impl<R: Read> Read for Tee<'_, R> {
         fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-            let count = self.from.read(into)?;
+            let result = self.from.read(into);
+            *self.silent |= result.as_ref().is_err_and(ipc::is_silent);
+            let count = result?;
             self.copy.extend_from_slice(&into[..count]);
             Ok(count)
         }
@@ -177,43 +216,60 @@ mod attached {
     /// Records a workload and answers meanwhile; `end` is called when frames of it have names.
     fn record(
         workload: &mut Workload,
-        end: impl FnOnce(&mut Workload, &Path, u64) -> Result<(), String>,
-    ) -> Result<(Vec<u8>, Diagnostics), Failed> {
+        end: impl FnOnce(&mut Workload, &Path, u64) -> io::Result<()>,
+    ) -> Result<(Vec<u8>, Diagnostics), Stop> {
         let mut recording = ipc::attach(workload)?;
-        let mut copy = Vec::new();
+        let (mut copy, mut silent) = (Vec::new(), false);
         let mut live = LiveSession::new();
         let reader = live.reader();
-        let read_result = std::thread::scope(|scope| {
+        let (answered, ended, read_result) = std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
                 let tee = Tee {
                     from: &mut recording.stream,
                     copy: &mut copy,
+                    silent: &mut silent,
                 };
                 chronosym::source::nettrace::read_live(tee, &mut live)
             });
             let answered = wait_for("an answer while recording", || {
-                names_the_workload(&reader.timeline()).then_some(())
+                let named = names_the_workload(&reader.timeline());
+                (named || reading.is_finished()).then_some(named)
             });
             let ended = end(workload, &recording.socket, recording.id);
-            let read_result = reading.join().map_err(|_| "the reader panicked".to_owned());
-            answered.and(ended).and(read_result)
+            (answered, ended, reading.join())
         });
-        let diagnostics = read_result?.map_err(|e| e.to_string())?;
+        ended?;
+        if silent {
+            return Err(Stop::Silent);
+        }
+        let diagnostics = read_result
+            .map_err(|_| "the reader panicked".to_owned())?
+            .map_err(|e| e.to_string())?;
+        if !answered? {
+            return Err("the recording ended without an answer".to_owned().into());
+        }
         Ok((copy, diagnostics))
     }
 
     pub fn streamed() -> Result<(), Failed> {
-        let mut workload = Workload::start(60, None)?;
-        let (bytes, diagnostics) = record(&mut workload, |_, socket, id| ipc::stop(socket, id))?;
-        if !diagnostics.is_clean() {
-            return Err(format!("{diagnostics:?}").into());
-        }
-        complete(&read(&bytes).0, 20)
+        patiently(|| {
+            let mut workload = Workload::start(60, None)?;
+            let (bytes, diagnostics) =
+                record(&mut workload, |_, socket, id| ipc::stop(socket, id))?;
+            if !diagnostics.is_clean() {
+                return Err(format!("{diagnostics:?}").into());
+            }
+            complete(&read(&bytes).0, 20).map_err(Stop::Failed)
+        })
     }
 
     pub fn killed() -> Result<(), Failed> {
-        let mut workload = Workload::start(60, None)?;
-        let (bytes, _) = record(&mut workload, |workload, _, _| workload.kill())?;
-        incomplete(&read(&bytes).0, &[NameReason::NoRundown], 1)
+        patiently(|| {
+            let mut workload = Workload::start(60, None)?;
+            let (bytes, _) = record(&mut workload, |workload, _, _| {
+                workload.kill().map_err(io::Error::other)
+            })?;
+            incomplete(&read(&bytes).0, &[NameReason::NoRundown], 1).map_err(Stop::Failed)
+        })
     }
 }

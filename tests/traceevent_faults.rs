@@ -213,10 +213,10 @@ fn i_an_entry_point_names_precompiled_code() {
         (frame.evidence, frame.certainty),
         (Some(Evidence::EntryPoint), Some(Certainty::Approximate))
     );
-    // To the next known start, and no further than 4 KiB.
+    // To the next known start, and no further than 1 KiB.
     assert_eq!(answers.name(0x1100, 40), "T.Two");
-    assert_eq!(answers.name(0x1100 + 0xfff, 40), "T.Two");
-    assert_eq!(answers.name(0x1100 + 0x1000, 40), "NoCodeAtAddress");
+    assert_eq!(answers.name(0x1100 + 0x3ff, 40), "T.Two");
+    assert_eq!(answers.name(0x1100 + 0x400, 40), "NoCodeAtAddress");
     // The rundown knows the size.
     assert_eq!(answers.name(0x801f, 40), "T.Sized");
     assert_eq!(answers.name(0x8020, 40), "NoCodeAtAddress");

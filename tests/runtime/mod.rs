@@ -136,7 +136,12 @@ pub mod ipc {
     use std::os::unix::net::UnixStream;
     use std::path::{Path, PathBuf};
 
-    use super::{PATIENCE, RUNTIME, SAMPLER, TRUTH, Workload, wait_for};
+    use std::time::Duration;
+
+    use super::{RUNTIME, SAMPLER, TRUTH, Workload, wait_for};
+
+    /// Longest that an answer, or the next bytes of a recording, are waited for.
+    const SILENCE: Duration = Duration::from_secs(10);
 
     const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
     const EVENT_PIPE: u8 = 2;
@@ -155,10 +160,15 @@ pub mod ipc {
     }
 
     /// Starts a recording of a running workload, with a rundown at its end.
-    pub fn attach(workload: &Workload) -> Result<Session, String> {
+    ///
+    /// # Errors
+    ///
+    /// Of the kind [`is_silent`] when the runtime hangs.
+    pub fn attach(workload: &Workload) -> io::Result<Session> {
         let socket = wait_for("the diagnostics socket", || {
             workload.find(|name| name.starts_with("dotnet-diagnostic-"))
-        })?;
+        })
+        .map_err(io::Error::other)?;
         let mut request = Vec::new();
         request.extend_from_slice(&64u32.to_le_bytes());
         // The nettrace format.
@@ -173,20 +183,29 @@ pub mod ipc {
             put_string(&mut request, name);
             put_string(&mut request, "");
         }
-        let answer = call(&socket, COLLECT_TRACING_2, &request).map_err(|e| e.to_string())?;
-        let (stream, payload) = answer;
-        let id = payload
+        let (stream, answer) = call(&socket, COLLECT_TRACING_2, &request)?;
+        let id = answer
             .try_into()
             .map(u64::from_le_bytes)
-            .map_err(|p| format!("a session id of {} bytes", p.len()))?;
+            .map_err(|a| io::Error::other(format!("a session id of {} bytes", a.len())))?;
         Ok(Session { socket, id, stream })
     }
 
     /// Asks the runtime to end a recording; its stream ends after the rundown.
-    pub fn stop(socket: &Path, id: u64) -> Result<(), String> {
-        call(socket, STOP_TRACING, &id.to_le_bytes())
-            .map(|_| ())
-            .map_err(|e| e.to_string())
+    ///
+    /// # Errors
+    ///
+    /// As [`attach`].
+    pub fn stop(socket: &Path, id: u64) -> io::Result<()> {
+        call(socket, STOP_TRACING, &id.to_le_bytes()).map(|_| ())
+    }
+
+    /// Whether nothing came for too long.
+    pub fn is_silent(error: &io::Error) -> bool {
+        matches!(
+            error.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+        )
     }
 
     fn put_string(out: &mut Vec<u8>, text: &str) {
@@ -198,7 +217,7 @@ pub mod ipc {
     fn call(socket: &Path, command: u8, payload: &[u8]) -> io::Result<(UnixStream, Vec<u8>)> {
         const HEADER: usize = 20;
         let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(SILENCE))?;
         let size = (HEADER + payload.len()) as u16;
         let mut message = MAGIC.to_vec();
         message.extend_from_slice(&size.to_le_bytes());

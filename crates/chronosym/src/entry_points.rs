@@ -10,7 +10,9 @@ use crate::evidence::Evidence;
 impl ProcessCode {
     /// Rule 15: gives an extent to precompiled methods of which only the entry point is known.
     pub fn place_entry_points(&mut self) {
-        const FURTHEST: u64 = 4096;
+        // Ninety-five of a hundred precompiled methods are shorter. What lies further on is most often a method that was
+        // called before the recording began: with 4 KiB, 7,494 of 7,530 such frames of an attached recording were wrong.
+        const FURTHEST: u64 = 1024;
         let points: Vec<_> = std::mem::take(&mut self.entry_points).into_iter().collect();
         let mut starts: Vec<u64> = self
             .bodies

@@ -124,7 +124,11 @@ impl Timeline {
         let mut valid = gap;
         // The system's own user mode (its ntdll) is nobody else's.
         let shared = self.is_kernel(address) || self.system.contains(&process);
-        let system = self.system.iter().copied().filter(|&s| shared && s != process);
+        let system = self
+            .system
+            .iter()
+            .copied()
+            .filter(|&s| shared && s != process);
         for owner in std::iter::once(process).chain(system) {
             let images = &self.spaces[owner.index()].images;
             if let Some((id, life)) = images.find(address, time) {

@@ -103,7 +103,8 @@ impl<'a> SymbolText<'a> {
     }
 }
 
-/// `returns [Module] rest`: the module stands between blanks, unlike the assembly references inside types.
+/// `returns [Module] rest`: the module stands between blanks, unlike the assembly references inside types. A name with
+/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is told from other text by the method after it.
 fn split_module(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('[').map(|at| at + from) {
@@ -112,10 +113,10 @@ fn split_module(text: &str) -> Option<(&str, &str, &str)> {
         let inside = &text[open + 1..close];
         if blank_before
             && !inside.is_empty()
-            && !inside.contains(' ')
-            && text[close + 1..].starts_with(' ')
+            && let Some(rest) = text[close + 1..].strip_prefix(' ')
+            && (!inside.contains(' ') || rest.contains("::"))
         {
-            return Some((text[..open].trim_end(), inside, &text[close + 2..]));
+            return Some((text[..open].trim_end(), inside, rest));
         }
         from = open + 1;
     }
@@ -214,7 +215,19 @@ mod tests {
             explicit.tier,
             Some(OptimizationTier::QuickJittedInstrumented)
         );
+        let dynamic = SymbolText::parse(
+            "int32 [Anonymously Hosted DynamicMethods Assembly] dynamicClass::lambda(int32)[Optimized]",
+        );
+        assert_eq!(
+            (dynamic.module, dynamic.namespace, dynamic.name),
+            (
+                "Anonymously Hosted DynamicMethods Assembly",
+                "dynamicClass",
+                "lambda"
+            )
+        );
         for plain in [
+            "void f(T) [with T = int] const",
             "stub CreateHelper<DynamicHelper>",
             "__memset_avx512_unaligned_erms",
             "int main(int[])",
