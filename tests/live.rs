@@ -1,13 +1,12 @@
 //! A live session answers while events arrive, and after the last one as a frozen timeline does.
 
-mod script;
-
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chronosym::{Filter, LiveSession, Options, Position, Session, Timeline};
+use chronosym_conformance::script;
 use chronosym_support::nettrace::NettraceWriter;
 
 fn offline(bytes: &[u8]) -> Timeline {

@@ -1,10 +1,8 @@
 //! The rules about lives, reasons and certainty, from synthetic events.
 
-mod script;
-
 use chronosym::{Certainty, Evidence, Position};
+use chronosym_conformance::script::*;
 use chronosym_support::payload::{self, Method, Module};
-use script::*;
 
 #[test]
 fn a_shutdown_unloads_and_then_lists_one_body_not_two() {

@@ -189,7 +189,9 @@ fn agrees(summary: &Summary, baseline: &str) -> Result<(), Failed> {
         };
         names.insert((provider, id.parse()?), name);
     }
-    let mut ours: BTreeMap<String, (u64, (u64, u64, Option<u32>))> = BTreeMap::new();
+    /// How many, and time, thread and process of the first.
+    type Seen = (u64, (u64, u64, Option<u32>));
+    let mut ours: BTreeMap<String, Seen> = BTreeMap::new();
     for ((provider, id, _), count) in &summary.counts {
         let name = names
             .get(&(provider.as_str(), *id))

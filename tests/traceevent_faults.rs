@@ -1,11 +1,9 @@
 //! Where TraceEvent gives a wrong answer, by the letters of its known faults; ours is right. E, images, is in the
 //! suite of Windows traces.
 
-mod script;
-
 use chronosym::{Certainty, Evidence, Position, SampleKind, Session};
+use chronosym_conformance::script::*;
 use chronosym_support::payload::{self, Method};
-use script::*;
 
 #[test]
 fn a_tiers_keep_their_own_il_maps() {

@@ -4,6 +4,8 @@
 //! that needs it is declared.
 #![deny(missing_docs)]
 
+pub mod script;
+
 use std::env;
 use std::fs::File;
 use std::io::Read;

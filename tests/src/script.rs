@@ -8,9 +8,13 @@ use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{self, ILMap, Method, Module};
 use chronosym_support::trace::{EventSpec, TypeId};
 
+/// Provider of the runtime.
 pub const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+/// Provider of the rundown.
 pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
+/// The runtime's private provider.
 pub const PRIVATE: &str = "Microsoft-Windows-DotNETRuntimePrivate";
+/// Provider of wall-clock samples.
 pub const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
 
 /// Jitted, quick.
@@ -21,6 +25,7 @@ pub const TIER1: u32 = 0x8 | 4 << 7;
 /// Process of the trace.
 pub const PID: u32 = 4242;
 
+/// A trace in the making: V4, one process.
 pub struct Script {
     writer: NettraceWriter,
     types: HashMap<(&'static str, u32, u32), TypeId>,
@@ -36,6 +41,7 @@ impl Default for Script {
 }
 
 impl Script {
+    /// An event by provider, id and version.
     pub fn event(
         &mut self,
         provider: &'static str,
@@ -61,14 +67,17 @@ impl Script {
         self.event(RUNTIME, 143, 2, time, thread, &method.encode(2));
     }
 
+    /// A verbose unload, V2.
     pub fn unload(&mut self, time: i64, thread: u64, method: Method<'_>) {
         self.event(RUNTIME, 144, 2, time, thread, &method.encode(2));
     }
 
+    /// The rundown at the start lists the method.
     pub fn dc_start(&mut self, time: i64, thread: u64, method: Method<'_>) {
         self.event(RUNDOWN, 143, 2, time, thread, &method.encode(2));
     }
 
+    /// The rundown at the end lists the method.
     pub fn dc_end(&mut self, time: i64, thread: u64, method: Method<'_>) {
         self.event(RUNDOWN, 144, 2, time, thread, &method.encode(2));
     }
@@ -88,6 +97,7 @@ impl Script {
         self.event(RUNTIME, 190, 0, time, thread, &map.encode(0));
     }
 
+    /// A module load, V2.
     pub fn module_load(&mut self, time: i64, id: u64, path: &str) {
         let module = Module {
             id,
@@ -97,6 +107,7 @@ impl Script {
         self.event(RUNTIME, 152, 2, time, 1, &module.encode(2));
     }
 
+    /// A module unload, V2.
     pub fn module_unload(&mut self, time: i64, id: u64, path: &str) {
         let module = Module {
             id,
@@ -122,10 +133,12 @@ impl Script {
         self.writer.lose(thread, count);
     }
 
+    /// All events so far are earlier than those to come.
     pub fn sequence_point(&mut self) {
         self.writer.sequence_point();
     }
 
+    /// Reads the trace.
     pub fn finish(self) -> Answers {
         let bytes = self.writer.finish();
         let mut session = Session::new(Options::default());
@@ -134,6 +147,7 @@ impl Script {
     }
 }
 
+/// What came of a trace.
 pub struct Answers(pub Timeline);
 
 impl Answers {
@@ -183,6 +197,7 @@ impl Answers {
     }
 }
 
+/// A frame's name, or the reason why it has none.
 pub fn text(frame: &Frame) -> String {
     match (&frame.name, frame.name_reason) {
         (Some(name), _) => name.to_string(),
