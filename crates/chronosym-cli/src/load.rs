@@ -14,6 +14,8 @@ pub struct Loaded {
     /// What was damaged, lost or not understood, in words.
     pub notes: Vec<String>,
     pub lost_events: u64,
+    /// Whether a file ends in the middle.
+    pub is_cut_short: bool,
 }
 
 /// Reads traces into a timeline; `samples` says whose stacks are kept.
@@ -21,6 +23,7 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
     let mut session = Session::new(Options { samples });
     let mut notes = Vec::new();
     let mut lost_events = 0;
+    let mut is_cut_short = false;
     let mut etl = Vec::new();
     for path in paths {
         for trace in input::open(path)? {
@@ -29,6 +32,7 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
                     let read = chronosym::source::nettrace::read(source, &mut session);
                     let diagnostics = read.with_context(|| path.display().to_string())?;
                     lost_events += diagnostics.lost_events();
+                    is_cut_short |= diagnostics.truncation.is_some();
                     notes.extend(nettrace_notes(&diagnostics));
                 }
                 Trace::Etl(file) => {
@@ -43,6 +47,7 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
             .context("the .etl files cannot be read together")?;
         let report = chronosym::source::etl::read(reader, &mut session);
         lost_events += report.diagnostics.events_lost;
+        is_cut_short |= report.diagnostics.truncated_buffers > 0;
         notes.extend(etl_notes(&report));
     }
     for map in &symbols.perf_map {
@@ -54,6 +59,7 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
         timeline,
         notes,
         lost_events,
+        is_cut_short,
     })
 }
 

@@ -52,8 +52,9 @@ pub fn find_process(timeline: &Timeline, pid: Option<(u32, Option<u64>)>) -> Res
         }),
         None => {
             let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();
-            match managed.as_slice() {
-                [only] => Ok(only.index),
+            let all: Vec<_> = timeline.processes().filter(|p| p.pid != 0).collect();
+            match (managed.as_slice(), all.as_slice()) {
+                ([only], _) | ([], [only]) => Ok(only.index),
                 _ => bail!(
                     "which process? Say --pid; the trace has {}",
                     load::known_processes(timeline)
@@ -176,6 +177,13 @@ fn symbol_files(
     out: &mut impl Write,
 ) -> Result<()> {
     const INDENT: &str = "   ";
+    let image_here = |owner: &chronosym::ProcessView<'_>| {
+        (owner.index == process || owner.pid == 0)
+            && timeline.images_at(owner.index, address).next().is_some()
+    };
+    if modules.is_empty() && !timeline.processes().any(|owner| image_here(&owner)) {
+        return Ok(());
+    }
     writeln!(out, "\nsymbol files")?;
     for &module in modules {
         let module = timeline.module_ref(process, module);
@@ -206,7 +214,11 @@ fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
         if frame.inlined { " (inlined)" } else { "" }
     )?;
     if let Some(reason) = frame.name_reason {
-        writeln!(out, "     no name: {reason}")?;
+        writeln!(
+            out,
+            "     no name: {reason} ({})",
+            super::info::meaning(reason)
+        )?;
     }
     if let Some(signature) = &frame.signature {
         writeln!(out, "     signature  {signature}")?;

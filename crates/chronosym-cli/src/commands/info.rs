@@ -121,6 +121,13 @@ fn of_kind(profile: &Profile<'_>, kind: SampleKind) -> u64 {
 fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
     let timeline = &loaded.timeline;
     let mut advice = Vec::new();
+    if loaded.is_cut_short {
+        advice.push(
+            "CUT SHORT: the file ends in the middle, perhaps because recording or copying it was broken off. All up to \
+             there is used; what the runtime lists at the end of a recording is missing."
+                .to_owned(),
+        );
+    }
     let without: Vec<String> = timeline
         .processes()
         .filter(|p| p.is_managed && !p.has_rundown)
@@ -408,7 +415,7 @@ fn source(evidence: Evidence) -> &'static str {
 }
 
 /// What a reason means, for someone who has never heard of it.
-fn meaning(reason: NameReason) -> &'static str {
+pub fn meaning(reason: NameReason) -> &'static str {
     match reason {
         NameReason::NoCodeAtAddress => "no event speaks of code there",
         NameReason::BeforeFirstLoad => "code came there only later",

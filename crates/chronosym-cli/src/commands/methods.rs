@@ -44,7 +44,7 @@ pub fn run(args: &Methods, quiet: bool) -> Result<()> {
         )?;
         writeln!(
             out,
-            "  {:<29} {:<26} {:<18} {:<14} method",
+            "  {:<29} {:<22} {:<22} {:<17} method",
             "first-last address", "life (~ inferred)", "tier", "evidence"
         )?;
         for body in &bodies {
@@ -75,7 +75,7 @@ pub fn line(body: &BodyView<'_>, out: &mut impl Write) -> std::io::Result<()> {
     let life = format!("{}..{}", from(body.life), to(body.life));
     write!(
         out,
-        "  {:#x}-{last:#x} {life:<26} {kind:<18} {:<14} {}",
+        "  {:#x}-{last:#x} {life:<22} {kind:<22} {:<17} {}",
         body.start,
         body.evidence.to_string(),
         label(body)

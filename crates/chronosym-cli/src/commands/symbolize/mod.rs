@@ -35,21 +35,29 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
     if args.filter && !args.addresses.is_empty() {
         bail!("--filter rewrites the text on standard input and takes no addresses");
     }
+    let words = args.addresses.iter();
+    let questions: Vec<Question<'_>> = words.map(|text| Question::parse(text)).collect();
+    if let Some(bad) = questions.iter().find(|q| q.place.is_none()) {
+        bail!(
+            "'{}' is not an address: expected 0x…, a number, or module+0x…",
+            bad.text
+        );
+    }
     let mut out = output::open(args.output.as_deref())?;
     match (&args.trace, &args.obj, &args.pdb) {
         (Some(trace), None, None) => {
             let mut source = trace::TraceSource::open(trace, args, quiet)?;
-            answer(args, &mut source, &mut out, quiet)
+            answer(args, &questions, &mut source, &mut out, quiet)
         }
         (None, Some(object), None) => {
             let mut source = object::ObjectSource::open(object, args)?;
-            answer(args, &mut source, &mut out, quiet)
+            answer(args, &questions, &mut source, &mut out, quiet)
         }
         (None, object, Some(pdb)) => {
             let files = pdb::Files::open(pdb, object.as_deref())?;
             let parsed = files.parse()?;
             let mut source = pdb::PdbSource::new(&files, &parsed, args);
-            answer(args, &mut source, &mut out, quiet)
+            answer(args, &questions, &mut source, &mut out, quiet)
         }
         _ => bail!("whose addresses? Say --trace TRACE, --obj FILE or --pdb FILE"),
     }
@@ -57,11 +65,12 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
 
 fn answer(
     args: &Symbolize,
+    questions: &[Question<'_>],
     source: &mut dyn Source,
     out: &mut dyn Write,
     quiet: bool,
 ) -> Result<()> {
-    if args.addresses.is_empty() {
+    if questions.is_empty() {
         let stdin = BufReader::with_capacity(INPUT_BUFFER, io::stdin().lock());
         if args.filter {
             rewrite(stdin, source, out)?;
@@ -69,18 +78,7 @@ fn answer(
             list(stdin, source, out)?;
         }
     } else {
-        let questions: Vec<Question<'_>> = args
-            .addresses
-            .iter()
-            .map(|text| Question::parse(text))
-            .collect();
-        if let Some(bad) = questions.iter().find(|q| q.place.is_none()) {
-            bail!(
-                "'{}' is not an address: expected 0x…, a number, or module+0x…",
-                bad.text
-            );
-        }
-        source.print(&questions, out)?;
+        source.print(questions, out)?;
     }
     out.flush()?;
     super::tell(&source.notes(), quiet);

@@ -25,7 +25,10 @@ pub struct Shown {
 
 impl Shown {
     pub fn of(frame: &Frame) -> Self {
-        let mut label = frame.label();
+        let mut label = match (&frame.name, &frame.module) {
+            (None, None) => "??".to_owned(),
+            _ => frame.label(),
+        };
         if let Some(offset) = frame
             .offset
             .filter(|_| frame.name.is_some() && !frame.inlined)

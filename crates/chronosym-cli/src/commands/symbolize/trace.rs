@@ -139,16 +139,13 @@ impl TraceSource {
     }
 
     fn occupant(&self, address: u64, time: u64, life: Option<Life>) -> Occupant {
-        let frames = self
-            .loaded
-            .timeline
-            .frames(
-                self.process,
-                address,
-                time,
-                self.position,
-                Some(&self.symbols),
-            );
+        let frames = self.loaded.timeline.frames(
+            self.process,
+            address,
+            time,
+            self.position,
+            Some(&self.symbols),
+        );
         Occupant {
             life,
             frames: frames.iter().map(Shown::of).collect(),

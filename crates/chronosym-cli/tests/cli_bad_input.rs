@@ -1,0 +1,150 @@
+//! What cannot be done is said in one clear line, with the exit status that the contract states.
+
+mod common;
+
+use std::io::Write;
+
+use common::*;
+
+/// Runs a command that must fail with status 1 and one line that holds all of these words.
+fn fails(args: &[&str], words: &[&str]) {
+    let run = run(args);
+    assert_eq!(run.status, 1, "{args:?}: {}", run.stderr);
+    assert_eq!(run.stdout, "", "{args:?}");
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    assert_eq!(lines.len(), 1, "{args:?}: {}", run.stderr);
+    assert!(lines[0].starts_with("chronosym: "), "{}", lines[0]);
+    for word in words {
+        assert!(
+            lines[0].contains(word),
+            "{args:?}: no '{word}' in: {}",
+            lines[0]
+        );
+    }
+}
+
+#[test]
+fn what_is_no_trace_is_named() {
+    let expected = "expected a .nettrace, .netperf or .etl trace, or a zip or gzip file with one";
+    let directory = tempfile::tempdir().unwrap();
+    let bytes = file(&[7; 300]);
+    let empty = file(b"");
+    let xml = file(b"<trace/>");
+    let missing = directory.path().join("missing.nettrace");
+    for command in ["info", "stacks", "top", "events", "methods", "modules"] {
+        let with = |path: &std::path::Path, words: &[&str]| {
+            fails(&[command, path.to_str().unwrap()], words);
+        };
+        with(&bytes, &["is not a trace", expected, "07 07 07 07"]);
+        with(&empty, &["is empty", expected]);
+        with(&xml, &["is not a trace", expected, "XML"]);
+        with(directory.path(), &["is a directory", expected]);
+        with(&missing, &["cannot open", "missing.nettrace"]);
+    }
+    let own = env!("CARGO_BIN_EXE_chronosym");
+    fails(&["info", own], &["is not a trace", "found a"]);
+}
+
+#[test]
+fn a_zip_file_without_a_trace_is_named() {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    zip.start_file("x.txt", zip::write::SimpleFileOptions::default())
+        .unwrap();
+    zip.write_all(b"no trace").unwrap();
+    let path = file(&zip.finish().unwrap().into_inner());
+    fails(
+        &["info", path.to_str().unwrap()],
+        &["zip file without a readable trace"],
+    );
+}
+
+#[test]
+fn a_wrong_process_is_answered_with_those_that_are_there() {
+    let trace = arg(LINUX);
+    for command in ["stacks", "top", "methods", "modules", "events"] {
+        fails(&[command, "--pid", "99", &trace], &["99", "9787"]);
+        fails(
+            &[command, "--process", "nobody", &trace],
+            &["nobody", "Workload (9787)"],
+        );
+    }
+    fails(
+        &["explain", "--pid", "99", &trace, "0x1"],
+        &["99", "Workload (9787)"],
+    );
+    fails(
+        &["symbolize", "--trace", &trace, "--pid", "99", "0x1"],
+        &["99", "Workload (9787)"],
+    );
+}
+
+#[test]
+fn bad_values_are_named() {
+    let trace = arg(LINUX);
+    fails(
+        &["explain", &trace, "here"],
+        &["'here' is not an address", "0x"],
+    );
+    fails(
+        &["symbolize", "--trace", &trace, "here"],
+        &["'here' is not an address", "0x"],
+    );
+    fails(
+        &["stacks", "--event", "/7", &trace],
+        &["'/7' is not an event", "PROVIDER"],
+    );
+    fails(
+        &["info", &trace, "-o", "/no/such/folder/x"],
+        &["cannot write", "/no/such/folder/x"],
+    );
+    let text = file(b"text");
+    fails(
+        &["symbolize", "--obj", text.to_str().unwrap(), "1"],
+        &["not an ELF or PE file"],
+    );
+    fails(
+        &["symbolize", "--pdb", text.to_str().unwrap(), "1"],
+        &["not a Windows PDB"],
+    );
+    let portable = arg("clr10/workload/Workload.pdb");
+    fails(
+        &["symbolize", "--pdb", &portable, "1"],
+        &["portable PDB", "--trace"],
+    );
+}
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    let trace = arg(LINUX);
+    for args in [
+        vec!["info", "--no-such-option", &trace],
+        vec!["info"],
+        vec!["no-such-command"],
+        vec![],
+        vec!["stacks", "--format", "gif", &trace],
+        vec!["stacks", "--from", "1 year", &trace],
+        vec!["stacks", "--pid", "me", &trace],
+        vec!["symbolize", "0x1"],
+        vec!["symbolize", "--trace", &trace, "--obj", &trace, "0x1"],
+        vec!["completions", "no-such-shell"],
+    ] {
+        let run = run(&args);
+        assert_eq!(run.status, 2, "{args:?}");
+        assert_eq!(run.stdout, "", "{args:?}");
+        assert!(!run.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn help_is_no_error() {
+    for args in [
+        &["--help"][..],
+        &["stacks", "--help"],
+        &["--version"],
+        &["help", "info"],
+    ] {
+        let run = run(args);
+        assert_eq!(run.status, 0, "{args:?}");
+        assert!(run.stdout.contains("chronosym"), "{args:?}");
+    }
+}

@@ -1,0 +1,184 @@
+//! `chronosym events`: one line a record, by the contract's keys.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::*;
+use serde_json::Value;
+
+fn jsonl(args: &[&str]) -> Vec<Value> {
+    let mut all = vec!["events", "--format", "jsonl"];
+    all.extend(args);
+    let run = run(&all);
+    assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_record_comes_once_in_time_order_with_the_contracts_keys() {
+    for trace in [LINUX, R2R] {
+        let records = jsonl(&[&arg(trace)]);
+        let info: Value =
+            serde_json::from_str(&run(&["info", "--format", "json", &arg(trace)]).stdout).unwrap();
+        // As many of each type as `info` counts.
+        let mut counts: BTreeMap<(String, u64, u64, String), (u64, u64)> = BTreeMap::new();
+        let identity = |e: &Value| {
+            let number = |key: &str| e[key].as_u64().unwrap_or(u64::MAX);
+            let text = |key: &str| e[key].as_str().unwrap().to_owned();
+            (
+                text("provider"),
+                number("id"),
+                number("version"),
+                text("name"),
+            )
+        };
+        let mut last = 0;
+        for record in &records {
+            let object = record.as_object().unwrap();
+            for key in object.keys() {
+                let known = [
+                    "time_ns", "pid", "tid", "provider", "id", "version", "name", "fields", "stack",
+                ];
+                assert!(known.contains(&key.as_str()), "{key}");
+            }
+            assert!(object["fields"].is_object());
+            let time = record["time_ns"].as_u64().unwrap();
+            assert!(time >= last);
+            last = time;
+            let (count, stacks) = counts.entry(identity(record)).or_default();
+            *count += 1;
+            if let Some(stack) = object.get("stack") {
+                let stack = stack.as_array().unwrap();
+                assert!(!stack.is_empty());
+                assert!(stack.iter().all(|a| a.as_str().unwrap().starts_with("0x")));
+                *stacks += 1;
+            }
+        }
+        let events = info["events"].as_array().unwrap();
+        assert_eq!(events.len(), counts.len(), "{trace}");
+        for event in events {
+            let (count, stacks) = counts[&identity(event)];
+            assert_eq!(event["count"].as_u64().unwrap(), count, "{event}");
+            assert!(event["stacks"].as_u64().unwrap() >= stacks, "{event}");
+        }
+    }
+}
+
+#[test]
+fn fields_have_their_published_names_and_ids_are_hex() {
+    let loads = jsonl(&[
+        "--event",
+        "Microsoft-Windows-DotNETRuntime/MethodLoadVerbose",
+        &arg(R2R),
+    ]);
+    assert!(loads.len() > 400);
+    for load in &loads {
+        assert_eq!(load["id"], 143);
+        let fields = load["fields"].as_object().unwrap();
+        for key in [
+            "MethodID",
+            "ModuleID",
+            "MethodStartAddress",
+            "MethodToken",
+            "MethodFlags",
+        ] {
+            assert!(fields[key].as_str().unwrap().starts_with("0x"), "{key}");
+        }
+        assert!(fields["MethodSize"].is_u64());
+        assert!(fields["MethodName"].is_string());
+    }
+    // The runtime describes no fields of other events: their bytes are there.
+    let thrown = jsonl(&["--event", "Microsoft-Windows-DotNETRuntime/80", &arg(R2R)]);
+    let payload = thrown[0]["fields"]["Payload"].as_str().unwrap();
+    // The type's name in UTF-16.
+    assert!(
+        payload.starts_with("530079007300740065006d002e00"),
+        "{payload}"
+    );
+    // An EventSource describes its own.
+    let truth = jsonl(&["--event", "Workload-Truth/1", &arg(R2R)]);
+    assert!(truth.len() > 100);
+    assert!(truth.iter().all(|t| {
+        t["fields"]["frames"].as_str().unwrap().contains('\t')
+            || t["fields"]
+                .as_object()
+                .unwrap()
+                .values()
+                .any(|v| v.as_str().is_some_and(|v| v.contains('\t')))
+    }));
+}
+
+#[test]
+fn filters_choose_records() {
+    let trace = arg(R2R);
+    let window = jsonl(&["--from", "1s", "--to", "1010ms", &trace]);
+    assert!(!window.is_empty());
+    let inside =
+        |r: &Value| (1_000_000_000..1_010_000_000).contains(&r["time_ns"].as_u64().unwrap());
+    assert!(window.iter().all(inside));
+    let tid = window[0]["tid"].as_u64().unwrap();
+    let of_thread = jsonl(&[
+        "--from",
+        "1s",
+        "--to",
+        "1010ms",
+        "--tid",
+        &tid.to_string(),
+        &trace,
+    ]);
+    let expected: Vec<&Value> = window.iter().filter(|r| r["tid"] == tid).collect();
+    assert_eq!(of_thread.iter().collect::<Vec<_>>(), expected);
+    for filter in [
+        ["--process", "workload"],
+        ["--pid", "6155"],
+        ["--pid", "6155@1s"],
+    ] {
+        let same = jsonl(&[
+            "--from", "1s", "--to", "1010ms", filter[0], filter[1], &trace,
+        ]);
+        assert_eq!(same, window, "{filter:?}");
+    }
+    // Two passes over a pipe.
+    let piped = run_with_input(
+        &[
+            "events",
+            "--format",
+            "jsonl",
+            "--process",
+            "Workload",
+            "--to",
+            "1s",
+            "-",
+        ],
+        &unzipped(LINUX),
+    );
+    assert_eq!(
+        piped.stdout.lines().count(),
+        jsonl(&["--to", "1s", &arg(LINUX)]).len()
+    );
+}
+
+#[test]
+fn text_has_one_line_a_record() {
+    let text = run(&["events", "--to", "100ms", &arg(R2R)]);
+    let records = jsonl(&["--to", "100ms", &arg(R2R)]);
+    assert_eq!(text.stdout.lines().count(), records.len());
+    assert!(!text.stdout.chars().any(|c| c.is_control() && c != '\n'));
+    let jitting = text
+        .stdout
+        .lines()
+        .find(|l| l.contains("MethodJittingStarted"))
+        .unwrap();
+    for part in [
+        "6155/",
+        "Microsoft-Windows-DotNETRuntime/145",
+        "MethodID=0x",
+        "[stack of ",
+    ] {
+        assert!(jitting.contains(part), "{jitting}");
+    }
+}

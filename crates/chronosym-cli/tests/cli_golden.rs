@@ -1,0 +1,126 @@
+//! Whole outputs that a person has read, compared to the byte.
+//!
+//! `CHRONOSYM_UPDATE_GOLDEN=1 cargo test -p chronosym-cli --test cli_golden` writes them anew; read the difference.
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+
+/// File name, and the command line; paths of test data begin with `@`.
+const CASES: &[(&str, &str)] = &[
+    ("info-linux.txt", "info @clr10/traces/linux.nettrace.zip"),
+    (
+        "info-linux.json",
+        "info --format json @clr10/traces/linux.nettrace.zip",
+    ),
+    ("info-r2r.txt", "info @clr10/traces/r2r.nettrace.zip"),
+    (
+        "info-norundown.txt",
+        "info @clr10/traces/norundown.nettrace.zip",
+    ),
+    (
+        "info-norundown-perf-map.txt",
+        "info --perf-map @clr10/traces/norundown.perf.map.gz @clr10/traces/norundown.nettrace.zip",
+    ),
+    (
+        "stacks-r2r.folded",
+        "stacks --format folded --from 1s --to 1020ms @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "stacks-r2r.jsonl",
+        "stacks --format jsonl --from 1s --to 1003ms @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "stacks-norundown-perf-map.jsonl",
+        "stacks --format jsonl --from 1s --to 1002ms --perf-map @clr10/traces/norundown.perf.map.gz @clr10/traces/norundown.nettrace.zip",
+    ),
+    (
+        "stacks-r2r.txt",
+        "stacks --format text --managed-only --from 1s --to 1100ms @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "stacks-linux-event.txt",
+        "stacks --format text --event Universal.Events/cpu --from 1s --to 1200ms --no-threads @clr10/traces/linux.nettrace.zip",
+    ),
+    ("top-linux.txt", "top @clr10/traces/linux.nettrace.zip"),
+    ("top-r2r.txt", "top @clr10/traces/r2r.nettrace.zip"),
+    (
+        "methods-r2r.txt",
+        "methods --match Workload.Inlining @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "methods-reuse.txt",
+        "methods --match dynamicClass.Generated --from 3788ms --to 3789ms @clr10/traces/reuse.nettrace.zip",
+    ),
+    ("modules-r2r.txt", "modules @clr10/traces/r2r.nettrace.zip"),
+    (
+        "explain-r2r.txt",
+        "explain --time 1s --caller @clr10/traces/r2r.nettrace.zip 0x7f2237486480",
+    ),
+    (
+        "explain-reuse.txt",
+        "explain @clr10/traces/reuse.nettrace.zip 0x7f49e2418c60",
+    ),
+    (
+        "explain-norundown.txt",
+        "explain --time 1s @clr10/traces/norundown.nettrace.zip 0x7fab4f000000",
+    ),
+    (
+        "symbolize-reuse.txt",
+        "symbolize --trace @clr10/traces/reuse.nettrace.zip 0x7f49e2418c60 0x1",
+    ),
+    (
+        "symbolize-reuse.json",
+        "symbolize --style json --trace @clr10/traces/reuse.nettrace.zip 0x7f49e2418c60 0x1",
+    ),
+    (
+        "events-r2r.txt",
+        "events --from 65ms --to 66100us @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "events-r2r.jsonl",
+        "events --format jsonl --from 65ms --to 66100us @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "events-linux.txt",
+        "events --from 1s --to 1002ms --event Universal.Events/cpu @clr10/traces/linux.nettrace.zip",
+    ),
+];
+
+#[test]
+fn outputs_are_as_they_were_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let data = testdata("");
+    let data = data.to_str().unwrap();
+    let update = std::env::var_os("CHRONOSYM_UPDATE_GOLDEN").is_some();
+    let mut different = Vec::new();
+    for (name, command) in CASES {
+        let args: Vec<String> = command
+            .split(' ')
+            .map(|arg| arg.replace('@', data))
+            .collect();
+        let run = run(&args);
+        assert_eq!(run.status, 0, "{command}: {}", run.stderr);
+        // Where the test data lies on this machine is nobody's business.
+        let shown = format!("{}{}", run.stdout, run.stderr).replace(data, "testdata/");
+        let path = folder.join(name);
+        if update {
+            std::fs::write(&path, shown).unwrap();
+            continue;
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        if golden != shown {
+            let line = golden.lines().zip(shown.lines()).position(|(a, b)| a != b);
+            let line = line.unwrap_or(golden.lines().count().min(shown.lines().count()));
+            different.push(format!(
+                "{name}, line {}:\n- {}\n+ {}",
+                line + 1,
+                golden.lines().nth(line).unwrap_or("(end)"),
+                shown.lines().nth(line).unwrap_or("(end)")
+            ));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}

@@ -1,0 +1,93 @@
+//! Runs the program and finds test data.
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a run gave.
+pub struct Run {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// The program with a fixed environment: no colours, no terminal, no symbol servers.
+pub fn chronosym() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chronosym"));
+    command
+        .env_remove("NO_COLOR")
+        .env_remove("_NT_SYMBOL_PATH")
+        .env_remove("DEBUGINFOD_URLS")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program with arguments.
+pub fn run<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Run {
+    finish(chronosym().args(args).output().unwrap())
+}
+
+/// Runs the program with something on its standard input.
+pub fn run_with_input<S: AsRef<std::ffi::OsStr>>(args: &[S], input: &[u8]) -> Run {
+    let mut child = chronosym()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A program that stops early leaves the rest of its input unread.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    finish(output)
+}
+
+fn finish(output: std::process::Output) -> Run {
+    Run {
+        status: output.status.code().expect("no signal ends it"),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A file of the test data, by its path there.
+pub fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata")
+        .join(path)
+}
+
+/// The only trace in a zip file of the test data.
+pub fn unzipped(path: &str) -> Vec<u8> {
+    let file = std::fs::File::open(testdata(path)).unwrap();
+    let mut archive = zip::ZipArchive::new(file).unwrap();
+    assert_eq!(archive.len(), 1, "{path}");
+    let mut bytes = Vec::new();
+    archive
+        .by_index(0)
+        .unwrap()
+        .read_to_end(&mut bytes)
+        .unwrap();
+    bytes
+}
+
+/// A temporary file with these bytes.
+pub fn file(bytes: &[u8]) -> tempfile::TempPath {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    file.into_temp_path()
+}
+
+pub const LINUX: &str = "clr10/traces/linux.nettrace.zip";
+pub const R2R: &str = "clr10/traces/r2r.nettrace.zip";
+pub const REUSE: &str = "clr10/traces/reuse.nettrace.zip";
+pub const NORUNDOWN: &str = "clr10/traces/norundown.nettrace.zip";
+
+/// The path of a file of the test data as an argument.
+pub fn arg(path: &str) -> String {
+    testdata(path).to_str().unwrap().to_owned()
+}
