@@ -2,11 +2,14 @@
 
 mod workload;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
-use chronosym::{Certainty, Filter, Frame, LineReason, ResolvedStack, Resolver, SymbolSource};
-use workload::{Trace, TruthFrame, full_name, load, name_of, testdata};
+use chronosym::{
+    Certainty, Evidence, Filter, Frame, LineReason, Position, ResolvedStack, Resolver, SymbolSource,
+};
+use workload::{Trace, TruthFrame, full_name, load, name_of, open, testdata};
 
 fn symbols(folders: &[PathBuf]) -> Symbolizer {
     let mut config = StoreConfig::new();
@@ -253,4 +256,135 @@ fn another_build_gives_a_reason_and_no_line() {
         }
     });
     assert!(frames > 0);
+}
+
+/// What a folder of symbol files made for a test holds: (file in the test data, name in the folder, what is done to it).
+fn made_folder(files: &[(&str, &str, &dyn Fn(&mut Vec<u8>))]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (from, name, change) in files {
+        let mut bytes = std::fs::read(testdata().join(from)).expect(from);
+        change(&mut bytes);
+        std::fs::write(folder.path().join(name), bytes).expect("a file");
+    }
+    folder
+}
+
+/// The reasons of the workload's own frames that have a line in the truth.
+fn reasons(folder: &tempfile::TempDir) -> BTreeSet<Option<LineReason>> {
+    let symbols = symbols(&[folder.path().to_owned()]);
+    let mut reasons = BTreeSet::new();
+    compare(
+        &load("clr10/traces/rich.nettrace.zip"),
+        &symbols,
+        |truth, frame| {
+            if truth.line.is_some() {
+                assert_eq!(frame.line.is_none(), frame.line_reason.is_some());
+                reasons.insert(frame.line_reason);
+            }
+        },
+    );
+    reasons
+}
+
+const DLL: &str = "clr10/workload/Workload.dll";
+const PDB: &str = "clr10/workload/Workload.pdb";
+
+#[test]
+fn damaged_symbol_files_give_a_reason_and_no_line() {
+    let damaged = BTreeSet::from([Some(LineReason::SymbolFileDamaged)]);
+    let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() / 2);
+    let folder = made_folder(&[(PDB, "Workload.pdb", &cut)]);
+    assert_eq!(reasons(&folder), damaged, "a PDB cut in half");
+
+    // The id is right, but the content is not what the image was built with.
+    let flip = |bytes: &mut Vec<u8>| *bytes.last_mut().expect("bytes") ^= 1;
+    let folder = made_folder(&[(DLL, "Workload.dll", &|_| ()), (PDB, "Workload.pdb", &flip)]);
+    assert_eq!(reasons(&folder), damaged, "a PDB with another checksum");
+
+    let folder = made_folder(&[(DLL, "Workload.dll", &|_| ())]);
+    let none = BTreeSet::from([Some(LineReason::NoSymbolFile)]);
+    assert_eq!(reasons(&folder), none, "an image alone");
+
+    let folder = made_folder(&[
+        (DLL, "Workload.dll", &|_| ()),
+        (PDB, "Workload.pdb", &|_| ()),
+    ]);
+    assert_eq!(reasons(&folder), BTreeSet::from([None]), "both whole");
+}
+
+#[test]
+fn without_lines_frames_say_that_they_were_not_asked_for() {
+    let mut config = StoreConfig::new();
+    config.folders = vec![testdata().join("clr10/workload")];
+    let mut options = SymbolOptions::default();
+    options.lines = false;
+    let symbols = Symbolizer::new(config, options);
+    compare(
+        &load("clr10/traces/rich.nettrace.zip"),
+        &symbols,
+        |truth, frame| {
+            assert_eq!(frame.line, None);
+            if truth.line.is_some() {
+                assert_eq!(frame.line_reason, Some(LineReason::LinesDisabled));
+            }
+        },
+    );
+}
+
+/// Every method of a precompiled image is named by the image alone, whether an event told of it or not: the map that the
+/// compiler wrote beside the image knows them all.
+#[test]
+fn precompiled_methods_that_no_event_names() {
+    let folder = testdata().join("clr10/r2r/linux-x64");
+    let text = std::fs::read(folder.join("Workload.ni.r2rmap")).expect("a map");
+    let map = chronosym_pdb::r2r::R2rMap::parse(&text).expect("a map");
+    let symbols = symbols(&[folder, testdata().join("clr10/workload")]);
+    let trace = load("clr10/traces/r2r.nettrace.zip");
+    let process = trace.timeline.processes().find(|p| p.is_managed);
+    let process = process.expect("a process").index;
+    let module = trace
+        .timeline
+        .modules(process)
+        .find(|m| m.name == "Workload");
+    let module = module.expect("the module").index;
+    let module = trace.timeline.module_ref(process, module);
+    let range = symbols.precompiled_range(&module).expect("a base");
+    let time = trace.timeline.facts().duration_ns / 2;
+    let (mut told, mut by_image, mut lines) = (0, 0, 0);
+    for row in map.rows() {
+        let address = range.start + u64::from(row.rva) + u64::from(row.size) / 2;
+        let ask = |symbols| {
+            let mut frames =
+                trace
+                    .timeline
+                    .frames(process, address, time, Position::Exact, symbols);
+            frames.pop().expect("a frame")
+        };
+        let frame = ask(Some(&symbols as &dyn SymbolSource));
+        let name = name_of(&frame);
+        // `Return Owner::Method(Parameters)`, instantiations left out.
+        let wanted = open(row.name);
+        let (wanted, _) = wanted.split_once('(').expect("parameters");
+        let (owner, method) = wanted.rsplit_once("::").expect("a type and a method");
+        let owner = owner.rsplit(' ').next().expect("a type");
+        assert_eq!(name, format!("{owner}.{method}"));
+        assert_eq!(frame.module.as_deref(), Some("Workload"));
+        if ask(None).name.is_some() {
+            told += 1;
+            continue;
+        }
+        by_image += 1;
+        lines += usize::from(frame.line.is_some());
+        assert_eq!(frame.evidence, Some(Evidence::ImageTable), "{name}");
+        assert_eq!(frame.certainty, Some(Certainty::Inferred), "{name}");
+        assert_eq!(frame.offset, Some(u64::from(row.size) / 2), "{name}");
+    }
+    println!("{told} methods told of, {by_image} named by the image, {lines} of them with a line");
+    assert_eq!(told + by_image, map.rows().len());
+    assert!(by_image > 0 && told > 0 && lines > 0);
+    // Beyond the image nothing is named.
+    let beyond = trace
+        .timeline
+        .frames(process, range.end, time, Position::Exact, Some(&symbols));
+    assert_eq!(beyond[0].evidence, None, "{beyond:?}");
 }
