@@ -243,6 +243,11 @@ impl Timeline {
         }
     }
 
+    /// Bytes from a start to an address as a stack has it.
+    fn distance(&self, address: u64, start: u64) -> u64 {
+        self.address_mask.apply(address).saturating_sub(start)
+    }
+
     fn body_frames(
         &self,
         process: ProcessIndex,
@@ -303,7 +308,7 @@ impl Timeline {
             self.add_line(&mut frame, method, il, symbols);
             frames.push(Frame {
                 address,
-                offset: Some(address.saturating_sub(body.start)),
+                offset: Some(self.distance(address, body.start)),
                 inlined: true,
                 evidence: body.evidence.strongest(),
                 ..frame
@@ -330,7 +335,7 @@ impl Timeline {
             module: body
                 .module
                 .and_then(|m| self.text(code.modules[m.index()].simple_name)),
-            offset: Some(address.saturating_sub(body.start)),
+            offset: Some(self.distance(address, body.start)),
             il_offset: il.map(|il| (il.offset, il.source)),
             tier,
             evidence: body.evidence.strongest(),
@@ -525,7 +530,7 @@ impl Timeline {
                 .get(symbol.name)
                 .and_then(|n| self.text(n.signature)),
             module: self.text(symbol.module),
-            offset: Some(address.saturating_sub(symbol.start)),
+            offset: Some(self.distance(address, symbol.start)),
             tier: symbol.tier,
             evidence: Some(symbol.evidence),
             certainty: Some(Certainty::Inferred),
@@ -559,7 +564,7 @@ impl Timeline {
         let image = &self.spaces[owner.index()].state.images[index.index()];
         let base = Frame {
             module: self.text(image.simple_name),
-            rva: Some(image.rva(address)),
+            rva: Some(image.rva(self.address_mask.apply(address))),
             pdb_id: image.pdb.as_ref().map(|pdb| pdb.to_string().into()),
             build_id: self.text(image.build_id),
             evidence: Some(Evidence::Image),

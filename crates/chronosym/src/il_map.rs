@@ -24,7 +24,7 @@ pub struct IlOffset {
 pub enum IlSource {
     /// The entry at or before the native offset has it.
     Mapped,
-    /// The native offset lies in the prolog: the method's first sequence point.
+    /// The native offset lies in the prolog, or in unmapped code right behind it: the method's first sequence point.
     Prolog,
     /// The native offset lies in an epilog or in unmapped code: the nearest entry before it that has an IL offset.
     Nearest,
@@ -64,11 +64,18 @@ impl IlMap {
                 source: IlSource::Prolog,
             }),
             _ => {
-                let nearest = before.iter().rev().find(|&&(_, il)| il >= 0)?;
-                Some(IlOffset {
-                    offset: nearest.1 as u32,
-                    source: IlSource::Nearest,
-                })
+                let means = |il: i32| il >= 0 || il == PROLOG;
+                match before.iter().rev().find(|&&(_, il)| means(il))?.1 {
+                    // Unmapped code behind the prolog, such as what zeroes locals.
+                    PROLOG => Some(IlOffset {
+                        offset: 0,
+                        source: IlSource::Prolog,
+                    }),
+                    il => Some(IlOffset {
+                        offset: il as u32,
+                        source: IlSource::Nearest,
+                    }),
+                }
             }
         }
     }
@@ -82,6 +89,20 @@ impl IlMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unmapped_code_behind_the_prolog_belongs_to_it() {
+        let map = IlMap::new([(-2, 0), (-1, 10), (0, 20)].into_iter());
+        assert_eq!(
+            map.lookup(19),
+            Some(IlOffset {
+                offset: 0,
+                source: IlSource::Prolog
+            })
+        );
+        let without_prolog = IlMap::new([(-1, 0), (0, 20)].into_iter());
+        assert_eq!(without_prolog.lookup(19), None);
+    }
 
     #[test]
     fn specials_have_their_own_meaning() {

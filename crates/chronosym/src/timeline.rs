@@ -1,6 +1,7 @@
 //! The frozen answer machine of one trace.
 
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
+use rustc_hash::FxHashSet;
 
 use crate::body::CodeBody;
 use crate::clr::module_floor;
@@ -43,10 +44,10 @@ pub(crate) enum AddressMask {
 }
 
 impl AddressMask {
-    fn of(facts: &TraceFacts) -> Self {
+    fn of(facts: &TraceFacts, stacks: &StackTable) -> Self {
         let architecture = facts.machine.as_deref().unwrap_or("").to_ascii_lowercase();
         match facts.pointer_size {
-            Some(4) if architecture.contains("arm") => AddressMask::Thumb,
+            Some(4) if architecture.contains("arm") || is_thumb(stacks) => AddressMask::Thumb,
             Some(8) if architecture.contains("arm64") || architecture.contains("aarch64") => {
                 AddressMask::PointerAuthentication
             }
@@ -63,6 +64,16 @@ impl AddressMask {
             AddressMask::PointerAuthentication => address & BITS,
         }
     }
+}
+
+/// Whether the addresses of stacks say themselves that they are Thumb code: many runtimes before .NET 5 do not name their
+/// processor. Instructions of a 32-bit x86 lie at odd and even addresses alike; of 64 there, 60 are odd once in 10^13.
+fn is_thumb(stacks: &StackTable) -> bool {
+    const LEAST: usize = 64;
+    const MOST: usize = 4096;
+    let addresses: FxHashSet<u64> = stacks.nodes().take(MOST).collect();
+    let odd = addresses.iter().filter(|&address| address & 1 == 1).count();
+    addresses.len() >= LEAST && odd >= addresses.len() / 16 * 15
 }
 
 /// A pid that stands for the machine itself: Windows' System and idle processes.
@@ -99,7 +110,7 @@ impl Timeline {
             .collect();
         Timeline {
             system: system_of(&processes),
-            address_mask: AddressMask::of(&facts),
+            address_mask: AddressMask::of(&facts, &stacks),
             types,
             names,
             processes,
@@ -116,7 +127,7 @@ impl Timeline {
     pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>) -> Self {
         Timeline {
             system: system_of(&session.processes),
-            address_mask: AddressMask::of(&session.facts),
+            address_mask: AddressMask::of(&session.facts, &session.stacks),
             types: session.types.clone(),
             names: session.names.snapshot(),
             processes: session.processes.clone(),
@@ -235,5 +246,41 @@ fn occupant(
         not_before: floor.max(process.start.unwrap_or(0)),
         not_after: process.end.unwrap_or(u64::MAX),
         ..Occupant::new(range, begin, end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask(
+        machine: Option<&str>,
+        pointer_size: u8,
+        addresses: impl Iterator<Item = u64>,
+    ) -> AddressMask {
+        let facts = TraceFacts {
+            machine: machine.map(str::to_owned),
+            pointer_size: Some(pointer_size),
+            ..TraceFacts::default()
+        };
+        let mut stacks = StackTable::default();
+        for address in addresses {
+            stacks.intern(std::iter::once(address));
+        }
+        AddressMask::of(&facts, &stacks)
+    }
+
+    #[test]
+    fn thumb_code_is_known_by_its_addresses() {
+        let odd = |count: u64| (0..count).map(|i| 0x1_0001 + 6 * i);
+        let mixed = || (0..1000).map(|i| 0x1_0001 + 5 * i);
+        assert_eq!(mask(None, 4, odd(64)), AddressMask::Thumb);
+        assert_eq!(mask(None, 4, odd(63)), AddressMask::None);
+        assert_eq!(mask(None, 4, mixed()), AddressMask::None);
+        assert_eq!(mask(None, 8, odd(64)), AddressMask::None);
+        assert_eq!(mask(Some("Linux arm32"), 4, mixed()), AddressMask::Thumb);
+        let arm64 = mask(Some("Linux arm64"), 8, odd(64));
+        assert_eq!(arm64, AddressMask::PointerAuthentication);
+        assert_eq!(AddressMask::Thumb.apply(0x1_0001), 0x1_0000);
     }
 }
