@@ -2,4 +2,5 @@
 #![deny(missing_docs)]
 
 pub mod peers;
+pub mod trace;
 pub mod workload;

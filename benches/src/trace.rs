@@ -1,0 +1,179 @@
+//! EventPipe traces for benches: a made-up one of any length, and a bare pass over one.
+
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::Method;
+
+const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
+/// What the sampler says of a thread that stood in managed code.
+const MANAGED: [u8; 4] = [2, 0, 0, 0];
+/// Where the made-up code lies.
+const CODE: u64 = 0x7f10_0000_0000;
+const SIZE: u64 = 0x100;
+/// Samples between two sequence points.
+const REGION: usize = 50_000;
+
+/// A trace (V4) of `bodies` methods and `samples` samples of `stacks` distinct stacks, 8 to 39 frames deep.
+pub fn synthetic(bodies: u64, stacks: u64, samples: usize) -> Vec<u8> {
+    let mut writer = NettraceWriter::v4();
+    let load = writer.event_type(RUNTIME, 143, 2);
+    let sample = writer.event_type(SAMPLER, 0, 0);
+    for id in 0..bodies {
+        let name = format!("Method{id}");
+        let method = Method {
+            id: 0x1000 + id,
+            module: 1,
+            start: CODE + id * SIZE,
+            size: SIZE as u32 - 0x20,
+            token: 0x0600_0001 + id as u32,
+            flags: 0x8 | 3 << 7,
+            names: Some(("Made.Up.Program", &name, "void  (int32)")),
+            clr: 9,
+            code_version: 0,
+        };
+        writer.event(load, id as i64 * 100, 1, &[], &method.encode(2));
+    }
+    let begin = bodies as i64 * 100;
+    let stack_of: Vec<Vec<u64>> = (0..stacks)
+        .map(|stack| {
+            (0..8 + stack % 32)
+                .map(|depth| {
+                    // Callers far from the leaf are shared, as they are in programs.
+                    let which = if depth < 4 { stack } else { depth * 31 };
+                    let body = which.wrapping_mul(0x9e37_79b9).wrapping_add(depth) % bodies;
+                    CODE + body * SIZE + which % (SIZE - 0x20)
+                })
+                .collect()
+        })
+        .collect();
+    for i in 0..samples {
+        let stack = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let stack = &stack_of[(stack % stacks) as usize];
+        let thread = 1 + i as u64 % 8;
+        writer.event(sample, begin + i as i64 * 1000, thread, stack, &MANAGED);
+        if i % REGION == REGION - 1 {
+            writer.flush();
+            writer.sequence_point();
+        }
+    }
+    writer.finish()
+}
+
+/// What a bare pass saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Events, metadata aside.
+    pub events: u64,
+    /// Events with a stack.
+    pub samples: u64,
+    /// Rows of the stack blocks.
+    pub stacks: u64,
+    /// Addresses in them.
+    pub frames: u64,
+    /// Something of everything, so that nothing is left out.
+    pub sum: u64,
+}
+
+/// Reads every event header and every stack address of a V4 trace with compressed headers, and does nothing with them: the
+/// least that any reader must do. `None` if the bytes are no such trace.
+pub fn bare_pass(bytes: &[u8]) -> Option<Seen> {
+    let mut seen = Seen::default();
+    if !bytes.starts_with(b"Nettrace\x14\0\0\0!FastSerialization.1") {
+        return None;
+    }
+    let mut at = 32;
+    // Begin, Begin, 1, two versions, the name's length, the name, 6, the content, 6; a null reference ends it all.
+    while bytes.get(at) == Some(&5) {
+        let length = u32_at(bytes, at + 11)? as usize;
+        let name = bytes.get(at + 15..at + 15 + length)?;
+        at += 15 + length + 1;
+        if name == b"Trace" {
+            at += 48 + 1;
+            continue;
+        }
+        let size = u32_at(bytes, at)? as usize;
+        at = (at + 4).next_multiple_of(4);
+        let content = bytes.get(at..at + size)?;
+        at += size + 1;
+        match name {
+            b"EventBlock" => events(content, &mut seen)?,
+            b"StackBlock" => stacks(content, &mut seen)?,
+            _ => {}
+        }
+    }
+    Some(seen)
+}
+
+fn events(block: &[u8], seen: &mut Seen) -> Option<()> {
+    let mut bytes = block.get(usize::from(*block.first()?)..)?;
+    let (mut time, mut stack, mut size) = (0_u64, 0_u64, 0_u64);
+    while let Some((&flags, rest)) = bytes.split_first() {
+        bytes = rest;
+        if flags & 1 != 0 {
+            seen.sum = seen.sum.wrapping_add(number(&mut bytes)?);
+        }
+        if flags & 2 != 0 {
+            for _ in 0..3 {
+                number(&mut bytes)?;
+            }
+        }
+        if flags & 4 != 0 {
+            number(&mut bytes)?;
+        }
+        if flags & 8 != 0 {
+            stack = number(&mut bytes)?;
+        }
+        time = time.wrapping_add(number(&mut bytes)?);
+        for bit in [16, 32] {
+            if flags & bit != 0 {
+                bytes = bytes.get(16..)?;
+            }
+        }
+        if flags & 128 != 0 {
+            size = number(&mut bytes)?;
+        }
+        bytes = bytes.get(size as usize..)?;
+        seen.events += 1;
+        seen.samples += u64::from(stack != 0);
+        seen.sum = seen.sum.wrapping_add(time);
+    }
+    Some(())
+}
+
+fn stacks(block: &[u8], seen: &mut Seen) -> Option<()> {
+    let count = u32_at(block, 4)?;
+    let mut bytes = block.get(8..)?;
+    for _ in 0..count {
+        let size = u32_at(bytes, 0)? as usize;
+        let (addresses, _) = bytes.get(4..4 + size)?.as_chunks::<8>();
+        for &address in addresses {
+            seen.sum = seen.sum.wrapping_add(u64::from_le_bytes(address));
+        }
+        seen.stacks += 1;
+        seen.frames += addresses.len() as u64;
+        bytes = &bytes[4 + size..];
+    }
+    Some(())
+}
+
+/// Seven bits a byte, low ones first.
+#[inline(always)]
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+        shift += 7;
+        if shift > 63 {
+            return None;
+        }
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}

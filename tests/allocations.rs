@@ -1,0 +1,109 @@
+//! What allocates follows what is new in a trace, not how many samples it has.
+
+use allocation_counter::measure;
+use chronosym::{Filter, Options, Session, StackId, Timeline};
+use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
+use chronosym_support::nettrace::NettraceWriter;
+use std::sync::Arc;
+
+const STACKS: u64 = 200;
+
+/// The `i`th of the stacks that all here know.
+fn stack(i: u64) -> Vec<u64> {
+    (0..10).map(|depth| 0x1000 * (1 + i * depth)).collect()
+}
+
+fn sampler() -> Arc<EventSchema> {
+    Arc::new(EventSchema::new(EventKey::Manifest {
+        provider: Provider::SampleProfiler,
+        id: 0,
+        version: 0,
+    }))
+}
+
+/// Pushes samples `from..to`, of known stacks and threads, and says how often that allocated.
+fn push(session: &mut Session, stacks: &[StackId], from: u64, to: u64) -> u64 {
+    let schema = sampler();
+    let id = session.event_type(schema.clone());
+    let measured = measure(|| {
+        for i in from..to {
+            let raw = RawEvent {
+                time_ns: i * 1000,
+                process_id: Some(1),
+                thread_id: Some(i % 4),
+                processor: None,
+                pointer_size: PointerSize::Eight,
+                schema: &schema,
+                payload: &[2, 0, 0, 0],
+            };
+            let stack = stacks[(i % STACKS) as usize];
+            session.push(id, &raw, Some(9), Some(stack));
+        }
+    });
+    measured.count_total
+}
+
+fn session() -> (Session, Vec<StackId>) {
+    let mut session = Session::new(Options::default());
+    let table = session.stacks();
+    let stacks = (0..STACKS).map(|i| table.intern(stack(i).into_iter()).expect("a stack"));
+    let stacks = stacks.collect();
+    (session, stacks)
+}
+
+#[test]
+fn samples_of_known_stacks_cost_the_growth_of_the_log_alone() {
+    let (mut session, stacks) = session();
+    let first = push(&mut session, &stacks, 0, 10_000);
+    assert!(first > 0, "the first samples make what the rest uses");
+    let more = push(&mut session, &stacks, 10_000, 210_000);
+    // The log grows by doubling or in chunks of many samples.
+    assert!(more <= 64, "200,000 samples allocated {more} times");
+    let timeline = session.finish();
+    assert_eq!(timeline.samples().len(), 210_000);
+}
+
+#[test]
+fn a_profile_allocates_by_stack_not_by_sample() {
+    let profile = |samples| {
+        let (mut session, stacks) = session();
+        push(&mut session, &stacks, 0, samples);
+        let timeline = session.finish();
+        let measured = measure(|| {
+            let profile = timeline.profile(&Filter::default(), None);
+            assert_eq!(profile.samples(), samples);
+        });
+        measured.count_total
+    };
+    let (short, long) = (profile(20_000), profile(200_000));
+    assert!(long <= short + 16, "{short}, then {long}");
+}
+
+#[test]
+fn reading_allocates_by_region_and_stack_not_by_event() {
+    let trace = |samples: u64| {
+        let mut writer = NettraceWriter::v4();
+        let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        for i in 0..samples {
+            writer.event(
+                sample,
+                i as i64,
+                1 + i % 4,
+                &stack(i % STACKS),
+                &[2, 0, 0, 0],
+            );
+        }
+        writer.finish()
+    };
+    let read = |bytes: &[u8]| -> (u64, Timeline) {
+        let mut session = Session::new(Options::default());
+        let measured = measure(|| {
+            chronosym::source::nettrace::read(bytes, &mut session).expect("a trace");
+        });
+        (measured.count_total, session.finish())
+    };
+    let (short, long) = (trace(20_000), trace(200_000));
+    let ((short, _), (long, timeline)) = (read(&short), read(&long));
+    assert_eq!(timeline.samples().len(), 200_000);
+    assert!(long <= short + 100, "{short}, then {long}");
+}
