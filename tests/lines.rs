@@ -258,8 +258,11 @@ fn another_build_gives_a_reason_and_no_line() {
     assert!(frames > 0);
 }
 
-/// What a folder of symbol files made for a test holds: (file in the test data, name in the folder, what is done to it).
-fn made_folder(files: &[(&str, &str, &dyn Fn(&mut Vec<u8>))]) -> tempfile::TempDir {
+/// A symbol file made for a test: a file in the test data, its name in the folder, what is done to it.
+type Made<'a> = (&'a str, &'a str, &'a dyn Fn(&mut Vec<u8>));
+
+/// A folder of such files.
+fn made_folder(files: &[Made<'_>]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (from, name, change) in files {
         let mut bytes = std::fs::read(testdata().join(from)).expect(from);

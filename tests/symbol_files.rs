@@ -1,0 +1,322 @@
+//! Native symbols in a trace's frames: an image's identity leads to its symbol file, and to no other build's.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::{
+    Certainty, Evidence, Frame, ImageRef, NameReason, Options, Position, ProcessIndex,
+    SampleSelection, Session, SymbolSource, Timeline,
+};
+use chronosym_etl::EtlReader;
+use chronosym_pdb::pe::PeImage;
+use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process};
+use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+
+const PID: u32 = 100;
+const BASE: u64 = 0x7ff0_0000_0000;
+
+fn small(machine: &str) -> PathBuf {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    testdata.join("pdb-small").join(machine)
+}
+
+/// What a trace says of an image.
+struct Told {
+    timestamp: u32,
+    size: u64,
+    signature: [u8; 16],
+    age: u32,
+}
+
+impl Told {
+    fn of(image: &PeImage<'_>) -> Self {
+        let codeview = image.native_codeview().expect("a PDB id");
+        Told {
+            timestamp: image.timestamp(),
+            size: image.size_of_image().into(),
+            signature: codeview.id.guid.0,
+            age: codeview.id.age,
+        }
+    }
+}
+
+/// A trace of one process with one image.
+fn trace(told: &Told) -> (Timeline, ProcessIndex) {
+    let mut w = EtlWriter::new(Vec::new(), FileOptions::default()).expect("a file");
+    let process = Process {
+        pid: PID,
+        image: "small.exe",
+        command_line: "small.exe",
+        ..Process::default()
+    };
+    w.process(At::ns(1), Op::DCStart, &process)
+        .expect("a record");
+    let at = At::ms(1).pid(PID);
+    w.image_id(at, BASE, told.size, told.timestamp, "small.exe")
+        .expect("a record");
+    w.rsds(
+        at,
+        BASE,
+        PID,
+        told.signature,
+        told.age,
+        r"c:\build\small.pdb",
+    )
+    .expect("a record");
+    let image = Image {
+        base: BASE,
+        size: told.size,
+        pid: PID,
+        path: r"\Device\HarddiskVolume2\bin\small.exe",
+        ..Image::default()
+    };
+    w.image(at, Op::Load, &image).expect("a record");
+    let file = w.finish().expect("a file");
+    let mut session = Session::new(Options {
+        samples: SampleSelection::Profilers,
+        ..Options::default()
+    });
+    let reader = EtlReader::merge(vec![EtlReader::open(file.as_slice()).expect("a trace")]);
+    chronosym::source::etl::read(reader.expect("a trace"), &mut session);
+    let timeline = session.finish();
+    let process = timeline.find_process(PID, None).expect("the process");
+    (timeline, process)
+}
+
+fn symbols(folder: &Path) -> Symbolizer {
+    let mut config = StoreConfig::new();
+    config.folders = vec![folder.to_owned()];
+    Symbolizer::new(config, SymbolOptions::default())
+}
+
+fn frames(
+    timeline: &Timeline,
+    process: ProcessIndex,
+    rva: u64,
+    symbols: &dyn SymbolSource,
+) -> Vec<Frame> {
+    timeline.frames(
+        process,
+        BASE + rva,
+        2_000_000,
+        Position::Exact,
+        Some(symbols),
+    )
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Lines at every byte of code, innermost first, as llvm-symbolizer has them.
+fn truth(machine: &str) -> BTreeMap<u64, Vec<(String, String, u32)>> {
+    let packed = read(&small(machine).join("llvm-symbolizer-22.json.gz"));
+    let mut json = String::new();
+    flate2::read::GzDecoder::new(&packed[..])
+        .read_to_string(&mut json)
+        .expect("text");
+    let raw: BTreeMap<String, Vec<(String, String, u32)>> =
+        serde_json::from_str(&json).expect("JSON");
+    raw.into_iter()
+        .map(|(rva, frames)| (u64::from_str_radix(&rva[2..], 16).expect("hex"), frames))
+        .collect()
+}
+
+#[test]
+fn frames_of_an_image_with_a_pdb() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let image = PeImage::parse(&exe).expect("an image");
+    let (timeline, process) = trace(&Told::of(&image));
+    let symbols = symbols(&small("x86_64"));
+    let (mut lines, mut inlined) = (0, 0);
+    for (rva, expected) in truth("x86_64") {
+        let ours = frames(&timeline, process, rva, &symbols);
+        if expected.iter().any(|(_, _, line)| *line == 0) {
+            // Padding, or code without a line.
+            continue;
+        }
+        assert_eq!(ours.len(), expected.len(), "{rva:#x}: {ours:?}");
+        let outermost = ours.len() - 1;
+        for (i, (frame, (_, file, line))) in ours.iter().zip(&expected).enumerate() {
+            let found = frame.line.as_ref().expect("a line");
+            // The body that two functions share has the lines of either.
+            let is_folded = frame.name.as_deref() == Some("fold_a");
+            assert!(found.line == *line || is_folded, "{rva:#x}: {frame:?}");
+            assert_eq!(
+                chronosym::file_name(&found.file),
+                chronosym::file_name(file)
+            );
+            assert_eq!(frame.inlined, i != outermost);
+            assert_eq!(
+                (frame.evidence, frame.certainty),
+                (Some(Evidence::Image), Some(Certainty::Exact))
+            );
+            assert_eq!(frame.module.as_deref(), Some("small"));
+        }
+        lines += 1;
+        inlined += usize::from(ours.len() > 1);
+    }
+    assert!(
+        lines > 1_000 && inlined > 100,
+        "{lines} with a line, {inlined} with inlining"
+    );
+}
+
+#[test]
+fn another_build_is_a_reason_and_never_a_name() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let image = PeImage::parse(&exe).expect("an image");
+    let right = Told::of(&image);
+    let folder = symbols(&small("x86_64"));
+    // Neither the PDB nor the image is the one in the trace: another age, another time stamp.
+    let (timeline, process) = trace(&Told {
+        age: right.age + 1,
+        timestamp: right.timestamp ^ 1,
+        ..right
+    });
+    for rva in (0x1000..0x1600).step_by(16) {
+        let ours = frames(&timeline, process, rva, &folder);
+        assert_eq!(ours.len(), 1);
+        assert_eq!(ours[0].name, None);
+        assert_eq!(ours[0].name_reason, Some(NameReason::SymbolFileMismatch));
+        assert_eq!(
+            (ours[0].rva, ours[0].module.as_deref()),
+            (Some(rva), Some("small"))
+        );
+    }
+    let image = timeline.images(process).next().expect("the image").index;
+    let file = folder.image_symbols(&timeline.image_ref(process, image));
+    let text = file.found.expect_err("a reason").to_string();
+    let ids = [right.age, right.age + 1].map(|age| format!("age {age}"));
+    assert!(ids.iter().all(|id| text.contains(id)), "both ids: {text}");
+}
+
+#[test]
+fn damaged_and_missing_files_are_reasons() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
+    let ask = |folder: &Path| {
+        let mut all = frames(&timeline, process, 0x15e0, &symbols(folder));
+        all.pop().expect("a frame")
+    };
+    let empty = tempfile::tempdir().expect("a folder");
+    assert_eq!(
+        ask(empty.path()).name_reason,
+        Some(NameReason::NoSymbolFile)
+    );
+
+    let pdb = read(&small("x86_64").join("small.pdb"));
+    let cut = tempfile::tempdir().expect("a folder");
+    std::fs::write(cut.path().join("small.pdb"), &pdb[..pdb.len() / 2]).expect("a file");
+    assert_eq!(
+        ask(cut.path()).name_reason,
+        Some(NameReason::SymbolFileDamaged)
+    );
+
+    // The image without its PDB: what it exports is the last resort, and said to be a guess.
+    let alone = tempfile::tempdir().expect("a folder");
+    std::fs::write(alone.path().join("small.exe"), &exe).expect("a file");
+    let frame = ask(alone.path());
+    let is_guess = frame.certainty == Some(Certainty::Approximate);
+    assert!(frame.name.is_none() || is_guess, "{frame:?}");
+    assert!(frame.line.is_none());
+}
+
+/// This test's own program, by its build id.
+#[test]
+#[cfg(target_os = "linux")]
+fn frames_of_an_elf_image() {
+    let path = std::env::current_exe().expect("a program");
+    let native = NativeSymbols::open_path(&path).expect("an ELF file");
+    let Some(build_id) = native.build_id().map(ToString::to_string) else {
+        // A linker that writes no build id leaves nothing to find the file by.
+        return;
+    };
+    let exe = read(&small("x86_64").join("small.exe"));
+    let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
+    let some = timeline.images(process).next().expect("the image").index;
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a name");
+    let image = ImageRef {
+        path: name,
+        build_id: Some(&build_id),
+        pdb: None,
+        timestamp: None,
+        ..timeline.image_ref(process, some)
+    };
+    let found = symbols(path.parent().expect("a folder"));
+    let code = native.code()[0].clone();
+    let mut answers = Answers::new();
+    let (mut named, mut with_line) = (0, 0);
+    for address in (code.start..code.end).step_by(4_099).take(500) {
+        let ours = found.native(&image, address).expect("the file");
+        native.find(
+            Address::VirtualAddress(address),
+            &Query::default(),
+            &mut answers,
+        );
+        let theirs = answers.get(0).expect("an answer");
+        let names: Vec<&str> = theirs.frames().filter_map(|f| f.demangled()).collect();
+        assert_eq!(
+            ours.iter().map(|f| &*f.name).collect::<Vec<_>>(),
+            names,
+            "{address:#x}"
+        );
+        named += ours.len();
+        with_line += ours.iter().filter(|f| f.line.is_ok()).count();
+    }
+    assert!(
+        named > 100 && with_line > 50,
+        "{named} frames, {with_line} lines"
+    );
+
+    let other = build_id.chars().rev().collect::<String>();
+    let image = ImageRef {
+        build_id: Some(&other),
+        ..image
+    };
+    // A symboliser remembers what it found for an image, so this is another one.
+    let mismatched = symbols(path.parent().expect("a folder"));
+    let reason = mismatched.native(&image, code.start).expect_err("a reason");
+    assert_eq!(reason, NameReason::SymbolFileMismatch);
+}
+
+/// A file at a path that the trace names is told of, and opened only where the trace is trusted.
+#[test]
+#[cfg(unix)]
+fn paths_of_the_trace_are_not_opened_unasked() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
+    let some = timeline.images(process).next().expect("the image").index;
+    let known = timeline.image_ref(process, some);
+    let pdb_path = std::fs::canonicalize(small("x86_64").join("small.pdb")).expect("a path");
+    let pdb = chronosym::PdbId {
+        path: pdb_path.to_str().expect("text").to_owned(),
+        ..known.pdb.expect("an id").clone()
+    };
+    let image = ImageRef {
+        pdb: Some(&pdb),
+        ..known
+    };
+    let mut config = StoreConfig::new();
+    let unasked = Symbolizer::new(config.clone(), SymbolOptions::default());
+    let reason = unasked.native(&image, 0x15e0).expect_err("a reason");
+    assert_eq!(reason, NameReason::PathNotTrusted);
+    let file = unasked.image_symbols(&image);
+    assert!(
+        matches!(file.found, Err(NoFile::PathNotTrusted { .. })),
+        "{file:?}"
+    );
+
+    config.trust_trace_paths = true;
+    let trusted = Symbolizer::new(config, SymbolOptions::default());
+    assert_eq!(trusted.native(&image, 0x15e0).expect("frames").len(), 4);
+    assert_eq!(
+        trusted.image_symbols(&image).found,
+        Ok(FoundFile::File(pdb_path))
+    );
+}
