@@ -94,10 +94,7 @@ fn method(w: &mut Writer, at: At, id: u16, start: u64, name: &str) {
 fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Timeline, EtlReport) {
     let readers = files.iter().map(|f| EtlReader::open(f.as_slice()).unwrap());
     let reader = EtlReader::merge(readers.collect()).unwrap();
-    let mut session = Session::new(Options {
-        samples: selection,
-        ..Options::default()
-    });
+    let mut session = Session::new(Options { samples: selection });
     let report = read(reader, &mut session);
     (session.finish(), report)
 }
@@ -629,7 +626,7 @@ fn circular_file_keeps_the_youngest_lap() {
         .flatten()
         .copied()
         .collect();
-    let whole = samples(&timeline_of(&[file.clone()], SampleSelection::Profilers).0);
+    let whole = samples(&timeline_of(std::slice::from_ref(&file), SampleSelection::Profilers).0);
     let found = samples(&timeline_of(&[wrapped], SampleSelection::Profilers).0);
     assert_eq!(whole.len(), 399);
     assert!((200..399).contains(&found.len()), "{}", found.len());

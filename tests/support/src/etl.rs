@@ -272,6 +272,11 @@ impl<W: Write> EtlWriter<W> {
         &self.options
     }
 
+    /// Where the file goes.
+    pub fn output(&self) -> &W {
+        &self.out
+    }
+
     /// Raw time of a time in ns, as it lies in records and stack walks.
     pub fn raw(&self, ns: i64) -> i64 {
         let o = &self.options;
