@@ -50,6 +50,10 @@ pub enum Command {
     /// Hot methods: self and total.
     Top(Top),
     /// Every record, decoded with the field names of its manifest.
+    ///
+    /// Process and thread are those that the record itself states. What nothing describes is shown as `Payload` in hex, what
+    /// is left over after the described fields as `Rest`. Stacks that a trace holds as records of their own are printed as
+    /// such.
     Events(Events),
     /// CLR modules and native images with life span and symbol identity.
     Modules(Listing),

@@ -47,7 +47,8 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
             .context("the .etl files cannot be read together")?;
         let report = chronosym::source::etl::read(reader, &mut session);
         lost_events += report.diagnostics.events_lost;
-        is_cut_short |= report.diagnostics.truncated_buffers > 0;
+        is_cut_short |=
+            report.diagnostics.truncated_buffers > 0 || report.diagnostics.unread_bytes > 0;
         notes.extend(etl_notes(&report));
     }
     for map in &symbols.perf_map {

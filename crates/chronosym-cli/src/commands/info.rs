@@ -254,10 +254,15 @@ fn text(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Write) 
     }
 
     writeln!(out, "\nprocesses")?;
-    for process in timeline.processes() {
-        let samples = summary.samples_of.get(&process.index).copied().unwrap_or(0);
+    let samples_of = |process: &chronosym::ProcessView<'_>| {
+        summary.samples_of.get(&process.index).copied().unwrap_or(0)
+    };
+    let mut processes: Vec<_> = timeline.processes().collect();
+    processes.sort_by_key(|process| std::cmp::Reverse(samples_of(process)));
+    for process in &processes {
+        let samples = samples_of(process);
         let bodies = timeline.bodies(process.index).count();
-        if samples == 0 && bodies == 0 && !process.is_managed && timeline.processes().count() > 12 {
+        if samples == 0 && bodies == 0 && !process.is_managed && processes.len() > 12 {
             continue;
         }
         let runtimes = if process.runtimes.is_empty() {

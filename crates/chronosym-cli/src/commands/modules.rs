@@ -24,8 +24,15 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
         .processes()
         .filter(|p| filter.has_process(timeline, p.index))
     {
-        let modules: Vec<_> = timeline.modules(process.index).collect();
-        let images: Vec<_> = timeline.images(process.index).collect();
+        let times = filter.times();
+        let modules: Vec<_> = timeline
+            .modules(process.index)
+            .filter(|m| begins_before(m.begin, times.end) && ends_after(m.end, times.start))
+            .collect();
+        let images: Vec<_> = timeline
+            .images(process.index)
+            .filter(|i| i.life.from < times.end && i.life.to > times.start)
+            .collect();
         if modules.is_empty() && images.is_empty() {
             continue;
         }
@@ -94,6 +101,20 @@ fn pdb(out: &mut impl Write, pdb: Option<&PdbId>) -> std::io::Result<()> {
             pdb.guid, pdb.age, pdb.path
         ),
         None => Ok(()),
+    }
+}
+
+fn begins_before(begin: chronosym::Begin, time: u64) -> bool {
+    match begin {
+        chronosym::Begin::At(at) => at < time,
+        chronosym::Begin::Before(_) | chronosym::Begin::Unbounded => true,
+    }
+}
+
+fn ends_after(end: chronosym::End, time: u64) -> bool {
+    match end {
+        chronosym::End::At(at) => at > time,
+        chronosym::End::After(_) | chronosym::End::Open => true,
     }
 }
 

@@ -1,0 +1,176 @@
+//! .etl traces through the program: kernel events by their names, events by descriptions in the trace, several files, cuts.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+
+use chronosym_support::etl::{At, EtlWriter, Event, Options, stack_item};
+
+const PROVIDER: [u8; 16] = *b"0123456789abcdef";
+const THREAD: u8 = 0x05;
+const PERF_INFO: u8 = 0x0f;
+const CSWITCH: u8 = 36;
+const SAMPLE: u8 = 46;
+
+/// What an EventSource logs of itself (its event 65534): here as one piece.
+fn manifest() -> Vec<u8> {
+    let xml = r#"<instrumentationManifest><instrumentation><events>
+        <provider name="My-Source" guid="{33323130-3534-3736-3839-616263646566}">
+        <events><event value="7" version="0" level="win:Informational" symbol="Order" template="OrderArgs"/></events>
+        <templates><template tid="OrderArgs">
+            <data name="amount" inType="win:Int32"/><data name="customer" inType="win:UnicodeString"/>
+        </template></templates></provider></events></instrumentation></instrumentationManifest>"#;
+    let mut piece = vec![1, 1, 0, 0x5b, 1, 0, 0, 0];
+    piece.extend_from_slice(xml.as_bytes());
+    piece
+}
+
+fn switch(new: u32, old: u32) -> Vec<u8> {
+    let mut payload = [new.to_le_bytes(), old.to_le_bytes()].concat();
+    payload.extend([0; 16]);
+    payload
+}
+
+fn trace() -> Vec<u8> {
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    for i in 0..2_000u32 {
+        let at = At::us(i64::from(i) * 100);
+        etl.compact(at, THREAD, CSWITCH, 4, &switch(20 + i % 2, 21 - i % 2))
+            .unwrap();
+        let mut sample = 0x7ff6_0000_1000u64.to_le_bytes().to_vec();
+        sample.extend([20, 0, 0, 0, 1, 0, 0, 0]);
+        etl.perfinfo(
+            At::us(i64::from(i) * 100 + 50),
+            PERF_INFO,
+            SAMPLE,
+            2,
+            &sample,
+        )
+        .unwrap();
+    }
+    let mut order = 42u32.to_le_bytes().to_vec();
+    order.extend("Ann\n".encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+    let stack = stack_item(0, &[0x7ff6_0000_2000, 0x7ff6_0000_3000], false);
+    let extended = [(6, stack.as_slice())];
+    let event = Event {
+        provider: PROVIDER,
+        id: 7,
+        payload: &order,
+        extended: &extended,
+        ..Event::default()
+    };
+    etl.event(At::ms(201).pid(10).tid(20), &event).unwrap();
+    // The description comes after what it describes.
+    let manifest = manifest();
+    let event = Event {
+        provider: PROVIDER,
+        id: 0xfffe,
+        payload: &manifest,
+        ..Event::default()
+    };
+    etl.event(At::ms(202).pid(10).tid(20), &event).unwrap();
+    etl.finish().unwrap()
+}
+
+fn events(args: &[&str]) -> Vec<Value> {
+    let mut all = vec!["-q", "events", "--format", "jsonl"];
+    all.extend(args);
+    let run = run(&all);
+    assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn kernel_events_go_by_short_and_full_names() {
+    let path = file(&trace());
+    let path = path.to_str().unwrap();
+    for (name, count) in [
+        ("Kernel/CSwitch", 2_000),
+        ("kernel/thread/cswitch", 2_000),
+        ("Windows Kernel/CSwitch", 2_000),
+        ("Kernel/Sample", 2_000),
+        ("Kernel", 4_001),
+        ("Kernel/NoSuchEvent", 0),
+    ] {
+        assert_eq!(events(&["--event", name, path]).len(), count, "{name}");
+    }
+    let first = &events(&["--event", "Kernel/CSwitch", path])[0];
+    assert_eq!(first["name"], "Thread/CSwitch");
+    assert_eq!(first["fields"]["NewThreadId"], 20);
+    assert_eq!(first["fields"]["OldThreadId"], 21);
+    assert!(
+        first.get("pid").is_none(),
+        "the record does not say: {first}"
+    );
+    let info = run(&["info", path]);
+    assert!(
+        info.stdout.contains("Kernel/Thread/CSwitch"),
+        "{}",
+        info.stdout
+    );
+}
+
+#[test]
+fn a_description_anywhere_in_the_trace_names_fields() {
+    let path = file(&trace());
+    let path = path.to_str().unwrap();
+    let orders = events(&["--event", "My-Source/Order", path]);
+    assert_eq!(orders.len(), 1);
+    let order = &orders[0];
+    assert_eq!(order["id"], 7);
+    assert_eq!(
+        order["fields"],
+        serde_json::json!({"amount": 42, "customer": "Ann\n"})
+    );
+    assert_eq!(
+        order["stack"],
+        serde_json::json!(["0x7ff600002000", "0x7ff600003000"])
+    );
+    assert_eq!((&order["pid"], &order["tid"]), (&10.into(), &20.into()));
+    // A line break in a value breaks no line of text.
+    let text = run(&["events", "--event", "My-Source/Order", path]).stdout;
+    assert_eq!(text.lines().count(), 1);
+    assert!(
+        text.contains("amount=42, customer=Ann?  [stack of 2]"),
+        "{text}"
+    );
+}
+
+#[test]
+fn files_of_one_recording_are_merged_in_time_order() {
+    let (one, two) = (file(&trace()), file(&trace()));
+    let both = events(&[one.to_str().unwrap(), two.to_str().unwrap()]);
+    let alone = events(&[one.to_str().unwrap()]);
+    assert_eq!(both.len(), 2 * alone.len());
+    assert!(both.is_sorted_by_key(|e| e["time_ns"].as_u64().unwrap()));
+}
+
+#[test]
+fn a_cut_file_is_read_to_its_last_whole_buffer() {
+    let trace = trace();
+    let mut before = 0;
+    for cut in (1..8).map(|i| trace.len() * i / 8 + 5) {
+        let path = file(&trace[..cut]);
+        let path = path.to_str().unwrap();
+        let run = run(&["events", "--format", "jsonl", path]);
+        assert_eq!(run.status, 0, "cut at {cut}: {}", run.stderr);
+        assert!(run.stderr.contains("note:"), "cut at {cut}");
+        let count = run.stdout.lines().count();
+        assert!(count >= before, "cut at {cut}");
+        before = count;
+        let info = common::run(&["info", path]);
+        assert!(
+            info.stdout.starts_with("! CUT SHORT"),
+            "cut at {cut}: {}",
+            info.stdout
+        );
+    }
+    assert!(before > 2_000);
+    // An .etl through a pipe is kept in a temporary file.
+    let piped = run_with_input(&["-q", "events", "--format", "jsonl", "-"], &trace);
+    assert_eq!(piped.stdout.lines().count(), 4_003);
+}
