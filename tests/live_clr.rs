@@ -27,7 +27,8 @@ fn main() -> ExitCode {
     ];
     #[cfg(unix)]
     cases.extend([
-        case("attached_and_streamed", attached::streamed),
+        case("streamed_from_the_start", attached::from_the_start),
+        case("streamed_from_the_middle", attached::late),
         case("killed_while_streamed", attached::killed),
     ]);
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
@@ -90,7 +91,7 @@ fn recorded_from_the_start() -> Result<(), Failed> {
     if !diagnostics.is_clean() {
         return Err(format!("{diagnostics:?}").into());
     }
-    complete(&trace, 100)
+    complete(&trace, 40)
 }
 
 /// How many methods the rundown at the end lists.
@@ -123,7 +124,7 @@ fn cut_in_its_rundown() -> Result<(), Failed> {
         if diagnostics.is_clean() {
             return Err("nothing says that the trace is cut short".into());
         }
-        incomplete(&trace, &[NameReason::NoRundown], 100)?;
+        incomplete(&trace, &[NameReason::NoRundown], 20)?;
     }
     if cuts == 0 {
         return Err("no cut fell into the rundown".into());
@@ -132,7 +133,7 @@ fn cut_in_its_rundown() -> Result<(), Failed> {
 }
 
 fn buffers_too_small() -> Result<(), Failed> {
-    let (trace, diagnostics) = read(&recorded(4, 2)?);
+    let (trace, diagnostics) = read(&recorded(6, 2)?);
     if diagnostics.losses.is_empty() {
         return Err("nothing was lost".into());
     }
@@ -143,8 +144,9 @@ fn buffers_too_small() -> Result<(), Failed> {
 mod attached {
     use std::io::{self, Read};
     use std::path::Path;
+    use std::time::Duration;
 
-    use chronosym::{LiveSession, Timeline};
+    use chronosym::{EventTypeInfo, LiveSession, Timeline};
     use chronosym_nettrace::Diagnostics;
 
     use super::*;
@@ -152,7 +154,7 @@ mod attached {
 
     /// Why a recording came to nothing.
     enum Stop {
-        /// .NET Core 3.1 hangs now and then when a session starts or stops.
+        /// .NET Core 3.1 hangs or crashes now and then when a session starts or stops.
         Silent,
         Failed(Failed),
     }
@@ -173,23 +175,23 @@ mod attached {
         }
     }
 
-    /// Tries again when the runtime hangs.
+    /// Tries again when the runtime hangs or crashes.
     fn patiently(record: impl Fn() -> Result<(), Stop>) -> Result<(), Failed> {
         for _ in 0..3 {
             match record() {
                 Ok(()) => return Ok(()),
                 Err(Stop::Failed(failed)) => return Err(failed),
-                Err(Stop::Silent) => println!("the runtime hangs"),
+                Err(Stop::Silent) => println!("the runtime hangs or crashes"),
             }
         }
-        Err("the runtime hung three times".into())
+        Err("the runtime hung or crashed three times".into())
     }
 
     /// Keeps a copy of what is read.
     struct Tee<'a, R> {
         from: R,
         copy: &'a mut Vec<u8>,
-        /// The runtime hung.
+        /// The runtime hung or crashed.
         silent: &'a mut bool,
     }
 
@@ -203,17 +205,17 @@ mod attached {
         }
     }
 
-    /// Whether a frame of the workload has a name in one of the stacks so far.
-    fn names_the_workload(timeline: &Timeline) -> bool {
-        let named = |process| {
-            timeline
-                .bodies(process)
-                .any(|b| b.name.is_some_and(|n| n.starts_with("Workload.Tiers")))
-        };
-        timeline.processes().any(|p| named(p.index))
+    /// Whether code of the workload has names, and some truth has come to hold them to.
+    fn has_answers(timeline: &Timeline) -> bool {
+        let truth = |t: &EventTypeInfo| t.label() == "Workload-Truth/1" && t.count >= 40;
+        let is_own = |name: String| name.starts_with("Workload.") || name.starts_with("dynamic");
+        timeline.event_types().iter().any(truth)
+            && timeline
+                .processes()
+                .any(|p| timeline.bodies(p.index).any(|b| b.name.is_some_and(is_own)))
     }
 
-    /// Records a workload and answers meanwhile; `end` is called when frames of it have names.
+    /// Records a workload and answers meanwhile; `end` is called when there are some.
     fn record(
         workload: &mut Workload,
         end: impl FnOnce(&mut Workload, &Path, u64) -> io::Result<()>,
@@ -232,8 +234,8 @@ mod attached {
                 chronosym::source::nettrace::read_live(tee, &mut live)
             });
             let answered = wait_for("an answer while recording", || {
-                let named = names_the_workload(&reader.timeline());
-                (named || reading.is_finished()).then_some(named)
+                let answers = has_answers(&reader.timeline());
+                (answers || reading.is_finished()).then_some(answers)
             });
             let ended = end(workload, &recording.socket, recording.id);
             (answered, ended, reading.join())
@@ -251,16 +253,23 @@ mod attached {
         Ok((copy, diagnostics))
     }
 
-    pub fn streamed() -> Result<(), Failed> {
-        patiently(|| {
-            let mut workload = Workload::start(60, None)?;
-            let (bytes, diagnostics) =
-                record(&mut workload, |_, socket, id| ipc::stop(socket, id))?;
-            if !diagnostics.is_clean() {
-                return Err(format!("{diagnostics:?}").into());
-            }
-            complete(&read(&bytes).0, 20).map_err(Stop::Failed)
-        })
+    pub fn from_the_start() -> Result<(), Failed> {
+        patiently(|| streamed(Duration::ZERO))
+    }
+
+    /// Most methods are known from the rundown at the end alone.
+    pub fn late() -> Result<(), Failed> {
+        patiently(|| streamed(Duration::from_secs(3)))
+    }
+
+    fn streamed(delay: Duration) -> Result<(), Stop> {
+        let mut workload = Workload::start(60, None)?;
+        std::thread::sleep(delay);
+        let (bytes, diagnostics) = record(&mut workload, |_, socket, id| ipc::stop(socket, id))?;
+        if !diagnostics.is_clean() {
+            return Err(format!("{diagnostics:?}").into());
+        }
+        complete(&read(&bytes).0, 100).map_err(Stop::Failed)
     }
 
     pub fn killed() -> Result<(), Failed> {

@@ -163,7 +163,7 @@ pub mod ipc {
     ///
     /// # Errors
     ///
-    /// Of the kind [`is_silent`] when the runtime hangs.
+    /// Of a kind that [`is_silent`] knows when the runtime hangs or crashes.
     pub fn attach(workload: &Workload) -> io::Result<Session> {
         let socket = wait_for("the diagnostics socket", || {
             workload.find(|name| name.starts_with("dotnet-diagnostic-"))
@@ -200,11 +200,12 @@ pub mod ipc {
         call(socket, STOP_TRACING, &id.to_le_bytes()).map(|_| ())
     }
 
-    /// Whether nothing came for too long.
+    /// Whether nothing came for too long, or the runtime went away.
     pub fn is_silent(error: &io::Error) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock};
         matches!(
             error.kind(),
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            WouldBlock | TimedOut | UnexpectedEof | ConnectionReset | BrokenPipe
         )
     }
 
