@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::progress::{Counted, tell};
+use crate::read_ahead::ReadAhead;
 
 /// What a file holds, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +86,14 @@ pub fn open(path: &Path) -> Result<Vec<Trace>> {
             open_head(head, Box::new(Counted::new(file, None)), &name)
         }
         Kind::Etl => Ok(vec![Trace::Etl(counted(file))]),
-        _ => open_head(Vec::new(), Box::new(counted(file)), &name),
+        _ => open_head(Vec::new(), Box::new(read_ahead(file)), &name),
     }
+}
+
+/// A file that is read from front to back.
+fn read_ahead(file: File) -> Counted<ReadAhead<File>> {
+    let total = file.metadata().ok().map(|m| m.len());
+    Counted::new(ReadAhead::new(file), total)
 }
 
 fn counted(file: File) -> Counted<File> {
@@ -252,6 +259,6 @@ fn open_entry(mut entry: impl Read, name: &str) -> Result<Option<Trace>> {
     unpacked.rewind().context("cannot read a temporary file")?;
     Ok(Some(match kind {
         Kind::Etl => Trace::Etl(counted(unpacked)),
-        _ => Trace::Nettrace(Box::new(counted(unpacked))),
+        _ => Trace::Nettrace(Box::new(read_ahead(unpacked))),
     }))
 }

@@ -6,6 +6,7 @@ mod input;
 mod load;
 mod output;
 mod progress;
+mod read_ahead;
 mod symbols;
 mod units;
 
