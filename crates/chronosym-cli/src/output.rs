@@ -39,6 +39,7 @@ pub fn width(path: Option<&Path>) -> Option<usize> {
 
 /// Standard output, or the file that `-o` names.
 pub fn open(path: Option<&Path>) -> Result<Box<dyn Write>> {
+    crate::progress::clear();
     Ok(match path {
         None => Box::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
         Some(path) => {

@@ -11,6 +11,7 @@ use chronosym_etl::ReadAt;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 static BEGIN: OnceLock<Instant> = OnceLock::new();
+static ENDED: AtomicBool = AtomicBool::new(false);
 static QUIET: AtomicBool = AtomicBool::new(false);
 static SHOWN: AtomicBool = AtomicBool::new(false);
 static LAST_MS: AtomicU64 = AtomicU64::new(0);
@@ -21,6 +22,12 @@ pub fn begin(quiet: bool) {
     if !quiet && io::stderr().is_terminal() {
         let _ = BEGIN.set(Instant::now());
     }
+}
+
+/// Shows no progress from now on: results come while the trace is read, which is progress enough.
+pub fn end() {
+    clear();
+    ENDED.store(true, Ordering::Relaxed);
 }
 
 /// Takes the line away, before anything else is printed.
@@ -45,7 +52,8 @@ fn show(done: u64, total: Option<u64>) {
     let now = begin.elapsed();
     let ms = now.as_millis() as u64;
     let since = ms.saturating_sub(LAST_MS.load(Ordering::Relaxed));
-    if now < PATIENCE || since < PATIENCE.as_millis() as u64 / 4 {
+    let too_soon = now < PATIENCE || since < PATIENCE.as_millis() as u64 / 4;
+    if too_soon || ENDED.load(Ordering::Relaxed) {
         return;
     }
     LAST_MS.store(ms, Ordering::Relaxed);

@@ -77,6 +77,30 @@ pub fn show_count(n: u64) -> String {
     out
 }
 
+/// ns since 1970 → `2026-11-06 21:13:27 UTC`.
+pub fn utc(unix_ns: i128) -> Option<String> {
+    let seconds = i64::try_from(unix_ns.div_euclid(1_000_000_000)).ok()?;
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Days since 0000-03-01 of the proleptic Gregorian calendar, so that a leap day ends its year.
+    let shifted = days.checked_add(719_468)?;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    Some(format!(
+        "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"
+    ))
+}
+
 /// Breaks a text into lines of at most `width` columns where words allow it; lines after the first begin with `indent`.
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     let mut out = String::new();
@@ -147,6 +171,15 @@ mod tests {
         assert_eq!(wrap("one two three", 7, "  "), "one two\n  three");
         assert_eq!(wrap("muchtoolong a", 4, ""), "muchtoolong\na");
         assert_eq!(wrap("", 4, ""), "");
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let at = |seconds: i128| utc(seconds * 1_000_000_000).unwrap();
+        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(at(1_794_000_000), "2026-11-06 21:20:00 UTC");
+        assert_eq!(at(-1), "1969-12-31 23:59:59 UTC");
     }
 
     #[test]

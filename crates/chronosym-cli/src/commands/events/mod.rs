@@ -16,7 +16,7 @@ use chronosym_events::{EventSchema, RawEvent};
 use self::line::{Lines, Stack};
 use crate::args::{Events, Filters, Symbols};
 use crate::input::{self, Trace};
-use crate::progress::Counted;
+use crate::progress::{self, Counted};
 use crate::{load, output};
 
 pub fn run(args: &Events, quiet: bool) -> Result<()> {
@@ -33,6 +33,9 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     } else {
         (traces.as_slice(), Wanted::new(&args.filters))
     };
+    if output::is_terminal(args.input.output.as_deref()) {
+        progress::end();
+    }
     let lines = Lines::new(
         args.format,
         load::selectors(&args.filters)?,

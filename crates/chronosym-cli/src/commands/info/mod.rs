@@ -1,0 +1,206 @@
+//! `chronosym info`.
+
+mod json;
+mod text;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anyhow::Result;
+use chronosym::symbols::Symbolizer;
+use chronosym::{
+    Evidence, Filter, LineReason, NameReason, Profile, SampleKind, SampleSelection, Timeline,
+};
+
+pub use self::text::meaning;
+use crate::args::{Info, InfoFormat};
+use crate::load::{self, Loaded};
+use crate::output;
+use crate::units::show_count;
+
+/// Sentences are no wider than this.
+const WIDTH: usize = 100;
+
+pub fn run(args: &Info, _quiet: bool) -> Result<()> {
+    let loaded = load::load(
+        &args.input.traces,
+        SampleSelection::Profilers,
+        &args.input.symbols,
+    )?;
+    let symbols = crate::symbols::open_for_a_look(&args.input.symbols)?;
+    let summary = Summary::new(&loaded.timeline, &symbols);
+    let path = args.input.output.as_deref();
+    let mut out = output::open(path)?;
+    match args.format {
+        InfoFormat::Json => {
+            let mut text = json::object(&loaded, &summary);
+            text.push('\n');
+            out.write_all(text.as_bytes())?;
+        }
+        InfoFormat::Text => {
+            let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
+            text::write(&loaded, &summary, width, &mut out)?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// What the default samples of a trace come to.
+struct Summary {
+    samples: u64,
+    is_cpu: bool,
+    external: u64,
+    frames: u64,
+    named: u64,
+    with_line: u64,
+    evidence: BTreeMap<Evidence, u64>,
+    reasons: BTreeMap<NameReason, u64>,
+    /// Frames for which a file stands at a path that the trace names.
+    untrusted: u64,
+    samples_of: BTreeMap<chronosym::ProcessIndex, u64>,
+}
+
+impl Summary {
+    fn new(timeline: &Timeline, symbols: &Symbolizer) -> Self {
+        let profile = timeline.profile(&Filter::default(), Some(symbols));
+        let mut summary = Summary {
+            samples: profile.samples(),
+            is_cpu: profile.is_cpu(),
+            external: of_kind(&profile, SampleKind::WallExternal),
+            frames: 0,
+            named: 0,
+            with_line: 0,
+            evidence: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            untrusted: 0,
+            samples_of: BTreeMap::new(),
+        };
+        for entry in &profile.entries {
+            let process = timeline.thread_view(entry.thread).process;
+            *summary.samples_of.entry(process).or_default() += entry.samples;
+            for id in profile.resolver.stack(entry.stack) {
+                let frame = profile.resolver.frame(id);
+                summary.frames += entry.samples;
+                summary.named += if frame.name.is_some() {
+                    entry.samples
+                } else {
+                    0
+                };
+                summary.with_line += if frame.line.is_some() {
+                    entry.samples
+                } else {
+                    0
+                };
+                let untrusted = frame.name_reason == Some(NameReason::PathNotTrusted)
+                    || frame.line_reason == Some(LineReason::PathNotTrusted);
+                summary.untrusted += if untrusted { entry.samples } else { 0 };
+                match (&frame.name, frame.evidence, frame.name_reason) {
+                    (Some(_), Some(evidence), _) => {
+                        *summary.evidence.entry(evidence).or_default() += entry.samples
+                    }
+                    (None, _, Some(reason)) => {
+                        *summary.reasons.entry(reason).or_default() += entry.samples
+                    }
+                    _ => {}
+                }
+            }
+        }
+        summary
+    }
+}
+
+fn of_kind(profile: &Profile<'_>, kind: SampleKind) -> u64 {
+    profile
+        .entries
+        .iter()
+        .filter(|e| e.kind == kind)
+        .map(|e| e.samples)
+        .sum()
+}
+
+/// What was missing when the trace was recorded, and what to record next time.
+fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
+    let timeline = &loaded.timeline;
+    let mut advice = Vec::new();
+    if loaded.is_cut_short {
+        advice.push(
+            "CUT SHORT: the file ends in the middle, perhaps because recording or copying it was broken off. All up to \
+             there is used; what the runtime lists at the end of a recording is missing."
+                .to_owned(),
+        );
+    }
+    let without: Vec<String> = timeline
+        .processes()
+        .filter(|p| p.is_managed && !p.has_rundown)
+        .map(|p| format!("{} ({})", p.name.unwrap_or("process"), p.pid))
+        .collect();
+    let unlisted = summary
+        .reasons
+        .get(&NameReason::NoRundown)
+        .copied()
+        .unwrap_or(0);
+    if !without.is_empty() && unlisted * 100 > summary.frames {
+        advice.push(format!(
+            "NO RUNDOWN of {}: the runtime lists all its code at the end of a recording, and this trace has no such \
+             list. Code that was compiled or loaded before the recording began has no name: {:.0} % of all frames. \
+             Next time leave the rundown on (dotnet-trace: not --rundown false), and stop the recording while the \
+             process still runs.{}",
+            without.join(", "),
+            unlisted as f64 * 100.0 / summary.frames as f64,
+            if summary.evidence.contains_key(&Evidence::PerfMap) {
+                " (The perf map has no precompiled code.)"
+            } else {
+                " Or start the process with DOTNET_PerfMapEnabled=1, and give chronosym its file /tmp/perf-PID.map \
+                 with --perf-map."
+            }
+        ));
+    }
+    if loaded.lost_events > 0 {
+        advice.push(format!(
+            "{} EVENTS WERE LOST: code that they spoke of has no name. Next time record with a larger buffer.",
+            show_count(loaded.lost_events)
+        ));
+    }
+    let images = summary
+        .reasons
+        .get(&NameReason::NoSymbolFile)
+        .copied()
+        .unwrap_or(0);
+    if images * 10 > summary.frames {
+        advice.push(format!(
+            "NO SYMBOL FILES for {:.0} % of all frames: they lie in native or precompiled images whose functions only \
+             their symbol files name. Give folders that hold them with --symbols; `chronosym modules` says which files.",
+            images as f64 * 100.0 / summary.frames as f64
+        ));
+    }
+    let maps = timeline.event_types().iter().any(|t| {
+        t.count > 0 && matches!((&*t.schema.name(), t.schema.id()), (name, _) if name.contains("ILToNativeMap"))
+    });
+    let jitted = timeline
+        .event_types()
+        .iter()
+        .any(|t| t.count > 0 && t.schema.name().starts_with("MethodLoad"));
+    if jitted && !maps {
+        advice.push(
+            "NO IL MAPS: without them jitted frames have no source line. Next time record the runtime provider with \
+             keyword 0x20000 at level 5, or its rundown."
+                .to_owned(),
+        );
+    }
+    if summary.untrusted * 100 > summary.frames {
+        advice.push(
+            "FILES STAND WHERE THE TRACE SAYS, but paths out of a trace are not opened unasked. If it was recorded on \
+             this machine, --trust-trace-paths gives more names and lines."
+                .to_owned(),
+        );
+    }
+    if summary.samples == 0 {
+        advice.push(
+            "NO SAMPLES of a profiler are in it: `chronosym stacks --event PROVIDER/ID` shows the stacks of other \
+             events, if they have any."
+                .to_owned(),
+        );
+    }
+    advice
+}

@@ -1,0 +1,253 @@
+//! What is in a trace, for people.
+
+use std::io::Write;
+
+use anyhow::Result;
+use chronosym::{Evidence, NameReason};
+use chronosym_events::EventKey;
+
+use super::{Summary, advice};
+use crate::load::Loaded;
+use crate::units::{show_count, show_time, utc, wrap};
+
+/// Writes what should be known first, then facts, processes, code, frames, damage and events.
+pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Write) -> Result<()> {
+    let timeline = &loaded.timeline;
+    let facts = timeline.facts();
+    for line in advice(loaded, summary) {
+        writeln!(out, "! {}\n", wrap(&line, width - 2, "  "))?;
+    }
+    writeln!(out, "format      {} {}", facts.format, facts.version)?;
+    if let Some(start) = facts.start_unix_ns.and_then(utc) {
+        writeln!(
+            out,
+            "recorded    {start}, {} long",
+            show_time(facts.duration_ns)
+        )?;
+    } else {
+        writeln!(out, "recorded    {} long", show_time(facts.duration_ns))?;
+    }
+    let mut machine: Vec<String> = facts.machine.iter().cloned().collect();
+    machine.extend(facts.processors.map(|n| format!("{n} processors")));
+    machine.extend(
+        facts
+            .pointer_size
+            .map(|n| format!("{}-bit", u32::from(n) * 8)),
+    );
+    if !machine.is_empty() {
+        writeln!(out, "machine     {}", machine.join(", "))?;
+    }
+    let plain = |n: u64| show_count(n);
+    match (summary.samples, summary.is_cpu) {
+        (0, _) => writeln!(out, "samples     none")?,
+        (n, true) => writeln!(
+            out,
+            "samples     {} CPU samples{}",
+            plain(n),
+            every(facts.sample_interval_ns)
+        )?,
+        (n, false) => {
+            let line = format!(
+                "{} wall-clock samples of every thread{}, {} of them outside managed code (waiting, mostly)",
+                plain(n),
+                every(facts.sample_interval_ns),
+                plain(summary.external)
+            );
+            writeln!(
+                out,
+                "samples     {}",
+                wrap(&line, width - 12, "            ")
+            )?;
+        }
+    }
+
+    writeln!(out, "\nprocesses")?;
+    let samples_of = |process: &chronosym::ProcessView<'_>| {
+        summary.samples_of.get(&process.index).copied().unwrap_or(0)
+    };
+    let mut processes: Vec<_> = timeline.processes().collect();
+    processes.sort_by_key(|process| std::cmp::Reverse(samples_of(process)));
+    for process in &processes {
+        let samples = samples_of(process);
+        let bodies = timeline.bodies(process.index).count();
+        if samples == 0 && bodies == 0 && !process.is_managed && processes.len() > 12 {
+            continue;
+        }
+        let runtimes = if process.runtimes.is_empty() {
+            String::new()
+        } else {
+            format!(", {}", process.runtimes.join(", "))
+        };
+        writeln!(
+            out,
+            "  {:<24} pid {:<8} {:>9} samples{runtimes}",
+            process.name.unwrap_or("-"),
+            process.pid,
+            plain(samples)
+        )?;
+        if let Some(command) = process.command_line {
+            writeln!(out, "      {}", printable(command))?;
+        }
+    }
+
+    let mut bodies = 0;
+    let mut modules = 0;
+    let mut images = 0;
+    let mut maps = 0;
+    let mut trees = 0;
+    for process in timeline.processes() {
+        for body in timeline.bodies(process.index) {
+            bodies += 1;
+            maps += u64::from(body.il_map_entries.is_some());
+            trees += u64::from(body.has_inline_tree);
+        }
+        modules += timeline.modules(process.index).count() as u64;
+        images += timeline.images(process.index).count() as u64;
+    }
+    writeln!(out, "\ncode that the trace tells of")?;
+    writeln!(
+        out,
+        "  {:>12}  compiled methods (see methods): {} with an IL map, which leads to source lines, {} with inlining",
+        plain(bodies),
+        plain(maps),
+        plain(trees)
+    )?;
+    writeln!(out, "  {:>12}  .NET modules (see modules)", plain(modules))?;
+    writeln!(out, "  {:>12}  native images", plain(images))?;
+
+    if summary.frames > 0 {
+        frames(summary, out)?;
+    }
+    if !loaded.notes.is_empty() {
+        writeln!(out, "\ndamage and loss")?;
+        for note in &loaded.notes {
+            writeln!(out, "  {}", wrap(note, width - 2, "    "))?;
+        }
+    }
+
+    writeln!(out, "\nevents")?;
+    let mut types: Vec<_> = timeline
+        .event_types()
+        .iter()
+        .filter(|t| t.count > 0)
+        .collect();
+    types.sort_by_key(|t| std::cmp::Reverse(t.count));
+    for t in &types {
+        let stacks = match t.stacks {
+            0 => String::new(),
+            n if n == t.count => ", with stacks".to_owned(),
+            n => format!(", {} with stacks", plain(n)),
+        };
+        let name = match t.schema.key() {
+            EventKey::Manifest { .. } => {
+                format!(" {} (version {})", t.schema.name(), t.schema.version())
+            }
+            EventKey::Classic { .. } => format!(" (version {})", t.schema.version()),
+            EventKey::Named { .. } => String::new(),
+        };
+        writeln!(out, "  {:>12}  {}{name}{stacks}", plain(t.count), t.label())?;
+    }
+    Ok(())
+}
+
+/// How each frame got its name, or why it has none.
+fn frames(summary: &Summary, out: &mut impl Write) -> Result<()> {
+    writeln!(
+        out,
+        "\nframes of the samples: how each got its name, or why it has none"
+    )?;
+    let share = |n: u64| n as f64 * 100.0 / summary.frames as f64;
+    writeln!(out, "  {:>12}  total", show_count(summary.frames))?;
+    writeln!(
+        out,
+        "  {:>12}  {:>5.1}%  named",
+        show_count(summary.named),
+        share(summary.named)
+    )?;
+    for (evidence, n) in &summary.evidence {
+        writeln!(
+            out,
+            "  {:>12}  {:>5.1}%    {:<14} {}",
+            show_count(*n),
+            share(*n),
+            evidence.as_str(),
+            source(*evidence)
+        )?;
+    }
+    let unnamed = summary.frames - summary.named;
+    if unnamed > 0 {
+        let share = share(unnamed);
+        writeln!(
+            out,
+            "  {:>12}  {share:>5.1}%  without a name",
+            show_count(unnamed)
+        )?;
+    }
+    for (reason, n) in &summary.reasons {
+        writeln!(
+            out,
+            "  {:>12}  {:>5.1}%    {:<14} {}",
+            show_count(*n),
+            share(*n),
+            reason.as_str(),
+            meaning(*reason)
+        )?;
+    }
+    if summary.with_line > 0 {
+        writeln!(
+            out,
+            "  {:>12}  {:>5.1}%  with a source line",
+            show_count(summary.with_line),
+            share(summary.with_line)
+        )?;
+    }
+    Ok(())
+}
+
+fn every(interval: Option<u64>) -> String {
+    interval.map_or(String::new(), |ns| {
+        format!(", one every {} ms", ns as f64 / 1e6)
+    })
+}
+
+/// What an evidence means, for someone who has never heard of it.
+fn source(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Load => "the runtime said when it compiled or loaded the code",
+        Evidence::Unload => "the runtime named the code when it let go of it",
+        Evidence::DCStart => "listed by the runtime when the recording began (start rundown)",
+        Evidence::DCEnd => "listed by the runtime when the recording ended (end rundown)",
+        Evidence::EntryPoint => "the runtime looked up where precompiled code begins",
+        Evidence::Image => "a native image was mapped there; its symbols say more",
+        Evidence::ImageTable => "the precompiled image's own table of methods",
+        Evidence::PerfMap => "a perf map, which knows no times",
+        Evidence::JitDump => "a jitdump file",
+        Evidence::ProcessSymbol => "symbols that the recorder wrote into the trace, without times",
+        Evidence::Stub => "the runtime said what the stub is for",
+    }
+}
+
+/// What a reason means, for someone who has never heard of it.
+pub fn meaning(reason: NameReason) -> &'static str {
+    match reason {
+        NameReason::NoCodeAtAddress => "no event speaks of code there",
+        NameReason::BeforeFirstLoad => "code came there only later",
+        NameReason::AfterUnload => "the code that was there had gone",
+        NameReason::EventsLost => "events were lost",
+        NameReason::NoRundown => "code from before the recording; the runtime never listed it",
+        NameReason::NoSymbolFile => "known image, no symbol file: see --symbols",
+        NameReason::SymbolFileMismatch => "the symbol file is of another build",
+        NameReason::SymbolFileDamaged => "the symbol file cannot be read",
+        NameReason::PathNotTrusted => "see --trust-trace-paths",
+        NameReason::Offline => "the symbol file would have to be fetched",
+        NameReason::NoName => "known code, but nothing says what it is called",
+        NameReason::Ambiguous => "several bodies claim the address",
+        NameReason::InvalidAddress => "no code can be there",
+    }
+}
+
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
