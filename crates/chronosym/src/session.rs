@@ -433,11 +433,15 @@ impl Session {
     /// Learns from an event. True if it is a CPU sample.
     fn understand(&mut self, raw: &RawEvent<'_>, writer: Option<u64>, event: &Event<'_>) -> bool {
         let time = raw.time_ns;
+        // The kernel's events name their process themselves; who logs them, if anybody, is of no account.
+        if let Event::Kernel(event) = event {
+            self.kernel(time, event);
+            return false;
+        }
         let process = self.process(raw.process_id.unwrap_or(0), time);
         let writer = writer.or(raw.thread_id).unwrap_or(0);
         match event {
             Event::Universal(event) => return self.universal(process, time, event),
-            Event::Kernel(event) => self.kernel(time, event),
             _ => self.clr(process, time, writer, event),
         }
         false
