@@ -250,10 +250,18 @@ fn frames_of_an_elf_image() {
     };
     let found = symbols(path.parent().expect("a folder"));
     let code = native.code()[0].clone();
+    let addresses: Vec<u64> = (code.start..code.end).step_by(4_099).take(500).collect();
+    let told = symbols(path.parent().expect("a folder"));
+    told.prepare(&image, &addresses);
     let mut answers = Answers::new();
     let (mut named, mut with_line) = (0, 0);
-    for address in (code.start..code.end).step_by(4_099).take(500) {
+    for address in addresses {
         let ours = found.native(&image, address).expect("the file");
+        assert_eq!(
+            told.native(&image, address),
+            Ok(ours.clone()),
+            "{address:#x}"
+        );
         native.find(
             Address::VirtualAddress(address),
             &Query::default(),

@@ -102,6 +102,9 @@ pub fn write_json_lines(
     symbols: Option<&dyn SymbolSource>,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    if let Some(symbols) = symbols {
+        timeline.prepare_symbols(filter, symbols);
+    }
     let mut resolver = Resolver::new(timeline, symbols);
     // Each frame's object is made once.
     let mut rendered: Vec<Option<Box<str>>> = Vec::new();

@@ -82,7 +82,7 @@ pub struct ImageRef<'t> {
 }
 
 /// A frame that a symbol file knows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NativeFrame {
     /// The demangled symbol.
     pub name: Arc<str>,
@@ -139,6 +139,12 @@ pub trait SymbolSource: Sync {
         stated: Option<u32>,
         callee: &str,
     ) -> Option<u32>;
+
+    /// Addresses of an image that [`SymbolSource::native`] will be asked for, ascending: a source that answers many at
+    /// once faster can do so now.
+    fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {
+        let _ = (image, rvas);
+    }
 
     /// The frames at an RVA of an image, innermost first.
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason>;

@@ -34,6 +34,7 @@ mod live;
 mod lookup;
 mod names;
 mod neighbours;
+mod prepare;
 mod process;
 mod profile;
 mod ranges;

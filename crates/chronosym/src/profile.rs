@@ -251,6 +251,9 @@ impl Timeline {
         filter: &Filter,
         symbols: Option<&'t dyn SymbolSource>,
     ) -> Profile<'t> {
+        if let Some(symbols) = symbols {
+            self.prepare_symbols(filter, symbols);
+        }
         let mut resolver = Resolver::new(self, symbols);
         let passing = filter.classes(self);
         // For each class the answers so far; nearly always there is just one.

@@ -1,11 +1,13 @@
 //! A native image's symbols: a Windows PDB, an ELF file, or what the PE image itself says.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 
 use chronosym_pdb::windows::{Frames, FunctionKind};
 use chronosym_symbols::demangle::demangle;
 use chronosym_symbols::identity::{BuildId, PdbFormat, PeId, Wanted};
-use chronosym_symbols::{Address, Answers, Missing, Query, Source};
+use chronosym_symbols::{Address, Answer, Answers, Missing, Query, Source};
+use rustc_hash::FxHashMap;
 
 use super::module::precompiled_at;
 use super::open::{ManagedPdb, NativeFile, OpenFiles, WindowsFile};
@@ -22,6 +24,8 @@ pub(super) struct ImageFiles {
     /// The PE image itself.
     pub image: SymbolFile,
     is_elf: bool,
+    /// Answers that were worked out beforehand.
+    ready: RwLock<FxHashMap<u64, Result<Vec<NativeFrame>, NameReason>>>,
 }
 
 impl ImageFiles {
@@ -41,6 +45,7 @@ impl ImageFiles {
                 symbols,
                 image: own,
                 is_elf: true,
+                ready: RwLock::default(),
             };
         }
         if let Some(id) = identity(image.pdb) {
@@ -72,6 +77,55 @@ impl ImageFiles {
             symbols,
             image: own,
             is_elf: false,
+            ready: RwLock::default(),
+        }
+    }
+
+    /// The object file that answers, if one does: PDBs are as fast without being told beforehand.
+    fn object_path(&self) -> Option<&Path> {
+        if self.is_elf {
+            self.symbols.path()
+        } else {
+            self.image.path().filter(|_| self.symbols.found.is_err())
+        }
+    }
+
+    fn address(&self, rva: u64) -> Address {
+        if self.is_elf {
+            // The trace says where in the file's own addresses a mapping begins.
+            Address::VirtualAddress(rva)
+        } else {
+            Address::Rva(rva)
+        }
+    }
+
+    /// Works out the answers for many addresses.
+    pub(super) fn prepare(&self, files: &OpenFiles, rvas: &[u64]) {
+        let Some(path) = self.object_path() else {
+            return;
+        };
+        let addresses: Vec<Address> = rvas.iter().map(|&rva| self.address(rva)).collect();
+        let answers = files.native(path, |file| Ok(object_frames(file, &addresses, 0)));
+        let mut ready = self.ready.write().unwrap_or_else(PoisonError::into_inner);
+        ready.extend(rvas.iter().copied().zip(answers.into_iter().flatten()));
+    }
+
+    fn object(
+        &self,
+        files: &OpenFiles,
+        path: &Path,
+        rva: u64,
+    ) -> Result<Vec<NativeFrame>, NameReason> {
+        let ready = self.ready.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = ready.get(&rva) {
+            return answer.clone();
+        }
+        drop(ready);
+        let address = self.address(rva);
+        let answer = files.native(path, |file| Ok(object_frames(file, &[address], 1).pop()));
+        match answer {
+            Ok(answer) => answer.unwrap_or(Ok(Vec::new())),
+            Err(_) => Err(NameReason::SymbolFileDamaged),
         }
     }
 
@@ -98,12 +152,7 @@ impl ImageFiles {
             }
         }
         let symbols = match &self.symbols.found {
-            Ok(FoundFile::File(path)) if self.is_elf => {
-                let address = Address::VirtualAddress(rva);
-                return files
-                    .native(path, |file| object_frames(file, address))
-                    .map_err(damaged);
-            }
+            Ok(FoundFile::File(path)) if self.is_elf => return self.object(files, path, rva),
             Ok(FoundFile::File(path)) => Some(path),
             _ => None,
         };
@@ -120,9 +169,7 @@ impl ImageFiles {
             }
         }
         match own {
-            Some(path) => files
-                .native(path, |file| object_frames(file, Address::Rva(rva)))
-                .map_err(damaged),
+            Some(path) => self.object(files, path, rva),
             None if self.symbols.wanted.is_none() => Err(self.image.name_reason()),
             None => Err(self.symbols.name_reason()),
         }
@@ -161,38 +208,42 @@ fn pdb_frames(file: &WindowsFile, rva: u32) -> Result<Vec<NativeFrame>, String> 
     })
 }
 
-fn object_frames(file: &NativeFile, address: Address) -> Result<Vec<NativeFrame>, String> {
+/// What an object file says of addresses, in the order asked.
+fn object_frames(
+    file: &NativeFile,
+    addresses: &[Address],
+    threads: usize,
+) -> Vec<Result<Vec<NativeFrame>, NameReason>> {
     let mut query = Query::default();
-    query.threads = 1;
+    query.threads = threads;
     let mut answers = Answers::new();
-    file.symbols.find(address, &query, &mut answers);
-    let Some(answer) = answers.get(0) else {
-        return Ok(Vec::new());
+    file.symbols.find_all(addresses, &query, &mut answers);
+    let frames = |answer: Answer<'_>| {
+        if answer.missing() == Some(Missing::Damaged) {
+            return Err(NameReason::SymbolFileDamaged);
+        }
+        let at = answer.address();
+        let frames = answer.frames().filter_map(|frame| {
+            let line = frame.file().zip(frame.line());
+            Some(NativeFrame {
+                name: file.text(frame.demangled()?),
+                offset: frame
+                    .function_start()
+                    .filter(|_| !frame.inlined())
+                    .map(|start| at.saturating_sub(start)),
+                line: line
+                    .map(|(path, line)| SourceLine {
+                        file: file.text(path),
+                        line: line.get(),
+                        column: frame.column().map(u32::from),
+                    })
+                    .ok_or(LineReason::NoLineInfo),
+                // Exported names say where functions begin, not where they end.
+                approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
+                evidence: Evidence::Image,
+            })
+        });
+        Ok(frames.collect())
     };
-    if answer.missing() == Some(Missing::Damaged) {
-        return Err(answers.damage().join("; "));
-    }
-    let at = answer.address();
-    let frames = answer.frames().filter_map(|frame| {
-        let name: Arc<str> = frame.demangled()?.into();
-        let line = frame.file().zip(frame.line());
-        Some(NativeFrame {
-            name,
-            offset: frame
-                .function_start()
-                .filter(|_| !frame.inlined())
-                .map(|start| at.saturating_sub(start)),
-            line: line
-                .map(|(path, line)| SourceLine {
-                    file: file.path(path),
-                    line: line.get(),
-                    column: frame.column().map(u32::from),
-                })
-                .ok_or(LineReason::NoLineInfo),
-            // Exported names say where functions begin, not where they end.
-            approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
-            evidence: Evidence::Image,
-        })
-    });
-    Ok(frames.collect())
+    answers.iter().map(frames).collect()
 }

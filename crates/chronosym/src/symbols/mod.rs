@@ -164,6 +164,10 @@ impl SymbolSource for Symbolizer {
         })
     }
 
+    fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {
+        self.image(image, |files| files.prepare(&self.files, rvas));
+    }
+
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
         let mut frames = self.image(image, |files| files.frames(&self.files, rva))?;
         if !self.options.lines {

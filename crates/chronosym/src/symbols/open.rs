@@ -65,18 +65,18 @@ impl<'d> ImageParts<'d> {
     }
 }
 
-/// File paths, each once.
+/// File paths and names, each once.
 #[derive(Default)]
-struct Paths(Mutex<FxHashMap<Box<str>, Arc<str>>>);
+struct Texts(Mutex<FxHashMap<Box<str>, Arc<str>>>);
 
-impl Paths {
-    fn get(&self, path: &str) -> Arc<str> {
+impl Texts {
+    fn get(&self, text: &str) -> Arc<str> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = known.get(path) {
-            return Arc::clone(path);
+        if let Some(known) = known.get(text) {
+            return Arc::clone(known);
         }
-        let shared: Arc<str> = path.into();
-        known.insert(path.into(), Arc::clone(&shared));
+        let shared: Arc<str> = text.into();
+        known.insert(text.into(), Arc::clone(&shared));
         shared
     }
 }
@@ -153,7 +153,7 @@ impl PortableFile {
 /// A Windows PDB.
 pub(super) struct WindowsFile {
     cell: WindowsCell,
-    paths: Paths,
+    paths: Texts,
 }
 
 impl WindowsFile {
@@ -161,7 +161,7 @@ impl WindowsFile {
         let cell = WindowsCell::try_new(data, |data| WindowsPdb::open(data));
         Ok(WindowsFile {
             cell: cell.map_err(|error| error.to_string())?,
-            paths: Paths::default(),
+            paths: Texts::default(),
         })
     }
 
@@ -212,12 +212,13 @@ impl ImageFile {
 /// A native object file, and the paths it names.
 pub(super) struct NativeFile {
     pub symbols: NativeSymbols,
-    paths: Paths,
+    texts: Texts,
 }
 
 impl NativeFile {
-    pub(super) fn path(&self, path: &str) -> Arc<str> {
-        self.paths.get(path)
+    /// A path or name, shared.
+    pub(super) fn text(&self, text: &str) -> Arc<str> {
+        self.texts.get(text)
     }
 }
 
@@ -329,7 +330,7 @@ impl OpenFiles {
             let symbols = NativeSymbols::open_path_with(path, Companions::Beside(folder));
             Ok(Open::Native(Box::new(NativeFile {
                 symbols: symbols.map_err(|error| error.to_string())?,
-                paths: Paths::default(),
+                texts: Texts::default(),
             })))
         });
         match &*open {
