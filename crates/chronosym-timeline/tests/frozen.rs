@@ -199,3 +199,29 @@ fn any_number_of_wide_gaps_splits() {
         assert_eq!(all.count() as u64, count);
     }
 }
+
+#[test]
+fn crowds_between_wide_gaps_are_told_apart() {
+    // Many begin within a few bytes, then none for long: a table made for the average tells them apart no more.
+    let mut ranges = Vec::new();
+    for crowd in 0..40_u64 {
+        let mut start = 0x7f00_0000_0003 + crowd * 1000;
+        for size in [1, 3, 2, 7, 5, 1, 1, 40] {
+            ranges.push(AddrRange::sized(start, size).unwrap());
+            start += size + size % 2;
+        }
+    }
+    let mut builder = VersionedMapBuilder::new();
+    let ids: Vec<_> = ranges
+        .iter()
+        .map(|&range| builder.insert(Occupant::new(range, Begin::At(1), End::Open)))
+        .collect();
+    let map = builder.freeze();
+    for addr in 0x7f00_0000_0000..0x7f00_0000_0000 + 41_000 {
+        let expected = ranges.iter().position(|r| r.contains(addr));
+        assert_eq!(map.lookup(addr, 5), expected.map(|i| ids[i]), "{addr:#x}");
+    }
+    for (range, id) in ranges.iter().zip(ids) {
+        assert_eq!(map.range(id), *range);
+    }
+}
