@@ -2,7 +2,7 @@
 
 mod workload;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
@@ -390,4 +390,64 @@ fn precompiled_methods_that_no_event_names() {
         .timeline
         .frames(process, range.end, time, Position::Exact, Some(&symbols));
     assert_eq!(beyond[0].evidence, None, "{beyond:?}");
+}
+
+/// A second program: lines of `#line` directives, lambdas, iterators, async methods, plug-ins. Its truth has tokens and
+/// native offsets, no times: some body of the method must have the line. .NET Core 3.1 looks up the return address itself.
+#[test]
+fn lines_of_the_second_program() {
+    for (trace, least) in [("full", 18), ("minimal", 18), ("attach", 18)] {
+        let path = format!("clr31/live/traces/{trace}");
+        let bytes = workload::bytes(&format!("{path}.nettrace.zip"));
+        let mut session = workload::session();
+        chronosym::source::nettrace::read(std::io::Cursor::new(&bytes), &mut session)
+            .expect("a trace");
+        let timeline = session.finish();
+        let symbols = folder("clr31/live");
+        let process = timeline.processes().find(|p| p.is_managed);
+        let process = process.expect("a process").index;
+        let mut bodies: BTreeMap<(String, u32), Vec<_>> = BTreeMap::new();
+        for body in timeline.bodies(process) {
+            let name = body.name.as_deref().map(open).unwrap_or_default();
+            bodies.entry((name, body.token)).or_default().push(body);
+        }
+        let truth = workload::gunzip(&format!("{path}.truth.tsv.gz"));
+        let (mut right, mut wrong, mut unknown) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for row in truth.lines() {
+            let cells: Vec<&str> = row.split('\t').collect();
+            let number: u32 = cells[8].parse().unwrap_or(0);
+            if number == 0 {
+                continue;
+            }
+            let method = cells[3].split_once('(').map_or(cells[3], |(head, _)| head);
+            let method = method.rsplit(' ').next().expect("a name");
+            let name = format!("{}.{}", open(cells[2]), open(method));
+            let token = cells[4].parse().expect("a token");
+            let native: u64 = cells[6].parse().expect("an offset");
+            let Some(bodies) = bodies.get(&(name.clone(), token)) else {
+                unknown += 1;
+                continue;
+            };
+            let has_line = bodies.iter().filter(|b| native < b.size).any(|body| {
+                let address = body.start + native;
+                let position = Position::Exact;
+                let frames =
+                    timeline.frames(process, address, body.life.from, position, Some(&symbols));
+                let line = frames.last().and_then(|frame| frame.line.as_ref());
+                line.is_some_and(|line| (&*line.file, line.line) == (cells[7], number))
+            });
+            let key = (name, native, cells[7].to_owned(), number);
+            if has_line {
+                right.insert(key);
+            } else {
+                wrong.insert(key);
+            }
+        }
+        println!(
+            "{trace}: {} sites right, {unknown} rows of unknown methods",
+            right.len()
+        );
+        assert!(wrong.is_empty(), "{trace}: {wrong:#?}");
+        assert!(right.len() >= least, "{trace}: only {}", right.len());
+    }
 }
