@@ -34,6 +34,12 @@ fn main() -> ExitCode {
             },
         ));
     }
+    cases.push(case(CORPUS, "flipped_bits_never_panic", |corpus| {
+        for name in ["gcevents", "gcrundownevents", "primitive-types"] {
+            flipped(unzip(&corpus.join(format!("{name}.etl.zip")), ".etl")?);
+        }
+        Ok(())
+    }));
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
 
@@ -323,6 +329,23 @@ fn small_truncations(trace: &[u8]) -> Result<(), Failed> {
         types = timeline.event_types().len();
     }
     Ok(())
+}
+
+/// Reads a trace with one bit more flipped each time, as far as it opens.
+fn flipped(mut trace: Vec<u8>) {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..300 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let at = (state >> 33) as usize % trace.len();
+        trace[at] ^= 1 << (state >> 29 & 7);
+        if let Ok(reader) = EtlReader::open(trace.as_slice()) {
+            let mut session = Session::new(Options::default());
+            read(reader, &mut session);
+            session.finish().profile(&Filter::default(), None);
+        }
+    }
 }
 
 /// Merging added descriptions of manifest events.

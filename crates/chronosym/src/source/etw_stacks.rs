@@ -93,6 +93,8 @@ struct Deferred {
 
 /// In real traces parts come at most 0.4 s after their event.
 const PATIENCE_NS: u64 = 2_000_000_000;
+/// Processors log at most one event each at a time; more events of one time are damage.
+const MAX_AT_ONCE: usize = 4096;
 /// Events that wait for stacks, and what is known of stack keys.
 #[derive(Debug, Default)]
 pub(super) struct StackAssembler {
@@ -257,6 +259,7 @@ impl StackAssembler {
         let count = self
             .waiting
             .range(first..)
+            .take(MAX_AT_ONCE)
             .take_while(|e| e.event.raw_time == raw_time)
             .count();
         first..first + count
