@@ -11,6 +11,7 @@ use chronosym::{
 };
 use chronosym_etl::EtlReader;
 use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::r2r::R2rMap;
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
@@ -24,6 +25,7 @@ fn small(machine: &str) -> PathBuf {
 
 /// What a trace says of an image.
 struct Told {
+    name: &'static str,
     timestamp: u32,
     size: u64,
     signature: [u8; 16],
@@ -34,6 +36,7 @@ impl Told {
     fn of(image: &PeImage<'_>) -> Self {
         let codeview = image.native_codeview().expect("a PDB id");
         Told {
+            name: "small.exe",
             timestamp: image.timestamp(),
             size: image.size_of_image().into(),
             signature: codeview.id.guid.0,
@@ -54,7 +57,7 @@ fn trace(told: &Told) -> (Timeline, ProcessIndex) {
     w.process(At::ns(1), Op::DCStart, &process)
         .expect("a record");
     let at = At::ms(1).pid(PID);
-    w.image_id(at, BASE, told.size, told.timestamp, "small.exe")
+    w.image_id(at, BASE, told.size, told.timestamp, told.name)
         .expect("a record");
     w.rsds(
         at,
@@ -65,11 +68,12 @@ fn trace(told: &Told) -> (Timeline, ProcessIndex) {
         r"c:\build\small.pdb",
     )
     .expect("a record");
+    let path = format!(r"\Device\HarddiskVolume2\bin\{}", told.name);
     let image = Image {
         base: BASE,
         size: told.size,
         pid: PID,
-        path: r"\Device\HarddiskVolume2\bin\small.exe",
+        path: &path,
         ..Image::default()
     };
     w.image(at, Op::Load, &image).expect("a record");
@@ -162,6 +166,42 @@ fn frames_of_an_image_with_a_pdb() {
         lines > 1_000 && inlined > 100,
         "{lines} with a line, {inlined} with inlining"
     );
+}
+
+/// Precompiled code in a trace whose runtime said nothing: the image's own tables give names, its PDB the lines.
+#[test]
+fn frames_of_a_precompiled_image() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    let folder = testdata.join("clr10/r2r/windows-x64");
+    let dll = read(&folder.join("Workload.dll"));
+    let image = PeImage::parse(&dll).expect("an image");
+    let codeview = image.portable_codeview().expect("a PDB id");
+    let (timeline, process) = trace(&Told {
+        name: "Workload.dll",
+        timestamp: image.timestamp(),
+        size: image.size_of_image().into(),
+        signature: codeview.id.guid.0,
+        age: codeview.id.age,
+    });
+    let mut config = StoreConfig::new();
+    config.folders = vec![folder.clone(), testdata.join("clr10/workload")];
+    let symbols = Symbolizer::new(config, SymbolOptions::default());
+    let map = read(&folder.join("Workload.ni.r2rmap"));
+    let map = R2rMap::parse(&map).expect("a map");
+    let mut with_line = 0;
+    for row in map.rows() {
+        let rva = u64::from(row.rva) + u64::from(row.size) / 2;
+        let ours = frames(&timeline, process, rva, &symbols);
+        assert_eq!(ours.len(), 1);
+        assert!(ours[0].name.is_some(), "{}: {:?}", row.name, ours[0]);
+        assert_eq!(ours[0].evidence, Some(Evidence::ImageTable));
+        assert_eq!(ours[0].offset, Some(u64::from(row.size) / 2));
+        if let Some(line) = &ours[0].line {
+            assert!(line.file.ends_with(".cs"), "{line:?}");
+            with_line += 1;
+        }
+    }
+    assert!(with_line > 50, "{with_line} of {}", map.rows().len());
 }
 
 #[test]

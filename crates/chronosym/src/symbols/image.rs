@@ -1,14 +1,15 @@
 //! A native image's symbols: a Windows PDB, an ELF file, or what the PE image itself says.
 
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use chronosym_pdb::windows::{Frames, FunctionKind};
 use chronosym_symbols::demangle::demangle;
-use chronosym_symbols::identity::{BuildId, PdbFormat, PeId, Wanted};
+use chronosym_symbols::identity::{BuildId, FileIdentity, PdbFormat, PeId, Wanted};
 use chronosym_symbols::{Address, Answer, Answers, Missing, Query, Source};
 use rustc_hash::FxHashMap;
 
+use super::managed::{Clues, PdbFile};
 use super::module::precompiled_at;
 use super::open::{ManagedPdb, NativeFile, OpenFiles, WindowsFile};
 use super::search::{FoundFile, Search, SymbolFile, distinct, identity, pdb_names, pdb_paths};
@@ -24,6 +25,8 @@ pub(super) struct ImageFiles {
     /// The PE image itself.
     pub image: SymbolFile,
     is_elf: bool,
+    /// The PDB of a precompiled image's IL.
+    managed: OnceLock<PdbFile>,
     /// Answers that were worked out beforehand.
     ready: RwLock<FxHashMap<u64, Result<Vec<NativeFrame>, NameReason>>>,
 }
@@ -45,6 +48,7 @@ impl ImageFiles {
                 symbols,
                 image: own,
                 is_elf: true,
+                managed: OnceLock::new(),
                 ready: RwLock::default(),
             };
         }
@@ -66,7 +70,11 @@ impl ImageFiles {
                 size_of_image,
             })
         });
-        if let Some(pe) = pe.filter(|_| symbols.found.is_err() || image.il_pdb.is_some()) {
+        if let Some(pe) = pe.filter(|_| {
+            // The PDB of managed code knows nothing of native addresses.
+            let is_portable = matches!(symbols.id, Some(FileIdentity::PortablePdb(_)));
+            symbols.found.is_err() || is_portable || image.il_pdb.is_some()
+        }) {
             let wanted = Wanted::Image {
                 pe: Some(pe),
                 pdb: None,
@@ -77,6 +85,7 @@ impl ImageFiles {
             symbols,
             image: own,
             is_elf: false,
+            managed: OnceLock::new(),
             ready: RwLock::default(),
         }
     }
@@ -132,6 +141,7 @@ impl ImageFiles {
     /// The frames at an RVA, innermost first; none where the file names nothing there.
     pub(super) fn frames(
         &self,
+        search: &Search,
         files: &OpenFiles,
         rva: u64,
     ) -> Result<Vec<NativeFrame>, NameReason> {
@@ -142,10 +152,20 @@ impl ImageFiles {
             if let Ok(Some(code)) = code
                 && let Some(name) = code.name
             {
+                let line = match (code.token, code.il) {
+                    (Some(token), Some(il)) => {
+                        let pdb = self
+                            .managed
+                            .get_or_init(|| managed_pdb(path, search, files));
+                        pdb.line(files, token, il)
+                    }
+                    (_, None) => Err(LineReason::NoILMap),
+                    (None, _) => Err(LineReason::NoLineInfo),
+                };
                 return Ok(vec![NativeFrame {
                     name,
                     offset: Some(code.offset.into()),
-                    line: Err(LineReason::NoLineInfo),
+                    line,
                     approximate: false,
                     evidence: Evidence::ImageTable,
                 }]);
@@ -174,6 +194,25 @@ impl ImageFiles {
             None => Err(self.symbols.name_reason()),
         }
     }
+}
+
+/// The PDB that a precompiled image names as that of its IL.
+fn managed_pdb(image: &Path, search: &Search, files: &OpenFiles) -> PdbFile {
+    let named = files.image(image, |parts| {
+        let codeview = parts.image.portable_codeview()?;
+        Some((codeview.id, codeview.path.into_owned()))
+    });
+    let named = named.ok().flatten();
+    let path = image.to_string_lossy();
+    let clues = Clues {
+        id: named.as_ref().map(|(id, _)| *id),
+        pdb_path: named.as_ref().map_or("", |(_, path)| path),
+        // Where the file was found is no path of the trace.
+        image_path: file_name(&path),
+        image: Some(image),
+        in_trace: None,
+    };
+    PdbFile::find(&clues, search, files)
 }
 
 fn pdb_frames(file: &WindowsFile, rva: u32) -> Result<Vec<NativeFrame>, String> {

@@ -4,6 +4,7 @@
 //! for once, used only if its identity is the one in the trace, and kept open as long as there is room.
 
 mod image;
+mod managed;
 mod module;
 mod open;
 mod search;
@@ -104,7 +105,7 @@ impl Symbolizer {
 
     /// The PDB of a module: where it was looked for, and what came of it.
     pub fn module_pdb(&self, module: &ModuleRef<'_>) -> SymbolFile {
-        self.module(module, |files| files.pdb.clone())
+        self.module(module, |files| files.pdb.file.clone())
     }
 
     /// The IL image of a module: where it was looked for, and what came of it.
@@ -135,7 +136,7 @@ impl SymbolSource for Symbolizer {
         if !self.options.lines {
             return Err(LineReason::LinesDisabled);
         }
-        self.module(module, |files| files.line(&self.files, token, il))
+        self.module(module, |files| files.pdb.line(&self.files, token, il))
     }
 
     fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
@@ -169,7 +170,7 @@ impl SymbolSource for Symbolizer {
     }
 
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
-        let mut frames = self.image(image, |files| files.frames(&self.files, rva))?;
+        let mut frames = self.image(image, |files| files.frames(&self.search, &self.files, rva))?;
         if !self.options.lines {
             for frame in &mut frames {
                 frame.line = Err(LineReason::LinesDisabled);

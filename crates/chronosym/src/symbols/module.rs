@@ -1,21 +1,17 @@
 //! A CLR module's files: its image, its PDB, and what they say.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::r2r::{
     BaseMatch, IlMapping, KnownStart, ModuleRef as DefiningModule, NoModules, R2rImage,
 };
-use chronosym_symbols::identity::{PdbFormat, PdbId, Wanted};
-use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::{NoFile, Place};
+use chronosym_symbols::identity::{PdbId, Wanted};
 
-use super::open::{ManagedPdb, OpenFiles};
-use super::search::{FoundFile, Search, SymbolFile, distinct, identity, pdb_names, pdb_paths};
-use crate::evidence::LineReason;
+use super::managed::{Clues, PdbFile};
+use super::open::OpenFiles;
+use super::search::{Search, SymbolFile, distinct, identity};
 use crate::expand::{CodeStart, ModuleRef, PrecompiledCode};
-use crate::frame::SourceLine;
 use crate::il_map::{IlOffset, IlSource};
 use crate::images::{file_name, simple_name};
 
@@ -24,9 +20,7 @@ pub(super) struct ModuleFiles {
     /// The image, where it is at hand.
     pub image: SymbolFile,
     /// The PDB.
-    pub pdb: SymbolFile,
-    /// The PDB that came in the trace, if that is the one used.
-    in_trace: Option<Arc<ManagedPdb>>,
+    pub pdb: PdbFile,
     base: OnceLock<Option<Base>>,
 }
 
@@ -44,38 +38,17 @@ impl ModuleFiles {
             Some(id) => find_image(module, id, search),
             None => SymbolFile::unidentified(),
         };
-        let (pdb, in_trace) = find_pdb(module, id, image.path(), search, files);
-        ModuleFiles {
-            image,
-            pdb,
-            in_trace,
-            base: OnceLock::new(),
-        }
-    }
-
-    /// The line of an IL offset.
-    pub(super) fn line(
-        &self,
-        files: &OpenFiles,
-        token: u32,
-        il: IlOffset,
-    ) -> Result<SourceLine, LineReason> {
-        let token = Token(token);
-        if token.table() != Table::METHOD_DEF || token.row() == 0 {
-            return Err(LineReason::NoLineInfo);
-        }
-        let ask = |pdb: &ManagedPdb| pdb.line(token, il);
-        let line = match (&self.pdb.found, &self.in_trace) {
-            (Err(_), _) => return Err(self.pdb.line_reason()),
-            (Ok(FoundFile::File(path)), _) => files.pdb(path, ask),
-            (Ok(FoundFile::Embedded(path)), _) => files.embedded_pdb(path, ask),
-            (Ok(FoundFile::InTrace), Some(pdb)) => ask(pdb),
-            (Ok(FoundFile::InTrace), None) => Ok(None),
+        let clues = Clues {
+            id,
+            pdb_path: module.managed_pdb.map_or("", |pdb| &pdb.path),
+            image_path: module.il_path,
+            image: image.path(),
+            in_trace: module.in_memory_pdb,
         };
-        match line {
-            Ok(Some(line)) => Ok(line),
-            Ok(None) => Err(LineReason::NoSequencePoint),
-            Err(_) => Err(LineReason::SymbolFileDamaged),
+        ModuleFiles {
+            pdb: PdbFile::find(&clues, search, files),
+            image,
+            base: OnceLock::new(),
         }
     }
 
@@ -248,112 +221,4 @@ fn find_image(module: &ModuleRef<'_>, id: PdbId, search: &Search) -> SymbolFile 
         image.or(outcome);
     }
     image
-}
-
-fn find_pdb(
-    module: &ModuleRef<'_>,
-    id: Option<PdbId>,
-    image: Option<&Path>,
-    search: &Search,
-    files: &OpenFiles,
-) -> (SymbolFile, Option<Arc<ManagedPdb>>) {
-    let mut file = SymbolFile::unidentified();
-    let pdb_path = module.managed_pdb.map_or("", |pdb| &pdb.path);
-    let names = pdb_names(pdb_path, module.il_path);
-    let paths = pdb_paths(pdb_path, module.il_path);
-    let facts = image
-        .and_then(|path| files.image(path, image_facts).ok())
-        .unwrap_or_default();
-    let wanted = id.map(|id| Wanted::Pdb {
-        id,
-        stamp: facts.stamp,
-        format: PdbFormat::Any,
-    });
-    file.wanted.clone_from(&wanted);
-
-    let look = |file: &mut SymbolFile, stores| {
-        let Some(wanted) = &wanted else { return };
-        if let Some(outcome) = search.find(wanted, &names, &paths, stores).get() {
-            file.or(outcome);
-        }
-        verify(file, &facts, files);
-    };
-    look(&mut file, false);
-    if file.found.is_ok() {
-        return (file, None);
-    }
-    if let (Some(image), Some(id)) = (image, id) {
-        match files.embedded_pdb(image, |pdb| Ok(belongs(pdb, id))) {
-            Ok(true) => file.found = Ok(FoundFile::Embedded(image.to_owned())),
-            Err(why) if facts.embeds => file.damaged(image, why),
-            _ => {}
-        }
-        if file.found.is_ok() {
-            return (file, None);
-        }
-    }
-    if let Some(bytes) = module.in_memory_pdb {
-        match ManagedPdb::open(FileData::from(bytes)) {
-            // Without an id in the module's event, the runtime's own word ties it to the module.
-            Ok(pdb) if id.is_none_or(|id| belongs(&pdb, id)) => {
-                file.found = Ok(FoundFile::InTrace);
-                return (file, Some(Arc::new(pdb)));
-            }
-            Ok(_) => {}
-            Err(why) => {
-                let place = Place::Request;
-                file.found = Err(NoFile::SymbolFileDamaged { place, why });
-            }
-        }
-    }
-    look(&mut file, true);
-    (file, None)
-}
-
-/// What an image says of its PDB.
-#[derive(Default)]
-struct ImageFacts {
-    stamp: Option<u32>,
-    checksum: Option<(String, Vec<u8>)>,
-    embeds: bool,
-}
-
-fn image_facts(parts: &super::open::ImageParts<'_>) -> ImageFacts {
-    let image = &parts.image;
-    let codeview = image.portable_codeview();
-    ImageFacts {
-        stamp: codeview.map(|codeview| codeview.stamp),
-        checksum: image
-            .pdb_checksum()
-            .map(|sum| (sum.algorithm.into_owned(), sum.value.to_vec())),
-        embeds: image
-            .debug_directory()
-            .any(|entry| entry.kind == chronosym_pdb::pe::DebugKind::EmbeddedPortablePdb),
-    }
-}
-
-/// Holds the PDB that was found to the checksum in the image; one that does not parse is none.
-fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &OpenFiles) {
-    let Some(path) = file.path().map(Path::to_owned) else {
-        return;
-    };
-    let verdict = files.pdb(&path, |pdb| {
-        if let (ManagedPdb::Portable(pdb), Some((algorithm, sum))) = (pdb, &facts.checksum)
-            && pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
-        {
-            return Err("its checksum is not the one in the image".to_owned());
-        }
-        Ok(())
-    });
-    if let Err(why) = verdict {
-        file.damaged(&path, why);
-    }
-}
-
-/// Whether a PDB is the wanted one; the age of portable ones means nothing.
-fn belongs(pdb: &ManagedPdb, id: PdbId) -> bool {
-    match pdb {
-        ManagedPdb::Portable(pdb) => pdb.with(|pdb| pdb.id().guid == id.guid),
-        ManagedPdb::Windows(pdb) => pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),
-    }
 }

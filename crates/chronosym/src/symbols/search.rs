@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use chronosym_symbols::identity::{Guid, PdbId, Wanted};
+use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, Wanted};
 use chronosym_symbols::store::{
     Attempt, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores, read_identity,
 };
@@ -19,6 +19,8 @@ pub struct SymbolFile {
     pub wanted: Option<Wanted>,
     /// Where it is, or why there is none.
     pub found: Result<FoundFile, NoFile>,
+    /// What the file says of itself, where it is one of its own.
+    pub id: Option<FileIdentity>,
     /// Every place looked at, in order.
     pub attempts: Vec<Attempt>,
 }
@@ -50,6 +52,7 @@ impl SymbolFile {
         SymbolFile {
             wanted: None,
             found: Err(NoFile::NoSymbolFile),
+            id: None,
             attempts: Vec::new(),
         }
     }
@@ -89,7 +92,10 @@ impl SymbolFile {
         self.attempts.extend(outcome.attempts.iter().cloned());
         match (&self.found, &outcome.file) {
             (Ok(_), _) => {}
-            (Err(_), Ok(file)) => self.found = Ok(FoundFile::File(file.path.clone())),
+            (Err(_), Ok(file)) => {
+                self.found = Ok(FoundFile::File(file.path.clone()));
+                self.id = Some(file.id.clone());
+            }
             (Err(known), Err(new)) if telling(new) > telling(known) => {
                 self.found = Err(new.clone());
             }
