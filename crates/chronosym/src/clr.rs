@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chronosym_events::{
     Action, AppDomain, Event, ILToNativeMap, MarkerPhase, MethodDetails, MethodEvent, ModuleEvent,
-    RichDebugInfo, RuntimeInformation,
+    RichDebugChunks, RichDebugInfo, RuntimeInformation,
 };
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
@@ -28,8 +28,8 @@ pub(crate) struct ClrState {
     pub type_names: Arc<FxHashMap<u64, StringId>>,
     /// In-memory symbols: module id → the chunks of its PDB.
     pub code_symbols: Arc<FxHashMap<(u16, u64), SymbolChunks>>,
-    /// Chunks of inline trees that are not complete yet: (clr, method, version, thread).
-    open_trees: FxHashMap<(u16, u64, u64, u64), Vec<u8>>,
+    /// Inline trees that are not complete yet, by the thread that writes them.
+    open_trees: FxHashMap<u64, RichDebugChunks>,
 }
 
 /// A PDB that arrives in chunks.
@@ -46,6 +46,9 @@ pub(crate) struct Details {
     pub token: u32,
     pub loader_module_id: u64,
 }
+
+/// The runtime of .NET Core and .NET 5 and later.
+const CORE: u16 = 2;
 
 impl ClrState {
     /// The PDB of an in-memory module, once all its chunks are there and joined.
@@ -89,9 +92,6 @@ impl ClrState {
         });
     }
 }
-
-/// A damaged trace must not make one body's tree swallow all memory.
-const LARGEST_TREE: usize = 16 << 20;
 
 impl Session {
     pub(crate) fn clr(&mut self, process: ProcessIndex, time: u64, writer: u64, event: &Event<'_>) {
@@ -236,35 +236,18 @@ impl Session {
     }
 
     fn rich_debug_info(&mut self, process: ProcessIndex, writer: u64, event: &RichDebugInfo<'_>) {
-        let key = (
-            event.clr_instance_id,
-            event.method_id,
-            event.native_code_version,
-            writer,
-        );
         let state = &mut self.states[process.index()];
-        let mut bytes = state.clr.open_trees.remove(&key).unwrap_or_default();
-        if event.chunk_index() == 0 {
-            bytes.clear();
-        }
-        if bytes.len() + event.data.len() > LARGEST_TREE {
-            self.diagnostics.unbound_inline_trees += 1;
-            return;
-        }
-        bytes.extend_from_slice(event.data);
-        if !event.is_last() {
-            state.clr.open_trees.insert(key, bytes);
-            return;
-        }
-        let bound = InlineTree::parse(&bytes).is_some_and(|tree| {
-            state.code.inline_tree(
-                tree,
+        let bound = match state.clr.open_trees.entry(writer).or_default().push(event) {
+            Ok(None) => true,
+            Ok(Some(tree)) => state.code.inline_tree(
+                InlineTree(tree),
                 event.clr_instance_id,
                 event.method_id,
                 event.native_code_version,
                 writer,
-            )
-        });
+            ),
+            Err(_) => false,
+        };
         self.diagnostics.unbound_inline_trees += u64::from(!bound);
     }
 
@@ -377,7 +360,19 @@ impl Session {
         self.command_line(process, command);
         let runtime = self.processes.runtime(process, event.clr_instance_id);
         runtime.sku = event.sku;
-        runtime.version = [event.vm_major, event.vm_minor, event.vm_build, event.vm_qfe];
+        // Since .NET 5 the class library's version is the product's; before, neither number is.
+        let library = [
+            event.bcl_major,
+            event.bcl_minor,
+            event.bcl_build,
+            event.bcl_qfe,
+        ];
+        let machine = [event.vm_major, event.vm_minor, event.vm_build, event.vm_qfe];
+        runtime.version = if event.sku == CORE && library[0] >= 5 {
+            library
+        } else {
+            machine
+        };
     }
 
     /// Remembers the command line of a process, and its name unless the system told one.

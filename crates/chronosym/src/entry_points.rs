@@ -22,7 +22,8 @@ impl ProcessCode {
             .collect();
         starts.sort_unstable();
         starts.dedup();
-        for (start, point) in points {
+        // An entry point of 0 is none: the method had no code yet.
+        for (start, point) in points.into_iter().filter(|&(start, _)| start != 0) {
             if let Some(&body) = self
                 .by_key
                 .get(&(point.clr_instance, point.method_id, start))

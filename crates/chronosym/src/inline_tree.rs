@@ -5,26 +5,7 @@ const DEEPEST: usize = 256;
 
 /// The inline tree of one code body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct InlineTree {
-    nodes: Vec<Node>,
-    /// In native order.
-    mappings: Vec<Mapping>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    method_id: u64,
-    /// IL offset of the call in the parent.
-    call: u32,
-    parent: Option<u32>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Mapping {
-    native: u32,
-    il: u32,
-    node: u32,
-}
+pub(crate) struct InlineTree(pub chronosym_events::InlineTree);
 
 /// One frame of a chain of inlined methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,82 +20,21 @@ pub(crate) struct InlineFrame {
 }
 
 impl InlineTree {
-    /// `nodes`: (method id, IL offset of the call, first child, next sibling), 0 for none; node 0 is the method itself.
-    /// `mappings`: (IL offset, node, native offset).
-    pub(crate) fn new(
-        nodes: impl Iterator<Item = (u64, u32, u32, u32)>,
-        mappings: impl Iterator<Item = (u32, u32, u32)>,
-    ) -> Self {
-        let links: Vec<_> = nodes.collect();
-        let mut nodes: Vec<_> = links
-            .iter()
-            .map(|&(method_id, call, _, _)| Node {
-                method_id,
-                call,
-                parent: None,
-            })
-            .collect();
-        // Links may be damaged: each node gets at most one parent, and each is visited once.
-        let mut seen = vec![false; links.len()];
-        let mut open = vec![0usize];
-        if let Some(root) = seen.first_mut() {
-            *root = true;
-        }
-        while let Some(parent) = open.pop() {
-            let Some(&(_, _, first, _)) = links.get(parent) else {
-                continue;
-            };
-            let mut child = first as usize;
-            while child != 0 && child < links.len() && !seen[child] {
-                seen[child] = true;
-                nodes[child].parent = Some(parent as u32);
-                open.push(child);
-                child = links[child].3 as usize;
-            }
-        }
-        let count = nodes.len() as u32;
-        let mut mappings: Vec<_> = mappings
-            .filter(|&(_, node, _)| node < count)
-            .map(|(il, node, native)| Mapping { native, il, node })
-            .collect();
-        mappings.sort_by_key(|m| m.native);
-        InlineTree { nodes, mappings }
-    }
-
-    /// Parses the joined bytes of the event: u32 node count, u32 mapping count, then nodes of 20 and mappings of 13 bytes.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (counts, rest) = bytes.split_at_checked(8)?;
-        let u32_at =
-            |b: &[u8], at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
-        let nodes_size = (u32_at(counts, 0) as usize).checked_mul(20)?;
-        let mappings_size = (u32_at(counts, 4) as usize).checked_mul(13)?;
-        let (nodes, rest) = rest.split_at_checked(nodes_size)?;
-        let mappings = rest.get(..mappings_size)?;
-        let method_id = |b: &[u8]| u64::from(u32_at(b, 0)) | u64::from(u32_at(b, 4)) << 32;
-        Some(InlineTree::new(
-            nodes
-                .chunks_exact(20)
-                .map(|b| (method_id(b), u32_at(b, 8), u32_at(b, 12), u32_at(b, 16))),
-            mappings
-                .chunks_exact(13)
-                .map(|b| (u32_at(b, 0), u32_at(b, 4), u32_at(b, 8))),
-        ))
-    }
-
     /// The chain at `native` bytes from the start of the body, innermost first, the method itself last.
     ///
     /// `calls_are_valid` is false for runtimes that leave the call offsets uninitialised: the parent's own last mapping
     /// before the child's first one then takes their place.
     pub(crate) fn chain(&self, native: u32, calls_are_valid: bool) -> Vec<InlineFrame> {
-        let upto = self.mappings.partition_point(|m| m.native <= native);
-        let Some(here) = self.mappings[..upto].last() else {
+        let Some(here) = self.0.mapping_at(native) else {
             return Vec::new();
         };
         let mut chain = Vec::new();
         let (mut node, mut il, mut approximate, mut stated) =
-            (here.node, real(here.il), false, None);
+            (here.node, real(here.il_offset), false, None);
         loop {
-            let current = self.nodes[node as usize];
+            let Some(current) = self.0.nodes().get(node as usize) else {
+                break;
+            };
             chain.push(InlineFrame {
                 method_id: current.method_id,
                 il_offset: il,
@@ -125,7 +45,7 @@ impl InlineTree {
             let Some(parent) = current.parent.filter(|_| chain.len() < DEEPEST) else {
                 break;
             };
-            stated = real(current.call);
+            stated = real(current.il_offset as i32);
             (il, approximate) = if calls_are_valid {
                 (stated, false)
             } else {
@@ -138,12 +58,14 @@ impl InlineTree {
 
     /// The parent's own last mapping before the child's first one.
     fn call_before(&self, child: u32, parent: u32) -> Option<u32> {
-        let first = self
-            .mappings
+        let mappings = self.0.mappings();
+        let first = mappings
             .iter()
             .position(|m| self.is_within(m.node, child))?;
-        let before = self.mappings[..first].iter().rev();
-        before.filter(|m| m.node == parent).find_map(|m| real(m.il))
+        let before = mappings[..first].iter().rev();
+        before
+            .filter(|m| m.node == parent)
+            .find_map(|m| real(m.il_offset))
     }
 
     fn is_within(&self, node: u32, ancestor: u32) -> bool {
@@ -151,7 +73,7 @@ impl InlineTree {
         for _ in 0..DEEPEST {
             match at {
                 Some(n) if n == ancestor => return true,
-                Some(n) => at = self.nodes[n as usize].parent,
+                Some(n) => at = self.0.nodes().get(n as usize).and_then(|node| node.parent),
                 None => return false,
             }
         }
@@ -160,8 +82,8 @@ impl InlineTree {
 }
 
 /// Special IL offsets (−1 no mapping, −2 prolog, −3 epilog) are none.
-fn real(il: u32) -> Option<u32> {
-    ((il as i32) >= 0).then_some(il)
+fn real(il: i32) -> Option<u32> {
+    u32::try_from(il).ok()
 }
 
 #[cfg(test)]
@@ -170,18 +92,18 @@ mod tests {
 
     fn tree() -> InlineTree {
         // 1 inlines 2 (at IL 5), which inlines 3 (at IL 7).
-        InlineTree::new(
-            [(1, u32::MAX, 1, 0), (2, 5, 2, 0), (3, 7, 0, 0)].into_iter(),
-            [
+        let bytes = chronosym_support::payload::inline_tree(
+            &[(1, u32::MAX, 1, 0), (2, 5, 2, 0), (3, 7, 0, 0)],
+            &[
                 (0, 0, 0),
                 (5, 0, 8),
                 (0, 1, 10),
                 (6, 1, 14),
                 (0, 2, 16),
                 (9, 0, 20),
-            ]
-            .into_iter(),
-        )
+            ],
+        );
+        InlineTree(chronosym_events::InlineTree::parse(&bytes).expect("a whole tree"))
     }
 
     #[test]
@@ -213,14 +135,5 @@ mod tests {
             seen,
             [(3, Some(0), false), (2, Some(6), true), (1, Some(5), true)]
         );
-    }
-
-    #[test]
-    fn damaged_links_end() {
-        let tree = InlineTree::new(
-            [(1, 0, 1, 0), (2, 0, 1, 1), (3, 0, 0, 99)].into_iter(),
-            [(0, 1, 0), (0, 77, 4)].into_iter(),
-        );
-        assert_eq!(tree.chain(9, true).len(), 2);
     }
 }

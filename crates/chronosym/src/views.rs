@@ -205,6 +205,7 @@ impl Timeline {
                 let product = match r.sku {
                     1 => ".NET Framework CLR",
                     4 => "Mono",
+                    _ if r.version[0] < 5 => ".NET Core CLR",
                     _ => ".NET",
                 };
                 format!("{product} {}", version(r.version))
