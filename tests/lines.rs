@@ -334,6 +334,33 @@ fn without_lines_frames_say_that_they_were_not_asked_for() {
     );
 }
 
+#[test]
+fn names_that_a_compiler_gave_are_shown_as_the_user_wrote_them() {
+    let mut options = SymbolOptions::default();
+    options.pretty = true;
+    let symbols = Symbolizer::new(StoreConfig::new(), options);
+    let trace = load("clr10/traces/rich.nettrace.zip");
+    let mut resolver = Resolver::new(&trace.timeline, Some(&symbols));
+    let mut names = BTreeSet::new();
+    for (_, _, stack) in stacks(&trace, &mut resolver) {
+        names.extend(resolver.stack(stack).map(|id| name_of(resolver.frame(id))));
+    }
+    let shown: Vec<_> = names
+        .iter()
+        .filter(|n| n.starts_with("Workload."))
+        .collect();
+    assert!(
+        shown
+            .iter()
+            .all(|n| !n.contains("+<>c") && !n.contains(">d__")),
+        "{shown:#?}"
+    );
+    assert!(
+        names.contains("Workload.Program.Main.<lambda#3>"),
+        "{shown:#?}"
+    );
+}
+
 /// Every method of a precompiled image is named by the image alone, whether an event told of it or not: the map that the
 /// compiler wrote beside the image knows them all.
 #[test]

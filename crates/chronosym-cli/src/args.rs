@@ -117,6 +117,9 @@ pub struct Symbols {
     /// Look no source lines up.
     #[arg(long)]
     pub no_lines: bool,
+    /// Show lambdas, local functions, async and iterator methods under the names they have in the source.
+    #[arg(long)]
+    pub pretty: bool,
     /// Open files at the paths that the trace names: it was recorded on this machine.
     #[arg(long)]
     pub trust_trace_paths: bool,

@@ -33,6 +33,7 @@ fn config(args: &Symbols) -> Result<StoreConfig> {
 fn symbolizer(args: &Symbols, config: StoreConfig) -> Symbolizer {
     let mut options = SymbolOptions::default();
     options.lines = !args.no_lines;
+    options.pretty = args.pretty;
     Symbolizer::new(config, options)
 }
 

@@ -140,6 +140,12 @@ pub trait SymbolSource: Sync {
         callee: &str,
     ) -> Option<u32>;
 
+    /// What to show in place of the name that a compiler gave managed code, such as `Program+<>c.<Main>b__0_1`.
+    fn display_name(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
     /// Addresses of an image that [`SymbolSource::native`] will be asked for, ascending: a source that answers many at
     /// once faster can do so now.
     fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {
@@ -182,11 +188,44 @@ impl Timeline {
         position: Position,
         symbols: Option<&dyn SymbolSource>,
     ) -> Expansion {
+        let mut expansion = self.expand_raw(process, address, time, position, symbols);
+        let Some(symbols) = symbols else {
+            return expansion;
+        };
+        for frame in &mut expansion.frames {
+            // Names of native code are their authors' own, however odd.
+            if let Some(name) = &frame.name
+                && frame.evidence != Some(Evidence::Image)
+                && name.contains('<')
+                && let Some(shown) = symbols.display_name(name)
+            {
+                frame.name = Some(shown.into());
+            }
+        }
+        expansion
+    }
+
+    fn expand_raw(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+        time: u64,
+        position: Position,
+        symbols: Option<&dyn SymbolSource>,
+    ) -> Expansion {
         let location = self.locate(process, address, time, position);
-        if matches!(location.found, Found::Nothing(_) | Found::Untimed(_))
+        // Where no body has known bounds, a precompiled image's own table does.
+        let guessed = match location.found {
+            Found::Body(body) => {
+                Some(self.spaces[process.index()].body(body)).filter(|body| body.approximate)
+            }
+            _ => None,
+        };
+        if (guessed.is_some() || matches!(location.found, Found::Nothing(_) | Found::Untimed(_)))
             && let Some(symbols) = symbols
             && let Some((frame, life)) =
                 self.precompiled_frame(process, address, time, position, symbols)
+            && guessed.is_none_or(|body| frame.offset != address.checked_sub(body.start))
         {
             let valid = location.valid.start.max(life.start)..location.valid.end.min(life.end);
             let frames = vec![frame];
