@@ -80,7 +80,6 @@ fn trace(told: &Told) -> (Timeline, ProcessIndex) {
     let file = w.finish().expect("a file");
     let mut session = Session::new(Options {
         samples: SampleSelection::Profilers,
-        ..Options::default()
     });
     let reader = EtlReader::merge(vec![EtlReader::open(file.as_slice()).expect("a trace")]);
     chronosym::source::etl::read(reader.expect("a trace"), &mut session);

@@ -31,10 +31,7 @@ impl InlineTree {
         let mut chain = Vec::new();
         let (mut node, mut il, mut approximate, mut stated) =
             (here.node, real(here.il_offset), false, None);
-        loop {
-            let Some(current) = self.0.nodes().get(node as usize) else {
-                break;
-            };
+        while let Some(current) = self.0.nodes().get(node as usize) {
             chain.push(InlineFrame {
                 method_id: current.method_id,
                 il_offset: il,

@@ -18,7 +18,10 @@ pub(super) fn print(
             Missing::NoName => "NoName",
             Missing::Damaged => "SymbolFileDamaged",
         };
-        write!(out, "{{\"address\":\"{address:#x}\",\"name_reason\":\"{reason}\"}}")?;
+        write!(
+            out,
+            "{{\"address\":\"{address:#x}\",\"name_reason\":\"{reason}\"}}"
+        )?;
     }
     // Offsets count from the body that the code is in, for inlined frames as for its own.
     let body = answer.frames().last().and_then(|f| f.function_start());
