@@ -221,7 +221,11 @@ pub(super) fn pdb_names(pdb_path: &str, image_path: &str) -> Vec<String> {
 
 /// The PDB's path, and the place beside the image.
 pub(super) fn pdb_paths(pdb_path: &str, image_path: &str) -> Vec<String> {
-    let mut paths = vec![pdb_path.to_owned()];
+    // Compilers may write a bare name: that is no path.
+    let mut paths = Vec::new();
+    if pdb_path != file_name(pdb_path) {
+        paths.push(pdb_path.to_owned());
+    }
     let folder = &image_path[..image_path.len() - file_name(image_path).len()];
     if !folder.is_empty() {
         paths.push(format!("{folder}{}.pdb", simple_name(image_path)));
