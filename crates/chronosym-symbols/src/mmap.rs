@@ -53,7 +53,7 @@ impl FileData {
     /// Gives the pages of a byte range back to the system, to be read from the file again when they are needed.
     ///
     /// Keeps the resident size down in sweeps over large files. A hint: nothing happens where it is not supported.
-    pub(crate) fn release(&self, range: Range<usize>) {
+    pub fn release(&self, range: Range<usize>) {
         #[cfg(unix)]
         if let Source::Mapped(map) = &self.0 {
             // The smallest page there is; a larger one makes the system refuse the call, which changes nothing.

@@ -15,7 +15,7 @@ use crate::args::Symbolize;
 use crate::output;
 
 /// Answers come in batches: a file's parts are read once a batch, and whoever sends one address at a time is answered at once.
-const INPUT_BUFFER: usize = 1 << 20;
+const INPUT_BUFFER: usize = 4 << 20;
 
 /// Something that knows what stands at addresses.
 trait Source {

@@ -81,6 +81,8 @@ pub struct PdbSource<'p> {
     caller: bool,
     base: u64,
     damage: Vec<String>,
+    /// Bytes of module streams that had been read when the mapping was trimmed last.
+    trimmed_at: u64,
 }
 
 impl<'p> PdbSource<'p> {
@@ -93,6 +95,7 @@ impl<'p> PdbSource<'p> {
             caller: args.caller,
             base: if args.rva { 0 } else { files.base },
             damage: Vec::new(),
+            trimmed_at: 0,
         }
     }
 
@@ -143,21 +146,23 @@ impl<'p> PdbSource<'p> {
                 label.push_str(&format!("+{offset:#x}"));
             }
             let mut json = String::new();
-            let mut object = JsonObject::begin(&mut json);
-            object
-                .text("address", Some(&format!("{address:#x}")))
-                .text("name", name.as_deref())
-                .value("offset", Some(offset))
-                .text("file", frame.file.as_deref())
-                .value("line", frame.line)
-                .value("column", frame.column)
-                .value("inlined", frame.inlined.then_some(true))
-                .text("name_reason", name.is_none().then_some("NoName"))
-                .text(
-                    "line_reason",
-                    (name.is_some() && frame.line.is_none()).then_some("NoLineInfo"),
-                );
-            object.end();
+            if self.style == Style::Json {
+                let mut object = JsonObject::begin(&mut json);
+                object
+                    .text("address", Some(&format!("{address:#x}")))
+                    .text("name", name.as_deref())
+                    .value("offset", Some(offset))
+                    .text("file", frame.file.as_deref())
+                    .value("line", frame.line)
+                    .value("column", frame.column)
+                    .value("inlined", frame.inlined.then_some(true))
+                    .text("name_reason", name.is_none().then_some("NoName"))
+                    .text(
+                        "line_reason",
+                        (name.is_some() && frame.line.is_none()).then_some("NoLineInfo"),
+                    );
+                object.end();
+            }
             Shown {
                 label,
                 name,
@@ -172,23 +177,77 @@ impl<'p> PdbSource<'p> {
     }
 }
 
-impl Source for PdbSource<'_> {
-    fn print(&mut self, questions: &[Question<'_>], mut out: &mut dyn Write) -> Result<()> {
-        for question in questions {
-            let Some(place) = question.place else {
-                shown::print_unknown(self.style, question.text, "not an address", &mut out)?;
-                continue;
-            };
-            match self
-                .rva(place)
-                .ok_or("outside the image")
-                .and_then(|(rva, address)| self.find(rva, address).map(|frames| (address, frames)))
-            {
-                Ok((address, frames)) => {
-                    shown::print(self.style, &format!("{address:#x}"), &frames, &mut out)?;
-                }
-                Err(why) => shown::print_unknown(self.style, question.text, why, &mut out)?,
+/// Bytes of module streams after whose reading the mapping gives its pages back.
+const TRIM_AFTER: u64 = 96 << 20;
+
+impl PdbSource<'_> {
+    /// Prints one answer.
+    fn print_one(&mut self, question: &Question<'_>, out: &mut dyn Write) -> Result<()> {
+        let mut out = out;
+        let Some(place) = question.place else {
+            return Ok(shown::print_unknown(
+                self.style,
+                question.text,
+                "not an address",
+                &mut out,
+            )?);
+        };
+        let found = self.rva(place).ok_or("outside the image");
+        match found
+            .and_then(|(rva, address)| self.find(rva, address).map(|frames| (address, frames)))
+        {
+            Ok((address, frames)) => {
+                shown::print(self.style, &format!("{address:#x}"), &frames, &mut out)?
             }
+            Err(why) => shown::print_unknown(self.style, question.text, why, &mut out)?,
+        }
+        Ok(())
+    }
+
+    /// Lets go of what was mapped, once much of it was: answers to come seldom need the same pages.
+    fn trim(&mut self) {
+        let read = self.pdb.bytes_read();
+        if read - self.trimmed_at > TRIM_AFTER {
+            self.trimmed_at = read;
+            self.files.pdb.release(0..self.files.pdb.len());
+        }
+    }
+}
+
+impl Source for PdbSource<'_> {
+    /// Looks addresses up in their order, so that each part of the file is read once, and prints in the order asked.
+    fn print(&mut self, questions: &[Question<'_>], out: &mut dyn Write) -> Result<()> {
+        let rva = |question: &Question<'_>| {
+            question
+                .place
+                .and_then(|place| self.rva(place))
+                .map(|(rva, _)| rva)
+        };
+        let mut order: Vec<(Option<u64>, u32)> = questions
+            .iter()
+            .enumerate()
+            .map(|(i, question)| (rva(question), i as u32))
+            .collect();
+        order.sort_unstable();
+        let mut printed = Vec::new();
+        let mut parts = vec![0..0; questions.len()];
+        let mut last: Option<u32> = None;
+        for (_, index) in order {
+            let question = &questions[index as usize];
+            // The same text has the same answer.
+            if let Some(last) = last.filter(|&last| questions[last as usize].text == question.text)
+            {
+                parts[index as usize] = parts[last as usize].clone();
+                continue;
+            }
+            let start = printed.len();
+            self.print_one(question, &mut printed)?;
+            parts[index as usize] = start..printed.len();
+            last = Some(index);
+            self.trim();
+        }
+        for part in parts {
+            out.write_all(&printed[part])?;
         }
         Ok(())
     }
