@@ -203,6 +203,66 @@ fn rundown_maps_precede_the_event_that_they_belong_to() {
 }
 
 #[test]
+fn maps_of_a_rundown_at_the_start_follow_the_event_that_they_belong_to() {
+    let mut s = Script::default();
+    let map = |id, il| {
+        let entries = &[(il, 0)];
+        payload::ILMap {
+            id,
+            entries,
+            ..payload::ILMap::default()
+        }
+        .encode(0)
+    };
+    s.dc_start(5, 1, method(1, 0x1000, 64, "A"));
+    s.event(RUNDOWN, 149, 0, 5, 1, &map(1, 11));
+    s.dc_start(5, 1, method(2, 0x2000, 64, "B"));
+    s.event(RUNDOWN, 149, 0, 5, 1, &map(2, 22));
+    let answers = s.finish();
+    let il = |address| answers.at(address, 20).il_offset.map(|il| il.0);
+    assert_eq!((il(0x1010), il(0x2010)), (Some(11), Some(22)));
+    assert_eq!(answers.0.unbound_il_maps(), 0);
+}
+
+#[test]
+fn a_versioned_map_of_a_rundown_that_lost_its_neighbour_binds_by_version() {
+    let mut s = Script::default();
+    let map = |id: u64, version, il| {
+        let entries = &[(il, 0)];
+        let map = payload::ILMap {
+            id,
+            code_version: version,
+            entries,
+            il_version: 1,
+            ..payload::ILMap::default()
+        };
+        map.encode(1)
+    };
+    s.load(
+        5,
+        1,
+        Method {
+            code_version: 1,
+            ..method(1, 0x1000, 64, "A")
+        },
+    );
+    s.load(
+        6,
+        1,
+        Method {
+            code_version: 2,
+            flags: TIER1,
+            ..method(1, 0x2000, 64, "A")
+        },
+    );
+    s.event(RUNDOWN, 150, 1, 50, 1, &map(1, 1, 11));
+    s.event(RUNDOWN, 150, 1, 50, 1, &map(1, 2, 22));
+    let answers = s.finish();
+    let il = |address| answers.at(address, 20).il_offset.map(|il| il.0);
+    assert_eq!((il(0x1010), il(0x2010)), (Some(11), Some(22)));
+}
+
+#[test]
 fn a_versioned_map_without_a_neighbour_binds_by_version_and_extent() {
     let mut s = Script::default();
     s.load(

@@ -15,6 +15,7 @@ use crate::il_map::IlMap;
 use crate::images::simple_name;
 use crate::inline_tree::InlineTree;
 use crate::names::NameId;
+use crate::neighbours::MapFact;
 use crate::process::ProcessIndex;
 use crate::session::{Session, life_of};
 use crate::strings::StringId;
@@ -224,15 +225,15 @@ impl Session {
     fn il_map(&mut self, process: ProcessIndex, writer: u64, event: &ILToNativeMap<'_>) {
         // Before V1 the version field is 0 whatever the tier.
         let version = event.il_version_id.map(|_| event.version_id);
-        self.code(process).il_map(
-            IlMap::new(event.entries()),
-            event.clr_instance_id,
-            event.method_id,
+        let fact = MapFact {
+            map: IlMap::new(event.entries()),
+            action: event.action,
+            clr_instance: event.clr_instance_id,
+            method_id: event.method_id,
             version,
-            event.extent,
-            event.action == Action::Load,
-            writer,
-        );
+            extent: event.extent,
+        };
+        self.code(process).il_map(fact, writer);
     }
 
     fn rich_debug_info(&mut self, process: ProcessIndex, writer: u64, event: &RichDebugInfo<'_>) {

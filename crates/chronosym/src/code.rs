@@ -34,8 +34,8 @@ pub(crate) struct ProcessCode {
     pub threads: FxHashMap<u64, ThreadState>,
     /// Bodies whose module was not known when they were told of: (clr, module id) → bodies.
     orphans: FxHashMap<(u16, u64), Vec<BodyIndex>>,
-    /// V1 maps without a neighbour: (clr, method, version, extent) → map.
-    pub waiting_maps: Vec<(u16, Pending)>,
+    /// V1 maps whose body has not been told of.
+    pub waiting_maps: Vec<Pending>,
     /// Bodies that are new or have another end, for whoever mirrors them; `None` where nobody does.
     changes: Option<Vec<BodyIndex>>,
 }
@@ -47,7 +47,6 @@ impl ProcessCode {
     /// A live load.
     pub fn load(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
         let state = self.threads.entry(thread).or_default();
-        state.pending = None;
         let started = state
             .jitting
             .iter()
@@ -68,14 +67,13 @@ impl ProcessCode {
                 earliest,
             ),
         };
-        self.threads.entry(thread).or_default().last_load = Some((fact.method_id, body));
+        self.told(thread, &fact, body, true);
         body
     }
 
     /// A live unload.
     pub fn unload(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
-        self.forget_neighbours(thread);
-        match self.known(&fact) {
+        let body = match self.known(&fact) {
             Some(body) => {
                 self.close(body, fact.time);
                 self.confirm(body, &fact, Evidence::Unload);
@@ -88,7 +86,9 @@ impl ProcessCode {
                 End::At(fact.time),
                 fact.time,
             ),
-        }
+        };
+        self.told(thread, &fact, body, false);
+        body
     }
 
     /// A rundown at the start lists the body.
@@ -106,7 +106,7 @@ impl ProcessCode {
                 fact.time,
             ),
         };
-        self.bind_pending(thread, &fact, body);
+        self.told(thread, &fact, body, true);
         body
     }
 
@@ -127,7 +127,7 @@ impl ProcessCode {
                 fact.time,
             ),
         };
-        self.bind_pending(thread, &fact, body);
+        self.told(thread, &fact, body, false);
         body
     }
 
