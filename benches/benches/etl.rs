@@ -3,17 +3,16 @@
 //! With `CHRONOSYM_CORPUS` set, the trace is `net.4.5.2.x64.etl.zip` there; else a made-up one.
 #![allow(missing_docs)]
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use chronosym::{Filter, Options, Session, Timeline};
+use chronosym::{Options, Session, Timeline};
+use chronosym_benches::measure::{folded, measure};
 use chronosym_etl::EtlReader;
-use chronosym_export::{CallTree, TreeOptions, write_folded};
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process, Stack};
-use criterion::{Criterion, Throughput};
+use criterion::Criterion;
 
 fn real() -> Option<Vec<u8>> {
     let folder = PathBuf::from(std::env::var_os("CHRONOSYM_CORPUS")?);
@@ -89,47 +88,6 @@ fn timeline(bytes: &[u8]) -> Timeline {
     let reader = EtlReader::open(bytes).expect("a trace");
     chronosym::source::etl::read(reader, &mut session);
     session.finish()
-}
-
-fn folded(timeline: &Timeline) {
-    let profile = timeline.profile(&Filter::default(), None);
-    let tree = CallTree::new(
-        &profile,
-        TreeOptions {
-            threads: true,
-            lines: false,
-            files: false,
-        },
-    );
-    write_folded(&tree, &mut io::sink()).expect("a sink takes all");
-}
-
-/// Best milliseconds of an iteration.
-fn measure<T>(
-    criterion: &mut Criterion,
-    group: &str,
-    name: &str,
-    bytes: u64,
-    mut run: impl FnMut() -> T,
-) -> f64 {
-    let best = Cell::new(f64::INFINITY);
-    let mut group = criterion.benchmark_group(group);
-    group.throughput(Throughput::Bytes(bytes));
-    group.bench_function(name, |bencher| {
-        bencher.iter_custom(|iterations| {
-            let mut all = Duration::ZERO;
-            for _ in 0..iterations {
-                let begin = Instant::now();
-                std::hint::black_box(run());
-                let elapsed = begin.elapsed();
-                best.set(best.get().min(elapsed.as_secs_f64() * 1e3));
-                all += elapsed;
-            }
-            all
-        });
-    });
-    group.finish();
-    best.get()
 }
 
 fn etl(criterion: &mut Criterion) {

@@ -4,17 +4,16 @@
 //! With `CHRONOSYM_TESTDATA` set, the trace is `clr10/traces/big.nettrace.zip` there; else a made-up one.
 #![allow(missing_docs)]
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use chronosym::{Filter, Options, Session, Timeline};
+use chronosym::{Options, Session, Timeline};
+use chronosym_benches::measure::{folded, measure};
 use chronosym_benches::trace::{self, Seen};
-use chronosym_export::{CallTree, TreeOptions, write_folded};
 use chronosym_nettrace::Reader;
-use criterion::{Criterion, Throughput};
+use criterion::Criterion;
 
 fn big() -> Option<Vec<u8>> {
     let folder = PathBuf::from(std::env::var_os("CHRONOSYM_TESTDATA")?);
@@ -53,47 +52,6 @@ fn timeline(bytes: &[u8]) -> Timeline {
     session.finish()
 }
 
-fn folded(timeline: &Timeline) {
-    let profile = timeline.profile(&Filter::default(), None);
-    let tree = CallTree::new(
-        &profile,
-        TreeOptions {
-            threads: true,
-            lines: false,
-            files: false,
-        },
-    );
-    write_folded(&tree, &mut io::sink()).expect("a sink takes all");
-}
-
-/// Best milliseconds of an iteration.
-fn measure<T>(
-    criterion: &mut Criterion,
-    group: &str,
-    name: &str,
-    bytes: usize,
-    mut run: impl FnMut() -> T,
-) -> f64 {
-    let best = Cell::new(f64::INFINITY);
-    let mut group = criterion.benchmark_group(group);
-    group.throughput(Throughput::Bytes(bytes as u64));
-    group.bench_function(name, |bencher| {
-        bencher.iter_custom(|iterations| {
-            let mut all = Duration::ZERO;
-            for _ in 0..iterations {
-                let begin = Instant::now();
-                std::hint::black_box(run());
-                let elapsed = begin.elapsed();
-                best.set(best.get().min(elapsed.as_secs_f64() * 1e3));
-                all += elapsed;
-            }
-            all
-        });
-    });
-    group.finish();
-    best.get()
-}
-
 fn main_job(criterion: &mut Criterion) {
     let (name, bytes) = match big() {
         Some(bytes) => ("big", bytes),
@@ -107,7 +65,7 @@ fn main_job(criterion: &mut Criterion) {
         "the bare pass and the reader see the same"
     );
     let group = format!("main_job/{name}");
-    let size = bytes.len();
+    let size = bytes.len() as u64;
     let bare = measure(criterion, &group, "bare_pass", size, || {
         trace::bare_pass(&bytes)
     });
@@ -151,7 +109,7 @@ fn growth(criterion: &mut Criterion) {
         ("10x bodies and stacks", 50_000, 50_000, 300_000),
     ] {
         let bytes = trace::synthetic(bodies, stacks, samples);
-        let ms = measure(criterion, "growth", label, bytes.len(), || {
+        let ms = measure(criterion, "growth", label, bytes.len() as u64, || {
             folded(&timeline(&bytes))
         });
         rows.push((label, bytes.len(), ms));

@@ -198,16 +198,19 @@ fn take_varint(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn samples_come_back_as_they_went_in() {
-        let mut stacks = crate::stacks::StackTable::default();
-        let class = |stack| SampleClass {
+    fn class(stack: StackId) -> SampleClass {
+        SampleClass {
             thread: ThreadIndex(0),
             stack,
             event: EventTypeId(0),
             kind: SampleKind::Cpu,
             idle: false,
-        };
+        }
+    }
+
+    #[test]
+    fn samples_come_back_as_they_went_in() {
+        let mut stacks = crate::stacks::StackTable::default();
         let a = class(stacks.intern([1].into_iter()).unwrap());
         let b = class(stacks.intern([2].into_iter()).unwrap());
         let mut log = SampleLog::default();
@@ -219,22 +222,10 @@ mod tests {
         let back: Vec<_> = log.iter().collect();
         assert_eq!(back, [(0, 5), (1, 5), (0, u64::MAX), (1, 0), (0, 1 << 40)]);
     }
-}
-
-#[cfg(test)]
-mod joining {
-    use super::*;
 
     #[test]
     fn classes_that_turn_out_the_same_become_one() {
         let mut stacks = crate::stacks::StackTable::default();
-        let class = |stack| SampleClass {
-            thread: ThreadIndex(0),
-            stack,
-            event: EventTypeId(0),
-            kind: SampleKind::Cpu,
-            idle: false,
-        };
         let known = stacks.intern([1].into_iter()).unwrap();
         let other = stacks.intern([2].into_iter()).unwrap();
         let mut log = SampleLog::default();

@@ -16,7 +16,8 @@ use anyhow::Result;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Filters, Input};
+use crate::load::{self, Loaded};
 
 /// Runs what the command line says.
 pub fn run(cli: Cli) -> Result<()> {
@@ -40,6 +41,20 @@ pub fn run(cli: Cli) -> Result<()> {
             print(&page)
         }
     }
+}
+
+/// Reads the traces whose samples are wanted; damage is told. With it come the symbols and the filter that the options
+/// make.
+fn open_samples(
+    input: &Input,
+    filters: &Filters,
+    quiet: bool,
+) -> Result<(Loaded, chronosym::symbols::Symbolizer, chronosym::Filter)> {
+    let loaded = load::load(&input.traces, load::selection(filters)?, &input.symbols)?;
+    tell(&loaded.notes, quiet);
+    let symbols = crate::symbols::open(&input.symbols, quiet)?;
+    let filter = load::filter(filters, &loaded.timeline)?;
+    Ok((loaded, symbols, filter))
 }
 
 fn print(text: &[u8]) -> Result<()> {

@@ -5,21 +5,15 @@ use std::io::Write;
 use anyhow::Result;
 
 use crate::args::Top;
-use crate::{load, output, symbols};
+use crate::output;
 
 pub fn run(args: &Top, quiet: bool) -> Result<()> {
-    let loaded = load::load(
-        &args.input.traces,
-        load::selection(&args.filters)?,
-        &args.input.symbols,
-    )?;
-    super::tell(&loaded.notes, quiet);
+    let (loaded, symbols, filter) = super::open_samples(&args.input, &args.filters, quiet)?;
     let timeline = &loaded.timeline;
-    let symbols = symbols::open(&args.input.symbols, quiet)?;
     let filter = chronosym::Filter {
         managed_only: args.managed_only,
         idle: args.idle,
-        ..load::filter(&args.filters, timeline)?
+        ..filter
     };
     let path = args.input.output.as_deref();
     let options = chronosym_export::TopOptions {

@@ -32,10 +32,7 @@ impl Schemas {
                 .push(Arc::new(schema(&types[self.of_type.len()], None)));
         }
         let index = record.event_type;
-        match record
-            .version_override()
-            .filter(|_| record.labels().next().is_some())
-        {
+        match record.version_override() {
             None => &self.of_type[index.index()],
             Some(version) => self
                 .of_version
