@@ -9,8 +9,8 @@ use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{
-    AssemblyId, BaseMatch, KnownStart, MapMismatch, MethodId, ModuleRef, ModuleSource, NoModules,
-    R2rImage, R2rMap, R2rMethod,
+    AssemblyId, BaseMatch, KnownStart, MapMismatch, MethodId, ModuleRef, ModuleSource, NamedStart,
+    NoModules, R2rImage, R2rMap, R2rMethod,
 };
 
 use common::{positions, read, unzip};
@@ -537,4 +537,88 @@ fn a_composite_names_its_methods_by_its_components() {
 fn il_only_images_are_refused() {
     let dll = read("clr10/workload/Workload.dll");
     assert!(matches!(R2rImage::parse(&dll), Err(Error::NotA { .. })));
+}
+
+/// What a trace tells of methods ties a map to it, without the image: addresses, sizes and names.
+#[test]
+fn maps_are_told_apart_by_where_methods_start() {
+    let files = IMAGES.map(|(folder, ..)| {
+        let path = |file| format!("clr10/r2r/{folder}/{file}");
+        let text = String::from_utf8(read(&path("Workload.ni.r2rmap"))).unwrap();
+        (read(&path("Workload.dll")), text)
+    });
+    let base = 0x7f12_3456_7000;
+    for (k, (dll, text)) in files.iter().enumerate() {
+        let image = R2rImage::parse(dll).unwrap();
+        let names: Vec<_> = image
+            .methods()
+            .map(|method| image.method_name(&method, &NoModules).unwrap())
+            .map(|name| (name.owner_text(), name.name))
+            .collect();
+        let starts: Vec<_> = image
+            .methods()
+            .zip(&names)
+            .map(|(method, (owner, name))| NamedStart {
+                address: base + u64::from(method.begin),
+                size: Some(method.hot_size),
+                name: Some((owner.as_str(), name.as_str())),
+            })
+            .collect();
+        for (l, (_, text)) in files.iter().enumerate() {
+            let map = R2rMap::parse(text.as_bytes()).unwrap();
+            let found = map.base_of(&starts);
+            if k == l {
+                assert_eq!(found, BaseMatch::Base(base));
+                // One method is enough, as long as its name is known.
+                for start in &starts {
+                    let alone = map.base_of(&[*start]);
+                    assert!(
+                        [BaseMatch::Base(base), BaseMatch::Ambiguous].contains(&alone),
+                        "{start:?}: {alone:?}"
+                    );
+                }
+            } else {
+                assert_eq!(found, BaseMatch::Mismatch);
+            }
+        }
+        let map = R2rMap::parse(text.as_bytes()).unwrap();
+        assert_eq!(map.base_of(&[]), BaseMatch::NoStarts);
+        let mut changed = starts.clone();
+        changed[3].size = changed[3].size.map(|size| size + 1);
+        assert_eq!(map.base_of(&changed), BaseMatch::Mismatch);
+        changed[3] = starts[3];
+        changed[3].name = starts[4].name;
+        assert_eq!(map.base_of(&changed), BaseMatch::Mismatch);
+        for start in &mut changed {
+            start.name = None;
+        }
+        assert_eq!(map.base_of(&changed), BaseMatch::Ambiguous);
+    }
+}
+
+#[test]
+fn rows_of_maps_name_owner_and_method() {
+    for (row, owner, name) in [
+        ("Ns.C::M()", "Ns.C", "M"),
+        ("Ns.C::.ctor(System.Int32)", "Ns.C", ".ctor"),
+        (
+            "System.Func`2[A, System.Action`1[B]] Ns.D`2+E[A, B]::F(System.Func`1[C], D)",
+            "Ns.D`2+E[A, B]",
+            "F",
+        ),
+        (
+            "System.Double Workload.Shapes+Circle::Workload.Shapes.IArea.Area()",
+            "Workload.Shapes+Circle",
+            "Workload.Shapes.IArea.Area",
+        ),
+    ] {
+        let text = format!("FFFFFFFF 00 {}\n00001000 10 {row}\n", "0".repeat(32));
+        let map = R2rMap::parse(text.as_bytes()).unwrap();
+        assert_eq!(map.rows()[0].method(), Some((owner, name)), "{row}");
+    }
+    let text = format!("FFFFFFFF 00 {}\n00001000 10 none\n", "0".repeat(32));
+    assert_eq!(
+        R2rMap::parse(text.as_bytes()).unwrap().rows()[0].method(),
+        None
+    );
 }

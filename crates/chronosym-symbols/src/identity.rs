@@ -136,8 +136,9 @@ pub enum Wanted {
     ElfImage(BuildId),
     /// The perf map of a ReadyToRun image.
     R2rMap {
-        /// The 16 bytes of the image's perf map debug directory entry, in file order.
-        signature: [u8; 16],
+        /// The 16 bytes of the image's perf map debug directory entry, in file order. `None` where the trace does not
+        /// have them: who asks must hold the map's rows to the code in the trace.
+        signature: Option<[u8; 16]>,
         /// Its format version.
         version: u32,
     },
@@ -162,7 +163,7 @@ impl Wanted {
                 pe || pdb.is_some_and(|pdb| !is_zero(pdb.guid))
             }
             Self::ElfDebug(_) | Self::ElfImage(_) => true,
-            Self::R2rMap { signature, .. } => signature != &[0; 16],
+            Self::R2rMap { signature, .. } => signature != &Some([0; 16]),
         }
     }
 
@@ -199,7 +200,7 @@ impl Wanted {
                     signature: found,
                     version: found_version,
                 },
-            ) => signature == found && version == found_version,
+            ) => signature.is_none_or(|signature| signature == *found) && version == found_version,
             _ => false,
         }
     }
@@ -233,7 +234,11 @@ impl fmt::Display for Wanted {
             Self::ElfDebug(id) => write!(f, "ELF debug file, build id {id}"),
             Self::ElfImage(id) => write!(f, "ELF image, build id {id}"),
             Self::R2rMap { signature, version } => {
-                write!(f, "r2rmap version {version} signature {}", hex(signature))
+                write!(f, "r2rmap version {version}")?;
+                match signature {
+                    Some(signature) => write!(f, " signature {}", hex(signature)),
+                    None => Ok(()),
+                }
             }
         }
     }

@@ -101,6 +101,10 @@ pub struct Section<'d> {
     pub rva: u32,
     /// Its size in memory.
     pub virtual_size: u32,
+    /// Where its bytes are in the file, as the header states it.
+    pub file_offset: u32,
+    /// How many bytes of the file it takes, as the header states it.
+    pub file_size: u32,
     /// Whether its bytes can be executed.
     pub executable: bool,
     /// Its bytes in the file; empty if they lie outside of it.
@@ -232,6 +236,8 @@ impl<'d> PeImage<'d> {
             name: section.raw_name(),
             rva: section.virtual_address.get(LE),
             virtual_size: section.virtual_size.get(LE),
+            file_offset: section.pointer_to_raw_data.get(LE),
+            file_size: section.size_of_raw_data.get(LE),
             executable: section
                 .characteristics
                 .get(LE)

@@ -31,33 +31,43 @@ pub enum BaseMatch {
 /// Images are mapped at page boundaries.
 const PAGE: u64 = 4096;
 
+/// The one base that makes the first start one of the entry points (ascending), and fits.
+pub(super) fn only_base(
+    first: Option<u64>,
+    entry_points: impl Iterator<Item = u32>,
+    fits: impl Fn(u64) -> bool,
+) -> BaseMatch {
+    let Some(first) = first else {
+        return BaseMatch::NoStarts;
+    };
+    let mut found = BaseMatch::Mismatch;
+    for begin in entry_points {
+        let Some(base) = first.checked_sub(begin.into()) else {
+            break;
+        };
+        if base % PAGE != 0 || !fits(base) {
+            continue;
+        }
+        if found != BaseMatch::Mismatch {
+            return BaseMatch::Ambiguous;
+        }
+        found = BaseMatch::Base(base);
+    }
+    found
+}
+
 impl R2rImage<'_> {
     /// Finds the address that the image was loaded at, which makes every start an entry point, and
     /// every size and token the method's. Neither the PDB id nor the perf map signature tells one build from
     /// another; this does.
     pub fn base_of(&self, starts: &[KnownStart]) -> BaseMatch {
-        let Some(first) = starts.first() else {
-            return BaseMatch::NoStarts;
-        };
         let thumb = u64::from(self.machine() == Machine::Arm);
-        let mut found = BaseMatch::Mismatch;
-        for begin in self.entry_points() {
-            let Some(base) = (first.address & !thumb).checked_sub(begin.into()) else {
-                break;
-            };
-            if base % PAGE != 0
-                || !starts
-                    .iter()
-                    .all(|start| self.starts_at(base, start, thumb))
-            {
-                continue;
-            }
-            if found != BaseMatch::Mismatch {
-                return BaseMatch::Ambiguous;
-            }
-            found = BaseMatch::Base(base);
-        }
-        found
+        let first = starts.first().map(|start| start.address & !thumb);
+        only_base(first, self.entry_points(), |base| {
+            starts
+                .iter()
+                .all(|start| self.starts_at(base, start, thumb))
+        })
     }
 
     /// [`R2rImage::base_of`] for starts without sizes: the base, if one alone is possible.

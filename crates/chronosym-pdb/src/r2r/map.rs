@@ -1,6 +1,7 @@
 //! `r2rmap` files: the perf map of a precompiled image, format version 1.
 
 use super::R2rImage;
+use super::base::{BaseMatch, only_base};
 use crate::pe::{Machine, TargetOs};
 use crate::{Error, Result};
 
@@ -16,6 +17,57 @@ pub struct R2rMapRow<'d> {
     /// Return type (unless void), owner, name and parameters.
     pub name: &'d str,
 }
+
+impl<'d> R2rMapRow<'d> {
+    /// The owner, with its instantiation, and the plain name of the method.
+    pub fn method(&self) -> Option<(&'d str, &'d str)> {
+        // Names that implement an interface's generic method have brackets, so parameters begin at the last
+        // opening parenthesis that is not within other ones.
+        let mut depth = 0_usize;
+        let open = self.name.char_indices().rev().find(|&(_, c)| {
+            match c {
+                ')' => depth += 1,
+                '(' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == '(' && depth == 0
+        });
+        let (head, _) = self.name.split_at(open?.0);
+        let (typed, name) = head.split_once("::")?;
+        // The owner stands behind the return type: types have blanks within brackets only.
+        let mut depth = 0_usize;
+        let blank = typed.char_indices().rev().find(|&(_, c)| {
+            match c {
+                ']' | ')' | '>' => depth += 1,
+                '[' | '(' | '<' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ' ' && depth == 0
+        });
+        let owner = blank.map_or(typed, |(at, _)| &typed[at + 1..]);
+        Some((owner, name))
+    }
+
+    /// Whether it is the method of that owner and name, instantiations spelled as the runtime's events do: `[A,B]`.
+    fn is_named(&self, (owner, name): (&str, &str)) -> bool {
+        self.method()
+            .is_some_and(|own| own.1 == name && own.0.replace(", ", ",") == owner)
+    }
+}
+
+/// The start of a precompiled method as a trace gives it, for a map, which has names and no tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedStart<'a> {
+    /// The address of its first byte.
+    pub address: u64,
+    /// Its size, if the event has one.
+    pub size: Option<u32>,
+    /// Namespace with type, and name, as the runtime's events have them.
+    pub name: Option<(&'a str, &'a str)>,
+}
+
+/// Constants behind the code of a method count in a map, but not for the runtime: 12 bytes were seen.
+const CONSTANTS: u32 = 64;
 
 /// An `r2rmap` file. Alone it gives names and sizes; beside the image it adds nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +160,34 @@ impl<'d> R2rMap<'d> {
         let after = self.rows.partition_point(|row| row.rva <= rva);
         let row = self.rows.get(after.checked_sub(1)?)?;
         (rva - row.rva < row.size).then_some(row)
+    }
+
+    /// Finds the address that the map's image was loaded at, which makes every start a row of that name and size.
+    /// Nothing else ties a map to a trace: the signature stays the same when only compiler options change.
+    pub fn base_of(&self, starts: &[NamedStart<'_>]) -> BaseMatch {
+        let thumb = u64::from(self.machine == Some(Machine::Arm));
+        let starts_at = |base: u64, start: &NamedStart<'_>| {
+            let rva = (start.address & !thumb).checked_sub(base);
+            let row = rva
+                .and_then(|rva| u32::try_from(rva).ok())
+                .and_then(|rva| self.row_at(rva).filter(|row| row.rva == rva));
+            let has_size = |row: &R2rMapRow<'_>| {
+                let behind = |size| row.size.checked_sub(size);
+                let fits = |behind| {
+                    behind == 0 || self.machine == Some(Machine::Arm64) && behind <= CONSTANTS
+                };
+                start.size.is_none_or(|size| behind(size).is_some_and(fits))
+            };
+            row.is_some_and(|row| has_size(row) && start.name.is_none_or(|name| row.is_named(name)))
+        };
+        // Addresses alone are too little to tell builds apart.
+        if !starts.is_empty() && starts.iter().all(|start| start.name.is_none()) {
+            return BaseMatch::Ambiguous;
+        }
+        let first = starts.first().map(|start| start.address & !thumb);
+        only_base(first, self.rows.iter().map(|row| row.rva), |base| {
+            starts.iter().all(|start| starts_at(base, start))
+        })
     }
 
     /// Whether the map is that of the image. An equal signature is not enough: it stays the same

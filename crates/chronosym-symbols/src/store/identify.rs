@@ -170,7 +170,7 @@ mod tests {
             let image = PeImage::parse(&image).unwrap();
             let id = image.perf_map_id().unwrap();
             let wanted = Wanted::R2rMap {
-                signature: id.signature,
+                signature: Some(id.signature),
                 version: id.version,
             };
             let found = identity_of(&map).unwrap();

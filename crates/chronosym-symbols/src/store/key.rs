@@ -81,7 +81,13 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
             keys.extend(elf_images(id, names));
         }
         Wanted::ElfImage(id) => keys.extend(elf_images(id, names)),
-        Wanted::R2rMap { signature, version } => {
+        Wanted::R2rMap {
+            signature: None, ..
+        } => {}
+        Wanted::R2rMap {
+            signature: Some(signature),
+            version,
+        } => {
             for name in names {
                 let id = format!("r2rmap-v{version}-{}", hex(signature));
                 keys.push(StoreKey::new(name.as_str(), id.clone(), id, false));
@@ -175,7 +181,7 @@ mod tests {
             "no padding there"
         );
         let map = Wanted::R2rMap {
-            signature: [0xab; 16],
+            signature: Some([0xab; 16]),
             version: 1,
         };
         assert_eq!(

@@ -66,7 +66,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
         Just(Wanted::ElfDebug(BuildId::new(&[1, 2, 3]).unwrap())),
         Just(Wanted::ElfImage(BuildId::new(&[1, 2, 3]).unwrap())),
         Just(Wanted::R2rMap {
-            signature: [1; 16],
+            signature: Some([1; 16]),
             version: 1
         }),
     ]
