@@ -55,7 +55,8 @@ pub(crate) fn compressed(bytes: &[u8], at: usize, previous: &BlobHeader, v6: boo
         header.capture_thread = cursor.var_u64()?;
         header.processor = cursor.var_u32()?;
     }
-    if flags & flag::CAPTURE != 0 || header.metadata_id != 0 {
+    // Definitions among events, which V6 has not, are not numbered.
+    if flags & flag::CAPTURE != 0 || header.metadata_id != 0 || v6 {
         header.sequence = header.sequence.wrapping_add(1);
     }
     if flags & flag::THREAD != 0 {

@@ -99,7 +99,7 @@ impl Decoder {
             compressed: flags & COMPRESSED != 0,
             metadata,
             header: BlobHeader::default(),
-            event_type: NO_TYPE,
+            event_type: self.types.find(0).map_or(NO_TYPE, |index| index.0),
             stack: NO_STACK,
             thread: if self.v6 { self.threads.find(0) } else { 0 },
             context: Context {
@@ -183,7 +183,7 @@ impl Decoder {
         if flags & (flag::CAPTURE | flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
             self.change_context(block, blob, bytes);
         }
-        if block.metadata || header.metadata_id == 0 {
+        if block.metadata || header.metadata_id == 0 && !self.v6 {
             let payload = &bytes[blob.payload_at..blob.payload_at + header.payload_size as usize];
             self.diagnostics.metadata_records += 1;
             if self

@@ -65,25 +65,14 @@ impl Threads {
         self.removed.extend(self.by_index.remove(&index));
     }
 
-    /// Reads one row: index, then options up to its end.
+    /// Reads one row: index, then options up to its end. What was read before an option that nobody knows is kept.
     pub(crate) fn read_row(&mut self, row: &[u8]) -> Parsed<()> {
         let mut cursor = Cursor::new(row);
         let mut thread = Thread {
             index: cursor.var_u64()?,
             ..Thread::default()
         };
-        while !cursor.is_at_end() {
-            match cursor.u8()? {
-                1 => thread.name = cursor.utf8()?,
-                2 => {
-                    thread.process_id =
-                        Some(u32::try_from(cursor.var_u64()?).map_err(|_| Fault::Bad)?)
-                }
-                3 => thread.thread_id = Some(cursor.var_u64()?),
-                4 => thread.key_values.push((cursor.utf8()?, cursor.utf8()?)),
-                _ => return Err(Fault::Bad),
-            }
-        }
+        let read = thread.read_options(&mut cursor);
         let index = thread.index;
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -96,6 +85,25 @@ impl Threads {
             }
         };
         self.removed.extend(self.by_index.insert(index, slot));
+        read
+    }
+}
+
+impl Thread {
+    fn read_options(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
+        while !cursor.is_at_end() {
+            match cursor.u8()? {
+                1 => self.name = cursor.utf8()?,
+                2 => {
+                    self.process_id =
+                        Some(u32::try_from(cursor.var_u64()?).map_err(|_| Fault::Bad)?)
+                }
+                3 => self.thread_id = Some(cursor.var_u64()?),
+                4 => self.key_values.push((cursor.utf8()?, cursor.utf8()?)),
+                // Options carry no size: what follows an unknown one cannot be found.
+                _ => return Err(Fault::Bad),
+            }
+        }
         Ok(())
     }
 }

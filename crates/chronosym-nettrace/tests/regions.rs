@@ -315,6 +315,59 @@ fn a_v6_event_of_an_undefined_thread_is_kept() {
     assert_eq!(trace.diagnostics.unknown_labels, 1);
 }
 
+/// An event block of V6 without a header's times: compressed events.
+fn events_of_v6(events: &[u8]) -> Vec<u8> {
+    let mut block = vec![20, 0, 1, 0];
+    block.extend([0; 16]);
+    block.extend_from_slice(events);
+    block
+}
+
+#[test]
+fn a_thread_row_with_an_option_of_a_newer_writer_keeps_its_ids() {
+    let mut writer = NettraceWriter::v6();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 9, &[], &[]);
+    writer.flush();
+    // Thread 50: process 3, thread 4, then option 77 with something.
+    writer.block(6, &[9, 0, 50, 2, 3, 3, 4, 77, 1, 2, 3]);
+    // flags 1|2|4|128: type 1, sequence +0, capture 50, processor 0, thread 50, time 3, size 1.
+    writer.block(2, &events_of_v6(&[0x87, 1, 0, 50, 0, 50, 3, 1, b'x']));
+    let trace = read(&writer.finish());
+    let event = &trace.events()[1];
+    assert_eq!((event.process, event.thread), (Some(3), 4));
+    assert_eq!(trace.diagnostics.bad_records, 1);
+    assert_eq!(trace.diagnostics.unknown_threads, 0);
+}
+
+#[test]
+fn a_v6_event_type_may_have_the_id_0() {
+    let mut writer = NettraceWriter::v6();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 9, &[], &[]);
+    writer.flush();
+    // Id 0, provider "Q", event 5, no name, no fields, no options.
+    writer.block(3, &[0, 0, 9, 0, 0, 1, b'Q', 5, 0, 0, 0, 0, 0]);
+    writer.block(6, &[5, 0, 50, 2, 3, 3, 4]);
+    // flags 2|4|128: sequence +0, capture 50, processor 0, thread 50, time 3, size 1; then two like it, time + 1.
+    writer.block(
+        2,
+        &events_of_v6(&[0x86, 0, 50, 0, 50, 3, 1, b'x', 0, 1, b'y', 0, 1, b'z']),
+    );
+    let trace = read(&writer.finish());
+    assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+    let events = trace.events();
+    let events: Vec<_> = events[1..]
+        .iter()
+        .map(|e| (e.event_type, e.sequence, e.payload.as_slice()))
+        .collect();
+    assert_eq!(
+        events,
+        [(1, 1, b"x".as_slice()), (1, 2, b"y"), (1, 3, b"z")]
+    );
+    assert_eq!(trace.types[1].provider, "Q");
+}
+
 /// Gives out its bytes, then fails.
 struct Failing<'a>(&'a [u8], io::ErrorKind);
 
