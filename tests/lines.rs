@@ -188,7 +188,7 @@ fn a_precompiled_image_for_another_system_is_not_used() {
             |truth, frame| {
                 if truth.line.is_some() && frame.tier.is_some_and(|t| t.name() == "ReadyToRun") {
                     assert_eq!(frame.line, None, "{other}: {frame:?}");
-                    assert_eq!(frame.line_reason, Some(LineReason::NoILMap));
+                    assert_eq!(frame.line_reason, Some(LineReason::SymbolFileMismatch));
                 }
             },
         );

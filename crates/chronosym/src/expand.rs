@@ -10,7 +10,7 @@ use crate::body::{BodyIndex, CodeBody, ModuleIndex, PdbId};
 use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
 use crate::frame::{Frame, Position, SourceLine};
 use crate::il_map::{IlOffset, IlSource};
-use crate::images::ImageIndex;
+use crate::images::{Image, ImageIndex, PerfMapId};
 use crate::names::NameId;
 use crate::process::ProcessIndex;
 use crate::resolve::{Found, Location};
@@ -37,28 +37,40 @@ pub struct ModuleRef<'t> {
 
 /// The start of a precompiled body, as events give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CodeStart {
+pub struct CodeStart<'t> {
     /// Its first address.
     pub address: u64,
     /// Bytes, where an event says so.
     pub size: Option<u32>,
     /// Metadata token of the method, where an event says so.
     pub token: Option<u32>,
+    /// Namespace with type, and name, where an event says so.
+    pub name: Option<(&'t str, &'t str)>,
 }
 
 impl<'t> ModuleRef<'t> {
     /// The starts of all precompiled bodies of the module: what tells an image of it from another build.
-    pub fn precompiled_starts(&self) -> impl Iterator<Item = CodeStart> + use<'t> {
+    pub fn precompiled_starts(&self) -> impl Iterator<Item = CodeStart<'t>> + use<'t> {
+        let names = &self.timeline.names;
         let code = &self.timeline.spaces[self.key.0.index()].state.code;
         let bodies = code.modules[self.key.1.index()].bodies.iter();
         bodies
             .map(|body| &code.bodies[body.index()])
             .filter(|body| !body.is_jitted() && !body.flags.is_dynamic() && body.start != 0)
-            .map(|body| CodeStart {
+            .map(move |body| CodeStart {
                 address: body.start,
                 size: Some(body.size).filter(|&size| size > 0 && !body.approximate),
                 token: Some(body.token).filter(|&token| token != 0),
+                name: names.get(body.name).map(|name| {
+                    let text = |id| names.strings.get(id);
+                    (text(name.namespace), text(name.name))
+                }),
             })
+    }
+
+    /// Operating system and processor, as the trace states them.
+    pub fn machine(&self) -> Option<&'t str> {
+        self.timeline.facts.machine.as_deref()
     }
 }
 
@@ -79,6 +91,61 @@ pub struct ImageRef<'t> {
     pub il_pdb: Option<&'t PdbId>,
     /// Build id in hex.
     pub build_id: Option<&'t str>,
+    /// Which part of a PE file this is, where the runtime mapped it piece by piece: then neither base nor size are the
+    /// image's, and RVAs are those of the section with the code.
+    pub part: Option<PartRef<'t>>,
+    /// Operating system and processor, as the trace states them.
+    pub machine: Option<&'t str>,
+}
+
+/// A piece of a PE file that the runtime mapped itself.
+#[derive(Clone, Copy, Debug)]
+pub struct PartRef<'t> {
+    /// Where in the file the piece begins, in bytes.
+    pub file_offset: u64,
+    /// The RVA of the section with the code minus its offset in the file.
+    pub code_delta: u64,
+    /// The perf map that the image was compiled with.
+    pub perf_map: Option<&'t PerfMapId>,
+    /// All images of the process.
+    images: &'t [Image],
+    index: ImageIndex,
+}
+
+/// Where a piece of a file stands in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappedPiece {
+    /// Its first address.
+    pub start: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Where in the file it begins, in bytes.
+    pub file_offset: u64,
+}
+
+impl PartRef<'_> {
+    /// The piece itself.
+    pub fn piece(&self) -> MappedPiece {
+        let image = &self.images[self.index.index()];
+        MappedPiece {
+            start: image.base,
+            size: image.size,
+            file_offset: self.file_offset,
+        }
+    }
+
+    /// Every piece of the same file that the process ever mapped, this one among them.
+    pub fn pieces(&self) -> impl Iterator<Item = MappedPiece> {
+        let own = &self.images[self.index.index()];
+        let is_same = |image: &&Image| image.path == own.path && image.pdb == own.pdb;
+        self.images.iter().filter(is_same).filter_map(|image| {
+            Some(MappedPiece {
+                start: image.base,
+                size: image.size,
+                file_offset: image.part.as_ref()?.file_offset,
+            })
+        })
+    }
 }
 
 /// A frame that a symbol file knows.
@@ -109,6 +176,8 @@ pub struct PrecompiledCode {
     pub offset: u32,
     /// The IL offset by the image's own debug info.
     pub il: Option<IlOffset>,
+    /// What says so: [`Evidence::ImageTable`], or [`Evidence::PerfMap`] where only the image's perf map was at hand.
+    pub evidence: Evidence,
 }
 
 /// Where names and lines beyond the trace come from. The engine without one answers what the trace alone says.
@@ -129,6 +198,12 @@ pub trait SymbolSource: Sync {
 
     /// The precompiled method at an address of that image: for a return address that of the call before it.
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode>;
+
+    /// Why the precompiled image at hand says nothing of this module's code: it is another build's.
+    fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
+        let _ = module;
+        None
+    }
 
     /// The IL offset at which the method `token` calls the method named `callee`: `stated` if there is such a call,
     /// else the only such call. `None` where the IL is not at hand or does not tell.
@@ -311,6 +386,7 @@ impl Timeline {
         let mut il = body
             .il_map
             .and_then(|m| code.il_maps[m as usize].lookup(native));
+        let mut no_map = None;
         let mut frames = Vec::new();
 
         let calls_are_valid = self.call_offsets_are_valid(process, body.clr_instance);
@@ -366,6 +442,9 @@ impl Timeline {
         {
             let code = symbols.precompiled(module, location.looked_up);
             il = code.and_then(|code| code.il);
+            if il.is_none() {
+                no_map = symbols.precompiled_reason(module);
+            }
         }
         let tier = body.tier().or_else(|| {
             let precompiled =
@@ -390,6 +469,9 @@ impl Timeline {
             ..Frame::unnamed(address, NameReason::NoName)
         };
         self.add_line(&mut own, module.map(|m| (m, body.token)), il, symbols);
+        if own.line_reason == Some(LineReason::NoILMap) {
+            own.line_reason = no_map.or(own.line_reason);
+        }
         frames.push(own);
         frames
     }
@@ -552,7 +634,7 @@ impl Timeline {
                 offset: Some(u64::from(code.offset) + back),
                 il_offset: code.il.map(|il| (il.offset, il.source)),
                 tier: Some(self.precompiled_tier(process, module.clr_instance)),
-                evidence: Some(Evidence::ImageTable),
+                evidence: Some(code.evidence),
                 certainty: Some(Certainty::Inferred),
                 ..Frame::unnamed(address, NameReason::NoName)
             };
@@ -585,7 +667,8 @@ impl Timeline {
 
     /// An image, as a symbol source needs to know it.
     pub fn image_ref(&self, owner: ProcessIndex, index: ImageIndex) -> ImageRef<'_> {
-        let image = &self.spaces[owner.index()].state.images[index.index()];
+        let images = &self.spaces[owner.index()].state.images;
+        let image = &images[index.index()];
         let text = |id| Some(self.names.strings.get(id)).filter(|t| !t.is_empty());
         ImageRef {
             key: (owner, index),
@@ -595,6 +678,14 @@ impl Timeline {
             pdb: image.pdb.as_ref(),
             il_pdb: image.il_pdb.as_ref(),
             build_id: text(image.build_id),
+            part: image.part.as_ref().map(|part| PartRef {
+                file_offset: part.file_offset,
+                code_delta: part.code_delta,
+                perf_map: part.perf_map.as_ref(),
+                images,
+                index,
+            }),
+            machine: self.facts.machine.as_deref(),
         }
     }
 

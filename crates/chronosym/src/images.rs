@@ -29,8 +29,31 @@ pub(crate) struct Image {
     pub il_pdb: Option<PdbId>,
     /// Hex digits.
     pub build_id: StringId,
+    /// Which part of a PE file is mapped, where a runtime mapped it piece by piece.
+    pub part: Option<PePart>,
     pub begin: Begin,
     pub end: End,
+}
+
+/// A piece of a PE file that the runtime mapped itself: what recorders on Linux tell of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PePart {
+    /// Where in the file the mapping begins, in bytes.
+    pub file_offset: u64,
+    /// The RVA of the section with the code minus its offset in the file.
+    pub code_delta: u64,
+    pub perf_map: Option<PerfMapId>,
+}
+
+/// The perf map (`r2rmap`) that a precompiled image says it was compiled with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PerfMapId {
+    /// The signature in file order: no GUID.
+    pub signature: [u8; 16],
+    /// The version of its format.
+    pub version: u32,
+    /// Its file name: not to be trusted.
+    pub name: String,
 }
 
 impl Image {

@@ -210,6 +210,7 @@ impl Session {
                     pdb: None,
                     il_pdb: None,
                     build_id: StringId::EMPTY,
+                    part: None,
                     begin,
                     end,
                 });

@@ -54,11 +54,14 @@ mod views;
 pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_timeline::{Begin, End, Life, Query};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
-pub use expand::{CodeStart, ImageRef, ModuleRef, NativeFrame, PrecompiledCode, SymbolSource};
+pub use expand::{
+    CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,
+    SymbolSource,
+};
 pub use filter::Filter;
 pub use frame::{Frame, Position, SourceLine};
 pub use il_map::{IlOffset, IlSource};
-pub use images::{ImageIndex, file_name, simple_name};
+pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
 pub use live::{LiveReader, LiveSession};
 pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{FrameId, Profile, ProfileEntry, ResolvedStack, Resolver};

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
 use crate::evidence::Evidence;
-use crate::images::{Image, ImageIndex, simple_name};
+use crate::images::{Image, ImageIndex, PePart, PerfMapId, simple_name};
 use crate::process::ProcessIndex;
 use crate::session::Session;
 use crate::strings::StringId;
@@ -124,6 +124,7 @@ impl Session {
             pdb: None,
             il_pdb: None,
             build_id: StringId::EMPTY,
+            part: None,
             begin,
             end: End::Open,
         });
@@ -171,9 +172,18 @@ impl Session {
                         path,
                     });
                 }
-                if let Some(text) = pe.text_offset {
-                    image.rva_bias = text;
-                }
+                let code_delta = pe.text_offset.unwrap_or(0);
+                let perf_map = pe.perfmap_signature.map(|signature| PerfMapId {
+                    signature: signature.0,
+                    version: pe.perfmap_version.unwrap_or(1),
+                    name: pe.perfmap_name.clone().unwrap_or_default(),
+                });
+                image.part = Some(PePart {
+                    file_offset: image.rva_bias,
+                    code_delta,
+                    perf_map,
+                });
+                image.rva_bias = image.rva_bias.wrapping_add(code_delta);
             }
             _ => {}
         }

@@ -3,20 +3,24 @@
 use std::path::Path;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
+use chronosym_pdb::r2r::R2rMap;
 use chronosym_pdb::windows::{Frames, FunctionKind};
 use chronosym_symbols::demangle::demangle;
 use chronosym_symbols::identity::{BuildId, FileIdentity, PdbFormat, PeId, Wanted};
+use chronosym_symbols::store::NoFile;
 use chronosym_symbols::{Address, Answer, Answers, Missing, Query, Source};
 use rustc_hash::FxHashMap;
 
 use super::managed::{Clues, PdbFile};
-use super::module::precompiled_at;
-use super::open::{ManagedPdb, NativeFile, OpenFiles, WindowsFile};
+use super::open::{ImageParts, ManagedPdb, NativeFile, OpenFiles, WindowsFile};
+use super::parts;
+use super::precompiled::{code_at, row_at};
 use super::search::{FoundFile, Search, SymbolFile, distinct, identity, pdb_names, pdb_paths};
+use super::target::Target;
 use crate::evidence::{Evidence, LineReason, NameReason};
-use crate::expand::{ImageRef, NativeFrame};
+use crate::expand::{ImageRef, NativeFrame, PartRef};
 use crate::frame::SourceLine;
-use crate::images::file_name;
+use crate::images::{file_name, simple_name};
 
 /// The files of one image.
 pub(super) struct ImageFiles {
@@ -24,15 +28,40 @@ pub(super) struct ImageFiles {
     pub symbols: SymbolFile,
     /// The PE image itself.
     pub image: SymbolFile,
-    is_elf: bool,
+    kind: Kind,
     /// The PDB of a precompiled image's IL.
     managed: OnceLock<PdbFile>,
     /// Answers that were worked out beforehand.
     ready: RwLock<FxHashMap<u64, Result<Vec<NativeFrame>, NameReason>>>,
 }
 
+/// How addresses of an image are found in its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Pe,
+    Elf,
+    /// A PE file that the runtime mapped piece by piece: its symbol file is the perf map, and RVAs are offsets in the file
+    /// plus this.
+    Part {
+        code_delta: u64,
+    },
+}
+
 impl ImageFiles {
-    pub(super) fn find(image: &ImageRef<'_>, search: &Search) -> Self {
+    fn new(kind: Kind, symbols: SymbolFile, image: SymbolFile) -> Self {
+        ImageFiles {
+            symbols,
+            image,
+            kind,
+            managed: OnceLock::new(),
+            ready: RwLock::default(),
+        }
+    }
+
+    pub(super) fn find(image: &ImageRef<'_>, search: &Search, files: &OpenFiles) -> Self {
+        if let Some(part) = &image.part {
+            return Self::find_part(image, part, search, files);
+        }
         let mut symbols = SymbolFile::unidentified();
         let mut own = SymbolFile::unidentified();
         let names = distinct(vec![file_name(image.path).to_owned()]);
@@ -44,13 +73,7 @@ impl ImageFiles {
                 // Without debug information the image still has its dynamic symbols.
                 search.everywhere(&mut symbols, &Wanted::ElfImage(id), &names, &paths);
             }
-            return ImageFiles {
-                symbols,
-                image: own,
-                is_elf: true,
-                managed: OnceLock::new(),
-                ready: RwLock::default(),
-            };
+            return Self::new(Kind::Elf, symbols, own);
         }
         if let Some(id) = identity(image.pdb) {
             let wanted = Wanted::Pdb {
@@ -80,27 +103,165 @@ impl ImageFiles {
                 pdb: None,
             };
             search.everywhere(&mut own, &wanted, &names, &paths);
+            // Images for several machines can have one time stamp: their IL's.
+            let trace = Target::of_trace(image.machine);
+            let target = own.path().and_then(|path| {
+                files
+                    .image(path, |parts| Target::of_image(&parts.image))
+                    .ok()
+            });
+            if let Some(target) = target.filter(|target| !target.agrees(trace)) {
+                own.refuse(format!("it is for {target}, the trace is of {trace}"));
+            }
         }
-        ImageFiles {
-            symbols,
-            image: own,
-            is_elf: false,
-            managed: OnceLock::new(),
-            ready: RwLock::default(),
+        Self::new(Kind::Pe, symbols, own)
+    }
+
+    /// Of a PE file that is mapped piece by piece neither base nor size are told: see [`parts`].
+    fn find_part(
+        image: &ImageRef<'_>,
+        part: &PartRef<'_>,
+        search: &Search,
+        files: &OpenFiles,
+    ) -> Self {
+        let mut own = SymbolFile::unidentified();
+        let mut map = SymbolFile::unidentified();
+        if let Some(id) = identity(image.pdb) {
+            let wanted = Wanted::Image {
+                pe: None,
+                pdb: Some(id),
+            };
+            let names = distinct(vec![file_name(image.path).to_owned()]);
+            let paths = distinct(vec![image.path.to_owned()]);
+            search.folders(&mut own, &wanted, &names, &paths);
+        }
+        let check = |path: &Path| {
+            let check = |parts: &ImageParts<'_>| parts::check_image(&parts.image, image, part);
+            files.image(path, check).and_then(|verdict| verdict)
+        };
+        if let Some(Err(why)) = own.path().map(check) {
+            own.refuse(why);
+        }
+        if let Some(id) = part.perf_map.filter(|_| own.found.is_err()) {
+            let wanted = Wanted::R2rMap {
+                signature: Some(id.signature),
+                version: id.version,
+            };
+            let usual = format!("{}.ni.r2rmap", simple_name(image.path));
+            let names = distinct(vec![file_name(&id.name).to_owned(), usual]);
+            let folder = &image.path[..image.path.len() - file_name(image.path).len()];
+            let paths: Vec<String> = names.iter().map(|name| format!("{folder}{name}")).collect();
+            search.everywhere(&mut map, &wanted, &names, &paths);
+            let check = |path: &Path| {
+                let check = |map: &R2rMap<'_>| parts::check_map(map, image, part);
+                files.map(path, check).and_then(|verdict| verdict)
+            };
+            if let Some(Err(why)) = map.path().map(check) {
+                map.refuse(why);
+            }
+        }
+        let code_delta = part.code_delta;
+        Self::new(Kind::Part { code_delta }, map, own)
+    }
+
+    /// The frames at an RVA of a PE file that is mapped piece by piece.
+    fn part_frames(
+        &self,
+        search: &Search,
+        files: &OpenFiles,
+        rva: u64,
+        code_delta: u64,
+    ) -> Result<Vec<NativeFrame>, NameReason> {
+        if let Some(path) = self.image.path() {
+            // The RVA as told is that of the section with the code: the file knows better.
+            let rva = files.image(path, |parts| {
+                parts::rva_of(&parts.image, rva.wrapping_sub(code_delta))
+            });
+            let frame = rva
+                .ok()
+                .flatten()
+                .and_then(|rva| self.precompiled_frame(path, search, files, rva));
+            return Ok(frame.into_iter().collect());
+        }
+        let Some(path) = self.symbols.path() else {
+            let (image, map) = (self.image.name_reason(), self.symbols.name_reason());
+            return Err(match map {
+                NameReason::NoSymbolFile => image,
+                map => map,
+            });
+        };
+        let row = u32::try_from(rva)
+            .ok()
+            .map(|rva| files.map(path, |map| row_at(map, rva)));
+        let Some(Ok(Some(code))) = row else {
+            return Ok(Vec::new());
+        };
+        let frame = code.name.map(|name| NativeFrame {
+            name,
+            offset: Some(code.offset.into()),
+            line: Err(LineReason::NoILMap),
+            // Compiler options change the code and not the map's signature, and no event says where methods begin.
+            approximate: true,
+            evidence: code.evidence,
+        });
+        Ok(frame.into_iter().collect())
+    }
+
+    /// The precompiled method at an RVA of the image at `path`.
+    fn precompiled_frame(
+        &self,
+        path: &Path,
+        search: &Search,
+        files: &OpenFiles,
+        rva: u32,
+    ) -> Option<NativeFrame> {
+        let code = files
+            .image(path, |parts| code_at(parts.r2r()?, rva))
+            .ok()??;
+        let line = match (code.token, code.il) {
+            (Some(token), Some(il)) => {
+                let pdb = self
+                    .managed
+                    .get_or_init(|| managed_pdb(path, search, files));
+                pdb.line(files, token, il)
+            }
+            (_, None) => Err(LineReason::NoILMap),
+            (None, _) => Err(LineReason::NoLineInfo),
+        };
+        Some(NativeFrame {
+            name: code.name?,
+            offset: Some(code.offset.into()),
+            line,
+            approximate: false,
+            evidence: code.evidence,
+        })
+    }
+
+    /// The file that answers, or the one whose reason says most.
+    pub(super) fn told(&self) -> &SymbolFile {
+        let (symbols, image) = (&self.symbols, &self.image);
+        let image_first = match self.kind {
+            Kind::Part { .. } => matches!(symbols.found, Err(NoFile::NoSymbolFile)),
+            _ => image.found.is_ok() || symbols.wanted.is_none(),
+        };
+        if symbols.found.is_err() && image_first {
+            image
+        } else {
+            symbols
         }
     }
 
     /// The object file that answers, if one does: PDBs are as fast without being told beforehand.
     fn object_path(&self) -> Option<&Path> {
-        if self.is_elf {
-            self.symbols.path()
-        } else {
-            self.image.path().filter(|_| self.symbols.found.is_err())
+        match self.kind {
+            Kind::Elf => self.symbols.path(),
+            Kind::Pe => self.image.path().filter(|_| self.symbols.found.is_err()),
+            Kind::Part { .. } => None,
         }
     }
 
     fn address(&self, rva: u64) -> Address {
-        if self.is_elf {
+        if self.kind == Kind::Elf {
             // The trace says where in the file's own addresses a mapping begins.
             Address::VirtualAddress(rva)
         } else {
@@ -147,32 +308,18 @@ impl ImageFiles {
     ) -> Result<Vec<NativeFrame>, NameReason> {
         let damaged = |_| NameReason::SymbolFileDamaged;
         let own = self.image.path();
-        if let (Some(path), Ok(rva)) = (own, u32::try_from(rva)) {
-            let code = files.image(path, |parts| precompiled_at(parts.r2r()?, rva));
-            if let Ok(Some(code)) = code
-                && let Some(name) = code.name
-            {
-                let line = match (code.token, code.il) {
-                    (Some(token), Some(il)) => {
-                        let pdb = self
-                            .managed
-                            .get_or_init(|| managed_pdb(path, search, files));
-                        pdb.line(files, token, il)
-                    }
-                    (_, None) => Err(LineReason::NoILMap),
-                    (None, _) => Err(LineReason::NoLineInfo),
-                };
-                return Ok(vec![NativeFrame {
-                    name,
-                    offset: Some(code.offset.into()),
-                    line,
-                    approximate: false,
-                    evidence: Evidence::ImageTable,
-                }]);
-            }
+        if let Kind::Part { code_delta } = self.kind {
+            return self.part_frames(search, files, rva, code_delta);
+        }
+        if let (Some(path), Ok(rva)) = (own, u32::try_from(rva))
+            && let Some(frame) = self.precompiled_frame(path, search, files, rva)
+        {
+            return Ok(vec![frame]);
         }
         let symbols = match &self.symbols.found {
-            Ok(FoundFile::File(path)) if self.is_elf => return self.object(files, path, rva),
+            Ok(FoundFile::File(path)) if self.kind == Kind::Elf => {
+                return self.object(files, path, rva);
+            }
             Ok(FoundFile::File(path)) => Some(path),
             _ => None,
         };

@@ -7,7 +7,10 @@ mod image;
 mod managed;
 mod module;
 mod open;
+mod parts;
+mod precompiled;
 mod search;
+mod target;
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -103,7 +106,7 @@ impl Symbolizer {
 
     fn image<R>(&self, image: &ImageRef<'_>, ask: impl FnOnce(&ImageFiles) -> R) -> R {
         let item = item(&self.images, image.key);
-        ask(item.get_or_init(|| ImageFiles::find(image, &self.search)))
+        ask(item.get_or_init(|| ImageFiles::find(image, &self.search, &self.files)))
     }
 
     /// The PDB of a module: where it was looked for, and what came of it.
@@ -118,14 +121,7 @@ impl Symbolizer {
 
     /// The symbol file of an image: where it was looked for, and what came of it.
     pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
-        self.image(image, |files| {
-            let symbols = &files.symbols;
-            if symbols.found.is_err() && (files.image.found.is_ok() || symbols.wanted.is_none()) {
-                files.image.clone()
-            } else {
-                symbols.clone()
-            }
-        })
+        self.image(image, |files| files.told().clone())
     }
 }
 
@@ -147,12 +143,20 @@ impl SymbolSource for Symbolizer {
     }
 
     fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
-        self.module(module, |files| files.range(module, &self.files))
+        self.module(module, |files| {
+            files.range(module, &self.search, &self.files)
+        })
     }
 
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
         self.module(module, |files| {
-            files.precompiled(module, &self.files, address)
+            files.precompiled(module, &self.search, &self.files, address)
+        })
+    }
+
+    fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
+        self.module(module, |files| {
+            files.precompiled_reason(module, &self.search, &self.files)
         })
     }
 

@@ -1,18 +1,16 @@
 //! A CLR module's files: its image, its PDB, and what they say.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use chronosym_pdb::metadata::{Metadata, Table, Token};
-use chronosym_pdb::r2r::{
-    BaseMatch, IlMapping, KnownStart, ModuleRef as DefiningModule, NoModules, R2rImage,
-};
 use chronosym_symbols::identity::{PdbId, Wanted};
 
 use super::managed::{Clues, PdbFile};
 use super::open::OpenFiles;
+use super::precompiled;
 use super::search::{Search, SymbolFile, distinct, identity};
-use crate::expand::{CodeStart, ModuleRef, PrecompiledCode};
-use crate::il_map::{IlOffset, IlSource};
+use crate::evidence::LineReason;
+use crate::expand::{ModuleRef, PrecompiledCode};
 use crate::images::{file_name, simple_name};
 
 /// The files of one module.
@@ -21,14 +19,7 @@ pub(super) struct ModuleFiles {
     pub image: SymbolFile,
     /// The PDB.
     pub pdb: PdbFile,
-    base: OnceLock<Option<Base>>,
-}
-
-/// Where a precompiled image stands in memory.
-#[derive(Clone, Copy, Debug)]
-struct Base {
-    address: u64,
-    size: u32,
+    precompiled: OnceLock<precompiled::Found>,
 }
 
 impl ModuleFiles {
@@ -48,7 +39,7 @@ impl ModuleFiles {
         ModuleFiles {
             pdb: PdbFile::find(&clues, search, files),
             image,
-            base: OnceLock::new(),
+            precompiled: OnceLock::new(),
         }
     }
 
@@ -106,83 +97,49 @@ impl ModuleFiles {
         })
     }
 
-    /// Where the precompiled image stands: what makes every start that the trace gives an entry point of it.
-    fn base(&self, module: &ModuleRef<'_>, files: &OpenFiles) -> Option<Base> {
-        *self.base.get_or_init(|| {
-            let path = self.image.path()?;
-            let find = |r2r: &R2rImage<'_>| {
-                let starts: Vec<KnownStart> = module.precompiled_starts().map(known).collect();
-                match r2r.base_of(&starts) {
-                    BaseMatch::Base(address) => Some(Base {
-                        address,
-                        size: r2r.image().size_of_image(),
-                    }),
-                    _ => None,
-                }
-            };
-            let base = files.image(path, |parts| parts.r2r().and_then(find));
-            base.ok().flatten()
-        })
+    /// What tells of the module's precompiled code.
+    fn precompiled_in(
+        &self,
+        module: &ModuleRef<'_>,
+        search: &Search,
+        files: &OpenFiles,
+    ) -> &precompiled::Found {
+        self.precompiled
+            .get_or_init(|| precompiled::find(module, self.image.path(), search, files))
     }
 
     /// The addresses of the precompiled image.
     pub(super) fn range(
         &self,
         module: &ModuleRef<'_>,
+        search: &Search,
         files: &OpenFiles,
     ) -> Option<std::ops::Range<u64>> {
-        let base = self.base(module, files)?;
-        Some(base.address..base.address.checked_add(base.size.into())?)
+        self.precompiled_in(module, search, files).place()?.range()
     }
 
     /// The precompiled method at an address.
     pub(super) fn precompiled(
         &self,
         module: &ModuleRef<'_>,
+        search: &Search,
         files: &OpenFiles,
         address: u64,
     ) -> Option<PrecompiledCode> {
-        let base = self.base(module, files)?;
-        let rva = u32::try_from(address.checked_sub(base.address)?).ok()?;
-        let answer = files.image(self.image.path()?, |parts| {
-            precompiled_at(parts.r2r()?, rva)
-        });
-        answer.ok().flatten()
+        let found = self.precompiled_in(module, search, files);
+        found.place()?.code(files, address)
     }
-}
 
-fn known(start: CodeStart) -> KnownStart {
-    KnownStart {
-        address: start.address,
-        size: start.size,
-        token: start.token.map(Token),
+    /// Why the image at hand says nothing of the module's precompiled code.
+    pub(super) fn precompiled_reason(
+        &self,
+        module: &ModuleRef<'_>,
+        search: &Search,
+        files: &OpenFiles,
+    ) -> Option<LineReason> {
+        let found = self.precompiled_in(module, search, files);
+        matches!(found, precompiled::Found::Mismatch).then_some(LineReason::SymbolFileMismatch)
     }
-}
-
-/// The method at an RVA of a precompiled image.
-pub(super) fn precompiled_at(image: &R2rImage<'_>, rva: u32) -> Option<PrecompiledCode> {
-    let method = image.method_at(rva)?;
-    let offset = method.native_offset(rva)?;
-    let name = image.method_name(&method, &NoModules);
-    let own = image
-        .definition(&method)
-        .filter(|d| d.module == DefiningModule::Image);
-    let il = image.il_offset(&method, offset, false).and_then(|answer| {
-        let source = match answer.mapping {
-            IlMapping::Offset(_) => IlSource::Mapped,
-            IlMapping::Prolog => IlSource::Prolog,
-            IlMapping::NoMapping | IlMapping::Epilog => IlSource::Nearest,
-        };
-        answer.il_offset.map(|offset| IlOffset { offset, source })
-    });
-    let signature = name.as_ref().map(|name| name.signature_text());
-    Some(PrecompiledCode {
-        name: name.map(|name| name.to_string().into()),
-        signature: signature.filter(|text| !text.is_empty()).map(Arc::from),
-        token: own.map(|definition| definition.token.0),
-        offset,
-        il,
-    })
 }
 
 /// A name without its instantiation: ``Ns.Type`1[System.Int32].Get`` → ``Ns.Type`1.Get``.

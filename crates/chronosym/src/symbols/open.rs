@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chronosym_pdb::metadata::{Metadata, Token};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::r2r::R2rImage;
+use chronosym_pdb::r2r::{AssemblyId, ModuleSource, R2rImage, R2rMap};
 use chronosym_pdb::windows::WindowsPdb;
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
@@ -33,6 +33,70 @@ self_cell::self_cell! {
         owner: FileData,
         #[not_covariant]
         dependent: WindowsPdb,
+    }
+}
+
+self_cell::self_cell! {
+    struct MapCell {
+        owner: FileData,
+        #[covariant]
+        dependent: R2rMap,
+    }
+}
+
+self_cell::self_cell! {
+    struct CompositeCell {
+        owner: Vec<FileData>,
+        #[not_covariant]
+        dependent: CompositeParts,
+    }
+}
+
+/// A composite image, with the metadata of those of its components that stand beside it.
+pub(super) struct CompositeParts<'d> {
+    pub image: R2rImage<'d>,
+    modules: Vec<(String, Metadata<'d>)>,
+}
+
+impl ModuleSource for CompositeParts<'_> {
+    fn metadata<'s>(&'s self, assembly: &AssemblyId<'_>) -> Option<&'s Metadata<'s>> {
+        let is_it = |(name, _): &&(String, Metadata<'_>)| *name == assembly.name;
+        self.modules
+            .iter()
+            .find(is_it)
+            .map(|(_, metadata)| metadata)
+    }
+}
+
+impl CompositeCell {
+    fn open(path: &Path, data: FileData) -> Result<Self, String> {
+        let text = |error: chronosym_pdb::Error| error.to_string();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        // Names out of the file: plain ones only.
+        let names: Vec<String> = R2rImage::parse(&data)
+            .map_err(text)?
+            .components()
+            .map(|assembly| assembly.name.into_owned())
+            .filter(|name| !name.contains(['/', '\\', '\0', ':']))
+            .collect();
+        let mut files = vec![data];
+        let mut found = Vec::new();
+        for name in names {
+            if let Ok(file) = FileData::map(&folder.join(format!("{name}.dll"))) {
+                files.push(file);
+                found.push(name);
+            }
+        }
+        CompositeCell::try_new(files, |files| {
+            let modules = found.into_iter().zip(&files[1..]);
+            let metadata = |data| PeImage::parse(data).and_then(|image| image.metadata());
+            Ok(CompositeParts {
+                image: R2rImage::parse(&files[0]).map_err(text)?,
+                modules: modules
+                    .filter_map(|(name, data)| Some((name, metadata(data).ok()?)))
+                    .collect(),
+            })
+        })
     }
 }
 
@@ -228,6 +292,8 @@ enum As {
     Pdb,
     EmbeddedPdb,
     Image,
+    Composite,
+    Map,
     Native,
 }
 
@@ -235,6 +301,8 @@ enum As {
 enum Open {
     Pdb(ManagedPdb),
     Image(ImageFile),
+    Composite(CompositeCell),
+    Map(MapCell),
     Native(Box<NativeFile>),
     Damaged(String),
 }
@@ -315,6 +383,37 @@ impl OpenFiles {
         });
         match &*open {
             Open::Image(image) => Ok(image.with(ask)),
+            other => Err(other.why()),
+        }
+    }
+
+    /// Asks a composite image.
+    pub(super) fn composite<R>(
+        &self,
+        path: &Path,
+        ask: impl FnOnce(&CompositeParts<'_>) -> R,
+    ) -> Result<R, String> {
+        let open = self.open(path, As::Composite, |data| {
+            CompositeCell::open(path, data).map(Open::Composite)
+        });
+        match &*open {
+            Open::Composite(composite) => Ok(composite.with_dependent(|_, parts| ask(parts))),
+            other => Err(other.why()),
+        }
+    }
+
+    /// Asks the perf map of a precompiled image.
+    pub(super) fn map<R>(
+        &self,
+        path: &Path,
+        ask: impl FnOnce(&R2rMap<'_>) -> R,
+    ) -> Result<R, String> {
+        let open = self.open(path, As::Map, |data| {
+            let cell = MapCell::try_new(data, |data| R2rMap::parse(data));
+            cell.map(Open::Map).map_err(|error| error.to_string())
+        });
+        match &*open {
+            Open::Map(map) => Ok(ask(map.borrow_dependent())),
             other => Err(other.why()),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, Wanted};
 use chronosym_symbols::store::{
-    Attempt, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores, read_identity,
+    Attempt, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores, Trial, read_identity,
 };
 use rustc_hash::FxHashMap;
 
@@ -103,6 +103,28 @@ impl SymbolFile {
         }
     }
 
+    /// The file that was found is another build's after all, and in what it differs.
+    pub(super) fn refuse(&mut self, why: String) {
+        let Ok(FoundFile::File(path)) = &self.found else {
+            return;
+        };
+        let place = Place::File(path.clone());
+        let trial = Trial::Refused(why);
+        self.attempts.push(Attempt {
+            place: place.clone(),
+            trial,
+        });
+        if let (Some(wanted), Some(found)) = (self.wanted.clone(), self.id.clone()) {
+            self.found = Err(NoFile::SymbolFileMismatch {
+                wanted,
+                found,
+                place,
+            });
+        } else {
+            self.found = Err(NoFile::NoSymbolFile);
+        }
+    }
+
     /// The file that was found is damaged after all.
     pub(super) fn damaged(&mut self, path: &Path, why: String) {
         let place = Place::File(path.to_owned());
@@ -180,6 +202,20 @@ impl Search {
             self.stores.acquire(&request, &read_identity)
         });
         cell
+    }
+
+    /// Looks in the folders and at the trace's paths, and adds what came of it: for what no store has a key for.
+    pub(super) fn folders(
+        &self,
+        file: &mut SymbolFile,
+        wanted: &Wanted,
+        names: &[String],
+        trace_paths: &[String],
+    ) {
+        if let Some(outcome) = self.find(wanted, names, trace_paths, false).get() {
+            file.or(outcome);
+        }
+        file.wanted.get_or_insert_with(|| wanted.clone());
     }
 
     /// Looks everywhere, and adds what came of it.

@@ -1,0 +1,154 @@
+//! PE files that a runtime mapped piece by piece, as recorders on Linux tell of them.
+//!
+//! Such a mapping has neither the image's base nor its size, so the time stamp and the PDB's id, which other builds of the
+//! same IL share, are not enough: the signature of the perf map and the layout in memory must be the file's as well.
+//! Layout: a runtime maps the headers at the base, and every section at its RVA, whole pages at a time.
+
+use chronosym_pdb::pe::{PeImage, TargetOs};
+use chronosym_pdb::r2r::R2rMap;
+
+use super::target::Target;
+use crate::expand::{ImageRef, MappedPiece, PartRef};
+
+/// The least page that a system maps, in bytes: what is whole for larger ones is for these as well.
+const PAGE: u64 = 4096;
+
+/// What the process has of a file in one stretch: pieces that continue each other in the file and in memory alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    /// Address minus offset in the file, the same for every byte of it.
+    displacement: u64,
+    /// Offsets in the file.
+    from: u64,
+    to: u64,
+}
+
+impl Stretch {
+    /// All pieces as far from their place in the file as `displacement`.
+    fn of(pieces: impl Iterator<Item = MappedPiece>, displacement: u64) -> Option<Self> {
+        pieces
+            .filter(|piece| displacement_of(*piece) == displacement)
+            .map(|piece| {
+                (
+                    piece.file_offset,
+                    piece.file_offset.saturating_add(piece.size),
+                )
+            })
+            .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            .map(|(from, to)| Stretch {
+                displacement,
+                from,
+                to,
+            })
+    }
+}
+
+fn displacement_of(piece: MappedPiece) -> u64 {
+    piece.start.wrapping_sub(piece.file_offset)
+}
+
+fn whole_pages(from: u64, to: u64) -> (u64, u64) {
+    (from / PAGE * PAGE, to.div_ceil(PAGE) * PAGE)
+}
+
+/// Where the code of a piece begins, if the base has the headers at the place that the code's RVAs give.
+fn code_stretch(part: &PartRef<'_>, code_delta: u64) -> Option<Stretch> {
+    let code = Stretch::of(part.pieces(), displacement_of(part.piece()))?;
+    let base = code.displacement.wrapping_sub(code_delta);
+    let headers = Stretch::of(part.pieces(), base)?;
+    (headers.from == 0).then_some(code)
+}
+
+/// What an image must be to be the mapped one.
+///
+/// # Errors
+/// What differs.
+pub(super) fn check_image(
+    image: &PeImage<'_>,
+    told: &ImageRef<'_>,
+    part: &PartRef<'_>,
+) -> Result<(), String> {
+    if told
+        .timestamp
+        .is_some_and(|timestamp| timestamp != image.timestamp())
+    {
+        return Err("its time stamp is another".to_owned());
+    }
+    let signature = image.perf_map_id().map(|id| id.signature);
+    if signature != part.perf_map.map(|map| map.signature) {
+        return Err("its perf map is another".to_owned());
+    }
+    let target = Target::of_image(image);
+    let trace = of_linux(told);
+    if target != Target::default() && !target.agrees(trace) {
+        return Err(format!("it is for {target}, the trace is of {trace}"));
+    }
+    let piece = part.piece();
+    let flat = whole_pages(0, image.data().len() as u64);
+    let stretch = Stretch::of(part.pieces(), displacement_of(piece));
+    let is_flat = stretch.is_some_and(|all| (all.from, all.to) == flat);
+    let is_section = |section: chronosym_pdb::pe::Section<'_>| {
+        let from = u64::from(section.file_offset);
+        let end = |size: u32| whole_pages(from, from + u64::from(size));
+        let delta = u64::from(section.rva).wrapping_sub(from);
+        code_stretch(part, delta).is_some_and(|all| {
+            let extent = (all.from, all.to);
+            let used = section.file_size.min(section.virtual_size);
+            extent == end(section.file_size) || extent == end(used)
+        })
+    };
+    let is_headers = piece.file_offset == 0 && piece.size <= PAGE;
+    if is_flat || is_headers || image.sections().any(is_section) {
+        Ok(())
+    } else {
+        Err("its sections are not mapped like this".to_owned())
+    }
+}
+
+/// The RVA of an offset in the file; nothing for what belongs to no section.
+pub(super) fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
+    image.sections().find_map(|section| {
+        let within = file_offset.checked_sub(section.file_offset.into())?;
+        let within = u32::try_from(within).ok()?;
+        (within < section.file_size).then_some(())?;
+        section.rva.checked_add(within)
+    })
+}
+
+/// What a perf map must be to be that of the mapped image, beside its signature.
+///
+/// # Errors
+/// What differs.
+pub(super) fn check_map(
+    map: &R2rMap<'_>,
+    told: &ImageRef<'_>,
+    part: &PartRef<'_>,
+) -> Result<(), String> {
+    let target = Target {
+        os: map.target_os,
+        machine: map.machine,
+    };
+    let trace = of_linux(told);
+    if target.os.is_none() || target.machine.is_none() || !target.agrees(trace) {
+        return Err(format!("it is for {target}, the trace is of {trace}"));
+    }
+    let code = code_stretch(part, part.code_delta);
+    let code = code.ok_or("the image's headers are not mapped where they should be")?;
+    let fits = map.rows().iter().all(|row| {
+        let from = u64::from(row.rva).checked_sub(part.code_delta);
+        from.is_some_and(|from| code.from <= from && from + u64::from(row.size) <= code.to)
+    });
+    if fits {
+        Ok(())
+    } else {
+        Err("it names code outside of the mapped section".to_owned())
+    }
+}
+
+/// The recorders that tell of parts are Linux's.
+fn of_linux(told: &ImageRef<'_>) -> Target {
+    Target {
+        os: Some(TargetOs::Linux),
+        ..Target::of_trace(told.machine)
+    }
+}

@@ -1,0 +1,296 @@
+//! Precompiled code of a CLR module: which file tells of it, and where that file's image stands in memory.
+//!
+//! The image's own tables come first, then those of the composite that the image says its code is in, then the perf map
+//! (`r2rmap`) that the compiler wrote, which has names only. Each must make every start that the trace gives one of its
+//! methods.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chronosym_pdb::metadata::Token;
+use chronosym_pdb::r2r::{
+    BaseMatch, IlMapping, KnownStart, ModuleRef as DefiningModule, ModuleSource, NamedStart,
+    NoModules, R2rImage, R2rMap,
+};
+use chronosym_symbols::identity::{Guid, Wanted};
+
+use super::open::OpenFiles;
+use super::search::{Search, distinct};
+use super::target::Target;
+use crate::evidence::Evidence;
+use crate::expand::{CodeStart, ModuleRef, PrecompiledCode};
+use crate::il_map::{IlOffset, IlSource};
+use crate::images::{file_name, simple_name};
+
+/// Where a precompiled image stands in memory, and what tells of its code.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub base: u64,
+    /// Bytes.
+    size: u64,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Image(PathBuf),
+    Composite(PathBuf, Component),
+    Map(PathBuf),
+}
+
+/// A module within a composite.
+#[derive(Clone, Debug)]
+struct Component {
+    name: String,
+    mvid: Guid,
+}
+
+/// What looking for precompiled code came to.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    Place(Place),
+    /// There is a file of that identity, but it is not what ran.
+    Mismatch,
+    Nothing,
+}
+
+impl Found {
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Found::Place(place) => Some(place),
+            _ => None,
+        }
+    }
+}
+
+/// Finds what tells of a module's precompiled code; `image` is the module's image, where that is at hand.
+pub(super) fn find(
+    module: &ModuleRef<'_>,
+    image: Option<&Path>,
+    search: &Search,
+    files: &OpenFiles,
+) -> Found {
+    let starts: Vec<CodeStart<'_>> = module.precompiled_starts().collect();
+    if starts.is_empty() {
+        return Found::Nothing;
+    }
+    let machine = Target::of_trace(module.machine());
+    let own = match image {
+        Some(path) => in_image(path, machine, &starts, files),
+        None => Found::Nothing,
+    };
+    if let Found::Place(_) = own {
+        return own;
+    }
+    match in_map(module, machine, &starts, search, files) {
+        Some(place) => Found::Place(place),
+        None => own,
+    }
+}
+
+fn known(start: &CodeStart<'_>) -> KnownStart {
+    KnownStart {
+        address: start.address,
+        size: start.size,
+        token: start.token.map(Token),
+    }
+}
+
+fn in_image(path: &Path, machine: Target, starts: &[CodeStart<'_>], files: &OpenFiles) -> Found {
+    let starts: Vec<KnownStart> = starts.iter().map(known).collect();
+    let found = files.image(path, |parts| {
+        let Some(r2r) = parts.r2r() else {
+            return Found::Nothing;
+        };
+        if let Some(owner) = r2r.owner_composite() {
+            let mvid = r2r.metadata().and_then(|metadata| metadata.mvid());
+            let name = path.file_stem().map(|name| name.to_string_lossy());
+            return match (mvid, name) {
+                (Some(mvid), Some(name)) => {
+                    let name = name.into_owned();
+                    in_composite(
+                        path,
+                        &owner,
+                        Component { name, mvid },
+                        machine,
+                        &starts,
+                        files,
+                    )
+                }
+                _ => Found::Nothing,
+            };
+        }
+        if !machine.agrees(Target::of_code(r2r.image())) {
+            return Found::Mismatch;
+        }
+        placed(r2r.base_of(&starts), r2r, Source::Image(path.to_owned()))
+    });
+    found.unwrap_or(Found::Nothing)
+}
+
+fn placed(base: BaseMatch, image: &R2rImage<'_>, source: Source) -> Found {
+    match base {
+        BaseMatch::Base(base) => Found::Place(Place {
+            base,
+            size: image.image().size_of_image().into(),
+            source,
+        }),
+        BaseMatch::Mismatch => Found::Mismatch,
+        BaseMatch::Ambiguous | BaseMatch::NoStarts => Found::Nothing,
+    }
+}
+
+/// The composite stands beside its components. It has no identity of its own but the version ids of its components.
+fn in_composite(
+    component: &Path,
+    owner: &str,
+    own: Component,
+    machine: Target,
+    starts: &[KnownStart],
+    files: &OpenFiles,
+) -> Found {
+    // A name out of a file: one in the same folder, or none.
+    if owner.is_empty() || owner.contains('\0') || file_name(owner) != owner || owner == ".." {
+        return Found::Nothing;
+    }
+    let path = component.with_file_name(owner);
+    let found = files.composite(&path, |parts| {
+        let image = &parts.image;
+        let is_own = image
+            .components()
+            .any(|part| part.name == own.name && part.mvid == Some(own.mvid));
+        if !is_own || !machine.agrees(Target::of_code(image.image())) {
+            return Found::Mismatch;
+        }
+        let source = Source::Composite(path.clone(), own);
+        placed(image.base_of(starts), image, source)
+    });
+    found.unwrap_or(Found::Nothing)
+}
+
+/// A module's events do not say which perf map it has: only where its methods stand, and their names.
+fn in_map(
+    module: &ModuleRef<'_>,
+    machine: Target,
+    starts: &[CodeStart<'_>],
+    search: &Search,
+    files: &OpenFiles,
+) -> Option<Place> {
+    let wanted = Wanted::R2rMap {
+        signature: None,
+        version: 1,
+    };
+    let name = format!("{}.ni.r2rmap", simple_name(module.il_path));
+    let folder = &module.il_path[..module.il_path.len() - file_name(module.il_path).len()];
+    let paths = match folder {
+        "" => Vec::new(),
+        folder => vec![format!("{folder}{name}")],
+    };
+    // Without a signature no store has a key.
+    let found = search.find(&wanted, &distinct(vec![name]), &paths, false);
+    let path = &found.get()?.file.as_ref().ok()?.path;
+    let starts: Vec<NamedStart<'_>> = starts
+        .iter()
+        .map(|start| NamedStart {
+            address: start.address,
+            size: start.size,
+            name: start.name,
+        })
+        .collect();
+    let place = files.map(path, |map| {
+        let of_map = Target {
+            os: map.target_os,
+            machine: map.machine,
+        };
+        let base = match map.base_of(&starts) {
+            BaseMatch::Base(base) if machine.agrees(of_map) => base,
+            _ => return None,
+        };
+        let last = map.rows().last()?;
+        Some(Place {
+            base,
+            size: u64::from(last.rva) + u64::from(last.size),
+            source: Source::Map(path.clone()),
+        })
+    });
+    place.ok().flatten()
+}
+
+impl Place {
+    /// The addresses of the image, as far as they are known.
+    pub fn range(&self) -> Option<std::ops::Range<u64>> {
+        Some(self.base..self.base.checked_add(self.size)?)
+    }
+
+    /// The precompiled method at an address.
+    pub fn code(&self, files: &OpenFiles, address: u64) -> Option<PrecompiledCode> {
+        let rva = u32::try_from(address.checked_sub(self.base)?).ok()?;
+        let code = match &self.source {
+            Source::Image(path) => files.image(path, |parts| code_at(parts.r2r()?, rva)),
+            Source::Composite(path, own) => files.composite(path, |parts| {
+                let is_own = |module: &DefiningModule<'_>| {
+                    matches!(module, DefiningModule::Assembly(of)
+                        if of.name == own.name && of.mvid == Some(own.mvid))
+                };
+                code_of(&parts.image, parts, rva, is_own)
+            }),
+            Source::Map(path) => files.map(path, |map| row_at(map, rva)),
+        };
+        code.ok().flatten()
+    }
+}
+
+/// The method at an RVA of a precompiled image of one module.
+pub(super) fn code_at(image: &R2rImage<'_>, rva: u32) -> Option<PrecompiledCode> {
+    let is_own = |module: &DefiningModule<'_>| *module == DefiningModule::Image;
+    code_of(image, &NoModules, rva, is_own)
+}
+
+/// The method at an RVA; tokens are those of the module that `is_own`.
+fn code_of(
+    image: &R2rImage<'_>,
+    modules: &dyn ModuleSource,
+    rva: u32,
+    is_own: impl Fn(&DefiningModule<'_>) -> bool,
+) -> Option<PrecompiledCode> {
+    let method = image.method_at(rva)?;
+    let offset = method.native_offset(rva)?;
+    let name = image.method_name(&method, modules);
+    let own = image
+        .definition(&method)
+        .filter(|definition| is_own(&definition.module));
+    let il = image.il_offset(&method, offset, false).and_then(|answer| {
+        let source = match answer.mapping {
+            IlMapping::Offset(_) => IlSource::Mapped,
+            IlMapping::Prolog => IlSource::Prolog,
+            IlMapping::NoMapping | IlMapping::Epilog => IlSource::Nearest,
+        };
+        answer.il_offset.map(|offset| IlOffset { offset, source })
+    });
+    let signature = name.as_ref().map(|name| name.signature_text());
+    Some(PrecompiledCode {
+        name: name.map(|name| name.to_string().into()),
+        signature: signature.filter(|text| !text.is_empty()).map(Arc::from),
+        token: own.map(|definition| definition.token.0),
+        offset,
+        il,
+        evidence: Evidence::ImageTable,
+    })
+}
+
+/// The method at an RVA of an image of which only the perf map is at hand.
+pub(super) fn row_at(map: &R2rMap<'_>, rva: u32) -> Option<PrecompiledCode> {
+    let row = map.row_at(rva)?;
+    let name = match row.method() {
+        Some((owner, name)) => format!("{}.{name}", owner.replace(", ", ",")),
+        None => row.name.to_owned(),
+    };
+    Some(PrecompiledCode {
+        name: Some(name.into()),
+        signature: None,
+        token: None,
+        offset: rva - row.rva,
+        il: None,
+        evidence: Evidence::PerfMap,
+    })
+}

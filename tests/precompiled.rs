@@ -1,0 +1,372 @@
+//! Precompiled code that no event names: by the perf map alone, in files that are mapped piece by piece, in composites.
+
+mod workload;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use chronosym::symbols::{NoFile, StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::{
+    Certainty, Evidence, Frame, LineReason, NameReason, Options, Position, ProcessIndex,
+    SampleSelection, Session, SymbolSource, Timeline,
+};
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::r2r::{R2rImage, R2rMap};
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::universal;
+use chronosym_support::trace::{FieldKind, TypeSpec};
+
+use workload::{load, testdata};
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn built(target: &str) -> PathBuf {
+    testdata().join("clr10/r2r").join(target)
+}
+
+/// A folder with some files, each a copy or given bytes.
+fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).expect("a file");
+    }
+    folder
+}
+
+fn symbols(folder: &Path) -> Symbolizer {
+    let mut config = StoreConfig::new();
+    config.folders = vec![folder.to_owned()];
+    Symbolizer::new(config, SymbolOptions::default())
+}
+
+/// `Return Owner[A, B]::Method(Parameters)` as frames show it.
+fn shown(row: &str) -> String {
+    let map = format!("FFFFFFFF 00 {}\n00000000 1 {row}\n", "0".repeat(32));
+    let map = R2rMap::parse(map.as_bytes()).expect("a map");
+    let (owner, name) = map.rows()[0].method().expect("a name");
+    format!("{}.{name}", owner.replace(", ", ","))
+}
+
+#[test]
+fn a_perf_map_alone_names_what_no_event_names() {
+    let text = read(&built("linux-x64").join("Workload.ni.r2rmap"));
+    let map = R2rMap::parse(&text).expect("a map");
+    let found = folder(&[("Workload.ni.r2rmap", &text)]);
+    let symbols = symbols(found.path());
+    let trace = load("clr10/traces/r2r.nettrace.zip");
+    let timeline = &trace.timeline;
+    let process = timeline.processes().find(|p| p.is_managed);
+    let process = process.expect("a process").index;
+    let module = timeline.modules(process).find(|m| m.name == "Workload");
+    let module = timeline.module_ref(process, module.expect("the module").index);
+    let range = symbols.precompiled_range(&module).expect("a base");
+    let time = timeline.facts().duration_ns / 2;
+    let (mut told, mut by_map) = (0, 0);
+    for row in map.rows() {
+        let address = range.start + u64::from(row.rva) + u64::from(row.size) / 2;
+        let ask = |symbols| {
+            let frames = timeline.frames(process, address, time, Position::Exact, symbols);
+            frames.into_iter().next_back().expect("a frame")
+        };
+        let frame = ask(Some(&symbols as &dyn SymbolSource));
+        assert_eq!(frame.name.as_deref(), Some(&*shown(row.name)));
+        if ask(None).name.is_some() {
+            told += 1;
+            continue;
+        }
+        by_map += 1;
+        assert_eq!(frame.evidence, Some(Evidence::PerfMap), "{frame:?}");
+        assert_eq!(frame.certainty, Some(Certainty::Inferred));
+        assert_eq!(frame.line_reason, Some(LineReason::NoILMap));
+        assert_eq!(frame.offset, Some(u64::from(row.size) / 2));
+    }
+    println!("{told} methods told of, {by_map} named by the map");
+    assert!(told > 30 && by_map > 10);
+}
+
+#[test]
+fn the_perf_map_of_another_build_names_nothing() {
+    let text = String::from_utf8(read(&built("linux-x64").join("Workload.ni.r2rmap")));
+    let text = text.expect("text");
+    // As other compiler options would: the signature stays, and one method that the trace knows moves.
+    let moved = text.replace("00011DD0 ", "00011DE0 ");
+    assert_ne!(moved, text);
+    let other = |target: &str| read(&built(target).join("Workload.ni.r2rmap"));
+    let trace = load("clr10/traces/r2r.nettrace.zip");
+    let timeline = &trace.timeline;
+    let process = timeline.processes().find(|p| p.is_managed);
+    let process = process.expect("a process").index;
+    let module = timeline.modules(process).find(|m| m.name == "Workload");
+    let module = timeline.module_ref(process, module.expect("the module").index);
+    for map in [
+        moved.into_bytes(),
+        other("linux-arm64"),
+        other("windows-x64"),
+        text.replace("FFFFFFFD 00 2", "FFFFFFFD 00 3").into_bytes(),
+        text.replace("FFFFFFFC 00 3", "FFFFFFFC 00 2").into_bytes(),
+        b"FFFFFFFF 00 broken".to_vec(),
+    ] {
+        let found = folder(&[("Workload.ni.r2rmap", &map)]);
+        assert_eq!(symbols(found.path()).precompiled_range(&module), None);
+    }
+    let found = folder(&[("Workload.ni.r2rmap", text.as_bytes())]);
+    assert!(symbols(found.path()).precompiled_range(&module).is_some());
+}
+
+/// An image for another machine is a reason, and says so where files are listed.
+#[test]
+fn an_image_for_another_machine_is_a_reason() {
+    let trace = load("clr10/traces/r2r.nettrace.zip");
+    let timeline = &trace.timeline;
+    let process = timeline.processes().find(|p| p.is_managed);
+    let process = process.expect("a process").index;
+    let module = timeline.modules(process).find(|m| m.name == "Workload");
+    let module = timeline.module_ref(process, module.expect("the module").index);
+    assert_eq!(module.machine(), Some("Linux x64"));
+    for (target, reason) in [
+        ("linux-x64", None),
+        ("linux-arm64", Some(LineReason::SymbolFileMismatch)),
+        ("windows-x64", Some(LineReason::SymbolFileMismatch)),
+    ] {
+        let found = folder(&[("Workload.dll", &read(&built(target).join("Workload.dll")))]);
+        assert_eq!(symbols(found.path()).precompiled_reason(&module), reason);
+    }
+}
+
+const BASE: u64 = 0x7f00_1000_0000;
+const PAGE: u64 = 0x1000;
+
+/// What a recorder says of a mapped image.
+struct Mapped {
+    metadata: String,
+    /// Start, end, offset in the file.
+    pieces: Vec<(u64, u64, u64)>,
+}
+
+impl Mapped {
+    /// As the runtime maps an image: the whole file, then headers and sections at their places.
+    fn new(file: &[u8]) -> Self {
+        let image = PeImage::parse(file).expect("an image");
+        let codeview = image.codeviews().last().expect("a PDB");
+        let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
+        let (signature, version, name) = match image.perf_map_id() {
+            Some(id) => (id.signature, id.version, id.path.into_owned()),
+            None => ([0; 16], 0, String::new()),
+        };
+        let text = image.sections().find(|s| s.name.starts_with(b".text"));
+        let text = text.expect("a section with code");
+        let metadata = format!(
+            "{{\"type\": \"PE\",\"name\": \"Workload.pdb\",\"date_time\": {},\"age\": {},\"signature\": \"{}\",\
+             \"perfmap_signature\": \"{}\",\"perfmap_version\": {version},\"perfmap_name\": \"{name}\",\
+             \"text_offset\": {}}}",
+            image.timestamp(),
+            codeview.id.age,
+            hex(&codeview.id.guid.0),
+            hex(&signature),
+            text.rva - text.file_offset,
+        );
+        let pages = |at: u64| at.div_ceil(PAGE) * PAGE;
+        let mut pieces = vec![
+            (
+                BASE - 0x100_0000,
+                BASE - 0x100_0000 + pages(file.len() as u64),
+                0,
+            ),
+            (BASE, BASE + PAGE, 0),
+        ];
+        for section in image.sections() {
+            let (rva, offset) = (u64::from(section.rva), u64::from(section.file_offset));
+            let end = pages(rva + u64::from(section.file_size));
+            pieces.push((BASE + rva / PAGE * PAGE, BASE + end, offset / PAGE * PAGE));
+        }
+        Mapped { metadata, pieces }
+    }
+
+    /// A trace of a process that has the image.
+    fn trace(&self) -> (Timeline, ProcessIndex) {
+        let mut w = NettraceWriter::v6();
+        let number = FieldKind::VAR_U;
+        let mut define = |id, name: &str, fields: &[(&str, &FieldKind)]| {
+            let mut spec = TypeSpec::new("Universal.System", id, 0).named(name);
+            for (name, kind) in fields {
+                spec = spec.field(name, (*kind).clone());
+            }
+            w.define(spec)
+        };
+        let process = define(
+            0,
+            "ExistingProcess",
+            &[
+                ("NamespaceId", &number),
+                ("Name", &FieldKind::UTF8),
+                ("NamespaceName", &FieldKind::UTF8),
+            ],
+        );
+        let mapping = define(
+            3,
+            "ProcessMapping",
+            &[
+                ("Id", &number),
+                ("StartAddress", &number),
+                ("EndAddress", &number),
+                ("FileOffset", &number),
+                ("FileName", &FieldKind::UTF8),
+                ("MetadataId", &number),
+            ],
+        );
+        let metadata = define(
+            5,
+            "ProcessMappingMetadata",
+            &[
+                ("Id", &number),
+                ("SymbolMetadata", &FieldKind::UTF8),
+                ("VersionMetadata", &FieldKind::UTF8),
+            ],
+        );
+        w.event(process, 0, 7, &[], &universal::process(7, "Workload", ""));
+        let path = "/opt/workload/Workload.dll";
+        for (id, &(start, end, offset)) in (1..).zip(&self.pieces) {
+            let payload = universal::mapping(id, start, end, offset, path, 1);
+            w.event(mapping, 1_000, 7, &[], &payload);
+        }
+        let payload = universal::mapping_metadata(1, &self.metadata, "");
+        w.event(metadata, 2_000, 7, &[], &payload);
+        let file = w.finish();
+        let mut session = Session::new(Options {
+            samples: SampleSelection::Profilers,
+        });
+        let diagnostics = chronosym::source::nettrace::read(file.as_slice(), &mut session);
+        assert!(diagnostics.expect("a trace").is_clean());
+        let timeline = session.finish();
+        let process = timeline.processes().find(|p| p.name == Some("Workload"));
+        let process = process.expect("the process").index;
+        (timeline, process)
+    }
+
+    fn frame(&self, rva: u64, symbols: &Symbolizer) -> Frame {
+        let (timeline, process) = self.trace();
+        frame(&timeline, process, rva, symbols)
+    }
+}
+
+fn frame(timeline: &Timeline, process: ProcessIndex, rva: u64, symbols: &Symbolizer) -> Frame {
+    let address = BASE + rva;
+    let frames = timeline.frames(process, address, 1_000_000, Position::Exact, Some(symbols));
+    frames.into_iter().next_back().expect("a frame")
+}
+
+#[test]
+fn files_that_are_mapped_piece_by_piece() {
+    for target in ["linux-x64", "linux-arm64"] {
+        let dll = read(&built(target).join("Workload.dll"));
+        let text = read(&built(target).join("Workload.ni.r2rmap"));
+        let (image, map) = (R2rImage::parse(&dll), R2rMap::parse(&text));
+        let (image, map) = (image.expect("an image"), map.expect("a map"));
+        let (timeline, process) = Mapped::new(&dll).trace();
+        let by_image = folder(&[
+            ("Workload.dll", &dll),
+            (
+                "Workload.pdb",
+                &read(&testdata().join("clr10/workload/Workload.pdb")),
+            ),
+        ]);
+        let by_image = symbols(by_image.path());
+        let by_map = folder(&[("Workload.ni.r2rmap", &text)]);
+        let by_map = symbols(by_map.path());
+        let mut lines = BTreeSet::new();
+        for row in map.rows() {
+            let rva = u64::from(row.rva) + u64::from(row.size) / 2;
+            let name = shown(row.name);
+            let ours = frame(&timeline, process, rva, &by_image);
+            assert_eq!(ours.name.as_deref(), Some(&*name));
+            assert_eq!(ours.evidence, Some(Evidence::ImageTable));
+            assert_eq!(ours.rva, Some(rva));
+            lines.extend(ours.line.map(|line| (line.file, line.line)));
+            let ours = frame(&timeline, process, rva, &by_map);
+            assert_eq!(ours.name.as_deref(), Some(&*name));
+            assert_eq!(ours.evidence, Some(Evidence::PerfMap));
+            // Compiler options can change without the signature.
+            assert_eq!(ours.certainty, Some(Certainty::Approximate));
+        }
+        assert!(lines.len() > 50, "{}", lines.len());
+        // What lies in the section with data is no code.
+        let data = image.image().sections().nth(1).expect("data").rva;
+        let ours = frame(&timeline, process, u64::from(data) + 8, &by_image);
+        assert_eq!(ours.name_reason, Some(NameReason::NoName), "{ours:?}");
+        // Nor is the copy of the file that is mapped as it stands.
+        let copy = 0u64.wrapping_sub(0x100_0000).wrapping_add(0x1800);
+        let (timeline, process) = Mapped::new(&dll).trace();
+        let address = BASE.wrapping_add(copy);
+        let frames = timeline.frames(process, address, 1_000_000, Position::Exact, Some(&by_map));
+        assert_eq!(frames[0].name, None, "{frames:?}");
+    }
+}
+
+/// Time stamp and PDB are those of the IL, whatever it was compiled for and with.
+#[test]
+fn another_build_of_a_mapped_file_is_a_reason() {
+    let dll = read(&built("linux-x64").join("Workload.dll"));
+    let rva = 0x11dd0;
+    let own = folder(&[("Workload.dll", &dll)]);
+    let named = Mapped::new(&dll).frame(rva, &symbols(own.path()));
+    assert_eq!(named.name.as_deref(), Some("Workload.Program.Main"));
+    let reason = |mapped: &Mapped, files: &[(&str, &[u8])]| {
+        let found = folder(files);
+        let symbols = symbols(found.path());
+        let (timeline, process) = mapped.trace();
+        let ours = frame(&timeline, process, rva, &symbols);
+        assert_eq!(ours.name, None, "{ours:?}");
+        let covers = |base: u64, size| (base..base + size).contains(&(BASE + rva));
+        let image = timeline.images(process).find(|i| covers(i.base, i.size));
+        let image = image.expect("an image").index;
+        let file = symbols.image_symbols(&timeline.image_ref(process, image));
+        if ours.name_reason == Some(NameReason::SymbolFileMismatch) {
+            assert!(
+                matches!(file.found, Err(NoFile::SymbolFileMismatch { .. })),
+                "{file:?}"
+            );
+        }
+        ours.name_reason
+    };
+    let mapped = Mapped::new(&dll);
+    let mismatch = Some(NameReason::SymbolFileMismatch);
+    for other in [
+        built("linux-arm64").join("Workload.dll"),
+        built("windows-x64").join("Workload.dll"),
+        testdata().join("clr10/workload/Workload.dll"),
+    ] {
+        assert_eq!(
+            reason(&mapped, &[("Workload.dll", &read(&other))]),
+            mismatch
+        );
+    }
+    // Another time stamp; sections of another size; no headers where the code says that they are.
+    let mut other = Mapped::new(&dll);
+    other.metadata = other.metadata.replace("3817683848", "3817683849");
+    assert_eq!(reason(&other, &[("Workload.dll", &dll)]), mismatch);
+    let mut other = Mapped::new(&dll);
+    other.pieces[2].1 += PAGE;
+    assert_eq!(reason(&other, &[("Workload.dll", &dll)]), mismatch);
+    let mut other = Mapped::new(&dll);
+    other.pieces.remove(1);
+    assert_eq!(reason(&other, &[("Workload.dll", &dll)]), mismatch);
+
+    let map = String::from_utf8(read(&built("linux-x64").join("Workload.ni.r2rmap")));
+    let map = map.expect("text");
+    for (from, to) in [
+        ("FFFFFFFF 00 FFF0", "FFFFFFFF 00 EFF0"),
+        ("FFFFFFFD 00 2", "FFFFFFFD 00 1"),
+        ("00014600 2E", "00094600 2E"),
+    ] {
+        let other = map.replace(from, to);
+        assert_ne!(other, map);
+        assert_eq!(
+            reason(&mapped, &[("Workload.ni.r2rmap", other.as_bytes())]),
+            mismatch,
+            "{to}"
+        );
+    }
+    assert_eq!(reason(&mapped, &[]), Some(NameReason::NoSymbolFile));
+}
