@@ -293,16 +293,16 @@ fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema {
 }
 
 fn provider_of(event_type: &EventType) -> Provider {
-    match event_type.provider_guid {
-        // Netperf V1 has no names.
-        Some(guid)
-            if event_type
-                .provider
-                .starts_with(|c: char| c.is_ascii_hexdigit()) =>
-        {
-            Provider::from_guid(Guid(guid))
-        }
-        _ => Provider::from_name(&event_type.provider),
+    match (
+        Provider::from_name(&event_type.provider),
+        event_type.provider_guid,
+    ) {
+        (Provider::Name(name), Some(guid)) => match Provider::from_guid(Guid(guid)) {
+            // A GUID says more than a name only where it is one that is known, or where it stands for the name (netperf V1).
+            Provider::Guid(guid) if guid.to_string() != *name => Provider::Name(name),
+            by_guid => by_guid,
+        },
+        (by_name, _) => by_name,
     }
 }
 
@@ -343,5 +343,38 @@ fn convert_type(field_type: &chronosym_nettrace::FieldType) -> FieldType {
         From::RelLoc(element) => FieldType::RelLoc(boxed(element)),
         From::DataLoc(element) => FieldType::DataLoc(boxed(element)),
         _ => FieldType::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provider(name: &str, guid: Option<&Provider>) -> Provider {
+        let mut event_type = EventType::default();
+        event_type.provider = name.to_owned();
+        event_type.provider_guid = guid.and_then(Provider::guid).map(|guid| guid.0);
+        provider_of(&event_type)
+    }
+
+    #[test]
+    fn providers_are_known_by_name_or_by_guid() {
+        let own = Provider::Guid(Guid([0xa5; 16]));
+        let text = own.to_string();
+        assert_eq!(
+            provider("Microsoft-Windows-DotNETRuntime", None),
+            Provider::Runtime
+        );
+        // Recorders for which a provider was named by its GUID write that.
+        let braces = "{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4}";
+        assert_eq!(
+            provider(braces, Some(&Provider::Runtime)),
+            Provider::Runtime
+        );
+        assert_eq!(provider(&text, Some(&own)), own);
+        assert_eq!(
+            provider("Acme-Events", Some(&own)),
+            Provider::Name("Acme-Events".into())
+        );
     }
 }
