@@ -60,6 +60,16 @@ impl BufferHeader {
         })
     }
 
+    /// Whether bytes anywhere in a file look like a header so much that chance does not make them.
+    pub(crate) fn is_certain(bytes: &[u8]) -> bool {
+        const LAST_STATE: u32 = 6;
+        const LAST_TYPE: u16 = 7;
+        // The state first: it rules out nearly all bytes that are no header.
+        u32_at(bytes, 0x2c).is_some_and(|state| state <= LAST_STATE)
+            && u16_at(bytes, 0x36).is_some_and(|kind| kind <= LAST_TYPE)
+            && Self::parse(bytes).is_some_and(|header| header.valid as usize >= HEADER)
+    }
+
     pub(crate) fn is_compressed(&self) -> bool {
         self.flags & COMPRESSED != 0
     }

@@ -49,6 +49,8 @@ const NO_LIMIT: Key = Key {
 /// Damaged times could make every buffer of a file look simultaneous. Beyond this many decompressed bytes the next one
 /// waits until one of the others is done.
 const MAX_OPEN_BYTES: usize = 1 << 30;
+/// 5 s in 100 ns: setting the system's clock moves the boot time along, and no system is back up so soon.
+const SAME_BOOT: u64 = 50_000_000;
 
 /// An open buffer.
 #[derive(Default)]
@@ -142,7 +144,7 @@ impl<S: ReadAt> EtlReader<S> {
                     return different("clock type");
                 } else if reader.clock.frequency != start.frequency {
                     return different("clock frequency");
-                } else if header.boot_time != first.boot_time {
+                } else if header.boot_time.abs_diff(first.boot_time) > SAME_BOOT {
                     return different("boot time");
                 }
             }

@@ -72,9 +72,9 @@ impl Scan {
             } else {
                 u32_at(&work.head, 0) == Some(0)
             };
-            // Buffers of an uncompressed log are all of one size, so the next one can still be found.
+            // Buffers of an uncompressed log are all of one size; the next one of others has to be looked for.
             let step = if mode.is_compressed() {
-                left
+                work.next_header(source, offset + 1, size)? - offset
             } else {
                 left.min(first_size)
             };
@@ -170,6 +170,34 @@ impl Work {
         let n = source.read_at(offset, &mut self.head)?;
         self.head.truncate(n);
         Ok(())
+    }
+
+    /// Offset of the first buffer header from `offset` on, or `size`: one that another, or the end, follows.
+    fn next_header(&mut self, source: &impl ReadAt, mut offset: u64, size: u64) -> io::Result<u64> {
+        const CHUNK: usize = 64 << 10;
+        loop {
+            self.bytes.resize(CHUNK, 0);
+            let n = source.read_at(offset, &mut self.bytes)?;
+            self.bytes.truncate(n);
+            let places = n.saturating_sub(HEADER - 1);
+            for at in 0..places {
+                if !BufferHeader::is_certain(&self.bytes[at..at + HEADER]) {
+                    continue;
+                }
+                let found = offset + at as u64;
+                let stored = u32_at(&self.bytes, at).unwrap_or(0);
+                let next = found + u64::from(stored);
+                self.head.resize(HEADER, 0);
+                let n = source.read_at(next.min(size), &mut self.head)?;
+                if next == size || BufferHeader::is_certain(&self.head[..n]) {
+                    return Ok(found);
+                }
+            }
+            if places == 0 {
+                return Ok(size);
+            }
+            offset += places as u64;
+        }
     }
 
     /// Raw time of the first record of a buffer whose head was read; of the earliest one if `whole`, or if the first

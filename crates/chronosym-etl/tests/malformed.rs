@@ -127,11 +127,31 @@ fn a_damaged_buffer_loses_only_its_own_rest() {
     let (times, found) = read(&preallocated);
     assert!(times == whole && !found.is_damaged());
 
-    // Compressed buffers have no common size: the rest is counted.
+    // Compressed buffers have no common size: the next one is looked for.
     let file = trace(true);
-    let mut damaged: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
+    let (whole, _) = read(&file);
+    let parts: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
+    for (garbage, whose) in [(3, 4), (0, 4), (0, parts[3].len()), (0xff, parts[3].len())] {
+        let mut damaged = parts.clone();
+        damaged[3][..whose].fill(garbage);
+        let (times, found) = read(&damaged.concat());
+        assert_eq!(
+            (found.damaged_headers, found.buffers),
+            (1, parts.len() as u64 - 1),
+            "{garbage} {whose}"
+        );
+        let unread = if garbage == 0 {
+            0
+        } else {
+            parts[3].len() as u64
+        };
+        assert_eq!(found.unread_bytes, unread);
+        assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
+    }
+    // Nothing more is found: the rest is counted.
+    let mut damaged = parts.clone();
+    damaged[3..].iter_mut().for_each(|p| p.fill(0xff));
     let lost: usize = damaged[3..].iter().map(Vec::len).sum();
-    damaged[3][..4].copy_from_slice(&[3, 0, 0, 0]);
     let (_, found) = read(&damaged.concat());
     assert_eq!(
         (found.damaged_headers, found.unread_bytes),

@@ -256,6 +256,8 @@ fn files_of_one_recording_merge() {
         cpus: 3,
         start_raw: 5_000_050_000,
         start_time: 133_500_000_000_050_000,
+        // The clock was set back a little in between.
+        boot_time: Options::default().boot_time - 20_000_000,
         ..Options::default()
     };
     let two = samples(later, 100);
