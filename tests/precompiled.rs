@@ -370,3 +370,195 @@ fn another_build_of_a_mapped_file_is_a_reason() {
     }
     assert_eq!(reason(&mapped, &[]), Some(NameReason::NoSymbolFile));
 }
+
+/// The precompiled workload made over into a composite and its component, which hold each other's halves: shapes that the
+/// compiler makes only when it is asked to.
+struct Patched {
+    bytes: Vec<u8>,
+    header: usize,
+}
+
+impl Patched {
+    fn new() -> Self {
+        let bytes = read(&built("linux-x64").join("Workload.dll"));
+        let header = bytes.windows(4).position(|w| w == b"RTR\0");
+        let header = header.expect("a header");
+        Self { bytes, header }
+    }
+
+    fn put(&mut self, at: usize, words: &[u32]) {
+        let new: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.bytes[at..at + new.len()].copy_from_slice(&new);
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.bytes[at..at + 4].try_into().expect("four bytes"))
+    }
+
+    /// Where a section of the header stands in its table.
+    fn row(&self, kind: u32) -> usize {
+        let rows = (0..self.word(self.header + 12) as usize).map(|k| self.header + 16 + k * 12);
+        rows.into_iter()
+            .find(|&at| self.word(at) == kind)
+            .expect("a section")
+    }
+
+    /// Makes section `old` one of type `new` with this content, at the place of `old`; its RVA.
+    fn section(&mut self, old: u32, new: u32, content: &[u8]) -> u32 {
+        let row = self.row(old);
+        let (rva, room) = (self.word(row + 4), self.word(row + 8) as usize);
+        assert!(
+            content.len() <= room,
+            "{} bytes, {room} free",
+            content.len()
+        );
+        self.put(row, &[new, rva, content.len() as u32]);
+        let image = PeImage::parse(&self.bytes).expect("an image");
+        let offset = image.sections().find_map(|section| {
+            let within = rva.checked_sub(section.rva)?;
+            (within < section.file_size).then(|| (section.file_offset + within) as usize)
+        });
+        let offset = offset.expect("in a section");
+        self.bytes[offset..offset + content.len()].copy_from_slice(content);
+        rva
+    }
+}
+
+const CROSS_MODULE_INLINING: u32 = 119;
+const DELAY_LOAD_THUNKS: u32 = 106;
+
+/// Metadata with one assembly reference.
+fn manifest(name: &str) -> Vec<u8> {
+    let mut strings = [b"\0", name.as_bytes(), b"\0"].concat();
+    strings.resize(strings.len().next_multiple_of(4), 0);
+    let mut tables = vec![0, 0, 0, 0, 2, 0, 0, 1];
+    tables.extend((1u64 << 0x23).to_le_bytes());
+    tables.extend([0; 8]);
+    tables.extend(1u32.to_le_bytes());
+    let row = [0u16, 0, 0, 0, 0, 0, 0, 1, 0, 0];
+    tables.extend(row.iter().flat_map(|cell| cell.to_le_bytes()));
+    let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x04\0\0\0v1\0\0\0\0\x02\0".to_vec();
+    let heads = [
+        (&b"#~\0\0"[..], tables),
+        (&b"#Strings\0\0\0\0"[..], strings),
+    ];
+    let mut at = 56u32;
+    for (name, content) in &heads {
+        out.extend(at.to_le_bytes());
+        out.extend((content.len() as u32).to_le_bytes());
+        out.extend(*name);
+        at += content.len() as u32;
+    }
+    assert_eq!(out.len(), 56);
+    heads
+        .into_iter()
+        .fold(out, |out, (_, content)| [out, content].concat())
+}
+
+/// A composite of the workload: its entry points belong to a component, its IL is elsewhere.
+fn composite(component: &str, mvid: [u8; 16]) -> Vec<u8> {
+    let mut composite = Patched::new();
+    let entry_points = composite.row(103);
+    let own: Vec<u32> = (0..3)
+        .map(|k| composite.word(entry_points + 4 * k))
+        .collect();
+    composite.put(entry_points, &[9999]);
+    let row = composite.row(CROSS_MODULE_INLINING);
+    let core = composite.word(row + 4) + 16;
+    let words = [0, 0, core, 20, 0, 1, own[0], own[1], own[2]];
+    let content: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    composite.section(CROSS_MODULE_INLINING, 115, &content);
+    let row = composite.row(115);
+    composite.put(row + 8, &[16]);
+    composite.section(112, 112, &manifest(component));
+    let rva = composite.section(DELAY_LOAD_THUNKS, DELAY_LOAD_THUNKS, &mvid);
+    let row = composite.row(118);
+    composite.put(row + 4, &[rva, 16]);
+    composite.bytes
+}
+
+/// What the compiler leaves of an assembly whose code is in a composite.
+fn component(owner: &str) -> Vec<u8> {
+    let mut component = Patched::new();
+    let flags = component.word(component.header + 8);
+    component.put(component.header + 8, &[flags | 0x20]);
+    let owner = [owner.as_bytes(), b"\0"].concat();
+    component.section(112, 116, &owner);
+    let row = component.row(116);
+    let words: Vec<u32> = (0..3).map(|k| component.word(row + 4 * k)).collect();
+    component.put(component.header + 12, &[1, words[0], words[1], words[2]]);
+    component.bytes
+}
+
+#[test]
+fn code_of_a_component_is_in_its_composite() {
+    let dll = read(&built("linux-x64").join("Workload.dll"));
+    let image = R2rImage::parse(&dll).expect("an image");
+    let mvid = image.metadata().and_then(|metadata| metadata.mvid());
+    let mvid = mvid.expect("an id").0;
+    let pdb = read(&testdata().join("clr10/workload/Workload.pdb"));
+    let trace = load("clr10/traces/r2r.nettrace.zip");
+    let timeline = &trace.timeline;
+    let process = timeline.processes().find(|p| p.is_managed);
+    let process = process.expect("a process").index;
+    let module = timeline.modules(process).find(|m| m.name == "Workload");
+    let module = timeline.module_ref(process, module.expect("the module").index);
+    let time = timeline.facts().duration_ns / 2;
+
+    let whole = composite("Workload", mvid);
+    assert!(R2rImage::parse(&whole).expect("an image").is_composite());
+    let part = component("whole.r2r.dll");
+    let found = folder(&[
+        ("whole.r2r.dll", &whole),
+        ("Workload.dll", &part),
+        ("Workload.pdb", &pdb),
+    ]);
+    let found_symbols = symbols(found.path());
+    let range = found_symbols.precompiled_range(&module).expect("a base");
+    let (mut by_composite, mut lines) = (0, 0);
+    for method in image.methods() {
+        let address = range.start + u64::from(method.begin) + u64::from(method.hot_size) / 2;
+        let ask = |symbols| {
+            let frames = timeline.frames(process, address, time, Position::Exact, symbols);
+            frames.into_iter().next_back().expect("a frame")
+        };
+        if ask(None).name.is_some() || method.token().is_none() {
+            continue;
+        }
+        let frame = ask(Some(&found_symbols as &dyn SymbolSource));
+        let name = image.method_name(&method, &chronosym_pdb::r2r::NoModules);
+        assert_eq!(
+            frame.name.as_deref(),
+            Some(&*name.expect("a name").to_string())
+        );
+        assert_eq!(frame.evidence, Some(Evidence::ImageTable));
+        by_composite += 1;
+        lines += usize::from(frame.line.is_some());
+    }
+    println!("{by_composite} methods named by the composite, {lines} of them with a line");
+    assert!(by_composite > 5 && lines > 5);
+
+    // Another build's, another assembly's, another file's, elsewhere, damaged.
+    let escaping = component("../whole.r2r.dll");
+    let reasons: [(&[u8], &[u8], Option<LineReason>); 5] = [
+        (
+            &composite("Workload", [7; 16]),
+            &part,
+            Some(LineReason::SymbolFileMismatch),
+        ),
+        (
+            &composite("Workfoad", mvid),
+            &part,
+            Some(LineReason::SymbolFileMismatch),
+        ),
+        (&dll, &part, Some(LineReason::SymbolFileMismatch)),
+        (&whole, &escaping, None),
+        (&whole[..whole.len() / 2], &part, None),
+    ];
+    for (whole, part, reason) in reasons {
+        let found = folder(&[("whole.r2r.dll", whole), ("Workload.dll", part)]);
+        let symbols = symbols(found.path());
+        assert_eq!(symbols.precompiled_range(&module), None);
+        assert_eq!(symbols.precompiled_reason(&module), reason);
+    }
+}
