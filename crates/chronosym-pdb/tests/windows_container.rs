@@ -265,6 +265,65 @@ fn omap_moves_code() {
     );
 }
 
+/// Where a record (`S_GPROC32`) of this name stands, and where the line tables of code at an offset.
+fn record_and_tables(stream: &[u8], name: &[u8], offset: u32) -> (Option<usize>, Vec<usize>) {
+    let words = || (0..stream.len().saturating_sub(14)).step_by(4);
+    let record = words().find(|&at| {
+        stream[at + 2..at + 4] == 0x1110u16.to_le_bytes()
+            && stream[at + 4 + 35..].starts_with(name)
+            && stream[at + 4 + 35 + name.len()] == 0
+    });
+    let tables = words().filter(|&at| {
+        word(stream, at) == 0xF2
+            && word(stream, at + 8) == offset
+            && stream[at + 12..at + 14] == [1, 0]
+    });
+    (record, tables.collect())
+}
+
+/// Folds a function that no source line made into another one: lines and name stay the other's,
+/// whichever has the first record.
+#[test]
+fn functions_without_lines_take_none_of_those_they_are_folded_with() {
+    const TEXT: u32 = 0x1000;
+    let plain = WindowsPdb::open(&SMALL).unwrap();
+    let functions: Vec<_> = plain.functions().map(Result::unwrap).collect();
+    let named = |name: &str| {
+        let is = |known: &&chronosym_pdb::windows::Function<'_>| {
+            known.name.as_ref().is_some_and(|known| known.base == name)
+        };
+        functions.iter().find(is).unwrap()
+    };
+    for (made, into) in [("filter", "entry"), ("BigInt::operator+", "twice_inlined")] {
+        let (from, to) = (named(made), named(into));
+        let mut changed = 0;
+        let file = rebuilt(|streams| {
+            for stream in streams.iter_mut().flatten() {
+                let found = record_and_tables(stream, made.as_bytes(), from.rva - TEXT);
+                if let (Some(record), [table]) = (found.0, &found.1[..]) {
+                    // Length and offset of the code; the bit that tells readers to pass on.
+                    put(stream, record + 4 + 12, to.len);
+                    put(stream, record + 4 + 28, to.rva - TEXT);
+                    stream[table + 3] |= 0x80;
+                    changed += 1;
+                }
+            }
+        });
+        assert_eq!(changed, 1, "{made}");
+        let folded = WindowsPdb::open(&file).unwrap();
+        let both = folded
+            .functions()
+            .filter(|found| found.as_ref().unwrap().rva == to.rva);
+        assert_eq!(both.count(), 2);
+        let (mut frames, mut expect) = (Frames::new(), Frames::new());
+        for rva in to.rva..to.rva + to.len {
+            let before = plain.find(rva, &mut expect).unwrap();
+            assert_eq!(folded.find(rva, &mut frames).unwrap(), before, "{rva:#x}");
+            assert_eq!(*frames, *expect, "{rva:#x}");
+        }
+    }
+}
+
 #[test]
 fn fastlink_and_missing_parts_are_told() {
     let limits = |file: &[u8]| WindowsPdb::open(file).unwrap().limits().collect::<Vec<_>>();

@@ -29,7 +29,7 @@ impl Part {
 
 /// A DEBUG_S_LINES subsection, the rows of one function or of several: where its body lies in the
 /// C13 bytes. (Never at 0, where the first subsection has its header.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineTable(NonZeroU32);
 
 /// A line table and the code it begins with.

@@ -2,7 +2,7 @@
 
 use super::dbi::ModuleInfo;
 use super::inline::{self, Budget, Context, Sites, Slot};
-use super::lines::{InlineeLine, LineTable, Subsections, inlinee_lines};
+use super::lines::{InlineeLine, LineTable, PlacedTable, Subsections, inlinee_lines};
 use super::msf::Msf;
 use super::space::Place;
 use super::symbols::{
@@ -121,8 +121,8 @@ impl<'a> Module<'a> {
         Record::at(self.symbols(), procedure.record)
     }
 
-    /// The number of the procedure that covers `place`: the innermost, the first of several at one
-    /// start.
+    /// The number of the procedure that covers `place`: the innermost; of several at one start the
+    /// first that has lines, or the first.
     pub(super) fn procedure(&self, place: Place) -> Option<usize> {
         let before = &self.procedures[..self.after(place)];
         // Procedures nest at most a little; a longer way back would only cross neighbours.
@@ -133,7 +133,13 @@ impl<'a> Module<'a> {
         let folded = way
             .take_while(|(_, other)| other.start() == start)
             .filter(|(_, other)| other.contains(place));
-        Some(folded.last().map_or(found, |(number, _)| number))
+        let mut best = found;
+        for (number, other) in folded {
+            if other.table.is_some() || self.procedures[best].table.is_none() {
+                best = number;
+            }
+        }
+        Some(best)
     }
 
     /// The last procedure that starts at or before `place`, in its section.
@@ -320,17 +326,57 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
 /// one place, the first gets the first and so on: compilers write both in the same order.
 fn join(procedures: &mut [Procedure], lines: &Subsections) {
     let mut tables = &lines.tables[..];
+    let mut unclear = false;
     for same in procedures.chunk_by_mut(|a, b| a.start() == b.start()) {
         let start = same[0].start();
         while tables.first().is_some_and(|table| table.start < start) {
             tables = &tables[1..];
         }
-        for procedure in same {
-            let Some(table) = tables.first().filter(|table| table.start == start) else {
-                break;
-            };
+        let count = tables.iter().take_while(|table| table.start == start);
+        let (own, rest) = tables.split_at(count.count());
+        tables = rest;
+        if (1..same.len()).contains(&own.len()) {
+            unclear = true;
+            continue;
+        }
+        for (procedure, table) in same.iter_mut().zip(own) {
             procedure.table = Some(table.table);
-            tables = &tables[1..];
+        }
+    }
+    if unclear {
+        join_by_neighbours(procedures, &lines.tables);
+    }
+}
+
+/// Does the same for folded functions of which some have no table, because no source line made them
+/// (implicit constructors and the like): a table belongs to a procedure whose record stands between
+/// those of the procedures that own the tables around it.
+fn join_by_neighbours(procedures: &mut [Procedure], tables: &[PlacedTable]) {
+    let owner = |found: &Procedure| Some((found.table?, found.record));
+    let mut owners: Vec<_> = procedures.iter().filter_map(owner).collect();
+    owners.sort_unstable();
+    for same in procedures.chunk_by_mut(|a, b| a.start() == b.start()) {
+        if same.iter().any(|found| found.table.is_some()) {
+            continue;
+        }
+        let start = same[0].start();
+        let first = tables.partition_point(|table| table.start < start);
+        for table in tables[first..]
+            .iter()
+            .map_while(|table| (table.start == start).then_some(table.table))
+        {
+            let after = owners.partition_point(|&(other, _)| other < table);
+            let low = after.checked_sub(1).map_or(0, |before| owners[before].1);
+            let high = owners.get(after).map_or(u32::MAX, |&(_, record)| record);
+            let free = |found: &Procedure| found.table.is_none();
+            let between = |found: &Procedure| free(found) && (low..high).contains(&found.record);
+            let owner = same
+                .iter()
+                .position(between)
+                .or_else(|| same.iter().position(free));
+            if let Some(owner) = owner {
+                same[owner].table = Some(table);
+            }
         }
     }
 }
