@@ -1,8 +1,11 @@
-//! Names that the C# compiler made up, as the user would write them.
+//! Names that compilers made up, as the user would write them.
 //!
-//! The compiler's names are no contract, but they have been stable since Roslyn: `<Main>b__0_1` a
+//! They are no contract, but have been stable since Roslyn. C#: `<Main>b__0_1` a
 //! lambda in `Main`, `<Main>g__Local|0_1` a local function, `<Main>d__2` the class of `Main`'s state
 //! machine, `<>c` and `<>c__DisplayClass0_0` the classes that hold lambdas and what they capture.
+//! Visual Basic: `_Closure$__` and `_Closure$__2-0` such classes, `_Lambda$__2-0` a lambda, which does not say
+//! whose it is, `VB$StateMachine_2_Main` the state machine of `Main`. F# (seen in FSharp.Core and the compiler):
+//! `name@12-3` the class of a function within or of that name, or a local function made a method; 12 is its line.
 
 /// `Type.Method` without the compiler's inventions; nothing if the name has none.
 ///
@@ -14,27 +17,51 @@
 /// assert_eq!(method_name("A.Program+<>c__DisplayClass0_0", "<Main>g__Start|0").unwrap(), "A.Program.Main.Start");
 /// assert_eq!(method_name("A.Program+<>c", "<Main>b__0_1").unwrap(), "A.Program.Main.<lambda#1>");
 /// assert_eq!(method_name("A.Async+<Level>d__1", "MoveNext").unwrap(), "A.Async.Level");
+/// assert_eq!(method_name("A.Module+load@12-3", "Invoke").unwrap(), "A.Module.load.<closure@12-3>");
+/// assert_eq!(method_name("A.Form+VB$StateMachine_2_Load", "MoveNext").unwrap(), "A.Form.Load");
 /// assert_eq!(method_name("A.Program", "Main"), None);
 /// ```
 pub fn method_name(type_name: &str, method: &str) -> Option<String> {
     let (types, arguments) = split_arguments(type_name);
     let mut kept = Vec::new();
     let mut machine = None;
+    let mut closure = None;
     let mut changed = false;
     for part in split_nested(types) {
         // An arity mark stands behind the made-up name, too.
         let part_name = part.split_once('`').map_or(part, |(name, _)| name);
-        if part_name == "<>c" || part_name.starts_with("<>c__DisplayClass") {
+        if part_name == "<>c"
+            || part_name.starts_with("<>c__DisplayClass")
+            || part_name.starts_with("_Closure$__")
+        {
             changed = true;
         } else if let Some((user, 'd', _)) = split_mangled(part_name) {
             changed = true;
             machine = Some(user);
+        } else if let Some(user) = basic_machine(part_name) {
+            changed = true;
+            machine = Some(user);
+        } else if let Some(found) = split_at_line(part_name) {
+            changed = true;
+            closure = Some(found);
         } else {
             kept.push(part);
         }
     }
     let mut out = kept.join("+");
     out.push_str(arguments);
+    if let Some((user, line)) = closure {
+        push_user_name(&mut out, user, 0);
+        out.push_str(".<closure@");
+        out.push_str(line);
+        out.push('>');
+        // What runs the body, of functions, of sequences and of tasks.
+        if !["Invoke", "GenerateNext", "MoveNext"].contains(&method) {
+            out.push('.');
+            out.push_str(method);
+        }
+        return Some(out);
+    }
     match (machine, method) {
         (Some(user), "MoveNext") => {
             push_user_name(&mut out, user, 0);
@@ -54,6 +81,17 @@ const MAX_NESTING: u32 = 16;
 
 /// Appends `.name`, taking a made-up name apart. Whether it was one.
 fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
+    if let Some(number) = name.strip_prefix("_Lambda$__") {
+        out.push_str(".<lambda#");
+        out.push_str(number);
+        out.push('>');
+        return true;
+    }
+    if let Some((user, _)) = split_at_line(name) {
+        out.push('.');
+        out.push_str(user);
+        return true;
+    }
     let parts = if depth < MAX_NESTING {
         split_mangled(name)
     } else {
@@ -95,6 +133,24 @@ fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
         None => {}
     }
     true
+}
+
+/// `VB$StateMachine_2_user`; the state machine of a lambda has no number.
+fn basic_machine(name: &str) -> Option<&str> {
+    let numbered = name.strip_prefix("VB$StateMachine_")?;
+    let user = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
+    user.strip_prefix('_').filter(|user| !user.is_empty())
+}
+
+/// `user@line-number`; a function that was too long for one method goes on in `user$cont`.
+fn split_at_line(name: &str) -> Option<(&str, &str)> {
+    let (user, line) = name.rsplit_once('@')?;
+    let is_place = line.starts_with(|c: char| c.is_ascii_digit())
+        && line
+            .chars()
+            .all(|c| c.is_ascii_digit() || "-DT".contains(c));
+    let user = user.strip_suffix("$cont").unwrap_or(user);
+    (is_place && !user.is_empty()).then_some((user, line))
 }
 
 /// `<user>kind…`: the user's name, the kind, and what follows. The brackets of the user's part nest.
@@ -177,6 +233,34 @@ mod tests {
             ),
             ("N.P+<>c", "<.ctor>b__0_1", "N.P..ctor.<lambda#1>"),
             ("Program", "<Main>$", "Program.Main"),
+            ("N.C+_Closure$__", "_Lambda$__3-1", "N.C.<lambda#3-1>"),
+            (
+                "N.C+_Closure$__2-0`1[A]",
+                "_Lambda$__0",
+                "N.C[A].<lambda#0>",
+            ),
+            (
+                "N.C+VB$StateMachine_12_Load_All",
+                "MoveNext",
+                "N.C.Load_All",
+            ),
+            (
+                "N.C+VB$StateMachine___Lambda$__1-0",
+                "MoveNext",
+                "N.C.<lambda#1-0>",
+            ),
+            ("N.Q", "TransInner$cont@1274-4", "N.Q.TransInner"),
+            ("N.Q", "|Pat|_|@12", "N.Q.|Pat|_|"),
+            (
+                "N.W+AsyncDownloadString@1775-12",
+                "Invoke",
+                "N.W.AsyncDownloadString.<closure@1775-12>",
+            ),
+            (
+                "N.W+all@7D`1[A]",
+                "GetFreshEnumerator",
+                "N.W[A].all.<closure@7D>.GetFreshEnumerator",
+            ),
             (
                 "N.O`1+<>c__DisplayClass1_0[N.X+Y]",
                 "<M>b__0",
@@ -201,6 +285,10 @@ mod tests {
             ("<PrivateImplementationDetails>", "ComputeStringHash"),
             ("N.P", "<unclosed"),
             ("N.P", "<>"),
+            ("N.List+T@DebugTypeProxy", "get_Items"),
+            ("N.P", "user@home"),
+            ("N.P", "@1"),
+            ("N.P", "VB$AnonymousDelegate_0"),
             ("", ""),
         ] {
             assert_eq!(method_name(owner, method), None, "{owner} {method}");

@@ -271,7 +271,7 @@ impl Timeline {
             // Names of native code are their authors' own, however odd.
             if let Some(name) = &frame.name
                 && frame.evidence != Some(Evidence::Image)
-                && name.contains('<')
+                && name.contains(['<', '@', '$'])
                 && let Some(shown) = symbols.display_name(name)
             {
                 frame.name = Some(shown.into());
