@@ -361,7 +361,7 @@ impl Session {
         self.command_line(process, command);
         let runtime = self.processes.runtime(process, event.clr_instance_id);
         runtime.sku = event.sku;
-        // Since .NET 5 the class library's version is the product's; before, neither number is.
+        // Since .NET 5 the class library's version is the product's; before, only the path may tell it.
         let library = [
             event.bcl_major,
             event.bcl_minor,
@@ -372,7 +372,7 @@ impl Session {
         runtime.version = if event.sku == CORE && library[0] >= 5 {
             library
         } else {
-            machine
+            shared_framework(&event.runtime_dll_path.to_string()).unwrap_or(machine)
         };
     }
 
@@ -436,9 +436,38 @@ pub(crate) fn module_floor(module: &Module) -> u64 {
     }
 }
 
+/// The version of the shared framework that a runtime library lies in: `…/Microsoft.NETCore.App/3.1.23/libcoreclr.so`.
+fn shared_framework(path: &str) -> Option<[u16; 4]> {
+    let mut parts = path.rsplit(['/', '\\']).skip(1);
+    let (version, framework) = (parts.next()?, parts.next()?);
+    if framework != "Microsoft.NETCore.App" {
+        return None;
+    }
+    let numbers = version.split('-').next().unwrap_or(version).split('.');
+    let mut parsed = [0; 4];
+    for (number, text) in parsed.iter_mut().zip(numbers) {
+        *number = text.parse().ok()?;
+    }
+    Some(parsed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shared_framework_tells_its_version() {
+        let unix = "/usr/share/dotnet/shared/Microsoft.NETCore.App/3.1.23/libcoreclr.so";
+        assert_eq!(shared_framework(unix), Some([3, 1, 23, 0]));
+        let windows = r"C:\dotnet\shared\Microsoft.NETCore.App\3.0.0-preview6-27804-01\coreclr.dll";
+        assert_eq!(shared_framework(windows), Some([3, 0, 0, 0]));
+        assert_eq!(shared_framework("/opt/app/2.1.0/libcoreclr.so"), None);
+        assert_eq!(
+            shared_framework("/x/Microsoft.NETCore.App/new/libcoreclr.so"),
+            None
+        );
+        assert_eq!(shared_framework(""), None);
+    }
 
     #[test]
     fn a_host_is_called_after_its_application() {

@@ -205,6 +205,8 @@ impl Timeline {
                 let product = match r.sku {
                     1 => ".NET Framework CLR",
                     4 => "Mono",
+                    _ if r.version[0] < 4 => ".NET Core",
+                    // There was no .NET Core 4: this is the runtime's own number.
                     _ if r.version[0] < 5 => ".NET Core CLR",
                     _ => ".NET",
                 };
