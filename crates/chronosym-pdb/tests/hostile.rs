@@ -8,7 +8,7 @@ use chronosym_pdb::Error;
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::r2r::{NoModules, R2rImage, R2rMap};
+use chronosym_pdb::r2r::{NamedStart, NoModules, R2rImage, R2rMap};
 use proptest::prelude::*;
 
 use common::read;
@@ -168,6 +168,17 @@ proptest! {
     fn damaged_maps_do_not_panic(edits in edits(), cut in prop::option::of(any::<prop::sample::Index>())) {
         if let Ok(map) = R2rMap::parse(&damage(&MAP, &edits, cut)) {
             map.row_at(0x12000);
+            let starts: Vec<NamedStart<'_>> = map
+                .rows()
+                .iter()
+                .take(30)
+                .map(|row| NamedStart {
+                    address: 0x7f00_0000_0000 + u64::from(row.rva),
+                    size: Some(row.size),
+                    name: row.method(),
+                })
+                .collect();
+            map.base_of(&starts);
         }
     }
 

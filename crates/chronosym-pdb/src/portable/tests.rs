@@ -188,3 +188,100 @@ fn embedded_source_is_unpacked_within_the_limit() {
         Ok(None)
     );
 }
+
+/// A `#~` stream whose cells have widths of their own: table number, rows of (value, bytes).
+fn wide_tables(tables: &[(u8, Vec<Vec<(u32, usize)>>)], heap_flags: u8) -> Vec<u8> {
+    let mut out = vec![0, 0, 0, 0, 2, 0, heap_flags, 1];
+    let mask = tables.iter().fold(0u64, |mask, table| mask | 1 << table.0);
+    out.extend(mask.to_le_bytes());
+    out.extend(0u64.to_le_bytes());
+    for (_, rows) in tables {
+        out.extend((rows.len() as u32).to_le_bytes());
+    }
+    if heap_flags & 0x40 != 0 {
+        out.extend(0x7777_7777u32.to_le_bytes());
+    }
+    for (value, width) in tables.iter().flat_map(|table| table.1.iter().flatten()) {
+        out.extend(&value.to_le_bytes()[..*width]);
+    }
+    out
+}
+
+/// A PDB of as many methods and documents: method k has document k, and k is the state machine of its neighbour.
+fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool) -> Vec<u8> {
+    let index = |rows: u32, limit: u32| if uncompressed || rows >= limit { 4 } else { 2 };
+    let heap = if wide_heaps || uncompressed { 4 } else { 2 };
+    // In front of the blobs is room, so that wide indexes are needed.
+    let room = if wide_heaps { 0x1_0000 } else { 1 };
+    let mut blobs = vec![0; room];
+    // The document's name, whose only part is the blob behind it: its index is a compressed integer.
+    let part = room as u32 + 6;
+    blobs.push(5);
+    blobs.push(b'/');
+    blobs.extend((part | 0xc000_0000).to_be_bytes());
+    blobs.extend([4, b'b', b'.', b'c', b's']);
+    let points = blobs.len() as u32;
+    // Locals; IL 0, one column of line 300, column 5.
+    blobs.extend([7, 0, 0, 0, 2, 0x81, 0x2c, 5]);
+    let extended = blobs.len() as u32;
+    blobs.extend([8, 0, 0, 0, 2, 0x81, 0x2c, 5, 0]);
+    let document = vec![(room as u32, heap), (0, heap), (0, heap), (0, heap)];
+    let information = |k: u32| {
+        let blob = if k == methods { extended } else { points };
+        vec![(k.min(documents), index(documents, 0x1_0000)), (blob, heap)]
+    };
+    let method = index(methods, 0x1_0000);
+    let machine = |k: u32| vec![(k, method), (k ^ 1, method)];
+    let stream = wide_tables(
+        &[
+            // What edit and continue leaves: its rows are passed over.
+            (0x1e, vec![vec![(1, 4), (2, 4)]; 3]),
+            (0x1f, vec![vec![(1, 4)]; 3]),
+            (0x30, vec![document; documents as usize]),
+            (0x31, (1..=methods).map(information).collect()),
+            (0x36, (2..methods).map(machine).collect()),
+        ],
+        0x40 | if wide_heaps { 7 } else { 0 },
+    );
+    let mut id = vec![7; 20];
+    id.extend(0u32.to_le_bytes());
+    id.extend((1u64 << 6).to_le_bytes());
+    id.extend(methods.to_le_bytes());
+    let name = if uncompressed { "#-" } else { "#~" };
+    let mut streams = vec![("#Pdb", &id[..]), (name, &stream), ("#Blob", &blobs)];
+    if uncompressed {
+        streams.push(("#JTD", &[]));
+    }
+    root(&streams)
+}
+
+#[test]
+fn indexes_widen_with_what_they_point_into() {
+    for (methods, documents) in [(100, 100), (0xffff, 3), (0x1_0000, 3), (70_000, 70_000)] {
+        for (wide_heaps, uncompressed) in [(false, false), (true, false), (true, true)] {
+            let bytes = large_pdb(methods, documents, wide_heaps, uncompressed);
+            let pdb = PortablePdb::parse(&bytes).unwrap();
+            assert_eq!(
+                (pdb.methods(), pdb.documents().count() as u32),
+                (methods, documents)
+            );
+            for method in [1, 2, methods / 2, methods - 1, methods] {
+                let line = pdb.line_at(method, 0).unwrap();
+                let document = method.min(documents);
+                assert_eq!(
+                    (line.document, line.start_line),
+                    (document, 300),
+                    "{method}"
+                );
+                assert_eq!(pdb.document(document).unwrap().name, "b.cs");
+                let kickoff = (2..methods).contains(&method).then_some(method ^ 1);
+                assert_eq!(pdb.kickoff_method(method), kickoff);
+            }
+            // The last method's blob is one byte longer than its points.
+            let mut points = pdb.lines(methods);
+            assert_eq!((points.by_ref().count(), points.is_damaged()), (1, true));
+            // One row less than stated is noticed.
+            assert!(PortablePdb::parse(&bytes[..bytes.len() / 2]).is_err());
+        }
+    }
+}
