@@ -159,12 +159,9 @@ impl<'a> Cursor<'a> {
     pub(crate) fn wide(&mut self) -> Result<WStr<'a>> {
         let offset = self.at;
         let rest = self.rest();
-        let units = rest
-            .chunks_exact(2)
-            .position(|unit| unit == [0, 0])
-            .ok_or(DecodeError::BadString { offset })?;
-        self.at += units * 2 + 2;
-        Ok(WStr::new(&rest[..units * 2]))
+        let end = end_of_wide(rest).ok_or(DecodeError::BadString { offset })?;
+        self.at += end + 2;
+        Ok(WStr::new(&rest[..end]))
     }
 
     /// 8-bit text up to its NUL.
@@ -195,5 +192,44 @@ impl<'a> Cursor<'a> {
             }
         }
         Err(DecodeError::BadValue { offset })
+    }
+}
+
+/// Where the first NUL among UTF-16 units begins.
+fn end_of_wide(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    let (words, rest) = bytes.as_chunks();
+    for (word, at) in words.iter().zip((0..).step_by(8)) {
+        let word = u64::from_le_bytes(*word);
+        // Below the lowest unit that is 0, no unit borrows from the next.
+        let nul = word.wrapping_sub(ONES) & !word & ONES << 15;
+        if nul != 0 {
+            return Some(at + nul.trailing_zeros() as usize / 16 * 2);
+        }
+    }
+    let unit = rest.chunks_exact(2).position(|unit| unit == [0, 0])?;
+    Some(bytes.len() - rest.len() + 2 * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_nul_unit_ends_wide_text() {
+        for length in 0..20 {
+            for filler in [0x0100u16, 0x0001, 0x8000, 0xff00, 0xffff] {
+                let mut units = vec![filler; length];
+                let bytes = |units: &[u16]| -> Vec<u8> {
+                    units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
+                };
+                assert_eq!(end_of_wide(&bytes(&units)), None);
+                units.push(0);
+                assert_eq!(end_of_wide(&bytes(&units)), Some(2 * length));
+                units.extend([0, 1, 0, filler, 0, 0]);
+                assert_eq!(end_of_wide(&bytes(&units)), Some(2 * length));
+                assert_eq!(end_of_wide(&bytes(&units)[..2 * length + 1]), None);
+            }
+        }
     }
 }

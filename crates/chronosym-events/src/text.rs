@@ -39,11 +39,21 @@ impl<'a> WStr<'a> {
 
     /// Appends the text to `out`.
     pub fn push_to(&self, out: &mut String) {
-        out.reserve(self.0.len() / 2);
+        // Nearly all names are ASCII: such runs are narrowed many units at a time.
         let mut rest = self.0;
-        // Nearly all names are ASCII: copy such runs unit by unit, without the surrogate machinery.
-        while let [low @ 0..=0x7f, 0, tail @ ..] = rest {
-            out.push(char::from(*low));
+        let mut narrow = [0; 64];
+        while !rest.is_empty() {
+            let (units, tail) = rest.split_at(rest.len().min(2 * narrow.len()));
+            let mut bits = 0;
+            for (byte, unit) in narrow.iter_mut().zip(units.chunks_exact(2)) {
+                let unit = u16::from_le_bytes([unit[0], unit[1]]);
+                bits |= unit;
+                *byte = unit as u8;
+            }
+            match std::str::from_utf8(&narrow[..units.len() / 2]) {
+                Ok(ascii) if bits < 0x80 => out.push_str(ascii),
+                _ => break,
+            }
             rest = tail;
         }
         out.extend(WStr(rest).chars());
@@ -64,7 +74,14 @@ impl fmt::Debug for WStr<'_> {
 
 impl PartialEq<str> for WStr<'_> {
     fn eq(&self, other: &str) -> bool {
-        self.chars().eq(other.chars())
+        let is_ascii = |(unit, &byte): (&[u8], &u8)| *unit == [byte, 0] && byte < 0x80;
+        let units = self.0.chunks_exact(2);
+        // No early end: then many units are compared at a time.
+        (units.len() == other.len()
+            && units
+                .zip(other.as_bytes())
+                .fold(true, |same, pair| same & is_ascii(pair)))
+            || self.chars().eq(other.chars())
     }
 }
 
@@ -148,6 +165,29 @@ mod tests {
         assert_eq!(out, ">aé😀\u{fffd}b");
         assert_eq!(text, "aé😀\u{fffd}b");
         assert_eq!(AStr::new(b"a\xff").to_string(), "a\u{fffd}");
+    }
+
+    #[test]
+    fn long_text_is_decoded_and_compared_wherever_ascii_ends() {
+        for at in [0, 1, 63, 64, 65, 127, 128, 200] {
+            let mut units = vec![0x61; 200];
+            units.insert(at, 0xc3);
+            units.insert(at + 1, 0xa9);
+            let bytes = utf16(&units);
+            let mut expected = "a".repeat(200);
+            expected.insert_str(at, "\u{c3}\u{a9}");
+            let mut out = String::new();
+            WStr::new(&bytes).push_to(&mut out);
+            assert_eq!(out, expected);
+            assert_eq!(WStr::new(&bytes), expected.as_str());
+            // As bytes, é is what these two units are as numbers.
+            assert_ne!(
+                WStr::new(&bytes),
+                expected.replace("\u{c3}\u{a9}", "é").as_str()
+            );
+            assert_ne!(WStr::new(&bytes[2..]), expected.as_str());
+        }
+        assert_ne!(WStr::new(&utf16(&[0xc3, 0xa9])), "é");
     }
 
     #[test]

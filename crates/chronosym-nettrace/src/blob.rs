@@ -19,7 +19,6 @@ pub(crate) struct BlobHeader {
 /// Where a blob's variable parts lie and which header fields it gave.
 #[derive(Clone, Copy)]
 pub(crate) struct Blob {
-    pub(crate) header: BlobHeader,
     pub(crate) flags: u8,
     /// Position of the activity ids or of the label list index.
     pub(crate) ids_at: usize,
@@ -41,11 +40,16 @@ pub(crate) mod flag {
     pub(crate) const ALL: u8 = 0xff;
 }
 
-/// Reads a compressed blob at `at`; nothing of `previous` changes unless the blob is complete.
+/// Reads a compressed blob at `at`; what it gives replaces what stands in `header`. One that is incomplete leaves some
+/// of that behind.
 #[inline]
-pub(crate) fn compressed(bytes: &[u8], at: usize, previous: &BlobHeader, v6: bool) -> Parsed<Blob> {
+pub(crate) fn compressed(
+    bytes: &[u8],
+    at: usize,
+    header: &mut BlobHeader,
+    v6: bool,
+) -> Parsed<Blob> {
     let mut cursor = Cursor::starting_at(bytes, at);
-    let mut header = *previous;
     let flags = cursor.u8()?;
     if flags & flag::METADATA_ID != 0 {
         header.metadata_id = cursor.var_u32()?;
@@ -76,7 +80,6 @@ pub(crate) fn compressed(bytes: &[u8], at: usize, previous: &BlobHeader, v6: boo
     let payload_at = cursor.position();
     cursor.take(header.payload_size as usize)?;
     Ok(Blob {
-        header,
         flags,
         ids_at,
         payload_at,
@@ -99,8 +102,13 @@ fn skip_ids(cursor: &mut Cursor<'_>, flags: u8, v6: bool) -> Parsed<()> {
     Ok(())
 }
 
-/// Reads an uncompressed blob at `at`.
-pub(crate) fn uncompressed(bytes: &[u8], at: usize, v6: bool) -> Parsed<Blob> {
+/// Reads an uncompressed blob at `at`; `header` becomes its own.
+pub(crate) fn uncompressed(
+    bytes: &[u8],
+    at: usize,
+    header: &mut BlobHeader,
+    v6: bool,
+) -> Parsed<Blob> {
     const NOT_SORTED: u32 = 1 << 31;
     let mut cursor = Cursor::starting_at(bytes, at);
     let size = cursor.length()?;
@@ -109,7 +117,7 @@ pub(crate) fn uncompressed(bytes: &[u8], at: usize, v6: bool) -> Parsed<Blob> {
     let end = cursor.position();
     // The size is there in full: what does not fit into it is wrong.
     let mut cursor = Cursor::starting_at(&bytes[..end], body_at);
-    let mut header = BlobHeader {
+    *header = BlobHeader {
         metadata_id: cursor.u32().map_err(bad)? & !NOT_SORTED,
         sequence: cursor.u32().map_err(bad)?,
         thread: cursor.u64().map_err(bad)?,
@@ -125,7 +133,6 @@ pub(crate) fn uncompressed(bytes: &[u8], at: usize, v6: bool) -> Parsed<Blob> {
     let payload_at = cursor.position();
     cursor.take(header.payload_size as usize).map_err(bad)?;
     Ok(Blob {
-        header,
         flags: flag::ALL,
         ids_at,
         payload_at,

@@ -84,41 +84,45 @@ impl<'a> Cursor<'a> {
     /// Seven bits a byte, low ones first, at most five bytes.
     #[inline]
     pub(crate) fn var_u32(&mut self) -> Parsed<u32> {
-        let first = self.u8()?;
-        if first < 0x80 {
-            return Ok(u32::from(first));
-        }
-        let value = self.var_tail(first, 5)?;
+        let value = self.varint(5)?;
         u32::try_from(value).map_err(|_| Fault::Bad)
     }
 
     /// Seven bits a byte, low ones first, at most ten bytes.
     #[inline]
     pub(crate) fn var_u64(&mut self) -> Parsed<u64> {
-        let first = self.u8()?;
-        if first < 0x80 {
-            return Ok(u64::from(first));
-        }
-        self.var_tail(first, 10)
+        self.varint(10)
     }
 
     #[inline]
-    fn var_tail(&mut self, first: u8, max_bytes: u32) -> Parsed<u64> {
-        let mut value = u64::from(first & 0x7f);
-        for index in 1..max_bytes {
-            let byte = self.u8()?;
-            let bits = u64::from(byte & 0x7f);
-            let shift = 7 * index;
-            // The tenth byte holds the one bit that is left of 64.
-            if shift == 63 && bits > 1 {
-                return Err(Fault::Bad);
-            }
-            value |= bits << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
+    fn varint(&mut self, max_bytes: usize) -> Parsed<u64> {
+        let rest = self.bytes.get(self.at..).ok_or(Fault::Short)?;
+        let Some(word) = rest.first_chunk() else {
+            return self.varint_by_bytes(max_bytes);
+        };
+        let word = u64::from_le_bytes(*word);
+        if word & 0x80 == 0 {
+            self.at += 1;
+            return Ok(word & 0x7f);
         }
-        Err(Fault::Bad)
+        // All at once: the lengths change from one to the next, and foretelling each byte's branch would fail.
+        let ends = !word & 0x8080_8080_8080_8080;
+        let length = ends.trailing_zeros() as usize / 8 + 1;
+        if ends == 0 || length > max_bytes {
+            return self.varint_by_bytes(max_bytes);
+        }
+        self.at += length;
+        let septets = word & (ends ^ (ends - 1));
+        let pairs = septets & 0x007f_007f_007f_007f | (septets & 0x7f00_7f00_7f00_7f00) >> 1;
+        let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+        Ok(fours & 0x0fff_ffff | (fours >> 32 & 0x0fff_ffff) << 28)
+    }
+
+    #[inline]
+    fn varint_by_bytes(&mut self, max_bytes: usize) -> Parsed<u64> {
+        let (value, at) = varint_by_bytes(self.bytes, self.at, max_bytes)?;
+        self.at = at;
+        Ok(value)
     }
 
     /// UTF-16 up to and without its terminating NUL, lossy.
@@ -138,6 +142,27 @@ impl<'a> Cursor<'a> {
         let count = self.var_u32()? as usize;
         Ok(String::from_utf8_lossy(self.take(count)?).into_owned())
     }
+}
+
+/// The value and the position after it. No method, so that a cursor can stay in registers.
+#[cold]
+fn varint_by_bytes(bytes: &[u8], mut at: usize, max_bytes: usize) -> Parsed<(u64, usize)> {
+    let mut value = 0;
+    for index in 0..max_bytes {
+        let byte = *bytes.get(at).ok_or(Fault::Short)?;
+        at += 1;
+        let bits = u64::from(byte & 0x7f);
+        let shift = 7 * index;
+        // The tenth byte holds the one bit that is left of 64.
+        if shift == 63 && bits > 1 {
+            return Err(Fault::Bad);
+        }
+        value |= bits << shift;
+        if byte < 0x80 {
+            return Ok((value, at));
+        }
+    }
+    Err(Fault::Bad)
 }
 
 pub(crate) fn utf16(bytes: &[u8]) -> String {
@@ -169,6 +194,34 @@ mod tests {
         longest_u64[9] = 2;
         assert_eq!(Cursor::new(&longest_u64).var_u64(), Err(Fault::Bad));
         assert_eq!(Cursor::new(&[0x80; 11]).var_u64(), Err(Fault::Bad));
+    }
+
+    #[test]
+    fn varints_are_the_same_at_the_end_of_the_bytes_and_before_it() {
+        for bits in 0..64 {
+            for value in [
+                1u64 << bits,
+                u64::MAX >> bits,
+                0x0123_4567_89ab_cdef >> bits,
+            ] {
+                let mut bytes = Vec::new();
+                let mut rest = value;
+                while rest >= 0x80 {
+                    bytes.push(rest as u8 | 0x80);
+                    rest >>= 7;
+                }
+                bytes.push(rest as u8);
+                let length = bytes.len();
+                for more in [&[][..], &[0xff; 16], &[0; 16]] {
+                    bytes.truncate(length);
+                    bytes.extend_from_slice(more);
+                    let mut cursor = Cursor::new(&bytes);
+                    assert_eq!((cursor.var_u64(), cursor.position()), (Ok(value), length));
+                    let narrow = u32::try_from(value).map_err(|_| Fault::Bad);
+                    assert_eq!(Cursor::new(&bytes).var_u32(), narrow);
+                }
+            }
+        }
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub(crate) struct EventBlock {
     header: BlobHeader,
     /// What the ids of `header` stand for, looked up when they change.
     event_type: u32,
+    /// Whether events of the type become records.
+    selected: bool,
     stack: u32,
     thread: u64,
     context: Context,
@@ -100,6 +102,7 @@ impl Decoder {
             metadata,
             header: BlobHeader::default(),
             event_type: self.types.find(0).map_or(NO_TYPE, |index| index.0),
+            selected: true,
             stack: NO_STACK,
             thread: if self.v6 { self.threads.find(0) } else { 0 },
             context: Context {
@@ -129,24 +132,34 @@ impl Decoder {
             if self.region.rows.len() + self.region.contexts.len() >= most_rows || at > self.limit {
                 return (at, Stop::Full);
             }
+            let before = block.header;
             let read = if block.compressed {
-                blob::compressed(bytes, at, &block.header, self.v6)
+                blob::compressed(bytes, at, &mut block.header, self.v6)
             } else {
-                self.uncompressed(bytes, at, base)
+                self.uncompressed(bytes, at, &mut block.header, base)
             };
             match read {
                 Ok(blob) => {
                     self.blob(block, &blob, bytes);
                     at = blob.end;
                 }
-                Err(Fault::Short) if !whole => return (at, Stop::NeedMore),
+                Err(Fault::Short) if !whole => {
+                    block.header = before;
+                    return (at, Stop::NeedMore);
+                }
                 Err(_) => return (at, Stop::Bad),
             }
         }
     }
 
-    fn uncompressed(&self, bytes: &[u8], at: usize, base: u64) -> Parsed<Blob> {
-        let mut blob = blob::uncompressed(bytes, at, self.v6)?;
+    fn uncompressed(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        header: &mut BlobHeader,
+        base: u64,
+    ) -> Parsed<Blob> {
+        let mut blob = blob::uncompressed(bytes, at, header, self.v6)?;
         if !self.v6 {
             // Blobs of V4 begin at stream offsets that four divides, whether their size says so or not.
             let padding = (base + blob.end as u64).wrapping_neg() as usize & 3;
@@ -157,32 +170,32 @@ impl Decoder {
 
     #[inline]
     fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
-        let header = blob.header;
         let flags = blob.flags;
-        block.header = header;
         if flags & flag::METADATA_ID != 0 {
             block.event_type = self
                 .types
-                .find(header.metadata_id)
+                .find(block.header.metadata_id)
                 .map_or(NO_TYPE, |index| index.0);
+            block.selected = self.types.is_selected(block.event_type);
         }
         if flags & flag::STACK != 0 {
-            block.stack = if header.stack_id == 0 {
+            block.stack = if block.header.stack_id == 0 {
                 NO_STACK
             } else {
-                self.region.stacks.find(header.stack_id)
+                self.region.stacks.find(block.header.stack_id)
             };
         }
         if flags & flag::THREAD != 0 {
             block.thread = if self.v6 {
-                self.threads.find(header.thread)
+                self.threads.find(block.header.thread)
             } else {
-                header.thread
+                block.header.thread
             };
         }
         if flags & (flag::CAPTURE | flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
             self.change_context(block, blob, bytes);
         }
+        let header = &block.header;
         if block.metadata || header.metadata_id == 0 && !self.v6 {
             let payload = &bytes[blob.payload_at..blob.payload_at + header.payload_size as usize];
             self.diagnostics.metadata_records += 1;
@@ -214,6 +227,13 @@ impl Decoder {
             self.diagnostics.unknown_threads += 1;
         }
         self.diagnostics.unknown_labels += u64::from(block.labels_missing);
+        self.diagnostics.events += 1;
+        self.region.last_time = self.region.last_time.max(header.time);
+        // A label can make another event of it.
+        if !block.selected && block.context.labels == NO_LABELS {
+            self.region.count(block.event_type, block.stack != NO_STACK);
+            return;
+        }
         let context = match block.context_index {
             Some(index) => index,
             None => {
@@ -222,7 +242,6 @@ impl Decoder {
                 index
             }
         };
-        self.diagnostics.events += 1;
         self.region.rows.push(Row {
             time: header.time,
             thread: block.thread,
@@ -241,7 +260,7 @@ impl Decoder {
     fn change_context(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
         let before = block.context;
         let context = &mut block.context;
-        context.processor = blob.header.processor;
+        context.processor = block.header.processor;
         let mut ids = Cursor::starting_at(bytes, blob.ids_at);
         if self.v6 {
             if blob.flags & flag::ACTIVITY != 0 {

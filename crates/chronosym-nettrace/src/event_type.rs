@@ -52,6 +52,9 @@ pub struct EventType {
 #[derive(Default)]
 pub(crate) struct EventTypes {
     types: Vec<EventType>,
+    /// For each type whether its events become records.
+    selected: Vec<bool>,
+    selection: Option<Selection>,
     /// For ids below [`DENSE_IDS`]; `u32::MAX` where there is none.
     dense: Vec<u32>,
     sparse: HashMap<u32, u32, foldhash::fast::RandomState>,
@@ -59,11 +62,25 @@ pub(crate) struct EventTypes {
     by_body: HashMap<Vec<u8>, u32, foldhash::fast::RandomState>,
 }
 
+/// Says of a type whether its events are wanted as records.
+pub(crate) type Selection = Box<dyn Fn(&EventType) -> bool + Send>;
+
 const DENSE_IDS: u32 = 1 << 16;
 
 impl EventTypes {
     pub(crate) fn all(&self) -> &[EventType] {
         &self.types
+    }
+
+    /// From now on decides which types' events become records.
+    pub(crate) fn select(&mut self, selection: Selection) {
+        self.selected = self.types.iter().map(&selection).collect();
+        self.selection = Some(selection);
+    }
+
+    /// Whether events of a type become records.
+    pub(crate) fn is_selected(&self, index: u32) -> bool {
+        self.selected.get(index as usize).copied().unwrap_or(true)
     }
 
     #[inline]
@@ -92,7 +109,10 @@ impl EventTypes {
             Some(&index) => index,
             None => {
                 let index = u32::try_from(self.types.len()).map_err(|_| Fault::Bad)?;
-                self.types.push(read()?);
+                let new = read()?;
+                let selected = self.selection.as_ref().is_none_or(|wants| wants(&new));
+                self.selected.push(selected);
+                self.types.push(new);
                 self.by_body.insert(body.to_vec(), index);
                 index
             }

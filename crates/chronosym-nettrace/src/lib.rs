@@ -79,7 +79,7 @@ pub use field::{Field, FieldType};
 pub use header::{Format, StartTime, TraceHeader};
 pub use label::{Label, Labels};
 pub use reader::{Options, Reader};
-pub use region::{Record, Records, Region};
+pub use region::{Count, Record, Records, Region};
 pub use stack::{Addresses, Stack, StackRow};
 pub use thread::Thread;
 

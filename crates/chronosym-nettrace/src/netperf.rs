@@ -62,13 +62,18 @@ impl Decoder {
             self.diagnostics.unknown_metadata += 1;
             return Ok(());
         };
+        self.diagnostics.stacks += u64::from(!stack.is_empty());
+        self.diagnostics.events += 1;
+        self.region.last_time = self.region.last_time.max(time);
+        if !self.types.is_selected(event_type.0) {
+            self.region.count(event_type.0, !stack.is_empty());
+            return Ok(());
+        }
         let mut stack_row = NO_STACK;
         if !stack.is_empty() {
             stack_row = self.region.stacks.push(stack).ok_or(Fault::Bad)?;
-            self.diagnostics.stacks += 1;
         }
         let context = self.region.context(&context);
-        self.diagnostics.events += 1;
         self.region.rows.push(Row {
             time,
             thread,

@@ -45,11 +45,25 @@ impl Context {
     };
 }
 
+/// How many events of a type there were in a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All of them.
+    pub events: u64,
+    /// Those with a stack.
+    pub stacks: u64,
+}
+
 /// The tables of the region being read; their memory is used again for the next one.
 #[derive(Default)]
 pub(crate) struct RegionData {
     pub(crate) rows: Vec<Row>,
     pub(crate) contexts: Vec<Context>,
+    /// What was counted of event types without records, by type, and which types these are.
+    counts: Vec<Count>,
+    counted: Vec<u32>,
+    /// The latest time of any event.
+    pub(crate) last_time: i64,
     pub(crate) stacks: StackTable,
     pub(crate) labels: LabelTable,
     /// Positions of the rows by time, once asked for; empty if the rows stand in that order.
@@ -62,6 +76,30 @@ impl RegionData {
         self.rows.clear();
         self.contexts.clear();
         self.order.take();
+        for event_type in self.counted.drain(..) {
+            self.counts[event_type as usize] = Count::default();
+        }
+        self.last_time = i64::MIN;
+    }
+
+    /// Whether no event was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.counted.is_empty()
+    }
+
+    /// Counts an event instead of keeping it.
+    #[inline]
+    pub(crate) fn count(&mut self, event_type: u32, has_stack: bool) {
+        let index = event_type as usize;
+        if index >= self.counts.len() {
+            self.counts.resize(index + 1, Count::default());
+        }
+        let count = &mut self.counts[index];
+        if count.events == 0 {
+            self.counted.push(event_type);
+        }
+        count.events += 1;
+        count.stacks += u64::from(has_stack);
     }
 
     pub(crate) fn clear_tables(&mut self) {
@@ -116,9 +154,20 @@ impl Region<'_> {
         self.data.rows.len()
     }
 
-    /// Always false: a region without records is not delivered.
+    /// Whether there is no record: all events of the region are of types that are merely counted.
     pub fn is_empty(&self) -> bool {
         self.data.rows.is_empty()
+    }
+
+    /// How often events of each type came that [`Reader::select`](crate::Reader::select) left out.
+    pub fn counted(&self) -> impl Iterator<Item = (EventTypeIndex, Count)> {
+        let types = self.data.counted.iter();
+        types.map(|&index| (EventTypeIndex(index), self.data.counts[index as usize]))
+    }
+
+    /// The latest time of an event, counted ones included: ns since the start of the trace.
+    pub fn last_time_ns(&self) -> u64 {
+        self.clock.ns(self.data.last_time)
     }
 
     /// The records in file order, which is not time order across threads. Costs nothing but the pass.
@@ -129,6 +178,15 @@ impl Region<'_> {
             next: 0,
             end: self.len(),
         }
+    }
+
+    /// The record at a position in file order; `None` past the last.
+    #[inline]
+    pub fn record(&self, position: usize) -> Option<Record<'_>> {
+        self.data
+            .rows
+            .get(position)
+            .map(|row| self.view().record(row))
     }
 
     /// The records by time; those of one time stay in file order. The first call sorts them.

@@ -46,6 +46,52 @@ fn a_region_is_given_in_file_order_and_in_time_order() {
 }
 
 #[test]
+fn events_of_types_that_are_not_selected_are_counted() {
+    let mut writer = NettraceWriter::v4();
+    let wanted = writer.event_type("P", 1, 0);
+    let other = writer.event_type("P", 2, 0);
+    let more = writer.event_type("Q", 1, 0);
+    writer.event(other, 5, 1, &[10], &[]);
+    writer.event(wanted, 10, 1, &[20, 21], &[7]);
+    writer.event(other, 20, 1, &[], &[]);
+    writer.event(more, 30, 2, &[10], &[]);
+    writer.sequence_point();
+    writer.event(other, 40, 1, &[30], &[]);
+    writer.sequence_point();
+    writer.event(wanted, 50, 1, &[], &[8]);
+    let bytes = writer.finish();
+    let plain = read(&bytes);
+    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    reader.select(|event_type| event_type.provider == "P" && event_type.id == 1);
+    let mut seen = Vec::new();
+    while let Some(region) = reader.next_region().expect("readable") {
+        let mut counted: Vec<_> = region
+            .counted()
+            .map(|(index, count)| {
+                let event_type = region.event_type(index).expect("a known type");
+                let name = (event_type.provider.clone(), event_type.id);
+                (name, count.events, count.stacks)
+            })
+            .collect();
+        counted.sort();
+        let records: Vec<_> = region
+            .records()
+            .map(|r| (r.payload[0], r.stack.map(|row| region.stack(row).len())))
+            .collect();
+        assert_eq!(region.is_empty(), records.is_empty());
+        seen.push((records, counted, region.last_time_ns()));
+    }
+    let (p2, q1) = (("P".to_owned(), 2), ("Q".to_owned(), 1));
+    let expected = [
+        (vec![(7, Some(2))], vec![(p2.clone(), 2, 1), (q1, 1, 1)], 30),
+        (vec![], vec![(p2, 1, 1)], 40),
+        (vec![(8, None)], vec![], 50),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(*reader.diagnostics(), plain.diagnostics);
+}
+
+#[test]
 fn stack_rows_are_dense_and_shared_within_a_region() {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);

@@ -88,6 +88,8 @@ pub(crate) struct MethodFact {
     pub module_id: u64,
     /// The module of that id, where it is known by now.
     pub module: Option<ModuleIndex>,
+    /// The body of this method that is said to stand at its start.
+    pub standing: Option<BodyIndex>,
 }
 
 /// A CLR module.

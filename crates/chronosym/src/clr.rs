@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chronosym_events::{
-    Action, AppDomain, Event, ILToNativeMap, MarkerPhase, MethodDetails, MethodEvent, ModuleEvent,
-    RichDebugChunks, RichDebugInfo, RuntimeInformation,
+    Action, AppDomain, Event, EventSchema, ILToNativeMap, MarkerPhase, MethodDetails, MethodEvent,
+    ModuleEvent, RichDebugChunks, RichDebugInfo, RuntimeInformation,
 };
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
@@ -197,10 +197,16 @@ impl Session {
 
     fn method(&mut self, process: ProcessIndex, time: u64, writer: u64, event: &MethodEvent<'_>) {
         let clr_instance = event.clr_instance_id.unwrap_or(0);
+        let code = &mut self.states[process.index()].code;
+        let standing = code.standing(clr_instance, event.method_id, event.start);
         let name = event.names.map_or(NameId::NONE, |n| {
-            self.names.intern_wide(n.namespace, n.name, n.signature)
+            // Unloads and rundowns say again what a load said.
+            let known = standing.map(|body| code.bodies[body.index()].name);
+            let said = [n.namespace, n.name, n.signature];
+            known
+                .filter(|&known| self.names.is(known, said))
+                .unwrap_or_else(|| self.names.intern_wide(n.namespace, n.name, n.signature))
         });
-        let code = self.code(process);
         let fact = MethodFact {
             time,
             clr_instance,
@@ -213,6 +219,7 @@ impl Session {
             name,
             module_id: event.module_id,
             module: code.module(clr_instance, event.module_id),
+            standing,
         };
         match event.action {
             Action::Load => code.load(fact, writer),
@@ -426,6 +433,23 @@ impl<'a> Iterator for Words<'a> {
         self.0 = tail;
         Some(word)
     }
+}
+
+/// Whether an event type has a decoder, but nothing to say to a session.
+pub(crate) fn is_unused(schema: &EventSchema) -> bool {
+    matches!(
+        &*schema.name(),
+        "MemoryAllocatedForJitCode"
+            | "MethodJitInliningSucceeded"
+            | "MethodJitInliningFailed"
+            | "MethodJitInliningFailedAnsi"
+            | "MethodJitTailCallSucceeded"
+            | "MethodJitTailCallFailed"
+            | "MethodJitTailCallFailedAnsi"
+            | "R2RGetEntryPointStart"
+            | "TieredCompilationBackgroundJitStart"
+            | "TieredCompilationBackgroundJitStop"
+    )
 }
 
 /// Begin and end of a module's life as bounds for what it contains.

@@ -1,6 +1,7 @@
 //! What one process's events say of its code: bodies and their lives, before anything is frozen (rules 1 to 7).
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use chronosym_timeline::{Begin, End};
@@ -9,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::body::{BodyIndex, CodeBody, EntryPoint, MethodFact, Module, ModuleIndex, StubTargets};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
+use crate::few::Few;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::names::NameId;
@@ -25,8 +27,7 @@ pub(crate) struct ProcessCode {
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps that no body could be found for.
     pub unbound_maps: u64,
-    pub by_key: FxHashMap<(u16, u64, u64), BodyIndex>,
-    pub by_method: Arc<FxHashMap<(u16, u64), Vec<BodyIndex>>>,
+    pub by_method: Arc<FxHashMap<(u16, u64), Few<BodyIndex>>>,
     module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
     stub_by_method: FxHashMap<(u16, u64), u32>,
     /// Who was last said to occupy a range: start → (last byte, body).
@@ -131,22 +132,25 @@ impl ProcessCode {
         body
     }
 
-    /// The latest occurrence that the fact can speak of: nothing was put over it since, and size and name agree.
-    fn known(&self, fact: &MethodFact) -> Option<BodyIndex> {
-        let &body = self
-            .by_key
-            .get(&(fact.clr_instance, fact.method_id, fact.start))?;
+    /// The body of a method that was last said to stand at a start, unless something was put over it since.
+    pub fn standing(&self, clr_instance: u16, method_id: u64, start: u64) -> Option<BodyIndex> {
+        let &(_, body) = self.occupied.get(&start)?;
         let known = &self.bodies[body.index()];
-        let agrees = known.size == fact.size
-            && (known.name == fact.name || known.name == NameId::NONE || fact.name == NameId::NONE)
-            && (known.native_code_version == fact.native_code_version
-                || known.native_code_version == 0
-                || fact.native_code_version == 0);
-        let stands = self
-            .occupied
-            .get(&fact.start)
-            .is_some_and(|&(_, top)| top == body);
-        (agrees && stands).then_some(body)
+        (known.method_id == method_id && known.clr_instance == clr_instance).then_some(body)
+    }
+
+    /// The body that the fact can speak of: it stands, and size and name agree.
+    fn known(&self, fact: &MethodFact) -> Option<BodyIndex> {
+        fact.standing.filter(|body| {
+            let known = &self.bodies[body.index()];
+            known.size == fact.size
+                && (known.name == fact.name
+                    || known.name == NameId::NONE
+                    || fact.name == NameId::NONE)
+                && (known.native_code_version == fact.native_code_version
+                    || known.native_code_version == 0
+                    || fact.native_code_version == 0)
+        })
     }
 
     fn confirm(&mut self, body: BodyIndex, fact: &MethodFact, evidence: Evidence) {
@@ -198,8 +202,6 @@ impl ProcessCode {
             stub,
             approximate: false,
         });
-        self.by_key
-            .insert((fact.clr_instance, fact.method_id, fact.start), body);
         Arc::make_mut(&mut self.by_method)
             .entry((fact.clr_instance, fact.method_id))
             .or_default()
@@ -219,19 +221,23 @@ impl ProcessCode {
 
     /// Notes that `body` was last said to stand at its range; whatever overlaps it stands there no more.
     fn occupy(&mut self, body: BodyIndex) {
-        let (start, last) = (
-            self.bodies[body.index()].start,
-            self.bodies[body.index()].last(),
-        );
-        while let Some((&older, _)) = self
-            .occupied
-            .range(..=last)
-            .next_back()
-            .filter(|(_, (end, _))| *end >= start)
+        let known = &self.bodies[body.index()];
+        let (start, last) = (known.start, known.last());
+        if let Some((end, _)) = self.occupied.insert(start, (last, body))
+            && end >= last
         {
-            self.occupied.remove(&older);
+            // Ranges are disjoint: who stood here had all of it.
+            return;
         }
-        self.occupied.insert(start, (last, body));
+        let inside = (Bound::Excluded(start), Bound::Included(last));
+        while let Some((&other, _)) = self.occupied.range(inside).next() {
+            self.occupied.remove(&other);
+        }
+        if let Some((&other, &(end, _))) = self.occupied.range(..start).next_back()
+            && end >= start
+        {
+            self.occupied.remove(&other);
+        }
     }
 
     /// An image was mapped at `time` over [start, last]: what was jitted there before has gone (rule 5).
@@ -286,6 +292,7 @@ impl ProcessCode {
     pub fn latest(&self, clr_instance: u16, method_id: u64) -> Option<BodyIndex> {
         self.by_method
             .get(&(clr_instance, method_id))?
+            .as_slice()
             .last()
             .copied()
     }
@@ -294,7 +301,7 @@ impl ProcessCode {
     pub fn bodies_of(&self, clr_instance: u16, method_id: u64) -> &[BodyIndex] {
         self.by_method
             .get(&(clr_instance, method_id))
-            .map_or(&[], Vec::as_slice)
+            .map_or(&[], Few::as_slice)
     }
 
     /// The module that `module_id` means now.
@@ -392,7 +399,6 @@ impl ProcessCode {
     pub fn forget(&mut self, bodies: impl Iterator<Item = BodyIndex>) {
         for body in bodies {
             let known = &mut self.bodies[body.index()];
-            let key = (known.clr_instance, known.method_id, known.start);
             let method = (known.clr_instance, known.method_id);
             let start = known.start;
             let (map, tree) = (known.il_map.take(), known.inline_tree.take());
@@ -401,9 +407,6 @@ impl ProcessCode {
             }
             if let Some(tree) = tree {
                 self.inline_trees[tree as usize] = Arc::default();
-            }
-            if self.by_key.get(&key) == Some(&body) {
-                self.by_key.remove(&key);
             }
             if self
                 .occupied
@@ -415,7 +418,7 @@ impl ProcessCode {
             let by_method = Arc::make_mut(&mut self.by_method);
             if let Some(bodies) = by_method.get_mut(&method) {
                 bodies.retain(|&b| b != body);
-                if bodies.is_empty() {
+                if bodies.as_slice().is_empty() {
                     by_method.remove(&method);
                 }
             }

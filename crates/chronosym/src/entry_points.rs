@@ -2,8 +2,9 @@
 
 use chronosym_events::MethodFlags;
 use chronosym_timeline::{Begin, End};
+use rustc_hash::FxHashMap;
 
-use crate::body::MethodFact;
+use crate::body::{BodyIndex, MethodFact};
 use crate::code::ProcessCode;
 use crate::evidence::Evidence;
 
@@ -14,6 +15,9 @@ impl ProcessCode {
         // called before the recording began: with 4 KiB, 7,494 of 7,530 such frames of an attached recording were wrong.
         const FURTHEST: u64 = 1024;
         let points: Vec<_> = std::mem::take(&mut self.entry_points).into_iter().collect();
+        if points.is_empty() {
+            return;
+        }
         let mut starts: Vec<u64> = self
             .bodies
             .iter()
@@ -22,12 +26,15 @@ impl ProcessCode {
             .collect();
         starts.sort_unstable();
         starts.dedup();
+        let known: FxHashMap<_, _> = self
+            .bodies
+            .iter()
+            .zip(0..)
+            .map(|(b, index)| ((b.clr_instance, b.method_id, b.start), BodyIndex(index)))
+            .collect();
         // An entry point of 0 is none: the method had no code yet.
         for (start, point) in points.into_iter().filter(|&(start, _)| start != 0) {
-            if let Some(&body) = self
-                .by_key
-                .get(&(point.clr_instance, point.method_id, start))
-            {
+            if let Some(&body) = known.get(&(point.clr_instance, point.method_id, start)) {
                 self.bodies[body.index()]
                     .evidence
                     .insert(Evidence::EntryPoint);
@@ -50,6 +57,7 @@ impl ProcessCode {
                 name: point.name,
                 module_id: 0,
                 module: None,
+                standing: None,
             };
             let body = self.add(
                 &fact,

@@ -1,6 +1,5 @@
 //! The second step: what stands at an address → frames, with names, IL offsets, inlined methods and lines.
 
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -745,9 +744,13 @@ impl Timeline {
 impl std::fmt::Display for PdbId {
     /// Signature and age in the form of symbol servers: 32 hex digits, then the age in hex.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for c in self.guid.to_string().chars().filter(|c| *c != '-') {
-            f.write_char(c.to_ascii_uppercase())?;
-        }
-        write!(f, "{:x}", self.age)
+        let [a, b, c, d, e, g, h, i, rest @ ..] = self.guid.0;
+        let (first, second) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, g]));
+        let (third, rest) = (u16::from_le_bytes([h, i]), u64::from_be_bytes(rest));
+        write!(
+            f,
+            "{first:08X}{second:04X}{third:04X}{rest:016X}{:x}",
+            self.age
+        )
     }
 }

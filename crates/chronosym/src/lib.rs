@@ -23,6 +23,7 @@ mod code;
 mod entry_points;
 mod evidence;
 mod expand;
+mod few;
 mod filter;
 mod frame;
 mod il_map;

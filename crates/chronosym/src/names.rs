@@ -1,6 +1,11 @@
 //! Method names: namespace (the full type name), method name and signature, each distinct triple once.
 
-use rustc_hash::FxHashMap;
+use std::hash::BuildHasher;
+
+use chronosym_events::WStr;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::FxBuildHasher;
 
 use crate::chunked::Chunked;
 use crate::strings::{StringId, Strings};
@@ -26,7 +31,7 @@ pub(crate) struct MethodName {
 pub(crate) struct Names {
     pub strings: Strings,
     all: Chunked<MethodName>,
-    index: FxHashMap<MethodName, NameId>,
+    index: HashTable<NameId>,
     scratch: String,
 }
 
@@ -40,19 +45,35 @@ impl Names {
         if key.namespace == StringId::EMPTY && key.name == StringId::EMPTY {
             return NameId::NONE;
         }
-        let next = NameId(self.all.len() as u32);
-        *self.index.entry(key).or_insert_with(|| {
-            self.all.push(key);
-            next
+        let hash = |name: &MethodName| FxBuildHasher.hash_one(name);
+        let same = |id: &NameId| self.all[id.0 as usize] == key;
+        let rehash = |id: &NameId| hash(&self.all[id.0 as usize]);
+        match self.index.entry(hash(&key), same, rehash) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let id = NameId(self.all.len() as u32);
+                place.insert(id);
+                self.all.push(key);
+                id
+            }
+        }
+    }
+
+    /// Whether a name has these three parts: namespace, name, signature.
+    pub(crate) fn is(&self, id: NameId, parts: [WStr<'_>; 3]) -> bool {
+        self.get(id).is_some_and(|known| {
+            let known = [known.namespace, known.name, known.signature];
+            let mut pairs = known.into_iter().zip(parts);
+            pairs.all(|(known, part)| part == *self.strings.get(known))
         })
     }
 
     /// As [`Names::intern`], from UTF-16 text.
     pub(crate) fn intern_wide(
         &mut self,
-        namespace: chronosym_events::WStr<'_>,
-        name: chronosym_events::WStr<'_>,
-        signature: chronosym_events::WStr<'_>,
+        namespace: WStr<'_>,
+        name: WStr<'_>,
+        signature: WStr<'_>,
     ) -> NameId {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
@@ -66,7 +87,7 @@ impl Names {
         id
     }
 
-    pub(crate) fn wide(&mut self, text: chronosym_events::WStr<'_>) -> StringId {
+    pub(crate) fn wide(&mut self, text: WStr<'_>) -> StringId {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         text.push_to(&mut scratch);

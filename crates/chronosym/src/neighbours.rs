@@ -122,7 +122,7 @@ impl ProcessCode {
         extent: Extent,
     ) -> Option<BodyIndex> {
         let bodies = self.by_method.get(&(clr_instance, method_id))?;
-        bodies.iter().rev().copied().find(|b| {
+        bodies.as_slice().iter().rev().copied().find(|b| {
             let body = &self.bodies[b.index()];
             body.native_code_version == version && body.flags.extent() == extent
         })

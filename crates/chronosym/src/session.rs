@@ -88,6 +88,25 @@ pub struct Options {
     pub samples: SampleSelection,
 }
 
+impl Options {
+    fn selects(&self, schema: &EventSchema) -> bool {
+        match &self.samples {
+            SampleSelection::Events(selectors) => selectors.iter().any(|s| s.matches(schema)),
+            SampleSelection::Profilers | SampleSelection::None => false,
+        }
+    }
+
+    /// Whether events of a type must be pushed; the others need only be counted.
+    pub(crate) fn wants(&self, schema: &EventSchema) -> bool {
+        self.selects(schema)
+            || match Role::of(schema) {
+                Role::Other => false,
+                Role::ThreadSample => matches!(self.samples, SampleSelection::Profilers),
+                Role::Code | Role::CodeOrSample => true,
+            }
+    }
+}
+
 /// An event type and how often it came.
 #[derive(Clone, Debug)]
 pub struct EventTypeInfo {
@@ -107,6 +126,27 @@ enum Role {
     Other,
     ThreadSample,
     Code,
+    /// As `Code`, or a CPU sample.
+    CodeOrSample,
+}
+
+impl Role {
+    fn of(schema: &EventSchema) -> Self {
+        match schema.key() {
+            EventKey::Manifest {
+                provider: Provider::SampleProfiler,
+                id: 0,
+                ..
+            } => Role::ThreadSample,
+            _ if !schema.is_typed() || crate::clr::is_unused(schema) => Role::Other,
+            EventKey::Named { .. }
+            | EventKey::Manifest {
+                provider: Provider::UniversalSystem | Provider::UniversalEvents,
+                ..
+            } => Role::CodeOrSample,
+            _ => Role::Code,
+        }
+    }
 }
 
 /// Events that the trace lost.
@@ -236,19 +276,8 @@ impl Session {
             return known;
         }
         let id = EventTypeId(self.types.len() as u32);
-        let role = match schema.key() {
-            EventKey::Manifest {
-                provider: Provider::SampleProfiler,
-                id: 0,
-                ..
-            } => Role::ThreadSample,
-            _ if schema.is_typed() => Role::Code,
-            _ => Role::Other,
-        };
-        let selected = match &self.options.samples {
-            SampleSelection::Events(selectors) => selectors.iter().any(|s| s.matches(&schema)),
-            SampleSelection::Profilers | SampleSelection::None => false,
-        };
+        let role = Role::of(&schema);
+        let selected = self.options.selects(&schema);
         self.by_key
             .entry(schema.key().clone())
             .or_default()
@@ -270,7 +299,7 @@ impl Session {
 
     /// Whether events of this type must be pushed in time order: those that speak of code.
     pub fn needs_order(&self, id: EventTypeId) -> bool {
-        self.types[id.index()].role == Role::Code
+        matches!(self.types[id.index()].role, Role::Code | Role::CodeOrSample)
     }
 
     /// Whether the options ask for the stacks of this very event type.
@@ -283,7 +312,7 @@ impl Session {
         let info = &self.types[id.index()];
         info.selected
             || (matches!(self.options.samples, SampleSelection::Profilers)
-                && info.role != Role::Other)
+                && matches!(info.role, Role::ThreadSample | Role::CodeOrSample))
     }
 
     /// The schema of an event type.
@@ -295,6 +324,14 @@ impl Session {
     pub(crate) fn count(&mut self, id: EventTypeId, time_ns: u64) {
         self.types[id.index()].count += 1;
         self.facts.duration_ns = self.facts.duration_ns.max(time_ns);
+    }
+
+    /// Counts events that need not be pushed: `events` of a type, `stacks` of them with a stack.
+    pub(crate) fn counted(&mut self, id: EventTypeId, events: u64, stacks: u64, last_ns: u64) {
+        let info = &mut self.types[id.index()];
+        info.count += events;
+        info.stacks += stacks;
+        self.facts.duration_ns = self.facts.duration_ns.max(last_ns);
     }
 
     /// Takes over a better description of an event type that came after its first event.
@@ -347,12 +384,14 @@ impl Session {
         let kind = match role {
             Role::Other => Ok(SampleKind::Event),
             Role::ThreadSample if stack.is_none() => return,
-            Role::ThreadSample | Role::Code => raw.decode().map(|event| match event {
-                Some(Event::ThreadSample(ThreadSampleType::Managed)) => SampleKind::WallManaged,
-                Some(Event::ThreadSample(_)) => SampleKind::WallExternal,
-                Some(event) if self.understand(raw, writer, &event) => SampleKind::Cpu,
-                _ => SampleKind::Event,
-            }),
+            Role::ThreadSample | Role::Code | Role::CodeOrSample => {
+                raw.decode().map(|event| match event {
+                    Some(Event::ThreadSample(ThreadSampleType::Managed)) => SampleKind::WallManaged,
+                    Some(Event::ThreadSample(_)) => SampleKind::WallExternal,
+                    Some(event) if self.understand(raw, writer, &event) => SampleKind::Cpu,
+                    _ => SampleKind::Event,
+                })
+            }
         };
         match (kind, stack) {
             (Err(error), _) => {

@@ -1,10 +1,10 @@
 //! Interned strings: each distinct text is kept once, in one arena.
 
-use std::collections::hash_map::Entry;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 use crate::chunked::Chunked;
 
@@ -23,13 +23,21 @@ pub(crate) struct Strings {
     pieces: Vec<Arc<String>>,
     /// Piece, begin and end of each string.
     places: Chunked<(u32, u32, u32)>,
-    by_hash: FxHashMap<u64, Bucket>,
+    index: HashTable<Slot>,
 }
 
+/// A string in the index: half of its hash spares looking at most others.
 #[derive(Debug)]
-enum Bucket {
-    One(u32),
-    Many(Vec<u32>),
+struct Slot {
+    hash: u32,
+    id: u32,
+}
+
+impl Slot {
+    /// The table looks at the lowest and at the highest bits.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash) << 32 | u64::from(hash)
+    }
 }
 
 /// Bytes of a piece, unless one string is longer.
@@ -40,7 +48,7 @@ impl Default for Strings {
         let mut strings = Strings {
             pieces: Vec::new(),
             places: Chunked::default(),
-            by_hash: FxHashMap::default(),
+            index: HashTable::new(),
         };
         strings.intern("");
         strings
@@ -50,34 +58,18 @@ impl Default for Strings {
 impl Strings {
     /// The id of `text`, which is added if it is new. Past 4 Gi strings everything new is the empty string.
     pub(crate) fn intern(&mut self, text: &str) -> StringId {
-        let hash = FxBuildHasher.hash_one(text);
-        let candidates: &[u32] = match self.by_hash.get(&hash) {
-            None => &[],
-            Some(Bucket::One(id)) => std::slice::from_ref(id),
-            Some(Bucket::Many(ids)) => ids,
-        };
-        if let Some(&id) = candidates
-            .iter()
-            .find(|&&id| self.get(StringId(id)) == text)
-        {
-            return StringId(id);
+        let hash = FxBuildHasher.hash_one(text) as u32;
+        let same = |slot: &Slot| slot.hash == hash && self.get(StringId(slot.id)) == text;
+        if let Some(known) = self.index.find(Slot::spread(hash), same) {
+            return StringId(known.id);
         }
         let (Ok(id), Some(place)) = (u32::try_from(self.places.len()), self.append(text)) else {
             return StringId::EMPTY;
         };
         self.places.push(place);
-        match self.by_hash.entry(hash) {
-            Entry::Vacant(slot) => {
-                slot.insert(Bucket::One(id));
-            }
-            Entry::Occupied(mut slot) => match slot.get_mut() {
-                Bucket::Many(ids) => ids.push(id),
-                Bucket::One(first) => {
-                    let first = *first;
-                    slot.insert(Bucket::Many(vec![first, id]));
-                }
-            },
-        }
+        let rehash = |slot: &Slot| Slot::spread(slot.hash);
+        self.index
+            .insert_unique(Slot::spread(hash), Slot { hash, id }, rehash);
         StringId(id)
     }
 
@@ -107,7 +99,7 @@ impl Strings {
         Strings {
             pieces: self.pieces.clone(),
             places: self.places.clone(),
-            by_hash: FxHashMap::default(),
+            index: HashTable::new(),
         }
     }
 }

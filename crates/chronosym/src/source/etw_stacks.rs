@@ -115,6 +115,8 @@ pub(super) struct StackAssembler {
     classes: FxHashMap<Deferred, ClassIndex>,
     /// Classes of threads whose process was not known.
     ownerless: Vec<(ClassIndex, u32)>,
+    /// The stack that is being put together, outermost frame first.
+    path: Vec<u64>,
 }
 
 impl StackAssembler {
@@ -406,23 +408,24 @@ impl StackAssembler {
         deferred
     }
 
-    fn set_stack(&self, deferred: &Deferred, class: ClassIndex, session: &mut Session) {
+    fn set_stack(&mut self, deferred: &Deferred, class: ClassIndex, session: &mut Session) {
         let fragment = |part| match part {
             Part::Known(fragment) => Some(fragment),
             Part::None | Part::Key(_) => None,
         };
         let (kernel, user) = (fragment(deferred.kernel), fragment(deferred.user));
         // Outermost first: the kernel part stands on the user part.
-        let mut path = Vec::new();
+        self.path.clear();
         for fragment in [user, kernel].into_iter().flatten() {
-            let from = path.len();
-            path.extend(self.fragments.addresses(fragment));
-            path[from..].reverse();
+            let from = self.path.len();
+            self.path.extend(self.fragments.addresses(fragment));
+            self.path[from..].reverse();
         }
-        if path.is_empty() {
-            path.extend(deferred.ip);
+        if self.path.is_empty() {
+            self.path.extend(deferred.ip);
         }
-        if let Some(stack) = session.stacks.intern(path.into_iter().rev()) {
+        let leaf_first = self.path.iter().rev().copied();
+        if let Some(stack) = session.stacks.intern(leaf_first) {
             session.samples.class_mut(class).stack = stack;
         }
     }
@@ -443,7 +446,7 @@ impl StackAssembler {
         for (deferred, class) in open {
             self.set_stack(&deferred, class, session);
         }
-        for (class, tid) in self.ownerless {
+        for &(class, tid) in &self.ownerless {
             let process = match session.kernel.owner_before(tid) {
                 Some(process) => process,
                 None => session.process(u32::MAX, 0),

@@ -62,8 +62,7 @@ pub fn read_with(
     session: &mut Session,
 ) -> Result<Diagnostics, Error> {
     let mut reader = Reader::with_options(source, options)?;
-    describe(reader.header(), session);
-    let mut feed = Feed::default();
+    let mut feed = Feed::begin(&mut reader, session);
     while let Some(region) = reader.next_region()? {
         feed.region(&region, session);
         feed.losses(reader.diagnostics(), session);
@@ -82,8 +81,7 @@ pub fn read_with(
 /// As [`read`].
 pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, Error> {
     let mut reader = Reader::new(source)?;
-    describe(reader.header(), live);
-    let mut feed = Feed::default();
+    let mut feed = Feed::begin(&mut reader, live);
     while let Some(region) = reader.next_region()? {
         let last_ns = feed.region(&region, live);
         feed.losses(reader.diagnostics(), live);
@@ -100,42 +98,57 @@ struct Feed {
     known: Vec<(EventTypeId, Arc<EventSchema>)>,
     schemas: Schemas,
     stacks: RegionStacks,
+    /// Time and position of the records whose order matters, of the region at hand.
+    ordered: Vec<(u64, u32)>,
     losses: usize,
 }
 
 impl Feed {
+    fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Self {
+        describe(reader.header(), session);
+        let wanted = session.options.clone();
+        reader.select(move |event_type| wanted.wants(&schema(event_type, None)));
+        Feed::default()
+    }
+
     /// Pushes the events of a region; returns the latest of their times.
     fn region(&mut self, region: &Region<'_>, session: &mut Session) -> u64 {
-        let types = region.event_types();
-        for event_type in &types[self.known.len()..] {
+        for event_type in &region.event_types()[self.known.len()..] {
             let schema = Arc::new(schema(event_type, None));
             self.known
                 .push((session.event_type(schema.clone()), schema));
         }
+        let last_ns = region.last_time_ns();
+        for (index, count) in region.counted() {
+            let (id, _) = &self.known[index.index()];
+            session.counted(*id, count.events, count.stacks, last_ns);
+        }
         self.stacks.begin(region);
-        let mut last_ns = 0;
         // Only what speaks of code has to come in the order of time.
-        let mut ordered: Vec<Record<'_>> = Vec::new();
-        for record in region.records() {
-            last_ns = last_ns.max(record.time_ns);
+        self.ordered.clear();
+        for (record, position) in region.records().zip(0..) {
             let (id, schema) = &self.known[record.event_type.index()];
             if session.needs_order(*id) {
-                ordered.push(record);
+                self.ordered.push((record.time_ns, position));
             } else {
                 let stack = self.stacks.get(region, &record, *id, session);
                 push(session, region, &record, *id, schema, stack);
             }
         }
-        // A stable sort keeps the order of the file within one time.
-        ordered.sort_by_key(|record| record.time_ns);
-        for record in &ordered {
-            let (mut id, mut schema) = self.known[record.event_type.index()].clone();
+        // Each thread's records stand in order already, and positions keep the order of the file within one time.
+        self.ordered.sort();
+        for &(_, position) in &self.ordered {
+            let Some(record) = region.record(position as usize) else {
+                continue;
+            };
+            let (id, schema) = &self.known[record.event_type.index()];
+            let (mut id, mut schema) = (*id, schema);
             if record.version_override().is_some() {
-                schema = self.schemas.of(types, record).clone();
+                schema = self.schemas.of(region.event_types(), &record);
                 id = session.event_type(schema.clone());
             }
-            let stack = self.stacks.get(region, record, id, session);
-            push(session, region, record, id, &schema, stack);
+            let stack = self.stacks.get(region, &record, id, session);
+            push(session, region, &record, id, schema, stack);
         }
         last_ns
     }
