@@ -189,8 +189,11 @@ fn embedded_source_is_unpacked_within_the_limit() {
     );
 }
 
-/// A `#~` stream whose cells have widths of their own: table number, rows of (value, bytes).
-fn wide_tables(tables: &[(u8, Vec<Vec<(u32, usize)>>)], heap_flags: u8) -> Vec<u8> {
+/// The cells of a row: values and the bytes that each takes.
+type Cells = Vec<(u32, usize)>;
+
+/// A `#~` stream whose cells have widths of their own: table number, rows.
+fn wide_tables(tables: &[(u8, Vec<Cells>)], heap_flags: u8) -> Vec<u8> {
     let mut out = vec![0, 0, 0, 0, 2, 0, heap_flags, 1];
     let mask = tables.iter().fold(0u64, |mask, table| mask | 1 << table.0);
     out.extend(mask.to_le_bytes());
