@@ -2,7 +2,7 @@
 
 use chronosym::{Certainty, Evidence, Position};
 use chronosym_conformance::script::*;
-use chronosym_support::payload::{self, Method, Module};
+use chronosym_support::payload::{self, ILMap, Method, Module};
 
 #[test]
 fn a_shutdown_unloads_and_then_lists_one_body_not_two() {
@@ -148,6 +148,83 @@ fn a_domain_closes_the_modules_in_it() {
     let answers = s.finish();
     assert_eq!(answers.name(0x1010, 29), "T.A");
     assert_eq!(answers.name(0x1010, 30), "AfterUnload");
+}
+
+#[test]
+fn runtimes_in_one_process_keep_to_themselves() {
+    // Ids are addresses of one process, yet a runtime that is gone can leave its own to another.
+    let mut s = Script::default();
+    for (clr, start, name) in [(1, 0x1000, "Old"), (2, 0x2000, "New")] {
+        let module = Module {
+            id: 5,
+            il_path: "/app/P.dll",
+            clr,
+            ..Module::default()
+        };
+        s.event(RUNTIME, 152, 2, 1, 1, &module.encode(2));
+        let method = Method {
+            module: 5,
+            clr,
+            ..method(1, start, 64, name)
+        };
+        s.load(10, 1, method);
+    }
+    let unloaded = Module {
+        id: 5,
+        il_path: "/app/P.dll",
+        clr: 2,
+        ..Module::default()
+    };
+    s.event(RUNTIME, 153, 2, 30, 1, &unloaded.encode(2));
+    // Only the first one lists what it has.
+    s.dc_end(
+        50,
+        1,
+        Method {
+            module: 5,
+            clr: 1,
+            ..method(1, 0x1000, 64, "Old")
+        },
+    );
+    s.event(RUNDOWN, 146, 1, 51, 1, &1u16.to_le_bytes());
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 40), "T.Old");
+    assert_eq!(answers.name(0x2010, 29), "T.New");
+    assert_eq!(answers.name(0x2010, 40), "AfterUnload");
+}
+
+#[test]
+fn events_of_runtimes_to_come_are_read_as_far_as_they_are_known() {
+    let mut s = Script::default();
+    let newer = |mut payload: Vec<u8>| {
+        payload.extend_from_slice(&[0xab; 24]);
+        payload
+    };
+    let module = Module {
+        id: 5,
+        il_path: "/app/P.dll",
+        ..Module::default()
+    };
+    s.event(RUNTIME, 152, 9, 1, 1, &newer(module.encode(3)));
+    let of_module = Method {
+        module: 5,
+        ..method(1, 0x1000, 64, "A")
+    };
+    s.event(RUNTIME, 143, 7, 10, 1, &newer(of_module.encode(2)));
+    let map = ILMap {
+        id: 1,
+        entries: &[(0, 0), (7, 16)],
+        ..ILMap::default()
+    };
+    s.event(RUNTIME, 190, 5, 11, 1, &newer(map.encode(1)));
+    s.event(RUNDOWN, 144, 7, 50, 1, &newer(of_module.encode(2)));
+    s.event(RUNDOWN, 146, 4, 51, 1, &newer(vec![0, 0]));
+    let answers = s.finish();
+    let frame = answers.at(0x1014, 20);
+    assert_eq!(text(&frame), "T.A");
+    assert_eq!(frame.module.as_deref(), Some("P"));
+    assert_eq!(frame.il_offset.map(|(il, _)| il), Some(7));
+    assert_eq!(frame.certainty, Some(Certainty::Exact));
 }
 
 #[test]
