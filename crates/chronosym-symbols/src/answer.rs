@@ -1,7 +1,11 @@
 //! What a symbol file says about addresses: frames in a buffer that is reused from batch to batch.
 
+use std::hash::Hasher;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
+
+use hashbrown::HashTable;
+use rustc_hash::FxHasher;
 
 use crate::demangle;
 
@@ -92,40 +96,40 @@ impl NonZeroId {
     pub(crate) fn get(self) -> u32 {
         self.0.get() - 1
     }
-
-    fn shifted(self, by: u32) -> Self {
-        Self(self.0.saturating_add(by))
-    }
 }
 
-/// Interned strings: one buffer of text, ends by id.
+/// Interned strings, each one once: one buffer of text, ends by id.
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
     text: String,
     ends: Vec<u32>,
+    known: HashTable<u32>,
 }
 
 impl Strings {
-    /// Adds a string; `None` once 4 GiB of text are held.
-    pub(crate) fn add(&mut self, text: &[u8]) -> Option<NonZeroId> {
+    /// The id of a string; `None` once 4 GiB of text are held.
+    pub(crate) fn intern(&mut self, text: &[u8]) -> Option<NonZeroId> {
+        let hash = hash(text);
+        let same = |&id: &u32| span(&self.text, &self.ends, id).as_bytes() == text;
+        if let Some(&id) = self.known.find(hash, same) {
+            return Some(NonZeroId::new(id));
+        }
         let id = u32::try_from(self.ends.len()).ok()?;
+        let end = u32::try_from(self.text.len().checked_add(text.len())?).ok()?;
         match std::str::from_utf8(text) {
             Ok(text) => self.text.push_str(text),
-            Err(_) => self.text.push_str(&String::from_utf8_lossy(text)),
+            // What replaces the bytes is text, so this goes one deep.
+            Err(_) => return self.intern(String::from_utf8_lossy(text).as_bytes()),
         }
-        let Ok(end) = u32::try_from(self.text.len()) else {
-            self.text
-                .truncate(self.ends.last().map_or(0, |&e| e as usize));
-            return None;
-        };
         self.ends.push(end);
+        let (texts, ends) = (&self.text, &self.ends);
+        let rehash = |&id: &u32| self::hash(span(texts, ends, id).as_bytes());
+        self.known.insert_unique(hash, id, rehash);
         Some(NonZeroId::new(id))
     }
 
     pub(crate) fn get(&self, id: u32) -> &str {
-        let at = |i: usize| self.ends.get(i).map_or(self.text.len(), |&e| e as usize);
-        let start = id.checked_sub(1).map_or(0, |i| at(i as usize));
-        self.text.get(start..at(id as usize)).unwrap_or("")
+        span(&self.text, &self.ends, id)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -135,21 +139,27 @@ impl Strings {
     fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
+        self.known.clear();
     }
 
-    /// Appends another table; its ids grow by the number returned.
-    fn append(&mut self, other: &Strings) -> u32 {
-        let shift = self.ends.len() as u32;
-        let base = self.text.len() as u32;
-        if u32::try_from(self.text.len() + other.text.len()).is_ok() {
-            self.text.push_str(&other.text);
-            self.ends.extend(other.ends.iter().map(|e| e + base));
-        } else {
-            self.ends
-                .extend(std::iter::repeat_n(base, other.ends.len()));
-        }
-        shift
+    /// Takes over another table: the id that each of its strings has here.
+    fn merge(&mut self, other: &Strings) -> Vec<Option<NonZeroId>> {
+        (0..other.ends.len() as u32)
+            .map(|id| self.intern(other.get(id).as_bytes()))
+            .collect()
     }
+}
+
+fn span<'a>(text: &'a str, ends: &[u32], id: u32) -> &'a str {
+    let at = |i: usize| ends.get(i).map_or(text.len(), |&end| end as usize);
+    let start = id.checked_sub(1).map_or(0, |before| at(before as usize));
+    text.get(start..at(id as usize)).unwrap_or("")
+}
+
+fn hash(text: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text);
+    hasher.finish()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +173,7 @@ pub(crate) struct RawAnswer {
 /// Answers to a batch of addresses, in the order asked.
 ///
 /// A buffer to be used again and again: a batch clears it and keeps its memory. Names and paths are interned, so that
-/// comparing [`NameId`]s is comparing names, in all but one case: a name met in two units may have two ids.
+/// within a batch comparing [`NameId`]s is comparing names.
 #[derive(Debug, Default)]
 pub struct Answers {
     pub(crate) names: Strings,
@@ -263,13 +273,16 @@ impl Answers {
 
     /// Takes over the text and frames of another buffer; returns how far its frame indexes moved.
     pub(crate) fn append(&mut self, other: &mut Answers) -> u32 {
-        let names = self.names.append(&other.names);
-        let files = self.files.append(&other.files);
+        let names = self.names.merge(&other.names);
+        let files = self.files.merge(&other.files);
+        let here = |ids: &[Option<NonZeroId>], id: Option<NonZeroId>| {
+            id.and_then(|id| *ids.get(id.get() as usize)?)
+        };
         let frames = self.frames.len() as u32;
         self.frames.extend(other.frames.iter().map(|f| RawFrame {
-            name: f.name.map(|n| n.shifted(names)),
-            symbol: f.symbol.map(|n| n.shifted(names)),
-            file: f.file.map(|n| n.shifted(files)),
+            name: here(&names, f.name),
+            symbol: here(&names, f.symbol),
+            file: here(&files, f.file),
             ..*f
         }));
         for text in other.damage.drain(..) {

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::answer::{Address, Answers};
 use crate::dwarf::index::{UnitIndex, UnitStarts};
+use crate::dwarf::known::Known;
 use crate::dwarf::unit::Sections;
 use crate::elf::companions::{self, Companions};
 use crate::elf::container::Container;
@@ -17,6 +18,7 @@ use crate::elf::symbols::SymbolTable;
 use crate::error::Error;
 use crate::error::Result;
 use crate::identity::BuildId;
+use crate::lru::WeightedLru;
 use crate::mmap::FileData;
 use crate::sweep;
 
@@ -60,7 +62,12 @@ pub struct NativeSymbols {
     package: OnceLock<Option<Container>>,
     split: Mutex<FxHashMap<u64, Option<Arc<Container>>>>,
     symbols: OnceLock<(SymbolTable, Option<String>)>,
+    /// Units of single lookups, by their offset.
+    pub(crate) known: WeightedLru<usize, Known>,
 }
+
+/// What a file keeps of its units for single lookups, in bytes.
+const MAX_KNOWN: u64 = 32 << 20;
 
 impl NativeSymbols {
     /// Reads the headers of an object file in memory or mapped. No other file is opened.
@@ -104,6 +111,7 @@ impl NativeSymbols {
             package: OnceLock::new(),
             split: Mutex::default(),
             symbols: OnceLock::new(),
+            known: WeightedLru::new(MAX_KNOWN),
         })
     }
 
@@ -141,6 +149,8 @@ impl NativeSymbols {
     }
 
     /// Answers one address, in place of what `out` holds.
+    ///
+    /// The unit that it lies in is decoded and kept (32 MB of them a file), so that its neighbours are found quickly.
     pub fn find(&self, address: Address, query: &Query, out: &mut Answers) {
         self.find_all(&[address], query, out);
     }
@@ -285,5 +295,41 @@ mod tests {
         });
         let own = own.expect("this function is in its own program");
         assert!(own.file().is_some_and(|f| f.ends_with("native.rs")));
+    }
+
+    /// One at a time, addresses are answered out of what is kept of their unit: in the same words.
+    #[test]
+    fn single_lookups_agree_with_a_batch() {
+        let symbols = NativeSymbols::open_path(&std::env::current_exe().unwrap()).unwrap();
+        let code = symbols.code().to_vec();
+        // Neighbours, in some fifty places.
+        let len: u64 = code.iter().map(|r| r.end - r.start).sum();
+        let addresses: Vec<Address> = code
+            .iter()
+            .flat_map(|r| (r.start..r.end).step_by(1 + len as usize / 50))
+            .flat_map(|start| (start..start + 100).step_by(7))
+            .map(Address::VirtualAddress)
+            .collect();
+        let print = |answer: crate::Answer<'_>| {
+            let frames = answer.frames().map(|f| {
+                let place = (f.file(), f.line(), f.column(), f.discriminator());
+                format!(
+                    "{:?} {place:?} {:x?} {}",
+                    f.name(),
+                    f.function_start(),
+                    f.inlined()
+                )
+            });
+            (frames.collect::<Vec<_>>(), answer.missing())
+        };
+        let mut batch = Answers::new();
+        symbols.find_all(&addresses, &Query::default(), &mut batch);
+        let mut single = Answers::new();
+        for (&address, expected) in addresses.iter().zip(batch.iter()) {
+            symbols.find(address, &Query::default(), &mut single);
+            let found = single.get(0).map(print);
+            assert_eq!(found, Some(print(expected)), "{address:x?}");
+        }
+        assert!(!symbols.known.is_empty() && symbols.known.weight() <= MAX_KNOWN);
     }
 }

@@ -1,16 +1,19 @@
 //! A batch of addresses, from asked to answered: sorted, grouped by unit, the units shared out among threads.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gimli::SectionId;
 use rustc_hash::FxHashMap;
 
 use crate::answer::{Address, Answers, Missing, NonZeroId, RawAnswer, RawFrame};
+use crate::dwarf::form::Bad;
+use crate::dwarf::known::Known as KnownUnit;
 use crate::dwarf::names::Space;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::split;
-use crate::dwarf::unit::{Sections, Unit};
+use crate::dwarf::unit::{Sections, Table, Unit};
 use crate::native::{NativeSymbols, Query};
 
 /// Fewer units than this are not worth a thread.
@@ -157,6 +160,12 @@ pub(crate) fn answer(
     }
 }
 
+/// An only address's answer.
+struct Known {
+    sound: bool,
+    found: Option<Found>,
+}
+
 struct Sweep<'a> {
     symbols: &'a NativeSymbols,
     query: &'a Query,
@@ -192,7 +201,12 @@ impl<'a> Sweep<'a> {
             let wanted = &self.wanted[job.wanted.clone()];
             let done = found.len();
             let mut sound = true;
-            if let Some(offset) = job.unit {
+            if let (Some(offset), [va]) = (job.unit, self.wanted)
+                && let Some(answered) = self.known(&mut scratch, offset, *va, context, &mut out)
+            {
+                sound = answered.sound;
+                found.extend(answered.found);
+            } else if let Some(offset) = job.unit {
                 match Unit::read(&self.sections, offset, &mut scratch.table) {
                     Ok(unit) => {
                         sound = self.unit(&mut scratch, &unit, context, job, &mut out, &mut found);
@@ -221,6 +235,41 @@ impl<'a> Sweep<'a> {
             }
         }
         (out, found)
+    }
+
+    /// Answers an only address from what is kept of its unit; `None` where that cannot be done.
+    fn known(
+        &self,
+        scratch: &mut Scratch<'a>,
+        offset: usize,
+        va: u64,
+        context: Context<'a>,
+        out: &mut Answers,
+    ) -> Option<Known> {
+        let known = self.symbols.known.get_or_load(&offset, || {
+            let mut table = Table::default();
+            let unit = Unit::read(&self.sections, offset, &mut table)?;
+            // Its entries are in a file of their own.
+            if unit.dwo_name.is_some() {
+                return Err(Bad::Reference);
+            }
+            let known = KnownUnit::read(&unit, table, context.code);
+            let weight = known.bytes() as u64;
+            Ok((Arc::new(known), weight))
+        });
+        let known = known.ok()?;
+        let unit = Unit::read_again(&self.sections, offset, &known.table).ok()?;
+        let mut found = None;
+        let each = |out: &mut Answers, _, start: usize| {
+            found = Some(Found {
+                wanted: 0,
+                start: start as u32,
+                len: (out.frames.len() - start) as u32,
+                missing: Missing::NoName,
+            });
+        };
+        let sound = scratch.resolve_known(&unit, &known, context, va, out, each);
+        Some(Known { sound, found })
     }
 
     fn unit(
@@ -295,7 +344,7 @@ impl<'a> Sweep<'a> {
         let id = *names
             .0
             .entry(symbol.key)
-            .or_insert_with(|| out.names.add(symbol.name));
+            .or_insert_with(|| out.names.intern(symbol.name));
         match last {
             Some(i) => {
                 let frame = &mut out.frames[i];

@@ -130,6 +130,14 @@ impl Abbreviations {
         })
     }
 
+    /// Heap in use, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.dense.capacity() * size_of::<Abbreviation>()
+            + self.sparse.capacity() * size_of::<(u64, Abbreviation)>()
+            + self.steps.capacity() * size_of::<Step>()
+            + self.attributes.capacity() * size_of::<Attribute>()
+    }
+
     #[inline]
     pub(crate) fn get(&self, code: u64) -> Result<&Abbreviation, Bad> {
         match self.dense.get((code as usize).wrapping_sub(1)) {

@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
 
     fn cstr(&mut self) -> Result<&'a [u8], Bad> {
         let rest = self.data.get(self.pos..).ok_or(Bad::Truncated)?;
-        let len = memchr(rest).ok_or(Bad::Truncated)?;
+        let len = memchr::memchr(0, rest).ok_or(Bad::Truncated)?;
         self.pos += len + 1;
         Ok(&rest[..len])
     }
@@ -242,14 +242,9 @@ fn indirect(form: u64) -> Result<DwForm, Bad> {
     }
 }
 
-/// Position of the terminating zero.
-fn memchr(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|&b| b == 0)
-}
-
 /// The string up to its terminating zero; all of it if there is none.
 pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
-    memchr(bytes).map_or(bytes, |end| &bytes[..end])
+    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
 }
 
 fn ref_addr_size(encoding: Encoding) -> usize {

@@ -82,10 +82,13 @@ impl Walk {
     /// Where functions overlap, the first one wins, so that the walk may end once every address has its function. Of what
     /// is inlined into it the last entry wins, as in LLVM's tools: children come after their parents. A function that does
     /// not begin in `code` is one that the linker dropped. On an error, what was found before it stays.
+    ///
+    /// The walk begins at the entry `from`: the root's first child, or a function that is known to be the first.
     pub(crate) fn run(
         &mut self,
         unit: &Unit<'_>,
         abbreviations: &Abbreviations,
+        from: usize,
         wanted: &[u64],
         code: &[Range<u64>],
     ) -> Result<(), Bad> {
@@ -95,9 +98,12 @@ impl Walk {
         self.best.resize(wanted.len(), NONE);
         self.left = wanted.len();
 
-        let mut cursor = unit.cursor(unit.first_child);
+        let mut cursor = unit.cursor(from);
         let mut depth = 1usize;
         while cursor.pos < cursor.data.len() {
+            if self.left == 0 && self.open.is_empty() {
+                break;
+            }
             let at = cursor.pos;
             let number = cursor.uleb()?;
             if number == 0 {
@@ -108,9 +114,6 @@ impl Walk {
                 while self.open.last().is_some_and(|&(d, _)| d >= depth) {
                     self.open.pop();
                 }
-                if self.left == 0 && self.open.is_empty() {
-                    break;
-                }
                 continue;
             }
             let abbreviation = abbreviations.get(number)?;
@@ -118,13 +121,11 @@ impl Walk {
             let mut opened = NONE;
             match abbreviation.kind {
                 Kind::Function => {
-                    let attributes =
-                        self.attributes(unit, abbreviations, &mut cursor, abbreviation)?;
+                    let attributes = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
                     opened = self.enter(unit, Entry::Unit(at), NONE, &attributes, wanted, code)?;
                 }
                 Kind::Inlined if inside => {
-                    let attributes =
-                        self.attributes(unit, abbreviations, &mut cursor, abbreviation)?;
+                    let attributes = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
                     let parent = self.open.last().map_or(NONE, |&(_, node)| node);
                     let entry = attributes.origin.unwrap_or(Entry::Unit(at));
                     opened = self.enter(unit, entry, parent, &attributes, wanted, code)?;
@@ -152,29 +153,48 @@ impl Walk {
         Ok(())
     }
 
-    #[inline]
-    fn attributes<'a>(
-        &self,
-        unit: &Unit<'a>,
+    /// Calls `each` with every range of every function, and where its entry is, in the order of the walk.
+    pub(crate) fn each_function(
+        unit: &Unit<'_>,
         abbreviations: &Abbreviations,
-        cursor: &mut super::form::Cursor<'a>,
-        abbreviation: &super::abbrev::Abbreviation,
-    ) -> Result<Attributes<'a>, Bad> {
-        let mut found = Attributes::default();
-        for attribute in abbreviations.attributes(abbreviation) {
-            let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
-            match attribute.name {
-                dw::DW_AT_low_pc => found.low = Some(value),
-                dw::DW_AT_high_pc => found.high = Some(value),
-                dw::DW_AT_ranges => found.ranges = Some(value),
-                dw::DW_AT_abstract_origin => found.origin = Entry::of(value),
-                dw::DW_AT_call_file => found.call_file = number(value),
-                dw::DW_AT_call_line => found.call_line = number(value),
-                dw::DW_AT_call_column => found.call_column = number(value),
-                _ => {}
+        mut each: impl FnMut(u64, u64, usize),
+    ) -> Result<(), Bad> {
+        let mut cursor = unit.cursor(unit.first_child);
+        let mut depth = 1usize;
+        while cursor.pos < cursor.data.len() {
+            let at = cursor.pos;
+            let number = cursor.uleb()?;
+            if number == 0 {
+                depth -= 1;
+                if depth == 0 {
+                    break;
+                }
+                continue;
+            }
+            let abbreviation = abbreviations.get(number)?;
+            match abbreviation.kind {
+                Kind::Function => {
+                    let found = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
+                    found.each_range(unit, |low, high| each(low, high, at))?;
+                }
+                Kind::Skippable => {
+                    if let Some(end) = sibling(unit, abbreviations, &mut cursor, abbreviation)? {
+                        cursor.pos = end;
+                        continue;
+                    }
+                }
+                Kind::Other | Kind::Inlined => {
+                    cursor.skip_steps(abbreviations.steps(abbreviation), unit.encoding)?;
+                }
+            }
+            if abbreviation.has_children {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(Bad::Depth);
+                }
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Makes a node of an entry whose children may matter: a function that covers a wanted address, or anything inlined
@@ -222,14 +242,7 @@ impl Walk {
                 }
             }
         };
-        let low = attributes.low.and_then(|v| unit.address(v));
-        if let Some(ranges) = attributes.ranges {
-            unit.each_range(ranges, &mut cover)?;
-        } else if let (Some(low), Some(high)) = (low, attributes.high)
-            && let Some(high) = unit.high(low, high)
-        {
-            cover(low, high);
-        }
+        attributes.each_range(unit, &mut cover)?;
         if !covers && parent == NONE {
             return Ok(NONE);
         }
@@ -238,12 +251,58 @@ impl Walk {
             parent,
             root: around.unwrap_or(id),
             // A function's entry may say where it begins besides its ranges; the lowest address may be a cold part.
-            low: low.or(first).unwrap_or(0),
+            low: attributes
+                .low
+                .and_then(|value| unit.address(value))
+                .or(first)
+                .unwrap_or(0),
             call_file: attributes.call_file,
             call_line: attributes.call_line,
             call_column: attributes.call_column,
         });
         Ok(id)
+    }
+}
+
+#[inline]
+fn attributes<'a>(
+    unit: &Unit<'a>,
+    abbreviations: &Abbreviations,
+    cursor: &mut super::form::Cursor<'a>,
+    abbreviation: &super::abbrev::Abbreviation,
+) -> Result<Attributes<'a>, Bad> {
+    let mut found = Attributes::default();
+    for attribute in abbreviations.attributes(abbreviation) {
+        let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
+        match attribute.name {
+            dw::DW_AT_low_pc => found.low = Some(value),
+            dw::DW_AT_high_pc => found.high = Some(value),
+            dw::DW_AT_ranges => found.ranges = Some(value),
+            dw::DW_AT_abstract_origin => found.origin = Entry::of(value),
+            dw::DW_AT_call_file => found.call_file = number(value),
+            dw::DW_AT_call_line => found.call_line = number(value),
+            dw::DW_AT_call_column => found.call_column = number(value),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+impl Attributes<'_> {
+    /// Calls `each` with the ranges of the code.
+    #[inline]
+    fn each_range(&self, unit: &Unit<'_>, mut each: impl FnMut(u64, u64)) -> Result<(), Bad> {
+        if let Some(ranges) = self.ranges {
+            unit.each_range(ranges, each)
+        } else {
+            let low = self.low.and_then(|value| unit.address(value));
+            if let (Some(low), Some(high)) = (low, self.high)
+                && let Some(high) = unit.high(low, high)
+            {
+                each(low, high);
+            }
+            Ok(())
+        }
     }
 }
 

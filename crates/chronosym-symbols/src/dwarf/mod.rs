@@ -2,12 +2,14 @@
 //!
 //! Parsing a unit into tables costs more than answering a hundred addresses from it, so nothing is parsed into tables. A
 //! batch of addresses is sorted and grouped by unit; each unit's entries and its line program are then run over once, and
-//! what passes is compared with the few addresses wanted. Memory follows the answers, not the file.
+//! what passes is compared with the few addresses wanted. Memory follows the answers, not the file. Only addresses asked one at
+//! a time have tables, of the units asked last ([`known`]).
 
 pub(crate) mod abbrev;
 pub(crate) mod form;
 pub(crate) mod functions;
 pub(crate) mod index;
+pub(crate) mod known;
 pub(crate) mod lines;
 pub(crate) mod names;
 pub(crate) mod resolve;

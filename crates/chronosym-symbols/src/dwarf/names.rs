@@ -58,7 +58,7 @@ impl<'a> Names<'a> {
         }
         let name = self.follow(unit, table, entry, main, supplement);
         let id = match name {
-            Ok(Some(name)) => out.add(name),
+            Ok(Some(name)) => out.intern(name),
             _ => None,
         };
         self.known.insert(key, id);

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::form::Bad;
 use super::functions::{NONE, Node, Walk, contains};
+use super::known::Known;
 use super::lines::{Lines, Row};
 use super::names::{Names, Space};
 use super::unit::{Table, Unit};
@@ -32,7 +33,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Scratch<'a> {
-    /// Appends the frames of each address of `wanted` (sorted) to `out`, calling `each` with how many there are.
+    /// Appends the frames of each address of `wanted` (sorted) to `out`, calling `each` with where they begin.
     ///
     /// `split` is the unit with the entries where `unit` is only their skeleton.
     /// An address without a function gets a frame of its line alone, without a name, or none. Damage ends the reading of
@@ -44,23 +45,15 @@ impl<'a> Scratch<'a> {
         context: Context<'a>,
         wanted: &[u64],
         out: &mut Answers,
-        mut each: impl FnMut(&mut Answers, usize, usize),
+        each: impl FnMut(&mut Answers, usize, usize),
     ) -> bool {
-        let mut sound = true;
-        let mut note = |out: &mut Answers, what: &str, bad: Bad| {
-            sound = false;
-            out.note_damage(format!("{what} of the unit at {:#x}: {bad}", unit.offset));
-        };
-
+        let mut damage = Damage::of(unit);
         self.rows.clear();
         self.rows.resize(wanted.len(), None);
-        let lines = match Lines::read(unit) {
-            Ok(lines) => lines,
-            Err(bad) => {
-                note(out, "line table", bad);
-                None
-            }
-        };
+        let lines = Lines::read(unit).unwrap_or_else(|bad| {
+            damage.note(out, "line table", bad);
+            None
+        });
         if let Some(lines) = &lines {
             let rows = &mut self.rows;
             // Rows ascend within a sequence, so one pass over the addresses from its start serves it.
@@ -85,30 +78,94 @@ impl<'a> Scratch<'a> {
                 next.set(i);
             };
             if let Err(bad) = lines.run(enter, row) {
-                note(out, "line table", bad);
+                damage.note(out, "line table", bad);
             }
         }
 
-        let (entries, table) = split.unwrap_or((unit, &self.table));
+        let own = std::mem::take(&mut self.table);
+        let (entries, table) = split.unwrap_or((unit, &own));
+        let from = entries.first_child;
         if let Err(bad) = self
             .walk
-            .run(entries, &table.abbreviations, wanted, context.code)
+            .run(entries, &table.abbreviations, from, wanted, context.code)
         {
-            note(out, "entries", bad);
+            damage.note(out, "entries", bad);
         }
+        let parts = Parts {
+            unit,
+            lines: lines.as_ref(),
+            entries,
+            table,
+        };
+        self.add_frames(parts, context, wanted.len(), &mut damage, out, each);
+        self.table = own;
+        damage.sound
+    }
 
+    /// As [`Scratch::resolve`], for one address of a unit that is known.
+    pub(crate) fn resolve_known(
+        &mut self,
+        unit: &Unit<'a>,
+        known: &Known,
+        context: Context<'a>,
+        wanted: u64,
+        out: &mut Answers,
+        each: impl FnMut(&mut Answers, usize, usize),
+    ) -> bool {
+        let mut damage = Damage::of(unit);
+        for &(what, bad) in &known.damage {
+            damage.note(out, what, bad);
+        }
+        self.rows.clear();
+        self.rows.push(known.row(wanted));
+        // Without a function there is nothing to walk.
+        let from = known.function(wanted).unwrap_or(unit.data.len());
+        let abbreviations = &known.table.abbreviations;
+        if let Err(bad) = self
+            .walk
+            .run(unit, abbreviations, from, &[wanted], context.code)
+        {
+            damage.note(out, "entries", bad);
+        }
+        let lines = Lines::read(unit).ok().flatten();
+        let parts = Parts {
+            unit,
+            lines: lines.as_ref(),
+            entries: unit,
+            table: &known.table,
+        };
+        self.add_frames(parts, context, 1, &mut damage, out, each);
+        damage.sound
+    }
+
+    /// Appends the frames of `count` addresses, whose functions and rows are known by now.
+    fn add_frames(
+        &mut self,
+        parts: Parts<'a, '_>,
+        context: Context<'a>,
+        count: usize,
+        damage: &mut Damage,
+        out: &mut Answers,
+        mut each: impl FnMut(&mut Answers, usize, usize),
+    ) {
+        let Parts {
+            unit,
+            lines,
+            entries,
+            table,
+        } = parts;
         self.files.clear();
         let names = &mut self.names;
         let files = &mut self.files;
         let mut file = |out: &mut Answers, index: u32| -> Option<NonZeroId> {
-            let lines = lines.as_ref()?;
+            let lines = lines?;
             *files.entry(index).or_insert_with(|| {
                 lines
                     .path(unit, index)
-                    .and_then(|path| out.files.add(&path))
+                    .and_then(|path| out.files.intern(&path))
             })
         };
-        for i in 0..wanted.len() {
+        for i in 0..count {
             let start = out.frames.len();
             let row = self.rows[i];
             let mut place = Place {
@@ -134,7 +191,7 @@ impl<'a> Scratch<'a> {
                     ) {
                         Ok(name) => name,
                         Err(bad) => {
-                            note(out, "names", bad);
+                            damage.note(out, "names", bad);
                             None
                         }
                     };
@@ -154,7 +211,36 @@ impl<'a> Scratch<'a> {
             }
             each(out, i, start);
         }
-        sound
+    }
+}
+
+/// A unit and what was read of it.
+#[derive(Clone, Copy)]
+struct Parts<'a, 'p> {
+    unit: &'p Unit<'a>,
+    lines: Option<&'p Lines<'a>>,
+    /// The unit with the entries: the same, but for split ones.
+    entries: &'p Unit<'a>,
+    table: &'p Table,
+}
+
+/// Says what is damaged, and remembers that something is.
+struct Damage {
+    unit: usize,
+    sound: bool,
+}
+
+impl Damage {
+    fn of(unit: &Unit<'_>) -> Self {
+        Damage {
+            unit: unit.offset,
+            sound: true,
+        }
+    }
+
+    fn note(&mut self, out: &mut Answers, what: &str, bad: Bad) {
+        self.sound = false;
+        out.note_damage(format!("{what} of the unit at {:#x}: {bad}", self.unit));
     }
 }
 

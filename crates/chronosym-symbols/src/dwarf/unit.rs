@@ -4,7 +4,7 @@ use gimli::{
     DebugAddr, DebugAddrBase, DebugAddrIndex, DebugInfo, DebugInfoOffset, DebugRanges,
     DebugRngLists, DebugRngListsBase, DebugRngListsIndex, DebugStrOffsets, DebugStrOffsetsBase,
     DebugStrOffsetsIndex, DwLang, DwarfFileType, DwoId, Encoding, EndianSlice, RangeLists,
-    RangeListsOffset, RunTimeEndian, SectionId, UnitType, constants as dw,
+    RangeListsOffset, RunTimeEndian, SectionId, UnitHeader, UnitType, constants as dw,
 };
 
 use super::abbrev::{Abbreviations, Attribute};
@@ -107,14 +107,31 @@ impl<'a> Unit<'a> {
         offset: usize,
         table: &mut Table,
     ) -> Result<Self, Bad> {
-        let header = DebugInfo::from(sections.slice(sections.info))
-            .header_from_offset(DebugInfoOffset(offset))?;
+        let header = header(sections, offset)?;
+        table.load(sections, header.debug_abbrev_offset().0, header.encoding())?;
+        Self::with_header(sections, offset, &header, table)
+    }
+
+    /// As [`Unit::read`], the abbreviations being the ones that are already in `table`.
+    pub(crate) fn read_again(
+        sections: &Sections<'a>,
+        offset: usize,
+        table: &Table,
+    ) -> Result<Self, Bad> {
+        Self::with_header(sections, offset, &header(sections, offset)?, table)
+    }
+
+    fn with_header(
+        sections: &Sections<'a>,
+        offset: usize,
+        header: &UnitHeader<Slice<'a>>,
+        table: &Table,
+    ) -> Result<Self, Bad> {
         let encoding = header.encoding();
         let end = offset
             .checked_add(header.length_including_self())
             .ok_or(Bad::Truncated)?;
         let data = sections.info.get(offset..end).ok_or(Bad::Truncated)?;
-        table.load(sections, header.debug_abbrev_offset().0, encoding)?;
         let mut unit = Unit {
             sections: *sections,
             offset,
@@ -337,6 +354,11 @@ impl<'a> Unit<'a> {
     }
 }
 
+fn header<'a>(sections: &Sections<'a>, offset: usize) -> Result<UnitHeader<Slice<'a>>, Bad> {
+    let info = DebugInfo::from(sections.slice(sections.info));
+    Ok(info.header_from_offset(DebugInfoOffset(offset))?)
+}
+
 /// An abbreviation table that stays loaded as long as units share it.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -346,6 +368,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// Heap in use, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.abbreviations.bytes()
+    }
+
     pub(crate) fn load(
         &mut self,
         sections: &Sections<'_>,

@@ -33,6 +33,8 @@ pub(crate) struct Container {
     pub(crate) format: Format,
     pub(crate) endian: gimli::RunTimeEndian,
     pub(crate) arm32: bool,
+    /// True if names in the symbol table say how their functions are called: PE for 32-bit x86.
+    pub(crate) decorated: bool,
     pub(crate) build_id: Option<BuildId>,
     pub(crate) debug: DebugSections,
     /// Virtual addresses of code, sorted, disjoint.
@@ -89,6 +91,7 @@ impl Container {
             gimli::RunTimeEndian::Big
         };
         let arm32 = file.architecture() == Architecture::Arm;
+        let decorated = format == Format::Pe && file.architecture() == Architecture::I386;
         let debug = DebugSections::find(&file);
         drop(file);
         Ok(Self {
@@ -96,6 +99,7 @@ impl Container {
             format,
             endian,
             arm32,
+            decorated,
             build_id,
             debug,
             code,

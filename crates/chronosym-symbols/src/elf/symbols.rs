@@ -10,12 +10,19 @@ use crate::mmap::FileData;
 /// How many symbols before the nearest one are asked whether they reach over it.
 const MAX_STEPS_BACK: usize = 32;
 
+/// Ranks of symbols at one address: the highest names it.
+const BOUNDARY: u8 = 0;
+const DATA: u8 = 1;
+const LABEL: u8 = 2;
+const FUNCTION: u8 = 3;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: u64,
     end: u64,
     /// Where the name lies in the data of the table's file.
     name: usize,
+    /// 0 where no symbol holds.
     name_len: u32,
     rank: u8,
     source: Source,
@@ -110,6 +117,9 @@ impl SymbolTable {
         let from = next.saturating_sub(MAX_STEPS_BACK);
         let key = (from..next).rev().find(|&i| va < self.entries[i].end)?;
         let entry = &self.entries[key];
+        if entry.name_len == 0 {
+            return None;
+        }
         let data: &[u8] = match &self.mini {
             Some(mini) if entry.mini => mini,
             _ => &container.data,
@@ -130,18 +140,21 @@ fn collect<'d>(
     source: Source,
     out: &mut Vec<Entry>,
 ) {
+    let pe = container.format == Format::Pe;
     for symbol in symbols {
         let rank = match symbol.kind() {
-            SymbolKind::Text => 2,
-            SymbolKind::Unknown | SymbolKind::Label => 1,
-            SymbolKind::Data => 0,
+            SymbolKind::Text => FUNCTION,
+            SymbolKind::Unknown | SymbolKind::Label => LABEL,
+            SymbolKind::Data => DATA,
+            // In a linked PE image: where the code of one object file begins, and that of the one before it ends.
+            SymbolKind::Section if pe => BOUNDARY,
             _ => continue,
         };
         if !matches!(symbol.section(), SymbolSection::Section(_)) {
             continue;
         }
         let mut start = symbol.address();
-        if container.arm32 && rank == 2 {
+        if container.arm32 && rank == FUNCTION {
             // The lowest bit says that the function is Thumb code; it is no part of the address.
             start &= !1;
         }
@@ -151,12 +164,43 @@ fn collect<'d>(
         let Ok(name) = symbol.name_bytes() else {
             continue;
         };
-        // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
-        if name.is_empty() || (name[0] == b'$' && rank == 1) {
+        if rank == BOUNDARY {
+            push(data, start, 0, &name[..0], rank, source, out);
             continue;
         }
-        push(data, start, symbol.size(), name, rank, source, out);
+        // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
+        if name.is_empty() || (name[0] == b'$' && rank == LABEL) {
+            continue;
+        }
+        // Of linked PE images the sizes are left over from other uses of the auxiliary records.
+        let size = if pe { 0 } else { symbol.size() };
+        let name = if container.decorated {
+            undecorated(name)
+        } else {
+            name
+        };
+        push(data, start, size, name, rank, source, out);
     }
+}
+
+/// A C function's name without what the 32-bit x86 compilers for Windows put around it to say how it is called: `_cdecl`,
+/// `_stdcall@4`, `@fastcall@4`, `vectorcall@@8`. Names of C++ by MSVC are left as they are.
+fn undecorated(name: &[u8]) -> &[u8] {
+    if name.starts_with(b"?") {
+        return name;
+    }
+    let bytes = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let (front, sized) = match name[..name.len() - bytes].strip_suffix(b"@") {
+        Some(front) if bytes > 0 => (front, true),
+        _ => (name, false),
+    };
+    let plain = match front {
+        [own @ .., b'@'] if sized => own,
+        [b'_', own @ ..] => own,
+        [b'@', own @ ..] if sized => own,
+        own => own,
+    };
+    if plain.is_empty() { name } else { plain }
 }
 
 fn exports(container: &Container, file: &object::File<'_>, out: &mut Vec<Entry>) {
@@ -168,7 +212,7 @@ fn exports(container: &Container, file: &object::File<'_>, out: &mut Vec<Entry>)
             && !name.is_empty()
             && container.is_code(address)
         {
-            push(&container.data, address, 0, name, 0, Source::Export, out);
+            push(&container.data, address, 0, name, DATA, Source::Export, out);
         }
     }
 }
@@ -201,4 +245,29 @@ fn push(
         source,
         mini: false,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calling_conventions_are_taken_off() {
+        let cases = [
+            ("_main", "main"),
+            ("___tmainCRTStartup", "__tmainCRTStartup"),
+            ("__ZN6shapes4areaEv", "_ZN6shapes4areaEv"),
+            ("_Sleep@4", "Sleep"),
+            ("@fast@8", "fast"),
+            ("vector@@16", "vector"),
+            ("?f@@YAHH@Z", "?f@@YAHH@Z"),
+            ("plain", "plain"),
+            ("name@", "name@"),
+            ("_", "_"),
+            ("@1", "@1"),
+        ];
+        for (name, plain) in cases {
+            assert_eq!(undecorated(name.as_bytes()), plain.as_bytes(), "{name}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::Printer;
+use super::{Printer, number};
 use crate::answer::Answer;
 
 pub(super) fn print(
@@ -24,9 +24,12 @@ pub(super) fn print(
         });
         let id = symbol.or(frame.name_id());
         let name = id.map_or("??", |id| printer.name(id));
-        write!(out, "{name}\n{}:", frame.file().unwrap_or("??"))?;
+        out.write_all(name.as_bytes())?;
+        out.write_all(b"\n")?;
+        out.write_all(frame.file().unwrap_or("??").as_bytes())?;
+        out.write_all(b":")?;
         match frame.line() {
-            Some(line) => write!(out, "{line}")?,
+            Some(line) => number(out, line.get())?,
             None => out.write_all(b"?")?,
         }
         // The discriminator belongs to the first frame's line; binutils print it after every frame's.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::Printer;
+use super::{Printer, number};
 use crate::answer::{Answer, Missing, Source};
 
 pub(super) fn print(
@@ -37,17 +37,20 @@ pub(super) fn print(
             None => out.write_all(b",\"name_reason\":\"NoName\"")?,
         }
         if let Some(offset) = offset {
-            write!(out, ",\"offset\":{offset}")?;
+            out.write_all(b",\"offset\":")?;
+            number(out, offset)?;
         }
         if let Some(file) = frame.file() {
             out.write_all(b",\"file\":")?;
             string(out, file)?;
         }
         if let Some(line) = frame.line() {
-            write!(out, ",\"line\":{line}")?;
+            out.write_all(b",\"line\":")?;
+            number(out, line.get())?;
         }
         if let Some(column) = frame.column() {
-            write!(out, ",\"column\":{column}")?;
+            out.write_all(b",\"column\":")?;
+            number(out, column.get())?;
         }
         if frame.inlined() {
             out.write_all(b",\"inlined\":true")?;

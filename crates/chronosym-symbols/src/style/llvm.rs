@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{OrZero, Printer};
+use super::{Printer, or_zero};
 use crate::answer::Answer;
 
 pub(super) fn print(
@@ -18,13 +18,14 @@ pub(super) fn print(
         // Of the function whose code it is, LLVM prints the symbol table's name.
         let id = frame.symbol_id().or(frame.name_id());
         let name = id.map_or("??", |id| printer.name(id));
-        writeln!(
-            out,
-            "{name}\n{}:{}:{}",
-            frame.file().unwrap_or("??"),
-            OrZero(frame.line()),
-            OrZero(frame.column()),
-        )?;
+        out.write_all(name.as_bytes())?;
+        out.write_all(b"\n")?;
+        out.write_all(frame.file().unwrap_or("??").as_bytes())?;
+        out.write_all(b":")?;
+        or_zero(out, frame.line())?;
+        out.write_all(b":")?;
+        or_zero(out, frame.column())?;
+        out.write_all(b"\n")?;
     }
     out.write_all(b"\n")
 }

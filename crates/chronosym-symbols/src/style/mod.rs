@@ -5,10 +5,10 @@ mod json;
 mod llvm;
 mod text;
 
-use std::cell::OnceCell;
-use std::fmt;
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use crate::answer::{Answer, Answers, NameId};
 use crate::demangle::{Dialect, demangle_as};
@@ -49,13 +49,13 @@ impl FromStr for Style {
     }
 }
 
-/// Prints the answers of one batch. Every name is demangled at most once.
+/// Prints the answers of one batch, from any number of threads. Every name is demangled at most once.
 #[derive(Debug)]
 pub struct Printer<'a> {
     style: Style,
     answers: &'a Answers,
     demangle: bool,
-    readable: Vec<OnceCell<Option<Box<str>>>>,
+    readable: Vec<OnceLock<Option<Box<str>>>>,
 }
 
 impl<'a> Printer<'a> {
@@ -65,7 +65,12 @@ impl<'a> Printer<'a> {
             style,
             answers,
             demangle: true,
-            readable: vec![OnceCell::new(); answers.name_count()],
+            readable: if style.wants_symbol_names() {
+                vec![OnceLock::new(); answers.name_count()]
+            } else {
+                // The buffer keeps its own.
+                Vec::new()
+            },
         }
     }
 
@@ -106,7 +111,6 @@ impl<'a> Printer<'a> {
         let dialect = match self.style {
             Style::Llvm => Dialect::Llvm,
             Style::Gnu => Dialect::Gnu,
-            // The buffer's own.
             Style::Text | Style::Json => return self.answers.demangled(id),
         };
         self.readable
@@ -119,14 +123,12 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// A number or nothing, as both tools print what they do not know.
-struct OrZero<T>(Option<T>);
+/// Writes a number: what the formatting of the standard library makes of it takes longer than all else of a frame.
+fn number(out: &mut impl Write, number: impl itoa::Integer) -> io::Result<()> {
+    out.write_all(itoa::Buffer::new().format(number).as_bytes())
+}
 
-impl<T: fmt::Display> fmt::Display for OrZero<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Some(value) => value.fmt(f),
-            None => f.write_str("0"),
-        }
-    }
+/// Writes a number, 0 for none: how both tools print what they do not know.
+fn or_zero(out: &mut impl Write, value: Option<NonZeroU32>) -> io::Result<()> {
+    number(out, value.map_or(0, NonZeroU32::get))
 }

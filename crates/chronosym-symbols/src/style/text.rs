@@ -2,8 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::Printer;
+use super::{Printer, number};
 use crate::answer::{Answer, Missing, Source};
+
+/// As many blanks as the longest address has characters.
+const BLANK: &[u8; 18] = b"                  ";
 
 pub(super) fn print(
     printer: &Printer<'_>,
@@ -11,29 +14,35 @@ pub(super) fn print(
     address: u64,
     answer: &Answer<'_>,
 ) -> io::Result<()> {
-    let lead = format!("{address:#x}");
     if let Some(missing) = answer.missing() {
         let reason = match missing {
             Missing::OutsideImage => "outside the image",
             Missing::NoName => "no name",
             Missing::Damaged => "debug information damaged",
         };
-        return writeln!(out, "{lead} ?? ({reason})");
+        return writeln!(out, "{address:#x} ?? ({reason})");
     }
-    let mut before = "";
+    write!(out, "{address:#x}")?;
+    let digits = (u64::BITS - (address | 1).leading_zeros()).div_ceil(4) as usize;
+    let lead = &BLANK[..digits + "0x".len()];
     for (i, frame) in answer.frames().enumerate() {
-        match i {
-            0 => out.write_all(lead.as_bytes())?,
-            _ => write!(out, "{:1$}", "", lead.len())?,
+        if i == 0 {
+            out.write_all(b" ")?;
+        } else {
+            out.write_all(lead)?;
+            out.write_all(b" inlined into ")?;
         }
         let name = frame.name_id().map_or("??", |id| printer.name(id));
-        write!(out, " {before}{name}")?;
+        out.write_all(name.as_bytes())?;
         if let Some(file) = frame.file() {
-            write!(out, " at {file}")?;
+            out.write_all(b" at ")?;
+            out.write_all(file.as_bytes())?;
             if let Some(line) = frame.line() {
-                write!(out, ":{line}")?;
+                out.write_all(b":")?;
+                number(out, line.get())?;
                 if let Some(column) = frame.column() {
-                    write!(out, ":{column}")?;
+                    out.write_all(b":")?;
+                    number(out, column.get())?;
                 }
             }
         }
@@ -44,7 +53,6 @@ pub(super) fn print(
             Source::Export => out.write_all(b" [nearest export]")?,
         }
         out.write_all(b"\n")?;
-        before = "inlined into ";
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `chronosym symbolize`: addresses to names, lines and inlined functions.
 
 mod object;
+mod ordered;
 mod pdb;
 mod question;
 mod shown;

@@ -9,7 +9,7 @@ use chronosym_symbols::style::Printer;
 use chronosym_symbols::{Address, Answers, Companions, ObjectSymbols, Query};
 
 use super::question::{Place, Question};
-use super::{Source, shown};
+use super::{Source, ordered, shown};
 use crate::args::{Style, Symbolize};
 
 pub struct ObjectSource {
@@ -55,15 +55,32 @@ impl ObjectSource {
         }
     }
 
-    fn find(&mut self, questions: &[Question<'_>]) -> Vec<Option<u64>> {
-        let asked: Vec<Option<(Address, u64)>> =
-            questions.iter().map(|q| self.address(q)).collect();
-        let addresses: Vec<Address> = asked.iter().flatten().map(|(a, _)| *a).collect();
+    /// Looks all questions up; the answers stay in `self.answers`.
+    fn find(&mut self, questions: &[Question<'_>]) -> Vec<Option<Asked>> {
+        let mut addresses = Vec::with_capacity(questions.len());
+        let asked = questions
+            .iter()
+            .map(|question| {
+                let (address, shown) = self.address(question)?;
+                addresses.push(address);
+                let answer = addresses.len() - 1;
+                Some(Asked { shown, answer })
+            })
+            .collect();
         self.symbols
             .find_all(&addresses, &self.query, &mut self.answers);
         self.damage.extend(self.answers.damage().iter().cloned());
-        asked.iter().map(|a| a.map(|(_, shown)| shown)).collect()
+        asked
     }
+}
+
+/// A question that was put to the file.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// The address to print.
+    shown: u64,
+    /// Which of the answers is its.
+    answer: usize,
 }
 
 /// What `module+0xrva` may call a file: its name with and without its ending, in lower case.
@@ -84,34 +101,30 @@ fn style(style: Style) -> chronosym_symbols::style::Style {
 }
 
 impl Source for ObjectSource {
-    fn print(&mut self, questions: &[Question<'_>], mut out: &mut dyn Write) -> Result<()> {
+    fn print(&mut self, questions: &[Question<'_>], out: &mut dyn Write) -> Result<()> {
         let asked = self.find(questions);
-        let printer = Printer::new(style(self.style), &self.answers);
-        let mut answers = self.answers.iter();
-        for (question, shown_as) in questions.iter().zip(asked) {
-            match shown_as {
-                Some(address) => {
-                    if let Some(answer) = answers.next() {
-                        printer.print(&mut out, address, &answer)?;
-                    }
+        let answers = &self.answers;
+        let printer = Printer::new(style(self.style), answers);
+        let print = |index: usize, text: &mut Vec<u8>| {
+            let answer = asked[index].and_then(|a| Some((a.shown, answers.get(a.answer)?)));
+            let question = &questions[index];
+            let _infallible = match (answer, question.place) {
+                (Some((shown, answer)), _) => printer.print(text, shown, &answer),
+                (None, None) => {
+                    shown::print_unknown(self.style, question.text, "not an address", text)
                 }
-                None => {
-                    let why = match question.place {
-                        None => "not an address",
-                        Some(_) => "not this file",
-                    };
-                    shown::print_unknown(self.style, question.text, why, &mut out)?;
+                (None, Some(_)) => {
+                    shown::print_unknown(self.style, question.text, "not this file", text)
                 }
-            }
-        }
-        Ok(())
+            };
+        };
+        Ok(ordered::write(questions.len(), print, out)?)
     }
 
     fn labels(&mut self, questions: &[Question<'_>]) -> Result<Vec<Option<String>>> {
         let asked = self.find(questions);
-        let mut answers = self.answers.iter();
-        let mut label = |_| {
-            let answer = answers.next()?;
+        let label = |asked: Asked| {
+            let answer = self.answers.get(asked.answer)?;
             let frames: Vec<shown::Shown> = answer
                 .frames()
                 .map(|frame| {
@@ -127,7 +140,7 @@ impl Source for ObjectSource {
                 .collect();
             shown::in_text(&frames)
         };
-        Ok(asked.into_iter().map(|a| a.and_then(&mut label)).collect())
+        Ok(asked.into_iter().map(|a| a.and_then(label)).collect())
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,7 +1,10 @@
 //! Addresses of a Windows PDB.
 
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, Result, bail};
 use chronosym_export::JsonObject;
@@ -10,10 +13,10 @@ use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::demangle;
 use chronosym_symbols::mmap::FileData;
 
-use super::Source;
 use super::object::names;
 use super::question::{Place, Question};
 use super::shown::{self, Shown};
+use super::{Source, ordered};
 use crate::args::{Style, Symbolize};
 
 /// A PDB and, where it is given, its image, which knows at which address it wants to be loaded.
@@ -76,26 +79,37 @@ impl Files {
 pub struct PdbSource<'p> {
     files: &'p Files,
     pdb: &'p WindowsPdb<'p>,
-    frames: Frames<'p>,
     style: Style,
     caller: bool,
     base: u64,
-    damage: Vec<String>,
+    damage: BTreeSet<String>,
     /// Bytes of module streams that had been read when the mapping was trimmed last.
-    trimmed_at: u64,
+    trimmed_at: AtomicU64,
 }
+
+/// What a thread keeps from question to question.
+#[derive(Default)]
+struct Scratch<'p> {
+    frames: Frames<'p>,
+    damage: BTreeSet<String>,
+}
+
+/// Bytes of module streams after whose reading the mapping gives its pages back.
+const TRIM_AFTER: u64 = 96 << 20;
+
+/// Fewer questions than this are not worth a thread.
+const QUESTIONS_PER_THREAD: usize = 1000;
 
 impl<'p> PdbSource<'p> {
     pub fn new(files: &'p Files, pdb: &'p WindowsPdb<'p>, args: &Symbolize) -> Self {
         PdbSource {
             files,
             pdb,
-            frames: Frames::new(),
             style: args.style,
             caller: args.caller,
             base: if args.rva { 0 } else { files.base },
-            damage: Vec::new(),
-            trimmed_at: 0,
+            damage: BTreeSet::new(),
+            trimmed_at: AtomicU64::new(0),
         }
     }
 
@@ -112,21 +126,24 @@ impl<'p> PdbSource<'p> {
     }
 
     /// The frames at an RVA, innermost first.
-    fn find(&mut self, rva: u64, address: u64) -> Result<Vec<Shown>, &'static str> {
+    fn find(
+        &self,
+        rva: u64,
+        address: u64,
+        scratch: &mut Scratch<'p>,
+    ) -> Result<Vec<Shown>, &'static str> {
         let looked_up = u32::try_from(rva)
             .ok()
             .and_then(|rva| rva.checked_sub(u32::from(self.caller)));
         let Some(looked_up) = looked_up else {
             return Err("outside the image");
         };
-        let function = match self.pdb.find(looked_up, &mut self.frames) {
+        let function = match self.pdb.find(looked_up, &mut scratch.frames) {
             Ok(Some(function)) => function,
             Ok(None) => return Err("no name"),
             Err(error) => {
                 let error = format!("{}: {error}", self.files.name);
-                if !self.damage.contains(&error) {
-                    self.damage.push(error);
-                }
+                scratch.damage.insert(error);
                 return Err("debug information damaged");
             }
         };
@@ -173,45 +190,74 @@ impl<'p> PdbSource<'p> {
                 json,
             }
         };
-        Ok(self.frames.iter().map(shown).collect())
+        Ok(scratch.frames.iter().map(shown).collect())
     }
-}
 
-/// Bytes of module streams after whose reading the mapping gives its pages back.
-const TRIM_AFTER: u64 = 96 << 20;
-
-impl PdbSource<'_> {
-    /// Prints one answer.
-    fn print_one(&mut self, question: &Question<'_>, out: &mut dyn Write) -> Result<()> {
-        let mut out = out;
-        let Some(place) = question.place else {
-            return Ok(shown::print_unknown(
-                self.style,
-                question.text,
-                "not an address",
-                &mut out,
-            )?);
+    /// Appends the answer to one question.
+    fn print_one(&self, question: &Question<'_>, scratch: &mut Scratch<'p>, out: &mut Vec<u8>) {
+        let found = match question.place {
+            None => Err("not an address"),
+            Some(place) => match self.rva(place) {
+                None => Err("outside the image"),
+                Some((rva, address)) => self
+                    .find(rva, address, scratch)
+                    .map(|frames| (address, frames)),
+            },
         };
-        let found = self.rva(place).ok_or("outside the image");
-        match found
-            .and_then(|(rva, address)| self.find(rva, address).map(|frames| (address, frames)))
-        {
+        let _infallible = match found {
             Ok((address, frames)) => {
-                shown::print(self.style, &format!("{address:#x}"), &frames, &mut out)?
+                shown::print(self.style, &format!("{address:#x}"), &frames, out)
             }
-            Err(why) => shown::print_unknown(self.style, question.text, why, &mut out)?,
+            Err(why) => shown::print_unknown(self.style, question.text, why, out),
+        };
+    }
+
+    /// The answers to questions that are sorted, and where each one's is.
+    fn print_sorted(&self, questions: &[Question<'_>], order: &[(Option<u64>, u32)]) -> Printed {
+        let mut scratch = Scratch::default();
+        let mut text = Vec::new();
+        let mut places: Vec<Range<usize>> = Vec::with_capacity(order.len());
+        let mut last = None;
+        for &(_, index) in order {
+            let question = &questions[index as usize];
+            // The same text has the same answer.
+            if last == Some(question.text) {
+                places.extend(places.last().cloned());
+                continue;
+            }
+            let start = text.len();
+            self.print_one(question, &mut scratch, &mut text);
+            places.push(start..text.len());
+            last = Some(question.text);
+            self.trim();
         }
-        Ok(())
+        Printed {
+            text,
+            places,
+            damage: scratch.damage,
+        }
     }
 
     /// Lets go of what was mapped, once much of it was: answers to come seldom need the same pages.
-    fn trim(&mut self) {
+    fn trim(&self) {
         let read = self.pdb.bytes_read();
-        if read - self.trimmed_at > TRIM_AFTER {
-            self.trimmed_at = read;
+        let before = self.trimmed_at.load(Relaxed);
+        if read - before.min(read) > TRIM_AFTER
+            && self
+                .trimmed_at
+                .compare_exchange(before, read, Relaxed, Relaxed)
+                .is_ok()
+        {
             self.files.pdb.release(0..self.files.pdb.len());
         }
     }
+}
+
+/// What one thread printed.
+struct Printed {
+    text: Vec<u8>,
+    places: Vec<Range<usize>>,
+    damage: BTreeSet<String>,
 }
 
 impl Source for PdbSource<'_> {
@@ -229,38 +275,55 @@ impl Source for PdbSource<'_> {
             .map(|(i, question)| (rva(question), i as u32))
             .collect();
         order.sort_unstable();
-        let mut printed = Vec::new();
-        let mut parts = vec![0..0; questions.len()];
-        let mut last: Option<u32> = None;
-        for (_, index) in order {
-            let question = &questions[index as usize];
-            // The same text has the same answer.
-            if let Some(last) = last.filter(|&last| questions[last as usize].text == question.text)
-            {
-                parts[index as usize] = parts[last as usize].clone();
-                continue;
+        // Each thread takes a part of the image.
+        let threads = (order.len() / QUESTIONS_PER_THREAD).clamp(1, ordered::threads());
+        let parts: Vec<_> = order.chunks(order.len().div_ceil(threads).max(1)).collect();
+        let printed: Vec<Printed> = std::thread::scope(|scope| {
+            let others: Vec<_> = parts
+                .iter()
+                .skip(1)
+                .map(|part| scope.spawn(|| self.print_sorted(questions, part)))
+                .collect();
+            let own = parts.first().map(|part| self.print_sorted(questions, part));
+            let others = others.into_iter().map(|other| match other.join() {
+                Ok(printed) => printed,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            own.into_iter().chain(others).collect()
+        });
+        let mut answers: Vec<&[u8]> = vec![&[]; questions.len()];
+        for (part, printed) in parts.iter().zip(&printed) {
+            for ((_, index), place) in part.iter().zip(&printed.places) {
+                answers[*index as usize] = &printed.text[place.clone()];
             }
-            let start = printed.len();
-            self.print_one(question, &mut printed)?;
-            parts[index as usize] = start..printed.len();
-            last = Some(index);
-            self.trim();
         }
-        for part in parts {
-            out.write_all(&printed[part])?;
+        for answer in answers {
+            out.write_all(answer)?;
+        }
+        for mut printed in printed {
+            self.damage.append(&mut printed.damage);
         }
         Ok(())
     }
 
     fn labels(&mut self, questions: &[Question<'_>]) -> Result<Vec<Option<String>>> {
+        let mut scratch = Scratch::default();
         let mut label = |question: &Question<'_>| {
             let (rva, address) = self.rva(question.place?)?;
-            shown::in_text(&self.find(rva, address).ok()?)
+            shown::in_text(&self.find(rva, address, &mut scratch).ok()?)
         };
-        Ok(questions.iter().map(&mut label).collect())
+        let labels = questions.iter().map(&mut label).collect();
+        self.damage.append(&mut scratch.damage);
+        Ok(labels)
     }
 
     fn notes(&self) -> Vec<String> {
-        self.damage.clone()
+        // The first says most: what it tells of implies the others.
+        let limit = self.pdb.limits().next();
+        let limit = limit.map(|limit| format!("{}: {limit}", self.files.name));
+        limit
+            .into_iter()
+            .chain(self.damage.iter().cloned())
+            .collect()
     }
 }

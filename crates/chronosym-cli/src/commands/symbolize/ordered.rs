@@ -1,0 +1,89 @@
+//! Text made by several threads and written in order.
+
+use std::io::{self, Write};
+use std::sync::mpsc;
+use std::thread;
+
+/// Items of one piece of work: enough for a hundred kilobytes of text.
+const PIECE: usize = 256;
+
+/// Pieces that a thread may be ahead of the writer.
+const AHEAD: usize = 4;
+
+/// Writes the text that `make` appends for 0 to `count`, in this order. Much of it is made on all processors, a few pieces
+/// ahead of the writer.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(
+    count: usize,
+    make: impl Fn(usize, &mut Vec<u8>) + Sync,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let pieces = count.div_ceil(PIECE);
+    let make = |piece: usize| {
+        let mut text = Vec::new();
+        let start = piece * PIECE;
+        (start..count.min(start + PIECE)).for_each(|item| make(item, &mut text));
+        text
+    };
+    let threads = threads().min(pieces);
+    if threads < 2 {
+        return (0..pieces).try_for_each(|piece| out.write_all(&make(piece)));
+    }
+    thread::scope(|scope| {
+        // Every thread makes each so-and-so-many-th piece, so that it is known whose turn it is.
+        let made: Vec<_> = (0..threads)
+            .map(|first| {
+                let (send, receive) = mpsc::sync_channel(AHEAD);
+                let make = &make;
+                scope.spawn(move || {
+                    let own = (first..pieces).step_by(threads);
+                    // Nobody receives once the writer has failed.
+                    own.map(make).try_for_each(|text| send.send(text)).ok()
+                });
+                receive
+            })
+            .collect();
+        // A thread that panics sends nothing more; the panic goes on when the scope ends.
+        (0..pieces)
+            .map_while(|turn| made[turn % threads].recv().ok())
+            .try_for_each(|text| out.write_all(&text))
+    })
+}
+
+/// How many threads work at once.
+pub fn threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_kept() {
+        for count in [0, 1, PIECE - 1, PIECE, 7 * PIECE + 3] {
+            let mut out = Vec::new();
+            let make = |item: usize, text: &mut Vec<u8>| text.extend(format!("{item}\n").bytes());
+            write(count, make, &mut out).unwrap();
+            let expected: String = (0..count).map(|item| format!("{item}\n")).collect();
+            assert_eq!(out, expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn failing_writer_ends_the_work() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let error = write(100 * PIECE, |_, text| text.push(b'x'), &mut Full).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}
