@@ -263,6 +263,30 @@ fn damaged_and_missing_files_are_reasons() {
     assert!(frame.line.is_none());
 }
 
+/// A caller's frame is named and placed by the call before it, and stands at its own address.
+#[test]
+fn frames_of_callers_stand_at_their_return_addresses() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
+    let symbols = symbols(&small("x86_64"));
+    let at =
+        |rva, position| timeline.frames(process, BASE + rva, 2_000_000, position, Some(&symbols));
+    let mut compared = 0;
+    for rva in truth("x86_64").into_keys() {
+        let (call, caller) = (at(rva, Position::Exact), at(rva + 1, Position::Return));
+        let outermost = |frames: &[Frame]| frames.last().and_then(|frame| frame.offset);
+        if let Some(offset) = outermost(&call) {
+            assert_eq!(outermost(&caller), Some(offset + 1), "{rva:#x}");
+            compared += 1;
+        }
+        let named = |frames: Vec<Frame>| -> Vec<_> {
+            frames.into_iter().map(|f| (f.name, f.line)).collect()
+        };
+        assert_eq!(named(caller), named(call), "{rva:#x}");
+    }
+    assert!(compared > 500, "{compared}");
+}
+
 /// This test's own program, by its build id.
 #[test]
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use chronosym_pdb::Error;
 use chronosym_pdb::metadata::{Metadata, Table, Token};
@@ -14,6 +15,7 @@ use chronosym_pdb::r2r::{
 };
 
 use common::{positions, read, unzip};
+use proptest::prelude::*;
 
 const IMAGES: [(&str, Machine, TargetOs); 3] = [
     ("linux-x64", Machine::X64, TargetOs::Linux),
@@ -465,8 +467,8 @@ impl ModuleSource for One<'_> {
     }
 }
 
-#[test]
-fn a_composite_names_its_methods_by_its_components() {
+/// The image as a composite whose only component is `Part`.
+fn composite() -> Patched {
     let mut patched = Patched::new();
     let entry_points = patched.section(103);
     let own = [
@@ -490,6 +492,12 @@ fn a_composite_names_its_methods_by_its_components() {
         .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
         .collect();
     patched.replace(112, 112, &manifest);
+    patched
+}
+
+#[test]
+fn a_composite_names_its_methods_by_its_components() {
+    let patched = composite();
     let dll = read("clr10/workload/Workload.dll");
     let metadata = PeImage::parse(&dll).unwrap().metadata().unwrap();
     let with_mvid = |patched: &Patched, mvid: [u8; 16]| {
@@ -531,6 +539,43 @@ fn a_composite_names_its_methods_by_its_components() {
         image.method_name(&image.method_at(0x11dd0).unwrap(), &source),
         None
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// Whatever the tables of a composite say, asking for everything ends in answers or errors.
+    #[test]
+    fn damaged_composites_do_not_panic(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        tables in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        static WHOLE: LazyLock<(Vec<u8>, usize)> = LazyLock::new(|| {
+            let patched = composite();
+            (patched.bytes, patched.header)
+        });
+        let (mut bytes, header) = WHOLE.clone();
+        for (at, value) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        // The header's table of sections, where little damage does much.
+        for (at, value) in tables {
+            bytes[header + at.index(200)] = value;
+        }
+        let dll = read("clr10/workload/Workload.dll");
+        let metadata = PeImage::parse(&dll).unwrap().metadata().unwrap();
+        let source = One("Part", metadata);
+        if let Ok(image) = R2rImage::parse(&bytes) {
+            for method in image.methods() {
+                image.method_name(&method, &source);
+                image.definition(&method);
+                image.il_offset(&method, method.hot_size / 2, true);
+            }
+            image.components().count();
+            image.matches_starts([0x1000_0000, 0x1000_0010]);
+        }
+    }
 }
 
 #[test]

@@ -720,9 +720,11 @@ impl Timeline {
             }],
             Ok(found) => {
                 let outermost = found.len() - 1;
+                // A frame stands at its own address, the call before it is what was looked up.
+                let back = self.distance(address, location.looked_up);
                 let frames = found.into_iter().enumerate().map(|(i, native)| Frame {
                     name: Some(native.name),
-                    offset: native.offset,
+                    offset: native.offset.map(|offset| offset + back),
                     line_reason: native.line.as_ref().err().copied(),
                     line: native.line.ok(),
                     inlined: i != outermost,
