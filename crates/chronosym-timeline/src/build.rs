@@ -1,10 +1,11 @@
 //! Lays the frozen index out.
 
+use crate::directory::Directory;
 use crate::lives::{self, Lives, Segments};
 use crate::map::{Known, NARROW, Segment, VersionedMap};
 use crate::occupant::{Begin, Id, Occupant};
-use crate::regions::{Offsets, Regions};
-use crate::versions::{Version, Versions};
+use crate::regions::Regions;
+use crate::versions::{Span, Version, Versions};
 
 impl VersionedMap {
     pub(crate) fn build(occupants: &[Occupant]) -> Self {
@@ -13,14 +14,23 @@ impl VersionedMap {
 
         let mut counts = count(&spans, bounds.len());
         let mut next = 0;
-        let segments = segment_table(&bounds, &counts[0], &mut next);
+        let mut table = segment_table(&counts[0], &mut next);
         let nodes = counts[1..]
             .iter()
             .map(|level| begins(level, &mut next))
             .collect();
+        let chunk_shift = Directory::chunk_shift(&bounds);
+        let regions = Regions::new(&bounds, 1 << chunk_shift);
+        let directory = Directory::new(&bounds, &regions, chunk_shift, |dense| {
+            table[dense + 1].earlier |= Segment::IS_DENSE;
+        });
+        for ((index, segment), &bounds) in table[1..].iter_mut().enumerate().zip(&bounds) {
+            segment.offsets = regions.offsets(index, bounds);
+        }
         let mut map = Self {
-            regions: Regions::new(&bounds),
-            segments,
+            regions,
+            directory,
+            table,
             versions: Versions::vacant(next as usize),
             nodes,
             places: vec![u32::MAX; occupants.len()],
@@ -41,12 +51,24 @@ impl VersionedMap {
                     .map(|(id, (o, _))| (id, o.range)),
             ),
         };
-        for (index, segment) in map.segments.iter_mut().take(bounds.len()).enumerate() {
-            segment.offsets = map.regions.offsets(index, bounds[index]);
-        }
+        map.mark_nodes();
         map.fill(&lives, &spans, &mut counts);
         map.versions.make_keys();
         map
+    }
+
+    /// Marks the segments under nodes that have versions.
+    fn mark_nodes(&mut self) {
+        for (level, height) in self.nodes.iter().zip(1..) {
+            for (node, versions) in level.windows(2).enumerate() {
+                if versions[0] < versions[1] {
+                    let end = ((node + 1) << height).min(self.segment_count());
+                    for segment in &mut self.table[(node << height) + 1..=end] {
+                        segment.earlier |= Segment::IS_BELOW;
+                    }
+                }
+            }
+        }
     }
 
     /// Writes every life where it belongs. In the order of evidence, so that each list comes out in time order.
@@ -55,23 +77,24 @@ impl VersionedMap {
         for &index in &lives.order {
             let index = index as usize;
             let (from, to) = lives.spans[index];
+            let life = Span::new(from, to);
             let id = Id::raw(Id::from_index(index));
             places(spans[index], |level, node| {
                 let left = &mut left[level][node];
                 *left -= 1;
                 let version = match level {
                     0 if *left == 0 => {
-                        let segment = &mut self.segments[node];
-                        (segment.from, segment.to, segment.id) = (from, to, id);
+                        let segment = &mut self.table[node + 1];
+                        (segment.life, segment.id) = (life, id);
                         if self.places[index] == u32::MAX {
                             self.places[index] = node as u32;
                         }
                         return;
                     }
-                    0 => self.segments[node + 1].earlier() - *left as usize,
+                    0 => self.table[node + 2].earlier() - *left as usize,
                     _ => (self.nodes[level - 1][node + 1] - 1 - *left) as usize,
                 };
-                self.versions.list[version] = Version { from, to, id };
+                self.versions.list[version] = Version { life, id };
                 if self.places[index] == u32::MAX {
                     self.places[index] = narrow(segments + version);
                 }
@@ -145,30 +168,25 @@ fn count(spans: &[(u32, u32)], segments: usize) -> Vec<Vec<u32>> {
 }
 
 /// The segments, vacant, with room for their versions from `next` on: one in the segment itself, the others in the table.
-fn segment_table(bounds: &[(u64, u64)], counts: &[u32], next: &mut u32) -> Vec<Segment> {
-    let mut segments = Vec::with_capacity(bounds.len() + 1);
-    for &count in counts.iter().chain(&[0]) {
-        // No time lies in the life of a vacant segment.
-        let offsets = Offsets { start: 0, last: 0 };
+fn segment_table(counts: &[u32], next: &mut u32) -> Vec<Segment> {
+    let mut table = Vec::with_capacity(counts.len() + 2);
+    for &count in [0].iter().chain(counts).chain(&[0]) {
         let flags = match count {
             0 | 1 => 0,
             2 => Segment::HAS_EARLIER,
             _ => Segment::HAS_EARLIER | Segment::HAS_SEVERAL,
         };
-        segments.push(Segment {
-            offsets,
-            from: 1,
-            to: 0,
-            id: 0,
+        table.push(Segment {
             earlier: *next | flags,
+            ..Segment::VACANT
         });
         *next = narrow(*next as usize + count.saturating_sub(1) as usize);
         assert!(
-            *next < Segment::HAS_SEVERAL,
-            "fewer than 2^30 earlier versions"
+            *next < Segment::IS_DENSE,
+            "fewer than 2^28 earlier versions"
         );
     }
-    segments
+    table
 }
 
 /// Where each node's versions begin, and where the last one's end.

@@ -6,6 +6,7 @@
 mod batch;
 mod build;
 mod builder;
+mod directory;
 mod live;
 mod lives;
 mod map;

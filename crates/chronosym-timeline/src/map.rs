@@ -4,9 +4,10 @@ use std::fmt;
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
+use crate::directory::{Directory, Hint};
 use crate::occupant::{AddrRange, Closed, Id, Life};
-use crate::regions::{Offsets, Place, Regions};
-use crate::versions::Versions;
+use crate::regions::{Offsets, Regions};
+use crate::versions::{Span, Versions};
 
 /// An occupant of at most this many segments is written into each; a wider one into few nodes of the tree above them.
 pub(crate) const NARROW: usize = 4;
@@ -16,33 +17,39 @@ pub(crate) const NARROW: usize = 4;
 #[repr(C, align(32))]
 pub(crate) struct Segment {
     pub(crate) offsets: Offsets,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
+    pub(crate) life: Span,
     pub(crate) id: u32,
-    /// Where its earlier versions begin in the version table; they end where the next segment's begin. The top bits say whether
-    /// there is one and whether there are more, so that a lookup need not look at the next segment.
+    /// Where its earlier versions begin in the version table; they end where the next segment's begin. The top bits spare most
+    /// lookups the next segment.
     pub(crate) earlier: u32,
 }
 
 impl Segment {
+    /// No address and no time lies in it.
+    pub(crate) const VACANT: Self = Self {
+        offsets: Offsets {
+            start: u32::MAX,
+            extent: 0,
+        },
+        life: Span::EMPTY,
+        id: 0,
+        earlier: 0,
+    };
     /// The bit of `earlier` that says that there are earlier versions.
     pub(crate) const HAS_EARLIER: u32 = 1 << 31;
     /// The bit of `earlier` that says that there are several.
     pub(crate) const HAS_SEVERAL: u32 = 1 << 30;
-
-    #[inline]
-    fn has_earlier(&self) -> bool {
-        self.earlier & Self::HAS_EARLIER != 0
-    }
-
-    #[inline]
-    fn has_several(&self) -> bool {
-        self.earlier & Self::HAS_SEVERAL != 0
-    }
+    /// The bit of `earlier` that says that a node above has versions.
+    pub(crate) const IS_BELOW: u32 = 1 << 29;
+    /// The bit of `earlier` that says that it may be found where another segment, near it, should be.
+    pub(crate) const IS_DENSE: u32 = 1 << 28;
+    /// What a miss needs more than the next version for.
+    const LONG_WAY: u32 = Self::HAS_SEVERAL | Self::IS_BELOW | Self::IS_DENSE;
+    const FLAGS: u32 = Self::HAS_EARLIER | Self::LONG_WAY;
 
     #[inline]
     pub(crate) fn earlier(&self) -> usize {
-        (self.earlier & !(Self::HAS_EARLIER | Self::HAS_SEVERAL)) as usize
+        (self.earlier & !Self::FLAGS) as usize
     }
 }
 
@@ -62,8 +69,10 @@ impl Known {
 /// has one answer at most. It is made by [`VersionedMapBuilder::freeze`](crate::VersionedMapBuilder::freeze).
 pub struct VersionedMap {
     pub(crate) regions: Regions,
-    /// In address order, and one more that ends the last one's versions.
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) directory: Directory,
+    /// The segments in address order, and two vacant ones: one before the first, so that each has one before it, and one that
+    /// ends the last one's versions.
+    pub(crate) table: Vec<Segment>,
     /// The segments' earlier versions, then those of the nodes; each list in time order.
     pub(crate) versions: Versions,
     /// Above the segments, level by level: where each node's versions begin, and one more. A node of `nodes[l]` covers 2^(l+1)
@@ -84,75 +93,112 @@ impl VersionedMap {
     /// `u64::MAX` as a time is the end of all time: nobody is alive then.
     #[inline]
     pub fn lookup(&self, addr: u64, time: u64) -> Option<Id> {
-        self.lookup_place(self.regions.place(addr)?, time)
+        self.lookup_at(self.directory.hint(addr), addr, time)
     }
 
     #[inline(always)]
-    pub(crate) fn lookup_place(&self, place: Place, time: u64) -> Option<Id> {
-        let index = self.segment_at(place);
-        let segment = &self.segments[index];
-        let inside = place.offset <= segment.offsets.last;
-        let alive = (segment.from <= time) & (time < segment.to);
-        // Selected, not branched to: whether a sample hits is a coin toss.
-        let latest = Id::from_raw(select_unpredictable(inside & alive, segment.id, 0));
-        let Some(first) = self.versions.list.first() else {
-            return latest;
+    pub(crate) fn lookup_at(&self, hint: Option<Hint>, addr: u64, time: u64) -> Option<Id> {
+        let Some(hint) = hint else {
+            return self.lookup_slowly(addr, time);
         };
-        let missed = inside & !alive;
-        if missed & (segment.has_several() | !self.nodes.is_empty()) {
-            return self.lookup_others(index, time);
+        // The last that begins in the granule of the address or before, and the one before it: the vacant one is before the first.
+        let pair = self.table[hint.segment..].first_chunk::<2>()?;
+        let later = usize::from(pair[1].offsets.start <= hint.offset);
+        let segment = &pair[later];
+        // Selected, not branched to: whether a sample hits is a coin toss. And in few steps: all that wait for memory share the
+        // room in which a processor keeps what it cannot do yet.
+        let inside = segment.offsets.contains(hint.offset);
+        let id = select_unpredictable(inside, segment.id, 0);
+        let id = select_unpredictable(segment.life.contains(time), id, 0);
+        let missed = select_unpredictable(id == 0, segment.earlier, 0);
+        if missed & Segment::LONG_WAY != 0 {
+            return self.lookup_others(hint.segment + later, hint.offset, addr, time);
         }
+        let Some(first) = self.versions.list.first() else {
+            return Id::from_raw(id);
+        };
         // Without a branch here too. Who has no earlier version looks at the first there is, which is always in the cache.
-        let missed = missed & segment.has_earlier();
+        let missed = inside & (missed & Segment::HAS_EARLIER != 0);
         let version = select_unpredictable(missed, segment.earlier(), 0);
         let version = self.versions.list.get(version).unwrap_or(first);
-        let raw =
-            select_unpredictable(missed & version.lives_at(time), version.id, Id::raw(latest));
-        Id::from_raw(raw)
+        let id = select_unpredictable(missed & version.lives_at(time), version.id, id);
+        Id::from_raw(id)
     }
 
-    /// The last segment that begins at a place or before it.
+    /// Reads where [`lookup_at`](Self::lookup_at) will.
     #[inline(always)]
-    fn segment_at(&self, place: Place) -> usize {
-        let bucket = self.regions.bucket(place);
-        let index = bucket.rank(place);
-        if bucket.is_dense() {
-            return self.search(place);
-        }
-        // It may begin behind the place, in the same granule. That is rare, and no reason to wait for its start: a branch.
-        if self.segments[index].offsets.start > place.offset {
-            return one_before(index);
-        }
-        index
+    pub(crate) fn touch(&self, hint: Option<Hint>) -> u32 {
+        hint.map_or(0, |hint| self.table[hint.segment + 1].id)
     }
 
+    /// The long way from the place in the table that the short one found.
     #[inline(never)]
-    fn search(&self, place: Place) -> usize {
-        let (first, last) = self.regions.candidates(place);
-        first + self.segments[first + 1..=last].partition_point(|s| s.offsets.start <= place.offset)
+    fn lookup_others(&self, place: usize, offset: u32, addr: u64, time: u64) -> Option<Id> {
+        let segment = &self.table[place];
+        if segment.offsets.contains(offset) {
+            self.lookup_earlier(place - 1, time)
+        } else if segment.earlier & Segment::IS_DENSE != 0 {
+            self.lookup_slowly(addr, time)
+        } else {
+            None
+        }
     }
 
-    /// The number of segments, without those that follow the last one.
-    pub(crate) fn segment_count(&self) -> usize {
-        self.segments.len() - 1
+    /// The long way for any address.
+    #[inline(never)]
+    fn lookup_slowly(&self, addr: u64, time: u64) -> Option<Id> {
+        let index = self.segment_of(addr)?;
+        let segment = self.segment(index);
+        if segment.life.contains(time) {
+            return Id::from_raw(segment.id);
+        }
+        self.lookup_earlier(index, time)
     }
 
     /// Who else but the latest occupant of a segment was alive in it at `time`.
-    #[inline(never)]
-    fn lookup_others(&self, index: usize, time: u64) -> Option<Id> {
+    #[inline]
+    fn lookup_earlier(&self, index: usize, time: u64) -> Option<Id> {
         let found = self.versions.at(self.earlier(index), time);
-        if found != 0 {
+        if found != 0 || self.segment(index).earlier & Segment::IS_BELOW == 0 {
             return Id::from_raw(found);
         }
         self.nodes_over(index)
             .find_map(|node| Id::from_raw(self.versions.at(node, time)))
     }
 
+    /// The segment that holds an address.
+    fn segment_of(&self, addr: u64) -> Option<usize> {
+        let (first, last, offset) = if let Some(candidates) = self.directory.candidates(addr) {
+            candidates
+        } else {
+            let (position, region) = self.regions.holding(addr)?;
+            let next = self.regions.list().get(position + 1);
+            let end = next.map_or(self.segment_count(), |next| next.first_segment as usize);
+            (region.first_segment as usize, end - 1, region.offset(addr))
+        };
+        let behind = &self.table[first + 2..=last + 1];
+        let index = first + behind.partition_point(|s| s.offsets.start <= offset);
+        self.segment(index)
+            .offsets
+            .contains(offset)
+            .then_some(index)
+    }
+
+    #[inline]
+    fn segment(&self, index: usize) -> &Segment {
+        &self.table[index + 1]
+    }
+
+    /// The number of segments, without the two vacant ones.
+    pub(crate) fn segment_count(&self) -> usize {
+        self.table.len() - 2
+    }
+
     /// Everything that was ever at `addr`, with its life, in time order: lives of no length too.
     pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Life)> + '_ {
         let index = self.segment_of(addr);
         let earlier = index.map_or(0..0, |i| self.earlier(i));
-        let latest = index.and_then(|i| Id::from_raw(self.segments[i].id));
+        let latest = index.and_then(|i| Id::from_raw(self.segment(i).id));
         let mut above: Vec<Id> = Vec::new();
         if let Some(index) = index.filter(|_| !self.nodes.is_empty()) {
             above.extend(
@@ -189,17 +235,14 @@ impl VersionedMap {
     /// If `id` is another map's and this one has fewer occupants; so do all methods that take one.
     pub fn life(&self, id: Id) -> Life {
         let place = self.places[id.index()] as usize;
-        let (from, to) = match self.version(place) {
-            None => (self.segments[place].from, self.segments[place].to),
-            Some(version) => (
-                self.versions.list[version].from,
-                self.versions.list[version].to,
-            ),
+        let life = match self.version(place) {
+            None => self.segment(place).life,
+            Some(version) => self.versions.list[version].life,
         };
         let known = self.known[id.index()].0;
         Life {
-            from,
-            to,
+            from: life.from,
+            to: life.to(),
             from_known: known & Known::BEGIN != 0,
             to_known: known & Known::END != 0,
         }
@@ -227,11 +270,11 @@ impl VersionedMap {
         let place = self.places[id.index()] as usize;
         let first = match self.version(place) {
             None => place,
-            Some(version) => self.segments.partition_point(|s| s.earlier() <= version) - 1,
+            Some(version) => self.table[1..].partition_point(|s| s.earlier() <= version) - 1,
         };
-        let (start, mut last) = self.regions.bounds(first, self.segments[first].offsets);
+        let (start, mut last) = self.regions.bounds(first, self.segment(first).offsets);
         for next in first + 1..(first + NARROW).min(self.segment_count()) {
-            let bounds = self.regions.bounds(next, self.segments[next].offsets);
+            let bounds = self.regions.bounds(next, self.segment(next).offsets);
             if bounds.0 - 1 != last || !self.is_in(id, next) {
                 break;
             }
@@ -258,7 +301,8 @@ impl VersionedMap {
     /// What the map holds on the heap, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.regions.memory_bytes()
-            + self.segments.capacity() * size_of::<Segment>()
+            + self.directory.memory_bytes()
+            + self.table.capacity() * size_of::<Segment>()
             + self.versions.memory_bytes()
             + self
                 .nodes
@@ -277,15 +321,9 @@ impl VersionedMap {
         place.checked_sub(self.segment_count())
     }
 
-    fn segment_of(&self, addr: u64) -> Option<usize> {
-        let place = self.regions.place(addr)?;
-        let index = self.segment_at(place);
-        (place.offset <= self.segments[index].offsets.last).then_some(index)
-    }
-
     #[inline]
     fn earlier(&self, segment: usize) -> Range<usize> {
-        self.segments[segment].earlier()..self.segments[segment + 1].earlier()
+        self.segment(segment).earlier()..self.segment(segment + 1).earlier()
     }
 
     /// The versions of each node over a segment, from the narrowest up.
@@ -300,19 +338,12 @@ impl VersionedMap {
     fn is_in(&self, id: Id, segment: usize) -> bool {
         let (raw, earlier) = (Id::raw(Some(id)), self.earlier(segment));
         let to = self.life(id).to;
-        let first = self.versions.list[earlier.clone()].partition_point(|v| v.to < to);
-        self.segments[segment].id == raw
+        let first = self.versions.list[earlier.clone()].partition_point(|v| v.to() < to);
+        self.segment(segment).id == raw
             || (earlier.start + first..earlier.end)
-                .take_while(|&v| self.versions.list[v].to == to)
+                .take_while(|&v| self.versions.list[v].to() == to)
                 .any(|v| self.versions.list[v].id == raw)
     }
-}
-
-/// Not inlined, so that it is not selected without a branch.
-#[cold]
-#[inline(never)]
-fn one_before(index: usize) -> usize {
-    index - 1
 }
 
 impl fmt::Debug for VersionedMap {

@@ -1,0 +1,124 @@
+//! Every address leads to its body, however bodies lie: packed, far apart, wider than an index reaches, at either end of the
+//! address space.
+
+use chronosym_timeline::{
+    AddrRange, Begin, End, Id, Occupant, Query, VersionedMap, VersionedMapBuilder,
+};
+use proptest::prelude::*;
+
+/// The bodies' ranges in address order, one after the other with these gaps, and the map of them.
+fn lay(base: u64, bodies: &[(u64, u64)]) -> (Vec<AddrRange>, VersionedMap) {
+    let mut ranges = Vec::new();
+    let mut next = base;
+    for &(gap, size) in bodies {
+        let Some(range) = next
+            .checked_add(gap)
+            .and_then(|start| AddrRange::sized(start, size))
+        else {
+            break;
+        };
+        ranges.push(range);
+        match range.last().checked_add(1) {
+            Some(after) => next = after,
+            None => break,
+        }
+    }
+    let mut builder = VersionedMapBuilder::new();
+    for &range in &ranges {
+        builder.insert(Occupant::new(range, Begin::At(10), End::At(20)));
+    }
+    (ranges, builder.freeze())
+}
+
+fn hold(ranges: &[AddrRange], map: &VersionedMap) {
+    let mut addresses = vec![0, u64::MAX];
+    for range in ranges {
+        let middle = range.start() + (range.last() - range.start()) / 2;
+        for addr in [range.start(), middle, range.last()] {
+            // A chunk further, too, is an address that looks alike.
+            for distance in [0, 1, 1 << 16, 1 << 24, 1 << 32] {
+                addresses.extend([addr.saturating_sub(distance), addr.saturating_add(distance)]);
+            }
+        }
+    }
+    for addr in addresses.iter().copied() {
+        let after = ranges.partition_point(|range| range.start() <= addr);
+        let body = after.checked_sub(1).filter(|&i| ranges[i].contains(addr));
+        let id = body.and_then(Id::from_index);
+        assert_eq!(map.lookup(addr, 15), id, "{addr:#x} of {ranges:#x?}");
+        assert_eq!(map.lookup(addr, 20), None, "{addr:#x} of {ranges:#x?}");
+        let occupants: Vec<_> = map.occupants(addr).map(|(id, _)| id).collect();
+        assert_eq!(occupants, Vec::from_iter(id), "{addr:#x} of {ranges:#x?}");
+    }
+    for (id, range) in map.ids().zip(ranges) {
+        assert_eq!(map.range(id), *range, "{ranges:#x?}");
+    }
+    let queries: Vec<_> = addresses
+        .iter()
+        .map(|&addr| Query { addr, time: 15 })
+        .collect();
+    let mut answers = vec![None; queries.len()];
+    map.resolve_batch(&queries, &mut answers);
+    for (query, answer) in queries.iter().zip(answers) {
+        assert_eq!(answer, map.lookup(query.addr, query.time), "{query:x?}");
+    }
+}
+
+fn gap() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        8 => Just(0_u64),
+        8 => 1_u64..40,
+        2 => 1_u64..100_000,
+        1 => (0_u32..46).prop_map(|bits| 1 << bits),
+    ]
+}
+
+fn size() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        8 => 1_u64..4,
+        8 => 16_u64..600,
+        2 => 1_u64..5_000_000,
+        1 => (0_u32..46).prop_map(|bits| 1 << bits),
+    ]
+}
+
+fn base() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0_u64),
+        Just(0x7f3a_0000_0000),
+        Just(0xffff_ffff_ff00_0000),
+        Just(u64::MAX - 3000),
+        any::<u64>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn every_address_leads_to_its_body(
+        base in base(),
+        bodies in prop::collection::vec((gap(), size()), 0..120),
+    ) {
+        let (ranges, map) = lay(base, &bodies);
+        hold(&ranges, &map);
+    }
+}
+
+#[test]
+fn stubs_between_large_bodies_are_found() {
+    let stubs = [(0, 16), (5, 1), (3, 8)].repeat(70);
+    let large = [(64, 900_000), (4096, 70_000)].repeat(20);
+    let bodies = [large.clone(), stubs, large].concat();
+    let (ranges, map) = lay(0x7f3a_0000_0000, &bodies);
+    hold(&ranges, &map);
+}
+
+#[test]
+fn more_than_32_bits_of_code_without_a_gap_are_found() {
+    let bodies = vec![(0, 1_u64 << 30); 9];
+    let (ranges, map) = lay(0x7f3a_1234_5000, &bodies);
+    hold(&ranges, &map);
+    let (ranges, map) = lay(0x10, &[(0, 1 << 40), (0, 5), (0, 1 << 40), (7, 5)]);
+    hold(&ranges, &map);
+}
