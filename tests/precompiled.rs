@@ -1,5 +1,6 @@
 //! Precompiled code that no event names: by the perf map alone, in files that are mapped piece by piece, in composites.
 
+mod mapped;
 mod workload;
 
 use std::collections::BTreeSet;
@@ -7,15 +8,13 @@ use std::path::{Path, PathBuf};
 
 use chronosym::symbols::{NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Evidence, Frame, LineReason, NameReason, Options, Position, ProcessIndex,
-    SampleSelection, Session, SymbolSource, Timeline,
+    Certainty, Evidence, Frame, LineReason, NameReason, Position, ProcessIndex, SymbolSource,
+    Timeline,
 };
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::{R2rImage, R2rMap};
-use chronosym_support::nettrace::NettraceWriter;
-use chronosym_support::payload::universal;
-use chronosym_support::trace::{FieldKind, TypeSpec};
 
+use mapped::MappedFile;
 use workload::{load, testdata};
 
 fn read(path: &Path) -> Vec<u8> {
@@ -139,34 +138,12 @@ const BASE: u64 = 0x7f00_1000_0000;
 const PAGE: u64 = 0x1000;
 
 /// What a recorder says of a mapped image.
-struct Mapped {
-    metadata: String,
-    /// Start, end, offset in the file.
-    pieces: Vec<(u64, u64, u64)>,
-}
+struct Mapped(MappedFile);
 
 impl Mapped {
     /// As the runtime maps an image: the whole file, then headers and sections at their places.
     fn new(file: &[u8]) -> Self {
         let image = PeImage::parse(file).expect("an image");
-        let codeview = image.codeviews().last().expect("a PDB");
-        let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
-        let (signature, version, name) = match image.perf_map_id() {
-            Some(id) => (id.signature, id.version, id.path.into_owned()),
-            None => ([0; 16], 0, String::new()),
-        };
-        let text = image.sections().find(|s| s.name.starts_with(b".text"));
-        let text = text.expect("a section with code");
-        let metadata = format!(
-            "{{\"type\": \"PE\",\"name\": \"Workload.pdb\",\"date_time\": {},\"age\": {},\"signature\": \"{}\",\
-             \"perfmap_signature\": \"{}\",\"perfmap_version\": {version},\"perfmap_name\": \"{name}\",\
-             \"text_offset\": {}}}",
-            image.timestamp(),
-            codeview.id.age,
-            hex(&codeview.id.guid.0),
-            hex(&signature),
-            text.rva - text.file_offset,
-        );
         let pages = |at: u64| at.div_ceil(PAGE) * PAGE;
         let mut pieces = vec![
             (
@@ -181,68 +158,15 @@ impl Mapped {
             let end = pages(rva + u64::from(section.file_size));
             pieces.push((BASE + rva / PAGE * PAGE, BASE + end, offset / PAGE * PAGE));
         }
-        Mapped { metadata, pieces }
+        Mapped(MappedFile {
+            path: "/opt/workload/Workload.dll".to_owned(),
+            metadata: mapped::metadata(file).expect("a managed image"),
+            pieces,
+        })
     }
 
-    /// A trace of a process that has the image.
     fn trace(&self) -> (Timeline, ProcessIndex) {
-        let mut w = NettraceWriter::v6();
-        let number = FieldKind::VAR_U;
-        let mut define = |id, name: &str, fields: &[(&str, &FieldKind)]| {
-            let mut spec = TypeSpec::new("Universal.System", id, 0).named(name);
-            for (name, kind) in fields {
-                spec = spec.field(name, (*kind).clone());
-            }
-            w.define(spec)
-        };
-        let process = define(
-            0,
-            "ExistingProcess",
-            &[
-                ("NamespaceId", &number),
-                ("Name", &FieldKind::UTF8),
-                ("NamespaceName", &FieldKind::UTF8),
-            ],
-        );
-        let mapping = define(
-            3,
-            "ProcessMapping",
-            &[
-                ("Id", &number),
-                ("StartAddress", &number),
-                ("EndAddress", &number),
-                ("FileOffset", &number),
-                ("FileName", &FieldKind::UTF8),
-                ("MetadataId", &number),
-            ],
-        );
-        let metadata = define(
-            5,
-            "ProcessMappingMetadata",
-            &[
-                ("Id", &number),
-                ("SymbolMetadata", &FieldKind::UTF8),
-                ("VersionMetadata", &FieldKind::UTF8),
-            ],
-        );
-        w.event(process, 0, 7, &[], &universal::process(7, "Workload", ""));
-        let path = "/opt/workload/Workload.dll";
-        for (id, &(start, end, offset)) in (1..).zip(&self.pieces) {
-            let payload = universal::mapping(id, start, end, offset, path, 1);
-            w.event(mapping, 1_000, 7, &[], &payload);
-        }
-        let payload = universal::mapping_metadata(1, &self.metadata, "");
-        w.event(metadata, 2_000, 7, &[], &payload);
-        let file = w.finish();
-        let mut session = Session::new(Options {
-            samples: SampleSelection::Profilers,
-        });
-        let diagnostics = chronosym::source::nettrace::read(file.as_slice(), &mut session);
-        assert!(diagnostics.expect("a trace").is_clean());
-        let timeline = session.finish();
-        let process = timeline.processes().find(|p| p.name == Some("Workload"));
-        let process = process.expect("the process").index;
-        (timeline, process)
+        mapped::trace(std::slice::from_ref(&self.0))
     }
 
     fn frame(&self, rva: u64, symbols: &Symbolizer) -> Frame {
@@ -344,13 +268,13 @@ fn another_build_of_a_mapped_file_is_a_reason() {
     }
     // Another time stamp; sections of another size; no headers where the code says that they are.
     let mut other = Mapped::new(&dll);
-    other.metadata = other.metadata.replace("3817683848", "3817683849");
+    other.0.metadata = other.0.metadata.replace("3817683848", "3817683849");
     assert_eq!(reason(&other, &[("Workload.dll", &dll)]), mismatch);
     let mut other = Mapped::new(&dll);
-    other.pieces[2].1 += PAGE;
+    other.0.pieces[2].1 += PAGE;
     assert_eq!(reason(&other, &[("Workload.dll", &dll)]), mismatch);
     let mut other = Mapped::new(&dll);
-    other.pieces.remove(1);
+    other.0.pieces.remove(1);
     assert_eq!(reason(&other, &[("Workload.dll", &dll)]), mismatch);
 
     let map = String::from_utf8(read(&built("linux-x64").join("Workload.ni.r2rmap")));
