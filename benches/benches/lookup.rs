@@ -1,4 +1,4 @@
-//! (address, time) → body: the frozen map and its peers on the same bodies and streams, batches, building, and the live map.
+//! (address, time) → body: the frozen map, asked singly and in blocks, and its peers on the same bodies and streams, batches, building, and the live map.
 //! What it prints last are the ratios.
 #![allow(missing_docs)]
 
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use chronosym_benches::peers::{BTree, Coi, Iset, Lap, Peer, Sorted, Tree, versioned_map};
 use chronosym_benches::workload::{self, Body};
-use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, Query};
+use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, Query, VersionedMap};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
 
@@ -18,8 +18,10 @@ const BLOCK: usize = 1000;
 /// Queries of a stream: more than the caches hold.
 const STREAM: usize = 1 << 20;
 
-const NAMES: [&str; 7] = [
+/// The first two are ours.
+const NAMES: [&str; 8] = [
     "versioned_map",
+    "resolve_batch",
     "btreemap",
     "binary_search",
     "coitrees",
@@ -34,8 +36,8 @@ type Row = (String, Vec<f64>);
 fn measure(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
-    peer: &impl Peer,
     stream: &[Query],
+    mut ask: impl FnMut(&[Query]) -> u64,
 ) -> f64 {
     let best = Cell::new(f64::NAN);
     // Goes on through the stream from iteration to iteration, so that a short stream does not make for warm caches.
@@ -50,12 +52,7 @@ fn measure(
                     &stream[..BLOCK.min(stream.len())]
                 });
                 next += block.len();
-                let mut sum = 0_u64;
-                for query in block {
-                    sum =
-                        sum.wrapping_add(peer.lookup(query.addr, query.time).map_or(0, u64::from));
-                }
-                black_box(sum);
+                black_box(ask(block));
             }
             let elapsed = begin.elapsed();
             best.set(
@@ -76,12 +73,33 @@ struct Scenario<'a> {
 }
 
 impl Scenario<'_> {
-    fn ask(&mut self, criterion: &mut Criterion, peer: &impl Peer) {
+    fn ask(&mut self, criterion: &mut Criterion, mut ask: impl FnMut(&[Query]) -> u64) {
         for ((stream, queries), figures) in self.streams.iter().zip(&mut self.figures) {
             let mut group = criterion.benchmark_group(format!("{}/{stream}", self.name));
-            figures.push(measure(&mut group, NAMES[figures.len()], peer, queries));
+            figures.push(measure(&mut group, NAMES[figures.len()], queries, &mut ask));
             group.finish();
         }
+    }
+}
+
+/// One after the other.
+fn each(peer: &impl Peer) -> impl FnMut(&[Query]) -> u64 {
+    |queries| {
+        let found = |query: &Query| peer.lookup(query.addr, query.time).map_or(0, u64::from);
+        queries
+            .iter()
+            .fold(0, |sum, query| sum.wrapping_add(found(query)))
+    }
+}
+
+/// A block at once, on one thread.
+fn batch(map: &VersionedMap) -> impl FnMut(&[Query]) -> u64 {
+    let mut answers = vec![None; BLOCK];
+    move |queries| {
+        let answers = &mut answers[..queries.len()];
+        map.resolve_batch(queries, answers);
+        let found = answers.iter().flatten().map(|id| id.index() as u64);
+        found.fold(0, u64::wrapping_add)
     }
 }
 
@@ -98,13 +116,16 @@ fn scenario(
         figures: vec![Vec::new(); streams.len()],
     };
     // One after the other, so that only one is in memory.
-    scenario.ask(criterion, &versioned_map(bodies));
-    scenario.ask(criterion, &BTree::new(bodies));
-    scenario.ask(criterion, &Sorted::new(bodies));
-    scenario.ask(criterion, &Coi::new(bodies));
-    scenario.ask(criterion, &Lap::new(bodies));
-    scenario.ask(criterion, &Tree::new(bodies));
-    scenario.ask(criterion, &Iset::new(bodies));
+    let map = versioned_map(bodies);
+    scenario.ask(criterion, each(&map));
+    scenario.ask(criterion, batch(&map));
+    drop(map);
+    scenario.ask(criterion, each(&BTree::new(bodies)));
+    scenario.ask(criterion, each(&Sorted::new(bodies)));
+    scenario.ask(criterion, each(&Coi::new(bodies)));
+    scenario.ask(criterion, each(&Lap::new(bodies)));
+    scenario.ask(criterion, each(&Tree::new(bodies)));
+    scenario.ask(criterion, each(&Iset::new(bodies)));
     for ((stream, _), figures) in streams.iter().zip(scenario.figures) {
         rows.push((format!("{name}/{stream}"), figures));
     }
@@ -235,7 +256,7 @@ fn print(rows: &[Row]) {
                 format!("{figure:.1} ({:.1}x)", figure / figures[0])
             );
         }
-        let best = figures[1..].iter().copied().fold(f64::INFINITY, f64::min);
+        let best = figures[2..].iter().copied().fold(f64::INFINITY, f64::min);
         println!("   best peer {:.1}x", best / figures[0]);
     }
 }

@@ -42,7 +42,7 @@ struct Bucket {
 #[derive(Clone, Copy)]
 pub(crate) struct Hint {
     /// The last segment that begins in the address's granule or before, or one near it that is dense.
-    pub(crate) segment: usize,
+    pub(crate) segment: u32,
     /// The address in its region. An address before the region's base has one behind all segments.
     pub(crate) offset: u32,
 }
@@ -230,7 +230,7 @@ impl Directory {
         let place = granule & ((1 << GRANULES) - 1);
         let count = (counts >> (place * 4)) as u32 & FULL;
         Some(Hint {
-            segment: (bucket.before + count) as usize,
+            segment: bucket.before + count,
             offset: (addr as u32).wrapping_sub(chunk.base),
         })
     }

@@ -102,7 +102,7 @@ impl VersionedMap {
             return self.lookup_slowly(addr, time);
         };
         // The last that begins in the granule of the address or before, and the one before it: the vacant one is before the first.
-        let pair = self.table[hint.segment..].first_chunk::<2>()?;
+        let pair = self.table[hint.segment as usize..].first_chunk::<2>()?;
         let later = usize::from(pair[1].offsets.start <= hint.offset);
         let segment = &pair[later];
         // Selected, not branched to: whether a sample hits is a coin toss. And in few steps: all that wait for memory share the
@@ -112,7 +112,7 @@ impl VersionedMap {
         let id = select_unpredictable(segment.life.contains(time), id, 0);
         let missed = select_unpredictable(id == 0, segment.earlier, 0);
         if missed & Segment::LONG_WAY != 0 {
-            return self.lookup_others(hint.segment + later, hint.offset, addr, time);
+            return self.lookup_others(hint.segment as usize + later, hint.offset, addr, time);
         }
         let Some(first) = self.versions.list.first() else {
             return Id::from_raw(id);
@@ -128,7 +128,7 @@ impl VersionedMap {
     /// Reads where [`lookup_at`](Self::lookup_at) will.
     #[inline(always)]
     pub(crate) fn touch(&self, hint: Option<Hint>) -> u32 {
-        hint.map_or(0, |hint| self.table[hint.segment + 1].id)
+        hint.map_or(0, |hint| self.table[hint.segment as usize + 1].id)
     }
 
     /// The long way from the place in the table that the short one found.
