@@ -95,6 +95,14 @@ impl EventSchema {
             }
             EventKey::Named { provider, .. } => (provider.clone(), None),
         };
+        let fields = match &key {
+            EventKey::Manifest {
+                provider,
+                id,
+                version,
+            } if decoder.is_none() => clr::fields_only(provider, *id, *version),
+            _ => None,
+        };
         let mut schema = Self {
             key,
             provider_name,
@@ -102,7 +110,7 @@ impl EventSchema {
             opcode: 0,
             level: 0,
             keywords: 0,
-            fields: None,
+            fields,
             decoder: decoder.map(Decoder::Layout),
         };
         schema.plan_universal();
@@ -124,10 +132,14 @@ impl EventSchema {
         self
     }
 
-    /// Adds the fields that the trace describes.
+    /// Adds the fields that the trace describes; none at all, as the runtime has it for its own events, say nothing where
+    /// the published ones are known.
     #[must_use]
     pub fn with_fields(mut self, fields: impl Into<Arc<[Field]>>) -> Self {
-        self.fields = Some(fields.into());
+        let fields = fields.into();
+        if !fields.is_empty() || self.fields.is_none() {
+            self.fields = Some(fields);
+        }
         self.plan_universal();
         self
     }
@@ -175,7 +187,7 @@ impl EventSchema {
         self.keywords
     }
 
-    /// The fields that the trace describes.
+    /// The fields that the trace describes, or those published of an event of the runtime without a typed decoder.
     #[must_use]
     pub fn fields(&self) -> Option<&[Field]> {
         self.fields.as_deref()

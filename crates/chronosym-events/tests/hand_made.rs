@@ -236,8 +236,41 @@ fn names_come_from_tables_then_from_the_trace() {
     );
     assert_eq!(classic(Guid::ZERO, 3, 0).name(), "Event(3)");
     // Without a layout or a description the caller shows the bytes.
-    let schema = manifest(Provider::Runtime, 80, 1).with_fields(Vec::new());
+    let schema = manifest(Provider::Runtime, 39, 0).with_fields(Vec::new());
     assert_eq!(raw(&schema, &[1, 2], 8).fields(), Ok(None));
+}
+
+#[test]
+fn published_fields_take_the_place_of_a_description() {
+    let payload = Payload::new()
+        .wide("System.Exception")
+        .wide("no")
+        .u32(0x40_1234)
+        .u32(0x8013_1500)
+        .u16(16)
+        .u16(1);
+    let mut payload = payload.finish();
+    let text = "ExceptionType=System.Exception, ExceptionMessage=no, ExceptionEIP=0x401234, \
+                ExceptionHRESULT=0x80131500, ExceptionFlags=16, ClrInstanceID=1";
+    let schema = manifest(Provider::NativeRuntime, 80, 1).with_fields(Vec::new());
+    let fields = |payload: &[u8]| {
+        raw(&schema, payload, 4)
+            .fields()
+            .unwrap()
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(fields(&payload), text);
+    // A newer runtime appends something.
+    payload.push(7);
+    assert_eq!(fields(&payload), format!("{text}, Rest=07"));
+    // The trace's own description counts more.
+    let own = Field::new("Own", FieldType::U8);
+    let schema = manifest(Provider::Runtime, 80, 1).with_fields(vec![own]);
+    assert_eq!(
+        raw(&schema, &[3], 8).fields().unwrap().unwrap().to_string(),
+        "Own=3"
+    );
 }
 
 /// Schemas as the recorders of nettrace V6 write them.

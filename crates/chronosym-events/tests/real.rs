@@ -99,6 +99,41 @@ const TRACES: &[&str] = &[
 ];
 
 #[test]
+fn events_without_a_decoder_have_their_published_fields() {
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    let mut in_hex: BTreeMap<String, u64> = BTreeMap::new();
+    let mut types: BTreeMap<String, u64> = BTreeMap::new();
+    for trace in TRACES {
+        for_each(&unzip(trace), |raw| {
+            let of_runtime = matches!(
+                raw.schema.key(),
+                EventKey::Manifest {
+                    provider: Provider::Runtime,
+                    ..
+                }
+            );
+            if !of_runtime || raw.schema.is_typed() {
+                return;
+            }
+            let name = format!("{} V{}", raw.schema.name(), raw.schema.version());
+            let Some(fields) = raw.fields().unwrap() else {
+                *in_hex.entry(name).or_default() += 1;
+                return;
+            };
+            assert!(fields.get("Rest").is_none(), "{trace}: {name}: {fields:?}");
+            if let Some(text) = fields.get("ExceptionType") {
+                *types.entry(text.to_string()).or_default() += 1;
+            }
+            *seen.entry(name).or_default() += 1;
+        });
+    }
+    println!("{seen:?}\n{in_hex:?}\n{types:?}");
+    for name in ["GCStart V2", "ExceptionThrown V1", "GCAllocationTick V4"] {
+        assert!(seen.contains_key(name), "{name}");
+    }
+}
+
+#[test]
 fn every_typed_event_decodes_to_its_last_byte() {
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for trace in TRACES {

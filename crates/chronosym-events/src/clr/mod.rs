@@ -1,5 +1,6 @@
 //! Events of the runtime's providers: which (provider, id) is what, and in which shape.
 
+mod fields;
 mod loader;
 mod method;
 mod names;
@@ -23,6 +24,7 @@ pub use runtime::{
 };
 pub use types::{BulkType, TypeDescription, TypeList};
 
+pub(crate) use fields::fields_only;
 pub(crate) use names::name_only;
 
 use crate::Action::{self, DCEnd, DCStart, Load, Unload};
