@@ -2,6 +2,8 @@
 //!
 //! Needs `CHRONOSYM_DOTNET`, the path of a `dotnet` host of .NET Core 3.1; ignored while that is unset.
 
+#[cfg(target_os = "linux")]
+mod mapped;
 mod runtime;
 mod workload;
 
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         case("streamed_from_the_middle", attached::late),
         case("killed_while_streamed", attached::killed),
     ]);
+    #[cfg(target_os = "linux")]
+    cases.push(case("mapped_as_its_images_say", images::mapped));
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
 
@@ -280,5 +284,109 @@ mod attached {
             })?;
             incomplete(&read(&bytes).0, &[NameReason::NoRundown], 1).map_err(Stop::Failed)
         })
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod images {
+    //! Where a runtime maps its precompiled images, and what the images then say of its methods.
+
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
+    use chronosym::{Evidence, Position};
+    use libtest_mimic::Failed;
+
+    use crate::mapped::{self, MappedFile};
+    use crate::runtime::{Recording, Workload, wait_for};
+    use crate::workload::read;
+
+    const CORE: &str = "/System.Private.CoreLib.dll";
+
+    /// The `.dll` files that a process has mapped now, as /proc has them.
+    fn files_of(pid: u32) -> Option<Vec<MappedFile>> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        let mut pieces: BTreeMap<&str, Vec<(u64, u64, u64)>> = BTreeMap::new();
+        for line in text.lines().filter(|line| line.ends_with(".dll")) {
+            let path = &line[line.find('/')?..];
+            let mut words = line.split_whitespace();
+            let (start, end) = words.next()?.split_once('-')?;
+            let hex = |text| u64::from_str_radix(text, 16).ok();
+            let offset = hex(words.nth(1)?)?;
+            pieces
+                .entry(path)
+                .or_default()
+                .push((hex(start)?, hex(end)?, offset));
+        }
+        let files = pieces.into_iter().filter_map(|(path, pieces)| {
+            Some(MappedFile {
+                path: path.to_owned(),
+                metadata: mapped::metadata(&std::fs::read(path).ok()?)?,
+                pieces,
+            })
+        });
+        Some(files.collect())
+    }
+
+    /// Each piece is one of the file on disk, and what the images say of an address is what the runtime says of it.
+    pub fn mapped() -> Result<(), Failed> {
+        let mut workload = Workload::start(6, Some(&Recording { megabytes: 256 }))?;
+        let mut before = Vec::new();
+        let files = wait_for("the runtime's images", || {
+            let files = files_of(workload.pid())?;
+            // Not while one is being mapped.
+            let pieces: Vec<_> = files.iter().map(|file| file.pieces.clone()).collect();
+            let is_steady = std::mem::replace(&mut before, pieces.clone()) == pieces;
+            let core = files.iter().find(|file| file.path.ends_with(CORE))?;
+            // Headers and sections; the program's own module comes last.
+            let is_loaded = files.iter().any(|file| file.path.ends_with("/PluginA.dll"));
+            (core.pieces.len() > 3 && is_loaded && is_steady).then_some(files)
+        })?;
+        workload.wait()?;
+        let (recorded, _) = read(&workload.trace()?);
+        let runtime = recorded.timeline.processes().find(|p| p.is_managed);
+        let runtime = runtime.ok_or("no process")?.index;
+
+        let mut config = StoreConfig::new();
+        let folder = |file: &MappedFile| Path::new(&file.path).parent().map(Path::to_owned);
+        config.folders = files.iter().filter_map(folder).collect();
+        config.folders.sort();
+        config.folders.dedup();
+        let symbols = Symbolizer::new(config, SymbolOptions::default());
+        let (timeline, process) = mapped::trace(&files);
+        for image in timeline.images(process) {
+            let file = symbols.image_symbols(&timeline.image_ref(process, image.index));
+            if let Err(reason) = file.found {
+                return Err(format!("{:?}: {reason}", image.path).into());
+            }
+        }
+        let mut same = 0;
+        for body in recorded.timeline.bodies(runtime) {
+            let is_precompiled = body.tier.is_none() && body.token >> 24 == 6 && body.size > 0;
+            let Some(name) = body.name.filter(|_| is_precompiled) else {
+                continue;
+            };
+            let at = body.start + body.size / 2;
+            let frames = timeline.frames(process, at, 1_000_000, Position::Exact, Some(&symbols));
+            let frame = &frames[0];
+            let is_mapped = |file: &MappedFile| {
+                let mut pieces = file.pieces.iter();
+                pieces.any(|&(start, end, _)| (start..end).contains(&at))
+            };
+            if !files.iter().any(is_mapped) {
+                continue;
+            }
+            if (frame.name.as_deref(), frame.evidence) != (Some(&name), Some(Evidence::ImageTable))
+            {
+                return Err(format!("{name} is {frame:?}").into());
+            }
+            same += 1;
+        }
+        println!("{} files, {same} precompiled methods", files.len());
+        if same < 500 {
+            return Err(format!("only {same} precompiled methods").into());
+        }
+        Ok(())
     }
 }

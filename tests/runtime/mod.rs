@@ -69,6 +69,11 @@ impl Workload {
         Ok(Workload { child, folder })
     }
 
+    /// The id of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until it has ended by itself.
     pub fn wait(&mut self) -> Result<(), String> {
         let status = wait_for("the end of the workload", || {
