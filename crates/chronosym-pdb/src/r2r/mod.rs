@@ -3,7 +3,7 @@
 //! The image itself names every method in it and maps native offsets to IL offsets: no other file is
 //! needed, but for composites and for names out of other modules, which need those modules' metadata.
 //! Format: the runtime's "ReadyToRun format" document and headers; what is used here was checked on
-//! images of major versions 3, 9, 10 and 16.
+//! images of major versions 2, 3, 9, 10 and 16.
 
 mod base;
 mod bounds;
