@@ -13,7 +13,7 @@ use chronosym_symbols::{Address, Answers, Companions, NativeSymbols, Query};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Name, flags of both compiler runs and the link, what is done to the linked program.
-const VARIANTS: [(&str, &[&str], After); 17] = [
+const VARIANTS: [(&str, &[&str], After); 18] = [
     ("o0", &["-O0", "-g"], After::Nothing),
     ("o2", &["-O2", "-g"], After::Nothing),
     ("o3-static-base", &["-O3", "-g", "-no-pie"], After::Nothing),
@@ -27,6 +27,11 @@ const VARIANTS: [(&str, &[&str], After); 17] = [
         "dwarf2",
         &["-O2", "-gdwarf-2", "-gstrict-dwarf"],
         After::Nothing,
+    ),
+    (
+        "type-units",
+        &["-O2", "-gdwarf-5", "-fdebug-types-section"],
+        After::Unlist,
     ),
     ("zlib", &["-O2", "-g", "-gz=zlib"], After::Nothing),
     ("zstd", &["-O2", "-g"], After::Zstd),
@@ -66,6 +71,8 @@ enum After {
     Nothing,
     /// Debug sections packed with zstd, which the LLVM at hand cannot read: it gets the program before that.
     Zstd,
+    /// Without the list of which unit has which addresses, as Clang leaves it out.
+    Unlist,
     /// Debug information in a file of its own, the program stripped and linked to it.
     Strip,
     /// Split units in a package, their own files gone.
@@ -107,8 +114,10 @@ fn main() -> ExitCode {
     for (name, flags, after) in VARIANTS {
         for (tool, missing) in [("llvm", &llvm), ("gnu", &gnu)] {
             // Binutils' tool does not read split units at all.
-            // Nor does it find lines where functions have no address, as in DWARF 2 those in two parts.
-            if tool == "gnu" && (name.starts_with("split") || name == "dwarf2") {
+            // Nor does it find lines where functions have no address, as in DWARF 2 those in two parts, nor inlined
+            // functions beside type units.
+            let beyond = name.starts_with("split") || ["dwarf2", "type-units"].contains(&name);
+            if tool == "gnu" && beyond {
                 continue;
             }
             let tool_of_its_own = others.iter().find(|(_, for_which)| *for_which == after);
@@ -169,6 +178,11 @@ impl Program {
                 run(Command::new("objcopy")
                     .arg("--compress-debug-sections=zstd")
                     .args([&reference, &path]))?;
+            }
+            After::Unlist => {
+                run(Command::new("objcopy")
+                    .arg("--remove-section=.debug_aranges")
+                    .arg(&path))?;
             }
             After::Strip => {
                 path = at("stripped");

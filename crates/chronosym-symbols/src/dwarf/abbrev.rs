@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gimli::{DwAt, DwForm, Encoding, constants as dw};
+use gimli::{DwAt, DwForm, DwTag, Encoding, constants as dw};
 use rustc_hash::FxHashMap;
 
 use super::form::{Bad, Cursor, Step};
@@ -29,6 +29,7 @@ pub(crate) struct Attribute {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Abbreviation {
+    pub(crate) tag: DwTag,
     pub(crate) kind: Kind,
     pub(crate) has_children: bool,
     steps: Range<u32>,
@@ -107,22 +108,26 @@ impl Abbreviations {
                 implicit,
             });
         }
-        let kind = match u16::try_from(tag).map(gimli::DwTag) {
-            Ok(dw::DW_TAG_subprogram) if code => Kind::Function,
-            Ok(dw::DW_TAG_inlined_subroutine) => Kind::Inlined,
-            Ok(
-                dw::DW_TAG_subprogram
-                | dw::DW_TAG_structure_type
-                | dw::DW_TAG_class_type
-                | dw::DW_TAG_union_type
-                | dw::DW_TAG_enumeration_type
-                | dw::DW_TAG_array_type
-                | dw::DW_TAG_subroutine_type,
-            ) if sibling && has_children => Kind::Skippable,
+        let tag = DwTag(u16::try_from(tag).unwrap_or(0));
+        let kind = match tag {
+            dw::DW_TAG_subprogram if code => Kind::Function,
+            dw::DW_TAG_inlined_subroutine => Kind::Inlined,
+            dw::DW_TAG_subprogram
+            | dw::DW_TAG_structure_type
+            | dw::DW_TAG_class_type
+            | dw::DW_TAG_union_type
+            | dw::DW_TAG_enumeration_type
+            | dw::DW_TAG_array_type
+            | dw::DW_TAG_subroutine_type
+                if sibling && has_children =>
+            {
+                Kind::Skippable
+            }
             _ => Kind::Other,
         };
         let range = |from: usize, to: usize| from as u32..to as u32;
         Ok(Abbreviation {
+            tag,
             kind,
             has_children,
             steps: range(first_step, self.steps.len()),

@@ -179,7 +179,9 @@ fn unit_ranges(unit: &Unit<'_>, each: &mut impl FnMut(u64, u64)) -> Result<(), B
         return Ok(());
     }
     // Some assemblers state nothing but lines.
-    if let Some(lines) = Lines::read(unit)? {
+    if unit.has_code
+        && let Some(lines) = Lines::read(unit)?
+    {
         lines.run(|_| true, |begin, end, _| each(begin, end))?;
     }
     Ok(())

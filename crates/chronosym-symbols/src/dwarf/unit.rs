@@ -92,6 +92,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) dwo_name: Option<&'a [u8]>,
     pub(crate) dwo_id: Option<DwoId>,
     pub(crate) has_low_pc: bool,
+    /// False for units that hold types, or what others share: those name line tables for their files only.
+    pub(crate) has_code: bool,
     /// True for languages whose plain names are what the linker sees.
     pub(crate) plain_names: bool,
     addr_base: DebugAddrBase<usize>,
@@ -151,6 +153,7 @@ impl<'a> Unit<'a> {
                 _ => None,
             },
             has_low_pc: false,
+            has_code: false,
             plain_names: false,
             addr_base: DebugAddrBase(0),
             rnglists_base: DebugRngListsBase::default_for_encoding_and_file(
@@ -173,6 +176,7 @@ impl<'a> Unit<'a> {
             return Ok(());
         }
         let root = abbreviations.get(code)?;
+        self.has_code = !matches!(root.tag, dw::DW_TAG_type_unit | dw::DW_TAG_partial_unit);
         let (mut name, mut comp_dir, mut dwo_name, mut low_pc) = (None, None, None, None);
         for &Attribute {
             name: attribute,
