@@ -14,6 +14,9 @@ const MAX_MSVC_LEN: usize = 4096;
 /// A readable name longer than this is none; back references let a short name unfold without end.
 const MAX_OUTPUT: usize = 64 << 10;
 
+/// Of a longer name the end of its nesting is not searched for.
+const MAX_NAME_ENDS: usize = 64;
+
 /// Names up to this length cannot nest deeply enough to exhaust a thread's stack.
 const SHALLOW: usize = 256;
 
@@ -109,8 +112,44 @@ fn cpp(name: &str, depth: Option<u32>) -> Option<String> {
     }
     let mut out = Limited(String::new());
     symbol.structured_demangle(&mut out, &print).ok()?;
+    let mangled = &name[..name.len() - tail.len()];
+    if let Some(whole) = with_first_parameter(mangled, &out.0, &parse, &print) {
+        out.0 = whole;
+    }
     out.0.push_str(std::str::from_utf8(tail).ok()?);
     Some(with_suffixes(out.0))
+}
+
+/// The readable form of a constructor or conversion that is a template, with all its parameters.
+///
+/// Functions made from templates state what they return before what they take; these two kinds return nothing and state
+/// nothing, but the demangler leaves out their first parameter as it leaves out a return type. It is told of one: `void`.
+fn with_first_parameter(
+    mangled: &str,
+    readable: &str,
+    parse: &ParseOptions,
+    print: &DemangleOptions,
+) -> Option<String> {
+    const MARKS: [&str; 5] = ["C1I", "C2I", "C4I", "C5I", "cv"];
+    let mark = MARKS.iter().filter_map(|mark| mangled.find(mark)).min()?;
+    let show = |mangled: &str, print: &DemangleOptions| {
+        let symbol = cpp_demangle::BorrowedSymbol::new_with_options(mangled.as_bytes(), parse);
+        let mut out = Limited(String::new());
+        symbol.ok()?.structured_demangle(&mut out, print).ok()?;
+        Some(out.0)
+    };
+    // The name is what can be read first: it ends where its nesting does.
+    let bare = print.no_params().no_return_type();
+    let ends = mangled.match_indices('E').filter(|&(at, _)| at > mark);
+    let (end, name) = ends
+        .take(MAX_NAME_ENDS)
+        .find_map(|(at, _)| Some((at + 1, show(&format!("{}v", &mangled[..at + 1]), &bare)?)))?;
+    // A return type stands before the name; without a template, the made one stands among the parameters.
+    let parameters = readable.strip_prefix(&name)?;
+    let whole = show(&format!("{}v{}", &mangled[..end], &mangled[end..]), print)?;
+    let all = whole.strip_prefix(&name)?;
+    (parameters.starts_with('(') && all.starts_with('(') && !all.starts_with("(void"))
+        .then_some(whole)
 }
 
 /// Writes integer literals as both tools do: `3ul`, not `(unsigned long)3`.
@@ -275,6 +314,25 @@ mod tests {
         assert_eq!(demangle("plain_c"), None);
         assert_eq!(demangle("_Znot mangled"), None);
         assert_eq!(demangle(""), None);
+    }
+
+    #[test]
+    fn constructors_from_templates_have_all_parameters() {
+        for (mangled, readable) in [
+            ("_ZN1AC2IiEET_", "A::A<int>(int)"),
+            ("_ZN1AC1IiPcEET_T0_", "A::A<int, char*>(int, char*)"),
+            ("_ZN1A1BIiEC2IS_EERKT_", "A::B<int>::B<A>(A const&)"),
+            ("_ZN1AcvT_IiEEv", "A::operator int<int>()"),
+            // None of these is one, whatever stands in it.
+            ("_ZN1AC2Ei", "A::A(int)"),
+            ("_ZN3AC21fEi", "AC2::f(int)"),
+            ("_ZN3C2I1fIiEEvT_", "void C2I::f<int>(int)"),
+            ("_ZN3C2I1fEiPc", "C2I::f(int, char*)"),
+            ("_ZN3C2I1fEv", "C2I::f()"),
+        ] {
+            let known = demangle(mangled).unwrap_or_else(|| mangled.to_owned());
+            assert_eq!(known, readable, "{mangled}");
+        }
     }
 
     #[test]
