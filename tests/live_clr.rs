@@ -1,6 +1,6 @@
 //! The workload, recorded afresh with a real CLR and held to the truth inside the trace.
 //!
-//! Needs `CHRONOSYM_DOTNET`, the path of a `dotnet` host of .NET Core 3.1; ignored while that is unset.
+//! Needs `CHRONOSYM_DOTNET`, the path of a `dotnet` host of .NET Core 3.1 or later; ignored while that is unset.
 
 #[cfg(target_os = "linux")]
 mod mapped;
@@ -12,11 +12,13 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use chronosym::NameReason;
-use runtime::{Recording, Workload, host};
+use runtime::{Recording, Workload, host, major};
 use workload::{Report, Trace, check, read};
 
-/// What .NET Core 3.1 takes from a return address before it looks up its IL offset.
-const CALLER_OFFSET: u64 = 0;
+/// What the runtime takes from a return address before it looks up its IL offset: nothing in .NET Core 3.1.
+fn caller_offset() -> u64 {
+    u64::from(major() >= 5)
+}
 
 fn main() -> ExitCode {
     let case = |name: &str, run: fn() -> Result<(), Failed>| {
@@ -46,7 +48,7 @@ fn recorded(seconds: u32, megabytes: u32) -> Result<Vec<u8>, Failed> {
 
 fn report(trace: &Trace) -> Report {
     let mut report = Report::default();
-    check(trace, CALLER_OFFSET, &mut report);
+    check(trace, caller_offset(), &mut report);
     println!(
         "{} frames, {} IL offsets, {} without a name",
         report.frames,

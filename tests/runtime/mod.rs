@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Environment variable that names a `dotnet` host of .NET Core 3.1.
+/// Environment variable that names a `dotnet` host: of .NET Core 3.1, or of .NET 5 and later.
 pub const DOTNET: &str = "CHRONOSYM_DOTNET";
 
 /// Longest that anything of a runtime is waited for.
@@ -22,6 +22,17 @@ const TRUTH: (&str, u64) = ("Workload-Truth", u64::MAX);
 /// The `dotnet` host to use, if one is named.
 pub fn host() -> Option<OsString> {
     std::env::var_os(DOTNET)
+}
+
+/// Major version of the newest runtime that the host has.
+pub fn major() -> u32 {
+    let listed = host().and_then(|host| Command::new(host).arg("--list-runtimes").output().ok());
+    let text = listed.map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).into());
+    let version = |line: &str| {
+        let version = line.strip_prefix("Microsoft.NETCore.App ")?;
+        version.split('.').next()?.parse().ok()
+    };
+    text.lines().filter_map(version).max().unwrap_or(3)
 }
 
 /// A workload process; killed when dropped.
@@ -47,6 +58,7 @@ impl Workload {
             .arg(program.join("Workload.dll"))
             .arg(seconds.to_string())
             .env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1")
+            .env("DOTNET_ROLL_FORWARD", "Major")
             .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null());
@@ -54,9 +66,17 @@ impl Workload {
             let config = [RUNTIME, RUNDOWN, SAMPLER, TRUTH]
                 .map(|(name, keywords)| format!("{name}:{keywords:X}:5"))
                 .join(",");
+            // .NET Core 3.1 wants a folder and dies of a file; later runtimes want a file.
+            let output = if major() < 5 {
+                folder.path().to_owned()
+            } else {
+                folder.path().join("workload.nettrace")
+            };
             command
                 .env("COMPlus_EnableEventPipe", "1")
-                .env("COMPlus_EventPipeOutputPath", folder.path())
+                // Later runtimes write as they go, so that buffers never fill, unless told not to.
+                .env("COMPlus_EventPipeOutputStreaming", "0")
+                .env("COMPlus_EventPipeOutputPath", output)
                 .env(
                     "COMPlus_EventPipeCircularMB",
                     format!("{:X}", recording.megabytes),
