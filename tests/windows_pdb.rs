@@ -287,8 +287,10 @@ fn beside_addr2line(data: &[u8], imports: bool) -> Result<(), Failed> {
                 .get(&ours.rva)
                 .is_some_and(|all| all.len() > 1);
             let name = mine.name.as_ref().map(ToString::to_string);
-            // `?A0x…` is how MSVC numbers anonymous namespaces.
-            let anonymous = name.as_ref().is_some_and(|name| name.contains("?A0x"));
+            // MSVC numbers anonymous namespaces in some records, and has words of its own in others.
+            let anonymous = name
+                .as_ref()
+                .is_some_and(|name| name.contains("`anonymous-namespace'"));
             assert!(
                 name == other.function || folded_here || anonymous,
                 "{rva:#x} {name:?}"

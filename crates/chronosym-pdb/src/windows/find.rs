@@ -438,7 +438,7 @@ impl<'a> WindowsPdb<'a> {
         }
         let found = self.types.function(&self.msf, id)?;
         Ok(found.map(|(scope, base)| Name {
-            scope: text(scope),
+            scope: anonymous(text(scope)),
             base: text(base),
         }))
     }
@@ -464,6 +464,24 @@ impl<'a> WindowsPdb<'a> {
             .module(exporter)?
             .and_then(|exporter| exporter.export(local)))
     }
+}
+
+/// MSVC's records of inlinees name an anonymous namespace by its number (`?A0xc60ee810`), its procedure
+/// records in words: in words everywhere, so that a function has one name, inlined or not.
+fn anonymous(mut scope: Cow<'_, str>) -> Cow<'_, str> {
+    const MARK: &str = "?A0x";
+    const DIGITS: usize = 8;
+    let mut from = 0;
+    while let Some(at) = scope[from..].find(MARK).map(|at| from + at) {
+        from = at + MARK.len();
+        let digits = scope.as_bytes()[from..].iter().take(DIGITS);
+        if digits.filter(|digit| digit.is_ascii_hexdigit()).count() == DIGITS {
+            scope
+                .to_mut()
+                .replace_range(at..from + DIGITS, "`anonymous-namespace'");
+        }
+    }
+    scope
 }
 
 fn bare<'p>(function: &Function<'p>) -> Frame<'p> {
@@ -516,5 +534,27 @@ impl<'p> Iterator for Functions<'p, '_> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anonymous_namespaces_are_in_words() {
+        for (scope, shown) in [
+            ("?A0xc60ee810", "`anonymous-namespace'"),
+            ("a::?A0x0123abcd::B", "a::`anonymous-namespace'::B"),
+            (
+                "?A0x01234567::?A0x89abcdef",
+                "`anonymous-namespace'::`anonymous-namespace'",
+            ),
+            ("?A0x0123abc", "?A0x0123abc"),
+            ("?A0xé0123abc", "?A0xé0123abc"),
+            ("std", "std"),
+        ] {
+            assert_eq!(anonymous(Cow::Borrowed(scope)), shown);
+        }
     }
 }

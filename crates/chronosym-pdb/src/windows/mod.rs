@@ -9,8 +9,9 @@
 //! # What is answered, and what is not
 //!
 //! * A **procedure record** that covers the address gives name, lines and inlined frames. Of several
-//!   procedures folded into one body (ICF) the module's first record and its line table are taken,
-//!   both of the same function.
+//!   procedures folded into one body (ICF) the module's first record that has lines is taken, and
+//!   the line table of that same function. (Functions that no source line made, such as implicit
+//!   constructors, have none; tables stand in the order of the records, which tells whose each is.)
 //! * Where no procedure covers it, a **public symbol** does, up to the next public, the end of the
 //!   section contribution or the next procedure, whichever comes first: [`FunctionKind::Public`].
 //!   Lines still come from the module if it has them.
