@@ -25,8 +25,8 @@
 //! Ask in ascending order if the order is free: neighbours share a module, a procedure and the cache
 //! lines of both. 100,000 random addresses of a 486 MB file cost about a third when sorted.
 //!
-//! Unverified, for no sample shows it: OMAP, separated code (S_SEPCODE) with inline sites, imports of
-//! ids between modules beyond the corpus, `/DEBUG:FASTLINK` (recognised: see [`Limit`]).
+//! Unverified, for no sample shows it: OMAP, separated code (S_SEPCODE) with inline sites,
+//! `/DEBUG:FASTLINK` (recognised: see [`Limit`]).
 //!
 //! Formats: microsoft/microsoft-pdb (`cvinfo.h`, `msf.cpp`, `dbi.h`) and LLVM's `docs/PDB`.
 
