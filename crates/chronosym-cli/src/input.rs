@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::progress::{Counted, tell};
-use crate::read_ahead::ReadAhead;
 
 /// What a file holds, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +22,13 @@ pub enum Kind {
 /// Bytes that tell the kinds apart.
 const SNIFFED: usize = 0x58;
 
+/// Something that is read from front to back, on whatever thread.
+type Source = Box<dyn Read + Send>;
+
 /// A trace that was opened.
 pub enum Trace {
     /// nettrace or netperf.
-    Nettrace(Box<dyn Read>),
+    Nettrace(Source),
     /// One .etl.
     Etl(Counted<File>),
 }
@@ -62,7 +64,7 @@ const EXPECTED: &str =
 /// Opens a trace; `-` is standard input.
 pub fn open(path: &Path) -> Result<Vec<Trace>> {
     if path.as_os_str() == "-" {
-        let source = Counted::new(io::stdin().lock(), None);
+        let source = Counted::new(io::stdin(), None);
         return open_stream(Box::new(source), "standard input");
     }
     let name = path.display().to_string();
@@ -86,14 +88,8 @@ pub fn open(path: &Path) -> Result<Vec<Trace>> {
             open_head(head, Box::new(Counted::new(file, None)), &name)
         }
         Kind::Etl => Ok(vec![Trace::Etl(counted(file))]),
-        _ => open_head(Vec::new(), Box::new(read_ahead(file)), &name),
+        _ => open_head(Vec::new(), Box::new(counted(file)), &name),
     }
-}
-
-/// A file that is read from front to back.
-fn read_ahead(file: File) -> Counted<ReadAhead<File>> {
-    let total = file.metadata().ok().map(|m| m.len());
-    Counted::new(ReadAhead::new(file), total)
 }
 
 fn counted(file: File) -> Counted<File> {
@@ -120,8 +116,8 @@ impl Rereadable {
                 continue;
             }
             let name = path.display();
-            let mut source: Box<dyn Read> = if is_stdin {
-                Box::new(io::stdin().lock())
+            let mut source: Source = if is_stdin {
+                Box::new(io::stdin())
             } else {
                 Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
             };
@@ -140,7 +136,7 @@ impl Rereadable {
     }
 }
 
-fn open_stream(mut source: Box<dyn Read>, name: &str) -> Result<Vec<Trace>> {
+fn open_stream(mut source: Source, name: &str) -> Result<Vec<Trace>> {
     let mut head = Vec::new();
     (&mut source)
         .take(SNIFFED as u64)
@@ -150,7 +146,7 @@ fn open_stream(mut source: Box<dyn Read>, name: &str) -> Result<Vec<Trace>> {
 }
 
 /// A stream whose first bytes may have been read already.
-fn open_head(mut head: Vec<u8>, mut rest: Box<dyn Read>, name: &str) -> Result<Vec<Trace>> {
+fn open_head(mut head: Vec<u8>, mut rest: Source, name: &str) -> Result<Vec<Trace>> {
     if head.is_empty() {
         (&mut rest)
             .take(SNIFFED as u64)
@@ -158,11 +154,11 @@ fn open_head(mut head: Vec<u8>, mut rest: Box<dyn Read>, name: &str) -> Result<V
             .with_context(|| format!("cannot read {name}"))?;
     }
     let kind = sniff(&head);
-    let whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(rest));
+    let whole: Source = Box::new(Cursor::new(head.clone()).chain(rest));
     match kind {
         Kind::Nettrace => Ok(vec![Trace::Nettrace(whole)]),
         Kind::Gzip => {
-            let inside: Box<dyn Read> = Box::new(flate2::read::MultiGzDecoder::new(whole));
+            let inside: Source = Box::new(flate2::read::MultiGzDecoder::new(whole));
             open_stream(inside, &format!("{name} (gzip)"))
         }
         Kind::Etl | Kind::Zip => {
@@ -259,6 +255,6 @@ fn open_entry(mut entry: impl Read, name: &str) -> Result<Option<Trace>> {
     unpacked.rewind().context("cannot read a temporary file")?;
     Ok(Some(match kind {
         Kind::Etl => Trace::Etl(counted(unpacked)),
-        _ => Trace::Nettrace(Box::new(read_ahead(unpacked))),
+        _ => Trace::Nettrace(Box::new(counted(unpacked))),
     }))
 }

@@ -6,7 +6,6 @@ mod input;
 mod load;
 mod output;
 mod progress;
-mod read_ahead;
 mod symbols;
 mod units;
 

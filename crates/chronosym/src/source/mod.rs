@@ -1,6 +1,8 @@
 //! From trace files to a [`crate::Session`].
 
 #[cfg(feature = "nettrace")]
+mod batch;
+#[cfg(feature = "nettrace")]
 pub mod nettrace;
 
 #[cfg(feature = "etl")]

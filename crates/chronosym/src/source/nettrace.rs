@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::sync::Arc;
+use std::panic::resume_unwind;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use chronosym_events::{
     EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, RawEvent,
 };
 use chronosym_nettrace::{
-    Diagnostics, Error, EventType, EventTypeIndex, Format, Options, Reader, Record, Region,
+    Diagnostics, Error, EventType, EventTypeIndex, Format, LossWindow, Options, Reader, Record,
     TraceHeader,
 };
 
+use super::batch::{Batch, Feed, Filler};
 use crate::live::LiveSession;
-use crate::session::{EventTypeId, Loss, Session};
-use crate::stacks::StackId;
+use crate::session::{Loss, Session};
 
 /// The schemas of a reader's event types, made as they come up.
 #[derive(Debug, Default)]
@@ -42,12 +44,13 @@ impl Schemas {
     }
 }
 
-/// Reads a trace into a session. Damage is counted in the diagnostics; what was readable is in the session.
+/// Reads a trace into a session, decoding on a thread of its own where there is a processor for it. Damage is counted in
+/// the diagnostics; what was readable is in the session.
 ///
 /// # Errors
 ///
 /// Only when the source is no such trace, or cannot be read.
-pub fn read(source: impl Read, session: &mut Session) -> Result<Diagnostics, Error> {
+pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, Error> {
     read_with(source, Options::default(), session)
 }
 
@@ -57,18 +60,21 @@ pub fn read(source: impl Read, session: &mut Session) -> Result<Diagnostics, Err
 ///
 /// As [`read`].
 pub fn read_with(
-    source: impl Read,
+    source: impl Read + Send,
     options: Options,
     session: &mut Session,
 ) -> Result<Diagnostics, Error> {
     let mut reader = Reader::with_options(source, options)?;
-    let mut feed = Feed::begin(&mut reader, session);
-    while let Some(region) = reader.next_region()? {
-        feed.region(&region, session);
-        feed.losses(reader.diagnostics(), session);
-    }
-    feed.losses(reader.diagnostics(), session);
-    Ok(reader.diagnostics().clone())
+    let mut feed = begin(&mut reader, session);
+    let take = |batch: &Batch| {
+        feed.take(batch, session);
+    };
+    let (diagnostics, end) = match thread::available_parallelism() {
+        Ok(processors) if processors.get() > 1 => read_ahead(reader, take),
+        _ => read_in_turn(reader, take),
+    };
+    tell_losses(&diagnostics.loss_windows, session);
+    end.map(|()| diagnostics)
 }
 
 /// Reads a trace, perhaps while it is still being written, into a live session.
@@ -81,150 +87,84 @@ pub fn read_with(
 /// As [`read`].
 pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, Error> {
     let mut reader = Reader::new(source)?;
-    let mut feed = Feed::begin(&mut reader, live);
+    let mut feed = begin(&mut reader, live);
+    let (mut filler, mut batch) = (Filler::default(), Batch::default());
+    let mut told = 0;
     while let Some(region) = reader.next_region()? {
-        let last_ns = feed.region(&region, live);
-        feed.losses(reader.diagnostics(), live);
+        filler.fill(&region, &mut batch);
+        let last_ns = feed.take(&batch, live);
+        let losses = &reader.diagnostics().loss_windows;
+        tell_losses(&losses[told..], live);
+        told = losses.len();
         live.advance(last_ns);
         live.publish();
     }
-    feed.losses(reader.diagnostics(), live);
+    tell_losses(&reader.diagnostics().loss_windows[told..], live);
     Ok(reader.diagnostics().clone())
 }
 
-/// What is kept between the regions of a trace.
-#[derive(Default)]
-struct Feed {
-    known: Vec<(EventTypeId, Arc<EventSchema>)>,
-    schemas: Schemas,
-    stacks: RegionStacks,
-    /// Time and position of the records whose order matters, of the region at hand.
-    ordered: Vec<(u64, u32)>,
-    losses: usize,
+fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Feed {
+    describe(reader.header(), session);
+    let wanted = session.options.clone();
+    reader.select(move |event_type| wanted.wants(&schema(event_type, None)));
+    Feed::new(reader.header().pointer_size)
 }
 
-impl Feed {
-    fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Self {
-        describe(reader.header(), session);
-        let wanted = session.options.clone();
-        reader.select(move |event_type| wanted.wants(&schema(event_type, None)));
-        Feed::default()
-    }
+/// What a reader found wrong, and how it ended.
+type Finished = (Diagnostics, Result<(), Error>);
 
-    /// Pushes the events of a region; returns the latest of their times.
-    fn region(&mut self, region: &Region<'_>, session: &mut Session) -> u64 {
-        for event_type in &region.event_types()[self.known.len()..] {
-            let schema = Arc::new(schema(event_type, None));
-            self.known
-                .push((session.event_type(schema.clone()), schema));
+fn read_in_turn<R: Read>(mut reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
+    let (mut filler, mut batch) = (Filler::default(), Batch::default());
+    let end = loop {
+        match reader.next_region() {
+            Ok(Some(region)) => filler.fill(&region, &mut batch),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
         }
-        let last_ns = region.last_time_ns();
-        for (index, count) in region.counted() {
-            let (id, _) = &self.known[index.index()];
-            session.counted(*id, count.events, count.stacks, last_ns);
-        }
-        self.stacks.begin(region);
-        // Only what speaks of code has to come in the order of time.
-        self.ordered.clear();
-        for (record, position) in region.records().zip(0..) {
-            let (id, schema) = &self.known[record.event_type.index()];
-            if session.needs_order(*id) {
-                self.ordered.push((record.time_ns, position));
-            } else {
-                let stack = self.stacks.get(region, &record, *id, session);
-                push(session, region, &record, *id, schema, stack);
-            }
-        }
-        // Each thread's records stand in order already, and positions keep the order of the file within one time.
-        self.ordered.sort();
-        for &(_, position) in &self.ordered {
-            let Some(record) = region.record(position as usize) else {
-                continue;
-            };
-            let (id, schema) = &self.known[record.event_type.index()];
-            let (mut id, mut schema) = (*id, schema);
-            if record.version_override().is_some() {
-                schema = self.schemas.of(region.event_types(), &record);
-                id = session.event_type(schema.clone());
-            }
-            let stack = self.stacks.get(region, &record, id, session);
-            push(session, region, &record, id, schema, stack);
-        }
-        last_ns
-    }
-
-    /// Tells of the losses that were found since the last call.
-    fn losses(&mut self, diagnostics: &Diagnostics, session: &mut Session) {
-        for window in &diagnostics.loss_windows[self.losses..] {
-            session.lost(Loss {
-                from_ns: window.from_ns,
-                to_ns: window.to_ns,
-                events: window.events,
-            });
-        }
-        self.losses = diagnostics.loss_windows.len();
-    }
-}
-
-/// Stack ids of the rows of a region, each looked up once.
-#[derive(Default)]
-struct RegionStacks {
-    of_row: Vec<Option<Option<StackId>>>,
-}
-
-/// Whether an event has a stack, and its id where the session keeps it.
-#[derive(Clone, Copy)]
-enum RowStack {
-    None,
-    Unwanted,
-    Kept(StackId),
-}
-
-impl RegionStacks {
-    fn begin(&mut self, region: &Region<'_>) {
-        self.of_row.clear();
-        self.of_row.resize(region.stack_count(), None);
-    }
-
-    #[inline]
-    fn get(
-        &mut self,
-        region: &Region<'_>,
-        record: &Record<'_>,
-        id: EventTypeId,
-        session: &mut Session,
-    ) -> RowStack {
-        let Some(row) = record.stack else {
-            return RowStack::None;
-        };
-        if !session.wants_stack(id) {
-            return RowStack::Unwanted;
-        }
-        let stack = self.of_row[row.index()]
-            .get_or_insert_with(|| session.stacks().intern(region.stack(row).addresses()));
-        stack.map_or(RowStack::Unwanted, RowStack::Kept)
-    }
-}
-
-#[inline]
-fn push(
-    session: &mut Session,
-    region: &Region<'_>,
-    record: &Record<'_>,
-    id: EventTypeId,
-    schema: &EventSchema,
-    stack: RowStack,
-) {
-    let raw = raw_event(region.header(), record, schema);
-    let stack = match stack {
-        RowStack::None => None,
-        RowStack::Unwanted => {
-            session.has_stack(id);
-            None
-        }
-        RowStack::Kept(stack) => Some(stack),
+        take(&batch);
     };
-    session.push(id, &raw, Some(record.capture_thread), stack);
+    (reader.diagnostics().clone(), end)
+}
+
+/// Reads and decodes on another thread, `take` on this one.
+fn read_ahead<R: Read + Send>(mut reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
+    let (filled, batches) = mpsc::sync_channel::<Batch>(1);
+    let (used, spare) = mpsc::channel::<Batch>();
+    thread::scope(|scope| {
+        let ahead = scope.spawn(move || {
+            let mut filler = Filler::default();
+            let end = loop {
+                match reader.next_region() {
+                    Ok(Some(region)) => {
+                        let mut batch = spare.try_recv().unwrap_or_default();
+                        filler.fill(&region, &mut batch);
+                        if filled.send(batch).is_err() {
+                            break Ok(());
+                        }
+                    }
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+            };
+            (reader.diagnostics().clone(), end)
+        });
+        for batch in batches {
+            take(&batch);
+            // Its memory is used again.
+            let _ = used.send(batch);
+        }
+        ahead.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn tell_losses(windows: &[LossWindow], session: &mut Session) {
+    for window in windows {
+        session.lost(Loss {
+            from_ns: window.from_ns,
+            to_ns: window.to_ns,
+            events: window.events,
+        });
+    }
 }
 
 /// A record as an event in bytes.
@@ -238,14 +178,14 @@ pub fn raw_event<'a>(
         process_id: record.process_id,
         thread_id: Some(record.thread_id),
         processor: record.processor,
-        pointer_size: pointer_size(header),
+        pointer_size: pointer_size(header.pointer_size),
         schema,
         payload: record.payload,
     }
 }
 
-fn pointer_size(header: &TraceHeader) -> PointerSize {
-    if header.pointer_size == 4 {
+pub(super) fn pointer_size(bytes: u8) -> PointerSize {
+    if bytes == 4 {
         PointerSize::Four
     } else {
         PointerSize::Eight
@@ -274,7 +214,7 @@ fn describe(header: &TraceHeader, session: &mut Session) {
 }
 
 /// What the session needs to know of an event type.
-fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema {
+pub(super) fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema {
     let provider = provider_of(event_type);
     let version = version.map_or(event_type.version, u32::from);
     let key = match provider {
@@ -361,6 +301,10 @@ fn convert_type(field_type: &chronosym_nettrace::FieldType) -> FieldType {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use chronosym_support::nettrace::NettraceWriter;
+
     use super::*;
 
     fn provider(name: &str, guid: Option<&Provider>) -> Provider {
@@ -389,5 +333,64 @@ mod tests {
             provider("Acme-Events", Some(&own)),
             Provider::Name("Acme-Events".into())
         );
+    }
+
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("the disk is gone"))
+        }
+    }
+
+    #[test]
+    fn one_thread_and_two_find_the_same() {
+        let mut writer = NettraceWriter::v4();
+        let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        let other = writer.event_type("P", 1, 0);
+        for time in (0..200i64).step_by(10) {
+            let stack = [0x1000 + time.unsigned_abs() % 3, 0x2000];
+            writer.event(sample, time, 1, &stack, &[2, 0, 0, 0]);
+            writer.event(other, time + 5, 1, &stack, &[]);
+            writer.sequence_point();
+        }
+        let bytes = writer.finish();
+        let found = |threads: bool, length: usize, fails: bool| {
+            let end: Box<dyn Read + Send> = if fails {
+                Box::new(Broken)
+            } else {
+                Box::new(io::empty())
+            };
+            let mut reader = Reader::new(bytes[..length].chain(end)).expect("a trace");
+            let mut session = Session::new(crate::Options::default());
+            let mut feed = begin(&mut reader, &mut session);
+            let take = |batch: &Batch| {
+                feed.take(batch, &mut session);
+            };
+            let (diagnostics, end) = if threads {
+                read_ahead(reader, take)
+            } else {
+                read_in_turn(reader, take)
+            };
+            let types = session.event_types().iter();
+            let counts: Vec<_> = types.map(|t| (t.schema.id(), t.count, t.stacks)).collect();
+            let samples: Vec<_> = session.samples.iter().collect();
+            let last = session.facts().duration_ns;
+            let error = end.err().map(|error| error.to_string());
+            (diagnostics, error, counts, samples, last)
+        };
+        for (length, fails) in [
+            (bytes.len(), false),
+            (bytes.len() / 2, false),
+            (bytes.len() / 2, true),
+        ] {
+            let (one, two) = (found(false, length, fails), found(true, length, fails));
+            assert_eq!(one, two);
+            assert_eq!(one.1.is_some(), fails);
+            assert!(one.3.len() >= 8, "what came before is kept");
+        }
+        let whole = found(true, bytes.len(), false);
+        assert_eq!(whole.2, [(Some(0), 20, 20), (Some(1), 20, 20)]);
+        assert_eq!((whole.3.len(), whole.4), (20, 195));
     }
 }
