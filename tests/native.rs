@@ -66,6 +66,18 @@ const VARIANTS: [(&str, &[&str], After); 18] = [
     ("mini", &["-O2", "-g"], After::Mini),
 ];
 
+/// Programs for Windows: name (the compiler adds the ending if it is not there), prefix of the tools' names, flags.
+const WINDOWS: [(&str, &str, &[&str]); 5] = [
+    ("pe-o0.exe", X64, &["-O0", "-g"]),
+    ("pe-dwarf5.exe", X64, &["-O2", "-gdwarf-5"]),
+    ("pe-dwarf4.exe", X64, &["-O2", "-gdwarf-4"]),
+    ("pe32-dwarf5.exe", X86, &["-O2", "-gdwarf-5"]),
+    ("pe32-dwarf4.exe", X86, &["-O2", "-gdwarf-4"]),
+];
+
+const X64: &str = "x86_64-w64-mingw32-";
+const X86: &str = "i686-w64-mingw32-";
+
 #[derive(Clone, Copy, PartialEq)]
 enum After {
     Nothing,
@@ -129,10 +141,32 @@ fn main() -> ExitCode {
                 if let Some(problem) = problem {
                     return Err(problem.into());
                 }
-                let program = Program::build(name, flags, after)?;
+                let program = Program::build(name, "", flags, after)?;
                 match tool {
                     "llvm" => against_llvm(name, &program),
-                    _ => against_gnu(&program),
+                    _ => against_gnu(&program, "", gnu_class),
+                }
+            });
+            trials.push(trial.with_ignored_flag(ignored));
+        }
+    }
+    for (name, prefix, flags) in WINDOWS {
+        for tool in ["llvm", "gnu"] {
+            let problem = absent(&format!("{prefix}gcc"), "")
+                .or_else(|| absent(&format!("{prefix}g++"), ""))
+                .or_else(|| match tool {
+                    "llvm" => absent("llvm-symbolizer", "LLVM version 14."),
+                    _ => absent(&format!("{prefix}addr2line"), "2.40"),
+                });
+            let ignored = problem.is_some() && !required;
+            let trial = Trial::test(format!("{name}/{tool}"), move || {
+                if let Some(problem) = problem {
+                    return Err(problem.into());
+                }
+                let program = Program::build(name, prefix, flags, After::Nothing)?;
+                match tool {
+                    "llvm" => against_llvm(name, &program),
+                    _ => against_gnu(&program, prefix, windows_gnu_class),
                 }
             });
             trials.push(trial.with_ignored_flag(ignored));
@@ -151,12 +185,12 @@ struct Program {
 }
 
 impl Program {
-    fn build(name: &str, flags: &[&str], after: After) -> Result<Self, Failed> {
+    fn build(name: &str, prefix: &str, flags: &[&str], after: After) -> Result<Self, Failed> {
         let folder = tempfile::tempdir()?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native");
         let at = |file: &str| folder.path().join(file);
         let compile = |compiler: &str, file: &str, object: &str| {
-            run(Command::new(compiler)
+            run(Command::new(format!("{prefix}{compiler}"))
                 .current_dir(folder.path())
                 .args(flags)
                 .arg("-c")
@@ -165,7 +199,7 @@ impl Program {
         };
         compile("gcc", "plain.c", "plain.o")?;
         compile("g++", "shapes.cpp", "shapes.o")?;
-        run(Command::new("g++")
+        run(Command::new(format!("{prefix}g++"))
             .current_dir(folder.path())
             .args(flags)
             .args(["plain.o", "shapes.o", "-Wl,--build-id=sha1", "-o", name]))?;
@@ -276,6 +310,24 @@ fn ours(program: &Program) -> Result<(Vec<u64>, Answers), Failed> {
     if inlined == 0 && symbols.has_lines() {
         return Err("no inlined frame anywhere".into());
     }
+    // One at a time they are answered in another way, out of what is kept of their unit.
+    let mut single = Answers::new();
+    for (i, &address) in asked.iter().enumerate().step_by(7) {
+        symbols.find(address, &query, &mut single);
+        let print = |answers: &Answers, i: usize| -> Result<Vec<u8>, Failed> {
+            let mut text = Vec::new();
+            let answer = answers.get(i).ok_or("no answer")?;
+            let printer = Printer::new(Style::Json, answers).demangle(false);
+            printer.print(&mut text, answer.address(), &answer)?;
+            Ok(text)
+        };
+        let (one, all) = (print(&single, 0)?, print(&answers, i)?);
+        if one != all {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (one, all) = (text(&one), text(&all));
+            return Err(format!("{address:x?}\n  alone    {one}  in batch {all}").into());
+        }
+    }
     Ok((addresses, answers))
 }
 
@@ -366,6 +418,7 @@ fn against_llvm(name: &str, program: &Program) -> Result<(), Failed> {
         Ok(text.trim_end().split("\n\n").map(frames).collect())
     };
     let split = name.starts_with("split");
+    let decorated = name.starts_with("pe32");
     let dwarf2 = name == "dwarf2";
     let class = |_: usize, mine: &[Frame], other: &[Frame]| {
         // LLVM takes a file's name from the symbol table's STT_FILE entries; that is no place in the source.
@@ -405,12 +458,15 @@ fn against_llvm(name: &str, program: &Program) -> Result<(), Failed> {
         None
     };
     let raw = asked(&["--no-demangle"])?;
-    compare(
-        &addresses,
-        &printed(Style::Llvm, false, &answers)?,
-        &raw,
-        class,
-    )?;
+    // Not demangled, LLVM leaves names of 32-bit Windows in their decoration, which we take off in any case.
+    if !decorated {
+        compare(
+            &addresses,
+            &printed(Style::Llvm, false, &answers)?,
+            &raw,
+            class,
+        )?;
+    }
     let mine_raw = printed(Style::Llvm, false, &answers)?;
     let readable = asked(&[])?;
     compare(
@@ -418,39 +474,52 @@ fn against_llvm(name: &str, program: &Program) -> Result<(), Failed> {
         &printed(Style::Llvm, true, &answers)?,
         &readable,
         |i, mine, other| {
-            class(i, mine, other).or_else(|| demangler_differs(&mine_raw[i], &raw[i], mine, other))
+            class(i, mine, other)
+                .or_else(|| names_differ(decorated, &mine_raw[i], &raw[i], mine, other))
         },
     )
 }
 
 /// Where the mangled answers agree and the readable ones do not, only names of a kind that the demangler is known to
 /// write otherwise may be at fault.
-fn demangler_differs(
+fn names_differ(
+    decorated: bool,
     mine_raw: &[Frame],
     other_raw: &[Frame],
     mine: &[Frame],
     other: &[Frame],
 ) -> Option<&'static str> {
-    let differing = mine_raw
-        .iter()
-        .zip(mine)
-        .zip(other)
-        .filter(|((_, m), o)| m.0 != o.0);
-    let mut all_known = mine.len() == other.len() && mine_raw.len() == other_raw.len();
-    for ((raw, _), _) in differing {
+    if mine.len() != other.len() || mine_raw.len() != other_raw.len() {
+        return None;
+    }
+    let known = |raw: &Frame, mine: &Frame, other: &Frame| {
         let templated_constructor = ["C1I", "C2I", "C4I", "CI1", "CI2", "CI4"]
             .iter()
             .any(|c| raw.0.contains(c));
         let pack = raw.0.contains("Dp");
-        all_known &= templated_constructor || pack;
-    }
-    all_known.then_some("templated constructors, packs of references")
+        // LLVM takes the underscore that 32-bit Windows puts before names, and what follows a `@`, off names of the debug
+        // information as well, and leaves a name from which it took one mangled.
+        let plain = mine.0.split_once('@').map_or(&*mine.0, |(name, _)| name);
+        let undecorated =
+            decorated && (raw.0 == other.0 || plain.strip_prefix('_') == Some(other.0.as_str()));
+        // Elsewhere the places have been compared along with the mangled names.
+        let placed = !decorated || mine.1 == other.1;
+        placed && (mine.0 == other.0 || templated_constructor || pack || undecorated)
+    };
+    mine_raw
+        .iter()
+        .zip(mine)
+        .zip(other)
+        .all(|((raw, mine), other)| known(raw, mine, other))
+        .then_some("templated constructors, packs of references, names of 32-bit Windows")
 }
 
-fn against_gnu(program: &Program) -> Result<(), Failed> {
+type Class = fn(&Answers, usize, &[Frame], &[Frame]) -> Option<&'static str>;
+
+fn against_gnu(program: &Program, prefix: &str, class: Class) -> Result<(), Failed> {
     let (addresses, answers) = ours(program)?;
     let text = ask(
-        Command::new("addr2line")
+        Command::new(format!("{prefix}addr2line"))
             .args(["-f", "-i", "-a", "-e"])
             .arg(&program.reference),
         &addresses,
@@ -469,7 +538,7 @@ fn against_gnu(program: &Program) -> Result<(), Failed> {
     }
     let mine = printed(Style::Gnu, false, &answers)?;
     compare(&addresses, &mine, &theirs, |i, mine, other| {
-        gnu_class(&answers, i, mine, other)
+        class(&answers, i, mine, other)
     })
 }
 
@@ -513,4 +582,26 @@ fn gnu_class(answers: &Answers, i: usize, mine: &[Frame], other: &[Frame]) -> Op
         .zip(other)
         .all(|(m, o)| m.0 == o.0 || (alias(&m.0) && alias(&o.0)));
     aliases.then_some("another of several symbols at one address")
+}
+
+/// Of PE images binutils read the debug information only, without its discriminators: what no line is known of has no
+/// right name there.
+fn windows_gnu_class(
+    _: &Answers,
+    _: usize,
+    mine: &[Frame],
+    other: &[Frame],
+) -> Option<&'static str> {
+    let place = |frame: &Frame| match frame.1.split_once(" (discriminator") {
+        Some((place, _)) => place.to_owned(),
+        None => frame.1.clone(),
+    };
+    // As in `gnu_class`: the wrong file of DWARF 5's table.
+    let line = |frame: &Frame| place(frame).rsplit(':').next().map(str::to_owned);
+    let same = mine.len() == other.len()
+        && mine
+            .iter()
+            .zip(other)
+            .all(|(m, o)| line(m) == line(o) || m.1.starts_with("??:"));
+    same.then_some("names and discriminators of PE images")
 }
