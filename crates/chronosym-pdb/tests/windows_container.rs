@@ -324,6 +324,70 @@ fn functions_without_lines_take_none_of_those_they_are_folded_with() {
     }
 }
 
+/// Records that no linker at hand writes, made of a procedure's.
+#[test]
+fn other_kinds_of_code_records() {
+    const TEXT: u32 = 0x1000;
+    let plain = WindowsPdb::open(&SMALL).unwrap();
+    let functions: Vec<_> = plain.functions().map(Result::unwrap).collect();
+    let named = |name: &str| {
+        let is = |known: &&chronosym_pdb::windows::Function<'_>| {
+            known.name.as_ref().is_some_and(|known| known.base == name)
+        };
+        functions.iter().find(is).unwrap()
+    };
+    let (made, other) = (named("from_line_directive"), named("filter"));
+    let remade = |kind: u16, fields: &[(usize, u32)]| {
+        let mut changed = 0;
+        let file = rebuilt(|streams| {
+            for stream in streams.iter_mut().flatten() {
+                let (record, tables) =
+                    record_and_tables(stream, b"from_line_directive", made.rva - TEXT);
+                if let (Some(record), [_]) = (record, &tables[..]) {
+                    stream[record + 2..record + 4].copy_from_slice(&kind.to_le_bytes());
+                    for &(at, value) in fields {
+                        put(stream, record + 4 + at, value);
+                    }
+                    changed += 1;
+                }
+            }
+        });
+        assert_eq!(changed, 1);
+        file
+    };
+    let (code, target) = (made.rva - TEXT, other.rva - TEXT);
+    // S_SEPCODE: length, offset, the parent's offset, both sections. S_TRAMPOLINE: kind and length, offset, the
+    // target's offset, both sections.
+    let separated = [(8, made.len), (16, code), (20, target), (24, 0x1_0001)];
+    let trampoline = [(0, made.len << 16), (4, code), (8, target), (12, 0x1_0001)];
+    for (kind, fields, name, shown) in [
+        (0x1132, &separated[..], "filter", FunctionKind::Separated),
+        (0x112C, &trampoline[..], "filter", FunctionKind::Trampoline),
+        (0x1147, &[], "from_line_directive", FunctionKind::Procedure),
+        (0x1146, &[], "from_line_directive", FunctionKind::Procedure),
+        (0x1155, &[], "from_line_directive", FunctionKind::Procedure),
+        (0x1156, &[], "from_line_directive", FunctionKind::Procedure),
+    ] {
+        let file = remade(kind, fields);
+        let pdb = WindowsPdb::open(&file).unwrap();
+        let (mut frames, mut expect) = (Frames::new(), Frames::new());
+        for rva in made.rva..made.rva + made.len {
+            let found = pdb.find(rva, &mut frames).unwrap().unwrap();
+            assert_eq!(
+                (found.rva, found.len, found.kind),
+                (made.rva, made.len, shown)
+            );
+            assert_eq!(found.name.unwrap().to_string(), name, "{kind:#x}");
+            // The lines are those of the place, whatever says that code is there.
+            plain.find(rva, &mut expect).unwrap();
+            assert_eq!(
+                (&frames[0].file, frames[0].line),
+                (&expect[0].file, expect[0].line)
+            );
+        }
+    }
+}
+
 #[test]
 fn fastlink_and_missing_parts_are_told() {
     let limits = |file: &[u8]| WindowsPdb::open(file).unwrap().limits().collect::<Vec<_>>();
