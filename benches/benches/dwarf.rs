@@ -1,17 +1,32 @@
-//! Addresses of a large ELF file, each engine in a process of its own: from its start to the last answer, and its peak.
+//! Addresses of a large ELF file, each engine in a process of its own: from its start to the last answer, its peak, and how
+//! many times as long as chronosym it takes.
 //!
 //! `CHRONOSYM_BENCH_ELF` names the file: a release build of a large Rust program with `debug = 2`, 200 MB and more.
 //! Without it this very program is used, which shows little. The addresses are spread evenly over `.text`, the same for
-//! all engines; the answers (names mangled, files, lines, inlined functions) are looked at, not printed.
+//! all engines; the answers (names mangled, files, lines, inlined functions) are looked at, not printed. The system's
+//! `llvm-symbolizer` and `addr2line`, where they are installed, print demangled answers, and so does `chronosym-printed`.
 
 use std::hint::black_box;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
-const ENGINES: [&str; 3] = ["chronosym", "addr2line", "blazesym"];
+const ENGINES: [&str; 5] = [
+    "chronosym",
+    "chronosym-printed",
+    "addr2line",
+    "blazesym",
+    "wholesym",
+];
+/// Tools of the system, with what makes them print inlined functions and readable names.
+const TOOLS: [(&str, &[&str]); 2] = [
+    ("llvm-symbolizer", &["--inlines", "--demangle"]),
+    ("addr2line", &["-f", "-i", "-C"]),
+];
 const COUNTS: [usize; 3] = [1, 1_000, 100_000];
 const RUNS: usize = 5;
 
@@ -29,35 +44,104 @@ fn main() {
     let size = std::fs::read(&path).map_or(0, |bytes| bytes.len());
     println!("{} ({} MB)", path.display(), size / 1_000_000);
     println!(
-        "{:<10} {:>8} {:>12} {:>10} {:>9}",
-        "engine", "n", "median", "peak MiB", "frames"
+        "{:<18} {:>8} {:>12} {:>7} {:>10} {:>9}",
+        "engine", "n", "best", "ratio", "peak MiB", "frames"
     );
     let program = std::env::current_exe().expect("this program");
     for count in COUNTS {
+        let mut own = [Duration::ZERO; 2];
         for engine in ENGINES {
-            let mut times = Vec::new();
             let mut said = String::new();
-            for _ in 0..RUNS {
-                let start = Instant::now();
+            let best = best(RUNS, || {
                 let output = Command::new(&program)
                     .args(["--child", engine, &count.to_string()])
                     .output()
                     .expect("a child");
-                times.push(start.elapsed());
                 assert!(output.status.success(), "{engine} failed");
                 said = String::from_utf8_lossy(&output.stdout).into_owned();
+            });
+            match engine {
+                "chronosym" => own[0] = best,
+                "chronosym-printed" => own[1] = best,
+                _ => {}
             }
-            times.sort_unstable();
-            let median: Duration = times[RUNS / 2];
+            let ratio = best.as_secs_f64() / own[0].as_secs_f64();
             let mut words = said.split_whitespace();
             let frames = words.next().unwrap_or("?");
             let peak: u64 = words.next().and_then(|w| w.parse().ok()).unwrap_or(0);
             println!(
-                "{engine:<10} {count:>8} {median:>12.2?} {:>10} {frames:>9}",
+                "{engine:<18} {count:>8} {best:>12.2?} {ratio:>6.1}x {:>10} {frames:>9}",
                 peak / 1024
             );
         }
+        let symbols = NativeSymbols::open_path(&path).expect("an object file");
+        let list: String = addresses(&symbols, count)
+            .iter()
+            .map(|address| format!("{address:#x}\n"))
+            .collect();
+        for (tool, options) in TOOLS {
+            // Slower by an order of magnitude: once is enough where it takes long.
+            let runs = if count > 1_000 { 1 } else { RUNS };
+            let mut ran = true;
+            let best = best(runs, || ran &= run_tool(tool, options, &path, &list));
+            if ran {
+                let ratio = best.as_secs_f64() / own[1].as_secs_f64();
+                println!(
+                    "{:<18} {count:>8} {best:>12.2?} {ratio:>6.1}x",
+                    format!("{tool} (tool)")
+                );
+            }
+        }
     }
+    one_at_a_time(&path);
+}
+
+/// The best of several runs.
+fn best(runs: usize, mut run: impl FnMut()) -> Duration {
+    let mut once = || {
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    };
+    (0..runs).map(|_| once()).min().unwrap_or_default()
+}
+
+/// Gives a tool the addresses; false if it cannot be run.
+fn run_tool(tool: &str, options: &[&str], path: &Path, list: &str) -> bool {
+    let child = Command::new(tool)
+        .args(options)
+        .arg("-e")
+        .arg(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn();
+    let Ok(mut child) = child else { return false };
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(list.as_bytes()).expect("a tool that reads");
+    }
+    child.wait().is_ok_and(|status| status.success())
+}
+
+/// Ten thousand lookups, each by itself, among a hundred kilobytes of code.
+fn one_at_a_time(path: &Path) {
+    const NEAR: u64 = 100 << 10;
+    let symbols = NativeSymbols::open_path(path).expect("an object file");
+    let all = addresses(&symbols, 10_000);
+    let start = all[0];
+    let mut out = Answers::new();
+    let mut took = Vec::new();
+    for address in all.iter().map(|address| start + address % NEAR) {
+        let begin = Instant::now();
+        symbols.find(
+            Address::VirtualAddress(address),
+            &Query::default(),
+            &mut out,
+        );
+        took.push(begin.elapsed());
+    }
+    took.sort_unstable();
+    let (half, last) = (took[took.len() / 2], took[took.len() - 1]);
+    println!("one at a time, neighbours: median {half:.2?}, longest {last:.2?}");
 }
 
 fn file() -> PathBuf {
@@ -96,6 +180,32 @@ fn answer(engine: &str, path: &Path, count: usize) -> usize {
                 frames += 1;
             }
             frames
+        }
+        "chronosym-printed" => {
+            let asked: Vec<Address> = addresses.into_iter().map(Address::VirtualAddress).collect();
+            let mut query = Query::default();
+            query.symbol_names = true;
+            let mut out = Answers::new();
+            symbols.find_all(&asked, &query, &mut out);
+            let printer = Printer::new(Style::Llvm, &out);
+            printer.print_all(&mut std::io::sink()).expect("a sink");
+            out.iter().map(|answer| answer.frames().len()).sum()
+        }
+        "wholesym" => {
+            use wholesym::{LookupAddress, SymbolManager, SymbolManagerConfig};
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            let manager = SymbolManager::with_config(SymbolManagerConfig::default());
+            let map = runtime
+                .block_on(manager.load_symbol_map_for_binary_at_path(path, None))
+                .expect("a symbol map");
+            let frames = |address| {
+                let found = runtime.block_on(map.lookup(LookupAddress::Svma(address)))?;
+                black_box(&found).frames.as_ref().map(Vec::len)
+            };
+            addresses.into_iter().filter_map(frames).sum()
         }
         "addr2line" => {
             let loader = addr2line::Loader::new(path).expect("a loader");

@@ -1,12 +1,12 @@
 //! Windows PDB: first answer, 1,000 and 100,000 answers, each from the bytes of the file on, beside
-//! `pdb-addr2line` on the same addresses.
+//! `pdb-addr2line` and `wholesym` on the same addresses.
 //!
 //! `CHRONOSYM_BENCH_PDB` names the file; without it the small one of the test data is taken, where
 //! lookups dominate.
 
 use std::hint::black_box;
 use std::io::Cursor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chronosym_pdb::windows::{Frames, WindowsPdb};
@@ -62,6 +62,40 @@ fn pdb_addr2line(data: &[u8], addresses: impl Iterator<Item = u32>) -> usize {
     lines
 }
 
+/// Finds files by identity and path; the file is in the page cache.
+fn wholesym(path: &Path, data: &[u8], addresses: impl Iterator<Item = u32>) -> usize {
+    use wholesym::{LibraryInfo, LookupAddress, SymbolManager, SymbolManagerConfig, debugid};
+    let pdb = WindowsPdb::open(data).expect("a Windows PDB");
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let name = name.expect("a file's name").into_owned();
+    let id = debugid::DebugId::from_guid_age(&pdb.guid(), pdb.age()).expect("an identity");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let mut manager = SymbolManager::with_config(SymbolManagerConfig::default());
+    manager.add_known_library(LibraryInfo {
+        debug_name: Some(name.clone()),
+        debug_id: Some(id),
+        debug_path: Some(path.to_string_lossy().into()),
+        ..LibraryInfo::default()
+    });
+    let map = runtime
+        .block_on(manager.load_symbol_map(&name, id))
+        .expect("a symbol map");
+    let lines = |rva| {
+        let found = runtime.block_on(map.lookup(LookupAddress::Relative(rva)))?;
+        let frames = black_box(found).frames?;
+        Some(
+            frames
+                .iter()
+                .filter(|frame| frame.line_number.is_some())
+                .count(),
+        )
+    };
+    addresses.filter_map(lines).sum()
+}
+
 fn pdb(criterion: &mut Criterion) {
     let small =
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../testdata/pdb-small/x86_64/small.pdb");
@@ -89,6 +123,9 @@ fn pdb(criterion: &mut Criterion) {
         });
         group.bench_function(BenchmarkId::new("pdb-addr2line-sorted", count), |bencher| {
             bencher.iter(|| pdb_addr2line(&data, sorted.iter().copied()));
+        });
+        group.bench_function(BenchmarkId::new("wholesym-sorted", count), |bencher| {
+            bencher.iter(|| wholesym(&path, &data, sorted.iter().copied()));
         });
     }
     group.finish();
