@@ -196,11 +196,15 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
         );
     }
     if summary.samples == 0 {
-        advice.push(
-            "NO SAMPLES of a profiler are in it: `chronosym stacks --event PROVIDER/ID` shows the stacks of other \
-             events, if they have any."
-                .to_owned(),
-        );
+        advice.push(format!(
+            "NO SAMPLES of a profiler {}: `chronosym stacks --event PROVIDER/ID` shows the stacks of other events, if \
+             they have any.",
+            if loaded.notes.is_empty() {
+                "are in it"
+            } else {
+                "could be read, and parts of the file could not (see damage and loss)"
+            }
+        ));
     }
     advice
 }
