@@ -10,7 +10,7 @@ use chronosym::symbols::{
 use crate::args::Symbols;
 
 /// Where to look, as the options and the environment say.
-fn config(args: &Symbols) -> Result<StoreConfig> {
+pub fn config(args: &Symbols) -> Result<StoreConfig> {
     let mut config = StoreConfig::from_env();
     if let Some(path) = &args.symbol_path {
         config.path = SymbolPath::parse(path);

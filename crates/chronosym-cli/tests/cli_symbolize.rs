@@ -198,6 +198,45 @@ fn a_pdb_answers_as_llvm_symbolizer_does() {
 }
 
 #[test]
+fn an_image_finds_its_pdb() {
+    let ask = |image: &str, more: &[&str]| {
+        let words = [
+            "symbolize",
+            "--style",
+            "llvm",
+            "--obj",
+            image,
+            "0x140001010",
+        ];
+        common::run(&[&words, more].concat())
+    };
+    let beside = ask(&arg("pdb-small/x86_64/small.exe"), &[]);
+    let pdb = arg("pdb-small/x86_64/small.pdb");
+    let named = ask(&arg("pdb-small/x86_64/small.exe"), &["--pdb", &pdb]);
+    assert_eq!(beside.stdout, named.stdout);
+    assert_eq!(beside.stderr, "");
+    // Alone it is looked for where the options say; that of another build does not count.
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("small.exe");
+    std::fs::copy(testdata("pdb-small/x86_64/small.exe"), &image).unwrap();
+    let image = image.to_str().unwrap();
+    let alone = ask(image, &["--offline"]);
+    assert_ne!(alone.stdout, named.stdout);
+    assert!(alone.stderr.contains("no small.pdb of"), "{}", alone.stderr);
+    let other = folder.path().join("small.pdb");
+    std::fs::copy(testdata("pdb-small/i686/small.pdb"), other).unwrap();
+    let mismatched = ask(image, &["--offline"]);
+    assert_eq!(mismatched.stdout, alone.stdout);
+    assert!(
+        mismatched.stderr.contains("wanted is Windows PDB"),
+        "{}",
+        mismatched.stderr
+    );
+    let found = ask(image, &["--symbols", &arg("pdb-small/x86_64")]);
+    assert_eq!((found.stdout, found.stderr.as_str()), (named.stdout, ""));
+}
+
+#[test]
 fn an_object_file_answers_by_virtual_address_and_by_rva() {
     // The program itself has symbols; where its functions stand it is asked for itself.
     let own = env!("CARGO_BIN_EXE_chronosym");

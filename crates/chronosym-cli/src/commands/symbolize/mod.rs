@@ -1,5 +1,6 @@
 //! `chronosym symbolize`: addresses to names, lines and inlined functions.
 
+mod companion;
 mod object;
 mod ordered;
 mod pdb;
@@ -45,7 +46,11 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
         );
     }
     let mut out = output::open(args.output.as_deref())?;
-    match (&args.trace, &args.obj, &args.pdb) {
+    let found = match (&args.obj, &args.pdb) {
+        (Some(image), None) => companion::pdb_of(image, &args.symbols, quiet)?,
+        _ => None,
+    };
+    match (&args.trace, &args.obj, args.pdb.as_ref().or(found.as_ref())) {
         (Some(trace), None, None) => {
             let mut source = trace::TraceSource::open(trace, args, quiet)?;
             answer(args, &questions, &mut source, &mut out, quiet)
