@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use chronosym::symbols::{NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Evidence, Frame, LineReason, NameReason, Position, ProcessIndex, SymbolSource,
-    Timeline,
+    Certainty, Evidence, Frame, LineReason, ModuleRef, NameReason, Position, ProcessIndex,
+    SymbolSource, Timeline,
 };
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::{R2rImage, R2rMap};
@@ -48,6 +48,15 @@ fn shown(row: &str) -> String {
     format!("{}.{name}", owner.replace(", ", ","))
 }
 
+/// The managed process of a trace, and the workload's module in it.
+fn workload_module(timeline: &Timeline) -> (ProcessIndex, ModuleRef<'_>) {
+    let process = timeline.processes().find(|p| p.is_managed);
+    let process = process.expect("a process").index;
+    let module = timeline.modules(process).find(|m| m.name == "Workload");
+    let module = timeline.module_ref(process, module.expect("the module").index);
+    (process, module)
+}
+
 #[test]
 fn a_perf_map_alone_names_what_no_event_names() {
     let text = read(&built("linux-x64").join("Workload.ni.r2rmap"));
@@ -56,10 +65,7 @@ fn a_perf_map_alone_names_what_no_event_names() {
     let symbols = symbols(found.path());
     let trace = load("clr10/traces/r2r.nettrace.zip");
     let timeline = &trace.timeline;
-    let process = timeline.processes().find(|p| p.is_managed);
-    let process = process.expect("a process").index;
-    let module = timeline.modules(process).find(|m| m.name == "Workload");
-    let module = timeline.module_ref(process, module.expect("the module").index);
+    let (process, module) = workload_module(timeline);
     let range = symbols.precompiled_range(&module).expect("a base");
     let time = timeline.facts().duration_ns / 2;
     let (mut told, mut by_map) = (0, 0);
@@ -95,10 +101,7 @@ fn the_perf_map_of_another_build_names_nothing() {
     let other = |target: &str| read(&built(target).join("Workload.ni.r2rmap"));
     let trace = load("clr10/traces/r2r.nettrace.zip");
     let timeline = &trace.timeline;
-    let process = timeline.processes().find(|p| p.is_managed);
-    let process = process.expect("a process").index;
-    let module = timeline.modules(process).find(|m| m.name == "Workload");
-    let module = timeline.module_ref(process, module.expect("the module").index);
+    let (_, module) = workload_module(timeline);
     for map in [
         moved.into_bytes(),
         other("linux-arm64"),
@@ -119,10 +122,7 @@ fn the_perf_map_of_another_build_names_nothing() {
 fn an_image_for_another_machine_is_a_reason() {
     let trace = load("clr10/traces/r2r.nettrace.zip");
     let timeline = &trace.timeline;
-    let process = timeline.processes().find(|p| p.is_managed);
-    let process = process.expect("a process").index;
-    let module = timeline.modules(process).find(|m| m.name == "Workload");
-    let module = timeline.module_ref(process, module.expect("the module").index);
+    let (_, module) = workload_module(timeline);
     assert_eq!(module.machine(), Some("Linux x64"));
     for (target, reason) in [
         ("linux-x64", None),
@@ -423,10 +423,7 @@ fn code_of_a_component_is_in_its_composite() {
     let pdb = read(&testdata().join("clr10/workload/Workload.pdb"));
     let trace = load("clr10/traces/r2r.nettrace.zip");
     let timeline = &trace.timeline;
-    let process = timeline.processes().find(|p| p.is_managed);
-    let process = process.expect("a process").index;
-    let module = timeline.modules(process).find(|m| m.name == "Workload");
-    let module = timeline.module_ref(process, module.expect("the module").index);
+    let (process, module) = workload_module(timeline);
     let time = timeline.facts().duration_ns / 2;
 
     let whole = composite("Workload", mvid);

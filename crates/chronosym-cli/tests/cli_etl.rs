@@ -76,12 +76,7 @@ fn trace() -> Vec<u8> {
 fn events(args: &[&str]) -> Vec<Value> {
     let mut all = vec!["-q", "events", "--format", "jsonl"];
     all.extend(args);
-    let run = run(&all);
-    assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);
-    run.stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    json_lines(&all)
 }
 
 #[test]

@@ -10,12 +10,7 @@ use serde_json::Value;
 fn jsonl(args: &[&str]) -> Vec<Value> {
     let mut all = vec!["events", "--format", "jsonl"];
     all.extend(args);
-    let run = run(&all);
-    assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);
-    run.stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    json_lines(&all)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! streams and put together anew with other page sizes, scattered pages, added streams and damage.
 
 use chronosym_pdb::Error;
-use chronosym_pdb::windows::{Frames, FunctionKind, Limit, WindowsPdb};
+use chronosym_pdb::windows::{Frames, Function, FunctionKind, Limit, WindowsPdb};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -281,6 +281,11 @@ fn record_and_tables(stream: &[u8], name: &[u8], offset: u32) -> (Option<usize>,
     (record, tables.collect())
 }
 
+fn named<'f, 'p>(functions: &'f [Function<'p>], name: &str) -> &'f Function<'p> {
+    let is = |known: &&Function<'_>| known.name.as_ref().is_some_and(|known| known.base == name);
+    functions.iter().find(is).unwrap()
+}
+
 /// Folds a function that no source line made into another one: lines and name stay the other's,
 /// whichever has the first record.
 #[test]
@@ -288,12 +293,7 @@ fn functions_without_lines_take_none_of_those_they_are_folded_with() {
     const TEXT: u32 = 0x1000;
     let plain = WindowsPdb::open(&SMALL).unwrap();
     let functions: Vec<_> = plain.functions().map(Result::unwrap).collect();
-    let named = |name: &str| {
-        let is = |known: &&chronosym_pdb::windows::Function<'_>| {
-            known.name.as_ref().is_some_and(|known| known.base == name)
-        };
-        functions.iter().find(is).unwrap()
-    };
+    let named = |name: &str| named(&functions, name);
     for (made, into) in [("filter", "entry"), ("BigInt::operator+", "twice_inlined")] {
         let (from, to) = (named(made), named(into));
         let mut changed = 0;
@@ -330,12 +330,7 @@ fn other_kinds_of_code_records() {
     const TEXT: u32 = 0x1000;
     let plain = WindowsPdb::open(&SMALL).unwrap();
     let functions: Vec<_> = plain.functions().map(Result::unwrap).collect();
-    let named = |name: &str| {
-        let is = |known: &&chronosym_pdb::windows::Function<'_>| {
-            known.name.as_ref().is_some_and(|known| known.base == name)
-        };
-        functions.iter().find(is).unwrap()
-    };
+    let named = |name: &str| named(&functions, name);
     let (made, other) = (named("from_line_directive"), named("filter"));
     let remade = |kind: u16, fields: &[(usize, u32)]| {
         let mut changed = 0;

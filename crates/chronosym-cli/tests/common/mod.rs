@@ -61,6 +61,16 @@ pub fn testdata(path: &str) -> PathBuf {
         .join(path)
 }
 
+/// What a run that succeeds prints, one JSON object a line.
+pub fn json_lines(args: &[&str]) -> Vec<serde_json::Value> {
+    let run = run(args);
+    assert_eq!(run.status, 0, "{args:?}: {}", run.stderr);
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
 /// The only trace in a zip file of the test data.
 pub fn unzipped(path: &str) -> Vec<u8> {
     let file = std::fs::File::open(testdata(path)).unwrap();
