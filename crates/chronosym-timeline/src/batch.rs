@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::thread;
 
+use crate::directory::Hint;
 use crate::map::VersionedMap;
 use crate::occupant::Id;
 
@@ -50,7 +51,7 @@ impl VersionedMap {
     }
 
     fn resolve_chunk(&self, queries: &[Query], answers: &mut [Option<Id>]) {
-        let mut hints = [None; BLOCK];
+        let mut hints = [Hint::Nowhere; BLOCK];
         for (queries, answers) in queries.chunks(BLOCK).zip(answers.chunks_mut(BLOCK)) {
             for (hint, query) in hints.iter_mut().zip(queries) {
                 *hint = self.directory.hint(query.addr);

@@ -1,207 +1,171 @@
-//! From an address to its segment without a search: chunks of address space, each with buckets as fine as its segments are dense.
+//! From an address to its tile without a search: chunks of address space, each with granules as fine as what is in it is dense.
 
-use std::iter;
-
-use crate::regions::{Region, Regions};
+use crate::layout::Segment;
 
 /// A chunk is at least so many bytes (log2), so that a heap of code has few of them.
 const SMALLEST: u32 = 16;
-/// And at most so many: no more than a region has.
+/// And at most so many: what is wider than two of them is found by a search.
 const LARGEST: u32 = 30;
 /// The key of an empty slot: no address has it.
 const EMPTY: u64 = u64::MAX;
-/// log2 of the granules of a bucket.
-const GRANULES: u32 = 4;
-/// A granule with this count, the highest in four bits, has as many or more.
-const FULL: u32 = 15;
+/// log2 of the granules of a bucket, and the fewest of a chunk.
+const GRANULES: u32 = 6;
+/// As many granules a segment tell tiles well enough, however many occupants it has.
+const ENOUGH: u64 = 16;
 
-/// An aligned part of the address space, in one region.
+/// An aligned part of the address space.
 #[derive(Clone, Copy)]
 struct Chunk {
     /// The upper bits of its addresses.
     key: u64,
-    /// The lower half of its region's base: what an offset is reckoned from.
-    base: u32,
     /// The number of its first granule among those of the address space, less that among those of the table.
     bias: u32,
     /// log2 of the bytes of a granule.
     shift: u32,
 }
 
-/// Sixteen granules.
-#[derive(Clone, Copy, Default)]
-struct Bucket {
-    /// For each granule four bits: how many segments begin in the bucket up to its end. The low and the high half: three words
-    /// are 12 bytes, a u64 would make it 16.
-    counts: [u32; 2],
-    /// The last segment that begins before the bucket. The first of a region is taken to begin before everything.
-    before: u32,
+/// What begins in a chunk.
+struct Contents {
+    key: u64,
+    segments: u64,
+    occupants: u64,
 }
 
-/// Where the search for the last segment that begins at an address or before it may start.
-#[derive(Clone, Copy)]
-pub(crate) struct Hint {
-    /// The last segment that begins in the address's granule or before, or one near it that is dense.
-    pub(crate) segment: u32,
-    /// The address in its region. An address before the region's base has one behind all segments.
-    pub(crate) offset: u32,
+impl Contents {
+    /// The more occupants a segment has, the fewer segments a tile has, and the more it costs where tiles share one because no
+    /// granule begins between them.
+    fn granules(&self, most: u64) -> u64 {
+        let each = self.occupants / self.segments.max(1);
+        let granules = (self.occupants / 2).saturating_mul(each);
+        let granules = granules.min(self.segments * ENOUGH).next_power_of_two();
+        granules.clamp(1 << GRANULES, most)
+    }
 }
 
-/// The chunks in which segments lie, found by hashing, and their buckets.
+/// The chunks in which there is something, found by hashing, and their buckets.
 pub(crate) struct Directory {
     chunk_shift: u32,
-    /// 64 less the log2 of the number of slots.
-    hash_shift: u32,
     slots: Vec<Chunk>,
-    buckets: Vec<Bucket>,
+    /// The tile of each bucket's first address.
+    buckets: Vec<u32>,
+    /// For each granule the tile of its first address, less that of its bucket's. 255: that many or more.
+    granules: Vec<u8>,
+    /// Nothing is anywhere but in chunks.
+    complete: bool,
+}
+
+/// Where an address is.
+#[derive(Clone, Copy)]
+pub(crate) enum Hint {
+    /// In this tile, or in one after it if the tile says so.
+    Tile(u32),
+    /// Nothing is there.
+    Nowhere,
+    /// Only a search can tell.
+    Unknown,
 }
 
 impl Directory {
-    /// The size of chunks, as log2 of bytes, for segments with these first and last addresses: as small as is possible with few
-    /// chunks, which the cache of the processor keeps.
-    pub(crate) fn chunk_shift(bounds: &[(u64, u64)]) -> u32 {
-        let most = (bounds.len() as u64 / 64).clamp(64, 256);
-        (SMALLEST..LARGEST)
-            .find(|&shift| chunks(bounds, shift) <= most)
-            .unwrap_or(LARGEST)
-    }
-
-    /// `bounds`: first and last address of each segment, in address order; `regions`: with gaps of a chunk between them. Tells
-    /// `dense` which segments may be found where another should be.
-    pub(crate) fn new(
-        bounds: &[(u64, u64)],
-        regions: &Regions,
-        chunk_shift: u32,
-        mut dense: impl FnMut(usize),
-    ) -> Self {
+    /// Divides the address space. `segments`: all that there are, in address order.
+    pub(crate) fn new<'a>(segments: impl Iterator<Item = Segment<'a>> + Clone) -> Self {
+        let chunk_shift = chunk_shift(segments.clone());
+        let mut chunks: Vec<Contents> = Vec::new();
+        let mut complete = true;
+        for segment in segments {
+            let (first, last) = (segment.start >> chunk_shift, segment.last >> chunk_shift);
+            let between = if is_narrow(&segment) {
+                first + 1..last
+            } else {
+                complete = false;
+                0..0
+            };
+            for key in [first].into_iter().chain(between).chain([last]) {
+                if chunks.last().is_none_or(|chunk| chunk.key != key) {
+                    chunks.push(Contents {
+                        key,
+                        segments: 0,
+                        occupants: 0,
+                    });
+                }
+                if key == first
+                    && let Some(chunk) = chunks.last_mut()
+                {
+                    chunk.segments += 1;
+                    chunk.occupants += segment.ids.len() as u64;
+                }
+            }
+        }
         let mut directory = Self {
             chunk_shift,
-            hash_shift: 0,
             slots: Vec::new(),
             buckets: Vec::new(),
+            granules: Vec::new(),
+            complete,
         };
-        let mut chunks = Vec::new();
-        let mut before = None;
-        let mut list = regions.list().iter().peekable();
-        while let Some(region) = list.next() {
-            let after = list.peek().copied();
-            let end = after.map_or(bounds.len(), |after| after.first_segment as usize);
-            if !region.is_wide() {
-                let bounds = &bounds[region.first_segment as usize..end];
-                directory.push(region, [before, after], bounds, &mut chunks, &mut dense);
-            }
-            before = Some(region);
-        }
-        directory.buckets.shrink_to_fit();
         directory.hash(&chunks);
         directory
     }
 
-    /// Makes the chunks of a region.
-    fn push(
-        &mut self,
-        region: &Region,
-        [before, after]: [Option<&Region>; 2],
-        bounds: &[(u64, u64)],
-        chunks: &mut Vec<Chunk>,
-        dense: &mut impl FnMut(usize),
-    ) {
-        let key = |addr: u64| addr >> self.chunk_shift;
-        // Where regions meet, only a search can tell.
-        let (first, last) = (key(region.base), key(region.last));
-        let shared = [
-            before.map(|before| key(before.last)),
-            after.map(|after| key(after.base)),
-        ];
-        let mut begun = region.first_segment;
-        let mut starts = bounds[1..].iter().map(|bounds| bounds.0).peekable();
-        for key in first..=last {
-            let end = (key + 1) << self.chunk_shift;
-            let begins: Vec<u64> =
-                iter::from_fn(|| starts.next_if(|&start| start < end || end == 0)).collect();
-            if !shared.contains(&Some(key)) {
-                chunks.extend(self.chunk_of(key, region.base, begun, &begins, dense));
-            }
-            begun += begins.len() as u32;
-        }
-    }
-
-    /// Makes a chunk and its buckets: `begins` are the addresses in it at which segments begin, `begun` is the last that begins
-    /// before it. `None` if there are too many buckets already.
-    fn chunk_of(
-        &mut self,
-        key: u64,
-        base: u64,
-        mut begun: u32,
-        begins: &[u64],
-        dense: &mut impl FnMut(usize),
-    ) -> Option<Chunk> {
-        let granules = (begins.len() * 2).next_power_of_two();
-        let granules = granules.clamp(1 << GRANULES, 1 << self.chunk_shift);
-        let shift = self.chunk_shift - granules.trailing_zeros();
-        let first = self.buckets.len() << GRANULES;
-        u32::try_from(first + granules + (1 << GRANULES)).ok()?;
-        let granule = |addr: u64| (addr >> shift) - (key << self.chunk_shift >> shift);
-        let mut begins = begins.iter().map(|&start| granule(start)).peekable();
-        for bucket in 0..granules as u64 >> GRANULES {
-            let (mut counts, mut count) = (0_u64, 0);
-            for place in 0..1 << GRANULES {
-                let before = count;
-                while begins.next_if_eq(&(bucket << GRANULES | place)).is_some() {
-                    count += 1;
-                }
-                // Of those that begin in one granule only the last two can be found.
-                if count > before + 1 {
-                    dense((begun + count) as usize - 1);
-                }
-                if count >= FULL {
-                    dense((begun + FULL) as usize - 1);
-                    dense((begun + FULL) as usize);
-                }
-                counts |= u64::from(FULL.min(count)) << (place * 4);
-            }
-            self.buckets.push(Bucket {
-                counts: [counts as u32, (counts >> 32) as u32],
-                before: begun,
-            });
-            begun += count;
-        }
-        // Ends the candidates of the last bucket.
-        self.buckets.push(Bucket {
-            counts: [0; 2],
-            before: begun,
-        });
-        Some(Chunk {
-            key,
-            base: base as u32,
-            bias: ((key << self.chunk_shift >> shift) as u32).wrapping_sub(first as u32),
-            shift,
-        })
-    }
-
-    fn hash(&mut self, chunks: &[Chunk]) {
+    fn hash(&mut self, chunks: &[Contents]) {
         let slots = (chunks.len() * 2).next_power_of_two().max(2);
-        self.hash_shift = 64 - slots.trailing_zeros();
         let empty = Chunk {
             key: EMPTY,
-            base: 0,
             bias: 0,
             shift: 0,
         };
         self.slots = vec![empty; slots];
+        let mut first = 0_u64;
         for chunk in chunks {
-            let mut slot = self.slot(chunk.key);
+            let (key, granules) = (chunk.key, chunk.granules(1 << self.chunk_shift));
+            let shift = self.chunk_shift - granules.trailing_zeros();
+            let mut slot = self.slot(key);
             while self.slots[slot].key != EMPTY {
                 slot = (slot + 1) & (slots - 1);
             }
-            self.slots[slot] = *chunk;
+            self.slots[slot] = Chunk {
+                key,
+                bias: ((key << self.chunk_shift >> shift) as u32).wrapping_sub(first as u32),
+                shift,
+            };
+            first += granules;
         }
+        assert!(first < 1 << 32, "fewer than 2^32 granules");
+    }
+
+    /// Fills the buckets. `starts`: where tiles begin; `more` is told of each that may be found where another should be.
+    pub(crate) fn fill(&mut self, starts: &[u64], mut more: impl FnMut(usize)) {
+        let mut chunks: Vec<Chunk> = self.slots.clone();
+        chunks.retain(|chunk| chunk.key != EMPTY);
+        chunks.sort_unstable_by_key(|chunk| chunk.key);
+        for chunk in chunks {
+            let base = chunk.key << self.chunk_shift;
+            let granules = 1_usize << (self.chunk_shift - chunk.shift);
+            let mut tile = starts.partition_point(|&start| start <= base) - 1;
+            let mut before = tile;
+            for granule in 0..granules {
+                let first = (granule as u64) << chunk.shift;
+                let last = first | ((1 << chunk.shift) - 1);
+                tile = advance(starts, tile, base + first);
+                if granule & ((1 << GRANULES) - 1) == 0 {
+                    before = tile;
+                    self.buckets.push(tile as u32);
+                }
+                let passed = u8::try_from(tile - before).unwrap_or(u8::MAX);
+                self.granules.push(passed);
+                tile = advance(starts, tile, base + last);
+                if before + usize::from(passed) < tile {
+                    more(before + usize::from(passed));
+                }
+            }
+        }
+        self.buckets.shrink_to_fit();
+        self.granules.shrink_to_fit();
     }
 
     /// Chunks one after the other, as heaps have them, get slots far from each other (Fibonacci hashing).
     #[inline(always)]
     fn slot(&self, key: u64) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.hash_shift) as usize
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.slots.len() - 1)
     }
 
     #[inline(always)]
@@ -220,50 +184,65 @@ impl Directory {
         }
     }
 
-    /// Where to look for an address; `None` if only a search can tell.
-    #[inline(always)]
-    pub(crate) fn hint(&self, addr: u64) -> Option<Hint> {
-        let chunk = self.chunk(addr)?;
-        let granule = chunk.granule(addr);
-        let bucket = &self.buckets[(granule >> GRANULES) as usize];
-        let counts = u64::from(bucket.counts[0]) | u64::from(bucket.counts[1]) << 32;
-        let place = granule & ((1 << GRANULES) - 1);
-        let count = (counts >> (place * 4)) as u32 & FULL;
-        Some(Hint {
-            segment: bucket.before + count,
-            offset: (addr as u32).wrapping_sub(chunk.base),
+    /// The first and last address of an address's granule; itself where there are none.
+    pub(crate) fn granule(&self, addr: u64) -> (u64, u64) {
+        self.chunk(addr).map_or((addr, addr), |chunk| {
+            let rest = (1 << chunk.shift) - 1;
+            (addr & !rest, addr | rest)
         })
     }
 
-    /// The first and the last of the segments that may be the last to begin at an address or before it, and the address's offset;
-    /// `None` if only a search among all can tell.
-    pub(crate) fn candidates(&self, addr: u64) -> Option<(usize, usize, u32)> {
-        let chunk = self.chunk(addr)?;
-        let bucket = (chunk.granule(addr) >> GRANULES) as usize;
-        let [first, last] = [bucket, bucket + 1].map(|b| self.buckets[b].before as usize);
-        Some((first, last, (addr as u32).wrapping_sub(chunk.base)))
+    /// Where to look for an address.
+    #[inline(always)]
+    pub(crate) fn hint(&self, addr: u64) -> Hint {
+        let Some(chunk) = self.chunk(addr) else {
+            return if self.complete {
+                Hint::Nowhere
+            } else {
+                Hint::Unknown
+            };
+        };
+        let granule = ((addr >> chunk.shift) as u32).wrapping_sub(chunk.bias);
+        let passed = u32::from(self.granules[granule as usize]);
+        Hint::Tile(self.buckets[(granule >> GRANULES) as usize] + passed)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Chunk>() + self.buckets.capacity() * size_of::<Bucket>()
+        self.slots.capacity() * size_of::<Chunk>()
+            + self.buckets.capacity() * size_of::<u32>()
+            + self.granules.capacity()
     }
 }
 
-impl Chunk {
-    /// The granule of an address, among those of the table.
-    #[inline(always)]
-    fn granule(&self, addr: u64) -> u32 {
-        ((addr >> self.shift) as u32).wrapping_sub(self.bias)
+/// The last tile that begins at `addr` or before, from `tile` on.
+fn advance(starts: &[u64], mut tile: usize, addr: u64) -> usize {
+    while starts.get(tile + 1).is_some_and(|&start| start <= addr) {
+        tile += 1;
     }
+    tile
+}
+
+/// The size of chunks, as log2 of bytes: as small as is possible with few chunks, which the cache of the processor keeps.
+fn chunk_shift<'a>(segments: impl Iterator<Item = Segment<'a>> + Clone) -> u32 {
+    let most = (segments.clone().count() as u64 / 64).clamp(64, 256);
+    let narrow = segments.filter(is_narrow);
+    (SMALLEST..LARGEST)
+        .find(|&shift| chunks(narrow.clone(), shift) <= most)
+        .unwrap_or(LARGEST)
 }
 
 /// How many chunks of a size segments lie in.
-fn chunks(bounds: &[(u64, u64)], shift: u32) -> u64 {
+fn chunks<'a>(segments: impl Iterator<Item = Segment<'a>>, shift: u32) -> u64 {
     let (mut count, mut next) = (0, 0);
-    for &(start, last) in bounds.iter().filter(|bounds| bounds.1 - bounds.0 < 1 << 31) {
-        let first = (start >> shift).max(next);
-        next = (last >> shift) + 1;
+    for segment in segments {
+        let first = (segment.start >> shift).max(next);
+        next = (segment.last >> shift) + 1;
         count += next.saturating_sub(first);
     }
     count
+}
+
+/// Whether it is found without a search.
+fn is_narrow(segment: &Segment<'_>) -> bool {
+    segment.last - segment.start < 2 << LARGEST
 }

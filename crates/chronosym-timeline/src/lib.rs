@@ -3,18 +3,21 @@
 // `loom` is the usual name of that cfg, but none that cargo knows.
 #![allow(unexpected_cfgs)]
 
+mod above;
 mod batch;
 mod build;
 mod builder;
+mod clock;
 mod directory;
+mod layout;
 mod live;
 mod lives;
 mod map;
 mod occupant;
 mod pieces;
 mod radix;
-mod regions;
-mod versions;
+mod spans;
+mod tile;
 
 pub use batch::Query;
 pub use builder::VersionedMapBuilder;

@@ -23,11 +23,6 @@ fn agree(occupants: &[Occupant]) {
     for (id, rectangle) in map.ids().zip(&model.rectangles) {
         assert_eq!(map.life(id), rectangle.life, "{id:?} of {occupants:#?}");
         assert_eq!(map.closed(id), rectangle.closed, "{id:?} of {occupants:#?}");
-        assert_eq!(
-            map.range(id),
-            rectangle.occupant.range,
-            "{id:?} of {occupants:#?}"
-        );
     }
     let times = model.times();
     for addr in model.addresses() {
@@ -65,6 +60,15 @@ proptest! {
 
     #[test]
     fn many_occupants_answer_like_the_model(occupants in model::history(70)) {
+        agree(&occupants);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+
+    #[test]
+    fn addresses_used_again_and_again_answer_like_the_model(occupants in model::eras()) {
         agree(&occupants);
     }
 }
@@ -221,7 +225,50 @@ fn crowds_between_wide_gaps_are_told_apart() {
         let expected = ranges.iter().position(|r| r.contains(addr));
         assert_eq!(map.lookup(addr, 5), expected.map(|i| ids[i]), "{addr:#x}");
     }
-    for (range, id) in ranges.iter().zip(ids) {
-        assert_eq!(map.range(id), *range);
+}
+
+#[test]
+fn a_crowd_is_not_where_it_is_not() {
+    // Twenty lives in what is no time at all beside the end of the container.
+    let range = sized(0x7f00_0000_fff0, 8);
+    let mut occupants: Vec<_> = (1..=20)
+        .map(|i| Occupant {
+            not_after: u64::MAX - 1,
+            ..Occupant::new(range, Begin::At(i * 10), End::At(i * 10 + 5))
+        })
+        .collect();
+    occupants.push(Occupant::new(
+        sized(0x7f00_0001_0400, 8),
+        Begin::At(10),
+        End::Open,
+    ));
+    let map = freeze(&occupants);
+    for time in 0..220 {
+        let alive = (10..210).contains(&time) && time % 10 < 5;
+        let expected = alive.then(|| Id::from_index(time as usize / 10 - 1).unwrap());
+        assert_eq!(map.lookup(0x7f00_0000_fff7, time), expected, "at {time}");
+        for addr in [0x7f00_0000_ffef, 0x7f00_0000_fff8, 0x7f00_0001_0000] {
+            assert_eq!(map.lookup(addr, time), None, "{addr:#x} at {time}");
+        }
+    }
+    assert_eq!(map.occupants(0x7f00_0000_fff0).count(), 20);
+    assert_eq!(map.occupants(0x7f00_0001_0000).count(), 0);
+}
+
+#[test]
+fn nobody_is_alive_at_the_end_of_time() {
+    // However far apart times lie: no clock that tells them apart may take the end for one of them.
+    for bits in 0..64 {
+        let first = Occupant::new(sized(0x1000, 0x10), Begin::At(1 << bits), End::Open);
+        for last in [1 << bits, u64::MAX / 2, u64::MAX - 1] {
+            let second = Occupant::new(sized(0x7f00_0000_2000, 0x10), Begin::At(last), End::Open);
+            let map = freeze(&[first, second]);
+            for (addr, from, id) in [(0x1000, 1 << bits, 0), (0x7f00_0000_2000, last, 1)] {
+                assert_eq!(map.lookup(addr, u64::MAX), None, "{bits} {last}");
+                assert_eq!(map.lookup(addr, u64::MAX - 1), Id::from_index(id));
+                assert_eq!(map.lookup(addr, from), Id::from_index(id));
+                assert_eq!(map.lookup(addr, from - 1), None);
+            }
+        }
     }
 }

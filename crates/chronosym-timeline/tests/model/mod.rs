@@ -194,3 +194,41 @@ pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<Occupant>> {
         occupants
     })
 }
+
+/// Ranges side by side, each used up to 150 times, some over and over in what is hardly a moment beside the rest.
+pub(crate) fn eras() -> impl Strategy<Value = Vec<Occupant>> {
+    let gap = prop_oneof![Just(0_u64), 1_u64..40, Just(40_000), Just(70_000)];
+    let size = prop_oneof![1_u64..40, Just(30_000), Just(65_536), Just(70_000)];
+    let lives = prop::collection::vec((0_u64..3, 0_u64..4), 0..150);
+    let places = prop::collection::vec((gap, size, lives), 1..7);
+    let unit = prop_oneof![Just(1_u64), Just(1000), Just(1 << 40)];
+    let wide = prop::option::of((0_u64..200, 0_u64..200));
+    (base(), places, unit, any::<bool>(), wide).prop_map(|(base, places, unit, far, wide)| {
+        let mut occupants = Vec::new();
+        let mut next = base;
+        for (gap, size, lives) in places {
+            let start = next.saturating_add(gap);
+            let Some(range) = AddrRange::sized(start, size) else {
+                break;
+            };
+            let mut time = 5;
+            for (pause, length) in lives {
+                let [begin, end] = [time + pause, time + pause + length].map(|time| time * unit);
+                occupants.push(Occupant::new(range, Begin::At(begin), End::At(end)));
+                time += pause + length;
+            }
+            next = range.last().saturating_add(1);
+        }
+        // A tick is longer the farther times lie from each other.
+        if far && let Some(first) = occupants.first_mut() {
+            first.not_after = u64::MAX - 1;
+        }
+        if let Some((begin, length)) = wide
+            && let Some(range) = AddrRange::new(base, next.saturating_add(20))
+        {
+            let [begin, end] = [begin, begin + length].map(|time| time * unit);
+            occupants.push(Occupant::new(range, Begin::At(begin), End::At(end)));
+        }
+        occupants
+    })
+}

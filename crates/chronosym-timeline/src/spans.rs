@@ -1,0 +1,82 @@
+//! When each occupant lived, to the unit of time.
+
+/// From and to of each occupant, by id: 12 bytes each where the times lie near each other.
+pub(crate) struct Spans {
+    zero: u64,
+    near: Vec<[u32; 3]>,
+    far: Vec<(u64, u64)>,
+}
+
+/// The code of `u64::MAX`. That of 0 is 0, that of any other time its distance from `zero`, and one more.
+const NEVER: u64 = (1 << 48) - 1;
+
+impl Spans {
+    pub(crate) fn new(lives: Vec<(u64, u64)>) -> Self {
+        let times = || {
+            let times = lives.iter().flat_map(|life| [life.0, life.1]);
+            times.filter(|&time| time > 0 && time < u64::MAX)
+        };
+        let zero = times().min().unwrap_or(0);
+        let length = times().max().unwrap_or(0).saturating_sub(zero);
+        let mut spans = Self {
+            zero,
+            near: Vec::new(),
+            far: Vec::new(),
+        };
+        if length + 1 < NEVER {
+            let packed = |&(from, to): &(u64, u64)| {
+                let [from, to] = [from, to].map(|time| spans.code(time));
+                [from as u32, to as u32, (from >> 32 | to >> 32 << 16) as u32]
+            };
+            spans.near = lives.iter().map(packed).collect();
+        } else {
+            spans.far = lives;
+            spans.far.shrink_to_fit();
+        }
+        spans
+    }
+
+    fn code(&self, time: u64) -> u64 {
+        match time {
+            0 => 0,
+            u64::MAX => NEVER,
+            time => time - self.zero + 1,
+        }
+    }
+
+    fn time(&self, code: u64) -> u64 {
+        match code {
+            0 => 0,
+            NEVER => u64::MAX,
+            code => self.zero + (code - 1),
+        }
+    }
+
+    /// From and to of the occupant with this index.
+    pub(crate) fn get(&self, index: usize) -> (u64, u64) {
+        let Some(&[from, to, high]) = self.near.get(index) else {
+            return self.far[index];
+        };
+        let high = u64::from(high);
+        (
+            self.time(u64::from(from) | (high & 0xffff) << 32),
+            self.time(u64::from(to) | high >> 16 << 32),
+        )
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.near.len().max(self.far.len())
+    }
+
+    /// Who is alive at `time`, of ids that follow one another: 0 if nobody is.
+    pub(crate) fn alive(&self, ids: &[u32], time: u64) -> u32 {
+        let life = |id: u32| self.get(id as usize - 1);
+        let ended = ids.partition_point(|&id| life(id).1 <= time);
+        let next = ids.get(ended).copied();
+        next.filter(|&id| life(id).0 <= time).unwrap_or(0)
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.near.capacity() * size_of::<[u32; 3]>() + self.far.capacity() * size_of::<(u64, u64)>()
+    }
+}
