@@ -1,5 +1,7 @@
 //! Checked little-endian reads.
 
+use std::borrow::Cow;
+
 use crate::{Error, Result};
 
 /// `len` bytes at `offset`, or nothing when they leave `data`.
@@ -87,4 +89,10 @@ impl<'d> Cursor<'d> {
             problem,
         }
     }
+}
+
+/// Bytes up to the first NUL, as text.
+pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'_, str> {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end])
 }

@@ -57,7 +57,7 @@ impl Tile {
     pub(crate) const LANES: usize = 5;
     /// A split tile leads to as many tiles.
     pub(crate) const SPLITS: usize = TICKS + 1;
-    /// No address and no time is in it: no time has the tick 0.
+    /// Nothing is in it: no lane has an id.
     pub(crate) const VACANT: Self = Self([0; 32]);
 
     pub(crate) fn new(lanes: &[Lane]) -> Self {

@@ -12,7 +12,7 @@ mod text;
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::bytes::Cursor;
+use crate::bytes::{Cursor, text_to_nul};
 use crate::id::Guid;
 use crate::{Error, Result};
 
@@ -75,7 +75,7 @@ impl<'d> Metadata<'d> {
         }
         let mut cursor = Cursor::at(data, 12, WHAT);
         let length = cursor.u32()?;
-        let version = crate::pe::text_to_nul(cursor.bytes(length as usize)?);
+        let version = text_to_nul(cursor.bytes(length as usize)?);
         cursor.u16()?;
         let (mut tables, mut strings, mut guids, mut blobs, mut pdb) =
             (None, None, None, None, None);
@@ -136,7 +136,7 @@ impl<'d> Metadata<'d> {
 
     /// A string of `#Strings`; empty if the index is bad.
     pub(crate) fn string(&self, index: u32) -> Cow<'d, str> {
-        crate::pe::text_to_nul(self.strings.get(index as usize..).unwrap_or_default())
+        text_to_nul(self.strings.get(index as usize..).unwrap_or_default())
     }
 
     /// A GUID by its index from 1; nothing for 0 or a bad index.

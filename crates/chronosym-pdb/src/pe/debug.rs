@@ -5,7 +5,8 @@ use std::io::Read;
 
 use object::pe;
 
-use super::{PeImage, RvaRange, text_to_nul};
+use super::{PeImage, RvaRange};
+use crate::bytes::text_to_nul;
 use crate::id::{Guid, PdbId, PortablePdbId};
 use crate::{Error, Result, bytes};
 

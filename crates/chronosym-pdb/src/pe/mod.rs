@@ -8,7 +8,6 @@ mod debug;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::borrow::Cow;
 use std::fmt;
 
 use object::LittleEndian as LE;
@@ -349,10 +348,4 @@ impl<'d> PeImage<'d> {
             })
             .collect()
     }
-}
-
-/// Bytes up to the first NUL, as text.
-pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'_, str> {
-    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end])
 }

@@ -15,9 +15,9 @@ mod native;
 
 use std::fmt;
 
-use crate::bytes::Cursor;
+use crate::bytes::{Cursor, text_to_nul};
 use crate::metadata::{Metadata, Table, Token};
-use crate::pe::{Machine, PeImage, RvaRange, TargetOs, text_to_nul};
+use crate::pe::{Machine, PeImage, RvaRange, TargetOs};
 use crate::{Error, Result};
 
 pub use base::{BaseMatch, KnownStart};

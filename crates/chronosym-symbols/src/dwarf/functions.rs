@@ -7,6 +7,7 @@ use gimli::constants as dw;
 use super::abbrev::{Abbreviations, Kind};
 use super::form::{Bad, Value};
 use super::unit::Unit;
+use crate::elf::container::contains;
 
 /// No compiler nests entries deeper; what does is damaged or made to exhaust memory.
 const MAX_DEPTH: usize = 4096;
@@ -304,12 +305,6 @@ impl Attributes<'_> {
             Ok(())
         }
     }
-}
-
-/// True if one of the ranges (sorted, disjoint) holds the address.
-pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
-    let next = code.partition_point(|r| r.start <= va);
-    next.checked_sub(1).is_some_and(|i| va < code[i].end)
 }
 
 fn number(value: Value<'_>) -> u32 {

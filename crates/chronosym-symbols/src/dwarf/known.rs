@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use super::form::Bad;
-use super::functions::{Walk, contains};
+use super::functions::Walk;
 use super::lines::{Lines, Row};
 use super::unit::{Table, Unit};
+use crate::elf::container::contains;
 
 /// Ranges of addresses that may overlap, in the order of the file, found by address.
 #[derive(Debug)]

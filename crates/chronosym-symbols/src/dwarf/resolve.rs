@@ -5,12 +5,13 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::form::Bad;
-use super::functions::{NONE, Node, Walk, contains};
+use super::functions::{NONE, Node, Walk};
 use super::known::Known;
 use super::lines::{Lines, Row};
 use super::names::{Names, Space};
 use super::unit::{Table, Unit};
 use crate::answer::{Answers, NonZeroId, RawFrame, Source};
+use crate::elf::container::contains;
 
 /// What a worker keeps from unit to unit.
 #[derive(Debug, Default)]

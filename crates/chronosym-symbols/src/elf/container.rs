@@ -137,7 +137,7 @@ impl Container {
 
     /// True for an address in an executable section.
     pub(crate) fn is_code(&self, va: u64) -> bool {
-        crate::dwarf::functions::contains(&self.code, va)
+        contains(&self.code, va)
     }
 
     /// Checks that this is the build asked for.
@@ -179,6 +179,12 @@ fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
         file: offset..offset.checked_add(file_size)?,
         executable: segment.permissions().executable(),
     })
+}
+
+/// True if one of the ranges (sorted, disjoint) holds the address.
+pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
+    let next = code.partition_point(|r| r.start <= va);
+    next.checked_sub(1).is_some_and(|i| va < code[i].end)
 }
 
 fn code_range<'d>(section: &impl ObjectSection<'d>) -> Option<Range<u64>> {
