@@ -1,5 +1,8 @@
 //! Occupants of many tiles, in a tree above them.
 
+use std::ops::Range;
+
+use crate::clock::Clock;
 use crate::spans::Spans;
 
 /// A tree over the tiles: a node of level l covers 2^l of them. An occupant of any number of tiles is in few nodes.
@@ -9,11 +12,18 @@ pub(crate) struct Above {
     levels: Vec<Vec<u32>>,
     /// In time order within each node.
     ids: Vec<u32>,
+    /// The ticks in which they end.
+    ends: Vec<u16>,
 }
 
 impl Above {
     /// `occupants`: their first and last tiles and their ids, in time order of those that share a tile.
-    pub(crate) fn new(occupants: &[(usize, usize, u32)], tiles: usize) -> Self {
+    pub(crate) fn new(
+        occupants: &[(usize, usize, u32)],
+        tiles: usize,
+        lives: &[(u64, u64)],
+        clock: Clock,
+    ) -> Self {
         if occupants.is_empty() {
             return Self::default();
         }
@@ -41,31 +51,44 @@ impl Above {
                 *next += 1;
             });
         }
-        Self { levels, ids }
+        let ends = ids.iter().map(|&id| clock.end(lives[id as usize - 1].1));
+        Self {
+            levels,
+            ends: ends.collect(),
+            ids,
+        }
     }
 
-    /// Who was alive in a tile.
-    pub(crate) fn lookup(&self, tile: usize, spans: &Spans, time: u64) -> u32 {
-        let mut found = self.over(tile).map(|ids| spans.alive(ids, time));
+    /// Who was alive in a tile at a time, which is in this tick.
+    pub(crate) fn lookup(&self, tile: usize, spans: &Spans, time: u64, tick: u16) -> u32 {
+        let alive = |range: Range<usize>| {
+            let (ends, ids) = (&self.ends[range.clone()], &self.ids[range]);
+            let first = ends.partition_point(|&end| end < tick);
+            // Those who end in the tick, and one more.
+            let after = first + ends[first..].partition_point(|&end| end == tick) + 1;
+            spans.alive(&ids[first..after.min(ids.len())], time)
+        };
+        let mut found = self.over(tile).map(alive);
         found.find(|&id| id != 0).unwrap_or(0)
     }
 
     /// The ids of all that were in a tile.
     pub(crate) fn ids(&self, tile: usize) -> impl Iterator<Item = u32> + '_ {
-        self.over(tile).flatten().copied()
+        self.over(tile).flat_map(|range| &self.ids[range]).copied()
     }
 
-    /// The lists of the nodes over a tile.
-    fn over(&self, tile: usize) -> impl Iterator<Item = &[u32]> {
+    /// Where the lists of the nodes over a tile are.
+    fn over(&self, tile: usize) -> impl Iterator<Item = Range<usize>> + '_ {
         self.levels.iter().enumerate().map(move |(level, begins)| {
             let node = tile >> level;
-            &self.ids[begins[node] as usize..begins[node + 1] as usize]
+            begins[node] as usize..begins[node + 1] as usize
         })
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         let levels = self.levels.iter().map(|level| level.capacity());
         (levels.sum::<usize>() + self.ids.capacity()) * size_of::<u32>()
+            + self.ends.capacity() * size_of::<u16>()
             + self.levels.capacity() * size_of::<Vec<u32>>()
     }
 }

@@ -58,7 +58,7 @@ impl VersionedMap {
                 (tile_of(range.start()), tile_of(range.last()), index + 1)
             })
             .collect();
-        let above = Above::new(&wide, tiles.len());
+        let above = Above::new(&wide, tiles.len(), &lives, clock);
         let count = tiles.len();
         mark_below(&wide, count, |tile| tiles[tile].set(Flags::ABOVE));
 

@@ -139,27 +139,53 @@ impl Directory {
         chunks.sort_unstable_by_key(|chunk| chunk.key);
         for chunk in chunks {
             let base = chunk.key << self.chunk_shift;
-            let granules = 1_usize << (self.chunk_shift - chunk.shift);
             let mut tile = starts.partition_point(|&start| start <= base) - 1;
-            let mut before = tile;
-            for granule in 0..granules {
-                let first = (granule as u64) << chunk.shift;
-                let last = first | ((1 << chunk.shift) - 1);
-                tile = advance(starts, tile, base + first);
-                if granule & ((1 << GRANULES) - 1) == 0 {
-                    before = tile;
-                    self.buckets.push(tile as u32);
-                }
-                let passed = u8::try_from(tile - before).unwrap_or(u8::MAX);
-                self.granules.push(passed);
-                tile = advance(starts, tile, base + last);
-                if before + usize::from(passed) < tile {
-                    more(before + usize::from(passed));
-                }
+            for bucket in 0..1_u64 << (self.chunk_shift - chunk.shift - GRANULES) {
+                let first = base + (bucket << GRANULES << chunk.shift);
+                tile = self.fill_bucket(first, chunk.shift, starts, tile, &mut more);
             }
         }
         self.buckets.shrink_to_fit();
         self.granules.shrink_to_fit();
+    }
+
+    /// Fills the bucket at an address. `tile` is one that begins there or before; gives the last that begins in the bucket.
+    fn fill_bucket(
+        &mut self,
+        first: u64,
+        shift: u32,
+        starts: &[u64],
+        tile: usize,
+        more: &mut impl FnMut(usize),
+    ) -> usize {
+        let size = 1_u64 << GRANULES << shift;
+        let after = starts[tile + 1..].iter();
+        let mut tile = tile + after.take_while(|&&start| start <= first).count();
+        let before = tile;
+        self.buckets.push(before as u32);
+        let mut filled = 0;
+        loop {
+            // The granules up to the next tile lead to this one.
+            let next = starts.get(tile + 1).map(|start| start - first);
+            let next = next.filter(|&offset| offset < size);
+            let end = next.map_or(1 << GRANULES, |next| next.div_ceil(1 << shift) as usize);
+            let passed = u8::try_from(tile - before).unwrap_or(u8::MAX);
+            self.granules
+                .resize(self.granules.len() + end - filled, passed);
+            if filled < end && before + usize::from(passed) < tile {
+                more(before + usize::from(passed));
+            }
+            filled = end;
+            let Some(next) = next else {
+                return tile;
+            };
+            if !next.is_multiple_of(1 << shift)
+                && let Some(&passed) = self.granules.last()
+            {
+                more(before + usize::from(passed));
+            }
+            tile += 1;
+        }
     }
 
     /// Chunks one after the other, as heaps have them, get slots far from each other (Fibonacci hashing).
@@ -212,14 +238,6 @@ impl Directory {
             + self.buckets.capacity() * size_of::<u32>()
             + self.granules.capacity()
     }
-}
-
-/// The last tile that begins at `addr` or before, from `tile` on.
-fn advance(starts: &[u64], mut tile: usize, addr: u64) -> usize {
-    while starts.get(tile + 1).is_some_and(|&start| start <= addr) {
-        tile += 1;
-    }
-    tile
 }
 
 /// The size of chunks, as log2 of bytes: as small as is possible with few chunks, which the cache of the processor keeps.

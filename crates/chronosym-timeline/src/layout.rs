@@ -1,5 +1,7 @@
 //! Cuts the address space into tiles.
 
+use std::mem;
+
 use crate::clock::Clock;
 use crate::tile::{Lane, Tile};
 
@@ -45,6 +47,24 @@ struct Placed {
     id: u32,
 }
 
+impl Placed {
+    /// Whether it is the occupant `id` up to `start`.
+    fn goes_on(&self, id: u32, start: u64) -> bool {
+        self.id == id && self.last + 1 == start
+    }
+}
+
+/// Whether a tile with these occupants can have those of a segment too.
+fn has_room(open: &[Placed], segment: Segment<'_>) -> bool {
+    let new = |id: &&u32| {
+        !open
+            .iter()
+            .any(|placed| placed.goes_on(**id, segment.start))
+    };
+    let room = Tile::LANES.checked_sub(open.len());
+    room.is_some_and(|room| segment.ids.iter().filter(new).take(room + 1).count() <= room)
+}
+
 /// Fills one tile after the other.
 pub(crate) struct Cutter<'a> {
     lives: &'a [(u64, u64)],
@@ -53,6 +73,8 @@ pub(crate) struct Cutter<'a> {
     /// The tile that is being filled: where it begins, and what is in it.
     start: u64,
     open: Vec<Placed>,
+    /// Room for those that go on into the next.
+    carried: Vec<Placed>,
 }
 
 impl<'a> Cutter<'a> {
@@ -68,6 +90,7 @@ impl<'a> Cutter<'a> {
             },
             start: 0,
             open: Vec::new(),
+            carried: Vec::new(),
         }
     }
 
@@ -80,16 +103,21 @@ impl<'a> Cutter<'a> {
         granule: impl Fn(u64) -> (u64, u64),
     ) {
         let Segment { start, last, .. } = segment;
-        let count = segment.ids.len();
         let apart = segment.is_large() || segment.is_cut;
-        let fits = self.open.len() + count <= Tile::LANES && last - self.start <= WIDEST;
-        if apart || !fits {
+        if apart || !has_room(&self.open, segment) || last - self.start > WIDEST {
             let floor = granule(start).0;
             let near = !apart && floor > self.start && last - floor <= WIDEST;
-            self.begin_for(count, start, if near { floor } else { start });
+            self.begin_for(segment, if near { floor } else { start });
         }
-        let ids = segment.ids.iter();
-        self.open.extend(ids.map(|&id| Placed { start, last, id }));
+        // Of too many for a tile none is in it yet.
+        let open = self.open.len().min(Tile::LANES);
+        for &id in segment.ids {
+            let mut placed = self.open[..open].iter_mut();
+            match placed.find(|placed| placed.goes_on(id, start)) {
+                Some(placed) => placed.last = last,
+                None => self.open.push(Placed { start, last, id }),
+            }
+        }
 
         // What lies behind is not in the tile, or too far for it.
         let Some(end) = last.checked_add(1).filter(|&end| next != Some(end)) else {
@@ -111,19 +139,20 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Begins a tile for `count` occupants from `start` on: at `floor`, unless those before them that reach behind it leave no
-    /// room.
-    fn begin_for(&mut self, count: usize, start: u64, floor: u64) {
-        let mut carried = self.open.clone();
-        carried.retain(|placed| placed.last >= floor);
-        if !carried.is_empty() && carried.len() + count > Tile::LANES {
-            return self.begin(start);
+    /// Begins a tile for a segment: at `floor`, unless those before it that reach behind that leave no room.
+    fn begin_for(&mut self, segment: Segment<'_>, floor: u64) {
+        let mut carried = mem::take(&mut self.carried);
+        carried.clear();
+        carried.extend(self.open.iter().filter(|placed| placed.last >= floor));
+        let fits = carried.is_empty() || has_room(&carried, segment);
+        self.begin(if fits { floor } else { segment.start });
+        if fits {
+            for placed in &mut carried {
+                placed.start = placed.start.max(floor);
+            }
+            mem::swap(&mut self.open, &mut carried);
         }
-        self.begin(floor);
-        for placed in &mut carried {
-            placed.start = placed.start.max(floor);
-        }
-        self.open = carried;
+        self.carried = carried;
     }
 
     /// Begins a tile, unless it would leave none of the addresses before it to the open one.
@@ -135,13 +164,14 @@ impl<'a> Cutter<'a> {
     }
 
     fn close(&mut self) {
-        let open = std::mem::take(&mut self.open);
-        let lanes: Vec<Lane> = open.iter().map(|&placed| self.lane(placed)).collect();
-        let tile = if lanes.len() <= Tile::LANES {
-            Tile::new(&lanes)
+        let lanes = self.open.iter().map(|&placed| self.lane(placed));
+        let tile = if self.open.len() <= Tile::LANES {
+            Tile::new(lanes)
         } else {
+            let lanes: Vec<Lane> = lanes.collect();
             self.split(&lanes)
         };
+        self.open.clear();
         self.layout.starts.push(self.start);
         self.layout.tiles.push(tile);
     }
@@ -203,7 +233,7 @@ impl<'a> Cutter<'a> {
 
     fn tile_of(&mut self, lanes: &[Lane]) -> Tile {
         if lanes.len() <= Tile::LANES {
-            return Tile::new(lanes);
+            return Tile::new(lanes.iter().copied());
         }
         let first = self.layout.crowds.len();
         self.layout.crowds.extend(lanes.iter().map(|lane| lane.id));

@@ -93,11 +93,12 @@ impl VersionedMap {
     /// The long way from the tile that the directory has for the address.
     #[inline(never)]
     fn lookup_from(&self, index: usize, addr: u64, time: u64) -> Option<Id> {
+        let tick = self.clock.tick(time);
         let index = self.tile_from(index, addr);
         let root = &self.tiles[index];
         let mut tile = root;
         while tile.has(Flags::SPLIT) {
-            tile = &self.branches[tile.child(self.clock.tick(time))];
+            tile = &self.branches[tile.child(tick)];
         }
         let found = if tile.has(Flags::CROWD) {
             Id::from_raw(self.spans.alive(self.crowd(tile, addr), time))
@@ -105,7 +106,7 @@ impl VersionedMap {
             self.lookup_exactly(tile, addr, time)
         };
         if found.is_none() && root.has(Flags::ABOVE) {
-            return Id::from_raw(self.above.lookup(index, &self.spans, time));
+            return Id::from_raw(self.above.lookup(index, &self.spans, time, tick));
         }
         found
     }

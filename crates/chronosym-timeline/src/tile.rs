@@ -60,9 +60,9 @@ impl Tile {
     /// Nothing is in it: no lane has an id.
     pub(crate) const VACANT: Self = Self([0; 32]);
 
-    pub(crate) fn new(lanes: &[Lane]) -> Self {
+    pub(crate) fn new(lanes: impl IntoIterator<Item = Lane>) -> Self {
         let mut tile = Self::VACANT;
-        for (i, lane) in lanes.iter().enumerate().take(Self::LANES) {
+        for (i, lane) in lanes.into_iter().enumerate().take(Self::LANES) {
             tile.0[START + i] = lane.start;
             tile.0[EXTENT + i] = lane.extent;
             tile.0[BEGIN + i] = lane.begin;
@@ -86,7 +86,7 @@ impl Tile {
 
     /// A tile of those in a list, from `first` on, `count` of them, all at the addresses of `lane`.
     pub(crate) fn crowd(lane: Lane, first: u32, count: u32) -> Self {
-        let mut tile = Self::new(&[lane]);
+        let mut tile = Self::new([lane]);
         tile.set_word(1, first);
         tile.set_word(2, count);
         tile.set(Flags::CROWD);

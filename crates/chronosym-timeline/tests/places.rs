@@ -119,3 +119,14 @@ fn more_than_32_bits_of_code_without_a_gap_are_found() {
     let (ranges, map) = lay(0x10, &[(0, 1 << 40), (0, 5), (0, 1 << 40), (7, 5)]);
     hold(&ranges, &map);
 }
+
+#[test]
+fn a_crowd_of_stubs_in_a_wide_space_hides_nothing_behind_it() {
+    // So far apart are the others that all stubs lie in one granule.
+    let far = [(1 << 25, 16)].repeat(120);
+    for behind in [vec![], [(70_000, 16)].repeat(40)] {
+        let bodies = [far.clone(), [(0, 1)].repeat(3000), behind, far.clone()].concat();
+        let (ranges, map) = lay(0x7f3a_0000_0000, &bodies);
+        hold(&ranges, &map);
+    }
+}
