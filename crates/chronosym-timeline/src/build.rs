@@ -3,7 +3,8 @@
 use crate::above::Above;
 use crate::clock::Clock;
 use crate::directory::Directory;
-use crate::layout::{Cutter, Layout, Segment};
+use crate::layout::{Cutter, Layout, Segment, tile_of};
+use crate::lists::Lists;
 use crate::lives::{self, Lives, Segments};
 use crate::map::{Known, VersionedMap};
 use crate::occupant::{Begin, Id, Occupant};
@@ -22,7 +23,13 @@ impl VersionedMap {
             cut_by,
         } = lives::lives(occupants, &spans, bounds.len());
 
-        let lists = Lists::new(&order, &spans, bounds.len());
+        // In the order of evidence, which is that of time.
+        let narrow = order.iter().filter(|&&i| !is_wide(spans[i as usize]));
+        let entries = narrow.flat_map(|&index| {
+            let (first, last) = spans[index as usize];
+            (first..=last).map(move |segment| (segment as usize, index + 1))
+        });
+        let lists = Lists::new(bounds.len(), entries);
         let cuts = cuts(&spans, bounds.len());
         let segments = bounds
             .iter()
@@ -49,13 +56,14 @@ impl VersionedMap {
         } = cutter.finish();
         directory.fill(&starts, |tile| tiles[tile].set(Flags::MORE));
 
-        let tile_of = |addr: u64| starts.partition_point(|&start| start <= addr) - 1;
         let wide: Vec<(usize, usize, u32)> = order
             .iter()
             .filter(|&&index| is_wide(spans[index as usize]))
             .map(|&index| {
                 let range = occupants[index as usize].range;
-                (tile_of(range.start()), tile_of(range.last()), index + 1)
+                let [first, last] =
+                    [range.start(), range.last()].map(|addr| tile_of(&starts, addr));
+                (first, last, index + 1)
             })
             .collect();
         let above = Above::new(&wide, tiles.len(), &lives, clock);
@@ -87,47 +95,6 @@ impl VersionedMap {
 
 fn is_wide((first, last): (u32, u32)) -> bool {
     last - first >= NARROW
-}
-
-/// For each segment the ids of its narrow occupants, in the order of evidence, which is that of time.
-struct Lists {
-    begins: Vec<u32>,
-    ids: Vec<u32>,
-}
-
-impl Lists {
-    fn new(order: &[u32], spans: &[(u32, u32)], segments: usize) -> Self {
-        let mut ends = vec![0_u32; segments + 1];
-        let narrow = || spans.iter().filter(|&&span| !is_wide(span));
-        for segment in narrow().flat_map(|&(first, last)| first..=last) {
-            ends[segment as usize + 1] += 1;
-        }
-        let mut next = 0_u32;
-        for end in &mut ends {
-            next = next.checked_add(*end).expect("fewer than 2^32 places");
-            *end = next;
-        }
-        // Each is where the list before ends until that is filled.
-        let mut ids = vec![0; next as usize];
-        for &index in order {
-            let (first, last) = spans[index as usize];
-            if !is_wide((first, last)) {
-                for segment in first..=last {
-                    let next = &mut ends[segment as usize];
-                    ids[*next as usize] = index + 1;
-                    *next += 1;
-                }
-            }
-        }
-        Self { begins: ends, ids }
-    }
-
-    fn of(&self, segment: usize) -> &[u32] {
-        let begin = segment
-            .checked_sub(1)
-            .map_or(0, |before| self.begins[before]);
-        &self.ids[begin as usize..self.begins[segment] as usize]
-    }
 }
 
 /// Before which segments tiles must begin, because wide occupants begin or end there; one more than there are segments.

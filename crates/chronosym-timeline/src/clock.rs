@@ -22,19 +22,14 @@ const COARSEST: u32 = u64::BITS - u16::BITS;
 impl Clock {
     /// A clock with different ticks for all times that there is evidence of, as far as their distance allows.
     pub(crate) fn new(occupants: &[Occupant]) -> Self {
-        let times = || {
-            let times = occupants.iter().flat_map(|occupant| {
-                let end = match occupant.end {
-                    End::At(time) | End::After(time) => time,
-                    End::Open => 0,
-                };
-                let container = [occupant.not_before, occupant.not_after];
-                [occupant.instant(), end].into_iter().chain(container)
-            });
-            times.filter(|&time| time > 0 && time < u64::MAX)
-        };
-        let first = times().min().unwrap_or(0);
-        let length = times().max().unwrap_or(0).saturating_sub(first);
+        let (first, length) = extent(occupants.iter().flat_map(|occupant| {
+            let end = match occupant.end {
+                End::At(time) | End::After(time) => time,
+                End::Open => 0,
+            };
+            let container = [occupant.not_before, occupant.not_after];
+            [occupant.instant(), end].into_iter().chain(container)
+        }));
         let shift = (0..COARSEST).find(|shift| length >> shift < TICKS);
         let shift = shift.unwrap_or(COARSEST);
         // The first time has the tick after `EVER`, if possible, and `u64::MAX` has none.
@@ -68,5 +63,19 @@ impl Clock {
     /// The tick in which a life ends.
     pub(crate) fn end(self, to: u64) -> u16 {
         if to == u64::MAX { NEVER } else { self.tick(to) }
+    }
+}
+
+/// The first of some times and how long after it the last is; 0 and `u64::MAX` are no times.
+pub(crate) fn extent(times: impl Iterator<Item = u64>) -> (u64, u64) {
+    let (first, last) = times
+        .filter(|&time| time > 0 && time < u64::MAX)
+        .fold((u64::MAX, 0), |(first, last), time| {
+            (first.min(time), last.max(time))
+        });
+    if last == 0 {
+        (0, 0)
+    } else {
+        (first, last - first)
     }
 }

@@ -1,6 +1,6 @@
 //! From an address to its tile without a search: chunks of address space, each with granules as fine as what is in it is dense.
 
-use crate::layout::Segment;
+use crate::layout::{Segment, tile_of};
 
 /// A chunk is at least so many bytes (log2), so that a heap of code has few of them.
 const SMALLEST: u32 = 16;
@@ -139,7 +139,7 @@ impl Directory {
         chunks.sort_unstable_by_key(|chunk| chunk.key);
         for chunk in chunks {
             let base = chunk.key << self.chunk_shift;
-            let mut tile = starts.partition_point(|&start| start <= base) - 1;
+            let mut tile = tile_of(starts, base);
             for bucket in 0..1_u64 << (self.chunk_shift - chunk.shift - GRANULES) {
                 let first = base + (bucket << GRANULES << chunk.shift);
                 tile = self.fill_bucket(first, chunk.shift, starts, tile, &mut more);

@@ -39,6 +39,11 @@ pub(crate) struct Layout {
     pub(crate) crowds: Vec<u32>,
 }
 
+/// The tile that holds an address, by where tiles begin.
+pub(crate) fn tile_of(starts: &[u64], addr: u64) -> usize {
+    starts.partition_point(|&start| start <= addr) - 1
+}
+
 /// An occupant's addresses in the tile that is being filled.
 #[derive(Clone, Copy)]
 struct Placed {

@@ -10,6 +10,7 @@ mod builder;
 mod clock;
 mod directory;
 mod layout;
+mod lists;
 mod live;
 mod lives;
 mod map;

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::above::Above;
 use crate::clock::Clock;
 use crate::directory::{Directory, Hint};
+use crate::layout::tile_of;
 use crate::occupant::{Closed, Id, Life};
 use crate::spans::Spans;
 use crate::tile::{Edge, Flags, Tile};
@@ -71,7 +72,7 @@ impl VersionedMap {
         }
         match tile.at(addr as u16, tick) {
             Ok(id) => Id::from_raw(id),
-            Err(Edge) => self.lookup_exactly(tile, addr, time),
+            Err(Edge) => self.lookup_exactly(tile, addr, time, tick),
         }
     }
 
@@ -87,7 +88,7 @@ impl VersionedMap {
     /// The long way for any address.
     #[cold]
     fn lookup_slowly(&self, addr: u64, time: u64) -> Option<Id> {
-        self.lookup_from(self.tile_of(addr), addr, time)
+        self.lookup_from(tile_of(&self.starts, addr), addr, time)
     }
 
     /// The long way from the tile that the directory has for the address.
@@ -103,7 +104,7 @@ impl VersionedMap {
         let found = if tile.has(Flags::CROWD) {
             Id::from_raw(self.spans.alive(self.crowd(tile, addr), time))
         } else {
-            self.lookup_exactly(tile, addr, time)
+            self.lookup_exactly(tile, addr, time, tick)
         };
         if found.is_none() && root.has(Flags::ABOVE) {
             return Id::from_raw(self.above.lookup(index, &self.spans, time, tick));
@@ -113,8 +114,8 @@ impl VersionedMap {
 
     /// Who of a tile's lanes is at an address at a time, where ticks may not be enough.
     #[cold]
-    fn lookup_exactly(&self, tile: &Tile, addr: u64, time: u64) -> Option<Id> {
-        tile.ids(addr as u16, self.clock.tick(time))
+    fn lookup_exactly(&self, tile: &Tile, addr: u64, time: u64, tick: u16) -> Option<Id> {
+        tile.ids(addr as u16, tick)
             .filter_map(Id::from_raw)
             .find(|&id| {
                 let (from, to) = self.spans.get(id.index());
@@ -124,16 +125,11 @@ impl VersionedMap {
 
     /// The ids of a crowd, if it is at this address.
     fn crowd(&self, tile: &Tile, addr: u64) -> &[u32] {
-        if tile.is_at(addr as u16) {
+        if tile.is_at(0, addr as u16) {
             &self.crowds[tile.crowded()]
         } else {
             &[]
         }
-    }
-
-    /// The tile that holds an address.
-    fn tile_of(&self, addr: u64) -> usize {
-        self.starts.partition_point(|&start| start <= addr) - 1
     }
 
     /// The tile that holds an address, when the directory has this one for it.
@@ -156,7 +152,7 @@ impl VersionedMap {
         let index = match self.directory.hint(addr) {
             Hint::Tile(index) => Some(self.tile_from(index as usize, addr)),
             Hint::Nowhere => None,
-            Hint::Unknown => Some(self.tile_of(addr)),
+            Hint::Unknown => Some(tile_of(&self.starts, addr)),
         };
         let mut ids = Vec::new();
         if let Some(index) = index {

@@ -1,5 +1,7 @@
 //! When each occupant lived, to the unit of time.
 
+use crate::clock::extent;
+
 /// From and to of each occupant, by id: 12 bytes each where the times lie near each other.
 pub(crate) struct Spans {
     zero: u64,
@@ -12,12 +14,7 @@ const NEVER: u64 = (1 << 48) - 1;
 
 impl Spans {
     pub(crate) fn new(lives: Vec<(u64, u64)>) -> Self {
-        let times = || {
-            let times = lives.iter().flat_map(|life| [life.0, life.1]);
-            times.filter(|&time| time > 0 && time < u64::MAX)
-        };
-        let zero = times().min().unwrap_or(0);
-        let length = times().max().unwrap_or(0).saturating_sub(zero);
+        let (zero, length) = extent(lives.iter().flat_map(|life| [life.0, life.1]));
         let mut spans = Self {
             zero,
             near: Vec::new(),

@@ -137,15 +137,15 @@ impl Tile {
         self.child(0)..self.child(u16::MAX - 1) + 1
     }
 
-    /// Whether an address is that of its first lane: of all, if it is a crowd.
-    pub(crate) fn is_at(&self, addr: u16) -> bool {
-        addr.wrapping_sub(self.0[START]) <= self.0[EXTENT]
+    /// Whether an address is one of a lane; a crowd has one.
+    pub(crate) fn is_at(&self, lane: usize, addr: u16) -> bool {
+        addr.wrapping_sub(self.0[START + lane]) <= self.0[EXTENT + lane]
     }
 
     /// The ids of those that are at an address at some time.
     pub(crate) fn ids_at(&self, addr: u16) -> impl Iterator<Item = u32> + '_ {
         (0..Self::LANES)
-            .filter(move |i| addr.wrapping_sub(self.0[START + i]) <= self.0[EXTENT + i])
+            .filter(move |&lane| self.is_at(lane, addr))
             .map(|i| self.word(i))
             .filter(|&id| id != 0)
     }

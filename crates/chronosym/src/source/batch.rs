@@ -1,14 +1,13 @@
 //! What a session needs of a region of an EventPipe trace, in memory of its own: a reader on another thread can go on to
 //! the next region meanwhile.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_events::{EventSchema, PointerSize, RawEvent};
-use chronosym_nettrace::{Count, EventTypeIndex, Region};
+use chronosym_nettrace::{Count, Region};
 
-use super::nettrace::{pointer_size, schema};
+use super::nettrace::{OfTypes, pointer_size};
 use crate::session::{EventTypeId, Session};
 use crate::stacks::StackId;
 
@@ -61,9 +60,7 @@ impl Batch {
 #[derive(Default)]
 pub(super) struct Filler {
     /// The numbers of the reader's types.
-    numbers: Vec<u32>,
-    /// V6 labels can give an event another version than its type has.
-    of_version: HashMap<(EventTypeIndex, u8), u32>,
+    numbers: OfTypes<u32>,
     types: u32,
 }
 
@@ -77,23 +74,14 @@ impl Filler {
             self.types - 1
         };
         let types = region.event_types();
-        for event_type in &types[self.numbers.len()..] {
-            self.numbers.push(number(schema(event_type, None)));
-        }
+        self.numbers.add(types, &mut number);
         let counted = region.counted();
         batch
             .counted
-            .extend(counted.map(|(index, count)| (self.numbers[index.index()], count)));
+            .extend(counted.map(|(index, count)| (*self.numbers.of_type(index), count)));
         batch.last_ns = region.last_time_ns();
         for record in region.records() {
-            let index = record.event_type;
-            let event_type = match record.version_override() {
-                None => self.numbers[index.index()],
-                Some(version) => *self
-                    .of_version
-                    .entry((index, version))
-                    .or_insert_with(|| number(schema(&types[index.index()], Some(version)))),
-            };
+            let event_type = *self.numbers.of(types, &record, &mut number);
             let start = batch.payloads.len();
             batch.payloads.extend_from_slice(record.payload);
             batch.records.push(Kept {

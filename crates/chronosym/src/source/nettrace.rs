@@ -11,7 +11,7 @@ use chronosym_events::{
 };
 use chronosym_nettrace::{
     Diagnostics, Error, EventType, EventTypeIndex, Format, LossWindow, Options, Reader, Record,
-    TraceHeader,
+    Region, TraceHeader,
 };
 
 use super::batch::{Batch, Feed, Filler};
@@ -20,26 +20,60 @@ use crate::session::{Loss, Session};
 
 /// The schemas of a reader's event types, made as they come up.
 #[derive(Debug, Default)]
-pub struct Schemas {
-    of_type: Vec<Arc<EventSchema>>,
-    /// V6 labels can give an event another version than its type has.
-    of_version: HashMap<(EventTypeIndex, u8), Arc<EventSchema>>,
-}
+pub struct Schemas(OfTypes<Arc<EventSchema>>);
 
 impl Schemas {
     /// The schema of a record's type.
     pub fn of(&mut self, types: &[EventType], record: &Record<'_>) -> &Arc<EventSchema> {
-        while self.of_type.len() < types.len() {
-            self.of_type
-                .push(Arc::new(schema(&types[self.of_type.len()], None)));
+        self.0.add(types, Arc::new);
+        self.0.of(types, record, Arc::new)
+    }
+}
+
+/// What is made of the schemas of a reader's event types.
+#[derive(Debug)]
+pub(super) struct OfTypes<T> {
+    of_type: Vec<T>,
+    /// V6 labels can give an event another version than its type has.
+    of_version: HashMap<(EventTypeIndex, u8), T>,
+}
+
+impl<T> Default for OfTypes<T> {
+    fn default() -> Self {
+        Self {
+            of_type: Vec::new(),
+            of_version: HashMap::new(),
         }
+    }
+}
+
+impl<T> OfTypes<T> {
+    /// Makes those of the types that are new.
+    pub(super) fn add(&mut self, types: &[EventType], mut make: impl FnMut(EventSchema) -> T) {
+        for event_type in &types[self.of_type.len()..] {
+            self.of_type.push(make(schema(event_type, None)));
+        }
+    }
+
+    /// That of a type that was added.
+    pub(super) fn of_type(&self, index: EventTypeIndex) -> &T {
+        &self.of_type[index.index()]
+    }
+
+    /// That of a record, whose type was added.
+    pub(super) fn of(
+        &mut self,
+        types: &[EventType],
+        record: &Record<'_>,
+        make: impl FnOnce(EventSchema) -> T,
+    ) -> &T {
         let index = record.event_type;
         match record.version_override() {
-            None => &self.of_type[index.index()],
+            None => self.of_type(index),
             Some(version) => self
                 .of_version
                 .entry((index, version))
-                .or_insert_with(|| Arc::new(schema(&types[index.index()], Some(version)))),
+                .or_insert_with(|| make(schema(&types[index.index()], Some(version)))),
         }
     }
 }
@@ -113,40 +147,42 @@ fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Feed {
 /// What a reader found wrong, and how it ended.
 type Finished = (Diagnostics, Result<(), Error>);
 
-fn read_in_turn<R: Read>(mut reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
-    let (mut filler, mut batch) = (Filler::default(), Batch::default());
+/// Hands every region to `each`, until that wants no more.
+fn each_region<R: Read>(
+    mut reader: Reader<R>,
+    mut each: impl FnMut(&Region<'_>) -> bool,
+) -> Finished {
     let end = loop {
         match reader.next_region() {
-            Ok(Some(region)) => filler.fill(&region, &mut batch),
-            Ok(None) => break Ok(()),
+            Ok(Some(region)) if each(&region) => {}
+            Ok(_) => break Ok(()),
             Err(error) => break Err(error),
         }
-        take(&batch);
     };
     (reader.diagnostics().clone(), end)
 }
 
+fn read_in_turn<R: Read>(reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
+    let (mut filler, mut batch) = (Filler::default(), Batch::default());
+    each_region(reader, |region| {
+        filler.fill(region, &mut batch);
+        take(&batch);
+        true
+    })
+}
+
 /// Reads and decodes on another thread, `take` on this one.
-fn read_ahead<R: Read + Send>(mut reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
+fn read_ahead<R: Read + Send>(reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
     let (filled, batches) = mpsc::sync_channel::<Batch>(1);
     let (used, spare) = mpsc::channel::<Batch>();
     thread::scope(|scope| {
         let ahead = scope.spawn(move || {
             let mut filler = Filler::default();
-            let end = loop {
-                match reader.next_region() {
-                    Ok(Some(region)) => {
-                        let mut batch = spare.try_recv().unwrap_or_default();
-                        filler.fill(&region, &mut batch);
-                        if filled.send(batch).is_err() {
-                            break Ok(());
-                        }
-                    }
-                    Ok(None) => break Ok(()),
-                    Err(error) => break Err(error),
-                }
-            };
-            (reader.diagnostics().clone(), end)
+            each_region(reader, |region| {
+                let mut batch = spare.try_recv().unwrap_or_default();
+                filler.fill(region, &mut batch);
+                filled.send(batch).is_ok()
+            })
         });
         for batch in batches {
             take(&batch);
@@ -214,7 +250,7 @@ fn describe(header: &TraceHeader, session: &mut Session) {
 }
 
 /// What the session needs to know of an event type.
-pub(super) fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema {
+fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema {
     let provider = provider_of(event_type);
     let version = version.map_or(event_type.version, u32::from);
     let key = match provider {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use chronosym::file_name;
 use chronosym_pdb::pe::PeImage;
 use chronosym_symbols::identity::{Guid, PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
@@ -41,7 +42,7 @@ fn wanted(image: &Path) -> Option<(Wanted, String)> {
     let data = FileData::map(image).ok()?;
     let codeview = PeImage::parse(&data).ok()?.native_codeview()?;
     // Linkers give images without a PDB an identity, too.
-    let name = codeview.path.rsplit(['/', '\\']).next()?;
+    let name = file_name(&codeview.path);
     let wanted = Wanted::Pdb {
         id: PdbId {
             guid: Guid(codeview.id.guid.0),
