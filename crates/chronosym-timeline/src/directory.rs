@@ -1,13 +1,19 @@
 //! From an address to its tile without a search: chunks of address space, each with granules as fine as what is in it is dense.
 
+use std::mem;
+
 use crate::layout::{Segment, tile_of};
 
 /// A chunk is at least so many bytes (log2), so that a heap of code has few of them.
 const SMALLEST: u32 = 16;
 /// And at most so many: what is wider than two of them is found by a search.
 const LARGEST: u32 = 30;
-/// The key of an empty slot: no address has it.
+/// The start of an empty slot: no chunk has it.
 const EMPTY: u64 = u64::MAX;
+/// 2^64 by the golden ratio: its multiples lie far from each other.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// So many multipliers are tried.
+const MULTIPLIERS: u64 = 8;
 /// log2 of the granules of a bucket, and the fewest of a chunk.
 const GRANULES: u32 = 6;
 /// As many granules a segment tell tiles well enough, however many occupants it has.
@@ -16,8 +22,8 @@ const ENOUGH: u64 = 16;
 /// An aligned part of the address space.
 #[derive(Clone, Copy)]
 struct Chunk {
-    /// The upper bits of its addresses.
-    key: u64,
+    /// Its first address.
+    start: u64,
     /// The number of its first granule among those of the address space, less that among those of the table.
     bias: u32,
     /// log2 of the bytes of a granule.
@@ -26,7 +32,8 @@ struct Chunk {
 
 /// What begins in a chunk.
 struct Contents {
-    key: u64,
+    /// The first address of the chunk.
+    start: u64,
     segments: u64,
     occupants: u64,
 }
@@ -45,6 +52,9 @@ impl Contents {
 /// The chunks in which there is something, found by hashing, and their buckets.
 pub(crate) struct Directory {
     chunk_shift: u32,
+    /// The bits of an address that are its chunk's.
+    chunk_mask: u64,
+    multiplier: u64,
     slots: Vec<Chunk>,
     /// The tile of each bucket's first address.
     buckets: Vec<u32>,
@@ -79,15 +89,16 @@ impl Directory {
                 complete = false;
                 0..0
             };
-            for key in [first].into_iter().chain(between).chain([last]) {
-                if chunks.last().is_none_or(|chunk| chunk.key != key) {
+            for number in [first].into_iter().chain(between).chain([last]) {
+                let start = number << chunk_shift;
+                if chunks.last().is_none_or(|chunk| chunk.start != start) {
                     chunks.push(Contents {
-                        key,
+                        start,
                         segments: 0,
                         occupants: 0,
                     });
                 }
-                if key == first
+                if number == first
                     && let Some(chunk) = chunks.last_mut()
                 {
                     chunk.segments += 1;
@@ -97,6 +108,8 @@ impl Directory {
         }
         let mut directory = Self {
             chunk_shift,
+            chunk_mask: u64::MAX << chunk_shift,
+            multiplier: 0,
             slots: Vec::new(),
             buckets: Vec::new(),
             granules: Vec::new(),
@@ -109,22 +122,23 @@ impl Directory {
     fn hash(&mut self, chunks: &[Contents]) {
         let slots = (chunks.len() * 2).next_power_of_two().max(2);
         let empty = Chunk {
-            key: EMPTY,
+            start: EMPTY,
             bias: 0,
             shift: 0,
         };
         self.slots = vec![empty; slots];
+        self.multiplier = multiplier(chunks.iter().map(|chunk| chunk.start), slots);
         let mut first = 0_u64;
         for chunk in chunks {
-            let (key, granules) = (chunk.key, chunk.granules(1 << self.chunk_shift));
+            let granules = chunk.granules(1 << self.chunk_shift);
             let shift = self.chunk_shift - granules.trailing_zeros();
-            let mut slot = self.slot(key);
-            while self.slots[slot].key != EMPTY {
+            let mut slot = self.slot(chunk.start);
+            while self.slots[slot].start != EMPTY {
                 slot = (slot + 1) & (slots - 1);
             }
             self.slots[slot] = Chunk {
-                key,
-                bias: ((key << self.chunk_shift >> shift) as u32).wrapping_sub(first as u32),
+                start: chunk.start,
+                bias: ((chunk.start >> shift) as u32).wrapping_sub(first as u32),
                 shift,
             };
             first += granules;
@@ -135,13 +149,12 @@ impl Directory {
     /// Fills the buckets. `starts`: where tiles begin; `more` is told of each that may be found where another should be.
     pub(crate) fn fill(&mut self, starts: &[u64], mut more: impl FnMut(usize)) {
         let mut chunks: Vec<Chunk> = self.slots.clone();
-        chunks.retain(|chunk| chunk.key != EMPTY);
-        chunks.sort_unstable_by_key(|chunk| chunk.key);
+        chunks.retain(|chunk| chunk.start != EMPTY);
+        chunks.sort_unstable_by_key(|chunk| chunk.start);
         for chunk in chunks {
-            let base = chunk.key << self.chunk_shift;
-            let mut tile = tile_of(starts, base);
+            let mut tile = tile_of(starts, chunk.start);
             for bucket in 0..1_u64 << (self.chunk_shift - chunk.shift - GRANULES) {
-                let first = base + (bucket << GRANULES << chunk.shift);
+                let first = chunk.start + (bucket << GRANULES << chunk.shift);
                 tile = self.fill_bucket(first, chunk.shift, starts, tile, &mut more);
             }
         }
@@ -188,22 +201,21 @@ impl Directory {
         }
     }
 
-    /// Chunks one after the other, as heaps have them, get slots far from each other (Fibonacci hashing).
     #[inline(always)]
-    fn slot(&self, key: u64) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.slots.len() - 1)
+    fn slot(&self, start: u64) -> usize {
+        slot(start, self.multiplier, self.slots.len())
     }
 
     #[inline(always)]
     fn chunk(&self, addr: u64) -> Option<&Chunk> {
-        let key = addr >> self.chunk_shift;
-        let mut slot = self.slot(key);
+        let start = addr & self.chunk_mask;
+        let mut slot = self.slot(start);
         loop {
             let chunk = &self.slots[slot];
-            if chunk.key == key {
+            if chunk.start == start {
                 return Some(chunk);
             }
-            if chunk.key == EMPTY {
+            if chunk.start == EMPTY {
                 return None;
             }
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -238,6 +250,25 @@ impl Directory {
             + self.buckets.capacity() * size_of::<u32>()
             + self.granules.capacity()
     }
+}
+
+/// The slot in which the search for a chunk begins.
+#[inline(always)]
+fn slot(start: u64, multiplier: u64, slots: usize) -> usize {
+    // The upper bits of a product are mixed best; 24 are left.
+    (start.wrapping_mul(multiplier) >> 40) as usize & (slots - 1)
+}
+
+/// One of some multipliers that gives most chunks slots of their own: a step to the next slot is a jump that the processor does
+/// not foresee.
+fn multiplier(starts: impl Iterator<Item = u64> + Clone, slots: usize) -> u64 {
+    let clashes = |multiplier: &u64| {
+        let mut taken = vec![false; slots];
+        let mut take = |start| mem::replace(&mut taken[slot(start, *multiplier, slots)], true);
+        starts.clone().filter(|&start| take(start)).count()
+    };
+    let odd = (0..MULTIPLIERS).map(|i| GOLDEN.wrapping_mul(2 * i + 1));
+    odd.min_by_key(clashes).unwrap_or(GOLDEN)
 }
 
 /// The size of chunks, as log2 of bytes: as small as is possible with few chunks, which the cache of the processor keeps.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytemuck::cast;
-use wide::{i8x16, u16x8};
+use wide::{i16x16, u16x8};
 
 /// An occupant in a tile has its place and its life in 16 bits each.
 #[derive(Clone, Copy, Debug)]
@@ -127,9 +127,9 @@ impl Tile {
     #[inline(always)]
     pub(crate) fn child(&self, tick: u16) -> usize {
         let (tick, zero) = (u16x8::splat(tick), u16x8::splat(0));
-        let passed = |at| mask(self.eight(at).saturating_sub(tick).cmp_eq(zero));
-        let passed = passed(0) | passed(8) << 16;
-        self.word(0) as usize + passed.trailing_ones() as usize / 2
+        let passed = |at| self.eight(at).saturating_sub(tick).cmp_eq(zero);
+        let passed = masks(passed(0), passed(8));
+        self.word(0) as usize + passed.trailing_ones() as usize
     }
 
     /// All the tiles that it leads to, if it is split.
@@ -155,19 +155,20 @@ impl Tile {
     #[inline(always)]
     pub(crate) fn at(&self, addr: u16, tick: u16) -> Result<u32, Edge> {
         let (here, edge) = self.compare(addr, tick);
-        if mask(edge) & ((1 << (Self::LANES * 2)) - 1) != 0 {
+        let both = masks(here, edge);
+        if both & ((1 << Self::LANES) - 1) << 8 != 0 {
             return Err(Edge);
         }
         // The lane after the last has the flags for its id: none.
-        let lane = (mask(here) | 1 << (Self::LANES * 2)).trailing_zeros() as usize / 2;
-        Ok(self.word(lane))
+        Ok(self.word((both | 1 << Self::LANES).trailing_zeros() as usize))
     }
 
     /// The ids of those that are at an address in a tick: one ends in it before the next begins.
     pub(crate) fn ids(&self, addr: u16, tick: u16) -> impl Iterator<Item = u32> + '_ {
-        let here = mask(self.compare(addr, tick).0);
+        let (here, edge) = self.compare(addr, tick);
+        let here = masks(here, edge);
         (0..Self::LANES)
-            .filter(move |i| here >> (i * 2) & 1 != 0)
+            .filter(move |i| here >> i & 1 != 0)
             .map(|i| self.word(i))
     }
 
@@ -189,8 +190,8 @@ impl Tile {
     }
 }
 
-/// Two bits a lane.
+/// A bit a lane: those of `low` in the lower byte.
 #[inline(always)]
-fn mask(lanes: u16x8) -> u32 {
-    cast::<u16x8, i8x16>(lanes).move_mask() as u32
+fn masks(low: u16x8, high: u16x8) -> u32 {
+    cast::<[u16x8; 2], i16x16>([low, high]).move_mask() as u32
 }
