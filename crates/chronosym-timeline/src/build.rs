@@ -9,7 +9,7 @@ use crate::lives::{self, Lives, Segments};
 use crate::map::{Known, VersionedMap};
 use crate::occupant::{Begin, Id, Occupant};
 use crate::spans::Spans;
-use crate::tile::Flags;
+use crate::tile::{Flags, Tile};
 
 /// An occupant of at most this many segments is in the tiles of each; a wider one is above them.
 const NARROW: u32 = 4;
@@ -54,7 +54,12 @@ impl VersionedMap {
             branches,
             crowds,
         } = cutter.finish();
-        directory.fill(&starts, |tile| tiles[tile].set(Flags::MORE));
+        directory.fill(&starts, |tile, reach| match starts.get(tile + 1) {
+            Some(&next) if reach.max(next - starts[tile]) <= Tile::NEAR => {
+                tiles[tile].set_next(next);
+            }
+            _ => tiles[tile].set(Flags::MORE),
+        });
 
         let wide: Vec<(usize, usize, u32)> = order
             .iter()

@@ -47,11 +47,7 @@ impl Clock {
 
     /// The tick of a time, or the nearest.
     pub(crate) fn tick(self, time: u64) -> u16 {
-        let nearest = if time < self.zero {
-            EVER + 1
-        } else {
-            NEVER - 1
-        };
+        let nearest = if time < self.zero { EVER } else { NEVER - 1 };
         self.tick_within(time).unwrap_or(nearest)
     }
 

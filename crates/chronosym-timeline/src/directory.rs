@@ -146,8 +146,9 @@ impl Directory {
         assert!(first < 1 << 32, "fewer than 2^32 granules");
     }
 
-    /// Fills the buckets. `starts`: where tiles begin; `more` is told of each that may be found where another should be.
-    pub(crate) fn fill(&mut self, starts: &[u64], mut more: impl FnMut(usize)) {
+    /// Fills the buckets. `starts`: where tiles begin; `more` is told of each that may be found where the next should be, and
+    /// how far from where that begins such an address can be: `u64::MAX` if tiles after the next may be it too.
+    pub(crate) fn fill(&mut self, starts: &[u64], mut more: impl FnMut(usize, u64)) {
         let mut chunks: Vec<Chunk> = self.slots.clone();
         chunks.retain(|chunk| chunk.start != EMPTY);
         chunks.sort_unstable_by_key(|chunk| chunk.start);
@@ -169,12 +170,13 @@ impl Directory {
         shift: u32,
         starts: &[u64],
         tile: usize,
-        more: &mut impl FnMut(usize),
+        more: &mut impl FnMut(usize, u64),
     ) -> usize {
         let size = 1_u64 << GRANULES << shift;
         let after = starts[tile + 1..].iter();
         let mut tile = tile + after.take_while(|&&start| start <= first).count();
         let before = tile;
+        let farthest = before + usize::from(u8::MAX);
         self.buckets.push(before as u32);
         let mut filled = 0;
         loop {
@@ -182,20 +184,18 @@ impl Directory {
             let next = starts.get(tile + 1).map(|start| start - first);
             let next = next.filter(|&offset| offset < size);
             let end = next.map_or(1 << GRANULES, |next| next.div_ceil(1 << shift) as usize);
-            let passed = u8::try_from(tile - before).unwrap_or(u8::MAX);
+            let passed = (tile.min(farthest) - before) as u8;
             self.granules
                 .resize(self.granules.len() + end - filled, passed);
-            if filled < end && before + usize::from(passed) < tile {
-                more(before + usize::from(passed));
+            if tile > farthest {
+                more(farthest, u64::MAX);
             }
             filled = end;
             let Some(next) = next else {
                 return tile;
             };
-            if !next.is_multiple_of(1 << shift)
-                && let Some(&passed) = self.granules.last()
-            {
-                more(before + usize::from(passed));
+            if !next.is_multiple_of(1 << shift) {
+                more(tile, 1 << shift);
             }
             tile += 1;
         }

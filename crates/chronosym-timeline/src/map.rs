@@ -53,7 +53,7 @@ impl VersionedMap {
 
     #[inline(always)]
     pub(crate) fn lookup_at(&self, hint: Hint, addr: u64, time: u64) -> Option<Id> {
-        let index = match hint {
+        let mut index = match hint {
             Hint::Tile(index) => index as usize,
             Hint::Nowhere => return None,
             Hint::Unknown => return self.lookup_slowly(addr, time),
@@ -63,15 +63,26 @@ impl VersionedMap {
         };
         let mut tile = &self.tiles[index];
         if tile.flags() != 0 {
-            while tile.flags() == Flags::SPLIT {
+            while tile.leads_on(addr as u16) {
+                index += 1;
+                tile = &self.tiles[index];
+            }
+            while tile.flags() & !Flags::NEXT == Flags::SPLIT {
                 tile = &self.branches[tile.child(tick)];
+            }
+            if tile.flags() == Flags::NEXT {
+                return match tile.lane(addr as u16, tick) {
+                    Ok(lane) => Id::from_raw(tile.id(lane)),
+                    Err(Edge) => self.lookup_exactly(tile, addr, time, tick),
+                };
             }
             if tile.flags() != 0 {
                 return self.lookup_from(index, addr, time);
             }
         }
-        match tile.at(addr as u16, tick) {
-            Ok(id) => Id::from_raw(id),
+        match tile.lane(addr as u16, tick) {
+            // One after the last: the flags, none.
+            Ok(lane) => Id::from_raw(tile.word(lane)),
             Err(Edge) => self.lookup_exactly(tile, addr, time, tick),
         }
     }
@@ -134,7 +145,7 @@ impl VersionedMap {
 
     /// The tile that holds an address, when the directory has this one for it.
     fn tile_from(&self, index: usize, addr: u64) -> usize {
-        if !self.tiles[index].has(Flags::MORE) {
+        if !self.tiles[index].has(Flags::MORE | Flags::NEXT) {
             return index;
         }
         // It is mostly this or the next: steps twice as long each time.

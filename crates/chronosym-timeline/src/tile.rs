@@ -26,13 +26,15 @@ impl Flags {
     pub(crate) const SPLIT: u16 = 1;
     /// Too many for lanes were here in one tick: they are in a list.
     pub(crate) const CROWD: u16 = 2;
-    /// An address that leads here may belong to a tile after it.
+    /// An address that leads here may belong to a tile after it: a search tells which.
     pub(crate) const MORE: u16 = 4;
     /// Occupants of this tile and others are in lists above.
     pub(crate) const ABOVE: u16 = 8;
+    /// An address that leads here belongs to the next tile or one after that, unless it is below it.
+    pub(crate) const NEXT: u16 = 16;
 }
 
-/// Half-words: for each lane `start`, `extent`, `begin`, and `end` less `begin`, then the ids in two each, then the flags. One that
+/// Half-words: for each lane `start`, `extent`, `begin`, and `end` less `begin`, then the ids in two each, then the flags and the next tile. One that
 /// is split has ticks in place of these, and of the ids.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -49,6 +51,8 @@ const IDS: usize = 4 * Tile::LANES;
 const TICKS: usize = 16;
 /// As if it were the id of the lane after the last.
 const FLAGS: usize = IDS + 2 * Tile::LANES;
+/// The low bits of the first address of the next tile.
+const NEXT: usize = FLAGS + 1;
 
 /// Somebody begins or ends in the tick that was asked for.
 pub(crate) struct Edge;
@@ -57,6 +61,8 @@ impl Tile {
     pub(crate) const LANES: usize = 5;
     /// A split tile leads to as many tiles.
     pub(crate) const SPLITS: usize = TICKS + 1;
+    /// As far from where the next tile begins, 16 bits of an address tell whether it is below that.
+    pub(crate) const NEAR: u64 = 0x7fff;
     /// Nothing is in it: no lane has an id.
     pub(crate) const VACANT: Self = Self([0; 32]);
 
@@ -112,6 +118,20 @@ impl Tile {
         self.0[FLAGS] |= flag;
     }
 
+    /// Says that addresses that lead here may belong to the next tile, which begins at `next`: they are at most
+    /// [`NEAR`](Self::NEAR) from it.
+    pub(crate) fn set_next(&mut self, next: u64) {
+        self.0[NEXT] = next as u16;
+        self.set(Flags::NEXT);
+    }
+
+    /// Whether an address that leads here belongs to the next tile or one after that, if no search is needed to tell.
+    #[inline(always)]
+    pub(crate) fn leads_on(&self, addr: u16) -> bool {
+        self.flags() & (Flags::NEXT | Flags::MORE) == Flags::NEXT
+            && addr.wrapping_sub(self.0[NEXT]) as i16 >= 0
+    }
+
     /// An id, or one of the numbers that stand in their places.
     #[inline(always)]
     pub(crate) fn word(&self, i: usize) -> u32 {
@@ -150,17 +170,24 @@ impl Tile {
             .filter(|&id| id != 0)
     }
 
-    /// Who is at an address in a tick, for a tile without flags: 0 if nobody. `Err` if someone in it begins or ends in this
-    /// tick.
+    /// The lane of who is at an address in a tick, or the one after the last. `Err` if someone in it begins or ends in this tick.
     #[inline(always)]
-    pub(crate) fn at(&self, addr: u16, tick: u16) -> Result<u32, Edge> {
+    pub(crate) fn lane(&self, addr: u16, tick: u16) -> Result<usize, Edge> {
         let (here, edge) = self.compare(addr, tick);
         let both = masks(here, edge);
         if both & ((1 << Self::LANES) - 1) << 8 != 0 {
             return Err(Edge);
         }
-        // The lane after the last has the flags for its id: none.
-        Ok(self.word((both | 1 << Self::LANES).trailing_zeros() as usize))
+        Ok((both | 1 << Self::LANES).trailing_zeros() as usize)
+    }
+
+    /// Who is in a lane: 0 if it is the one after the last.
+    pub(crate) fn id(&self, lane: usize) -> u32 {
+        if lane < Self::LANES {
+            self.word(lane)
+        } else {
+            0
+        }
     }
 
     /// The ids of those that are at an address in a tick: one ends in it before the next begins.

@@ -184,6 +184,20 @@ fn ranges_reach_the_top_of_the_address_space() {
 }
 
 #[test]
+fn times_before_all_evidence_are_in_order() {
+    // Wide ones, which tiles do not have, and a time between 0 and the first evidence.
+    let wide = AddrRange::new(0x1002, 0x111c).unwrap();
+    let unknown = |end| Occupant::new(wide, Begin::Unbounded, end);
+    let mut occupants = vec![unknown(End::At(2)), unknown(End::After(2))];
+    for addr in [0x1003, 0x1005] {
+        let small = AddrRange::new(addr, addr).unwrap();
+        occupants.push(Occupant::new(small, Begin::At(2), End::At(2)));
+    }
+    agree(&occupants);
+    assert_eq!(freeze(&occupants).lookup(0x1002, 1), Id::from_index(1));
+}
+
+#[test]
 fn an_empty_map_answers_nothing() {
     let map = freeze(&[]);
     assert!(map.is_empty());
