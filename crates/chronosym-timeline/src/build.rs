@@ -11,8 +11,10 @@ use crate::occupant::{Begin, Id, Occupant};
 use crate::spans::Spans;
 use crate::tile::{Flags, Tile};
 
-/// An occupant of at most this many segments is in the tiles of each; a wider one is above them.
-const NARROW: u32 = 4;
+/// An occupant of more segments is above the tiles, if those that are not would be in them more than [`COPIES`] times each.
+const NARROW: usize = 1024;
+/// How many segments an occupant has on average, at most, of those that are in the tiles of each.
+const COPIES: usize = 8;
 
 impl VersionedMap {
     pub(crate) fn build(occupants: &[Occupant]) -> Self {
@@ -23,14 +25,16 @@ impl VersionedMap {
             cut_by,
         } = lives::lives(occupants, &spans, bounds.len());
 
+        let narrow = narrow(&spans);
+        let is_wide = |&(first, last): &(u32, u32)| (last - first) as usize >= narrow;
         // In the order of evidence, which is that of time.
-        let narrow = order.iter().filter(|&&i| !is_wide(spans[i as usize]));
+        let narrow = order.iter().filter(|&&i| !is_wide(&spans[i as usize]));
         let entries = narrow.flat_map(|&index| {
             let (first, last) = spans[index as usize];
             (first..=last).map(move |segment| (segment as usize, index + 1))
         });
         let lists = Lists::new(bounds.len(), entries);
-        let cuts = cuts(&spans, bounds.len());
+        let cuts = cuts(spans.iter().filter(|span| is_wide(span)), bounds.len());
         let segments = bounds
             .iter()
             .enumerate()
@@ -63,7 +67,7 @@ impl VersionedMap {
 
         let wide: Vec<(usize, usize, u32)> = order
             .iter()
-            .filter(|&&index| is_wide(spans[index as usize]))
+            .filter(|&&index| is_wide(&spans[index as usize]))
             .map(|&index| {
                 let range = occupants[index as usize].range;
                 let [first, last] =
@@ -98,14 +102,27 @@ impl VersionedMap {
     }
 }
 
-fn is_wide((first, last): (u32, u32)) -> bool {
-    last - first >= NARROW
+/// Occupants of how many segments, at most, are in the tiles.
+fn narrow(spans: &[(u32, u32)]) -> usize {
+    let mut counts = [0_usize; NARROW + 1];
+    for &(first, last) in spans {
+        if let Some(count) = counts.get_mut((last - first) as usize + 1) {
+            *count += 1;
+        }
+    }
+    let mut copies = 0;
+    let fits = |&(segments, count): &(usize, usize)| {
+        copies += segments * count;
+        copies <= spans.len() * COPIES
+    };
+    let fitting = counts.into_iter().enumerate().take_while(fits);
+    fitting.last().map_or(1, |(segments, _)| segments)
 }
 
 /// Before which segments tiles must begin, because wide occupants begin or end there; one more than there are segments.
-fn cuts(spans: &[(u32, u32)], segments: usize) -> Vec<bool> {
+fn cuts<'a>(wide: impl Iterator<Item = &'a (u32, u32)>, segments: usize) -> Vec<bool> {
     let mut cuts = vec![false; segments + 1];
-    for &(first, last) in spans.iter().filter(|&&span| is_wide(span)) {
+    for &(first, last) in wide {
         cuts[first as usize] = true;
         cuts[last as usize + 1] = true;
     }

@@ -8,6 +8,9 @@ use crate::tile::{Lane, Tile};
 /// The low 16 bits of addresses tell those of a tile from each other, unless all of them have the same occupants.
 const WIDEST: u64 = u16::MAX as u64;
 
+/// Not more are divided by time together, so that this takes no time that grows with their square.
+const MOST: usize = 256;
+
 /// Addresses that all have the same occupants.
 #[derive(Clone, Copy)]
 pub(crate) struct Segment<'a> {
@@ -44,11 +47,13 @@ pub(crate) fn tile_of(starts: &[u64], addr: u64) -> usize {
     starts.partition_point(|&start| start <= addr) - 1
 }
 
-/// An occupant's addresses in the tile that is being filled.
+/// An occupant in the tile that is being filled.
 #[derive(Clone, Copy)]
 struct Placed {
     start: u64,
     last: u64,
+    begin: u16,
+    end: u16,
     id: u32,
 }
 
@@ -56,6 +61,16 @@ impl Placed {
     /// Whether it is the occupant `id` up to `start`.
     fn goes_on(&self, id: u32, start: u64) -> bool {
         self.id == id && self.last + 1 == start
+    }
+
+    fn lane(&self) -> Lane {
+        Lane {
+            start: self.start as u16,
+            extent: (self.last - self.start).min(WIDEST) as u16,
+            begin: self.begin,
+            end: self.end,
+            id: self.id,
+        }
     }
 }
 
@@ -70,6 +85,38 @@ fn has_room(open: &[Placed], segment: Segment<'_>) -> bool {
     room.is_some_and(|room| segment.ids.iter().filter(new).take(room + 1).count() <= room)
 }
 
+/// Divides occupants by time, as many in each group as fit in a tile: more only where too many are there in one tick. Gives
+/// `group` the first tick of each and who is there from it to that of the next.
+fn divide(occupants: &mut [Placed], mut group: impl FnMut(u16, &[Placed])) {
+    occupants.sort_by_key(|placed| placed.begin);
+    let (mut from, mut open) = (0, Vec::with_capacity(Tile::LANES));
+    for &placed in &*occupants {
+        let stays = |other: &Placed| other.end >= placed.begin;
+        // More than fit stay in a crowd: the latest tell.
+        let staying = open.iter().rev().filter(|other| stays(other));
+        if open.len() >= Tile::LANES && staying.take(Tile::LANES).count() < Tile::LANES {
+            group(from, &open);
+            open.retain(stays);
+            from = placed.begin;
+        }
+        open.push(placed);
+    }
+    group(from, &open);
+}
+
+/// How many tiles occupants take when they are divided by time; `None` if there are crowds.
+fn cost(occupants: &mut [Placed]) -> Option<usize> {
+    if occupants.len() <= Tile::LANES {
+        return Some(1);
+    }
+    let (mut groups, mut largest) = (0_usize, 0);
+    divide(occupants, |_, group| {
+        groups += 1;
+        largest = largest.max(group.len());
+    });
+    (largest <= Tile::LANES).then(|| groups + groups.div_ceil(Tile::SPLITS))
+}
+
 /// Fills one tile after the other.
 pub(crate) struct Cutter<'a> {
     lives: &'a [(u64, u64)],
@@ -78,6 +125,8 @@ pub(crate) struct Cutter<'a> {
     /// The tile that is being filled: where it begins, and what is in it.
     start: u64,
     open: Vec<Placed>,
+    /// How many tiles that takes; `None` if there are crowds.
+    cost: Option<usize>,
     /// Room for those that go on into the next.
     carried: Vec<Placed>,
 }
@@ -95,6 +144,7 @@ impl<'a> Cutter<'a> {
             },
             start: 0,
             open: Vec::new(),
+            cost: Some(1),
             carried: Vec::new(),
         }
     }
@@ -109,19 +159,10 @@ impl<'a> Cutter<'a> {
     ) {
         let Segment { start, last, .. } = segment;
         let apart = segment.is_large() || segment.is_cut;
-        if apart || !has_room(&self.open, segment) || last - self.start > WIDEST {
+        if apart || last - self.start > WIDEST || !self.join(segment) {
             let floor = granule(start).0;
             let near = !apart && floor > self.start && last - floor <= WIDEST;
             self.begin_for(segment, if near { floor } else { start });
-        }
-        // Of too many for a tile none is in it yet.
-        let open = self.open.len().min(Tile::LANES);
-        for &id in segment.ids {
-            let mut placed = self.open[..open].iter_mut();
-            match placed.find(|placed| placed.goes_on(id, start)) {
-                Some(placed) => placed.last = last,
-                None => self.open.push(Placed { start, last, id }),
-            }
         }
 
         // What lies behind is not in the tile, or too far for it.
@@ -144,7 +185,57 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Begins a tile for a segment: at `floor`, unless those before it that reach behind that leave no room.
+    /// Adds a segment to the tile that is being filled, if that takes fewer tiles than one of its own would.
+    fn join(&mut self, segment: Segment<'_>) -> bool {
+        if has_room(&self.open, segment) {
+            self.add(segment);
+            return true;
+        }
+        let (open, new) = (self.open.len(), segment.ids.len());
+        if open.max(new) <= Tile::LANES || open + new > MOST {
+            return false;
+        }
+        let before = mem::take(&mut self.open);
+        self.add(segment);
+        let alone = cost(&mut self.open);
+        self.open.clone_from(&before);
+        self.add(segment);
+        let joined = cost(&mut self.open);
+        let gains = matches!(
+            (self.cost, alone, joined),
+            (Some(open), Some(alone), Some(joined)) if joined < open + alone
+        );
+        if gains {
+            self.cost = joined;
+        } else {
+            self.open = before;
+        }
+        gains
+    }
+
+    fn add(&mut self, segment: Segment<'_>) {
+        let Segment {
+            start, last, ids, ..
+        } = segment;
+        let open = self.open.len();
+        for &id in ids {
+            let mut placed = self.open[..open].iter_mut();
+            if let Some(placed) = placed.find(|placed| placed.goes_on(id, start)) {
+                placed.last = last;
+                continue;
+            }
+            let (from, to) = self.lives[id as usize - 1];
+            self.open.push(Placed {
+                start,
+                last,
+                begin: self.clock.begin(from),
+                end: self.clock.end(to),
+                id,
+            });
+        }
+    }
+
+    /// Begins a tile with a segment: at `floor`, unless those before it that reach behind that leave no room.
     fn begin_for(&mut self, segment: Segment<'_>, floor: u64) {
         let mut carried = mem::take(&mut self.carried);
         carried.clear();
@@ -158,6 +249,8 @@ impl<'a> Cutter<'a> {
             mem::swap(&mut self.open, &mut carried);
         }
         self.carried = carried;
+        self.add(segment);
+        self.cost = cost(&mut self.open);
     }
 
     /// Begins a tile, unless it would leave none of the addresses before it to the open one.
@@ -169,14 +262,14 @@ impl<'a> Cutter<'a> {
     }
 
     fn close(&mut self) {
-        let lanes = self.open.iter().map(|&placed| self.lane(placed));
-        let tile = if self.open.len() <= Tile::LANES {
-            Tile::new(lanes)
+        let mut open = mem::take(&mut self.open);
+        let tile = if open.len() <= Tile::LANES {
+            Tile::new(open.iter().map(Placed::lane))
         } else {
-            let lanes: Vec<Lane> = lanes.collect();
-            self.split(&lanes)
+            self.split(&mut open)
         };
-        self.open.clear();
+        open.clear();
+        self.open = open;
         self.layout.starts.push(self.start);
         self.layout.tiles.push(tile);
     }
@@ -192,33 +285,12 @@ impl<'a> Cutter<'a> {
         layout
     }
 
-    fn lane(&self, placed: Placed) -> Lane {
-        let (from, to) = self.lives[placed.id as usize - 1];
-        Lane {
-            start: placed.start as u16,
-            extent: (placed.last - placed.start).min(WIDEST) as u16,
-            begin: self.clock.begin(from),
-            end: self.clock.end(to),
-            id: placed.id,
-        }
-    }
-
-    /// A tile for more than fit in one, all at the same addresses: they are split by time.
-    fn split(&mut self, lanes: &[Lane]) -> Tile {
+    /// A tile for more than fit in one.
+    fn split(&mut self, occupants: &mut [Placed]) -> Tile {
         let mut tiles: Vec<(u16, Tile)> = Vec::new();
-        // The first tick of the tile to come, and who is in it.
-        let mut from = 0;
-        let mut group: Vec<Lane> = Vec::new();
-        for &lane in lanes {
-            let staying = group.len() - group.partition_point(|l| l.end < lane.begin);
-            if group.len() >= Tile::LANES && staying < Tile::LANES {
-                tiles.push((from, self.tile_of(&group)));
-                group.drain(..group.len() - staying);
-                from = lane.begin;
-            }
-            group.push(lane);
-        }
-        tiles.push((from, self.tile_of(&group)));
+        divide(occupants, |from, group| {
+            tiles.push((from, self.tile_of(group)))
+        });
 
         while tiles.len() > 1 {
             let groups = tiles.chunks(Tile::SPLITS);
@@ -236,13 +308,16 @@ impl<'a> Cutter<'a> {
         tiles[0].1
     }
 
-    fn tile_of(&mut self, lanes: &[Lane]) -> Tile {
-        if lanes.len() <= Tile::LANES {
-            return Tile::new(lanes.iter().copied());
+    fn tile_of(&mut self, group: &[Placed]) -> Tile {
+        if group.len() <= Tile::LANES {
+            return Tile::new(group.iter().map(Placed::lane));
         }
+        // They are all of one segment.
         let first = self.layout.crowds.len();
-        self.layout.crowds.extend(lanes.iter().map(|lane| lane.id));
+        self.layout
+            .crowds
+            .extend(group.iter().map(|placed| placed.id));
         let narrow = |n: usize| u32::try_from(n).expect("fewer than 2^32 occupants in crowds");
-        Tile::crowd(lanes[0], narrow(first), narrow(lanes.len()))
+        Tile::crowd(group[0].lane(), narrow(first), narrow(group.len()))
     }
 }
