@@ -17,7 +17,9 @@ const MULTIPLIERS: u64 = 8;
 /// log2 of the granules of a bucket, and the fewest of a chunk.
 const GRANULES: u32 = 6;
 /// As many granules a segment tell tiles well enough, however many occupants it has.
-const ENOUGH: u64 = 16;
+const ENOUGH: u64 = 4;
+/// If there are more granules than this, the caches of the processor do not keep them: finding tiles with half as many is faster.
+const CACHED: u64 = 1 << 20;
 
 /// An aligned part of the address space.
 #[derive(Clone, Copy)]
@@ -41,9 +43,11 @@ struct Contents {
 impl Contents {
     /// The more occupants a segment has, the fewer segments a tile has, and the more it costs where tiles share one because no
     /// granule begins between them.
-    fn granules(&self, most: u64) -> u64 {
+    fn granules(&self, most: u64, coarse: bool) -> u64 {
         let each = self.occupants / self.segments.max(1);
-        let granules = (self.occupants / 2).saturating_mul(each);
+        // Half as many granules where there are several make for more tiles.
+        let share = if coarse && each == 1 { 4 } else { 2 };
+        let granules = (self.occupants / share).saturating_mul(each);
         let granules = granules.min(self.segments * ENOUGH).next_power_of_two();
         granules.clamp(1 << GRANULES, most)
     }
@@ -128,9 +132,12 @@ impl Directory {
         };
         self.slots = vec![empty; slots];
         self.multiplier = multiplier(chunks.iter().map(|chunk| chunk.start), slots);
+        let most = 1 << self.chunk_shift;
+        let fine = chunks.iter().map(|chunk| chunk.granules(most, false));
+        let coarse = fine.sum::<u64>() > CACHED;
         let mut first = 0_u64;
         for chunk in chunks {
-            let granules = chunk.granules(1 << self.chunk_shift);
+            let granules = chunk.granules(most, coarse);
             let shift = self.chunk_shift - granules.trailing_zeros();
             let mut slot = self.slot(chunk.start);
             while self.slots[slot].start != EMPTY {

@@ -109,12 +109,33 @@ fn cost(occupants: &mut [Placed]) -> Option<usize> {
     if occupants.len() <= Tile::LANES {
         return Some(1);
     }
-    let (mut groups, mut largest) = (0_usize, 0);
-    divide(occupants, |_, group| {
-        groups += 1;
-        largest = largest.max(group.len());
-    });
-    (largest <= Tile::LANES).then(|| groups + groups.div_ceil(Tile::SPLITS))
+    occupants.sort_by_key(|placed| placed.begin);
+    let (mut groups, mut ends, mut open) = (1, [0; Tile::LANES], 0);
+    for placed in &*occupants {
+        if open == Tile::LANES {
+            open = 0;
+            for i in 0..Tile::LANES {
+                ends[open] = ends[i];
+                open += usize::from(ends[i] >= placed.begin);
+            }
+            if open == Tile::LANES {
+                return None;
+            }
+            groups += 1;
+        }
+        ends[open] = placed.end;
+        open += 1;
+    }
+    Some(with_roots(groups))
+}
+
+/// How many tiles so many are with those that lead to them.
+fn with_roots(tiles: usize) -> usize {
+    if tiles > 1 {
+        tiles + with_roots(tiles.div_ceil(Tile::SPLITS))
+    } else {
+        tiles
+    }
 }
 
 /// Fills one tile after the other.
@@ -125,6 +146,8 @@ pub(crate) struct Cutter<'a> {
     /// The tile that is being filled: where it begins, and what is in it.
     start: u64,
     open: Vec<Placed>,
+    /// Where in `open` each occupant was last.
+    places: Vec<u32>,
     /// How many tiles that takes; `None` if there are crowds.
     cost: Option<usize>,
     /// Room for those that go on into the next.
@@ -144,6 +167,7 @@ impl<'a> Cutter<'a> {
             },
             start: 0,
             open: Vec::new(),
+            places: vec![0; lives.len()],
             cost: Some(1),
             carried: Vec::new(),
         }
@@ -195,18 +219,18 @@ impl<'a> Cutter<'a> {
         if open.max(new) <= Tile::LANES || open + new > MOST {
             return false;
         }
-        let before = mem::take(&mut self.open);
+        let Some(apart) = self
+            .cost
+            .map(|cost| cost + with_roots(new.div_ceil(Tile::LANES)))
+        else {
+            return false;
+        };
+        let before = self.open.clone();
         self.add(segment);
-        let alone = cost(&mut self.open);
-        self.open.clone_from(&before);
-        self.add(segment);
-        let joined = cost(&mut self.open);
-        let gains = matches!(
-            (self.cost, alone, joined),
-            (Some(open), Some(alone), Some(joined)) if joined < open + alone
-        );
+        self.cost = cost(&mut self.open);
+        let gains = self.cost.is_some_and(|cost| cost < apart);
         if gains {
-            self.cost = joined;
+            self.note_places();
         } else {
             self.open = before;
         }
@@ -217,14 +241,16 @@ impl<'a> Cutter<'a> {
         let Segment {
             start, last, ids, ..
         } = segment;
-        let open = self.open.len();
         for &id in ids {
-            let mut placed = self.open[..open].iter_mut();
-            if let Some(placed) = placed.find(|placed| placed.goes_on(id, start)) {
+            let index = id as usize - 1;
+            if let Some(placed) = self.open.get_mut(self.places[index] as usize)
+                && placed.goes_on(id, start)
+            {
                 placed.last = last;
                 continue;
             }
-            let (from, to) = self.lives[id as usize - 1];
+            let (from, to) = self.lives[index];
+            self.places[index] = self.open.len() as u32;
             self.open.push(Placed {
                 start,
                 last,
@@ -232,6 +258,12 @@ impl<'a> Cutter<'a> {
                 end: self.clock.end(to),
                 id,
             });
+        }
+    }
+
+    fn note_places(&mut self) {
+        for (placed, place) in self.open.iter().zip(0..) {
+            self.places[placed.id as usize - 1] = place;
         }
     }
 
@@ -249,8 +281,10 @@ impl<'a> Cutter<'a> {
             mem::swap(&mut self.open, &mut carried);
         }
         self.carried = carried;
+        self.note_places();
         self.add(segment);
         self.cost = cost(&mut self.open);
+        self.note_places();
     }
 
     /// Begins a tile, unless it would leave none of the addresses before it to the open one.
