@@ -211,30 +211,39 @@ impl<'a> Cutter<'a> {
 
     /// Adds a segment to the tile that is being filled, if that takes fewer tiles than one of its own would.
     fn join(&mut self, segment: Segment<'_>) -> bool {
-        if has_room(&self.open, segment) {
+        let Some(before) = self.cost else {
+            return false;
+        };
+        let (ids, start) = (segment.ids, segment.start);
+        let new = ids.iter().filter(|&&id| self.going_on(id, start).is_none());
+        let (open, new) = (self.open.len(), new.count());
+        if new == 0 || open + new <= Tile::LANES {
             self.add(segment);
             return true;
         }
-        let (open, new) = (self.open.len(), segment.ids.len());
-        if open.max(new) <= Tile::LANES || open + new > MOST {
+        if open.max(ids.len()) <= Tile::LANES || open + new > MOST {
             return false;
         }
-        let Some(apart) = self
-            .cost
-            .map(|cost| cost + with_roots(new.div_ceil(Tile::LANES)))
-        else {
-            return false;
-        };
-        let before = self.open.clone();
+        let apart = before + with_roots(ids.len().div_ceil(Tile::LANES));
+        let alone = self.open.clone();
         self.add(segment);
         self.cost = cost(&mut self.open);
         let gains = self.cost.is_some_and(|cost| cost < apart);
         if gains {
             self.note_places();
         } else {
-            self.open = before;
+            self.open = alone;
         }
         gains
+    }
+
+    /// Where the occupant `id` is in the tile that is being filled, if it is there up to `start`.
+    fn going_on(&self, id: u32, start: u64) -> Option<usize> {
+        let place = self.places[id as usize - 1] as usize;
+        let placed = self.open.get(place);
+        placed
+            .is_some_and(|placed| placed.goes_on(id, start))
+            .then_some(place)
     }
 
     fn add(&mut self, segment: Segment<'_>) {
@@ -242,13 +251,11 @@ impl<'a> Cutter<'a> {
             start, last, ids, ..
         } = segment;
         for &id in ids {
-            let index = id as usize - 1;
-            if let Some(placed) = self.open.get_mut(self.places[index] as usize)
-                && placed.goes_on(id, start)
-            {
-                placed.last = last;
+            if let Some(place) = self.going_on(id, start) {
+                self.open[place].last = last;
                 continue;
             }
+            let index = id as usize - 1;
             let (from, to) = self.lives[index];
             self.places[index] = self.open.len() as u32;
             self.open.push(Placed {
