@@ -11,9 +11,9 @@ use crate::occupant::{Begin, Id, Occupant};
 use crate::spans::Spans;
 use crate::tile::{Flags, Tile};
 
-/// An occupant of more segments is above the tiles, if those that are not would be in them more than [`COPIES`] times each.
-const NARROW: usize = 1024;
-/// How many segments an occupant has on average, at most, of those that are in the tiles of each.
+/// An occupant of more segments than this is above the tiles.
+const WIDEST: usize = 1024;
+/// So are the widest of the others, if these have more segments each, on average over all occupants.
 const COPIES: usize = 8;
 
 impl VersionedMap {
@@ -25,8 +25,8 @@ impl VersionedMap {
             cut_by,
         } = lives::lives(occupants, &spans, bounds.len());
 
-        let narrow = narrow(&spans);
-        let is_wide = |&(first, last): &(u32, u32)| (last - first) as usize >= narrow;
+        let widest = widest_in_tiles(&spans);
+        let is_wide = |&(first, last): &(u32, u32)| (last - first) as usize >= widest;
         // In the order of evidence, which is that of time.
         let narrow = order.iter().filter(|&&i| !is_wide(&spans[i as usize]));
         let entries = narrow.flat_map(|&index| {
@@ -102,20 +102,21 @@ impl VersionedMap {
     }
 }
 
-/// Occupants of how many segments, at most, are in the tiles.
-fn narrow(spans: &[(u32, u32)]) -> usize {
-    let mut counts = [0_usize; NARROW + 1];
+/// How many segments an occupant that is in the tiles has at most.
+fn widest_in_tiles(spans: &[(u32, u32)]) -> usize {
+    let mut counts = [0_usize; WIDEST + 1];
     for &(first, last) in spans {
         if let Some(count) = counts.get_mut((last - first) as usize + 1) {
             *count += 1;
         }
     }
+    let most = spans.len().saturating_mul(COPIES).min(u32::MAX as usize);
     let mut copies = 0;
-    let fits = |&(segments, count): &(usize, usize)| {
+    let fit = |&(segments, count): &(usize, usize)| {
         copies += segments * count;
-        copies <= spans.len() * COPIES
+        copies <= most
     };
-    let fitting = counts.into_iter().enumerate().take_while(fits);
+    let fitting = counts.into_iter().enumerate().take_while(fit);
     fitting.last().map_or(1, |(segments, _)| segments)
 }
 

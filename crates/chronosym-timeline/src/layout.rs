@@ -104,7 +104,7 @@ fn divide(occupants: &mut [Placed], mut group: impl FnMut(u16, &[Placed])) {
     group(from, &open);
 }
 
-/// How many tiles occupants take when they are divided by time; `None` if there are crowds.
+/// How many tiles occupants take when they are [divided](divide); `None` if there are crowds.
 fn cost(occupants: &mut [Placed]) -> Option<usize> {
     if occupants.len() <= Tile::LANES {
         return Some(1);
@@ -148,7 +148,7 @@ pub(crate) struct Cutter<'a> {
     open: Vec<Placed>,
     /// Where in `open` each occupant was last.
     places: Vec<u32>,
-    /// How many tiles that takes; `None` if there are crowds.
+    /// How many tiles it takes; `None` if there are crowds.
     cost: Option<usize>,
     /// Room for those that go on into the next.
     carried: Vec<Placed>,
@@ -227,9 +227,10 @@ impl<'a> Cutter<'a> {
         let apart = before + with_roots(ids.len().div_ceil(Tile::LANES));
         let alone = self.open.clone();
         self.add(segment);
-        self.cost = cost(&mut self.open);
-        let gains = self.cost.is_some_and(|cost| cost < apart);
+        let joined = cost(&mut self.open);
+        let gains = joined.is_some_and(|joined| joined < apart);
         if gains {
+            self.cost = joined;
             self.note_places();
         } else {
             self.open = alone;
@@ -300,6 +301,7 @@ impl<'a> Cutter<'a> {
             self.close();
         }
         self.start = start;
+        self.cost = Some(1);
     }
 
     fn close(&mut self) {
@@ -330,8 +332,9 @@ impl<'a> Cutter<'a> {
     fn split(&mut self, occupants: &mut [Placed]) -> Tile {
         let mut tiles: Vec<(u16, Tile)> = Vec::new();
         divide(occupants, |from, group| {
-            tiles.push((from, self.tile_of(group)))
+            tiles.push((from, self.tile_of(group)));
         });
+        debug_assert!(self.cost.is_none_or(|cost| cost == with_roots(tiles.len())));
 
         while tiles.len() > 1 {
             let groups = tiles.chunks(Tile::SPLITS);
