@@ -73,6 +73,47 @@ proptest! {
     }
 }
 
+/// As `agree`, but only at the corners of each and in its middle.
+fn agree_at_corners(occupants: &[Occupant]) {
+    let model = Model::new(occupants);
+    let map = freeze(occupants);
+    for (id, rectangle) in map.ids().zip(&model.rectangles) {
+        assert_eq!(map.life(id), rectangle.life, "{id:?} of {occupants:#?}");
+        let (range, life) = (rectangle.occupant.range, rectangle.life);
+        let middle = range.start() + (range.last() - range.start()) / 2;
+        let addrs = [
+            range.start().saturating_sub(1),
+            range.start(),
+            middle,
+            range.last(),
+        ];
+        for addr in addrs.into_iter().chain([range.last().saturating_add(1)]) {
+            let before = [life.from, life.to].map(|time| time.saturating_sub(1));
+            for time in [life.from, life.to].into_iter().chain(before) {
+                assert_eq!(
+                    map.lookup(addr, time),
+                    model.lookup(addr, time),
+                    "{addr:#x} at {time} of {occupants:#?}"
+                );
+            }
+        }
+        let mut expected = model.occupants(middle);
+        let mut answered: Vec<_> = map.occupants(middle).collect();
+        expected.sort_by_key(|(id, life)| (life.from, life.to, *id));
+        answered.sort_by_key(|(id, life)| (life.from, life.to, *id));
+        assert_eq!(answered, expected, "{middle:#x} of {occupants:#?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn bodies_of_other_sizes_over_freed_ones_answer_like_the_model(occupants in model::heap()) {
+        agree_at_corners(&occupants);
+    }
+}
+
 fn sized(start: u64, size: u64) -> AddrRange {
     AddrRange::sized(start, size).unwrap()
 }
