@@ -11,10 +11,10 @@ use crate::occupant::{Begin, Id, Occupant};
 use crate::spans::Spans;
 use crate::tile::{Flags, Tile};
 
-/// An occupant of more segments than this is above the tiles.
+/// An occupant of more segments is above the tiles.
 const WIDEST: usize = 1024;
-/// So are the widest of the others, if these have more segments each, on average over all occupants.
-const COPIES: usize = 8;
+/// So are the widest of the others, as many of them as leave no more segments to each of the rest, on average.
+const COPIES: usize = 32;
 
 impl VersionedMap {
     pub(crate) fn build(occupants: &[Occupant]) -> Self {
@@ -110,11 +110,11 @@ fn widest_in_tiles(spans: &[(u32, u32)]) -> usize {
             *count += 1;
         }
     }
-    let most = spans.len().saturating_mul(COPIES).min(u32::MAX as usize);
-    let mut copies = 0;
+    let (mut occupants, mut copies) = (0, 0);
     let fit = |&(segments, count): &(usize, usize)| {
+        occupants += count;
         copies += segments * count;
-        copies <= most
+        copies <= (occupants * COPIES).min(u32::MAX as usize)
     };
     let fitting = counts.into_iter().enumerate().take_while(fit);
     fitting.last().map_or(1, |(segments, _)| segments)

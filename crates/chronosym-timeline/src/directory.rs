@@ -21,6 +21,9 @@ const ENOUGH: u64 = 4;
 /// If there are more granules than this, the caches of the processor do not keep them: finding tiles with half as many is faster.
 const CACHED: u64 = 1 << 20;
 
+/// A search finds what begins in a granule behind more tiles than this.
+const STEPS: usize = 4;
+
 /// An aligned part of the address space.
 #[derive(Clone, Copy)]
 struct Chunk {
@@ -183,7 +186,6 @@ impl Directory {
         let after = starts[tile + 1..].iter();
         let mut tile = tile + after.take_while(|&&start| start <= first).count();
         let before = tile;
-        let farthest = before + usize::from(u8::MAX);
         self.buckets.push(before as u32);
         let mut filled = 0;
         loop {
@@ -191,13 +193,19 @@ impl Directory {
             let next = starts.get(tile + 1).map(|start| start - first);
             let next = next.filter(|&offset| offset < size);
             let end = next.map_or(1 << GRANULES, |next| next.div_ceil(1 << shift) as usize);
-            let passed = (tile.min(farthest) - before) as u8;
-            self.granules
-                .resize(self.granules.len() + end - filled, passed);
-            if tile > farthest {
-                more(farthest, u64::MAX);
+            if filled < end {
+                let passed = u8::try_from(tile - before).unwrap_or(u8::MAX);
+                self.granules
+                    .resize(self.granules.len() + end - filled, passed);
+                filled = end;
             }
-            filled = end;
+            let passed = self.granules.last().copied().unwrap_or_default();
+            let found = before + usize::from(passed);
+            // What lies behind is found by a search where steps from tile to tile would be many, or a granule cannot tell it.
+            let steps = tile - found;
+            if steps > STEPS || steps > 0 && passed == u8::MAX {
+                more(found, u64::MAX);
+            }
             let Some(next) = next else {
                 return tile;
             };

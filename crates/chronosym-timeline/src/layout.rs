@@ -58,11 +58,6 @@ struct Placed {
 }
 
 impl Placed {
-    /// Whether it is the occupant `id` up to `start`.
-    fn goes_on(&self, id: u32, start: u64) -> bool {
-        self.id == id && self.last + 1 == start
-    }
-
     fn lane(&self) -> Lane {
         Lane {
             start: self.start as u16,
@@ -76,11 +71,7 @@ impl Placed {
 
 /// Whether a tile with these occupants can have those of a segment too.
 fn has_room(open: &[Placed], segment: Segment<'_>) -> bool {
-    let new = |id: &&u32| {
-        !open
-            .iter()
-            .any(|placed| placed.goes_on(**id, segment.start))
-    };
+    let new = |id: &&u32| !open.iter().any(|placed| placed.id == **id);
     let room = Tile::LANES.checked_sub(open.len());
     room.is_some_and(|room| segment.ids.iter().filter(new).take(room + 1).count() <= room)
 }
@@ -146,7 +137,7 @@ pub(crate) struct Cutter<'a> {
     /// The tile that is being filled: where it begins, and what is in it.
     start: u64,
     open: Vec<Placed>,
-    /// Where in `open` each occupant was last.
+    /// Where in `open` each occupant was when it was there last.
     places: Vec<u32>,
     /// How many tiles it takes; `None` if there are crowds.
     cost: Option<usize>,
@@ -214,14 +205,14 @@ impl<'a> Cutter<'a> {
         let Some(before) = self.cost else {
             return false;
         };
-        let (ids, start) = (segment.ids, segment.start);
-        let new = ids.iter().filter(|&&id| self.going_on(id, start).is_none());
+        let ids = segment.ids;
+        let new = ids.iter().filter(|&&id| self.place(id).is_none());
         let (open, new) = (self.open.len(), new.count());
         if new == 0 || open + new <= Tile::LANES {
             self.add(segment);
             return true;
         }
-        if open.max(ids.len()) <= Tile::LANES || open + new > MOST {
+        if open.max(ids.len()) <= Tile::LANES || open + new > MOST.max(4 * ids.len()) {
             return false;
         }
         let apart = before + with_roots(ids.len().div_ceil(Tile::LANES));
@@ -238,13 +229,11 @@ impl<'a> Cutter<'a> {
         gains
     }
 
-    /// Where the occupant `id` is in the tile that is being filled, if it is there up to `start`.
-    fn going_on(&self, id: u32, start: u64) -> Option<usize> {
+    /// Where the occupant `id` is in the tile that is being filled.
+    fn place(&self, id: u32) -> Option<usize> {
         let place = self.places[id as usize - 1] as usize;
-        let placed = self.open.get(place);
-        placed
-            .is_some_and(|placed| placed.goes_on(id, start))
-            .then_some(place)
+        let placed = self.open.get(place)?;
+        (placed.id == id).then_some(place)
     }
 
     fn add(&mut self, segment: Segment<'_>) {
@@ -252,7 +241,7 @@ impl<'a> Cutter<'a> {
             start, last, ids, ..
         } = segment;
         for &id in ids {
-            if let Some(place) = self.going_on(id, start) {
+            if let Some(place) = self.place(id) {
                 self.open[place].last = last;
                 continue;
             }
@@ -292,7 +281,6 @@ impl<'a> Cutter<'a> {
         self.note_places();
         self.add(segment);
         self.cost = cost(&mut self.open);
-        self.note_places();
     }
 
     /// Begins a tile, unless it would leave none of the addresses before it to the open one.
@@ -306,11 +294,14 @@ impl<'a> Cutter<'a> {
 
     fn close(&mut self) {
         let mut open = mem::take(&mut self.open);
+        let branches = self.layout.branches.len();
         let tile = if open.len() <= Tile::LANES {
             Tile::new(open.iter().map(Placed::lane))
         } else {
             self.split(&mut open)
         };
+        let tiles = 1 + self.layout.branches.len() - branches;
+        debug_assert!(self.cost.is_none_or(|cost| cost == tiles));
         open.clear();
         self.open = open;
         self.layout.starts.push(self.start);

@@ -89,3 +89,28 @@ fn a_body_costs_at_most_40_bytes() {
     let allocated = measure(|| map = Some(frozen(100_000, 2)));
     assert_eq!(map.unwrap().memory_bytes() as i64, allocated.bytes_current);
 }
+
+/// Code is loaded over code that was freed, in other sizes: ranges overlap in part, most of them with several others.
+#[test]
+fn a_body_over_parts_of_others_costs_at_most_48_bytes() {
+    let mut random = 42_u64;
+    let mut below = |bound: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) % bound
+    };
+    let mut builder = VersionedMapBuilder::new();
+    for i in 0..50_000 {
+        let start = 0x7f00_0000_0000 + below(4000) * 16;
+        let range = AddrRange::sized(start, 16 + below(60) * 16).unwrap();
+        builder.insert(Occupant::new(
+            range,
+            Begin::At(i * 10),
+            End::At(i * 10 + below(3000)),
+        ));
+    }
+    let map = builder.freeze();
+    let bytes = map.memory_bytes() as f64 / map.len() as f64;
+    assert!(bytes <= 48.0, "{bytes:.1} bytes a body");
+}

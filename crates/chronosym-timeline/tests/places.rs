@@ -130,3 +130,22 @@ fn a_crowd_of_stubs_in_a_wide_space_hides_nothing_behind_it() {
         hold(&ranges, &map);
     }
 }
+
+#[test]
+fn more_tiles_than_a_byte_counts_are_found() {
+    // So far apart are the others that hundreds of tiles begin in few granules; in the last case few in each behind these.
+    let far = [(1 << 20, 16)].repeat(1200);
+    let cases = [
+        [(0, 16)].repeat(6000),
+        [(13, 3)].repeat(6000),
+        [(48, 16)].repeat(6000),
+        [[(0, 1)].repeat(1200), [(100, 3000)].repeat(200)].concat(),
+    ];
+    for near in cases {
+        let bodies = [far.clone(), near, far.clone()].concat();
+        for base in [0x7f3a_0000_0000, 0x7f3a_0000_0001] {
+            let (ranges, map) = lay(base, &bodies);
+            hold(&ranges, &map);
+        }
+    }
+}

@@ -233,22 +233,22 @@ pub(crate) fn eras() -> impl Strategy<Value = Vec<Occupant>> {
     })
 }
 
-/// A heap of code: bodies of all sizes, one after the other over what was freed, so that their ranges overlap partly. Some lie over
-/// hundreds of others.
+/// A heap of code: bodies of all sizes, one after the other over what was freed, so that their ranges overlap partly. Every so
+/// many may lie over hundreds of others.
 pub(crate) fn heap() -> impl Strategy<Value = Vec<Occupant>> {
     let start = prop_oneof![4 => 0_u64..250, 1 => 0_u64..5000];
     let size = prop_oneof![6 => 1_u64..12, 3 => 1_u64..60, 1 => 1_u64..250];
     let body = (start, size, 0_u64..4, 0_u64..60);
     let unit = prop_oneof![Just(1_u64), Just(1 << 30)];
-    let wide = prop_oneof![3 => Just(0), 1 => 1_usize..20];
+    let wide = prop::option::of(2_usize..8);
     let bodies = prop::collection::vec(body, 1..400);
     (base(), bodies, unit, wide).prop_map(|(base, bodies, unit, wide)| {
         let mut occupants = Vec::new();
         let mut time = 0;
         for (i, (start, size, pause, length)) in bodies.into_iter().enumerate() {
             time += pause;
-            // The first are wide: thousands of small ones are under them.
-            let size = if i < wide { size * 500 } else { size };
+            let is_wide = wide.is_some_and(|each| i % each == 0);
+            let size = if is_wide { size * 500 } else { size };
             let begin = base.saturating_add(start * 16);
             let Some(range) = AddrRange::new(begin, begin.saturating_add(size * 16 - 3)) else {
                 continue;
