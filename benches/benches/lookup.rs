@@ -157,6 +157,12 @@ fn lookups(criterion: &mut Criterion, rows: &mut Vec<Row>) {
                     .to_string_lossy()
                     .into_owned();
                 scenario(criterion, "lookup/file", &bodies, &[(&name, queries)], rows);
+                // As many as two million, of which none is hot.
+                let copies = 2_000_000_u64.div_ceil(bodies.len() as u64);
+                let bodies = workload::side_by_side(&bodies, copies);
+                let queries = workload::lives(&bodies, STREAM);
+                let name = format!("{name} x {copies}");
+                scenario(criterion, "lookup/file", &bodies, &[(&name, queries)], rows);
             }
             Err(error) => panic!("{}: {error}", path.display()),
         }

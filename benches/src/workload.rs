@@ -67,7 +67,8 @@ pub fn bodies(count: usize, versions: usize) -> Vec<Body> {
 }
 
 fn times(bodies: &[Body]) -> u64 {
-    bodies.iter().map(|b| b.to).max().unwrap_or(1)
+    let ends = bodies.iter().map(|b| b.to).filter(|&to| to < u64::MAX);
+    ends.max().unwrap_or(1)
 }
 
 /// Every address as likely as any other, at any time: the worst case for every cache.
@@ -105,6 +106,38 @@ pub fn clustered(bodies: &[Body], count: usize) -> Vec<Query> {
                 addr: body.start + random.below(body.last - body.start + 1),
                 time,
             }
+        })
+        .collect()
+}
+
+/// Any body as likely as any other, anywhere in it, at any moment of its life.
+pub fn lives(bodies: &[Body], count: usize) -> Vec<Query> {
+    let mut random = Random(11);
+    let end = times(bodies);
+    (0..count)
+        .map(|_| {
+            let body = bodies[random.below(bodies.len() as u64) as usize];
+            let to = body.to.min(end).max(body.from + 1);
+            Query {
+                addr: body.start + random.below(body.last - body.start + 1),
+                time: body.from + random.below(to - body.from),
+            }
+        })
+        .collect()
+}
+
+/// All bodies so many times, side by side.
+pub fn side_by_side(bodies: &[Body], copies: u64) -> Vec<Body> {
+    let first = bodies.iter().map(|b| b.start).min().unwrap_or(0);
+    let last = bodies.iter().map(|b| b.last).max().unwrap_or(0);
+    let distance = (last - first + 1).next_multiple_of(1 << 16);
+    (0..copies)
+        .flat_map(|copy| {
+            bodies.iter().map(move |body| Body {
+                start: body.start - first + copy * distance,
+                last: body.last - first + copy * distance,
+                ..*body
+            })
         })
         .collect()
 }

@@ -34,8 +34,8 @@ impl Flags {
     pub(crate) const NEXT: u16 = 16;
 }
 
-/// Half-words: for each lane `start`, `extent`, `begin`, and `end` less `begin`, then the ids in two each, then the flags and the next tile. One that
-/// is split has ticks in place of these, and of the ids.
+/// Half-words: for each lane `start`, `extent`, `begin`, and `end` less `begin`, then the ids in two each, then the flags and where
+/// the next tile begins. One that is split has ticks in place of the lanes, and a number in place of the first id.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Tile([u16; 32]);
