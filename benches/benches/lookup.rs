@@ -103,6 +103,11 @@ fn batch(map: &VersionedMap) -> impl FnMut(&[Query]) -> u64 {
     }
 }
 
+fn print_bytes(name: &str, map: &VersionedMap) {
+    let bytes = map.memory_bytes() as f64 / map.len() as f64;
+    println!("{name}: {bytes:.1} bytes a body");
+}
+
 fn scenario(
     criterion: &mut Criterion,
     name: &str,
@@ -117,6 +122,7 @@ fn scenario(
     };
     // One after the other, so that only one is in memory.
     let map = versioned_map(bodies);
+    print_bytes(name, &map);
     scenario.ask(criterion, each(&map));
     scenario.ask(criterion, batch(&map));
     drop(map);
@@ -192,10 +198,7 @@ fn building(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(size as u64));
         group.bench_function(label, |b| b.iter_with_large_drop(|| versioned_map(&bodies)));
         let map = versioned_map(&bodies);
-        println!(
-            "freeze/{label}: {:.1} bytes a body",
-            map.memory_bytes() as f64 / map.len() as f64
-        );
+        print_bytes(&format!("freeze/{label}"), &map);
     }
     group.finish();
 }
