@@ -8,7 +8,8 @@ use crate::tile::{Lane, Tile};
 /// The low 16 bits of addresses tell those of a tile from each other, unless all of them have the same occupants.
 const WIDEST: u64 = u16::MAX as u64;
 
-/// Not more are divided by time together, so that this takes no time that grows with their square.
+/// Not more are divided by time together, or four times as many as a segment has: the time that this takes grows with the number
+/// of segments and of their occupants, not with its square.
 const MOST: usize = 256;
 
 /// Addresses that all have the same occupants.
