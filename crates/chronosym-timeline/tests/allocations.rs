@@ -73,11 +73,14 @@ fn a_batch_allocates_at_most_threads() {
     assert_eq!(allocations(400_000), allocations(800_000));
 }
 
+fn bytes_a_body(map: &VersionedMap) -> f64 {
+    map.memory_bytes() as f64 / map.len() as f64
+}
+
 #[test]
 fn a_body_costs_at_most_40_bytes() {
     for (count, versions, most) in [(100_000, 1, 40.0), (100_000, 2, 36.0), (100_000, 50, 32.0)] {
-        let map = frozen(count, versions);
-        let bytes = map.memory_bytes() as f64 / map.len() as f64;
+        let bytes = bytes_a_body(&frozen(count, versions));
         assert!(
             bytes <= most,
             "{bytes} bytes a body with {versions} versions"
@@ -110,7 +113,6 @@ fn a_body_over_parts_of_others_costs_at_most_48_bytes() {
             End::At(i * 10 + below(3000)),
         ));
     }
-    let map = builder.freeze();
-    let bytes = map.memory_bytes() as f64 / map.len() as f64;
+    let bytes = bytes_a_body(&builder.freeze());
     assert!(bytes <= 48.0, "{bytes:.1} bytes a body");
 }
