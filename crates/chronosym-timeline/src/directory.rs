@@ -20,7 +20,6 @@ const GRANULES: u32 = 6;
 const ENOUGH: u64 = 4;
 /// If there are more granules than this, the caches of the processor do not keep them: finding tiles with half as many is faster.
 const CACHED: u64 = 1 << 20;
-
 /// A search finds what begins in a granule behind more tiles than this.
 const STEPS: usize = 4;
 
