@@ -6,7 +6,7 @@ mod workload;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use chronosym::symbols::{NoFile, StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::symbols::{Attempt, NoFile, StoreConfig, SymbolOptions, Symbolizer, Trial};
 use chronosym::{
     Certainty, Evidence, Frame, LineReason, ModuleRef, NameReason, Position, ProcessIndex,
     SymbolSource, Timeline,
@@ -35,8 +35,12 @@ fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
 }
 
 fn symbols(folder: &Path) -> Symbolizer {
+    symbols_in(&[folder])
+}
+
+fn symbols_in(folders: &[&Path]) -> Symbolizer {
     let mut config = StoreConfig::new();
-    config.folders = vec![folder.to_owned()];
+    config.folders = folders.iter().map(|&folder| folder.to_owned()).collect();
     Symbolizer::new(config, SymbolOptions::default())
 }
 
@@ -293,6 +297,40 @@ fn another_build_of_a_mapped_file_is_a_reason() {
         );
     }
     assert_eq!(reason(&mapped, &[]), Some(NameReason::NoSymbolFile));
+}
+
+/// Time stamp, PDB and names of files are those of the IL: builds for several machines lie side by side.
+#[test]
+fn a_build_for_another_machine_hides_none_behind_it() {
+    let files = ["Workload.dll", "Workload.ni.r2rmap"];
+    let trace = load("clr10/traces/r2r.nettrace.zip");
+    let (_, module) = workload_module(&trace.timeline);
+    for name in files {
+        let build = |target: &str| folder(&[(name, &read(&built(target).join(name)))]);
+        let [other, windows, own] = ["linux-arm64", "windows-x64", "linux-x64"].map(build);
+        let folders = [other.path(), windows.path(), own.path()];
+        let both = symbols_in(&folders);
+        assert!(both.precompiled_range(&module).is_some(), "{name}");
+        assert_eq!(both.precompiled_reason(&module), None, "{name}");
+        let neither = symbols_in(&folders[..2]);
+        assert_eq!(neither.precompiled_range(&module), None, "{name}");
+
+        let mapped = Mapped::new(&read(&built("linux-x64").join("Workload.dll")));
+        let named = mapped.frame(0x11dd0, &both).name;
+        assert_eq!(named.as_deref(), Some("Workload.Program.Main"), "{name}");
+        let ours = mapped.frame(0x11dd0, &neither);
+        assert_eq!(ours.name_reason, Some(NameReason::SymbolFileMismatch));
+        // Each that was looked at is told of, once.
+        let (timeline, process) = mapped.trace();
+        let image = timeline
+            .images(process)
+            .find(|image| image.base <= BASE + 0x11dd0);
+        let image = timeline.image_ref(process, image.expect("an image").index);
+        let attempts = neither.image_symbols(&image).attempts;
+        let refused =
+            |attempt: &&Attempt| matches!(attempt.trial, Trial::Refused(_) | Trial::Mismatch(_));
+        assert_eq!(attempts.iter().filter(refused).count(), 2, "{attempts:#?}");
+    }
 }
 
 /// The precompiled workload made over into a composite and its component, which hold each other's halves: shapes that the

@@ -279,6 +279,7 @@ impl Search {
             Answer::Identity(Ok(id)) => (Trial::Mismatch(id), None),
             Answer::Identity(Err(IdentifyError::Damaged(why))) => (Trial::Damaged(why), None),
             Answer::Identity(Err(IdentifyError::Unreadable(why))) => (Trial::Failed(why), None),
+            Answer::Identity(Err(IdentifyError::Unfit(why))) => (Trial::Refused(why), None),
             answer => (Trial::Failed(failure(answer)), None),
         };
         self.note(place, trial);

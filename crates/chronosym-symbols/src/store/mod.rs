@@ -203,13 +203,15 @@ impl Request {
     }
 }
 
-/// Why the identity of a file could not be read.
+/// Why a file has no identity to go by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdentifyError {
     /// It is no file of that kind, or a damaged one.
     Damaged(String),
     /// It could not be read at all.
     Unreadable(String),
+    /// It is none that the caller can use, whatever its identity: the search goes on.
+    Unfit(String),
 }
 
 impl From<std::io::Error> for IdentifyError {

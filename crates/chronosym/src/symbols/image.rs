@@ -15,7 +15,7 @@ use super::managed::{Clues, PdbFile};
 use super::open::{ImageParts, ManagedPdb, NativeFile, OpenFiles, WindowsFile};
 use super::parts;
 use super::precompiled::{code_at, row_at};
-use super::search::{FoundFile, Search, SymbolFile, distinct, identity, pdb_names, pdb_paths};
+use super::search::{ANY, FoundFile, Search, SymbolFile, distinct, identity, pdb_names, pdb_paths};
 use super::target::Target;
 use crate::evidence::{Evidence, LineReason, NameReason};
 use crate::expand::{ImageRef, NativeFrame, PartRef};
@@ -68,10 +68,10 @@ impl ImageFiles {
         let paths = distinct(vec![image.path.to_owned()]);
         if let Some(id) = image.build_id.and_then(BuildId::parse) {
             let debug = Wanted::ElfDebug(id.clone());
-            search.everywhere(&mut symbols, &debug, &names, &paths);
+            search.everywhere(&mut symbols, &debug, &names, &paths, ANY);
             if symbols.found.is_err() {
                 // Without debug information the image still has its dynamic symbols.
-                search.everywhere(&mut symbols, &Wanted::ElfImage(id), &names, &paths);
+                search.everywhere(&mut symbols, &Wanted::ElfImage(id), &names, &paths, ANY);
             }
             return Self::new(Kind::Elf, symbols, own);
         }
@@ -84,7 +84,7 @@ impl ImageFiles {
             let path = image.pdb.map_or("", |pdb| &pdb.path);
             let names = pdb_names(path, image.path);
             let paths = pdb_paths(path, image.path);
-            search.everywhere(&mut symbols, &wanted, &names, &paths);
+            search.everywhere(&mut symbols, &wanted, &names, &paths, ANY);
         }
         let pe = image.timestamp.and_then(|timestamp| {
             let size_of_image = u32::try_from(image.size).ok()?;
@@ -102,17 +102,17 @@ impl ImageFiles {
                 pe: Some(pe),
                 pdb: None,
             };
-            search.everywhere(&mut own, &wanted, &names, &paths);
             // Images for several machines can have one time stamp: their IL's.
             let trace = Target::of_trace(image.machine);
-            let target = own.path().and_then(|path| {
-                files
-                    .image(path, |parts| Target::of_image(&parts.image))
-                    .ok()
-            });
-            if let Some(target) = target.filter(|target| !target.agrees(trace)) {
-                own.refuse(format!("it is for {target}, the trace is of {trace}"));
-            }
+            let check = |path: &Path| {
+                let target = files.image(path, |parts| Target::of_image(&parts.image));
+                // One that does not open says so when it is asked.
+                match target {
+                    Ok(target) => target.must_agree(trace),
+                    Err(_) => Ok(()),
+                }
+            };
+            search.everywhere(&mut own, &wanted, &names, &paths, &check);
         }
         Self::new(Kind::Pe, symbols, own)
     }
@@ -133,14 +133,11 @@ impl ImageFiles {
             };
             let names = distinct(vec![file_name(image.path).to_owned()]);
             let paths = distinct(vec![image.path.to_owned()]);
-            search.folders(&mut own, &wanted, &names, &paths);
-        }
-        let check = |path: &Path| {
-            let check = |parts: &ImageParts<'_>| parts::check_image(&parts.image, image, part);
-            files.image(path, check).and_then(|verdict| verdict)
-        };
-        if let Some(Err(why)) = own.path().map(check) {
-            own.refuse(why);
+            let check = |path: &Path| {
+                let check = |parts: &ImageParts<'_>| parts::check_image(&parts.image, image, part);
+                files.image(path, check).and_then(|verdict| verdict)
+            };
+            search.folders(&mut own, &wanted, &names, &paths, &check);
         }
         if let Some(id) = part.perf_map.filter(|_| own.found.is_err()) {
             let wanted = Wanted::R2rMap {
@@ -151,14 +148,11 @@ impl ImageFiles {
             let names = distinct(vec![file_name(&id.name).to_owned(), usual]);
             let folder = &image.path[..image.path.len() - file_name(image.path).len()];
             let paths: Vec<String> = names.iter().map(|name| format!("{folder}{name}")).collect();
-            search.everywhere(&mut map, &wanted, &names, &paths);
             let check = |path: &Path| {
                 let check = |map: &R2rMap<'_>| parts::check_map(map, image, part);
                 files.map(path, check).and_then(|verdict| verdict)
             };
-            if let Some(Err(why)) = map.path().map(check) {
-                map.refuse(why);
-            }
+            search.everywhere(&mut map, &wanted, &names, &paths, &check);
         }
         let code_delta = part.code_delta;
         Self::new(Kind::Part { code_delta }, map, own)

@@ -31,7 +31,7 @@ use search::Search;
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
-pub use chronosym_symbols::store::{Attempt, NoFile, StoreConfig};
+pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
 pub use search::{FoundFile, SymbolFile};
 
 /// What a [`Symbolizer`] does.

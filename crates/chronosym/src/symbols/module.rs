@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 
 use chronosym_pdb::metadata::{Metadata, Table, Token};
-use chronosym_symbols::identity::{PdbId, Wanted};
+use chronosym_symbols::identity::Wanted;
 
 use super::managed::{Clues, PdbFile};
 use super::open::OpenFiles;
 use super::precompiled;
-use super::search::{Search, SymbolFile, distinct, identity};
+use super::search::{ANY, Check, Search, SymbolFile, distinct, identity};
 use crate::evidence::LineReason;
 use crate::expand::{ModuleRef, PrecompiledCode};
 use crate::images::{file_name, simple_name};
@@ -25,10 +25,7 @@ pub(super) struct ModuleFiles {
 impl ModuleFiles {
     pub(super) fn find(module: &ModuleRef<'_>, search: &Search, files: &OpenFiles) -> Self {
         let id = identity(module.managed_pdb);
-        let image = match id {
-            Some(id) => find_image(module, id, search),
-            None => SymbolFile::unidentified(),
-        };
+        let image = find_image(module, search, ANY);
         let clues = Clues {
             id,
             pdb_path: module.managed_pdb.map_or("", |pdb| &pdb.path),
@@ -104,8 +101,11 @@ impl ModuleFiles {
         search: &Search,
         files: &OpenFiles,
     ) -> &precompiled::Found {
-        self.precompiled
-            .get_or_init(|| precompiled::find(module, self.image.path(), search, files))
+        self.precompiled.get_or_init(|| {
+            // Builds for several machines share the id by which the image was found.
+            let fitting = |fits: Check<'_>| find_image(module, search, fits);
+            precompiled::find(module, self.image.path(), fitting, search, files)
+        })
     }
 
     /// The addresses of the precompiled image.
@@ -157,7 +157,11 @@ fn open_name(name: &str) -> String {
     open
 }
 
-fn find_image(module: &ModuleRef<'_>, id: PdbId, search: &Search) -> SymbolFile {
+fn find_image(module: &ModuleRef<'_>, search: &Search, fits: Check<'_>) -> SymbolFile {
+    let mut image = SymbolFile::unidentified();
+    let Some(id) = identity(module.managed_pdb) else {
+        return image;
+    };
     let wanted = Wanted::Image {
         pe: None,
         pdb: Some(id),
@@ -169,13 +173,7 @@ fn find_image(module: &ModuleRef<'_>, id: PdbId, search: &Search) -> SymbolFile 
         format!("{simple}.exe"),
     ]);
     let paths = distinct(vec![module.il_path.to_owned()]);
-    let mut image = SymbolFile {
-        wanted: Some(wanted.clone()),
-        ..SymbolFile::unidentified()
-    };
     // No store has a key made of a PDB's id, so there is no use in asking one.
-    if let Some(outcome) = search.find(&wanted, &names, &paths, false).get() {
-        image.or(outcome);
-    }
+    search.folders(&mut image, &wanted, &names, &paths, fits);
     image
 }

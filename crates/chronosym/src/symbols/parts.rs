@@ -79,10 +79,7 @@ pub(super) fn check_image(
         return Err("its perf map is another".to_owned());
     }
     let target = Target::of_image(image);
-    let trace = of_linux(told);
-    if target != Target::default() && !target.agrees(trace) {
-        return Err(format!("it is for {target}, the trace is of {trace}"));
-    }
+    target.must_agree(of_linux(told))?;
     let piece = part.piece();
     let flat = whole_pages(0, image.data().len() as u64);
     let stretch = Stretch::of(part.pieces(), displacement_of(piece));
@@ -128,10 +125,10 @@ pub(super) fn check_map(
         os: map.target_os,
         machine: map.machine,
     };
-    let trace = of_linux(told);
-    if target.os.is_none() || target.machine.is_none() || !target.agrees(trace) {
-        return Err(format!("it is for {target}, the trace is of {trace}"));
+    if target.os.is_none() || target.machine.is_none() {
+        return Err("it does not say what it is for".to_owned());
     }
+    target.must_agree(of_linux(told))?;
     let code = code_stretch(part, part.code_delta);
     let code = code.ok_or("the image's headers are not mapped where they should be")?;
     let fits = map.rows().iter().all(|row| {

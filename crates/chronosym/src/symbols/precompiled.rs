@@ -15,7 +15,7 @@ use chronosym_pdb::r2r::{
 use chronosym_symbols::identity::{Guid, Wanted};
 
 use super::open::OpenFiles;
-use super::search::{Search, distinct};
+use super::search::{Check, Search, SymbolFile, distinct};
 use super::target::Target;
 use crate::evidence::Evidence;
 use crate::expand::{CodeStart, ModuleRef, PrecompiledCode};
@@ -63,10 +63,12 @@ impl Found {
     }
 }
 
-/// Finds what tells of a module's precompiled code; `image` is the module's image, where that is at hand.
+/// Finds what tells of a module's precompiled code; `image` is the module's image, where that is at hand, and `fitting` looks for
+/// one that fits.
 pub(super) fn find(
     module: &ModuleRef<'_>,
     image: Option<&Path>,
+    fitting: impl FnOnce(Check<'_>) -> SymbolFile,
     search: &Search,
     files: &OpenFiles,
 ) -> Found {
@@ -81,6 +83,15 @@ pub(super) fn find(
     };
     if let Found::Place(_) = own {
         return own;
+    }
+    if let Found::Mismatch = own {
+        let fits = |path: &Path| match in_image(path, machine, &starts, files) {
+            Found::Place(_) => Ok(()),
+            _ => Err("it is not what ran".to_owned()),
+        };
+        if let Some(path) = fitting(&fits).path() {
+            return in_image(path, machine, &starts, files);
+        }
     }
     match in_map(module, machine, &starts, search, files) {
         Some(place) => Found::Place(place),
@@ -186,9 +197,6 @@ fn in_map(
         "" => Vec::new(),
         folder => vec![format!("{folder}{name}")],
     };
-    // Without a signature no store has a key.
-    let found = search.find(&wanted, &distinct(vec![name]), &paths, false);
-    let path = &found.get()?.file.as_ref().ok()?.path;
     let starts: Vec<NamedStart<'_>> = starts
         .iter()
         .map(|start| NamedStart {
@@ -197,23 +205,30 @@ fn in_map(
             name: start.name,
         })
         .collect();
-    let place = files.map(path, |map| {
-        let of_map = Target {
-            os: map.target_os,
-            machine: map.machine,
-        };
-        let base = match map.base_of(&starts) {
-            BaseMatch::Base(base) if machine.agrees(of_map) => base,
-            _ => return None,
-        };
-        let last = map.rows().last()?;
-        Some(Place {
-            base,
-            size: u64::from(last.rva) + u64::from(last.size),
-            source: Source::Map(path.clone()),
-        })
-    });
-    place.ok().flatten()
+    let place = |path: &Path| {
+        let place = files.map(path, |map| {
+            let of_map = Target {
+                os: map.target_os,
+                machine: map.machine,
+            };
+            of_map.must_agree(machine)?;
+            let BaseMatch::Base(base) = map.base_of(&starts) else {
+                return Err("its methods do not stand where the trace has them".to_owned());
+            };
+            let last = map.rows().last().ok_or("it is empty")?;
+            Ok(Place {
+                base,
+                size: u64::from(last.rva) + u64::from(last.size),
+                source: Source::Map(path.to_owned()),
+            })
+        });
+        place.and_then(|place| place)
+    };
+    // Without a signature no store has a key.
+    let mut map = SymbolFile::unidentified();
+    let fits = |path: &Path| place(path).map(|_| ());
+    search.folders(&mut map, &wanted, &distinct(vec![name]), &paths, &fits);
+    place(map.path()?).ok()
 }
 
 impl Place {

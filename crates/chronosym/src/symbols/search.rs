@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, Wanted};
 use chronosym_symbols::store::{
-    Attempt, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores, Trial, read_identity,
+    Attempt, Identify, IdentifyError, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores,
+    Trial, read_identity,
 };
 use rustc_hash::FxHashMap;
 
@@ -103,26 +104,27 @@ impl SymbolFile {
         }
     }
 
-    /// The file that was found is another build's after all, and in what it differs.
-    pub(super) fn refuse(&mut self, why: String) {
+    /// Holds the file that was found to what else is known of it; one that does not fit is another build's after all.
+    fn must_fit(&mut self, fits: Check<'_>) {
         let Ok(FoundFile::File(path)) = &self.found else {
             return;
         };
+        let Err(why) = fits(path) else {
+            return;
+        };
         let place = Place::File(path.clone());
-        let trial = Trial::Refused(why);
         self.attempts.push(Attempt {
             place: place.clone(),
-            trial,
+            trial: Trial::Refused(why),
         });
-        if let (Some(wanted), Some(found)) = (self.wanted.clone(), self.id.clone()) {
-            self.found = Err(NoFile::SymbolFileMismatch {
+        self.found = Err(match (self.wanted.clone(), self.id.take()) {
+            (Some(wanted), Some(found)) => NoFile::SymbolFileMismatch {
                 wanted,
                 found,
                 place,
-            });
-        } else {
-            self.found = Err(NoFile::NoSymbolFile);
-        }
+            },
+            _ => NoFile::NoSymbolFile,
+        });
     }
 
     /// The file that was found is damaged after all.
@@ -142,6 +144,12 @@ fn telling(reason: &NoFile) -> u8 {
         _ => 0,
     }
 }
+
+/// Whether a file of the wanted identity is the right one by what else is known of it; if not, in what it differs.
+pub(super) type Check<'a> = &'a (dyn Fn(&Path) -> Result<(), String> + Sync);
+
+/// Nothing else is known of it.
+pub(super) const ANY: Check<'static> = &|_| Ok(());
 
 /// What a search depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -185,23 +193,51 @@ impl Search {
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(done.entry(key).or_default())
         };
-        cell.get_or_init(|| {
-            let mut names = names.iter();
-            let first = names.next().cloned().unwrap_or_default();
-            let mut request = Request::new(wanted.clone(), first).within(if stores {
-                Reach::Stores
-            } else {
-                Reach::Folders
-            });
-            for name in names {
-                request = request.or_named(name);
-            }
-            for path in trace_paths {
-                request = request.at_trace_path(path);
-            }
-            self.stores.acquire(&request, &read_identity)
-        });
+        cell.get_or_init(|| self.look(wanted, names, trace_paths, stores, &read_identity));
         cell
+    }
+
+    /// Looks in the folders and at the trace's paths for a file that also `fits`: builds for several machines lie side by side, with
+    /// one identity. Done each time: what fits depends on more than the identity.
+    pub(super) fn find_fitting(
+        &self,
+        wanted: &Wanted,
+        names: &[String],
+        trace_paths: &[String],
+        fits: Check<'_>,
+    ) -> Outcome {
+        let identify = |path: &Path, wanted: &Wanted| {
+            let id = read_identity(path, wanted)?;
+            if wanted.accepts(&id) {
+                fits(path).map_err(IdentifyError::Unfit)?;
+            }
+            Ok(id)
+        };
+        self.look(wanted, names, trace_paths, false, &identify)
+    }
+
+    fn look(
+        &self,
+        wanted: &Wanted,
+        names: &[String],
+        trace_paths: &[String],
+        stores: bool,
+        identify: &dyn Identify,
+    ) -> Outcome {
+        let mut names = names.iter();
+        let first = names.next().cloned().unwrap_or_default();
+        let mut request = Request::new(wanted.clone(), first).within(if stores {
+            Reach::Stores
+        } else {
+            Reach::Folders
+        });
+        for name in names {
+            request = request.or_named(name);
+        }
+        for path in trace_paths {
+            request = request.at_trace_path(path);
+        }
+        self.stores.acquire(&request, identify)
     }
 
     /// Looks in the folders and at the trace's paths, and adds what came of it: for what no store has a key for.
@@ -211,11 +247,18 @@ impl Search {
         wanted: &Wanted,
         names: &[String],
         trace_paths: &[String],
+        fits: Check<'_>,
     ) {
-        if let Some(outcome) = self.find(wanted, names, trace_paths, false).get() {
-            file.or(outcome);
-        }
         file.wanted.get_or_insert_with(|| wanted.clone());
+        if let Some(outcome) = self.find(wanted, names, trace_paths, false).get() {
+            let known = file.attempts.len();
+            file.or(outcome);
+            file.must_fit(fits);
+            if outcome.file.is_ok() && file.found.is_err() {
+                file.attempts.truncate(known);
+                file.or(&self.find_fitting(wanted, names, trace_paths, fits));
+            }
+        }
     }
 
     /// Looks everywhere, and adds what came of it.
@@ -225,16 +268,15 @@ impl Search {
         wanted: &Wanted,
         names: &[String],
         trace_paths: &[String],
+        fits: Check<'_>,
     ) {
-        for stores in [false, true] {
-            if file.found.is_ok() {
-                break;
-            }
-            if let Some(outcome) = self.find(wanted, names, trace_paths, stores).get() {
-                file.or(outcome);
-            }
+        self.folders(file, wanted, names, trace_paths, fits);
+        if file.found.is_err()
+            && let Some(outcome) = self.find(wanted, names, trace_paths, true).get()
+        {
+            file.or(outcome);
+            file.must_fit(fits);
         }
-        file.wanted.get_or_insert_with(|| wanted.clone());
     }
 }
 

@@ -53,6 +53,18 @@ impl Target {
         }
         same(self.os, other.os) && same(self.machine, other.machine)
     }
+
+    /// Holds what a file is for to what the trace is of.
+    ///
+    /// # Errors
+    /// In what they differ.
+    pub fn must_agree(self, trace: Target) -> Result<(), String> {
+        if self.agrees(trace) {
+            Ok(())
+        } else {
+            Err(format!("it is for {self}, the trace is of {trace}"))
+        }
+    }
 }
 
 impl std::fmt::Display for Target {
