@@ -298,10 +298,19 @@ fn kernel_stands_in_every_process_and_the_systems_user_mode_in_none() {
     );
     sampled(&mut w, At::ms(1), &[KERNEL + 0x10_0010]);
     sampled(&mut w, At::ms(2), &[0x7ffa_0000_0010]);
+    let timeline = timeline(w);
     assert_eq!(
-        samples(&timeline(w)),
+        samples(&timeline),
         ["1 app 7 driver!+0x10", "2 app 7 0x7ffa00000010"]
     );
+    // Lists of images say the same.
+    let app = timeline.processes().find(|p| p.name == Some("app"));
+    let app = app.expect("the process").index;
+    let names: Vec<&str> = timeline.images_in_space(app).map(|i| i.name).collect();
+    assert!(names.contains(&"driver") && !names.contains(&"ntdll"));
+    assert_eq!(timeline.images_at(app, KERNEL + 0x10_0010).count(), 1);
+    assert_eq!(timeline.images_at(app, 0x7ffa_0000_0010).count(), 0);
+    assert_eq!(timeline.lives_at(app, KERNEL + 0x10_0010).len(), 1);
 }
 
 #[test]

@@ -68,6 +68,10 @@ const CASES: &[(&str, &str)] = &[
         "explain --time 1s @clr10/traces/norundown.nettrace.zip 0x7fab4f000000",
     ),
     (
+        "explain-linux.txt",
+        "explain @clr10/traces/linux.nettrace.zip 0x7efc9fea9756",
+    ),
+    (
         "symbolize-reuse.txt",
         "symbolize --trace @clr10/traces/reuse.nettrace.zip 0x7f49e2418c60 0x1",
     ),

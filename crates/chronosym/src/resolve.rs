@@ -96,6 +96,18 @@ impl Timeline {
         }
     }
 
+    /// The processes whose images can be at an address of a process: its own, and the system's, whose user mode (its ntdll) is
+    /// nobody else's.
+    pub(crate) fn image_owners(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+    ) -> impl Iterator<Item = ProcessIndex> + '_ {
+        let shared = self.is_kernel(address) || self.system.contains(&process);
+        let system = self.system.iter().copied();
+        std::iter::once(process).chain(system.filter(move |&s| shared && s != process))
+    }
+
     /// Clears what is no part of an address: the Thumb bit and pointer authentication.
     fn normalise(&self, address: u64) -> u64 {
         self.address_mask.apply(address)
@@ -122,14 +134,7 @@ impl Timeline {
             };
         }
         let mut valid = gap;
-        // The system's own user mode (its ntdll) is nobody else's.
-        let shared = self.is_kernel(address) || self.system.contains(&process);
-        let system = self
-            .system
-            .iter()
-            .copied()
-            .filter(|&s| shared && s != process);
-        for owner in std::iter::once(process).chain(system) {
+        for owner in self.image_owners(process, address) {
             let images = &self.spaces[owner.index()].images;
             if let Some((id, life)) = images.find(address, time) {
                 let certainty = if life.from_known {

@@ -288,14 +288,46 @@ impl Timeline {
             })
     }
 
-    /// The images that ever stood at an address.
+    /// The images that ever stood at an address of a process, each with the process whose image it is: for kernel addresses the
+    /// system's too.
     pub fn images_at(
         &self,
         process: ProcessIndex,
         address: u64,
-    ) -> impl Iterator<Item = ImageView<'_>> {
-        self.images(process)
-            .filter(move |i| address.wrapping_sub(i.base) < i.size)
+    ) -> impl Iterator<Item = (ProcessIndex, ImageView<'_>)> {
+        self.image_owners(process, address).flat_map(move |owner| {
+            let images = self.images(owner);
+            let here = images.filter(move |image| address.wrapping_sub(image.base) < image.size);
+            here.map(move |image| (owner, image))
+        })
+    }
+
+    /// All the images in which addresses of a process can lie: its own, and the system's at kernel addresses.
+    pub fn images_in_space(&self, process: ProcessIndex) -> impl Iterator<Item = ImageView<'_>> {
+        let system = self.system.iter().copied().filter(move |&s| s != process);
+        std::iter::once(process)
+            .chain(system)
+            .flat_map(move |owner| {
+                let images = self.images(owner);
+                images
+                    .filter(move |image| self.image_owners(process, image.base).any(|o| o == owner))
+            })
+    }
+
+    /// The lives of what ever stood at an address of a process, oldest first: of code bodies or, where there are none, of images.
+    /// Without a time, the only one answers.
+    pub fn lives_at(&self, process: ProcessIndex, address: u64) -> Vec<Life> {
+        let bodies = self.bodies_at(process, address);
+        let mut lives: Vec<Life> = bodies.iter().map(|body| body.life).collect();
+        if lives.is_empty() {
+            lives.extend(
+                self.images_at(process, address)
+                    .map(|(_, image)| image.life),
+            );
+            lives.sort_by_key(|life| life.from);
+            lives.dedup_by_key(|life| life.from);
+        }
+        lives
     }
 
     /// The code bodies of a process, in the order in which events told of them.

@@ -119,20 +119,15 @@ fn explain(
             symbol.start, symbol.last, symbol.evidence
         )?;
     }
-    for owner in timeline.processes() {
-        for image in timeline
-            .images_at(owner.index, looked_up)
-            .filter(|_| owner.index == process || owner.pid == 0)
-        {
-            writeln!(
-                out,
-                "   {:#x}-{:#x} image {}: {}",
-                image.base,
-                image.base.saturating_add(image.size.saturating_sub(1)),
-                image.name,
-                image.path.unwrap_or("-")
-            )?;
-        }
+    for (_, image) in timeline.images_at(process, looked_up) {
+        writeln!(
+            out,
+            "   {:#x}-{:#x} image {}: {}",
+            image.base,
+            image.base.saturating_add(image.size.saturating_sub(1)),
+            image.name,
+            image.path.unwrap_or("-")
+        )?;
     }
     if bodies.is_empty() && timeline.untimed_at(process, looked_up).is_empty() {
         writeln!(out, "   no code body")?;
@@ -141,17 +136,18 @@ fn explain(
     let mut modules: Vec<_> = bodies.iter().filter_map(|b| b.module_index).collect();
     modules.sort();
     modules.dedup();
-    let times: Vec<u64> = match (time, bodies.len()) {
+    let lives = timeline.lives_at(process, looked_up);
+    let times: Vec<u64> = match (time, lives.as_slice()) {
         (Some(time), _) => vec![time],
         // Rule 19: without a time, the sole occupant answers; of several, each in its own life.
-        (None, 0) => vec![u64::MAX],
-        (None, 1) => vec![bodies[0].life.from],
-        (None, _) => {
+        (None, []) => vec![u64::MAX],
+        (None, [life]) => vec![life.from],
+        (None, lives) => {
             writeln!(
                 out,
                 "\nAmbiguous without a time: each in its own life. Say --time."
             )?;
-            bodies.iter().map(|b| b.life.from).collect()
+            lives.iter().map(|life| life.from).collect()
         }
     };
     for at in times {
@@ -177,11 +173,7 @@ fn symbol_files(
     out: &mut impl Write,
 ) -> Result<()> {
     const INDENT: &str = "   ";
-    let image_here = |owner: &chronosym::ProcessView<'_>| {
-        (owner.index == process || owner.pid == 0)
-            && timeline.images_at(owner.index, address).next().is_some()
-    };
-    if modules.is_empty() && !timeline.processes().any(|owner| image_here(&owner)) {
+    if modules.is_empty() && timeline.images_at(process, address).next().is_none() {
         return Ok(());
     }
     writeln!(out, "\nsymbol files")?;
@@ -194,14 +186,9 @@ fn symbol_files(
             crate::symbols::describe(&what, &symbols.module_image(&module), INDENT, out)?;
         }
     }
-    for owner in timeline.processes() {
-        for image in timeline
-            .images_at(owner.index, address)
-            .filter(|_| owner.index == process || owner.pid == 0)
-        {
-            let file = symbols.image_symbols(&timeline.image_ref(owner.index, image.index));
-            crate::symbols::describe(&format!("symbols of {}", image.name), &file, INDENT, out)?;
-        }
+    for (owner, image) in timeline.images_at(process, address) {
+        let file = symbols.image_symbols(&timeline.image_ref(owner, image.index));
+        crate::symbols::describe(&format!("symbols of {}", image.name), &file, INDENT, out)?;
     }
     Ok(())
 }

@@ -34,7 +34,6 @@ pub struct TraceSource {
 struct Image {
     names: [String; 2],
     base: u64,
-    size: u64,
     life: Life,
 }
 
@@ -51,20 +50,15 @@ impl TraceSource {
         super::super::tell(&loaded.notes, quiet);
         let timeline = &loaded.timeline;
         let process = super::super::explain::find_process(timeline, args.pid)?;
-        let mut images = Vec::new();
-        for owner in timeline.processes() {
-            if owner.index == process || owner.pid == 0 {
-                images.extend(timeline.images(owner.index).map(|image| Image {
-                    names: [
-                        image.name.to_lowercase(),
-                        image.path.map_or("", file_name).to_lowercase(),
-                    ],
-                    base: image.base,
-                    size: image.size,
-                    life: image.life,
-                }));
-            }
-        }
+        let images = timeline.images_in_space(process).map(|image| Image {
+            names: [
+                image.name.to_lowercase(),
+                image.path.map_or("", file_name).to_lowercase(),
+            ],
+            base: image.base,
+            life: image.life,
+        });
+        let images = images.collect();
         Ok(TraceSource {
             symbols: crate::symbols::open(&args.symbols, quiet)?,
             process,
@@ -113,14 +107,7 @@ impl TraceSource {
                 all.push(self.occupant(address, time, None));
                 continue;
             }
-            let bodies = self.loaded.timeline.bodies_at(self.process, looked_up);
-            let mut lives: Vec<Life> = bodies.iter().map(|b| b.life).collect();
-            if lives.is_empty() {
-                let covering = |i: &&Image| looked_up.wrapping_sub(i.base) < i.size;
-                lives.extend(self.images.iter().filter(covering).map(|i| i.life));
-                lives.sort_by_key(|life| life.from);
-                lives.dedup_by_key(|life| life.from);
-            }
+            let lives = self.loaded.timeline.lives_at(self.process, looked_up);
             match lives.as_slice() {
                 [] => all.push(self.occupant(address, u64::MAX, None)),
                 // Rule 19: the sole occupant answers.
@@ -183,11 +170,14 @@ impl TraceSource {
     ) -> Result<()> {
         match self.style {
             Style::Text => {
-                writeln!(
-                    out,
-                    "{address} Ambiguous: {} occupants over time; say --time",
-                    occupants.len()
-                )?;
+                let several = occupants.len();
+                match self.time {
+                    None => writeln!(
+                        out,
+                        "{address} Ambiguous: {several} occupants over time; say --time"
+                    )?,
+                    Some(_) => writeln!(out, "{address} Ambiguous: {several} images of that name")?,
+                }
                 for occupant in occupants {
                     let life = format!("  {:<26}", occupant.life.map_or(String::new(), show_life));
                     shown::print(Style::Text, &life, &occupant.frames, out)?;
