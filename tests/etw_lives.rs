@@ -4,13 +4,13 @@ mod etw;
 
 use chronosym::{Certainty, Filter, NameReason, Position, Resolver, SampleSelection};
 use chronosym_support::etl::{
-    At, CLR_RUNDOWN, EtlWriter, Event, Image, Op, Options as FileOptions, Process, buffers, guid,
-    utf16,
+    At, CLR_RUNDOWN, CLR_RUNTIME, EtlWriter, Event, Image, Op, Options as FileOptions, Process,
+    buffers, guid, utf16,
 };
 use chronosym_support::payload::Method;
 use etw::{
-    APP, KERNEL, PID, TID, Writer, image, method, sampled, samples, stack, timeline, timeline_of,
-    with_process,
+    APP, KERNEL, PID, TID, Writer, image, method, method_of, sampled, samples, stack, timeline,
+    timeline_of, with_process,
 };
 
 #[test]
@@ -91,15 +91,18 @@ fn images_that_only_a_rundown_lists_were_there_all_along() {
 #[test]
 fn image_over_jitted_code_closes_it() {
     let base = 0x7ff0_0000_0000;
-    let mut w = with_process(FileOptions::default());
-    method(&mut w, At::ms(1), 143, base + 0x100, "Jitted");
-    sampled(&mut w, At::ms(2), &[base + 0x110]);
-    image(&mut w, At::ms(3), Op::Load, base, PID, "over.dll");
-    sampled(&mut w, At::ms(4), &[base + 0x110]);
-    assert_eq!(
-        samples(&timeline(w)),
-        ["2 app 7 Type.Jitted", "4 app 7 over!+0x110"]
-    );
+    // Whether its load was seen, or a rundown listed it.
+    for provider in [CLR_RUNTIME, CLR_RUNDOWN] {
+        let mut w = with_process(FileOptions::default());
+        method_of(&mut w, provider, At::ms(1), 143, base + 0x100, "Jitted");
+        sampled(&mut w, At::ms(2), &[base + 0x110]);
+        image(&mut w, At::ms(3), Op::Load, base, PID, "over.dll");
+        sampled(&mut w, At::ms(4), &[base + 0x110]);
+        assert_eq!(
+            samples(&timeline(w)),
+            ["2 app 7 Type.Jitted", "4 app 7 over!+0x110"]
+        );
+    }
 }
 
 /// Identity of images, told before the image event, after it, or by both halves at once.

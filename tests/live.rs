@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chronosym::{Filter, LiveSession, Options, Position, Session, Timeline};
 use chronosym_conformance::script;
 use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::universal;
+use chronosym_support::trace::{FieldKind, TraceInfo, TypeSpec};
 
 fn offline(bytes: &[u8]) -> Timeline {
     let mut session = Session::new(Options::default());
@@ -47,10 +49,14 @@ fn compare(trace: &str) {
         .join("../testdata")
         .join(trace);
     let bytes = chronosym_conformance::unzip(&path, ".nettrace").expect("a trace in a zip");
-    let frozen = offline(&bytes);
+    compare_bytes(trace, &bytes);
+}
+
+fn compare_bytes(trace: &str, bytes: &[u8]) {
+    let frozen = offline(bytes);
     let mut live = LiveSession::new();
     let reader = live.reader();
-    chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+    chronosym::source::nettrace::read_live(Cursor::new(bytes), &mut live).expect("a trace");
     live.finish();
     let now = reader.timeline();
     let questions = questions(&frozen);
@@ -62,7 +68,7 @@ fn compare(trace: &str) {
         };
         assert_eq!(ask(&now), ask(&frozen), "{trace}: {address:#x} at {time}");
         let process = now.find_process(pid, Some(time)).expect("the process");
-        assert!(!now.is_provisional(process, address, time));
+        assert!(!now.is_provisional(process, address, time, position(exact)));
     }
 }
 
@@ -155,11 +161,10 @@ fn answers_can_be_had_while_events_arrive() {
             .and_then(|f| f.name)
     };
     assert_eq!(at(1_000_000).as_deref(), Some("T.Churn"));
-    assert!(timeline.is_provisional(process, 0x10_010, timeline.facts().duration_ns + 1));
-    assert!(
-        !timeline.is_provisional(process, 0x10_010, 1_000_000),
-        "it lies before the watermark"
-    );
+    let provisional = |time| timeline.is_provisional(process, 0x10_010, time, Position::Exact);
+    assert!(provisional(timeline.facts().duration_ns + 1));
+    assert!(!provisional(1_000_000), "it lies before the watermark");
+    assert_eq!(timeline.watermark(), timeline.facts().duration_ns);
 }
 
 #[test]
@@ -239,4 +244,121 @@ fn a_second_session_tells_what_was_there_before_the_first() {
     };
     assert_eq!(name(0x1010).as_deref(), Some("T.New"));
     assert_eq!(name(0x2010).as_deref(), Some("T.Old"));
+}
+
+/// The processor is known by the addresses in stacks, which a live session does not keep.
+#[test]
+fn live_is_frozen_where_addresses_tell_the_processor() {
+    let mut w = NettraceWriter::v4().info(TraceInfo {
+        pointer_size: 4,
+        ..TraceInfo::default()
+    });
+    let load = w.event_type(script::RUNTIME, 143, 2);
+    let sample = w.event_type(script::SAMPLER, 0, 0);
+    let method = script::method(1, 0x1_0000, 0x1000, "Thumb");
+    w.event(load, 10, 1, &[], &method.encode(2));
+    for i in 0..100 {
+        let stack = [0x1_0001 + 6 * i, 0x1_0801];
+        w.event(sample, 20 + i as i64, 1, &stack, &[2, 0, 0, 0]);
+    }
+    let bytes = w.finish();
+    compare_bytes("thumb", &bytes);
+    let timeline = offline(&bytes);
+    let process = timeline
+        .find_process(script::PID, None)
+        .expect("the process");
+    let frames = timeline.frames(process, 0x1_0001, 50, Position::Exact, None);
+    assert_eq!(frames[0].offset, Some(0), "the low bit is no address");
+}
+
+/// A process with a mapping that exits at 500 ns; another goes on.
+fn exit() -> Vec<u8> {
+    let mut w = NettraceWriter::v6();
+    let number = FieldKind::VAR_U;
+    let named = |id, name: &str| TypeSpec::new("Universal.System", id, 0).named(name);
+    let process = w.define(
+        named(0, "ExistingProcess")
+            .field("NamespaceId", number.clone())
+            .field("Name", FieldKind::UTF8)
+            .field("NamespaceName", FieldKind::UTF8),
+    );
+    let exit = w.define(named(2, "ProcessExit"));
+    let load = w.event_type(script::RUNTIME, 143, 2);
+    let payload = universal::process(7, "Short", "");
+    w.event(process, 0, 1, &[], &payload);
+    let method = script::method(1, 0x1000, 64, "A");
+    w.event(load, 100, 1, &[], &method.encode(2));
+    w.sequence_point();
+    w.event(exit, 500, 1, &[], &[]);
+    w.sequence_point();
+    w.event(
+        load,
+        2_000,
+        1,
+        &[],
+        &script::method(2, 0x8000, 64, "B").encode(2),
+    );
+    w.finish()
+}
+
+#[test]
+fn what_a_process_had_goes_with_it_in_live_sessions_too() {
+    let bytes = exit();
+    let mut live = LiveSession::new();
+    chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+    let before = live.reader().timeline();
+    live.finish();
+    for timeline in [&*before, &*live.reader().timeline(), &offline(&bytes)] {
+        let process = timeline.processes().next().expect("a process").index;
+        let name = |time| {
+            let frames = timeline.frames(process, 0x1010, time, Position::Exact, None);
+            script::text(&frames[0])
+        };
+        assert_eq!(name(200), "T.A");
+        assert_eq!(name(700), "AfterUnload");
+    }
+}
+
+#[test]
+fn a_return_address_is_final_only_if_its_call_is() {
+    let mut live = LiveSession::new();
+    let mut w = NettraceWriter::v4();
+    let load = w.event_type(script::RUNTIME, 143, 2);
+    w.event(
+        load,
+        100,
+        1,
+        &[],
+        &script::method(1, 0x5000, 64, "Next").encode(2),
+    );
+    chronosym::source::nettrace::read_live(Cursor::new(w.finish()), &mut live).expect("a trace");
+    live.advance(150);
+    live.publish();
+    let timeline = live.reader().timeline();
+    let process = timeline
+        .find_process(script::PID, None)
+        .expect("the process");
+    let provisional = |address, position| timeline.is_provisional(process, address, 120, position);
+    assert!(!provisional(0x5000, Position::Exact));
+    assert!(!provisional(0x5001, Position::Return));
+    // What ends at 0x5000 may be told of later.
+    assert!(provisional(0x5000, Position::Return));
+}
+
+#[test]
+fn code_behind_the_watermark_is_counted() {
+    let mut live = LiveSession::new();
+    let trace = |time, id| {
+        let mut w = NettraceWriter::v4();
+        let load = w.event_type(script::RUNTIME, 143, 2);
+        let method = script::method(id, 0x1000 * id, 64, "A");
+        w.event(load, time, 1, &[], &method.encode(2));
+        w.finish()
+    };
+    let mut read = |bytes: Vec<u8>| {
+        chronosym::source::nettrace::read_live(Cursor::new(bytes), &mut live).expect("a trace");
+        live.reader().timeline().diagnostics().late
+    };
+    assert_eq!(read(trace(1_000, 1)), 0);
+    assert_eq!(read(trace(500, 2)), 1);
 }

@@ -520,3 +520,58 @@ fn inlined_frames_come_from_the_tree_of_the_very_body() {
     assert_eq!(names(25)[0], ("NoName".to_owned(), true, Some(1)));
     assert_eq!(names(25)[1], ("T.Inlined".to_owned(), true, Some(3)));
 }
+
+#[test]
+fn a_module_id_used_again_does_not_take_over_the_bodies_of_before() {
+    let of = |module, method: Method<'static>| Method { module, ..method };
+    let old = of(0x77, method(1, 0x5000, 64, "Old"));
+    for told in [true, false] {
+        let mut s = Script::default();
+        s.unload(100, 1, old);
+        if told {
+            s.module_unload(101, 0x77, "/app/OldPlugin.dll");
+        }
+        s.module_load(200, 0x77, "/app/New.dll");
+        s.load(210, 1, of(0x77, method(2, 0x6000, 64, "New")));
+        s.complete(300);
+        let answers = s.finish();
+        let frame = answers.at(0x5010, 50);
+        assert_eq!(text(&frame), "T.Old");
+        assert_eq!(frame.module.as_deref(), told.then_some("OldPlugin"));
+        assert_eq!(answers.at(0x6010, 220).module.as_deref(), Some("New"));
+    }
+}
+
+#[test]
+fn an_entry_point_within_other_code_is_none() {
+    let entry = payload::r2r_entry_point(9, ("T", "Guess", "void  ()"), 0x5000, 0);
+    for listed in [false, true] {
+        let mut s = Script::default();
+        if !listed {
+            s.load(10, 1, method(1, 0x5000, 0x1000, "Real"));
+        }
+        s.event(RUNTIME, 159, 0, 50, 1, &entry);
+        if listed {
+            s.dc_end(300, 1, method(1, 0x5000, 0x1000, "Real"));
+        }
+        s.complete(301);
+        let answers = s.finish();
+        assert_eq!(answers.name(0x5010, 60), "T.Real");
+        assert_eq!(answers.name(0x5800, 60), "T.Real");
+    }
+}
+
+#[test]
+fn a_body_without_a_name_is_shown_by_its_address() {
+    let mut s = Script::default();
+    s.module_load(5, 0x77, "/app/App.dll");
+    let nameless = Method {
+        module: 0x77,
+        names: None,
+        ..method(1, 0x1000, 64, "")
+    };
+    s.load(10, 1, nameless);
+    let frame = s.finish().at(0x1010, 20);
+    assert_eq!(frame.module.as_deref(), Some("App"));
+    assert_eq!(frame.label(), "0x1010");
+}

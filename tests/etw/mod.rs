@@ -74,6 +74,10 @@ pub fn sampled(w: &mut Writer, at: At, addresses: &[u64]) {
 }
 
 pub fn method(w: &mut Writer, at: At, id: u16, start: u64, name: &str) {
+    method_of(w, CLR_RUNTIME, at, id, start, name);
+}
+
+pub fn method_of(w: &mut Writer, provider: [u8; 16], at: At, id: u16, start: u64, name: &str) {
     let method = Method {
         id: 0x7000,
         module: 0x9000,
@@ -85,8 +89,7 @@ pub fn method(w: &mut Writer, at: At, id: u16, start: u64, name: &str) {
         ..Method::default()
     };
     let at = at.pid(PID).tid(TID);
-    w.clr(at, CLR_RUNTIME, id, 1, &method.encode(1), &[])
-        .unwrap();
+    w.clr(at, provider, id, 1, &method.encode(1), &[]).unwrap();
 }
 
 pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Timeline, EtlReport) {

@@ -245,7 +245,9 @@ impl EventSchema {
             EventKey::Manifest { provider, .. } => (provider.clone(), self.event_name.as_ref()),
             EventKey::Classic { .. } => return,
         };
-        if let (Some(name), Some(fields)) = (name, &self.fields)
+        // An event without fields (ProcessExit) is described by none.
+        let fields = self.fields.as_deref().unwrap_or_default();
+        if let Some(name) = name
             && let Some(plan) = universal::Plan::new(&provider, name, fields)
         {
             self.decoder = Some(Decoder::Universal(plan));

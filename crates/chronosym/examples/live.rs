@@ -12,15 +12,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         live.finish();
         read
     });
-    let mut more = true;
-    while more {
-        more = !feeder.is_finished();
+    let mut told = 0;
+    while !feeder.is_finished() || told < reader.timeline().facts().duration_ns {
+        std::thread::sleep(std::time::Duration::from_millis(10));
         let timeline = reader.timeline();
         let now = timeline.facts().duration_ns;
-        for process in timeline.processes() {
-            for frame in timeline.frames(process.index, address, now, Position::Exact, None) {
-                let provisional = timeline.is_provisional(process.index, address, now);
-                println!("{now} ns: {}, provisional: {provisional}", frame.label());
+        if std::mem::replace(&mut told, now) < now {
+            for process in timeline.processes().map(|process| process.index) {
+                let frames = timeline.frames(process, address, now, Position::Exact, None);
+                let open = timeline.is_provisional(process, address, now, Position::Exact);
+                println!("{now} ns: {}, provisional: {open}", frames[0].label());
             }
         }
     }

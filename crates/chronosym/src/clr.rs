@@ -324,12 +324,15 @@ impl Session {
                 app_domain: None,
             }),
         };
-        if event.action == Action::Unload {
-            code.close_module(index, time);
-        }
-        if event.action != Action::Unload {
+        match event.action {
+            // What named its id before was another module's.
+            Action::Load => code.disown(clr_instance, event.module_id),
             // A rundown lists methods before their module.
-            code.adopt(index);
+            Action::DCStart | Action::DCEnd => code.adopt(index),
+            Action::Unload => {
+                code.adopt(index);
+                code.close_module(index, time);
+            }
         }
     }
 

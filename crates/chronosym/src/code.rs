@@ -251,7 +251,7 @@ impl ProcessCode {
             .collect();
         for body in covered {
             let known = &self.bodies[body.index()];
-            if known.is_jitted() && matches!(known.begin, Begin::At(t) if t <= time) {
+            if known.is_jitted() && known.told_by() <= time {
                 self.occupied.remove(&known.start);
                 self.close(body, time);
             }
@@ -316,6 +316,17 @@ impl ProcessCode {
             .insert((module.clr_instance, module.module_id), index);
         self.modules.push(module);
         index
+    }
+
+    /// Who was last said to be at an address.
+    pub fn occupant(&self, address: u64) -> Option<BodyIndex> {
+        let (_, &(last, body)) = self.occupied.range(..=address).next_back()?;
+        (address <= last).then_some(body)
+    }
+
+    /// Leaves the bodies that named a module before it was loaded without one: ids are used again.
+    pub fn disown(&mut self, clr_instance: u16, module_id: u64) {
+        self.orphans.remove(&(clr_instance, module_id));
     }
 
     /// Gives a module that was listed late the bodies that named it before.

@@ -40,6 +40,11 @@ impl ProcessCode {
                     .insert(Evidence::EntryPoint);
                 continue;
             }
+            // It is no start of a method where the code of another stands or comes to stand.
+            let ended = |body: BodyIndex| matches!(self.bodies[body.index()].end, End::At(end) if end <= point.time);
+            if self.occupant(start).is_some_and(|body| !ended(body)) {
+                continue;
+            }
             let next = starts
                 .get(starts.partition_point(|&s| s <= start))
                 .copied()

@@ -16,6 +16,16 @@ pub enum Position {
     Return,
 }
 
+impl Position {
+    /// The address of what stood there: of the call, if it is one that will return.
+    pub fn looked_up(self, address: u64) -> u64 {
+        match self {
+            Position::Exact => address,
+            Position::Return => address.saturating_sub(1),
+        }
+    }
+}
+
 /// What stood at an address.
 ///
 /// Absent means unknown: no field holds an empty string or a zero that stands for unknown.
@@ -92,18 +102,15 @@ impl Frame {
     /// Appends `module!name`, `module!+0xrva`, or the bare address.
     pub fn push_label(&self, out: &mut String) {
         use std::fmt::Write;
-        if let Some(module) = &self.module {
-            out.push_str(module);
-            out.push('!');
-        }
         // Writing to a String does not fail.
-        let _ = match (&self.name, self.rva, &self.module) {
-            (Some(name), ..) => {
+        let _ = match (&self.module, &self.name, self.rva) {
+            (Some(module), Some(name), _) => write!(out, "{module}!{name}"),
+            (Some(module), None, Some(rva)) => write!(out, "{module}!+{rva:#x}"),
+            (None, Some(name), _) => {
                 out.push_str(name);
                 Ok(())
             }
-            (None, Some(rva), Some(_)) => write!(out, "+{rva:#x}"),
-            (None, _, _) => write!(out, "{:#x}", self.address),
+            (_, None, _) => write!(out, "{:#x}", self.address),
         };
     }
 

@@ -150,7 +150,7 @@ impl Session {
         }
         known.is_wow64 |= event.is_wow64().unwrap_or(false);
         if action == Action::Unload {
-            known.end = Some(time);
+            self.process_ended(process, time);
         }
     }
 

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use chronosym_timeline::{Id, LiveMap};
 
 use crate::body::BodyIndex;
+use crate::frame::Position;
 use crate::index::Index;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
@@ -65,7 +66,7 @@ impl LiveSession {
         let session = Session::new(Options {
             samples: SampleSelection::None,
         });
-        let empty = Timeline::of(&session, Vec::new());
+        let empty = Timeline::of(&session, Vec::new(), 0);
         LiveSession {
             session,
             spaces: Vec::new(),
@@ -83,6 +84,8 @@ impl LiveSession {
     }
 
     /// Promises that no event of an earlier time is to come: answers for times before it are final where they name code.
+    ///
+    /// Code that comes late all the same is taken in, and counted ([`SessionDiagnostics::late`](crate::SessionDiagnostics::late)).
     pub fn advance(&mut self, watermark_ns: u64) {
         self.watermark = self.watermark.max(watermark_ns);
     }
@@ -118,11 +121,18 @@ impl LiveSession {
                 state: state.snapshot(),
             });
         }
+        let late = |live: &LiveSpace| live.bodies.late() + live.images.late();
+        self.session.diagnostics.late = self.spaces.iter().map(late).sum::<usize>() as u64;
+        let watermark = if self.finished {
+            u64::MAX
+        } else {
+            self.watermark
+        };
         self.latest
-            .store(Arc::new(Timeline::of(&self.session, spaces)));
+            .store(Arc::new(Timeline::of(&self.session, spaces, watermark)));
     }
 
-    /// The last event has come: publishes final answers.
+    /// The last event has come: publishes final answers. Events that are pushed all the same are late.
     pub fn finish(&mut self) {
         self.session.close_ended();
         for state in &mut self.session.states {
@@ -205,10 +215,22 @@ impl LiveSpace {
 }
 
 impl Timeline {
-    /// Whether events to come may change what is answered for an address and time. Never in a frozen timeline.
-    pub fn is_provisional(&self, process: ProcessIndex, address: u64, time_ns: u64) -> bool {
+    /// Whether events to come may change which code is answered for an address and time, and when that lived. Never in a frozen
+    /// timeline, nor after [`LiveSession::finish`].
+    ///
+    /// Later events may still tell more of code that is final: its module, its name where it had none, the targets of a stub, and
+    /// that its life is less certain.
+    pub fn is_provisional(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+        time_ns: u64,
+        position: Position,
+    ) -> bool {
+        let address = self.normalise(address);
+        // What is not provisional is code: then it has the byte before a return address.
         self.spaces[process.index()]
             .bodies
-            .is_provisional(address, time_ns)
+            .is_provisional(position.looked_up(address), time_ns)
     }
 }

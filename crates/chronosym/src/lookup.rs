@@ -29,13 +29,13 @@ impl Timeline {
         match position {
             Position::Exact => find(address),
             // The call lies before the return address, unless nothing does.
-            Position::Return => find(address.wrapping_sub(1)).or_else(|| find(address)),
+            Position::Return => find(position.looked_up(address)).or_else(|| find(address)),
         }
     }
 
     /// As [`Timeline::body`] for many addresses of one process at once, as they are; answers stand where their queries do.
     ///
-    /// A long list is sorted and swept once, on all processors, which is faster than asking one by one.
+    /// Faster than asking one by one, the more so the more bodies there are; a long list is answered on all processors.
     ///
     /// # Panics
     ///

@@ -69,7 +69,7 @@ impl Timeline {
         match position {
             Position::Exact => exact(address),
             Position::Return => {
-                let call = exact(address.wrapping_sub(1));
+                let call = exact(position.looked_up(address));
                 if is_code(&call) {
                     return call;
                 }
@@ -109,7 +109,7 @@ impl Timeline {
     }
 
     /// Clears what is no part of an address: the Thumb bit and pointer authentication.
-    fn normalise(&self, address: u64) -> u64 {
+    pub(crate) fn normalise(&self, address: u64) -> u64 {
         self.address_mask.apply(address)
     }
 
@@ -137,18 +137,15 @@ impl Timeline {
         for owner in self.image_owners(process, address) {
             let images = &self.spaces[owner.index()].images;
             if let Some((id, life)) = images.find(address, time) {
-                let certainty = if life.from_known {
-                    Certainty::Exact
-                } else {
-                    Certainty::Inferred
-                };
-                let found = Found::Image(owner, ImageIndex(id.index() as u32));
-                let image_valid = life.from..life.to;
+                let image = &self.spaces[owner.index()].state.images[id.index()];
+                let life = life.from..life.to;
+                let (certainty, known) =
+                    certainty(image.begin, image.end, life, time, &self.losses);
                 return Location {
-                    found,
+                    found: Found::Image(owner, ImageIndex(id.index() as u32)),
                     certainty,
                     looked_up: address,
-                    valid: meet(&valid, &image_valid),
+                    valid: meet(&valid, &known),
                 };
             }
             valid = meet(&valid, &gap_around(images, address, time));
@@ -180,9 +177,13 @@ impl Timeline {
             .into_iter()
             .chain(space.images.occupants(address))
             .map(|(_, life)| life);
-        if let Some(first) = lives.next() {
-            let earliest = lives.fold(first.from, |earliest, life| earliest.min(life.from));
-            return if time < earliest {
+        // What was dropped stood there before anything that is still known.
+        let forgotten = space.forgotten.contains(address);
+        let earliest = lives
+            .next()
+            .map(|first| lives.fold(first.from, |earliest, life| earliest.min(life.from)));
+        if earliest.is_some() || forgotten {
+            return if !forgotten && earliest.is_some_and(|earliest| time < earliest) {
                 NameReason::BeforeFirstLoad
             } else {
                 NameReason::AfterUnload
@@ -220,7 +221,12 @@ impl AddressSpace {
     fn body_at(&self, address: u64, time: u64, losses: &[Loss]) -> (Option<Location>, Range<u64>) {
         if let Some((id, life)) = self.bodies.find(address, time) {
             let index = BodyIndex(id.index() as u32);
-            let (certainty, valid) = certainty(self.body(index), life.from..life.to, time, losses);
+            let (body, life) = (self.body(index), life.from..life.to);
+            let (certainty, valid) = if body.approximate {
+                (Certainty::Approximate, life)
+            } else {
+                certainty(body.begin, body.end, life, time, losses)
+            };
             let found = Found::Body(index);
             return (
                 Some(Location {
@@ -264,17 +270,15 @@ impl AddressSpace {
     }
 }
 
-/// How sure it is that `body` stood there at `time`, and the part of its life for which that holds.
+/// How sure it is that what events say began and ended so stood there at `time`, and the part of its life for which that holds.
 fn certainty(
-    body: &CodeBody,
+    begin: Begin,
+    end: End,
     life: Range<u64>,
     time: u64,
     losses: &[Loss],
 ) -> (Certainty, Range<u64>) {
-    if body.approximate {
-        return (Certainty::Approximate, life);
-    }
-    let known_from = match body.begin {
+    let known_from = match begin {
         Begin::At(at) | Begin::Before(at) => at,
         Begin::Unbounded => u64::MAX,
     };
@@ -282,7 +286,7 @@ fn certainty(
         return (Certainty::Inferred, life.start..life.end.min(known_from));
     }
     let known = known_from.max(life.start)..life.end;
-    match body.end {
+    match end {
         End::At(_) => (Certainty::Exact, known),
         End::After(at) if time <= at => (
             Certainty::Exact,

@@ -6,7 +6,7 @@ use chronosym_events::{
     Action, DecodeError, Event, EventKey, EventSchema, Provider, RawEvent, ThreadSampleType,
 };
 use chronosym_timeline::{Begin, End};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::clr::ClrState;
 use crate::code::ProcessCode;
@@ -171,6 +171,9 @@ pub struct SessionDiagnostics {
     pub unbound_inline_trees: u64,
     /// Rows of perf maps that are not `START SIZE name`.
     pub bad_perf_map_rows: u64,
+    /// Code that a live session was told of later than its watermark had promised: answers that were said to be final may
+    /// have changed.
+    pub late: u64,
 }
 
 /// Everything of one process that events told.
@@ -200,6 +203,8 @@ pub struct Session {
     pub(crate) losses: Vec<Loss>,
     pub(crate) diagnostics: SessionDiagnostics,
     pub(crate) facts: TraceFacts,
+    /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
+    pub(crate) seen_addresses: FxHashSet<u64>,
     pub(crate) kernel: KernelState,
     pub(crate) mapping_files: MappingFiles,
     /// The sampled thread that was seen last: most samples come in runs.
@@ -357,6 +362,15 @@ impl Session {
         &mut self.facts
     }
 
+    /// Looks at addresses in stacks, whether those are kept or not.
+    pub(crate) fn see_addresses(&mut self, addresses: &[u64]) {
+        const MOST: usize = 4096;
+        if self.facts.pointer_size == Some(4) {
+            let room = MOST.saturating_sub(self.seen_addresses.len());
+            self.seen_addresses.extend(addresses.iter().take(room));
+        }
+    }
+
     /// Notes that events were lost: answers that hang on the absence of an event are then less certain.
     pub fn lost(&mut self, loss: Loss) {
         self.losses.push(loss);
@@ -501,7 +515,14 @@ impl Session {
         crate::Timeline::freeze(self)
     }
 
-    /// Nothing outlives its process (rule 6).
+    /// A process stopped: its code answers no longer (rule 6).
+    pub(crate) fn process_ended(&mut self, process: ProcessIndex, time: u64) {
+        self.processes.all[process.index()].end = Some(time);
+        self.ensure_states();
+        self.states[process.index()].close(time);
+    }
+
+    /// What was told of a process after its end does not outlive it either.
     pub(crate) fn close_ended(&mut self) {
         self.ensure_states();
         for (process, state) in self.processes.all.iter().zip(&mut self.states) {

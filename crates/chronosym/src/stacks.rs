@@ -71,11 +71,6 @@ impl StackTable {
         std::iter::successors(Some(stack), |&s| self.caller(s)).map(|s| self.address(s))
     }
 
-    /// The addresses of all prefixes' innermost frames, in the order in which they came.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = u64> {
-        self.nodes.iter().map(|&(address, _)| address)
-    }
-
     /// The number of distinct prefixes.
     pub fn len(&self) -> usize {
         self.nodes.len()

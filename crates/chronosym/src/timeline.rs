@@ -17,6 +17,9 @@ use crate::session::{EventTypeInfo, Loss, ProcessState, Session, SessionDiagnost
 use crate::stacks::StackTable;
 
 /// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
+///
+/// Methods that take an index of a process, thread, module, image or body panic if it is of a later timeline of a live session, or
+/// of another trace's.
 #[derive(Debug)]
 pub struct Timeline {
     pub(crate) types: Vec<EventTypeInfo>,
@@ -31,6 +34,7 @@ pub struct Timeline {
     pub(crate) diagnostics: SessionDiagnostics,
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
+    pub(crate) watermark: u64,
 }
 
 /// What of a pointer is no address (rule 9).
@@ -44,10 +48,10 @@ pub(crate) enum AddressMask {
 }
 
 impl AddressMask {
-    fn of(facts: &TraceFacts, stacks: &StackTable) -> Self {
+    fn of(facts: &TraceFacts, seen: &FxHashSet<u64>) -> Self {
         let architecture = facts.machine.as_deref().unwrap_or("").to_ascii_lowercase();
         match facts.pointer_size {
-            Some(4) if architecture.contains("arm") || is_thumb(stacks) => AddressMask::Thumb,
+            Some(4) if architecture.contains("arm") || is_thumb(seen) => AddressMask::Thumb,
             Some(8) if architecture.contains("arm64") || architecture.contains("aarch64") => {
                 AddressMask::PointerAuthentication
             }
@@ -68,10 +72,8 @@ impl AddressMask {
 
 /// Whether the addresses of stacks say themselves that they are Thumb code: many runtimes before .NET 5 do not name their
 /// processor. Instructions of a 32-bit x86 lie at odd and even addresses alike; of 64 there, 60 are odd once in 10^13.
-fn is_thumb(stacks: &StackTable) -> bool {
+fn is_thumb(addresses: &FxHashSet<u64>) -> bool {
     const LEAST: usize = 64;
-    const MOST: usize = 4096;
-    let addresses: FxHashSet<u64> = stacks.nodes().take(MOST).collect();
     let odd = addresses.iter().filter(|&address| address & 1 == 1).count();
     addresses.len() >= LEAST && odd >= addresses.len() / 16 * 15
 }
@@ -100,6 +102,7 @@ impl Timeline {
             losses,
             diagnostics,
             facts,
+            seen_addresses,
             ..
         } = session;
         let spaces = processes
@@ -110,7 +113,7 @@ impl Timeline {
             .collect();
         Timeline {
             system: system_of(&processes),
-            address_mask: AddressMask::of(&facts, &stacks),
+            address_mask: AddressMask::of(&facts, &seen_addresses),
             types,
             names,
             processes,
@@ -120,14 +123,15 @@ impl Timeline {
             losses,
             diagnostics,
             facts,
+            watermark: u64::MAX,
         }
     }
 
     /// What a session that goes on knows now; without its samples.
-    pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>) -> Self {
+    pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
         Timeline {
             system: system_of(&session.processes),
-            address_mask: AddressMask::of(&session.facts, &session.stacks),
+            address_mask: AddressMask::of(&session.facts, &session.seen_addresses),
             types: session.types.clone(),
             names: session.names.snapshot(),
             processes: session.processes.clone(),
@@ -137,7 +141,13 @@ impl Timeline {
             losses: session.losses.clone(),
             diagnostics: session.diagnostics.clone(),
             facts: session.facts.clone(),
+            watermark,
         }
+    }
+
+    /// Up to when answers that name code are final, ns since the trace began; `u64::MAX` if no event is to come.
+    pub fn watermark(&self) -> u64 {
+        self.watermark
     }
 
     /// What is known of the whole trace.
@@ -263,11 +273,7 @@ mod tests {
             pointer_size: Some(pointer_size),
             ..TraceFacts::default()
         };
-        let mut stacks = StackTable::default();
-        for address in addresses {
-            stacks.intern(std::iter::once(address));
-        }
-        AddressMask::of(&facts, &stacks)
+        AddressMask::of(&facts, &addresses.collect())
     }
 
     #[test]

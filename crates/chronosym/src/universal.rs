@@ -49,7 +49,7 @@ impl Session {
                 self.ensure_states();
                 self.universal_name(process, event);
             }
-            UniversalEvent::ProcessExit => self.processes.all[process.index()].end = Some(time),
+            UniversalEvent::ProcessExit => self.process_ended(process, time),
             UniversalEvent::ProcessMapping(event) => self.mapping(process, time, event),
             UniversalEvent::ProcessSymbol(event) => self.symbol(process, event),
             UniversalEvent::ProcessMappingMetadata(event) => {
@@ -129,6 +129,10 @@ impl Session {
             end: End::Open,
         });
         state.universal.images.insert(event.id, index);
+        if let Begin::At(at) = begin {
+            let last = event.start.saturating_add(size - 1);
+            state.code.image_mapped(event.start, last, at);
+        }
         if let Some(id) = event.metadata_id {
             match self.mapping_files.metadata.get(&id).cloned() {
                 Some(metadata) => self.identify(process, index, &metadata),

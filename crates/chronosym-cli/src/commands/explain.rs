@@ -92,11 +92,7 @@ fn explain(
         view.name.unwrap_or("process"),
         view.pid
     )?;
-    let looked_up = if position == Position::Return {
-        address.wrapping_sub(1)
-    } else {
-        address
-    };
+    let looked_up = position.looked_up(address);
     if position == Position::Return {
         writeln!(
             out,

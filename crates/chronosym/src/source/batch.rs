@@ -133,6 +133,7 @@ impl Feed {
             let id = self.types[event_type as usize].0;
             session.counted(id, count.events, count.stacks, batch.last_ns);
         }
+        session.see_addresses(&batch.addresses);
         self.stacks.clear();
         self.stacks.resize(batch.stack_ends.len(), None);
         // Only what speaks of code has to come in the order of time.

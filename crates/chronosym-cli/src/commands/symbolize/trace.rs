@@ -99,10 +99,7 @@ impl TraceSource {
         let several = addresses.len() > 1;
         let mut all = Vec::new();
         for (address, of_image) in addresses {
-            let looked_up = match self.position {
-                Position::Return => address.wrapping_sub(1),
-                Position::Exact => address,
-            };
+            let looked_up = self.position.looked_up(address);
             if let Some(time) = self.time {
                 all.push(self.occupant(address, time, None));
                 continue;
