@@ -183,6 +183,10 @@ fn code_beyond_the_horizon_is_dropped_and_later_answers_stay() {
         frozen.find_process(script::PID, None),
     );
     let (a, b) = (a.expect("the process"), b.expect("the process"));
+    let kept = frozen.bodies(b).count() - dropped;
+    assert_eq!(now.bodies(a).count(), kept);
+    let frames = now.frames(a, 0x10_010, 500_000_000, Position::Exact, None);
+    assert_eq!(script::text(&frames[0]), "AfterUnload");
     for time in (horizon..2_000_000_000).step_by(500_000) {
         for slot in 0..8u64 {
             let address = 0x10_010 + slot * 0x100;

@@ -3,6 +3,7 @@
 use chronosym_events::{MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
 
+use crate::chunked::Chunked;
 use crate::evidence::EvidenceSet;
 use crate::names::NameId;
 use crate::process::index_type;
@@ -44,6 +45,31 @@ pub(crate) struct CodeBody {
 }
 
 impl CodeBody {
+    /// Stands where a body was that a live session has dropped.
+    pub const FORGOTTEN: CodeBody = CodeBody {
+        clr_instance: 0,
+        start: 0,
+        size: 0,
+        token: 0,
+        flags: MethodFlags(0),
+        method_id: 0,
+        native_code_version: 0,
+        name: NameId::NONE,
+        module: None,
+        evidence: EvidenceSet::NONE,
+        begin: Begin::At(0),
+        end: End::At(0),
+        earliest: 0,
+        il_map: None,
+        inline_tree: None,
+        stub: None,
+        approximate: false,
+    };
+
+    pub fn is_forgotten(&self) -> bool {
+        self.evidence == EvidenceSet::NONE
+    }
+
     /// The address of the last byte.
     pub fn last(&self) -> u64 {
         self.start.saturating_add(u64::from(self.size.max(1)) - 1)
@@ -109,7 +135,7 @@ pub(crate) struct Module {
     pub begin: Begin,
     pub end: End,
     pub evidence: EvidenceSet,
-    pub bodies: Vec<BodyIndex>,
+    pub bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
 }
 

@@ -11,6 +11,8 @@ const CHUNK: usize = 1 << BITS;
 pub(crate) struct Chunked<T> {
     chunks: Vec<Arc<Vec<T>>>,
     len: usize,
+    /// The chunk that stands for all whose items are [shared](Chunked::share_where).
+    alike: Option<Arc<Vec<T>>>,
 }
 
 impl<T> Default for Chunked<T> {
@@ -18,6 +20,7 @@ impl<T> Default for Chunked<T> {
         Chunked {
             chunks: Vec::new(),
             len: 0,
+            alike: None,
         }
     }
 }
@@ -54,6 +57,44 @@ impl<T: Clone> Chunked<T> {
     }
 }
 
+impl<T: Clone> Chunked<T> {
+    /// Gives back the memory of chunks all of whose items are `same`: one stands for all of them. Looks at the chunks of the
+    /// items `touched` only.
+    pub(crate) fn share_where(
+        &mut self,
+        touched: impl Iterator<Item = usize>,
+        same: impl Fn(&T) -> bool,
+    ) {
+        let mut last = None;
+        for number in touched.map(|index| index >> BITS) {
+            let chunk = &self.chunks[number];
+            if last.replace(number) == Some(number)
+                || chunk.len() < CHUNK
+                || self
+                    .alike
+                    .as_ref()
+                    .is_some_and(|alike| Arc::ptr_eq(alike, chunk))
+                || !chunk.iter().all(&same)
+            {
+                continue;
+            }
+            let alike = self.alike.get_or_insert_with(|| chunk.clone());
+            self.chunks[number] = alike.clone();
+        }
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl Fn(&T) -> bool) {
+        if self.iter().all(&keep) {
+            return;
+        }
+        let mut kept = Chunked::default();
+        self.iter()
+            .filter(|item| keep(item))
+            .for_each(|item| kept.push(item.clone()));
+        *self = kept;
+    }
+}
+
 impl<T> Index<usize> for Chunked<T> {
     type Output = T;
 
@@ -84,5 +125,31 @@ mod tests {
         assert_eq!((copy[5], copy.len(), copy.get(2_000)), (5, 2_000, None));
         assert_eq!((all[5], all.len(), all[2_000]), (99, 2_001, 2_000));
         assert!(copy.iter().copied().eq(0..2_000));
+    }
+
+    #[test]
+    fn chunks_of_the_same_share_memory() {
+        const GONE: usize = usize::MAX;
+        let mut all = Chunked::default();
+        for i in 0..5 * CHUNK {
+            all.push(i);
+        }
+        for i in CHUNK..4 * CHUNK - 1 {
+            all[i] = GONE;
+        }
+        all.share_where(CHUNK..4 * CHUNK - 1, |&item| item == GONE);
+        assert!(Arc::ptr_eq(&all.chunks[1], &all.chunks[2]));
+        assert!(!Arc::ptr_eq(&all.chunks[1], &all.chunks[3]));
+        all[CHUNK] = 0;
+        assert_eq!(
+            (all[CHUNK], all[2 * CHUNK], all[4 * CHUNK - 1]),
+            (0, GONE, 4 * CHUNK - 1)
+        );
+        all.retain(|&item| item != GONE);
+        assert!(
+            all.iter()
+                .copied()
+                .eq((0..CHUNK).chain([0]).chain(4 * CHUNK - 1..5 * CHUNK))
+        );
     }
 }

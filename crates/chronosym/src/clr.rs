@@ -10,6 +10,7 @@ use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
 use crate::body::{EntryPoint, MethodFact, Module, ModuleIndex, PdbId};
+use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::il_map::IlMap;
 use crate::images::simple_name;
@@ -320,7 +321,7 @@ impl Session {
                 begin,
                 end,
                 evidence: EvidenceSet::of(evidence),
-                bodies: Vec::new(),
+                bodies: Chunked::default(),
                 app_domain: None,
             }),
         };

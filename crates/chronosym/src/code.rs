@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use crate::body::{BodyIndex, CodeBody, EntryPoint, MethodFact, Module, ModuleIndex, StubTargets};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
-use crate::few::Few;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
+use crate::methods::Methods;
 use crate::names::NameId;
 use crate::neighbours::{Pending, ThreadState};
 
@@ -27,7 +27,7 @@ pub(crate) struct ProcessCode {
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps that no body could be found for.
     pub unbound_maps: u64,
-    pub by_method: Arc<FxHashMap<(u16, u64), Few<BodyIndex>>>,
+    pub by_method: Methods,
     module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
     stub_by_method: FxHashMap<(u16, u64), u32>,
     /// Who was last said to occupy a range: start → (last byte, body).
@@ -202,10 +202,8 @@ impl ProcessCode {
             stub,
             approximate: false,
         });
-        Arc::make_mut(&mut self.by_method)
-            .entry((fact.clr_instance, fact.method_id))
-            .or_default()
-            .push(body);
+        self.by_method
+            .push((fact.clr_instance, fact.method_id), body);
         match fact.module {
             Some(module) => self.modules[module.index()].bodies.push(body),
             None => self
@@ -290,18 +288,7 @@ impl ProcessCode {
 
     /// The body of a method that was told of last.
     pub fn latest(&self, clr_instance: u16, method_id: u64) -> Option<BodyIndex> {
-        self.by_method
-            .get(&(clr_instance, method_id))?
-            .as_slice()
-            .last()
-            .copied()
-    }
-
-    /// All bodies of a method, in the order in which they were told of.
-    pub fn bodies_of(&self, clr_instance: u16, method_id: u64) -> &[BodyIndex] {
-        self.by_method
-            .get(&(clr_instance, method_id))
-            .map_or(&[], Few::as_slice)
+        self.by_method.of((clr_instance, method_id)).next_back()
     }
 
     /// The module that `module_id` means now.
@@ -392,47 +379,47 @@ impl ProcessCode {
     }
 
     /// What answers need, as it is now; cheap, and later events do not change it.
-    pub fn snapshot(&self) -> Self {
+    pub fn snapshot(&mut self) -> Self {
         ProcessCode {
             bodies: self.bodies.clone(),
             modules: self.modules.clone(),
             il_maps: self.il_maps.clone(),
             inline_trees: self.inline_trees.clone(),
             stubs: self.stubs.clone(),
-            by_method: self.by_method.clone(),
+            by_method: self.by_method.snapshot(),
             module_by_id: self.module_by_id.clone(),
             unbound_maps: self.unbound_maps,
             ..ProcessCode::default()
         }
     }
 
-    /// Drops what hangs on bodies that are long gone.
-    pub fn forget(&mut self, bodies: impl Iterator<Item = BodyIndex>) {
-        for body in bodies {
-            let known = &mut self.bodies[body.index()];
-            let method = (known.clr_instance, known.method_id);
-            let start = known.start;
-            let (map, tree) = (known.il_map.take(), known.inline_tree.take());
-            if let Some(map) = map {
+    /// Drops bodies that are long gone, and all that hangs on them.
+    pub fn forget(&mut self, dead: &[BodyIndex]) {
+        for &body in dead {
+            let known = std::mem::replace(&mut self.bodies[body.index()], CodeBody::FORGOTTEN);
+            if let Some(map) = known.il_map {
                 self.il_maps[map as usize] = Arc::default();
             }
-            if let Some(tree) = tree {
+            if let Some(tree) = known.inline_tree {
                 self.inline_trees[tree as usize] = Arc::default();
             }
-            if self
-                .occupied
-                .get(&start)
-                .is_some_and(|&(_, top)| top == body)
+            if let Some(&(_, top)) = self.occupied.get(&known.start)
+                && top == body
             {
-                self.occupied.remove(&start);
-            }
-            let by_method = Arc::make_mut(&mut self.by_method);
-            if let Some(bodies) = by_method.get_mut(&method) {
-                bodies.retain(|&b| b != body);
-                if bodies.as_slice().is_empty() {
-                    by_method.remove(&method);
-                }
+                self.occupied.remove(&known.start);
             }
         }
+        let touched = dead.iter().map(|body| body.index());
+        self.bodies.share_where(touched, CodeBody::is_forgotten);
+        let bodies = &self.bodies;
+        let keep = |body: BodyIndex| !bodies[body.index()].is_forgotten();
+        self.by_method.retain(keep);
+        for module in &mut self.modules {
+            module.bodies.retain(|&body| keep(body));
+        }
+        self.orphans.retain(|_, bodies| {
+            bodies.retain(|&body| keep(body));
+            !bodies.is_empty()
+        });
     }
 }

@@ -128,6 +128,9 @@ closed_list! {
 pub struct EvidenceSet(u16);
 
 impl EvidenceSet {
+    /// The set without members.
+    pub const NONE: EvidenceSet = EvidenceSet(0);
+
     /// The set that holds just `evidence`.
     pub const fn of(evidence: Evidence) -> Self {
         EvidenceSet(1 << evidence as u16)

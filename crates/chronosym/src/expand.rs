@@ -515,9 +515,9 @@ impl Timeline {
         let state = &self.spaces[process.index()].state;
         let blank = Frame::unnamed(0, NameReason::NoName);
         // Method ids are used again: the body that was told of last before the time counts, else the first after it.
-        let told = |b: &&BodyIndex| state.code.bodies[b.index()].told_by() <= time;
-        let bodies = state.code.bodies_of(clr_instance, method_id);
-        if let Some(&index) = bodies.iter().rev().find(told).or(bodies.first()) {
+        let told = |b: &BodyIndex| state.code.bodies[b.index()].told_by() <= time;
+        let bodies = || state.code.by_method.of((clr_instance, method_id));
+        if let Some(index) = bodies().rev().find(told).or_else(|| bodies().next()) {
             let body = &state.code.bodies[index.index()];
             let name = self.full_name(body.name);
             let frame = Frame {

@@ -33,6 +33,7 @@ mod inline_tree;
 mod kernel;
 mod live;
 mod lookup;
+mod methods;
 mod names;
 mod neighbours;
 mod prepare;

@@ -38,6 +38,8 @@ struct LiveSpace {
     inserted: usize,
     images: LiveMap,
     image_ends: Vec<chronosym_timeline::End>,
+    untimed: LiveMap,
+    untimed_rows: usize,
     forgotten: Ranges,
 }
 
@@ -116,7 +118,7 @@ impl LiveSession {
             spaces.push(AddressSpace {
                 bodies: Index::Live(live.bodies.snapshot()),
                 images: Index::Live(live.images.snapshot()),
-                untimed: state.untimed.freeze(),
+                untimed: Index::Live(live.untimed.snapshot()),
                 forgotten: live.forgotten.clone(),
                 state: state.snapshot(),
             });
@@ -151,15 +153,16 @@ impl LiveSession {
         self.publish();
         let mut dropped = 0;
         for (state, live) in self.session.states.iter_mut().zip(&mut self.spaces) {
-            let dead = live.bodies.forget_before(horizon_ns);
+            let dead = live.bodies.forget_before(horizon_ns).into_iter();
+            let dead: Vec<_> = dead.map(|id| BodyIndex(id.index() as u32)).collect();
             dropped += dead.len();
-            for id in &dead {
-                let body = &state.code.bodies[id.index()];
+            for index in &dead {
+                let body = &state.code.bodies[index.index()];
                 live.forgotten.insert(body.start, body.last());
             }
-            state
-                .code
-                .forget(dead.into_iter().map(|id| BodyIndex(id.index() as u32)));
+            if !dead.is_empty() {
+                state.code.forget(&dead);
+            }
             live.images.forget_before(horizon_ns);
         }
         dropped
@@ -211,6 +214,11 @@ impl LiveSpace {
                 Some(_) => {}
             }
         }
+        let rows = state.untimed.rows.len();
+        for occupant in state.untimed.occupants(self.untimed_rows..rows) {
+            self.untimed.insert(occupant);
+        }
+        self.untimed_rows = rows;
     }
 }
 

@@ -121,11 +121,13 @@ impl ProcessCode {
         version: u64,
         extent: Extent,
     ) -> Option<BodyIndex> {
-        let bodies = self.by_method.get(&(clr_instance, method_id))?;
-        bodies.as_slice().iter().rev().copied().find(|b| {
-            let body = &self.bodies[b.index()];
-            body.native_code_version == version && body.flags.extent() == extent
-        })
+        self.by_method
+            .of((clr_instance, method_id))
+            .rev()
+            .find(|b| {
+                let body = &self.bodies[b.index()];
+                body.native_code_version == version && body.flags.extent() == extent
+            })
     }
 
     /// The inline tree of the body of `method_id` that this thread loaded last.

@@ -547,7 +547,7 @@ impl ProcessState {
     }
 
     /// What answers need, as it is now.
-    pub(crate) fn snapshot(&self) -> Self {
+    pub(crate) fn snapshot(&mut self) -> Self {
         ProcessState {
             code: self.code.snapshot(),
             images: self.images.clone(),

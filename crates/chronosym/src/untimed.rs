@@ -1,8 +1,11 @@
 //! Sources without time: perf maps and Universal `ProcessSymbol` records (rule 18).
 
+use std::ops::Range;
+
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 
+use crate::chunked::Chunked;
 use crate::evidence::Evidence;
 use crate::index::Index;
 use crate::names::{NameId, Names};
@@ -23,18 +26,23 @@ pub(crate) struct UntimedSymbol {
 /// The untimed symbols of one process; where rows overlap the latest wins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Untimed {
-    pub rows: Vec<UntimedSymbol>,
+    pub rows: Chunked<UntimedSymbol>,
 }
 
 impl Untimed {
-    pub fn freeze(&self) -> Index {
-        let mut map = VersionedMapBuilder::new();
-        for (row, symbol) in self.rows.iter().enumerate() {
-            // The row number serves as time: a later row closes what it overlaps.
+    /// Who is where. The row number serves as time: a later row closes what it overlaps.
+    pub fn occupants(&self, rows: Range<usize>) -> impl Iterator<Item = Occupant> + '_ {
+        rows.map(|row| {
+            let symbol = &self.rows[row];
             let range = AddrRange::new(symbol.start, symbol.last.max(symbol.start))
                 .expect("ordered bounds");
-            map.insert(Occupant::new(range, Begin::At(row as u64), End::Open));
-        }
+            Occupant::new(range, Begin::At(row as u64), End::Open)
+        })
+    }
+
+    pub fn freeze(&self) -> Index {
+        let mut map = VersionedMapBuilder::new();
+        map.extend(self.occupants(0..self.rows.len()));
         Index::Frozen(Box::new(map.freeze()))
     }
 }

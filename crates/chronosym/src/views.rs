@@ -332,8 +332,11 @@ impl Timeline {
 
     /// The code bodies of a process, in the order in which events told of them.
     pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
-        let count = self.spaces[process.index()].state.code.bodies.len();
-        (0..count).map(move |i| self.body_view(process, BodyIndex(i as u32)))
+        let bodies = self.spaces[process.index()].state.code.bodies.iter();
+        bodies
+            .enumerate()
+            .filter(|(_, body)| !body.is_forgotten())
+            .map(move |(i, _)| self.body_view(process, BodyIndex(i as u32)))
     }
 
     /// The bodies that ever stood at an address, oldest life first.
