@@ -212,7 +212,11 @@ fn a_second_session_tells_what_was_there_before_the_first() {
         &[],
         &script::method(1, 0x1000, 64, "New").encode(2),
     );
-    let mut second = NettraceWriter::v4();
+    // It begins ten seconds later: its times are counted from there.
+    let mut second = NettraceWriter::v4().info(TraceInfo {
+        qpc_start: 10_001_000_000,
+        ..TraceInfo::default()
+    });
     let listed = second.event_type(script::RUNDOWN, 144, 2);
     let complete = second.event_type(script::RUNDOWN, 146, 1);
     second.event(
@@ -248,6 +252,7 @@ fn a_second_session_tells_what_was_there_before_the_first() {
     };
     assert_eq!(name(0x1010).as_deref(), Some("T.New"));
     assert_eq!(name(0x2010).as_deref(), Some("T.Old"));
+    assert_eq!(timeline.facts().duration_ns, 10_000_000_021);
 }
 
 /// The processor is known by the addresses in stacks, which a live session does not keep.

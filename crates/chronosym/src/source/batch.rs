@@ -105,6 +105,8 @@ impl Filler {
 /// Pushes batches into a session.
 pub(super) struct Feed {
     pointer_size: PointerSize,
+    /// When the trace began, in ns since the session's time 0.
+    began_ns: i64,
     types: Vec<(EventTypeId, Arc<EventSchema>)>,
     /// For each stack of the batch at hand whether it was looked up, and its id where the session keeps it.
     stacks: Vec<Option<Option<StackId>>>,
@@ -113,14 +115,20 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// `pointer_bytes` as the trace's header says.
-    pub(super) fn new(pointer_bytes: u8) -> Self {
+    /// `pointer_bytes` as the trace's header says; `began_ns`: when it began, since the session's time 0.
+    pub(super) fn new(pointer_bytes: u8, began_ns: i64) -> Self {
         Feed {
             pointer_size: pointer_size(pointer_bytes),
+            began_ns,
             types: Vec::new(),
             stacks: Vec::new(),
             ordered: Vec::new(),
         }
+    }
+
+    /// A time of the trace in the session; what lies before its time 0 is at 0.
+    pub(super) fn at(&self, time_ns: u64) -> u64 {
+        time_ns.saturating_add_signed(self.began_ns)
     }
 
     /// Pushes the events of a batch; returns the latest of their times.
@@ -131,7 +139,7 @@ impl Feed {
         }
         for &(event_type, count) in &batch.counted {
             let id = self.types[event_type as usize].0;
-            session.counted(id, count.events, count.stacks, batch.last_ns);
+            session.counted(id, count.events, count.stacks, self.at(batch.last_ns));
         }
         session.see_addresses(&batch.addresses);
         self.stacks.clear();
@@ -152,7 +160,7 @@ impl Feed {
             self.push(batch, &batch.records[position as usize], session);
         }
         self.ordered = ordered;
-        batch.last_ns
+        self.at(batch.last_ns)
     }
 
     fn push(&mut self, batch: &Batch, record: &Kept, session: &mut Session) {
@@ -170,7 +178,7 @@ impl Feed {
             session.has_stack(*id);
         }
         let raw = RawEvent {
-            time_ns: record.time_ns,
+            time_ns: self.at(record.time_ns),
             process_id: record.process_id,
             thread_id: Some(record.thread_id),
             processor: record.processor,

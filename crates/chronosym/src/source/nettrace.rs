@@ -107,7 +107,7 @@ pub fn read_with(
         Ok(processors) if processors.get() > 1 => read_ahead(reader, take),
         _ => read_in_turn(reader, take),
     };
-    tell_losses(&diagnostics.loss_windows, session);
+    tell_losses(&diagnostics.loss_windows, &feed, session);
     end.map(|()| diagnostics)
 }
 
@@ -115,6 +115,9 @@ pub fn read_with(
 ///
 /// What a region of the trace tells (its events up to a sequence point) is published when the region is complete: no
 /// event of an earlier time can come after it.
+///
+/// Another trace of the same machine can be read into the same session: its times are put into those of the first, by the clock
+/// that both headers state.
 ///
 /// # Errors
 ///
@@ -128,20 +131,37 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
         filler.fill(&region, &mut batch);
         let last_ns = feed.take(&batch, live);
         let losses = &reader.diagnostics().loss_windows;
-        tell_losses(&losses[told..], live);
+        tell_losses(&losses[told..], &feed, live);
         told = losses.len();
         live.advance(last_ns);
         live.publish();
     }
-    tell_losses(&reader.diagnostics().loss_windows[told..], live);
+    tell_losses(&reader.diagnostics().loss_windows[told..], &feed, live);
     Ok(reader.diagnostics().clone())
 }
 
+/// Several traces of one machine have one time: that of the first.
 fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Feed {
-    describe(reader.header(), session);
+    let header = reader.header();
+    let clock = (header.qpc_start, header.qpc_frequency);
+    let began_ns = match session.clock {
+        Some((first, frequency)) if frequency == clock.1 => {
+            let ticks = i128::from(clock.0) - i128::from(first);
+            let ns = ticks * 1_000_000_000 / i128::from(frequency.max(1));
+            i64::try_from(ns).unwrap_or(0)
+        }
+        // Clocks of different frequencies are not of one machine.
+        Some(_) => 0,
+        None => {
+            session.clock = Some(clock);
+            describe(header, session);
+            0
+        }
+    };
+    let pointer_size = header.pointer_size;
     let wanted = session.options.clone();
     reader.select(move |event_type| wanted.wants(&schema(event_type, None)));
-    Feed::new(reader.header().pointer_size)
+    Feed::new(pointer_size, began_ns)
 }
 
 /// What a reader found wrong, and how it ended.
@@ -193,11 +213,11 @@ fn read_ahead<R: Read + Send>(reader: Reader<R>, mut take: impl FnMut(&Batch)) -
     })
 }
 
-fn tell_losses(windows: &[LossWindow], session: &mut Session) {
+fn tell_losses(windows: &[LossWindow], feed: &Feed, session: &mut Session) {
     for window in windows {
         session.lost(Loss {
-            from_ns: window.from_ns,
-            to_ns: window.to_ns,
+            from_ns: feed.at(window.from_ns),
+            to_ns: feed.at(window.to_ns),
             events: window.events,
         });
     }
