@@ -54,6 +54,7 @@ mod untimed;
 mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
+pub use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
 pub use chronosym_timeline::{Begin, End, Life, Query};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use expand::{
@@ -82,3 +83,8 @@ pub use views::{
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+/// So has that of the library's guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct LibraryExamples;
