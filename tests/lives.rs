@@ -372,6 +372,64 @@ fn a_versioned_map_without_a_neighbour_binds_by_version_and_extent() {
     assert_eq!(answers.at(0x2010, 20).il_offset, None);
 }
 
+/// A live map of method 1, V1, that says one IL offset of the whole body.
+fn version_map(il: i32) -> Vec<u8> {
+    let map = payload::ILMap {
+        id: 1,
+        entries: &[(il, 0)],
+        ..payload::ILMap::default()
+    };
+    map.encode(1)
+}
+
+#[test]
+fn a_versioned_map_without_a_neighbour_is_not_of_a_body_that_had_gone() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "Gone"));
+    s.unload(30, 1, method(1, 0x1000, 64, "Gone"));
+    s.event(RUNTIME, 190, 1, 40, 9, &version_map(11));
+    let answers = s.finish();
+    assert_eq!(answers.at(0x1010, 20).il_offset, None);
+    assert_eq!(answers.0.unbound_il_maps(), 1);
+}
+
+#[test]
+fn a_versioned_map_without_a_neighbour_is_of_the_body_that_a_rundown_lists_after_its_unload() {
+    let mut s = Script::default();
+    s.load(10, 1, method(1, 0x1000, 64, "A"));
+    s.unload(30, 1, method(1, 0x1000, 64, "A"));
+    s.event(RUNDOWN, 150, 1, 40, 9, &version_map(11));
+    s.dc_end(41, 1, method(1, 0x1000, 64, "A"));
+    let answers = s.finish();
+    assert_eq!(answers.at(0x1010, 20).il_offset.map(|il| il.0), Some(11));
+    assert_eq!(answers.0.unbound_il_maps(), 0);
+}
+
+#[test]
+fn a_versioned_map_without_a_neighbour_is_not_of_a_body_that_was_loaded_later() {
+    let mut s = Script::default();
+    s.event(RUNTIME, 190, 1, 10, 9, &version_map(11));
+    s.load(20, 1, method(1, 0x1000, 64, "Later"));
+    // The id was another body's between the map and this one.
+    s.unload(30, 1, method(1, 0x1000, 64, "Later"));
+    s.dc_end(50, 1, method(1, 0x2000, 64, "Last"));
+    let answers = s.finish();
+    assert_eq!(answers.at(0x1010, 25).il_offset, None);
+    assert_eq!(answers.at(0x2010, 45).il_offset, None);
+    assert_eq!(answers.0.unbound_il_maps(), 1);
+}
+
+#[test]
+fn of_several_maps_the_latest_before_a_body_of_unknown_begin_is_its_own() {
+    let mut s = Script::default();
+    s.event(RUNTIME, 190, 1, 10, 9, &version_map(11));
+    s.event(RUNTIME, 190, 1, 50, 9, &version_map(22));
+    s.dc_end(100, 1, method(1, 0x1000, 64, "Second"));
+    let answers = s.finish();
+    assert_eq!(answers.at(0x1010, 60).il_offset.map(|il| il.0), Some(22));
+    assert_eq!(answers.0.unbound_il_maps(), 1);
+}
+
 #[test]
 fn a_stub_is_named_after_its_only_target() {
     let mut s = Script::default();

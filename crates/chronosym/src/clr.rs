@@ -103,8 +103,8 @@ impl Session {
                 self.code(process)
                     .jitting_started(event.method_id, time, writer);
             }
-            Event::ILToNativeMap(event) => self.il_map(process, writer, event),
-            Event::RichDebugInfo(event) => self.rich_debug_info(process, writer, event),
+            Event::ILToNativeMap(event) => self.il_map(process, time, writer, event),
+            Event::RichDebugInfo(event) => self.rich_debug_info(process, time, writer, event),
             Event::R2RGetEntryPoint(event) => {
                 let n = &event.names;
                 let name = self.names.intern_wide(n.namespace, n.name, n.signature);
@@ -230,10 +230,11 @@ impl Session {
         };
     }
 
-    fn il_map(&mut self, process: ProcessIndex, writer: u64, event: &ILToNativeMap<'_>) {
+    fn il_map(&mut self, process: ProcessIndex, time: u64, writer: u64, event: &ILToNativeMap<'_>) {
         // Before V1 the version field is 0 whatever the tier.
         let version = event.il_version_id.map(|_| event.version_id);
         let fact = MapFact {
+            time,
             map: IlMap::new(event.entries()),
             action: event.action,
             clr_instance: event.clr_instance_id,
@@ -244,7 +245,13 @@ impl Session {
         self.code(process).il_map(fact, writer);
     }
 
-    fn rich_debug_info(&mut self, process: ProcessIndex, writer: u64, event: &RichDebugInfo<'_>) {
+    fn rich_debug_info(
+        &mut self,
+        process: ProcessIndex,
+        time: u64,
+        writer: u64,
+        event: &RichDebugInfo<'_>,
+    ) {
         let state = &mut self.states[process.index()];
         let bound = match state.clr.open_trees.entry(writer).or_default().push(event) {
             Ok(None) => true,
@@ -253,6 +260,7 @@ impl Session {
                 event.clr_instance_id,
                 event.method_id,
                 event.native_code_version,
+                time,
                 writer,
             ),
             Err(_) => false,

@@ -1,18 +1,23 @@
 //! What belongs to a body because the runtime wrote it beside the body's event on the same thread (rule 12): IL maps,
 //! inline trees, and when the JIT began.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chronosym_events::{Action, Extent};
+use chronosym_timeline::{Begin, End};
+use rustc_hash::FxHashMap;
 
-use crate::body::{BodyIndex, MethodFact};
+use crate::body::{BodyIndex, CodeBody, MethodFact};
 use crate::code::ProcessCode;
+use crate::few::Few;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 
 /// A map that waits for the event which it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
+    time: u64,
     clr_instance: u16,
     method_id: u64,
     /// The native code version, where the event has it (V1).
@@ -24,6 +29,7 @@ pub(crate) struct Pending {
 /// What an IL map event says.
 #[derive(Debug)]
 pub(crate) struct MapFact {
+    pub time: u64,
     pub map: IlMap,
     pub action: Action,
     pub clr_instance: u16,
@@ -57,6 +63,7 @@ impl ProcessCode {
     /// the end precede it.
     pub fn il_map(&mut self, fact: MapFact, thread: u64) {
         let pending = Pending {
+            time: fact.time,
             clr_instance: fact.clr_instance,
             method_id: fact.method_id,
             version: fact.version,
@@ -103,31 +110,30 @@ impl ProcessCode {
             self.unbound_maps += 1;
             return;
         };
-        match self.by_version(
-            pending.clr_instance,
-            pending.method_id,
-            version,
-            pending.extent,
-        ) {
+        let (clr, method) = (pending.clr_instance, pending.method_id);
+        match self.by_version(clr, method, version, pending.extent, pending.time) {
             Some(body) => self.bind(body, pending),
             None => self.waiting_maps.push(pending),
         }
     }
 
+    /// The body of this version that is known to have been alive at a time.
     fn by_version(
         &self,
         clr_instance: u16,
         method_id: u64,
         version: u64,
         extent: Extent,
+        time: u64,
     ) -> Option<BodyIndex> {
-        self.by_method
-            .of((clr_instance, method_id))
-            .rev()
+        let bodies = self.by_method.of((clr_instance, method_id)).rev();
+        bodies
+            .take(VERSIONS_SEARCHED)
             .find(|b| {
                 let body = &self.bodies[b.index()];
-                body.native_code_version == version && body.flags.extent() == extent
+                body.told_by() <= time && is_version(body, version, extent)
             })
+            .filter(|b| lives_past(&self.bodies[b.index()], time))
     }
 
     /// The inline tree of the body of `method_id` that this thread loaded last.
@@ -137,6 +143,7 @@ impl ProcessCode {
         clr_instance: u16,
         method_id: u64,
         version: u64,
+        time: u64,
         thread: u64,
     ) -> bool {
         let neighbour = self
@@ -146,7 +153,7 @@ impl ProcessCode {
             .filter(|&(id, _)| id == method_id);
         let body = neighbour
             .map(|(_, body)| body)
-            .or_else(|| self.by_version(clr_instance, method_id, version, Extent::Hot));
+            .or_else(|| self.by_version(clr_instance, method_id, version, Extent::Hot, time));
         let Some(body) = body else { return false };
         let index = self.inline_trees.len() as u32;
         self.inline_trees.push(Arc::new(tree));
@@ -154,20 +161,83 @@ impl ProcessCode {
         true
     }
 
-    /// Binds what waited for a neighbour that never came.
+    /// Binds what waited for a neighbour that never came, now that all bodies and their ends are known.
     pub fn settle_neighbours(&mut self) {
-        let pending: Vec<_> = self
+        let pending = self
             .threads
             .values_mut()
-            .filter_map(|state| state.pending.take())
-            .collect();
-        for pending in std::mem::take(&mut self.waiting_maps)
-            .into_iter()
-            .chain(pending)
-        {
-            self.bind_alone(pending);
+            .filter_map(|state| state.pending.take());
+        let mut waiting = std::mem::take(&mut self.waiting_maps);
+        waiting.extend(pending);
+        // Of several maps the latest before the body is its own; older ones were of bodies that nothing told of.
+        waiting.sort_by_key(|pending| Reverse((pending.time, pending.map)));
+        let versions = self.versions(&waiting);
+        for pending in waiting {
+            let bodies = pending.key().and_then(|key| versions.get(&key));
+            match bodies.and_then(|bodies| self.alive_then(bodies.as_slice(), pending.time)) {
+                Some(body) => {
+                    self.bind(body, pending);
+                    self.unbound_maps += u64::from(!self.has_map(body, pending.map));
+                }
+                None => self.unbound_maps += 1,
+            }
         }
-        // What waits again waits for ever.
-        self.unbound_maps += std::mem::take(&mut self.waiting_maps).len() as u64;
     }
+
+    /// Whether a body's map is this one, or one that says the same.
+    fn has_map(&self, body: BodyIndex, map: u32) -> bool {
+        let known = self.bodies[body.index()].il_map;
+        known.is_some_and(|known| self.il_maps[known as usize] == self.il_maps[map as usize])
+    }
+
+    /// The bodies that maps may be of, in the order in which they were told of.
+    fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, Few<BodyIndex>> {
+        let keys = maps.iter().filter_map(Pending::key);
+        let mut versions: FxHashMap<_, _> = keys.map(|key| (key, Few::default())).collect();
+        let mut methods: Vec<_> = versions.keys().map(|key| (key.0, key.1)).collect();
+        methods.sort_unstable();
+        methods.dedup();
+        for (clr, method) in methods {
+            for &index in self.bodies_of(clr, method) {
+                let body = &self.bodies[index.index()];
+                let key = (clr, method, body.native_code_version, body.flags.extent());
+                if let Some(bodies) = versions.get_mut(&key) {
+                    bodies.push(index);
+                }
+            }
+        }
+        versions
+    }
+
+    /// Which of the bodies of one version was alive at a time: the one that was told of last before it, or the next one if
+    /// that may have been there already.
+    fn alive_then(&self, bodies: &[BodyIndex], time: u64) -> Option<BodyIndex> {
+        let body = |at: usize| bodies.get(at).map(|b| (*b, &self.bodies[b.index()]));
+        let after = bodies.partition_point(|b| self.bodies[b.index()].told_by() <= time);
+        let known = after.checked_sub(1).and_then(body);
+        let known = known.filter(|(_, body)| lives_past(body, time));
+        let next = body(after).filter(|(_, body)| matches!(body.begin, Begin::Before(_)));
+        known.or(next).map(|(index, _)| index)
+    }
+}
+
+/// How many of a method's bodies are looked through before a map is left to wait: methods have a few.
+const VERSIONS_SEARCHED: usize = 32;
+
+/// Runtime instance, method, native code version, extent.
+type VersionKey = (u16, u64, u64, Extent);
+
+impl Pending {
+    fn key(&self) -> Option<VersionKey> {
+        let version = self.version?;
+        Some((self.clr_instance, self.method_id, version, self.extent))
+    }
+}
+
+fn is_version(body: &CodeBody, version: u64, extent: Extent) -> bool {
+    body.native_code_version == version && body.flags.extent() == extent
+}
+
+fn lives_past(body: &CodeBody, time: u64) -> bool {
+    !matches!(body.end, End::At(end) if end <= time)
 }
