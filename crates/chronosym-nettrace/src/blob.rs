@@ -140,6 +140,15 @@ pub(crate) fn uncompressed(
     })
 }
 
+/// Where an uncompressed blob at `at` ends whose content makes no sense, if its size can be believed.
+pub(crate) fn uncompressed_end(bytes: &[u8], at: usize, v6: bool) -> Option<usize> {
+    let header = if v6 { 48 } else { 76 };
+    let mut cursor = Cursor::starting_at(bytes, at);
+    let size = cursor.length().ok().filter(|&size| size >= header)?;
+    cursor.take(size).ok()?;
+    Some(cursor.position())
+}
+
 fn bad(_: Fault) -> Fault {
     Fault::Bad
 }

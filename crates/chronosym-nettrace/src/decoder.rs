@@ -22,6 +22,8 @@ pub(crate) struct Decoder {
     pub(crate) limit: usize,
     sequences: Sequences,
     clear_tables: bool,
+    /// The latest time of any event or sequence point before this region.
+    last_time: i64,
 }
 
 /// Why [`Decoder::events`] returned.
@@ -68,11 +70,13 @@ impl Decoder {
             limit,
             sequences: Sequences::new(clock),
             clear_tables: false,
+            last_time: i64::MIN,
         }
     }
 
     /// Makes room for the next region.
     pub(crate) fn begin_region(&mut self) {
+        self.last_time = self.last_time.max(self.region.last_time);
         self.region.clear_events();
         if std::mem::take(&mut self.clear_tables) {
             self.region.clear_tables();
@@ -147,7 +151,19 @@ impl Decoder {
                     block.header = before;
                     return (at, Stop::NeedMore);
                 }
-                Err(_) => return (at, Stop::Bad),
+                Err(_) => {
+                    self.sequences.damaged();
+                    if block.compressed {
+                        return (at, Stop::Bad);
+                    }
+                    let Some(end) = blob::uncompressed_end(bytes, at, self.v6) else {
+                        return (at, Stop::Bad);
+                    };
+                    let end = self.padded(end, base).min(bytes.len());
+                    self.diagnostics.bad_records += 1;
+                    self.diagnostics.bad_bytes += (end - at) as u64;
+                    at = end;
+                }
             }
         }
     }
@@ -160,12 +176,22 @@ impl Decoder {
         base: u64,
     ) -> Parsed<Blob> {
         let mut blob = blob::uncompressed(bytes, at, header, self.v6)?;
-        if !self.v6 {
-            // Blobs of V4 begin at stream offsets that four divides, whether their size says so or not.
-            let padding = (base + blob.end as u64).wrapping_neg() as usize & 3;
-            blob.end = (blob.end + padding).min(bytes.len());
-        }
+        blob.end = self.padded(blob.end, base).min(bytes.len());
         Ok(blob)
+    }
+
+    /// Where the blob after an uncompressed one begins: those of V4 do so at stream offsets that four divides, whether their
+    /// size says so or not.
+    fn padded(&self, end: usize, base: u64) -> usize {
+        if self.v6 {
+            return end;
+        }
+        end + ((base + end as u64).wrapping_neg() as usize & 3)
+    }
+
+    /// A part of the trace that may have held events was given up.
+    pub(crate) fn damaged(&mut self) {
+        self.sequences.damaged();
     }
 
     #[inline]
@@ -325,6 +351,7 @@ impl Decoder {
         self.end_tables();
         let mut cursor = Cursor::new(block);
         let time = cursor.i64()?;
+        self.last_time = self.last_time.max(time);
         let flags = if self.v6 { cursor.u32()? } else { 0 };
         for _ in 0..cursor.u32()? {
             let (capture_thread, sequence) = if self.v6 {
@@ -372,7 +399,7 @@ impl Decoder {
         while !cursor.is_at_end() {
             let size = cursor.u16()?;
             let row = cursor.take(usize::from(size))?;
-            if self.threads.read_row(row).is_err() {
+            if self.threads.read_row(row, &mut self.diagnostics).is_err() {
                 self.diagnostics.bad_records += 1;
             }
         }
@@ -382,9 +409,10 @@ impl Decoder {
     /// A V6 block of threads that are gone, each with the number of its last event.
     pub(crate) fn removed_threads(&mut self, block: &[u8]) -> Parsed<()> {
         let mut cursor = Cursor::new(block);
+        // The block has no time of its own: the threads were there until now.
+        let last_time = self.last_time.max(self.region.last_time);
         while !cursor.is_at_end() {
             let (index, sequence) = (cursor.var_u64()?, cursor.var_u32()?);
-            let last_time = self.region.rows.last().map_or(0, |row| row.time);
             self.sequences
                 .point(self.seen(index, last_time), sequence, &mut self.diagnostics);
             self.sequences.remove(index);

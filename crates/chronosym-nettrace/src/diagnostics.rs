@@ -33,8 +33,10 @@ pub struct Diagnostics {
     pub unknown_threads: u64,
     /// V6 events whose label list was never defined, delivered without labels.
     pub unknown_labels: u64,
-    /// Event types whose field list could not be read.
+    /// Event types of which a field, or the whole list, could not be read.
     pub unreadable_fields: u64,
+    /// Options of V6 types and threads of a kind that this reader does not know: what their row says before them is used.
+    pub unknown_options: u64,
     /// Regions that were delivered before their sequence point because they reached
     /// [`Options::region_limit`](crate::Options::region_limit): time order across their border is not certain.
     pub forced_regions: u64,
@@ -42,7 +44,8 @@ pub struct Diagnostics {
     pub trailing_bytes: u64,
     /// Events that the traced process dropped, by capture thread, in order of first loss.
     pub losses: Vec<ThreadLoss>,
-    /// When events were dropped on any thread, in file order; at most 4,096 windows, the last of which grows then.
+    /// When events of any thread are missing, dropped or lost with a damaged part of the trace, in file order; at most
+    /// 4,096 windows, the last of which grows then.
     pub loss_windows: Vec<LossWindow>,
 }
 
@@ -88,23 +91,23 @@ pub struct ThreadLoss {
     pub gaps: u64,
 }
 
-/// A span of time in which events were dropped.
+/// A span of time of which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossWindow {
-    /// The thread that dropped them, as in [`ThreadLoss::capture_thread`]; in a window that grew, the first one.
+    /// The thread whose they are, as in [`ThreadLoss::capture_thread`]; in a window that grew, the first one.
     pub capture_thread: u64,
     /// Last event or sequence point before the gap, in ns since the trace start.
     pub from_ns: u64,
     /// First event or sequence point after the gap, in ns since the trace start.
     pub to_ns: u64,
-    /// Events dropped.
+    /// Events missing.
     pub events: u64,
 }
 
 const MAX_LOSS_WINDOWS: usize = 4_096;
 
 impl Diagnostics {
-    /// Counts a gap; `slot` is where the thread's entry stands in `losses` once it has one.
+    /// Counts a gap that the traced process made; `slot` is where the thread's entry stands in `losses` once it has one.
     pub(crate) fn add_loss(
         &mut self,
         slot: &mut Option<usize>,
@@ -129,12 +132,16 @@ impl Diagnostics {
             loss.events += events;
             loss.gaps += 1;
         }
+    }
+
+    /// Notes when events are missing.
+    pub(crate) fn add_window(&mut self, window: LossWindow) {
         if self.loss_windows.len() < MAX_LOSS_WINDOWS {
             self.loss_windows.push(window);
         } else if let Some(last) = self.loss_windows.last_mut() {
             last.from_ns = last.from_ns.min(window.from_ns);
             last.to_ns = last.to_ns.max(window.to_ns);
-            last.events += events;
+            last.events += window.events;
         }
     }
 }

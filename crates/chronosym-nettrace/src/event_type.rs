@@ -48,6 +48,13 @@ pub struct EventType {
     pub key_values: Vec<(String, String)>,
 }
 
+impl EventType {
+    fn has_known_fields(&self) -> bool {
+        let fields = self.fields.as_ref();
+        fields.is_some_and(|fields| fields.iter().all(|field| field.field_type.is_known()))
+    }
+}
+
 /// The types seen so far and which of them each metadata id stands for now.
 #[derive(Default)]
 pub(crate) struct EventTypes {
@@ -192,7 +199,7 @@ fn read_rest_v3(
     if event_type.fields.is_some() && read_tags(cursor, event_type).is_err() {
         event_type.fields = None;
     }
-    diagnostics.unreadable_fields += u64::from(event_type.fields.is_none());
+    diagnostics.unreadable_fields += u64::from(!event_type.has_known_fields());
 }
 
 fn read_tags(cursor: &mut Cursor<'_>, event_type: &mut EventType) -> Parsed<()> {
@@ -204,7 +211,7 @@ fn read_tags(cursor: &mut Cursor<'_>, event_type: &mut EventType) -> Parsed<()> 
         let mut content = Cursor::new(cursor.take(size)?);
         match kind {
             OPCODE => event_type.opcode = Some(content.u8()?),
-            PARAMETERS => event_type.fields = Some(field_list(&mut content, Form::Sized)?),
+            PARAMETERS => event_type.fields = field_list(&mut content, Form::Sized).ok(),
             _ => {}
         }
     }
@@ -247,14 +254,20 @@ fn read_v6(body: &[u8], diagnostics: &mut Diagnostics) -> Parsed<EventType> {
     };
     // What follows an unreadable field list cannot be found.
     event_type.fields = field_list(&mut cursor, Form::V6).ok();
-    if event_type.fields.is_some() && read_options(&mut cursor, &mut event_type).is_err() {
+    if event_type.fields.is_some()
+        && read_options(&mut cursor, &mut event_type, diagnostics).is_err()
+    {
         diagnostics.bad_records += 1;
     }
-    diagnostics.unreadable_fields += u64::from(event_type.fields.is_none());
+    diagnostics.unreadable_fields += u64::from(!event_type.has_known_fields());
     Ok(event_type)
 }
 
-fn read_options(cursor: &mut Cursor<'_>, event_type: &mut EventType) -> Parsed<()> {
+fn read_options(
+    cursor: &mut Cursor<'_>,
+    event_type: &mut EventType,
+    diagnostics: &mut Diagnostics,
+) -> Parsed<()> {
     if cursor.is_at_end() {
         return Ok(());
     }
@@ -273,7 +286,10 @@ fn read_options(cursor: &mut Cursor<'_>, event_type: &mut EventType) -> Parsed<(
             8 => event_type.level = u32::from(options.u8()?),
             9 => event_type.version = u32::from(options.u8()?),
             // Options carry no size: what follows an unknown one cannot be found.
-            _ => return Err(Fault::Bad),
+            _ => {
+                diagnostics.unknown_options += 1;
+                break;
+            }
         }
     }
     Ok(())

@@ -65,6 +65,23 @@ pub enum FieldType {
     RelLoc(Box<FieldType>),
     /// u16 size and u16 offset from the payload's start, of bytes elsewhere in the payload (V6).
     DataLoc(Box<FieldType>),
+    /// A type that this reader does not know: what follows in the payload cannot be found.
+    Unknown,
+}
+
+impl FieldType {
+    /// Whether it is known through and through.
+    pub(crate) fn is_known(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Object(fields) => fields.iter().all(|field| field.field_type.is_known()),
+            Self::Array(element)
+            | Self::FixedArray(element, _)
+            | Self::RelLoc(element)
+            | Self::DataLoc(element) => element.is_known(),
+            _ => true,
+        }
+    }
 }
 
 /// Nesting beyond this is taken for damage; real types are two or three deep.
@@ -150,7 +167,7 @@ fn nested_list(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<Vec<Fi
     Ok(fields)
 }
 
-/// A field inside its declared size, so that newer writers may append to it.
+/// A field inside its declared size, so that newer writers may append to it and use types of their own.
 fn sized_field(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<Field> {
     let body = if form == Form::V6 {
         // Excludes itself.
@@ -167,7 +184,7 @@ fn sized_field(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<Field>
     };
     Ok(Field {
         name,
-        field_type: field_type(&mut body, form, depth)?,
+        field_type: field_type(&mut body, form, depth).unwrap_or(FieldType::Unknown),
     })
 }
 

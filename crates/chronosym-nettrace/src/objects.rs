@@ -146,6 +146,7 @@ impl<R: Read> Reader<R> {
 
     /// Looks for the start of another object.
     pub(crate) fn find_object(&mut self) -> Step {
+        self.decoder.damaged();
         let base = self.window.offset(0);
         let bytes = self.window.bytes();
         for position in self.at..bytes.len() {

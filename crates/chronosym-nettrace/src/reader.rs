@@ -327,6 +327,7 @@ impl<R: Read> Reader<R> {
             Ok(block) => self.stage = Stage::Blobs(Box::new(block)),
             Err(Fault::Short) => self.cut(),
             Err(Fault::Bad) => {
+                self.decoder.damaged();
                 self.decoder.diagnostics.bad_blocks += 1;
                 self.decoder.diagnostics.bad_bytes += u64::from(size);
                 self.step_over(u64::from(size));

@@ -10,6 +10,8 @@ pub(crate) struct Sequences {
     slots: HashMap<u64, usize, foldhash::fast::RandomState>,
     threads: Vec<ThreadSequence>,
     current: usize,
+    /// How often a part of the trace with events was given up.
+    damages: u64,
 }
 
 struct ThreadSequence {
@@ -17,6 +19,8 @@ struct ThreadSequence {
     last: u32,
     last_time: i64,
     loss: Option<usize>,
+    /// Up to which damage the numbers were seen to go on.
+    damages: u64,
 }
 
 /// Whom a sequence number belongs to and when it was seen.
@@ -35,6 +39,7 @@ impl Sequences {
             slots: HashMap::default(),
             threads: Vec::new(),
             current: 0,
+            damages: 0,
         }
     }
 
@@ -48,6 +53,7 @@ impl Sequences {
             {
                 thread.last = sequence;
                 thread.last_time = time;
+                thread.damages = self.damages;
                 true
             }
             _ => false,
@@ -56,19 +62,25 @@ impl Sequences {
 
     /// An event of any thread. Numbers begin at 1; one that goes back belongs to a new thread under an old id.
     pub(crate) fn event(&mut self, seen: Seen, sequence: u32, diagnostics: &mut Diagnostics) {
-        let clock = self.clock;
+        let (clock, damages) = (self.clock, self.damages);
         let (current, thread) = self.thread(seen);
-        let ahead = sequence.wrapping_sub(thread.last).cast_signed();
-        thread.record(clock, seen, sequence, i64::from(ahead) - 1, diagnostics);
+        let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
+        thread.record(clock, damages, seen, sequence, ahead - 1, diagnostics);
         self.current = current;
     }
 
     /// What a sequence point or a thread's removal says: the number of the thread's latest event.
     pub(crate) fn point(&mut self, seen: Seen, sequence: u32, diagnostics: &mut Diagnostics) {
-        let clock = self.clock;
+        let (clock, damages) = (self.clock, self.damages);
         let (_, thread) = self.thread(seen);
-        let ahead = sequence.wrapping_sub(thread.last).cast_signed();
-        thread.record(clock, seen, sequence, i64::from(ahead), diagnostics);
+        let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
+        thread.record(clock, damages, seen, sequence, ahead, diagnostics);
+    }
+
+    /// Events of any thread were in what could not be read: the first gap of each thread after it says nothing of the
+    /// traced process.
+    pub(crate) fn damaged(&mut self) {
+        self.damages += 1;
     }
 
     pub(crate) fn remove(&mut self, capture_thread: u64) {
@@ -84,7 +96,9 @@ impl Sequences {
     }
 
     pub(crate) fn clear(&mut self) {
+        let damages = self.damages;
         *self = Self::new(self.clock);
+        self.damages = damages;
     }
 
     fn thread(&mut self, seen: Seen) -> (usize, &mut ThreadSequence) {
@@ -94,6 +108,7 @@ impl Sequences {
                 last: 0,
                 last_time: seen.time,
                 loss: None,
+                damages: 0,
             });
             self.threads.len() - 1
         });
@@ -102,24 +117,30 @@ impl Sequences {
 }
 
 impl ThreadSequence {
+    /// Takes in a number, before which `missing` were not seen.
     fn record(
         &mut self,
         clock: Clock,
+        damages: u64,
         seen: Seen,
         sequence: u32,
-        lost: i64,
+        missing: i64,
         diagnostics: &mut Diagnostics,
     ) {
-        if lost > 0 {
+        if missing > 0 {
             let window = LossWindow {
                 capture_thread: self.capture_thread,
                 from_ns: clock.ns(self.last_time.min(seen.time)),
                 to_ns: clock.ns(seen.time),
-                events: lost.unsigned_abs(),
+                events: missing.unsigned_abs(),
             };
-            diagnostics.add_loss(&mut self.loss, seen.thread_id, window);
+            if self.damages == damages {
+                diagnostics.add_loss(&mut self.loss, seen.thread_id, window);
+            }
+            diagnostics.add_window(window);
         }
         self.last = sequence;
         self.last_time = seen.time;
+        self.damages = damages;
     }
 }

@@ -205,6 +205,7 @@ impl StackTable {
         let mut cursor = Cursor::new(block);
         let first_id = cursor.u32()?;
         let count = cursor.u32()?;
+        let mut aligned = Ok(());
         for index in 0..count {
             let size = cursor.length()?;
             let stack = cursor.take(size)?;
@@ -215,9 +216,10 @@ impl StackTable {
             self.insert(id, stack).ok_or(Fault::Bad)?;
             *read += 1;
             if size % usize::from(pointer_size) != 0 {
-                return Err(Fault::Bad);
+                // The next one can be found all the same.
+                aligned = Err(Fault::Bad);
             }
         }
-        Ok(())
+        aligned
     }
 }

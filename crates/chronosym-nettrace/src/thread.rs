@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cursor::{Cursor, Fault, Parsed};
+use crate::diagnostics::Diagnostics;
 
 /// What a V6 file says of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,13 +67,13 @@ impl Threads {
     }
 
     /// Reads one row: index, then options up to its end. What was read before an option that nobody knows is kept.
-    pub(crate) fn read_row(&mut self, row: &[u8]) -> Parsed<()> {
+    pub(crate) fn read_row(&mut self, row: &[u8], diagnostics: &mut Diagnostics) -> Parsed<()> {
         let mut cursor = Cursor::new(row);
         let mut thread = Thread {
             index: cursor.var_u64()?,
             ..Thread::default()
         };
-        let read = thread.read_options(&mut cursor);
+        let read = thread.read_options(&mut cursor, diagnostics);
         let index = thread.index;
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -90,7 +91,11 @@ impl Threads {
 }
 
 impl Thread {
-    fn read_options(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
+    fn read_options(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        diagnostics: &mut Diagnostics,
+    ) -> Parsed<()> {
         while !cursor.is_at_end() {
             match cursor.u8()? {
                 1 => self.name = cursor.utf8()?,
@@ -101,7 +106,10 @@ impl Thread {
                 3 => self.thread_id = Some(cursor.var_u64()?),
                 4 => self.key_values.push((cursor.utf8()?, cursor.utf8()?)),
                 // Options carry no size: what follows an unknown one cannot be found.
-                _ => return Err(Fault::Bad),
+                _ => {
+                    diagnostics.unknown_options += 1;
+                    break;
+                }
             }
         }
         Ok(())

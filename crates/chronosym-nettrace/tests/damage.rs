@@ -404,8 +404,88 @@ fn broken_framing_is_left_behind_at_the_next_object() {
     assert_eq!(payloads, [b"a".to_vec(), b"c".to_vec()]);
     assert_eq!(trace.diagnostics.bad_blocks, 1);
     assert_eq!(trace.diagnostics.bad_bytes, (second - first) as u64);
-    assert_eq!(trace.diagnostics.lost_events(), 1);
+    // It was not the traced process that lost it, but it is missing.
+    assert_eq!(trace.diagnostics.lost_events(), 0);
+    let windows = &trace.diagnostics.loss_windows;
+    assert_eq!((windows.len(), windows[0].events), (1, 1));
     assert!(trace.diagnostics.truncation.is_none());
+}
+
+#[test]
+fn losses_after_the_first_gap_behind_damage_are_the_traced_processes() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 0, 1, &[], b"a");
+    writer.flush();
+    let first = writer.written();
+    writer.event(kind, 1, 1, &[], b"b");
+    writer.flush();
+    for time in 2..5 {
+        writer.lose(1, 10);
+        writer.event(kind, time, 1, &[], b"c");
+    }
+    let mut bytes = writer.finish();
+    bytes[first] = 0xee;
+    let trace = read(&bytes);
+    assert_eq!(trace.events().len(), 4);
+    assert_eq!(trace.diagnostics.lost_events(), 20);
+}
+
+#[test]
+fn an_uncompressed_event_that_makes_no_sense_leaves_the_others_of_its_block() {
+    for (mut writer, header) in [
+        (NettraceWriter::v4().uncompressed(), 76),
+        (NettraceWriter::v6().uncompressed(), 48),
+    ] {
+        let kind = writer.event_type("P", 1, 0);
+        writer.event(kind, 0, 1, &[], b"first");
+        writer.event(kind, 1, 1, &[], b"wrong");
+        writer.event(kind, 2, 1, &[], b"third");
+        let mut bytes = writer.finish();
+        let payload = bytes.windows(5).position(|window| window == b"wrong");
+        let payload = payload.expect("the second event");
+        // It claims a payload longer than itself.
+        bytes[payload - 4] = 200;
+        let trace = read(&bytes);
+        let payloads: Vec<_> = trace
+            .events()
+            .into_iter()
+            .map(|event| event.payload)
+            .collect();
+        assert_eq!(payloads, [b"first".to_vec(), b"third".to_vec()]);
+        assert_eq!(trace.diagnostics.bad_records, 1);
+        let size = trace.diagnostics.bad_bytes;
+        assert!((4 + header + 5..4 + header + 9).contains(&size), "{size}");
+        assert_eq!(trace.diagnostics.lost_events(), 0);
+    }
+}
+
+#[test]
+fn a_stack_of_an_odd_size_leaves_the_others_of_its_block() {
+    let mut block = vec![1, 0, 0, 0, 3, 0, 0, 0];
+    for (size, byte) in [(8u8, 1), (12, 2), (8, 3)] {
+        block.extend([size, 0, 0, 0]);
+        block.extend(vec![byte; size.into()]);
+    }
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 0, 1, &[], &[]);
+    writer.flush();
+    writer.object("StackBlock", &block);
+    // Three compressed events: flags 8 for the stack, 1|2|4|128 as well in the first one.
+    let mut events = vec![20, 0, 1, 0];
+    events.extend([0; 16]);
+    events.extend([0x8f, 1, 1, 1, 0, 1, 1, 5, 0]);
+    events.extend([0x08, 2, 1, 0x08, 3, 1]);
+    writer.object("EventBlock", &events);
+    let trace = read(&writer.finish());
+    let stacks: Vec<_> = trace.events()[1..]
+        .iter()
+        .map(|event| event.stack.clone())
+        .collect();
+    let of = |byte: u8| Some(vec![u64::from_le_bytes([byte; 8])]);
+    assert_eq!(stacks, [of(1), of(2), of(3)]);
+    assert_eq!(trace.diagnostics.bad_blocks, 1);
 }
 
 #[test]

@@ -200,7 +200,6 @@ fn an_unreadable_field_list_keeps_the_type_and_its_events() {
             writer.event(good, 2, 1, &[], b"y");
             let trace = read(&writer.finish());
             assert_eq!(trace.diagnostics.unreadable_fields, 1);
-            assert_eq!(trace.types[0].fields, None);
             assert_eq!(
                 (trace.types[0].provider.as_str(), trace.types[0].id),
                 ("P", 1)
@@ -210,6 +209,53 @@ fn an_unreadable_field_list_keeps_the_type_and_its_events() {
             assert_eq!(trace.events().len(), 2);
         }
     }
+}
+
+#[test]
+fn a_field_of_an_unknown_type_costs_nothing_but_itself_where_fields_have_a_size() {
+    let spec = spec()
+        .with_opcode(17)
+        .field("New", FieldKind::Plain(99))
+        .field("List", FieldKind::Array(Box::new(FieldKind::Plain(98))))
+        .field("Last", FieldKind::U8);
+    let mut v4 = NettraceWriter::v4();
+    v4.define(spec.clone());
+    let trace = read(&v4.finish());
+    assert_eq!(trace.types[0].fields, None);
+    let mut v5 = NettraceWriter::v5();
+    v5.define(spec.clone());
+    let mut v6 = NettraceWriter::v6();
+    v6.define(spec);
+    for bytes in [v5.finish(), v6.finish()] {
+        let trace = read(&bytes);
+        check(&trace.types[0]);
+        assert_eq!(trace.types[0].opcode, Some(17));
+        let fields = trace.types[0].fields.as_deref().expect("readable");
+        assert_eq!(
+            fields[3..],
+            [
+                field("New", FieldType::Unknown),
+                field("List", FieldType::Unknown),
+                field("Last", FieldType::UInt8),
+            ]
+        );
+        assert_eq!(trace.diagnostics.unreadable_fields, 1);
+        assert_eq!(trace.diagnostics.bad_records, 0);
+    }
+}
+
+#[test]
+fn what_stands_before_an_unknown_option_is_kept() {
+    let mut writer = NettraceWriter::v6();
+    // Id 1, provider "P", event 5, no name, no fields; options: version 3, then 77 with something.
+    writer.block(
+        3,
+        &[0, 0, 14, 0, 1, 1, b'P', 5, 0, 0, 0, 5, 0, 9, 3, 77, 1, 2],
+    );
+    let trace = read(&writer.finish());
+    assert_eq!(trace.types[0].version, 3);
+    assert_eq!(trace.diagnostics.unknown_options, 1);
+    assert_eq!(trace.diagnostics.bad_records, 0);
 }
 
 #[test]

@@ -318,6 +318,35 @@ fn a_thread_that_lost_its_first_events_shows_it() {
 }
 
 #[test]
+fn what_a_thread_lost_before_its_removal_was_lost_by_then() {
+    let mut writer = NettraceWriter::v6();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 100, 7, &[], &[]);
+    writer.sequence_point();
+    writer.event(kind, 200, 7, &[], &[]);
+    writer.event(kind, 300, 8, &[], &[]);
+    writer.lose(7, 5);
+    writer.sequence_point_with(0);
+    let bytes = {
+        writer.lose(8, 2);
+        writer.remove_thread(None, 8);
+        writer.finish()
+    };
+    // With and without records: events that are merely counted have times, too.
+    for wanted in [true, false] {
+        let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+        reader.select(move |_| wanted);
+        while reader.next_region().expect("no failure").is_some() {}
+        let windows = &reader.diagnostics().loss_windows;
+        let spans: Vec<_> = windows
+            .iter()
+            .map(|window| (window.from_ns, window.to_ns, window.events))
+            .collect();
+        assert_eq!(spans, [(200, 300, 5), (300, 300, 2)]);
+    }
+}
+
+#[test]
 fn a_removed_threads_id_may_be_used_again() {
     let mut writer = NettraceWriter::v6();
     let kind = writer.event_type("P", 1, 0);
@@ -382,7 +411,8 @@ fn a_thread_row_with_an_option_of_a_newer_writer_keeps_its_ids() {
     let trace = read(&writer.finish());
     let event = &trace.events()[1];
     assert_eq!((event.process, event.thread), (Some(3), 4));
-    assert_eq!(trace.diagnostics.bad_records, 1);
+    assert_eq!(trace.diagnostics.bad_records, 0);
+    assert_eq!(trace.diagnostics.unknown_options, 1);
     assert_eq!(trace.diagnostics.unknown_threads, 0);
 }
 
