@@ -162,6 +162,15 @@ fn g_a_live_load_of_precompiled_code_counts() {
 }
 
 #[test]
+fn h_events_that_end_too_early_keep_their_names() {
+    let mut s = Script::default();
+    let payload = method(1, 0x1000, 64, "A").encode(1);
+    s.event(RUNTIME, 143, 2, 10, 1, &payload);
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 20), "T.A");
+}
+
+#[test]
 fn h_events_without_names_still_say_where_code_is() {
     let mut s = Script::default();
     let bare = Method {

@@ -315,21 +315,31 @@ impl<'a> RawEvent<'a> {
         Ok(described.map(|fields| describe(fields, self.payload, self.pointer_size)))
     }
 
-    /// What a damaged method event still says: the body without its names, for verbose events whose strings are missing (seen
-    /// from .NET 5 on x86). `None` when not even that can be read, and for other events.
+    /// What a method event says that ends too early: all fields of the newest older version that is there in full, or the
+    /// body without its names where the strings are missing (seen from .NET 5 on x86). `None` when not even that can be
+    /// read, and for other events.
     #[must_use]
-    pub fn method_without_names(&self) -> Option<MethodEvent<'a>> {
+    pub fn method_in_part(&self) -> Option<MethodEvent<'a>> {
         let Some(Decoder::Layout(layout)) = &self.schema.decoder else {
             return None;
         };
-        let shape = Shape {
+        let bare = Shape {
             verbose: false,
             ..layout.shape
         };
-        let mut c = Cursor::new(self.payload, 0, self.pointer_size, shape);
-        match (layout.decode)(&mut c) {
-            Ok(Event::Method(method)) => Some(method),
-            _ => None,
-        }
+        [(1, layout.shape), (0, layout.shape), (0, bare)]
+            .into_iter()
+            .find_map(|(version, shape)| {
+                let mut c = Cursor::new(self.payload, version, self.pointer_size, shape);
+                match (layout.decode)(&mut c) {
+                    // Every method has a name: an empty one is what follows strings that are missing.
+                    Ok(Event::Method(method))
+                        if method.names.is_none_or(|names| !names.name.is_empty()) =>
+                    {
+                        Some(method)
+                    }
+                    _ => None,
+                }
+            })
     }
 }

@@ -70,7 +70,7 @@ fn method_flags_and_actions() {
 }
 
 #[test]
-fn a_method_without_its_strings_still_gives_its_body() {
+fn a_method_that_ends_too_early_gives_what_is_there() {
     let whole = Method {
         start: 0x1000,
         size: 8,
@@ -81,11 +81,29 @@ fn a_method_without_its_strings_still_gives_its_body() {
     let schema = manifest(Provider::Runtime, 143, 2);
     let cut = raw(&schema, &whole[..36], 8);
     assert_eq!(cut.decode(), Err(DecodeError::BadString { offset: 36 }));
-    let method = cut.method_without_names().unwrap();
+    let method = cut.method_in_part().unwrap();
     assert_eq!((method.start, method.size, method.names), (0x1000, 8, None));
-    assert_eq!(raw(&schema, &whole[..35], 8).method_without_names(), None);
+    // Two bytes of the runtime instance and eight of the code version follow the strings.
+    let strings_end = whole.len() - 10;
+    for (cut, instance) in [(1, Some(0)), (8, Some(0)), (9, None), (10, None)] {
+        let cut = raw(&schema, &whole[..whole.len() - cut], 8);
+        assert!(cut.decode().is_err());
+        let method = cut.method_in_part().unwrap();
+        let names = method.names.unwrap();
+        assert_eq!(
+            (names.namespace.to_string(), names.name.to_string()),
+            ("N".into(), "M".into())
+        );
+        assert_eq!(method.clr_instance_id, instance);
+    }
+    let cut = raw(&schema, &whole[..strings_end - 1], 8);
+    assert_eq!(cut.method_in_part().unwrap().names, None);
+    let without_strings = [&whole[..36], &[9, 0], &[5, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let method = raw(&schema, &without_strings, 8).method_in_part().unwrap();
+    assert_eq!((method.start, method.names), (0x1000, None));
+    assert_eq!(raw(&schema, &whole[..35], 8).method_in_part(), None);
     let module = manifest(Provider::Runtime, 152, 2);
-    assert_eq!(raw(&module, &[0; 99], 8).method_without_names(), None);
+    assert_eq!(raw(&module, &[0; 99], 8).method_in_part(), None);
 }
 
 #[test]

@@ -411,8 +411,8 @@ impl Session {
         };
         match (kind, stack) {
             (Err(error), _) => {
-                // A method event without its names still says where code is.
-                if let Some(method) = raw.method_without_names() {
+                // A method event that ends too early still says where code is, if not more.
+                if let Some(method) = raw.method_in_part() {
                     self.understand(raw, writer, &Event::Method(method));
                 }
                 self.undecodable(id, error);
