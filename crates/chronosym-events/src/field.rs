@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 /// A field of a self-described event.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Field {
     /// Its name.
     pub name: Arc<str>,
@@ -21,7 +21,7 @@ impl Field {
 }
 
 /// How the bytes of a self-described field are read. EventPipe type codes and TraceLogging in-types map onto it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum FieldType {
     /// A four-byte truth value (EventPipe 3, TraceLogging 13).

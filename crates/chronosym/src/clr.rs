@@ -1,5 +1,6 @@
 //! What CLR events say: methods, modules, runtimes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chronosym_events::{
@@ -38,7 +39,8 @@ pub(crate) struct ClrState {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SymbolChunks {
     pub total: u16,
-    pub chunks: Vec<(u16, Vec<u8>)>,
+    /// By their numbers.
+    pub chunks: BTreeMap<u16, Vec<u8>>,
 }
 
 /// `MethodDetails`: what a method is an instance of.
@@ -55,13 +57,9 @@ const CORE: u16 = 2;
 impl ClrState {
     /// The PDB of an in-memory module, once all its chunks are there and joined.
     pub(crate) fn joined_symbols(&self, clr_instance: u16, module_id: u64) -> Option<&[u8]> {
-        match self
-            .code_symbols
-            .get(&(clr_instance, module_id))?
-            .chunks
-            .as_slice()
-        {
-            [(0, joined)] => Some(joined),
+        let symbols = self.code_symbols.get(&(clr_instance, module_id))?;
+        match symbols.chunks.len() {
+            1 => symbols.chunks.get(&0).map(Vec::as_slice),
             _ => None,
         }
     }
@@ -79,17 +77,11 @@ impl ClrState {
     /// Joins the chunks of in-memory PDBs; incomplete ones are dropped.
     pub(crate) fn settle(&mut self) {
         Arc::make_mut(&mut self.code_symbols).retain(|_, symbols| {
-            symbols.chunks.sort_by_key(|(number, _)| *number);
-            let numbers = symbols.chunks.iter().map(|(number, _)| *number);
-            if !numbers.eq(0..symbols.total) {
+            if !symbols.chunks.keys().copied().eq(0..symbols.total) {
                 return false;
             }
-            let joined = symbols
-                .chunks
-                .iter()
-                .flat_map(|(_, bytes)| bytes.iter().copied())
-                .collect();
-            symbols.chunks = vec![(0, joined)];
+            let joined = symbols.chunks.values().flatten().copied().collect();
+            symbols.chunks = BTreeMap::from([(0, joined)]);
             true
         });
     }
@@ -147,6 +139,10 @@ impl Session {
                 let code = self.code(process);
                 if let Some(module) = code.module(clr, event.module_id) {
                     code.modules[module.index()].app_domain = Some(domain);
+                    code.by_domain
+                        .entry((clr, domain))
+                        .or_default()
+                        .push(module);
                 }
             }
             Event::AppDomain(event) => self.app_domain(process, time, event),
@@ -164,13 +160,9 @@ impl Session {
                     .entry((event.clr_instance_id, event.module_id))
                     .or_default();
                 held.total = held.total.max(event.total_chunks);
-                if !held
-                    .chunks
-                    .iter()
-                    .any(|(number, _)| *number == event.chunk_number)
-                {
-                    held.chunks.push((event.chunk_number, event.chunk.to_vec()));
-                }
+                held.chunks
+                    .entry(event.chunk_number)
+                    .or_insert_with(|| event.chunk.to_vec());
             }
             Event::RuntimeInformation(event) => self.runtime_information(process, event),
             Event::RundownMarker(event) if event.phase == MarkerPhase::Complete => {
@@ -313,6 +305,11 @@ impl Session {
                 }
                 known.managed_pdb = known.managed_pdb.take().or_else(|| pdb(&event.managed_pdb));
                 known.native_pdb = known.native_pdb.take().or_else(|| pdb(&event.native_pdb));
+                if let (Action::DCEnd, Some(domain)) = (event.action, known.app_domain) {
+                    // It lives on: its domain closes it once more.
+                    let of_domain = code.by_domain.entry((clr_instance, domain));
+                    of_domain.or_default().push(index);
+                }
                 index
             }
             _ => code.add_module(Module {
@@ -351,13 +348,13 @@ impl Session {
         }
         let clr = event.clr_instance_id.unwrap_or(0);
         let code = self.code(process);
-        for index in 0..code.modules.len() {
-            let module = &mut code.modules[index];
-            let inside =
-                module.clr_instance == clr && module.app_domain == Some(event.app_domain_id);
+        let domain = (clr, event.app_domain_id);
+        for index in code.by_domain.remove(&domain).unwrap_or_default() {
+            let module = &mut code.modules[index.index()];
+            let inside = module.app_domain == Some(event.app_domain_id);
             if inside && !matches!(module.end, End::At(_)) {
                 module.end = End::At(time);
-                code.close_module(ModuleIndex(index as u32), time);
+                code.close_module(index, time);
             }
         }
     }

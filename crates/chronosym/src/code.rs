@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use chronosym_timeline::{Begin, End};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::body::{BodyIndex, CodeBody, EntryPoint, MethodFact, Module, ModuleIndex, StubTargets};
 use crate::chunked::Chunked;
@@ -29,7 +29,13 @@ pub(crate) struct ProcessCode {
     pub unbound_maps: u64,
     pub by_method: Methods,
     module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
+    /// The modules that were said to be in a domain: (clr, domain) → modules.
+    pub by_domain: FxHashMap<(u16, u64), Vec<ModuleIndex>>,
+    /// The bodies that the end of a module closes, unless they ended before.
+    open_bodies: FxHashMap<ModuleIndex, Vec<BodyIndex>>,
     stub_by_method: FxHashMap<(u16, u64), u32>,
+    /// The targets that a stub has already.
+    stub_targets: FxHashSet<(u32, NameId)>,
     /// Who was last said to occupy a range: start → (last byte, body).
     occupied: BTreeMap<u64, (u64, BodyIndex)>,
     pub threads: FxHashMap<u64, ThreadState>,
@@ -115,7 +121,12 @@ impl ProcessCode {
     pub fn dc_end(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
         let body = match self.known(&fact) {
             Some(body) => {
-                self.bodies[body.index()].end = End::After(fact.time);
+                let known = &mut self.bodies[body.index()];
+                let had_ended = !known.is_alive();
+                known.end = End::After(fact.time);
+                if had_ended && let Some(module) = known.module {
+                    self.open_bodies.entry(module).or_default().push(body);
+                }
                 self.changed(body);
                 self.confirm(body, &fact, Evidence::DCEnd);
                 body
@@ -166,7 +177,7 @@ impl ProcessCode {
             && let Some(module) = fact.module
         {
             known.module = Some(module);
-            self.modules[module.index()].bodies.push(body);
+            self.contain(module, body);
         }
     }
 
@@ -205,7 +216,7 @@ impl ProcessCode {
         self.by_method
             .push((fact.clr_instance, fact.method_id), body);
         match fact.module {
-            Some(module) => self.modules[module.index()].bodies.push(body),
+            Some(module) => self.contain(module, body),
             None => self
                 .orphans
                 .entry((fact.clr_instance, fact.module_id))
@@ -262,6 +273,7 @@ impl ProcessCode {
         self.stubs.push(StubTargets {
             targets: vec![target],
         });
+        self.stub_targets.insert((index, target));
         self.stub_by_method
             .insert((clr_instance, stub_method_id), index);
         // The event can also follow the load of its stub.
@@ -278,9 +290,8 @@ impl ProcessCode {
         match self.stub_by_method.get(&(clr_instance, stub_method_id)) {
             None => self.stub_generated(clr_instance, stub_method_id, target),
             Some(&index) => {
-                let targets = &mut self.stubs[index as usize].targets;
-                if !targets.contains(&target) {
-                    targets.push(target);
+                if self.stub_targets.insert((index, target)) {
+                    self.stubs[index as usize].targets.push(target);
                 }
             }
         }
@@ -325,9 +336,14 @@ impl ProcessCode {
         for body in self.orphans.remove(&(clr, id)).unwrap_or_default() {
             if self.bodies[body.index()].module.is_none() {
                 self.bodies[body.index()].module = Some(module);
-                self.modules[module.index()].bodies.push(body);
+                self.contain(module, body);
             }
         }
+    }
+
+    fn contain(&mut self, module: ModuleIndex, body: BodyIndex) {
+        self.modules[module.index()].bodies.push(body);
+        self.open_bodies.entry(module).or_default().push(body);
     }
 
     /// Ends the life of a body, unless it has ended.
@@ -356,8 +372,8 @@ impl ProcessCode {
 
     /// Closes what a module contained (rule 6).
     pub fn close_module(&mut self, module: ModuleIndex, time: u64) {
-        for i in 0..self.modules[module.index()].bodies.len() {
-            self.close(self.modules[module.index()].bodies[i], time);
+        for body in self.open_bodies.remove(&module).unwrap_or_default() {
+            self.close(body, time);
         }
     }
 

@@ -198,7 +198,7 @@ impl ProcessCode {
         methods.sort_unstable();
         methods.dedup();
         for (clr, method) in methods {
-            for &index in self.bodies_of(clr, method) {
+            for index in self.by_method.of((clr, method)) {
                 let body = &self.bodies[index.index()];
                 let key = (clr, method, body.native_code_version, body.flags.extent());
                 if let Some(bodies) = versions.get_mut(&key) {

@@ -1,15 +1,17 @@
 //! A session: takes events in the order in which a reader delivers them and remembers what they say.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use chronosym_events::{
-    Action, DecodeError, Event, EventKey, EventSchema, Provider, RawEvent, ThreadSampleType,
+    Action, DecodeError, Event, EventKey, EventSchema, Field, Provider, RawEvent, ThreadSampleType,
 };
 use chronosym_timeline::{Begin, End};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::clr::ClrState;
 use crate::code::ProcessCode;
+use crate::few::Few;
 use crate::images::Image;
 use crate::kernel::KernelState;
 use crate::names::Names;
@@ -194,7 +196,8 @@ pub(crate) struct ProcessState {
 pub struct Session {
     pub(crate) options: Options,
     pub(crate) types: Vec<EventTypeInfo>,
-    by_key: FxHashMap<EventKey, Vec<EventTypeId>>,
+    /// Event types by the hash of what tells them apart.
+    by_hash: FxHashMap<u64, Few<EventTypeId>>,
     pub(crate) names: Names,
     pub(crate) processes: Processes,
     pub(crate) states: Vec<ProcessState>,
@@ -271,24 +274,17 @@ impl Session {
 
     /// Registers an event type; the same type twice has one id.
     pub fn event_type(&mut self, schema: Arc<EventSchema>) -> EventTypeId {
-        let same = |id: &&EventTypeId| {
-            let known = &self.types[id.index()].schema;
-            known.event_name() == schema.event_name() && known.fields() == schema.fields()
-        };
-        if let Some(&known) = self
-            .by_key
-            .get(schema.key())
-            .and_then(|ids| ids.iter().find(same))
-        {
+        let hash = type_hash(&schema);
+        let known = self.by_hash.get(&hash).map_or(&[][..], Few::as_slice);
+        let same =
+            |id: &&EventTypeId| identity(&self.types[id.index()].schema) == identity(&schema);
+        if let Some(&known) = known.iter().find(same) {
             return known;
         }
         let id = EventTypeId(self.types.len() as u32);
         let role = Role::of(&schema);
         let selected = self.options.selects(&schema);
-        self.by_key
-            .entry(schema.key().clone())
-            .or_default()
-            .push(id);
+        self.by_hash.entry(hash).or_default().push(id);
         self.types.push(EventTypeInfo {
             schema,
             count: 0,
@@ -344,6 +340,9 @@ impl Session {
     /// Takes over a better description of an event type that came after its first event.
     pub(crate) fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
         let known = &mut self.types[id.index()].schema;
+        if known.key() == schema.key() && identity(known) != identity(schema) {
+            self.by_hash.entry(type_hash(schema)).or_default().push(id);
+        }
         if known.key() == schema.key() {
             known.clone_from(schema);
         }
@@ -533,6 +532,15 @@ impl Session {
             }
         }
     }
+}
+
+/// What tells event types apart.
+fn identity(schema: &EventSchema) -> (&EventKey, Option<&Arc<str>>, Option<&[Field]>) {
+    (schema.key(), schema.event_name(), schema.fields())
+}
+
+fn type_hash(schema: &EventSchema) -> u64 {
+    FxBuildHasher.hash_one(identity(schema))
 }
 
 impl ProcessState {
