@@ -2,7 +2,9 @@
 
 use chronosym::{Certainty, Evidence, Position};
 use chronosym_conformance::script::*;
+use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{self, ILMap, Method, Module};
+use chronosym_support::trace::TraceInfo;
 
 #[test]
 fn a_shutdown_unloads_and_then_lists_one_body_not_two() {
@@ -632,4 +634,38 @@ fn a_body_without_a_name_is_shown_by_its_address() {
     let frame = s.finish().at(0x1010, 20);
     assert_eq!(frame.module.as_deref(), Some("App"));
     assert_eq!(frame.label(), "0x1010");
+}
+
+#[test]
+fn events_before_the_trace_begins_keep_their_order() {
+    let writer = NettraceWriter::v4().info(TraceInfo {
+        qpc_start: 100,
+        ..TraceInfo::default()
+    });
+    let mut s = Script::of(writer);
+    // The blocks of a trace hold the events of one thread after those of another.
+    s.load(-90, 1, method(1, 0x1000, 64, "A"));
+    s.load(-70, 1, method(2, 0x1000, 64, "B"));
+    s.unload(-80, 2, method(1, 0x1000, 64, "A"));
+    let answers = s.finish();
+    let process = answers.0.find_process(PID, None).expect("the process");
+    assert_eq!(answers.0.bodies(process).count(), 2);
+    assert_eq!(answers.name(0x1010, 10), "T.B");
+}
+
+#[test]
+fn a_region_in_several_pieces_is_in_order_as_a_whole() {
+    const SAMPLES: i64 = 300_000;
+    let mut s = Script::default();
+    s.load(SAMPLES, 1, method(1, 0x1000, 64, "Late"));
+    for time in 0..SAMPLES {
+        s.sample(time, 2, &[0x1010 + time as u64 % 3]);
+    }
+    s.load(10, 3, method(2, 0x1000, 64, "Early"));
+    let answers = s.finish();
+    assert_eq!(answers.name(0x1010, 20), "T.Early");
+    assert_eq!(answers.name(0x1010, SAMPLES as u64 + 1), "T.Late");
+    let samples = answers.samples();
+    assert_eq!(samples.len() as i64, SAMPLES);
+    assert!(samples.iter().all(|(_, stack)| stack[0] == "T.Early"));
 }

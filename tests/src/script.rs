@@ -25,7 +25,7 @@ pub const TIER1: u32 = 0x8 | 4 << 7;
 /// Process of the trace.
 pub const PID: u32 = 4242;
 
-/// A trace in the making: V4, one process.
+/// A trace in the making: one process, V4 unless told.
 pub struct Script {
     writer: NettraceWriter,
     types: HashMap<(&'static str, u32, u32), TypeId>,
@@ -33,14 +33,19 @@ pub struct Script {
 
 impl Default for Script {
     fn default() -> Self {
-        Script {
-            writer: NettraceWriter::v4(),
-            types: HashMap::new(),
-        }
+        Script::of(NettraceWriter::v4())
     }
 }
 
 impl Script {
+    /// A trace of another kind, without events yet.
+    pub fn of(writer: NettraceWriter) -> Self {
+        Script {
+            writer,
+            types: HashMap::new(),
+        }
+    }
+
     /// An event by provider, id and version.
     pub fn event(
         &mut self,

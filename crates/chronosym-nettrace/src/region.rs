@@ -159,6 +159,11 @@ impl Region<'_> {
         self.data.rows.is_empty()
     }
 
+    /// Bytes of the trace that are in memory with the region; its payloads are among them.
+    pub fn bytes_held(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// How often events of each type came that [`Reader::select`](crate::Reader::select) left out.
     pub fn counted(&self) -> impl Iterator<Item = (EventTypeIndex, Count)> {
         let types = self.data.counted.iter();

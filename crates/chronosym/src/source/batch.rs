@@ -1,17 +1,21 @@
 //! What a session needs of a region of an EventPipe trace, in memory of its own: a reader on another thread can go on to
 //! the next region meanwhile.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_events::{EventSchema, PointerSize, RawEvent};
-use chronosym_nettrace::{Count, Region};
+use chronosym_nettrace::{Count, Records, Region};
 
 use super::nettrace::{OfTypes, pointer_size};
 use crate::session::{EventTypeId, Session};
 use crate::stacks::StackId;
 
-/// The events of a region that matter, and how many others there were.
+/// The most records of a batch, and about the most bytes of their payloads: a larger region takes several batches, so that
+/// the copies of it stay small.
+const MOST_RECORDS: usize = 1 << 18;
+const MOST_BYTES: usize = 16 << 20;
+
+/// The events of a region, or of a part of it, that matter, and how many others there were.
 #[derive(Default)]
 pub(super) struct Batch {
     /// Event types that were new; they are numbered through all batches.
@@ -20,13 +24,23 @@ pub(super) struct Batch {
     last_ns: u64,
     records: Vec<Kept>,
     payloads: Vec<u8>,
+    /// Whether it is the first batch of its region, which has the stacks of them all.
+    begins_region: bool,
+    stacks: Stacks,
+}
+
+/// The stacks of a region.
+#[derive(Default)]
+struct Stacks {
     addresses: Vec<u64>,
     /// Where in `addresses` each stack ends.
-    stack_ends: Vec<usize>,
+    ends: Vec<usize>,
 }
 
 struct Kept {
     time_ns: u64,
+    /// Ticks: several can lie in one ns, or before the trace begins.
+    raw_time: i64,
     thread_id: u64,
     capture_thread: u64,
     process_id: Option<u32>,
@@ -34,25 +48,53 @@ struct Kept {
     /// Number of its type.
     event_type: u32,
     stack: Option<u32>,
-    payload: Range<usize>,
+    payload_at: u32,
+    payload_size: u32,
 }
 
-impl Batch {
+impl Stacks {
     fn clear(&mut self) {
-        self.types.clear();
-        self.counted.clear();
-        self.records.clear();
-        self.payloads.clear();
         self.addresses.clear();
-        self.stack_ends.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, stack: impl Iterator<Item = u64>) {
+        self.addresses.extend(stack);
+        self.ends.push(self.addresses.len());
     }
 
     fn stack(&self, row: u32) -> &[u64] {
         let row = row as usize;
-        let start = row
-            .checked_sub(1)
-            .map_or(0, |before| self.stack_ends[before]);
-        &self.addresses[start..self.stack_ends[row]]
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.addresses[start..self.ends[row]]
+    }
+}
+
+/// What has not been taken from a region yet.
+pub(super) struct Rest<'r> {
+    region: &'r Region<'r>,
+    records: Records<'r>,
+    begun: bool,
+}
+
+impl<'r> Rest<'r> {
+    pub(super) fn of(region: &'r Region<'r>) -> Self {
+        // What has to be in order is put so in each batch; several of one region must follow each other in time.
+        let several = region.len() > MOST_RECORDS || region.bytes_held() > MOST_BYTES;
+        let records = if several {
+            region.in_time_order()
+        } else {
+            region.records()
+        };
+        Rest {
+            region,
+            records,
+            begun: false,
+        }
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.begun && self.records.len() == 0
     }
 }
 
@@ -65,9 +107,14 @@ pub(super) struct Filler {
 }
 
 impl Filler {
-    /// Replaces what is in a batch by the events of a region.
-    pub(super) fn fill(&mut self, region: &Region<'_>, batch: &mut Batch) {
-        batch.clear();
+    /// Replaces what is in a batch by the next events of a region.
+    pub(super) fn fill(&mut self, rest: &mut Rest<'_>, batch: &mut Batch) {
+        let first = !std::mem::replace(&mut rest.begun, true);
+        let region = rest.region;
+        batch.types.clear();
+        batch.counted.clear();
+        batch.records.clear();
+        batch.payloads.clear();
         let mut number = |schema| {
             batch.types.push(Arc::new(schema));
             self.types += 1;
@@ -75,30 +122,38 @@ impl Filler {
         };
         let types = region.event_types();
         self.numbers.add(types, &mut number);
-        let counted = region.counted();
-        batch
-            .counted
-            .extend(counted.map(|(index, count)| (*self.numbers.of_type(index), count)));
         batch.last_ns = region.last_time_ns();
-        for record in region.records() {
+        for record in rest.records.by_ref() {
             let event_type = *self.numbers.of(types, &record, &mut number);
-            let start = batch.payloads.len();
+            let payload_at = batch.payloads.len() as u32;
             batch.payloads.extend_from_slice(record.payload);
             batch.records.push(Kept {
                 time_ns: record.time_ns,
+                raw_time: record.raw_time,
                 thread_id: record.thread_id,
                 capture_thread: record.capture_thread,
                 process_id: record.process_id,
                 processor: record.processor,
                 event_type,
                 stack: record.stack.map(|row| row.0),
-                payload: start..batch.payloads.len(),
+                payload_at,
+                payload_size: record.payload.len() as u32,
             });
+            if batch.records.len() >= MOST_RECORDS || batch.payloads.len() >= MOST_BYTES {
+                break;
+            }
         }
-        for stack in region.stacks() {
-            batch.addresses.extend(stack.addresses());
-            batch.stack_ends.push(batch.addresses.len());
+        if first {
+            let counted = region.counted();
+            batch
+                .counted
+                .extend(counted.map(|(index, count)| (*self.numbers.of_type(index), count)));
+            batch.stacks.clear();
+            for stack in region.stacks() {
+                batch.stacks.push(stack.addresses());
+            }
         }
+        batch.begins_region = first;
     }
 }
 
@@ -108,10 +163,12 @@ pub(super) struct Feed {
     /// When the trace began, in ns since the session's time 0.
     began_ns: i64,
     types: Vec<(EventTypeId, Arc<EventSchema>)>,
-    /// For each stack of the batch at hand whether it was looked up, and its id where the session keeps it.
-    stacks: Vec<Option<Option<StackId>>>,
-    /// Time and position of the records whose order matters.
-    ordered: Vec<(u64, u32)>,
+    /// The stacks of the region at hand.
+    stacks: Stacks,
+    /// For each of them whether it was looked up, and its id where the session keeps it.
+    known: Vec<Option<Option<StackId>>>,
+    /// Time in ticks and position of the records whose order matters.
+    ordered: Vec<(i64, u32)>,
 }
 
 impl Feed {
@@ -121,7 +178,8 @@ impl Feed {
             pointer_size: pointer_size(pointer_bytes),
             began_ns,
             types: Vec::new(),
-            stacks: Vec::new(),
+            stacks: Stacks::default(),
+            known: Vec::new(),
             ordered: Vec::new(),
         }
     }
@@ -132,7 +190,7 @@ impl Feed {
     }
 
     /// Pushes the events of a batch; returns the latest of their times.
-    pub(super) fn take(&mut self, batch: &Batch, session: &mut Session) -> u64 {
+    pub(super) fn take(&mut self, batch: &mut Batch, session: &mut Session) -> u64 {
         for schema in &batch.types {
             let id = session.event_type(schema.clone());
             self.types.push((id, schema.clone()));
@@ -141,15 +199,18 @@ impl Feed {
             let id = self.types[event_type as usize].0;
             session.counted(id, count.events, count.stacks, self.at(batch.last_ns));
         }
-        session.see_addresses(&batch.addresses);
-        self.stacks.clear();
-        self.stacks.resize(batch.stack_ends.len(), None);
+        if batch.begins_region {
+            std::mem::swap(&mut self.stacks, &mut batch.stacks);
+            self.known.clear();
+            self.known.resize(self.stacks.ends.len(), None);
+            session.see_addresses(&self.stacks.addresses);
+        }
         // Only what speaks of code has to come in the order of time.
         let mut ordered = std::mem::take(&mut self.ordered);
         ordered.clear();
         for (record, position) in batch.records.iter().zip(0..) {
             if session.needs_order(self.types[record.event_type as usize].0) {
-                ordered.push((record.time_ns, position));
+                ordered.push((record.raw_time, position));
             } else {
                 self.push(batch, record, session);
             }
@@ -168,8 +229,8 @@ impl Feed {
         let stack = match record.stack {
             None => None,
             Some(row) if session.wants_stack(*id) => {
-                let known = &mut self.stacks[row as usize];
-                let leaf_first = || batch.stack(row).iter().copied();
+                let known = &mut self.known[row as usize];
+                let leaf_first = || self.stacks.stack(row).iter().copied();
                 *known.get_or_insert_with(|| session.stacks().intern(leaf_first()))
             }
             Some(_) => None,
@@ -184,7 +245,7 @@ impl Feed {
             processor: record.processor,
             pointer_size: self.pointer_size,
             schema,
-            payload: &batch.payloads[record.payload.clone()],
+            payload: &batch.payloads[record.payload_at as usize..][..record.payload_size as usize],
         };
         session.push(*id, &raw, Some(record.capture_thread), stack);
     }

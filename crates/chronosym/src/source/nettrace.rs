@@ -14,7 +14,7 @@ use chronosym_nettrace::{
     Region, TraceHeader,
 };
 
-use super::batch::{Batch, Feed, Filler};
+use super::batch::{Batch, Feed, Filler, Rest};
 use crate::live::LiveSession;
 use crate::session::{Loss, Session};
 
@@ -100,7 +100,7 @@ pub fn read_with(
 ) -> Result<Diagnostics, Error> {
     let mut reader = Reader::with_options(source, options)?;
     let mut feed = begin(&mut reader, session);
-    let take = |batch: &Batch| {
+    let take = |batch: &mut Batch| {
         feed.take(batch, session);
     };
     let (diagnostics, end) = match thread::available_parallelism() {
@@ -128,8 +128,12 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let mut told = 0;
     while let Some(region) = reader.next_region()? {
-        filler.fill(&region, &mut batch);
-        let last_ns = feed.take(&batch, live);
+        let mut rest = Rest::of(&region);
+        let mut last_ns = 0;
+        while !rest.is_taken() {
+            filler.fill(&mut rest, &mut batch);
+            last_ns = feed.take(&mut batch, live);
+        }
         let losses = &reader.diagnostics().loss_windows;
         tell_losses(&losses[told..], &feed, live);
         told = losses.len();
@@ -182,30 +186,39 @@ fn each_region<R: Read>(
     (reader.diagnostics().clone(), end)
 }
 
-fn read_in_turn<R: Read>(reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
+fn read_in_turn<R: Read>(reader: Reader<R>, mut take: impl FnMut(&mut Batch)) -> Finished {
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     each_region(reader, |region| {
-        filler.fill(region, &mut batch);
-        take(&batch);
+        let mut rest = Rest::of(region);
+        while !rest.is_taken() {
+            filler.fill(&mut rest, &mut batch);
+            take(&mut batch);
+        }
         true
     })
 }
 
 /// Reads and decodes on another thread, `take` on this one.
-fn read_ahead<R: Read + Send>(reader: Reader<R>, mut take: impl FnMut(&Batch)) -> Finished {
+fn read_ahead<R: Read + Send>(reader: Reader<R>, mut take: impl FnMut(&mut Batch)) -> Finished {
     let (filled, batches) = mpsc::sync_channel::<Batch>(1);
     let (used, spare) = mpsc::channel::<Batch>();
     thread::scope(|scope| {
         let ahead = scope.spawn(move || {
             let mut filler = Filler::default();
             each_region(reader, |region| {
-                let mut batch = spare.try_recv().unwrap_or_default();
-                filler.fill(region, &mut batch);
-                filled.send(batch).is_ok()
+                let mut rest = Rest::of(region);
+                while !rest.is_taken() {
+                    let mut batch = spare.try_recv().unwrap_or_default();
+                    filler.fill(&mut rest, &mut batch);
+                    if filled.send(batch).is_err() {
+                        return false;
+                    }
+                }
+                true
             })
         });
-        for batch in batches {
-            take(&batch);
+        for mut batch in batches {
+            take(&mut batch);
             // Its memory is used again.
             let _ = used.send(batch);
         }
@@ -420,7 +433,7 @@ mod tests {
             let mut reader = Reader::new(bytes[..length].chain(end)).expect("a trace");
             let mut session = Session::new(crate::Options::default());
             let mut feed = begin(&mut reader, &mut session);
-            let take = |batch: &Batch| {
+            let take = |batch: &mut Batch| {
                 feed.take(batch, &mut session);
             };
             let (diagnostics, end) = if threads {
