@@ -164,6 +164,9 @@ impl NativeSymbols {
         for problem in self.debug().debug.damage() {
             out.note_damage(problem.to_owned());
         }
+        if let Some(bad) = self.index.damage() {
+            out.note_damage(format!("extents of the units: {bad}"));
+        }
         if let Some((_, Some(problem))) = self.symbols.get() {
             out.note_damage(problem.clone());
         }

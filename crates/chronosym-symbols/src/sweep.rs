@@ -200,7 +200,8 @@ impl<'a> Sweep<'a> {
         while let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let wanted = &self.wanted[job.wanted.clone()];
             let done = found.len();
-            let mut sound = true;
+            // Where the index is not whole, an address without a unit may have one.
+            let mut sound = job.unit.is_some() || symbols.index.damage().is_none();
             if let (Some(offset), [va]) = (job.unit, self.wanted)
                 && let Some(answered) = self.known(&mut scratch, offset, *va, context, &mut out)
             {

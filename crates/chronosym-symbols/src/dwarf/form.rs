@@ -22,6 +22,8 @@ pub(crate) enum Bad {
     Cycle,
     /// Entries nested deeper than any compiler nests them.
     Depth,
+    /// More entries name the same lists than any compiler lets share them.
+    Shared,
     /// Anything that gimli finds.
     Gimli(gimli::Error),
 }
@@ -35,6 +37,7 @@ impl fmt::Display for Bad {
             Self::Reference => f.write_str("a reference leads nowhere"),
             Self::Cycle => f.write_str("references lead round in a circle"),
             Self::Depth => f.write_str("entries are nested too deeply"),
+            Self::Shared => f.write_str("too many entries share the same ranges"),
             Self::Gimli(error) => error.fmt(f),
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use gimli::constants as dw;
 
 use super::abbrev::{Abbreviations, Kind};
+use super::budget::Budget;
 use super::form::{Bad, Value};
 use super::unit::Unit;
 use crate::elf::container::contains;
@@ -46,8 +47,8 @@ pub(crate) struct Node {
     pub(crate) parent: u32,
     /// The function of its own around it.
     root: u32,
-    /// Where its code begins.
-    pub(crate) low: u64,
+    /// Where it is entered.
+    pub(crate) start: u64,
     pub(crate) call_file: u32,
     pub(crate) call_line: u32,
     pub(crate) call_column: u32,
@@ -59,15 +60,20 @@ pub(crate) struct Walk {
     pub(crate) nodes: Vec<Node>,
     /// For every address wanted: the innermost node there.
     pub(crate) best: Vec<u32>,
+    /// For every address wanted that has a function: where the piece of it that the address is in begins, or is entered
+    /// if the entry lies before the address.
+    pub(crate) pieces: Vec<u64>,
     /// Nodes around the current entry, with their depth.
     open: Vec<(usize, u32)>,
     /// How many wanted addresses have no function yet.
     left: usize,
+    budget: Budget,
 }
 
 /// What is read of a function's entry.
 #[derive(Default)]
 struct Attributes<'a> {
+    entry: Option<Value<'a>>,
     low: Option<Value<'a>>,
     high: Option<Value<'a>>,
     ranges: Option<Value<'a>>,
@@ -97,7 +103,10 @@ impl Walk {
         self.open.clear();
         self.best.clear();
         self.best.resize(wanted.len(), NONE);
+        self.pieces.clear();
+        self.pieces.resize(wanted.len(), 0);
         self.left = wanted.len();
+        self.budget = Budget::for_ranges(&unit.sections);
 
         let mut cursor = unit.cursor(from);
         let mut depth = 1usize;
@@ -160,6 +169,7 @@ impl Walk {
         abbreviations: &Abbreviations,
         mut each: impl FnMut(u64, u64, usize),
     ) -> Result<(), Bad> {
+        let mut budget = Budget::for_ranges(&unit.sections);
         let mut cursor = unit.cursor(unit.first_child);
         let mut depth = 1usize;
         while cursor.pos < cursor.data.len() {
@@ -176,7 +186,7 @@ impl Walk {
             match abbreviation.kind {
                 Kind::Function => {
                     let found = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
-                    found.each_range(unit, |low, high| each(low, high, at))?;
+                    found.each_range(unit, &mut budget, |low, high| each(low, high, at))?;
                 }
                 Kind::Skippable => {
                     if let Some(end) = sibling(unit, abbreviations, &mut cursor, abbreviation)? {
@@ -212,13 +222,12 @@ impl Walk {
     ) -> Result<u32, Bad> {
         let id = self.nodes.len() as u32;
         let around = self.nodes.get(parent as usize).map(|node| node.root);
-        let mut first = None;
+        let mut start = None;
         let mut covers = false;
         let (best, nodes, left) = (&mut self.best, &self.nodes, &mut self.left);
+        let pieces = &mut self.pieces;
         let mut cover = |low: u64, high: u64| {
-            if first.is_none_or(|f| low < f) {
-                first = Some(low);
-            }
+            let start = *start.get_or_insert_with(|| attributes.start(unit, low));
             let from = wanted.partition_point(|&va| va < low);
             if wanted.get(from).is_none_or(|&va| va >= high) {
                 return;
@@ -226,7 +235,8 @@ impl Walk {
             if around.is_none() && !contains(code, low) {
                 return;
             }
-            for (va, node) in wanted[from..].iter().zip(&mut best[from..]) {
+            let of_range = best[from..].iter_mut().zip(&mut pieces[from..]);
+            for (va, (node, piece)) in wanted[from..].iter().zip(of_range) {
                 if *va >= high {
                     break;
                 }
@@ -234,6 +244,11 @@ impl Walk {
                     (None, None) => {
                         *left -= 1;
                         *node = id;
+                        *piece = if (low..=*va).contains(&start) {
+                            start
+                        } else {
+                            low
+                        };
                         covers = true;
                     }
                     // Two ranges of one function that overlap.
@@ -243,7 +258,7 @@ impl Walk {
                 }
             }
         };
-        attributes.each_range(unit, &mut cover)?;
+        attributes.each_range(unit, &mut self.budget, &mut cover)?;
         if !covers && parent == NONE {
             return Ok(NONE);
         }
@@ -251,12 +266,7 @@ impl Walk {
             entry,
             parent,
             root: around.unwrap_or(id),
-            // A function's entry may say where it begins besides its ranges; the lowest address may be a cold part.
-            low: attributes
-                .low
-                .and_then(|value| unit.address(value))
-                .or(first)
-                .unwrap_or(0),
+            start: start.unwrap_or_else(|| attributes.start(unit, 0)),
             call_file: attributes.call_file,
             call_line: attributes.call_line,
             call_column: attributes.call_column,
@@ -276,6 +286,7 @@ fn attributes<'a>(
     for attribute in abbreviations.attributes(abbreviation) {
         let value = cursor.value(attribute.form, attribute.implicit, unit.encoding)?;
         match attribute.name {
+            dw::DW_AT_entry_pc => found.entry = Some(value),
             dw::DW_AT_low_pc => found.low = Some(value),
             dw::DW_AT_high_pc => found.high = Some(value),
             dw::DW_AT_ranges => found.ranges = Some(value),
@@ -290,11 +301,26 @@ fn attributes<'a>(
 }
 
 impl Attributes<'_> {
+    /// Where the code is entered (DWARF 5, section 2.17): of several ranges, of which the first begins at `first`, that
+    /// need not be the lowest address.
+    fn start(&self, unit: &Unit<'_>, first: u64) -> u64 {
+        let low = self.low.and_then(|value| unit.address(value));
+        let base = low.unwrap_or(first);
+        // An address, or a distance from the base.
+        let entry = self.entry.and_then(|value| unit.high(base, value));
+        entry.unwrap_or(base)
+    }
+
     /// Calls `each` with the ranges of the code.
     #[inline]
-    fn each_range(&self, unit: &Unit<'_>, mut each: impl FnMut(u64, u64)) -> Result<(), Bad> {
+    fn each_range(
+        &self,
+        unit: &Unit<'_>,
+        budget: &mut Budget,
+        mut each: impl FnMut(u64, u64),
+    ) -> Result<(), Bad> {
         if let Some(ranges) = self.ranges {
-            unit.each_range(ranges, each)
+            unit.each_range(ranges, budget, each)
         } else {
             let low = self.low.and_then(|value| unit.address(value));
             if let (Some(low), Some(high)) = (low, self.high)

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use gimli::{DebugAranges, DebugInfo, SectionId};
 
+use super::budget::Budget;
 use super::form::Bad;
 use super::lines::Lines;
 use super::unit::{Sections, Table, Unit};
@@ -69,7 +70,7 @@ impl Ranges {
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
     listed: OnceLock<(Ranges, Vec<usize>)>,
-    rest: OnceLock<Ranges>,
+    rest: OnceLock<(Ranges, Option<Bad>)>,
 }
 
 impl UnitIndex {
@@ -83,10 +84,16 @@ impl UnitIndex {
     ) -> Option<usize> {
         let (listed, units) = self.listed.get_or_init(|| listed(container, sections));
         listed.find(va).or_else(|| {
-            self.rest
-                .get_or_init(|| rest(container, sections, starts, units))
-                .find(va)
+            let (rest, _) = self
+                .rest
+                .get_or_init(|| rest(container, sections, starts, units));
+            rest.find(va)
         })
+    }
+
+    /// What kept the index from being whole.
+    pub(crate) fn damage(&self) -> Option<Bad> {
+        self.rest.get().and_then(|&(_, damage)| damage)
     }
 }
 
@@ -142,15 +149,17 @@ fn rest(
     sections: &Sections<'_>,
     starts: &UnitStarts,
     listed: &[usize],
-) -> Ranges {
+) -> (Ranges, Option<Bad>) {
     let mut pieces = Vec::new();
+    let mut damage = None;
+    let mut budget = Budget::for_extents(sections);
     let mut table = Table::default();
     for &offset in starts.all(sections) {
         if listed.binary_search(&offset).is_err()
             && let Ok(unit) = Unit::read(sections, offset, &mut table)
         {
             // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.
-            let _ = unit_ranges(&unit, &mut |begin, end| {
+            let read = unit_ranges(&unit, &mut budget, &mut |begin, end| {
                 if container.is_code(begin) {
                     pieces.push(Piece {
                         begin,
@@ -159,14 +168,19 @@ fn rest(
                     });
                 }
             });
+            damage = damage.or(read.err().filter(|&bad| bad == Bad::Shared));
         }
     }
-    Ranges::new(pieces)
+    (Ranges::new(pieces), damage)
 }
 
-fn unit_ranges(unit: &Unit<'_>, each: &mut impl FnMut(u64, u64)) -> Result<(), Bad> {
+fn unit_ranges(
+    unit: &Unit<'_>,
+    budget: &mut Budget,
+    each: &mut impl FnMut(u64, u64),
+) -> Result<(), Bad> {
     if let Some(ranges) = unit.ranges {
-        return unit.each_range(ranges, each);
+        return unit.each_range(ranges, budget, each);
     }
     if unit.has_low_pc
         && let Some(high) = unit.high_pc
@@ -179,9 +193,12 @@ fn unit_ranges(unit: &Unit<'_>, each: &mut impl FnMut(u64, u64)) -> Result<(), B
         return Ok(());
     }
     // Some assemblers state nothing but lines.
-    if unit.has_code
-        && let Some(lines) = Lines::read(unit)?
-    {
+    if !unit.has_code || unit.stmt_list.is_none() {
+        return Ok(());
+    }
+    budget.take(1)?;
+    if let Some(lines) = Lines::read(unit)? {
+        budget.take(lines.len())?;
         lines.run(|_| true, |begin, end, _| each(begin, end))?;
     }
     Ok(())

@@ -39,6 +39,11 @@ impl<'a> Lines<'a> {
         }))
     }
 
+    /// Bytes of the table, header and program.
+    pub(crate) fn len(&self) -> usize {
+        self.header.unit_length()
+    }
+
     /// The path of a file, as its parts: joined by whoever wants it whole.
     pub(crate) fn path(&self, unit: &Unit<'a>, file: u32) -> Option<Vec<u8>> {
         let entry = self.header.file(u64::from(file))?;

@@ -6,6 +6,7 @@
 //! a time have tables, of the units asked last ([`known`]).
 
 pub(crate) mod abbrev;
+pub(crate) mod budget;
 pub(crate) mod form;
 pub(crate) mod functions;
 pub(crate) mod index;

@@ -196,7 +196,13 @@ impl<'a> Scratch<'a> {
                             None
                         }
                     };
-                    out.frames.push(place.frame(entries, Some(node), name));
+                    let start = if inlined {
+                        node.start
+                    } else {
+                        self.walk.pieces[i]
+                    };
+                    out.frames
+                        .push(place.frame(entries, Some((node, start)), name));
                     place = Place {
                         file: match node.call_file {
                             0 if unit.encoding.version < 5 => None,
@@ -254,7 +260,13 @@ struct Place {
 }
 
 impl Place {
-    fn frame(&self, unit: &Unit<'_>, node: Option<&Node>, name: Option<NonZeroId>) -> RawFrame {
+    /// `node` with where its code begins.
+    fn frame(
+        &self,
+        unit: &Unit<'_>,
+        node: Option<(&Node, u64)>,
+        name: Option<NonZeroId>,
+    ) -> RawFrame {
         RawFrame {
             name,
             symbol: None,
@@ -262,9 +274,9 @@ impl Place {
             line: self.line,
             column: self.column,
             discriminator: self.discriminator,
-            function: node.map_or(0, |n| n.low),
+            function: node.map_or(0, |(_, start)| start),
             has_function: node.is_some(),
-            inlined: node.is_some_and(|n| n.parent != NONE),
+            inlined: node.is_some_and(|(n, _)| n.parent != NONE),
             plain_names: unit.plain_names,
             source: Source::DebugInfo,
         }

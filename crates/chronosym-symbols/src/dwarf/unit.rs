@@ -8,6 +8,7 @@ use gimli::{
 };
 
 use super::abbrev::{Abbreviations, Attribute};
+use super::budget::Budget;
 use super::form::{Bad, Cursor, Text, Value, until_zero};
 use crate::elf::container::Container;
 
@@ -316,10 +317,11 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Calls `each` with every range of a range list that is not empty.
+    /// Calls `each` with every range of a range list that is not empty, as far as the budget goes.
     pub(crate) fn each_range(
         &self,
         value: Value<'_>,
+        budget: &mut Budget,
         mut each: impl FnMut(u64, u64),
     ) -> Result<(), Bad> {
         let lists = RangeLists::new(
@@ -349,8 +351,12 @@ impl<'a> Unit<'a> {
         };
         let addr = DebugAddr::from(self.sections.slice(self.sections.addr));
         let mut ranges = lists.ranges(offset, self.encoding, self.low_pc, &addr, self.addr_base)?;
-        while let Some(range) = ranges.next()? {
-            if range.begin < range.end {
+        // Entries that only set the base for others are work as well, so each one counts.
+        while let Some(entry) = ranges.next_raw()? {
+            budget.take(1)?;
+            if let Some(range) = ranges.convert_raw(entry)?
+                && range.begin < range.end
+            {
                 each(range.begin, range.end);
             }
         }
