@@ -61,7 +61,7 @@ impl<'a> Lines<'a> {
             push(&mut path, directory);
         }
         push(&mut path, name);
-        Some(path)
+        (!path.is_empty()).then_some(path)
     }
 
     /// Runs the program, calling `each` with the half-open range of addresses of every row that has one. Within a

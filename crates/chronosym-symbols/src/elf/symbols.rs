@@ -172,6 +172,10 @@ fn collect<'d>(
         if name.is_empty() || (name[0] == b'$' && rank == LABEL) {
             continue;
         }
+        // Labels within functions, which RISC-V and LoongArch assemblers keep for the linker.
+        if rank == LABEL && symbol.is_local() && name.starts_with(b".L") {
+            continue;
+        }
         // Of linked PE images the sizes are left over from other uses of the auxiliary records.
         let size = if pe { 0 } else { symbol.size() };
         let name = if container.decorated {

@@ -1,4 +1,5 @@
 //! Object files made by hand.
+#![allow(dead_code)]
 
 /// Bytes after their length, in four bytes.
 pub fn with_length(body: Vec<u8>) -> Vec<u8> {
