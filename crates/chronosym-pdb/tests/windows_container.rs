@@ -383,6 +383,62 @@ fn other_kinds_of_code_records() {
     }
 }
 
+/// MSVC leaves the names of what it makes of `__finally` blocks empty.
+#[test]
+fn inlined_functions_without_a_name_have_none() {
+    let named = |data: &[u8]| {
+        let pdb = WindowsPdb::open(data).unwrap();
+        let mut frames = Frames::new();
+        let mut inlined = [0, 0];
+        for rva in 0x1000..0x1700 {
+            pdb.find(rva, &mut frames).unwrap();
+            for frame in frames.iter() {
+                let name = frame.name.as_ref().map(ToString::to_string);
+                assert_ne!(name.as_deref(), Some(""));
+                inlined[usize::from(name.is_some())] += usize::from(frame.inlined);
+            }
+        }
+        inlined
+    };
+    let [0, count] = named(&SMALL) else {
+        panic!("a name is missing from the start");
+    };
+    assert!(count > 0);
+    let file = rebuilt(|streams| {
+        let ids = streams[4].as_mut().unwrap();
+        let mut at = word(ids, 4) as usize;
+        while at + 4 <= ids.len() {
+            let len = 2 + usize::from(u16::from_le_bytes([ids[at], ids[at + 1]]));
+            // LF_FUNC_ID and LF_MFUNC_ID: scope, type, name.
+            if matches!(word(ids, at) >> 16, 0x1601 | 0x1602) {
+                ids[at + 12] = 0;
+            }
+            at += len;
+        }
+    });
+    assert_eq!(named(&file), [count, 0]);
+}
+
+#[test]
+fn files_of_managed_code_are_told_from_those_of_native_code() {
+    assert!(!WindowsPdb::open(&SMALL).unwrap().is_managed());
+    let file = rebuilt(|streams| {
+        for stream in streams.iter_mut().skip(5).flatten() {
+            for at in (0..stream.len().saturating_sub(4)).step_by(4) {
+                // S_GPROC32, S_LPROC32, S_THUNK32 and their like, but for what only looks so.
+                let (len, kind) = (word(stream, at) & 0xFFFF, word(stream, at) >> 16);
+                if len > 36
+                    && len < 256
+                    && matches!(kind, 0x1102 | 0x110F | 0x1110 | 0x1146 | 0x1147)
+                {
+                    stream[at + 2..at + 4].copy_from_slice(&0x112Au16.to_le_bytes());
+                }
+            }
+        }
+    });
+    assert!(WindowsPdb::open(&file).unwrap().is_managed());
+}
+
 #[test]
 fn fastlink_and_missing_parts_are_told() {
     let limits = |file: &[u8]| WindowsPdb::open(file).unwrap().limits().collect::<Vec<_>>();

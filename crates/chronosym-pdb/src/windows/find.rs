@@ -23,12 +23,17 @@ pub struct Name<'p> {
 }
 
 impl<'p> Name<'p> {
-    fn plain(base: impl Into<Cow<'p, [u8]>>) -> Self {
-        Self {
-            scope: Cow::Borrowed(""),
-            base: text(base.into()),
-        }
+    fn plain(base: impl Into<Cow<'p, [u8]>>) -> Option<Self> {
+        named("", text(base.into()))
     }
+}
+
+/// A name of two parts; none where the function has none, as what compilers make of a `__finally` block.
+fn named<'p>(scope: impl Into<Cow<'p, str>>, base: Cow<'p, str>) -> Option<Name<'p>> {
+    (!base.is_empty()).then(|| Name {
+        scope: scope.into(),
+        base,
+    })
 }
 
 impl fmt::Display for Name<'_> {
@@ -213,10 +218,7 @@ impl<'a> WindowsPdb<'a> {
             return Ok(None);
         };
         let function = Function {
-            name: Some(Name {
-                scope: Cow::Borrowed(""),
-                base: symbol.name,
-            }),
+            name: named("", symbol.name),
             rva: symbol.rva,
             len: symbol.len,
             kind: FunctionKind::Public,
@@ -247,10 +249,7 @@ impl<'a> WindowsPdb<'a> {
         };
         let name = match procedure.kind {
             Kind::Trampoline => self.target_name(module, procedure)?,
-            _ => module
-                .name(procedure)
-                .filter(|name| !name.is_empty())
-                .map(Name::plain),
+            _ => module.name(procedure).and_then(Name::plain),
         };
         Ok(Some(Function {
             name,
@@ -284,13 +283,12 @@ impl<'a> WindowsPdb<'a> {
             && let Some(found) = module.procedure(target)
             && let Some(name) = module.name(&module.procedures[found])
         {
-            return Ok(Some(Name::plain(name)));
+            return Ok(Name::plain(name));
         }
         let symbol = self.public(target, contribution, module)?;
-        Ok(symbol.filter(|found| found.covers).map(|found| Name {
-            scope: Cow::Borrowed(""),
-            base: found.name,
-        }))
+        Ok(symbol
+            .filter(|found| found.covers)
+            .and_then(|found| named("", found.name)))
     }
 
     fn public(
@@ -424,7 +422,8 @@ impl<'a> WindowsPdb<'a> {
         let Some((name, ..)) = file_entry(checksums, offset) else {
             return Ok(None);
         };
-        Ok(self.names()?.get(name).map(lent))
+        let path = self.names()?.get(name).filter(|path| !path.is_empty());
+        Ok(path.map(lent))
     }
 
     fn inlinee(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<Name<'a>>> {
@@ -437,10 +436,7 @@ impl<'a> WindowsPdb<'a> {
             id = global;
         }
         let found = self.types.function(&self.msf, id)?;
-        Ok(found.map(|(scope, base)| Name {
-            scope: anonymous(text(scope)),
-            base: text(base),
-        }))
+        Ok(found.and_then(|(scope, base)| named(anonymous(text(scope)), text(base))))
     }
 
     /// The id in the IPI stream of one that `module` imports from another module.

@@ -31,6 +31,20 @@ pub struct ManagedLine<'p> {
 }
 
 impl<'a> WindowsPdb<'a> {
+    /// True if the code that the file describes is managed. Such a file knows IL offsets; no RVA means anything in it.
+    ///
+    /// Modules are read until one has code.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        let count = self.modules().map_or(0, |modules| modules.list.len());
+        let procedures = (0..count).find_map(|index| {
+            // What is damaged says so when it is asked.
+            let module = self.module(index).ok().flatten()?;
+            (!module.procedures.is_empty()).then_some(&module.procedures)
+        });
+        procedures.is_some_and(|all| all.iter().all(|found| found.kind == Kind::Managed))
+    }
+
     /// The sequence point of the method `token` (0x06……) at or before `il_offset`; a hidden one gives
     /// the nearest visible one before it. None for an unknown method, or one without such a point.
     ///
