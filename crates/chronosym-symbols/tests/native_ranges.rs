@@ -107,6 +107,26 @@ fn an_entry_that_is_stated_is_where_a_function_begins() {
     );
 }
 
+#[test]
+fn pieces_that_overlap_count_once() {
+    let pieces = [range(0x1800, 0x40), range(0x1810, 0x40), range(0x1800, 4)].concat();
+    let first = [&b"\x02f\0"[..], &LIST].concat();
+    // The walk goes on to what stands behind it.
+    let next = [
+        &b"\x04next\0"[..],
+        &0x1000u64.to_le_bytes(),
+        &0x40u64.to_le_bytes(),
+        &[0],
+    ]
+    .concat();
+    let info = unit(&[first, next].concat());
+    let symbols = program(info, lists(&[&pieces[..], &[0]].concat()), Vec::new());
+    assert_eq!(
+        starts(&symbols, &[0x1802, 0x1820, 0x1848, 0x1010]),
+        [Some(0x1800), Some(0x1800), Some(0x1810), Some(0x1000)]
+    );
+}
+
 /// Asks for one address, alone and together with another, of a file that was made to cost without end. What is told.
 fn asked_in_time(symbols: &NativeSymbols) -> Vec<String> {
     let begun = Instant::now();

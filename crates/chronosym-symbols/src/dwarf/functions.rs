@@ -240,8 +240,8 @@ impl Walk {
                 if *va >= high {
                     break;
                 }
-                match (around, nodes.get(*node as usize)) {
-                    (None, None) => {
+                match around {
+                    None if *node == NONE => {
                         *left -= 1;
                         *node = id;
                         *piece = if (low..=*va).contains(&start) {
@@ -251,16 +251,20 @@ impl Walk {
                         };
                         covers = true;
                     }
-                    // Two ranges of one function that overlap.
-                    (None, Some(_)) => {}
-                    (Some(root), Some(current)) if current.root == root => *node = id,
-                    (Some(_), _) => {}
+                    // Another function's, or this one's by a range that overlaps.
+                    None => {}
+                    Some(root) => {
+                        let current = nodes.get(*node as usize);
+                        if current.is_some_and(|current| current.root == root) {
+                            *node = id;
+                        }
+                    }
                 }
             }
         };
-        attributes.each_range(unit, &mut self.budget, &mut cover)?;
+        let read = attributes.each_range(unit, &mut self.budget, &mut cover);
         if !covers && parent == NONE {
-            return Ok(NONE);
+            return read.map(|()| NONE);
         }
         self.nodes.push(Node {
             entry,
@@ -271,7 +275,7 @@ impl Walk {
             call_line: attributes.call_line,
             call_column: attributes.call_column,
         });
-        Ok(id)
+        read.map(|()| id)
     }
 }
 
