@@ -117,7 +117,7 @@ fn cpp(name: &str, depth: Option<u32>) -> Option<String> {
         out.0 = whole;
     }
     out.0.push_str(std::str::from_utf8(tail).ok()?);
-    Some(with_suffixes(out.0))
+    Some(with_suffixes(without_empty_packs(out.0)))
 }
 
 /// The readable form of a constructor or conversion that is a template, with all its parameters.
@@ -150,6 +150,28 @@ fn with_first_parameter(
     let all = whole.strip_prefix(&name)?;
     (parameters.starts_with('(') && all.starts_with('(') && !all.starts_with("(void"))
         .then_some(whole)
+}
+
+/// Takes off the comma that the demangler puts before an empty parameter pack at the end of a list.
+fn without_empty_packs(name: String) -> String {
+    // `operator,` may stand there in earnest.
+    if !name.contains(", >") || name.contains("operator,") {
+        return name;
+    }
+    let mut out = String::with_capacity(name.len());
+    for (i, part) in name.split('>').enumerate() {
+        if i > 0 {
+            let kept = out.trim_end_matches(", ").len();
+            if kept < out.len() {
+                out.truncate(kept);
+                // Two closing brackets stay apart.
+                out.push_str(if out.ends_with('>') { " " } else { "" });
+            }
+            out.push('>');
+        }
+        out.push_str(part);
+    }
+    out
 }
 
 /// Writes integer literals as both tools do: `3ul`, not `(unsigned long)3`.
@@ -311,6 +333,8 @@ mod tests {
         assert_eq!(plain("_RNvC6_123foo3bar"), "123foo::bar");
         assert_eq!(plain("?f@@YAHH@Z"), "int __cdecl f(int)");
         assert_eq!(plain("_Z1fILm3ELin2EEvv"), "void f<3ul, -2>()");
+        assert_eq!(plain("_Z1fR7ManagerI8FunctionJEE"), "f(Manager<Function>&)");
+        assert_eq!(plain("_Z1f1AI1BIiEJEE"), "f(A<B<int> >)");
         assert_eq!(demangle("plain_c"), None);
         assert_eq!(demangle("_Znot mangled"), None);
         assert_eq!(demangle(""), None);
