@@ -150,6 +150,29 @@ fn main() -> ExitCode {
             trials.push(trial.with_ignored_flag(ignored));
         }
     }
+    for (name, tool, check) in [
+        (
+            "split-missing",
+            None,
+            split_units_that_are_missing as fn() -> _,
+        ),
+        (
+            "split-package-of-some",
+            Some("llvm-dwp"),
+            split_units_that_a_package_lacks,
+        ),
+    ] {
+        let problem = ["gcc", "g++"]
+            .into_iter()
+            .chain(tool)
+            .find_map(|tool| absent(tool, ""));
+        let ignored = problem.is_some() && !required;
+        let trial = Trial::test(name, move || match problem {
+            Some(problem) => Err(problem.into()),
+            None => check(),
+        });
+        trials.push(trial.with_ignored_flag(ignored));
+    }
     for (name, prefix, flags) in WINDOWS {
         for tool in ["llvm", "gnu"] {
             let problem = absent(&format!("{prefix}gcc"), "")
@@ -286,6 +309,61 @@ impl Program {
         let symbols = NativeSymbols::open_path_with(&self.path, Companions::Beside(folder))?;
         Ok(symbols)
     }
+}
+
+/// Without them the line tables are there, but not which of the lines are those of inlined functions.
+fn split_units_that_are_missing() -> Result<(), Failed> {
+    let program = Program::build("split", "", &SPLIT, After::Nothing)?;
+    let folder = program.path.parent().ok_or("no folder")?;
+    for unit in ["plain.dwo", "shapes.dwo"] {
+        std::fs::remove_file(folder.join(unit))?;
+    }
+    let symbols = program.open()?;
+    let answers = all(&symbols);
+    let mut named = 0;
+    for frame in answers.iter().flat_map(|answer| answer.frames()) {
+        if let Some(line) = frame.line() {
+            return Err(format!("line {line} of {:?}", frame.name()).into());
+        }
+        named += usize::from(frame.name().is_some());
+    }
+    let missed = symbols.missed();
+    match missed.as_slice() {
+        [one] if one.contains("plain.dwo and 1 more not found") && named > 0 => Ok(()),
+        _ => Err(format!("{named} named, {missed:?}").into()),
+    }
+}
+
+/// What a package lacks may still lie beside it.
+fn split_units_that_a_package_lacks() -> Result<(), Failed> {
+    let program = Program::build("split", "", &SPLIT, After::Nothing)?;
+    let expected = printed(Style::Llvm, false, &all(&program.open()?))?;
+    let folder = program.path.parent().ok_or("no folder")?;
+    run(Command::new("llvm-dwp")
+        .current_dir(folder)
+        .args(["plain.dwo", "-o", "split.dwp"]))?;
+    std::fs::remove_file(folder.join("plain.dwo"))?;
+    let symbols = program.open()?;
+    let answers = all(&symbols);
+    if printed(Style::Llvm, false, &answers)? != expected || !answers.damage().is_empty() {
+        return Err(format!("other answers: {:?}", answers.damage()).into());
+    }
+    Ok(())
+}
+
+const SPLIT: [&str; 3] = ["-O2", "-gdwarf-5", "-gsplit-dwarf"];
+
+/// The answers for every byte of the code.
+fn all(symbols: &NativeSymbols) -> Answers {
+    let addresses: Vec<Address> = symbols
+        .code()
+        .iter()
+        .flat_map(Clone::clone)
+        .map(Address::VirtualAddress)
+        .collect();
+    let mut answers = Answers::new();
+    symbols.find_all(&addresses, &Query::default(), &mut answers);
+    answers
 }
 
 /// Every byte of the code, and our answers.

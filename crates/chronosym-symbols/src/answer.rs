@@ -181,6 +181,8 @@ pub struct Answers {
     pub(crate) frames: Vec<RawFrame>,
     pub(crate) answers: Vec<RawAnswer>,
     pub(crate) damage: Vec<String>,
+    /// Whether lines were asked for.
+    pub(crate) lines: bool,
     demangled: Vec<OnceLock<Option<Box<str>>>>,
 }
 

@@ -1,5 +1,6 @@
 //! One native object file, ELF or PE with DWARF, and what it says about addresses.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::Path;
@@ -29,6 +30,8 @@ pub struct Query {
     /// Give inlined functions frames of their own. Without it there is one frame: the function whose code it is, at the
     /// line of the innermost.
     pub inlines: bool,
+    /// Look source lines up.
+    pub lines: bool,
     /// Look each address up in the symbol table too, for tools that print its names rather than the debug information's
     /// ([`Frame::symbol_id`](crate::Frame::symbol_id)).
     pub symbol_names: bool,
@@ -40,6 +43,7 @@ impl Default for Query {
     fn default() -> Self {
         Self {
             inlines: true,
+            lines: true,
             symbol_names: false,
             threads: 0,
         }
@@ -57,10 +61,12 @@ pub struct NativeSymbols {
     pub(crate) index: UnitIndex,
     pub(crate) starts: UnitStarts,
     pub(crate) supplement_starts: UnitStarts,
-    debug_file: OnceLock<Option<Container>>,
+    /// And what was met instead.
+    debug_file: OnceLock<(Option<Container>, Vec<String>)>,
     supplement: OnceLock<Option<Container>>,
     package: OnceLock<Option<Container>>,
-    split: Mutex<FxHashMap<u64, Option<Arc<Container>>>>,
+    /// Files of split units by their id; of those that are not there, the name.
+    split: Mutex<FxHashMap<u64, Result<Arc<Container>, String>>>,
     symbols: OnceLock<(SymbolTable, Option<String>)>,
     /// Units of single lookups, by their offset.
     pub(crate) known: WeightedLru<usize, Known>,
@@ -115,6 +121,49 @@ impl NativeSymbols {
         })
     }
 
+    /// Takes the debug information from another file of the same build, found elsewhere. To be called before the first
+    /// question.
+    ///
+    /// # Errors
+    /// As [`NativeSymbols::open_path`], and [`Error::BuildIdMismatch`] where this file states its build.
+    pub fn with_debug_file(mut self, path: &Path) -> Result<Self> {
+        let file = Container::parse(FileData::map(path)?)?;
+        if let Some(id) = self.build_id() {
+            file.expect_build_id(id)?;
+        }
+        self.debug_file = OnceLock::from((Some(file), Vec::new()));
+        Ok(self)
+    }
+
+    /// The name of the file that the debug information was moved to (`.gnu_debuglink`), if any was.
+    pub fn debug_link(&self) -> Option<String> {
+        let (name, _) = companions::debug_link(&self.image)?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
+    /// Which other files were missed so far, or are not of this build.
+    pub fn missed(&self) -> Vec<String> {
+        if self.companions == Companions::None {
+            return Vec::new();
+        }
+        let mut notes = Vec::new();
+        if let Some((_, met)) = self.debug_file.get() {
+            notes.clone_from(met);
+        }
+        let split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing: BTreeSet<&String> = split.values().filter_map(|f| f.as_ref().err()).collect();
+        if let Some(first) = missing.first() {
+            let more = match missing.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            notes.push(format!(
+                "{first}{more} not found: neither lines nor inlined functions of that code are known"
+            ));
+        }
+        notes
+    }
+
     /// Checks that the file is of the build asked for.
     ///
     /// # Errors
@@ -160,6 +209,7 @@ impl NativeSymbols {
     /// Made for large batches: each part of the file is read once, whatever the order. Addresses may repeat.
     pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
         out.clear();
+        out.lines = query.lines;
         sweep::answer(self, addresses, query, out);
         for problem in self.debug().debug.damage() {
             out.note_damage(problem.to_owned());
@@ -180,6 +230,7 @@ impl NativeSymbols {
         }
         self.debug_file
             .get_or_init(|| self.companions.debug_file(&self.image))
+            .0
             .as_ref()
             .unwrap_or(&self.image)
     }
@@ -206,8 +257,14 @@ impl NativeSymbols {
         let mut split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
         split
             .entry(id)
-            .or_insert_with(|| self.companions.split_unit(comp_dir, name).map(Arc::new))
-            .clone()
+            .or_insert_with(|| {
+                let file = self.companions.split_unit(comp_dir, name);
+                file.map(Arc::new)
+                    .ok_or_else(|| String::from_utf8_lossy(name).into_owned())
+            })
+            .as_ref()
+            .ok()
+            .cloned()
     }
 
     pub(crate) fn symbols(&self) -> (&Container, &SymbolTable) {

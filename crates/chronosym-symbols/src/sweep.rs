@@ -192,6 +192,7 @@ impl<'a> Sweep<'a> {
             }),
             code: &symbols.image.code,
             inlines: self.query.inlines,
+            lines: self.query.lines,
         };
         let mut scratch = Scratch::default();
         let mut found = Vec::new();
@@ -292,36 +293,24 @@ impl<'a> Sweep<'a> {
             });
         };
         if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
+            let package = self.symbols.package();
+            let mut split = package.map(|package| split::find(package, id));
             let file;
-            let container = match self.symbols.package() {
-                Some(package) => Some(package),
-                None => {
-                    file = self.symbols.split_unit(id.0, unit.comp_dir, name);
-                    file.as_deref()
-                }
-            };
-            if let Some(container) = container {
-                match split::find(container, id) {
-                    Ok(Some(split)) => {
-                        return split.resolve(
-                            unit,
-                            context.code,
-                            self.query.inlines,
-                            wanted,
-                            out,
-                            each,
-                        );
-                    }
-                    Ok(None) => out.note_damage(format!(
-                        "split unit {:#018x}: the file found for it lacks it",
-                        id.0
-                    )),
-                    Err(bad) => out.note_damage(format!("split unit {:#018x}: {bad}", id.0)),
-                }
-                scratch.resolve(unit, None, context, wanted, out, each);
-                return false;
+            if matches!(split, None | Some(Ok(None))) {
+                file = self.symbols.split_unit(id.0, unit.comp_dir, name);
+                split = file.as_deref().map(|file| split::find(file, id)).or(split);
             }
-            // Without the split file the lines are still here, and the symbol table names whole functions.
+            let sound = split.is_none();
+            match split {
+                Some(Ok(Some(split))) => return split.resolve(unit, context, wanted, out, each),
+                Some(Ok(None)) => out.note_damage(format!(
+                    "split unit {:#018x}: the file found for it lacks it",
+                    id.0
+                )),
+                Some(Err(bad)) => out.note_damage(format!("split unit {:#018x}: {bad}", id.0)),
+                None => {}
+            }
+            return scratch.resolve(unit, None, context, wanted, out, each) && sound;
         }
         scratch.resolve(unit, None, context, wanted, out, each)
     }

@@ -3,16 +3,7 @@
 mod made;
 
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
-use made::elf;
-
-/// A symbol in `.text`, the first section, with the place of its name.
-fn symbol(name: u32, info: u8, value: u64, size: u64) -> Vec<u8> {
-    let mut out = name.to_le_bytes().to_vec();
-    out.extend([info, 0, 1, 0]);
-    out.extend(value.to_le_bytes());
-    out.extend(size.to_le_bytes());
-    out
-}
+use made::{elf, symbol};
 
 #[test]
 fn labels_that_assemblers_keep_for_the_linker_name_nothing() {

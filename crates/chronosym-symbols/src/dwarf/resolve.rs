@@ -31,6 +31,7 @@ pub(crate) struct Context<'a> {
     /// Virtual addresses of code, sorted, disjoint.
     pub(crate) code: &'a [Range<u64>],
     pub(crate) inlines: bool,
+    pub(crate) lines: bool,
 }
 
 impl<'a> Scratch<'a> {
@@ -51,10 +52,14 @@ impl<'a> Scratch<'a> {
         let mut damage = Damage::of(unit);
         self.rows.clear();
         self.rows.resize(wanted.len(), None);
-        let lines = Lines::read(unit).unwrap_or_else(|bad| {
-            damage.note(out, "line table", bad);
+        let lines = if context.lines {
+            Lines::read(unit).unwrap_or_else(|bad| {
+                damage.note(out, "line table", bad);
+                None
+            })
+        } else {
             None
-        });
+        };
         if let Some(lines) = &lines {
             let rows = &mut self.rows;
             // Rows ascend within a sequence, so one pass over the addresses from its start serves it.
@@ -118,7 +123,7 @@ impl<'a> Scratch<'a> {
             damage.note(out, what, bad);
         }
         self.rows.clear();
-        self.rows.push(known.row(wanted));
+        self.rows.push(known.row(wanted).filter(|_| context.lines));
         // Without a function there is nothing to walk.
         let from = known.function(wanted).unwrap_or(unit.data.len());
         let abbreviations = &known.table.abbreviations;
@@ -128,7 +133,11 @@ impl<'a> Scratch<'a> {
         {
             damage.note(out, "entries", bad);
         }
-        let lines = Lines::read(unit).ok().flatten();
+        let lines = if context.lines {
+            Lines::read(unit).ok().flatten()
+        } else {
+            None
+        };
         let parts = Parts {
             unit,
             lines: lines.as_ref(),
@@ -155,6 +164,8 @@ impl<'a> Scratch<'a> {
             entries,
             table,
         } = parts;
+        // Without its split part a unit has the lines of inlined code and not the functions that they are in.
+        let skeleton = unit.dwo_name.is_some() && std::ptr::eq(unit, entries);
         self.files.clear();
         let names = &mut self.names;
         let files = &mut self.files;
@@ -176,7 +187,7 @@ impl<'a> Scratch<'a> {
                 discriminator: row.map_or(0, |r| r.discriminator),
             };
             let mut id = self.walk.best[i];
-            if id == NONE && row.is_some() {
+            if id == NONE && row.is_some() && !skeleton {
                 out.frames.push(place.frame(entries, None, None));
             }
             while let Some(node) = self.walk.nodes.get(id as usize) {
@@ -209,8 +220,8 @@ impl<'a> Scratch<'a> {
                             index if inlined => file(out, index),
                             _ => None,
                         },
-                        line: node.call_line,
-                        column: node.call_column,
+                        line: if context.lines { node.call_line } else { 0 },
+                        column: if context.lines { node.call_column } else { 0 },
                         discriminator: 0,
                     };
                 }

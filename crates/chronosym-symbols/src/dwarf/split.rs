@@ -1,7 +1,5 @@
 //! Split DWARF: entries in `.dwo` files of their own, or many of them in one package (`.dwp`).
 
-use std::ops::Range;
-
 use gimli::{DebugCuIndex, DebugInfo, DwoId, IndexSectionId, SectionId};
 
 use super::form::Bad;
@@ -24,8 +22,7 @@ impl<'a> Split<'a> {
     pub(crate) fn resolve<'b>(
         mut self,
         skeleton: &Unit<'b>,
-        code: &[Range<u64>],
-        inlines: bool,
+        context: Context<'b>,
         wanted: &[u64],
         out: &mut Answers,
         each: impl FnMut(&mut Answers, usize, usize),
@@ -41,8 +38,7 @@ impl<'a> Split<'a> {
                 starts: &starts,
             },
             supplement: None,
-            code,
-            inlines,
+            ..context
         };
         // Names found in a split file mean nothing in the next: working memory of its own.
         let mut scratch = Scratch::default();

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::BufReader;
 use std::path::{Component, Path, PathBuf};
 
+use gimli::SectionId;
 use object::read::{Object, ObjectSection};
 
 use super::container::Container;
@@ -36,29 +37,40 @@ impl Companions {
         }
     }
 
-    /// The file that `.gnu_debuglink` or the build id leads to, if it is of the same build.
-    pub(crate) fn debug_file(&self, container: &Container) -> Option<Container> {
-        let folder = self.folder()?;
-        if let Some(id) = &container.build_id
-            && let Some(path) = system_path(id)
-            && let Some(found) = open(&path)
-            && found.build_id.as_ref() == Some(id)
-        {
-            return Some(found);
+    /// The file that `.gnu_debuglink` or the build id leads to, if it is of the same build; else what was met instead.
+    pub(crate) fn debug_file(&self, container: &Container) -> (Option<Container>, Vec<String>) {
+        let Some(folder) = self.folder() else {
+            return (None, Vec::new());
+        };
+        let link = debug_link(container);
+        let mut places: Vec<PathBuf> = Vec::new();
+        places.extend(container.build_id.as_ref().and_then(system_path));
+        if let Some((name, _)) = &link {
+            places.extend([folder.join(name), folder.join(".debug").join(name)]);
         }
-        let file = container.file().ok()?;
-        let (name, crc) = file.gnu_debuglink().ok().flatten()?;
-        let name = last_part(name)?;
-        let places = [folder.join(&name), folder.join(".debug").join(&name)];
-        places.into_iter().find_map(|path| {
-            let found = open(&path)?;
-            // The link's CRC is of the whole file: with two build ids to compare there is no need to read it.
-            let same = match (&container.build_id, &found.build_id) {
-                (Some(ours), Some(theirs)) => ours == theirs,
-                _ => crc32(&found.data) == crc,
+        let mut bare = None;
+        let mut notes = Vec::new();
+        for path in places.iter().filter(|path| path.is_file()) {
+            let why = match try_open(path) {
+                Ok(found) => match difference(container, &found, link.as_ref().map(|l| l.1)) {
+                    None if found.debug.has(SectionId::DebugInfo, false) => {
+                        return (Some(found), Vec::new());
+                    }
+                    // The link may name the stripped file itself, whose namesake is in `.debug`.
+                    None => {
+                        bare.get_or_insert(found);
+                        continue;
+                    }
+                    Some(why) => why,
+                },
+                Err(error) => error.to_string(),
             };
-            same.then_some(found)
-        })
+            notes.push(format!("{} is not used: {why}", path.display()));
+        }
+        if let (None, true, Some((name, _))) = (&bare, notes.is_empty(), &link) {
+            notes.push(format!("stripped; debug file {} not found", name.display()));
+        }
+        (bare, notes)
     }
 
     /// The supplementary file of `.gnu_debugaltlink`, checked by its build id.
@@ -136,8 +148,35 @@ impl std::io::Write for Limited {
     }
 }
 
+/// The name of the file with the debug information, and the CRC of that file.
+pub(crate) fn debug_link(container: &Container) -> Option<(PathBuf, u32)> {
+    let file = container.file().ok()?;
+    let (name, crc) = file.gnu_debuglink().ok().flatten()?;
+    Some((last_part(name)?, crc))
+}
+
+/// In what a debug file differs from that of the same build; nothing if it is that. `crc` is what the link states.
+fn difference(ours: &Container, theirs: &Container, crc: Option<u32>) -> Option<String> {
+    match (&ours.build_id, &theirs.build_id, crc) {
+        // The link's CRC is of the whole file: with two build ids to compare there is no need to read it.
+        (Some(wanted), Some(found), _) => {
+            (wanted != found).then(|| format!("its build id is {found}, wanted is {wanted}"))
+        }
+        (_, _, Some(wanted)) => {
+            let found = crc32(&theirs.data);
+            (wanted != found).then(|| format!("its CRC is {found:#010x}, wanted is {wanted:#010x}"))
+        }
+        (Some(wanted), None, None) => Some(format!("it has no build id, wanted is {wanted}")),
+        (None, _, None) => Some("there is nothing to know it by".to_owned()),
+    }
+}
+
+fn try_open(path: &Path) -> Result<Container> {
+    Container::parse(FileData::map(path)?)
+}
+
 fn open(path: &Path) -> Option<Container> {
-    Container::parse(FileData::map(path).ok()?).ok()
+    try_open(path).ok()
 }
 
 /// Where distributions put the debug file of a build: `/usr/lib/debug/.build-id/ab/cdef….debug`.

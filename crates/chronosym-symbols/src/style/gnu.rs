@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Printer, number};
+use super::{Printer, number, put};
 use crate::answer::Answer;
 
 pub(super) fn print(
@@ -24,9 +24,9 @@ pub(super) fn print(
         });
         let id = symbol.or(frame.name_id());
         let name = id.map_or("??", |id| printer.name(id));
-        out.write_all(name.as_bytes())?;
+        put(out, name)?;
         out.write_all(b"\n")?;
-        out.write_all(frame.file().unwrap_or("??").as_bytes())?;
+        put(out, frame.file().unwrap_or("??"))?;
         out.write_all(b":")?;
         match frame.line() {
             Some(line) => number(out, line.get())?,

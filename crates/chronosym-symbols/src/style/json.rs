@@ -18,10 +18,11 @@ pub(super) fn print(
             Missing::NoName => "NoName",
             Missing::Damaged => "SymbolFileDamaged",
         };
-        write!(
-            out,
-            "{{\"address\":\"{address:#x}\",\"name_reason\":\"{reason}\"}}"
-        )?;
+        write!(out, "{{\"address\":\"{address:#x}\"")?;
+        if missing != Missing::OutsideImage {
+            place(printer, out, answer)?;
+        }
+        write!(out, ",\"name_reason\":\"{reason}\"}}")?;
     }
     // Offsets count from the body that the code is in, for inlined frames as for its own.
     let body = answer.frames().last().and_then(|f| f.function_start());
@@ -34,7 +35,10 @@ pub(super) fn print(
                 out.write_all(b",\"name\":")?;
                 string(out, printer.name(id))?;
             }
-            None => out.write_all(b",\"name_reason\":\"NoName\"")?,
+            None => {
+                place(printer, out, answer)?;
+                out.write_all(b",\"name_reason\":\"NoName\"")?;
+            }
         }
         if let Some(offset) = offset {
             out.write_all(b",\"offset\":")?;
@@ -60,11 +64,33 @@ pub(super) fn print(
             out.write_all(b",\"certainty\":\"Approximate\"")?;
         }
         if frame.line().is_none() && frame.name_id().is_some() {
-            out.write_all(b",\"line_reason\":\"NoLineInfo\"")?;
+            let reason = if printer.answers.lines {
+                "NoLineInfo"
+            } else {
+                "LinesDisabled"
+            };
+            write!(out, ",\"line_reason\":\"{reason}\"")?;
         }
         out.write_all(b"}")?;
     }
     out.write_all(b"]}\n")
+}
+
+/// Where in which image the frame is: said of those without a name.
+fn place(printer: &Printer<'_>, out: &mut impl Write, answer: &Answer<'_>) -> io::Result<()> {
+    let Some(image) = &printer.image else {
+        return Ok(());
+    };
+    out.write_all(b",\"module\":")?;
+    string(out, image.module)?;
+    if let Some(rva) = answer.address().checked_sub(image.base) {
+        out.write_all(b",\"rva\":")?;
+        number(out, rva.saturating_add(image.taken_off))?;
+    }
+    if let Some(id) = image.build_id {
+        write!(out, ",\"build_id\":\"{id}\"")?;
+    }
+    Ok(())
 }
 
 /// A JSON string (RFC 8259, section 7).

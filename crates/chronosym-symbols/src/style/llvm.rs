@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Printer, or_zero};
+use super::{Printer, or_zero, put};
 use crate::answer::Answer;
 
 pub(super) fn print(
@@ -18,9 +18,9 @@ pub(super) fn print(
         // Of the function whose code it is, LLVM prints the symbol table's name.
         let id = frame.symbol_id().or(frame.name_id());
         let name = id.map_or("??", |id| printer.name(id));
-        out.write_all(name.as_bytes())?;
+        put(out, name)?;
         out.write_all(b"\n")?;
-        out.write_all(frame.file().unwrap_or("??").as_bytes())?;
+        put(out, frame.file().unwrap_or("??"))?;
         out.write_all(b":")?;
         or_zero(out, frame.line())?;
         out.write_all(b":")?;

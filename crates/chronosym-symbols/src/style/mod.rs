@@ -5,6 +5,7 @@ mod json;
 mod llvm;
 mod text;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -12,6 +13,7 @@ use std::sync::OnceLock;
 
 use crate::answer::{Answer, Answers, NameId};
 use crate::demangle::{Dialect, demangle_as};
+use crate::identity::BuildId;
 
 /// How answers are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,12 +51,37 @@ impl FromStr for Style {
     }
 }
 
+/// The image that the answers are of, for what JSON says of frames without a name.
+#[derive(Clone, Debug)]
+pub struct Image<'a> {
+    /// Its simple name.
+    pub module: &'a str,
+    /// What RVAs count from.
+    pub base: u64,
+    /// Its build id, if it has one.
+    pub build_id: Option<&'a BuildId>,
+    /// What was taken off the addresses before they were looked up: 1 for those that calls return to.
+    pub taken_off: u64,
+}
+
+/// Text out of a symbol file, without what would steer the terminal or break a line in two.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.into();
+    }
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect::<String>()
+        .into()
+}
+
 /// Prints the answers of one batch, from any number of threads. Every name is demangled at most once.
 #[derive(Debug)]
 pub struct Printer<'a> {
     style: Style,
     answers: &'a Answers,
     demangle: bool,
+    image: Option<Image<'a>>,
     readable: Vec<OnceLock<Option<Box<str>>>>,
 }
 
@@ -65,6 +92,7 @@ impl<'a> Printer<'a> {
             style,
             answers,
             demangle: true,
+            image: None,
             readable: if style.wants_symbol_names() {
                 vec![OnceLock::new(); answers.name_count()]
             } else {
@@ -77,6 +105,12 @@ impl<'a> Printer<'a> {
     /// Whether names are printed readable (the default) or as the file has them.
     pub fn demangle(mut self, demangle: bool) -> Self {
         self.demangle = demangle;
+        self
+    }
+
+    /// Says which image the answers are of.
+    pub fn image(mut self, image: Image<'a>) -> Self {
+        self.image = Some(image);
         self
     }
 
@@ -121,6 +155,11 @@ impl<'a> Printer<'a> {
             })
             .unwrap_or(raw)
     }
+}
+
+/// Writes a name or a path.
+fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
+    out.write_all(printable(text).as_bytes())
 }
 
 /// Writes a number: what the formatting of the standard library makes of it takes longer than all else of a frame.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Printer, number};
+use super::{Printer, number, put};
 use crate::answer::{Answer, Missing, Source};
 
 /// As many blanks as the longest address has characters.
@@ -33,10 +33,10 @@ pub(super) fn print(
             out.write_all(b" inlined into ")?;
         }
         let name = frame.name_id().map_or("??", |id| printer.name(id));
-        out.write_all(name.as_bytes())?;
+        put(out, name)?;
         if let Some(file) = frame.file() {
             out.write_all(b" at ")?;
-            out.write_all(file.as_bytes())?;
+            put(out, file)?;
             if let Some(line) = frame.line() {
                 out.write_all(b":")?;
                 number(out, line.get())?;

@@ -63,3 +63,12 @@ pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
     out[62] = headers.len() as u8 - 1;
     out
 }
+
+/// A symbol in `.text`, the first section, with the place of its name.
+pub fn symbol(name: u32, info: u8, value: u64, size: u64) -> Vec<u8> {
+    let mut out = name.to_le_bytes().to_vec();
+    out.extend([info, 0, 1, 0]);
+    out.extend(value.to_le_bytes());
+    out.extend(size.to_le_bytes());
+    out
+}
