@@ -1,8 +1,11 @@
 //! `chronosym symbolize`: addresses of traces, object files and PDBs.
 
 mod common;
+#[path = "../../chronosym-symbols/tests/made/mod.rs"]
+mod made;
 
 use common::*;
+use made::{elf, symbol};
 use serde_json::Value;
 
 /// An address that the samples of a trace name, with what they name it, and when.
@@ -248,6 +251,312 @@ fn an_object_file_answers_by_virtual_address_and_by_rva() {
     }
     let gnu = run(&["symbolize", "--obj", own, "--style", "gnu", "0x1"]);
     assert_eq!(gnu.stdout, "??\n??:0\n");
+}
+
+/// The reason of the only frame of each answer, with the module that it is in.
+fn reasons(args: &[&str]) -> Vec<(String, Option<String>)> {
+    let all = [&["symbolize", "--style", "json"], args].concat();
+    let frame = |answer: &Value| {
+        let text = |key: &str| answer["frames"][0][key].as_str().map(str::to_owned);
+        (text("name_reason").unwrap_or_default(), text("module"))
+    };
+    json_lines(&all).iter().map(frame).collect()
+}
+
+#[test]
+fn what_has_no_name_says_why() {
+    let known = |reason: &str| (reason.to_owned(), Some("small".to_owned()));
+    let unknown = |reason: &str| (reason.to_owned(), None);
+    let (pdb, image) = (
+        arg("pdb-small/x86_64/small.pdb"),
+        arg("pdb-small/x86_64/small.exe"),
+    );
+    assert_eq!(
+        reasons(&[
+            "--pdb",
+            &pdb,
+            "0x10",
+            "small+0x10",
+            "other+0x10",
+            "0xffffffffff"
+        ]),
+        [
+            known("NoName"),
+            known("NoName"),
+            unknown("NoSymbolFile"),
+            unknown("InvalidAddress")
+        ]
+    );
+    let asked = ["--obj", &image, "0x140002004", "other+0x10", "0x10"];
+    let expected = [
+        known("NoName"),
+        unknown("NoSymbolFile"),
+        unknown("InvalidAddress"),
+    ];
+    assert_eq!(reasons(&asked), expected);
+    // Without the PDB the image itself is asked, in the same words.
+    let folder = tempfile::tempdir().unwrap();
+    let alone = folder.path().join("small.exe");
+    std::fs::copy(&image, &alone).unwrap();
+    let asked = [
+        "--obj",
+        alone.to_str().unwrap(),
+        "0x140002004",
+        "other+0x10",
+        "0x10",
+    ];
+    assert_eq!(reasons(&asked), expected);
+    let text = run(&["symbolize", "--pdb", &pdb, "other+0x10"]).stdout;
+    assert_eq!(text, "other+0x10 ?? (not this file)\n");
+
+    // The signature of each module's symbols, before the record with the object file's name.
+    let mut bytes = std::fs::read(&pdb).unwrap();
+    for at in (0..bytes.len() - 8).step_by(4) {
+        if bytes[at..at + 4] == [4, 0, 0, 0] && bytes[at + 6..at + 8] == [0x01, 0x11] {
+            bytes[at] = 7;
+        }
+    }
+    let damaged = file(&bytes);
+    let asked = ["--pdb", damaged.to_str().unwrap(), "0x1010"];
+    assert_eq!(reasons(&asked)[0].0, "SymbolFileDamaged");
+}
+
+#[test]
+fn a_pdb_of_managed_code_is_refused() {
+    let mut bytes = std::fs::read(testdata("pdb-small/x86_64/small.pdb")).unwrap();
+    for at in (0..bytes.len() - 4).step_by(4) {
+        // Every record of code becomes S_GMANPROC.
+        let [len, more, low, high] = bytes[at..at + 4] else {
+            unreachable!();
+        };
+        let kind = u16::from_le_bytes([low, high]);
+        if len > 36 && more == 0 && matches!(kind, 0x1102 | 0x110F | 0x1110 | 0x1146 | 0x1147) {
+            bytes[at + 2..at + 4].copy_from_slice(&0x112Au16.to_le_bytes());
+        }
+    }
+    let pdb = file(&bytes);
+    let refused = run(&["symbolize", "--pdb", pdb.to_str().unwrap(), "0x1010"]);
+    assert_eq!(refused.status, 1);
+    assert!(
+        refused.stderr.contains("knows IL offsets, not addresses"),
+        "{}",
+        refused.stderr
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named_once() {
+    for option in ["--obj", "--pdb"] {
+        let run = run(&["symbolize", option, "no/such/file", "0x10"]);
+        assert_eq!(run.status, 1);
+        assert_eq!(
+            run.stderr.matches("no/such/file").count(),
+            1,
+            "{}",
+            run.stderr
+        );
+        assert_eq!(run.stderr.matches("os error").count(), 1, "{}", run.stderr);
+    }
+}
+
+#[test]
+fn names_out_of_a_file_neither_break_lines_nor_steer_the_terminal() {
+    let names = b"\0evil\x1b[31m\nline\0".to_vec();
+    let table = [vec![0; 24], symbol(1, 0x12, 0x1000, 4)].concat();
+    let bytes = elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (".symtab", 2, 0, 0, table),
+        (".strtab", 3, 0, 0, names),
+    ]);
+    let image = file(&bytes);
+    let image = image.to_str().unwrap();
+    for style in ["text", "llvm", "gnu"] {
+        let run = run(&["symbolize", "--obj", image, "--style", style, "0x1000"]);
+        assert!(run.stdout.contains("evil?[31m?line"), "{}", run.stdout);
+        let control = |c: char| c.is_control() && c != '\n';
+        assert!(!run.stdout.contains(control), "{:?}", run.stdout);
+    }
+    let filtered = run_with_input(&["symbolize", "--filter", "--obj", image], b"at 0x1000\n");
+    assert_eq!(filtered.stdout, "at evil?[31m?line\n");
+}
+
+#[test]
+fn lines_can_be_left_out() {
+    let own = env!("CARGO_BIN_EXE_chronosym");
+    let symbols = chronosym_symbols::NativeSymbols::open_path(own.as_ref()).unwrap();
+    let code = symbols
+        .code()
+        .iter()
+        .max_by_key(|r| r.end - r.start)
+        .unwrap();
+    let addresses: Vec<String> = (code.start..code.end)
+        .step_by((code.end - code.start) as usize / 40)
+        .map(|address| format!("{address:#x}"))
+        .collect();
+    let pdb = arg("pdb-small/x86_64/small.pdb");
+    for (option, file, asked) in [
+        ("--obj", own, addresses),
+        (
+            "--pdb",
+            &pdb,
+            vec!["0x1010".to_owned(), "0x1020".to_owned()],
+        ),
+    ] {
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        let args = [&["symbolize", "--style", "json", option, file][..], &asked].concat();
+        let frames = |args: &[&str]| -> Vec<Value> {
+            let frames = json_lines(args).into_iter();
+            frames
+                .flat_map(|mut a| std::mem::take(a["frames"].as_array_mut().unwrap()))
+                .filter(|frame| frame["name"].is_string())
+                .collect()
+        };
+        assert!(frames(&args).iter().any(|frame| frame["line"].is_u64()));
+        let without = frames(&[&args[..], &["--no-lines"]].concat());
+        assert!(!without.is_empty());
+        for frame in without {
+            assert_eq!(frame["line_reason"], "LinesDisabled", "{frame}");
+            assert!(
+                frame["file"].is_null() && frame["line"].is_null(),
+                "{frame}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_perf_map_is_for_traces() {
+    let pdb = arg("pdb-small/x86_64/small.pdb");
+    let own = env!("CARGO_BIN_EXE_chronosym");
+    for (option, file) in [("--pdb", pdb.as_str()), ("--obj", own)] {
+        let run = run(&["symbolize", option, file, "--perf-map", "x.map", "0x1010"]);
+        assert!(run.stderr.contains("--perf-map"), "{}", run.stderr);
+    }
+}
+
+/// A program without symbols that names its debug file, and that file.
+fn stripped(build: Option<u8>, link: &str, crc: u32) -> (Vec<u8>, Vec<u8>) {
+    let note = |build: u8| {
+        let mut note = [4u32, 20, 3].map(u32::to_le_bytes).concat();
+        note.extend(b"GNU\0");
+        note.extend([build; 20]);
+        (".note.gnu.build-id", 7, 2, 0x400, note)
+    };
+    let text = (".text", 1, 6, 0x1000, vec![0x90; 0x40]);
+    let mut name = link.as_bytes().to_vec();
+    name.resize(link.len() / 4 * 4 + 4, 0);
+    name.extend(crc.to_le_bytes());
+    let mut image = vec![text.clone(), (".gnu_debuglink", 1, 0, 0, name)];
+    let table = [vec![0; 24], symbol(1, 0x12, 0x1000, 0x40)].concat();
+    let mut debug = vec![
+        text,
+        (".symtab", 2, 0, 0, table),
+        (".strtab", 3, 0, 0, b"\0found\0".to_vec()),
+    ];
+    image.extend(build.map(note));
+    debug.extend(build.map(note));
+    (elf(&image), elf(&debug))
+}
+
+#[test]
+fn a_stripped_image_is_answered_from_its_debug_file() {
+    let (image, debug) = stripped(Some(0xAB), "app.debug", 0);
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("app");
+    std::fs::write(&app, image).unwrap();
+    let ask = |more: &[&str]| {
+        let args = ["symbolize", "--obj", app.to_str().unwrap(), "0x1000"];
+        run(&[&args, more].concat())
+    };
+    let alone = ask(&[]);
+    assert_eq!(alone.stdout, "0x1000 ?? (no name)\n");
+    assert!(
+        alone
+            .stderr
+            .contains("stripped; debug file app.debug not found"),
+        "{}",
+        alone.stderr
+    );
+    let missing = ask(&["--symbols", "no/such/folder"]);
+    assert_eq!(missing.status, 1);
+    assert!(missing.stderr.contains("there is no such folder"));
+
+    let other = tempfile::tempdir().unwrap();
+    let place = other.path().to_str().unwrap();
+    let nothing = ask(&["--symbols", place]);
+    assert!(
+        nothing.stderr.contains("no debug file of"),
+        "{}",
+        nothing.stderr
+    );
+    assert!(nothing.stderr.contains(place), "{}", nothing.stderr);
+    let keyed = format!(".build-id/ab/{}.debug", "ab".repeat(19));
+    let stored = format!("_.debug/elf-buildid-sym-{}/_.debug", "ab".repeat(20));
+    for (path, option) in [
+        ("app.debug", "--symbols"),
+        (keyed.as_str(), "--symbols"),
+        (stored.as_str(), "--symbol-path"),
+    ] {
+        let path = other.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &debug).unwrap();
+        let found = ask(&[option, place]);
+        assert_eq!(found.stdout, "0x1000 found [symbol]\n", "{}", found.stderr);
+        assert_eq!(found.stderr, "");
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_debug_file_of_another_build_is_told_with_what_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("app");
+    let ask = || run(&["symbolize", "--obj", app.to_str().unwrap(), "0x1000"]);
+    let (image, _) = stripped(Some(0xAB), "app.debug", 0);
+    let (_, debug) = stripped(Some(0xCD), "app.debug", 0);
+    std::fs::write(&app, image).unwrap();
+    std::fs::write(folder.path().join("app.debug"), debug).unwrap();
+    let told = ask().stderr;
+    for part in ["app.debug is not used", &"ab".repeat(20), &"cd".repeat(20)] {
+        assert!(told.contains(part), "{told}");
+    }
+    // Without build ids the link's checksum decides.
+    let (image, debug) = stripped(None, "app.debug", 0x1234_5678);
+    std::fs::write(&app, image).unwrap();
+    let mut sum = flate2::Crc::new();
+    sum.update(&debug);
+    std::fs::write(folder.path().join("app.debug"), debug).unwrap();
+    let told = ask().stderr;
+    let own = format!("{:#010x}", sum.sum());
+    for part in ["app.debug is not used", "0x12345678", &own] {
+        assert!(told.contains(part), "{told}");
+    }
+    let (image, _) = stripped(None, "app.debug", sum.sum());
+    std::fs::write(&app, image).unwrap();
+    assert_eq!(ask().stdout, "0x1000 found [symbol]\n");
+}
+
+#[test]
+fn an_image_without_its_pdb_says_where_it_was_looked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("small.exe");
+    std::fs::copy(testdata("pdb-small/x86_64/small.exe"), &image).unwrap();
+    let args = [
+        "symbolize",
+        "--offline",
+        "--symbol-path",
+        "foo*bar",
+        "--obj",
+    ];
+    let run = run(&[&args[..], &[image.to_str().unwrap(), "0x140001010"]].concat());
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("symbol path: foo*bar"),
+        "{}",
+        run.stderr
+    );
+    let beside = format!("\n  {}", folder.path().display());
+    assert!(run.stderr.contains(&beside), "{}", run.stderr);
 }
 
 #[test]

@@ -4,41 +4,58 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use chronosym_symbols::style::Printer;
-use chronosym_symbols::{Address, Answers, Companions, ObjectSymbols, Query};
+use anyhow::Result;
+use chronosym_symbols::style::{Image, Printer};
+use chronosym_symbols::{Address, Answers, Companions, Error, NativeSymbols, Query};
 
 use super::question::{Place, Question};
-use super::{Source, ordered, shown};
+use super::{Source, companion, ordered, shown};
 use crate::args::{Style, Symbolize};
 
 pub struct ObjectSource {
-    symbols: ObjectSymbols,
+    symbols: NativeSymbols,
     names: [String; 2],
+    module: String,
     style: Style,
     query: Query,
     caller: bool,
     rva: bool,
     answers: Answers,
     damage: HashSet<String>,
+    notes: Vec<String>,
 }
 
 impl ObjectSource {
     pub fn open(path: &Path, args: &Symbolize) -> Result<Self> {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let symbols = ObjectSymbols::open_path(path, Companions::Beside(folder))
-            .with_context(|| path.display().to_string())?;
+        let mut symbols = NativeSymbols::open_path_with(path, Companions::Beside(folder))
+            .map_err(|error| no_file(error, path))?;
+        let mut notes: Vec<String> = unread(args).collect();
+        if !symbols.has_lines() {
+            match companion::debug_file_of(&symbols, path, &args.symbols) {
+                Ok(Some(found)) => {
+                    symbols = symbols
+                        .with_debug_file(&found)
+                        .map_err(|error| no_file(error, &found))?;
+                }
+                Ok(None) => {}
+                Err(why) => notes.push(why),
+            }
+        }
         let mut query = Query::default();
+        query.lines = !args.symbols.no_lines;
         query.symbol_names = style(args.style).wants_symbol_names() && !args.filter;
         Ok(ObjectSource {
             symbols,
             names: names(path),
+            module: chronosym::simple_name(&path.to_string_lossy()).to_owned(),
             style: args.style,
             query,
             caller: args.caller,
             rva: args.rva,
             answers: Answers::new(),
             damage: HashSet::new(),
+            notes,
         })
     }
 
@@ -83,6 +100,23 @@ struct Asked {
     answer: usize,
 }
 
+/// An error in opening a file, which is named once.
+pub fn no_file(error: Error, path: &Path) -> anyhow::Error {
+    match error {
+        Error::Io { source, .. } => anyhow::Error::new(source),
+        other => anyhow::Error::new(other),
+    }
+    .context(path.display().to_string())
+}
+
+/// Options that mean nothing for a file.
+pub fn unread(args: &Symbolize) -> impl Iterator<Item = String> {
+    let perf_map = !args.symbols.perf_map.is_empty();
+    perf_map
+        .then(|| "--perf-map is for the addresses of a trace: it is not read".to_owned())
+        .into_iter()
+}
+
 /// What `module+0xrva` may call a file: its name with and without its ending, in lower case.
 pub fn names(path: &Path) -> [String; 2] {
     let part = |part: Option<&std::ffi::OsStr>| {
@@ -104,7 +138,12 @@ impl Source for ObjectSource {
     fn print(&mut self, questions: &[Question<'_>], out: &mut dyn Write) -> Result<()> {
         let asked = self.find(questions);
         let answers = &self.answers;
-        let printer = Printer::new(style(self.style), answers);
+        let printer = Printer::new(style(self.style), answers).image(Image {
+            module: &self.module,
+            base: self.symbols.base(),
+            build_id: self.symbols.build_id(),
+            taken_off: u64::from(self.caller),
+        });
         let print = |index: usize, text: &mut Vec<u8>| {
             let answer = asked[index].and_then(|a| Some((a.shown, answers.get(a.answer)?)));
             let question = &questions[index];
@@ -114,7 +153,7 @@ impl Source for ObjectSource {
                     shown::print_unknown(self.style, question.text, "not an address", text)
                 }
                 (None, Some(_)) => {
-                    shown::print_unknown(self.style, question.text, "not this file", text)
+                    shown::print_unknown(self.style, question.text, shown::OTHER_FILE, text)
                 }
             };
         };
@@ -144,8 +183,11 @@ impl Source for ObjectSource {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = self.damage.iter().cloned().collect();
-        notes.sort();
+        let mut damage: Vec<String> = self.damage.iter().cloned().collect();
+        damage.sort();
+        let mut notes = self.notes.clone();
+        notes.extend(self.symbols.missed());
+        notes.extend(damage);
         notes
     }
 }

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, Result, bail};
+use chronosym::{LineReason, NameReason};
 use chronosym_export::JsonObject;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::demangle;
 use chronosym_symbols::mmap::FileData;
 
-use super::object::names;
+use super::object::{names, no_file, unread};
 use super::question::{Place, Question};
 use super::shown::{self, Shown};
 use super::{Source, ordered};
@@ -24,27 +25,24 @@ pub struct Files {
     pdb: FileData,
     names: Vec<String>,
     name: String,
+    module: String,
     base: u64,
     identity: Option<([u8; 16], u32)>,
 }
 
 impl Files {
     pub fn open(pdb: &Path, image: Option<&Path>) -> Result<Self> {
-        let open = |path: &Path| {
-            FileData::map(path).with_context(|| format!("cannot open {}", path.display()))
-        };
+        let open = |path: &Path| FileData::map(path).map_err(|error| no_file(error, path));
         let mut files = Files {
             pdb: open(pdb)?,
             names: names(pdb).to_vec(),
             name: pdb.display().to_string(),
+            module: simple_name(image.unwrap_or(pdb)),
             base: 0,
             identity: None,
         };
         if files.pdb.starts_with(b"BSJB") {
-            bail!(
-                "{} is a portable PDB, which knows IL offsets, not addresses: use --trace, with --symbols for the folder it is in",
-                files.name
-            );
+            files.refuse("a portable PDB")?;
         }
         if let Some(image) = image {
             let data = open(image)?;
@@ -56,6 +54,13 @@ impl Files {
                 .map(|codeview| (codeview.id.guid.0, codeview.id.age));
         }
         Ok(files)
+    }
+
+    fn refuse(&self, what: &str) -> Result<()> {
+        bail!(
+            "{} is {what}, which knows IL offsets, not addresses: use --trace, with --symbols for the folder it is in",
+            self.name
+        );
     }
 
     /// Reads the PDB's directory.
@@ -72,7 +77,19 @@ impl Files {
                 pdb.age()
             );
         }
+        if pdb.is_managed() {
+            self.refuse("a PDB of managed code")?;
+        }
         Ok(pdb)
+    }
+}
+
+/// The name that frames give an image: without folder and ending.
+fn simple_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.strip_suffix(".pdb") {
+        Some(name) => name.to_owned(),
+        None => chronosym::simple_name(&name).to_owned(),
     }
 }
 
@@ -81,6 +98,7 @@ pub struct PdbSource<'p> {
     pdb: &'p WindowsPdb<'p>,
     style: Style,
     caller: bool,
+    lines: bool,
     base: u64,
     damage: BTreeSet<String>,
     /// Bytes of module streams that had been read when the mapping was trimmed last.
@@ -107,8 +125,9 @@ impl<'p> PdbSource<'p> {
             pdb,
             style: args.style,
             caller: args.caller,
+            lines: !args.symbols.no_lines,
             base: if args.rva { 0 } else { files.base },
-            damage: BTreeSet::new(),
+            damage: unread(args).collect(),
             trimmed_at: AtomicU64::new(0),
         }
     }
@@ -125,34 +144,38 @@ impl<'p> PdbSource<'p> {
         }
     }
 
-    /// The frames at an RVA, innermost first.
-    fn find(
-        &self,
-        rva: u64,
-        address: u64,
-        scratch: &mut Scratch<'p>,
-    ) -> Result<Vec<Shown>, &'static str> {
+    /// The frames at an RVA, innermost first; where there are none, one that says why.
+    fn find(&self, rva: u64, address: u64, scratch: &mut Scratch<'p>) -> Vec<Shown> {
         let looked_up = u32::try_from(rva)
             .ok()
             .and_then(|rva| rva.checked_sub(u32::from(self.caller)));
         let Some(looked_up) = looked_up else {
-            return Err("outside the image");
+            return vec![self.unnamed(address, None, "outside the image")];
         };
         let function = match self.pdb.find(looked_up, &mut scratch.frames) {
             Ok(Some(function)) => function,
-            Ok(None) => return Err("no name"),
+            Ok(None) => {
+                let reason = NameReason::NoName;
+                return vec![self.unnamed(address, Some((rva, reason)), "no name")];
+            }
             Err(error) => {
                 let error = format!("{}: {error}", self.files.name);
                 scratch.damage.insert(error);
-                return Err("debug information damaged");
+                let reason = NameReason::SymbolFileDamaged;
+                let why = "debug information damaged";
+                return vec![self.unnamed(address, Some((rva, reason)), why)];
             }
         };
         let offset = rva.saturating_sub(u64::from(function.rva));
-        let is_public = function.kind == FunctionKind::Public;
+        // These are linkers' names, of what no compiler recorded.
+        let decorated = matches!(
+            function.kind,
+            FunctionKind::Public | FunctionKind::Thunk | FunctionKind::Trampoline
+        );
         let shown = |frame: &chronosym_pdb::windows::Frame<'_>| {
             let name = frame.name.as_ref().map(|name| {
                 let text = name.to_string();
-                if is_public {
+                if decorated {
                     demangle(&text).unwrap_or(text)
                 } else {
                     text
@@ -162,53 +185,92 @@ impl<'p> PdbSource<'p> {
             if !frame.inlined {
                 label.push_str(&format!("+{offset:#x}"));
             }
+            let file = frame.file.as_deref().filter(|_| self.lines);
+            let line = frame.line.filter(|_| self.lines);
+            let column = frame.column.filter(|_| self.lines);
             let mut json = String::new();
             if self.style == Style::Json {
+                let unknown = (rva, NameReason::NoName);
+                let no_line = if self.lines {
+                    LineReason::NoLineInfo
+                } else {
+                    LineReason::LinesDisabled
+                };
                 let mut object = JsonObject::begin(&mut json);
                 object
                     .text("address", Some(&format!("{address:#x}")))
                     .text("name", name.as_deref())
                     .value("offset", Some(offset))
-                    .text("file", frame.file.as_deref())
-                    .value("line", frame.line)
-                    .value("column", frame.column)
-                    .value("inlined", frame.inlined.then_some(true))
-                    .text("name_reason", name.is_none().then_some("NoName"))
-                    .text(
-                        "line_reason",
-                        (name.is_some() && frame.line.is_none()).then_some("NoLineInfo"),
-                    );
+                    .text("file", file)
+                    .value("line", line)
+                    .value("column", column)
+                    .value("inlined", frame.inlined.then_some(true));
+                if name.is_none() {
+                    self.push_place(unknown, &mut object);
+                }
+                object.text(
+                    "line_reason",
+                    (name.is_some() && line.is_none()).then_some(no_line.as_str()),
+                );
                 object.end();
             }
             Shown {
                 label,
                 name,
-                file: frame.file.as_ref().map(|file| file.to_string()),
-                line: frame.line,
-                column: frame.column.map(u32::from),
+                file: file.map(str::to_owned),
+                line,
+                column: column.map(u32::from),
                 reason: None,
                 json,
             }
         };
-        Ok(scratch.frames.iter().map(shown).collect())
+        scratch.frames.iter().map(shown).collect()
+    }
+
+    /// A frame without a name, and why: at an RVA of the image, or outside it.
+    fn unnamed(&self, address: u64, place: Option<(u64, NameReason)>, why: &str) -> Shown {
+        let mut json = String::new();
+        if self.style == Style::Json {
+            let mut object = JsonObject::begin(&mut json);
+            object.text("address", Some(&format!("{address:#x}")));
+            match place {
+                Some(place) => self.push_place(place, &mut object),
+                None => {
+                    object.text("name_reason", Some(NameReason::InvalidAddress.as_str()));
+                }
+            }
+            object.end();
+        }
+        Shown {
+            label: "??".to_owned(),
+            reason: Some(why.to_owned()),
+            json,
+            ..Shown::default()
+        }
+    }
+
+    /// Where in the image a frame without a name is, and why it has none.
+    fn push_place(&self, (rva, reason): (u64, NameReason), object: &mut JsonObject<'_>) {
+        let guid = chronosym_pdb::Guid(self.pdb.guid());
+        let id = format!("{guid:#}{:x}", self.pdb.age());
+        object
+            .text("module", Some(&self.files.module))
+            .value("rva", Some(rva))
+            .text("pdb_id", Some(&id))
+            .text("name_reason", Some(reason.as_str()));
     }
 
     /// Appends the answer to one question.
     fn print_one(&self, question: &Question<'_>, scratch: &mut Scratch<'p>, out: &mut Vec<u8>) {
-        let found = match question.place {
-            None => Err("not an address"),
-            Some(place) => match self.rva(place) {
-                None => Err("outside the image"),
-                Some((rva, address)) => self
-                    .find(rva, address, scratch)
-                    .map(|frames| (address, frames)),
-            },
-        };
-        let _infallible = match found {
-            Ok((address, frames)) => {
+        let mut unknown = |why| shown::print_unknown(self.style, question.text, why, out);
+        let _infallible = match question.place.map(|place| (place, self.rva(place))) {
+            None => unknown("not an address"),
+            Some((Place::Rva(..), None)) => unknown(shown::OTHER_FILE),
+            Some((Place::Address(_), None)) => unknown("outside the image"),
+            Some((_, Some((rva, address)))) => {
+                let frames = self.find(rva, address, scratch);
                 shown::print(self.style, &format!("{address:#x}"), &frames, out)
             }
-            Err(why) => shown::print_unknown(self.style, question.text, why, out),
         };
     }
 
@@ -310,7 +372,7 @@ impl Source for PdbSource<'_> {
         let mut scratch = Scratch::default();
         let mut label = |question: &Question<'_>| {
             let (rva, address) = self.rva(question.place?)?;
-            shown::in_text(&self.find(rva, address, &mut scratch).ok()?)
+            shown::in_text(&self.find(rva, address, &mut scratch))
         };
         let labels = questions.iter().map(&mut label).collect();
         self.damage.append(&mut scratch.damage);

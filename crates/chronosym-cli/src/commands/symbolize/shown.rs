@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use chronosym::Frame;
+use chronosym::{Frame, NameReason};
 use chronosym_export::FrameWriter;
+use chronosym_symbols::style::printable;
 
 use crate::args::Style;
 
@@ -17,7 +18,7 @@ pub struct Shown {
     pub file: Option<String>,
     pub line: Option<u32>,
     pub column: Option<u32>,
-    /// Why there is no name.
+    /// Why there is no name, for people.
     pub reason: Option<String>,
     /// The object of `--style json`.
     pub json: String,
@@ -50,10 +51,11 @@ impl Shown {
 
     fn place(&self) -> Option<String> {
         let file = self.file.as_ref()?;
+        let file = printable(file);
         Some(match (self.line, self.column) {
             (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
             (Some(line), None) => format!("{file}:{line}"),
-            _ => file.clone(),
+            _ => file.into_owned(),
         })
     }
 }
@@ -68,15 +70,10 @@ pub fn print(
     match style {
         Style::Text => {
             for (i, frame) in frames.iter().enumerate() {
+                let label = printable(&frame.label);
                 match i {
-                    0 => write!(out, "{address} {}", frame.label)?,
-                    _ => write!(
-                        out,
-                        "{:1$} inlined into {2}",
-                        "",
-                        address.len(),
-                        frame.label
-                    )?,
+                    0 => write!(out, "{address} {label}")?,
+                    _ => write!(out, "{:1$} inlined into {label}", "", address.len())?,
                 }
                 if let Some(place) = frame.place() {
                     write!(out, " at {place}")?;
@@ -100,8 +97,8 @@ pub fn print(
                 writeln!(
                     out,
                     "{}\n{}:{}:{}",
-                    frame.name.as_deref().unwrap_or("??"),
-                    frame.file.as_deref().unwrap_or("??"),
+                    printable(frame.name.as_deref().unwrap_or("??")),
+                    printable(frame.file.as_deref().unwrap_or("??")),
                     frame.line.unwrap_or(0),
                     frame.column.unwrap_or(0)
                 )?;
@@ -109,8 +106,8 @@ pub fn print(
             writeln!(out)
         }
         Style::Gnu => frames.iter().try_for_each(|frame| {
-            let name = frame.name.as_deref().unwrap_or("??");
-            match (&frame.file, frame.line) {
+            let name = printable(frame.name.as_deref().unwrap_or("??"));
+            match (frame.file.as_deref().map(printable), frame.line) {
                 (Some(file), Some(line)) => writeln!(out, "{name}\n{file}:{line}"),
                 (Some(file), None) => writeln!(out, "{name}\n{file}:?"),
                 (None, _) => writeln!(out, "{name}\n??:0"),
@@ -131,16 +128,23 @@ pub fn push_objects(frames: &[Shown], out: &mut String) {
     out.push(']');
 }
 
+/// What stands for the answer where the module that an address names is none that is known.
+pub const OTHER_FILE: &str = "not this file";
+
 /// Something that cannot be answered: no address, or an image that is not there.
 pub fn print_unknown(style: Style, text: &str, why: &str, out: &mut impl Write) -> io::Result<()> {
     match style {
-        Style::Text => writeln!(out, "{text} ?? ({why})"),
+        Style::Text => writeln!(out, "{} ?? ({why})", printable(text)),
         Style::Json => {
+            let reason = match why {
+                OTHER_FILE => NameReason::NoSymbolFile,
+                _ => NameReason::InvalidAddress,
+            };
             let mut quoted = String::new();
             chronosym_export::push_json_string(text, &mut quoted);
             writeln!(
                 out,
-                "{{\"address\":{quoted},\"frames\":[{{\"address\":{quoted},\"name_reason\":\"InvalidAddress\"}}]}}"
+                "{{\"address\":{quoted},\"frames\":[{{\"address\":{quoted},\"name_reason\":\"{reason}\"}}]}}"
             )
         }
         Style::Llvm => writeln!(out, "??\n??:0:0\n"),
@@ -157,6 +161,7 @@ pub fn in_text(frames: &[Shown]) -> Option<String> {
             }
             _ => frame.label.clone(),
         };
-        frames.iter().map(one).collect::<Vec<_>>().join(" < ")
+        let all = frames.iter().map(one).collect::<Vec<_>>().join(" < ");
+        printable(&all).into_owned()
     })
 }
