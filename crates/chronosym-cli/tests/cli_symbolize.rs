@@ -534,6 +534,15 @@ fn a_debug_file_of_another_build_is_told_with_what_differs() {
     let (image, _) = stripped(None, "app.debug", sum.sum());
     std::fs::write(&app, image).unwrap();
     assert_eq!(ask().stdout, "0x1000 found [symbol]\n");
+    // In a folder of the options as well.
+    let other = tempfile::tempdir().unwrap();
+    let debug = folder.path().join("app.debug");
+    std::fs::rename(debug, other.path().join("app.debug")).unwrap();
+    assert_eq!(ask().stdout, "0x1000 ?? (no name)\n");
+    let place = other.path().to_str().unwrap();
+    let args = ["symbolize", "--obj", app.to_str().unwrap(), "0x1000"];
+    let found = run(&[&args[..], &["--symbols", place]].concat());
+    assert_eq!(found.stdout, "0x1000 found [symbol]\n", "{}", found.stderr);
 }
 
 #[test]

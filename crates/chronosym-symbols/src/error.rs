@@ -39,6 +39,12 @@ pub enum Error {
         /// The build that the file says it is of, if it says so.
         found: Option<BuildId>,
     },
+    /// The file is not the debug file of an image.
+    #[error("not the debug file of this image: {problem}")]
+    NotItsDebugFile {
+        /// In what it differs.
+        problem: String,
+    },
     /// Unpacking something would exceed the limit.
     #[error("{what} would unpack to {size} bytes, the limit is {limit}")]
     TooLarge {

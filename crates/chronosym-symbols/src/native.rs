@@ -121,18 +121,18 @@ impl NativeSymbols {
         })
     }
 
-    /// Takes the debug information from another file of the same build, found elsewhere. To be called before the first
-    /// question.
+    /// Takes the debug information from a file found elsewhere. To be called before the first question.
     ///
     /// # Errors
-    /// As [`NativeSymbols::open_path`], and [`Error::BuildIdMismatch`] where this file states its build.
-    pub fn with_debug_file(mut self, path: &Path) -> Result<Self> {
+    /// As [`NativeSymbols::open_path`], and [`Error::NotItsDebugFile`] unless the build id says that it is of this build or,
+    /// without one, the checksum of `.gnu_debuglink`.
+    pub fn set_debug_file(&mut self, path: &Path) -> Result<()> {
         let file = Container::parse(FileData::map(path)?)?;
-        if let Some(id) = self.build_id() {
-            file.expect_build_id(id)?;
+        if let Some(problem) = companions::difference(&self.image, &file) {
+            return Err(Error::NotItsDebugFile { problem });
         }
         self.debug_file = OnceLock::from((Some(file), Vec::new()));
-        Ok(self)
+        Ok(())
     }
 
     /// The name of the file that the debug information was moved to (`.gnu_debuglink`), if any was.

@@ -52,7 +52,7 @@ impl Companions {
         let mut notes = Vec::new();
         for path in places.iter().filter(|path| path.is_file()) {
             let why = match try_open(path) {
-                Ok(found) => match difference(container, &found, link.as_ref().map(|l| l.1)) {
+                Ok(found) => match difference(container, &found) {
                     None if found.debug.has(SectionId::DebugInfo, false) => {
                         return (Some(found), Vec::new());
                     }
@@ -155,8 +155,9 @@ pub(crate) fn debug_link(container: &Container) -> Option<(PathBuf, u32)> {
     Some((last_part(name)?, crc))
 }
 
-/// In what a debug file differs from that of the same build; nothing if it is that. `crc` is what the link states.
-fn difference(ours: &Container, theirs: &Container, crc: Option<u32>) -> Option<String> {
+/// In what a debug file differs from that of the same build; nothing if it is that.
+pub(crate) fn difference(ours: &Container, theirs: &Container) -> Option<String> {
+    let crc = debug_link(ours).map(|(_, crc)| crc);
     match (&ours.build_id, &theirs.build_id, crc) {
         // The link's CRC is of the whole file: with two build ids to compare there is no need to read it.
         (Some(wanted), Some(found), _) => {

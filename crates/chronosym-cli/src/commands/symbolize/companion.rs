@@ -6,7 +6,7 @@ use anyhow::Result;
 use chronosym::file_name;
 use chronosym_pdb::pe::PeImage;
 use chronosym_symbols::NativeSymbols;
-use chronosym_symbols::identity::{Guid, PdbFormat, PdbId, Wanted};
+use chronosym_symbols::identity::{BuildId, Guid, PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
 
@@ -36,32 +36,57 @@ pub fn pdb_of(image: &Path, options: &Symbols, quiet: bool) -> Result<Option<Pat
     Ok(found)
 }
 
-/// The file with the debug information of an ELF image that has none, where the options say. Nothing if no build id tells which;
-/// a note if there is none.
-pub fn debug_file_of(
-    image: &NativeSymbols,
-    path: &Path,
+/// Takes the debug information of a stripped ELF image from where the options say. What came of that, if nothing did.
+pub fn add_debug_file(image: &mut NativeSymbols, path: &Path, options: &Symbols) -> Vec<String> {
+    let found = match (image.build_id(), image.debug_link()) {
+        (Some(id), link) => {
+            stored(id, link, path, options).map(|found| found.into_iter().collect())
+        }
+        // Only the link's checksum tells which file it is, and no store is asked by that.
+        (None, Some(link)) => Ok(options
+            .symbols
+            .iter()
+            .map(|dir| dir.join(&link))
+            .collect::<Vec<_>>()),
+        (None, None) => Ok(Vec::new()),
+    };
+    let places = match found {
+        Ok(places) => places,
+        Err(why) => return vec![why],
+    };
+    let mut notes = Vec::new();
+    for place in places.iter().filter(|place| place.is_file()) {
+        match image.set_debug_file(place) {
+            Ok(()) => return Vec::new(),
+            Err(error) => notes.push(format!("{} is not used: {error}", place.display())),
+        }
+    }
+    notes
+}
+
+/// The debug file of a build, if the options say where to look; why there is none, if they do.
+fn stored(
+    id: &BuildId,
+    link: Option<String>,
+    image: &Path,
     options: &Symbols,
 ) -> Result<Option<PathBuf>, String> {
-    let Some(id) = image.build_id() else {
-        return Ok(None);
-    };
-    let Ok(config) = symbols::config(options) else {
-        return Ok(None);
-    };
-    let nowhere = config.folders.is_empty()
-        && config.path.elements.is_empty()
-        && config.debuginfod.is_empty();
-    if nowhere {
+    let config = symbols::config(options).map_err(|error| error.to_string())?;
+    let path = &config.path;
+    if config.folders.is_empty() && path.elements.is_empty() && config.debuginfod.is_empty() {
         return Ok(None);
     }
-    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    let own = file_name(&image.to_string_lossy()).to_owned();
     let mut request = Request::new(Wanted::ElfDebug(id.clone()), own);
-    if let Some(link) = image.debug_link() {
+    if let Some(link) = link {
         request = request.or_named(link);
     }
-    let what = format!("debug file of {}", path.display());
-    acquire(&request, config, &what).map(Some)
+    acquire(
+        &request,
+        config,
+        &format!("debug file of {}", image.display()),
+    )
+    .map(Some)
 }
 
 /// Where the file is; else why there is none, and where it was looked for.

@@ -32,15 +32,7 @@ impl ObjectSource {
             .map_err(|error| no_file(error, path))?;
         let mut notes: Vec<String> = unread(args).collect();
         if !symbols.has_lines() {
-            match companion::debug_file_of(&symbols, path, &args.symbols) {
-                Ok(Some(found)) => {
-                    symbols = symbols
-                        .with_debug_file(&found)
-                        .map_err(|error| no_file(error, &found))?;
-                }
-                Ok(None) => {}
-                Err(why) => notes.push(why),
-            }
+            notes.extend(companion::add_debug_file(&mut symbols, path, &args.symbols));
         }
         let mut query = Query::default();
         query.lines = !args.symbols.no_lines;
