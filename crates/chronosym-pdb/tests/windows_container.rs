@@ -436,7 +436,18 @@ fn files_of_managed_code_are_told_from_those_of_native_code() {
             }
         }
     });
-    assert!(WindowsPdb::open(&file).unwrap().is_managed());
+    let pdb = WindowsPdb::open(&file).unwrap();
+    assert!(pdb.is_managed());
+    // What managed methods state is no address: none of them answers for one.
+    let mut frames = Frames::new();
+    for rva in 0x1000..0x1700 {
+        let found = pdb.find(rva, &mut frames).unwrap();
+        let kind = found.map(|found| found.kind);
+        assert!(
+            matches!(kind, None | Some(FunctionKind::Public)),
+            "{kind:?}"
+        );
+    }
 }
 
 #[test]

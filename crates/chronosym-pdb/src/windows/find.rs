@@ -201,6 +201,8 @@ impl<'a> WindowsPdb<'a> {
         let module = self.module(index)?;
         if let Some(module) = module
             && let Some(number) = module.procedure(place)
+            // The places of managed methods are no addresses of code.
+            && module.procedures[number].kind != Kind::Managed
         {
             let procedure = &module.procedures[number];
             let function = self.function(module, procedure)?;
