@@ -143,7 +143,13 @@ fn main() -> ExitCode {
                 }
                 let program = Program::build(name, "", flags, after)?;
                 match tool {
-                    "llvm" => against_llvm(name, &program),
+                    "llvm" => {
+                        against_llvm(name, &program)?;
+                        match name {
+                            "o2" | "lto" | "split5" => starts_against_llvm(&program),
+                            _ => Ok(()),
+                        }
+                    }
                     _ => against_gnu(&program, "", gnu_class),
                 }
             });
@@ -556,6 +562,35 @@ fn against_llvm(name: &str, program: &Program) -> Result<(), Failed> {
                 .or_else(|| names_differ(decorated, &mine_raw[i], &raw[i], mine, other))
         },
     )
+}
+
+/// Where the code around each address begins: GCC splits functions in two, and the cold part may be the lower one.
+fn starts_against_llvm(program: &Program) -> Result<(), Failed> {
+    let (addresses, answers) = ours(program)?;
+    let text = ask(
+        Command::new("llvm-symbolizer")
+            .arg("--output-style=JSON")
+            .arg(format!("--obj={}", program.reference.display())),
+        &addresses,
+    )?;
+    let mut compared = 0;
+    for (answer, line) in answers.iter().zip(text.lines()) {
+        let theirs: serde_json::Value = serde_json::from_str(line)?;
+        let theirs = theirs["Symbol"].as_array().and_then(|all| all.last());
+        let theirs = theirs.and_then(|symbol| symbol["StartAddress"].as_str());
+        let start = answer.frames().last().and_then(|f| f.function_start());
+        if let (Some(start), Some(theirs)) = (start, theirs.filter(|text| !text.is_empty())) {
+            compared += 1;
+            if format!("{start:#x}") != theirs {
+                let at = answer.address();
+                return Err(format!("{at:#x} in what begins at {start:#x}, not {theirs}").into());
+            }
+        }
+    }
+    if compared < addresses.len() / 2 {
+        return Err(format!("only {compared} of {} compared", addresses.len()).into());
+    }
+    Ok(())
 }
 
 /// Where the mangled answers agree and the readable ones do not, only names of a kind that the demangler is known to
