@@ -333,6 +333,105 @@ fn kernel_part_without_a_user_part_stays_alone() {
 }
 
 #[test]
+fn place_in_the_kernel_stands_on_the_user_part_where_the_kernel_part_is_missing() {
+    let mut w = with_process(FileOptions::default());
+    // The kernel's part is lost.
+    w.sample(At::ms(1), KERNEL + 0x10, TID).unwrap();
+    stack(&mut w, At::us(1_010), At::ms(1), TID, &[APP + 0x31]);
+    // Its key is never defined; the user's is before the sample is given up, …
+    let keys = |w: &mut Writer, ms: i64| {
+        w.sample(At::ms(ms), KERNEL + 0x20, TID).unwrap();
+        for (mode, key) in [(StackMode::Kernel, 6), (StackMode::User, 7)] {
+            let at = At::us(ms * 1_000 + 10);
+            w.stack_key(at, mode, At::ms(ms), PID, TID, key).unwrap();
+        }
+    };
+    keys(&mut w, 2);
+    w.stack_definition(At::ms(3), 35, 7, &[APP + 0x41]).unwrap();
+    // … or after.
+    keys(&mut w, 4);
+    w.sample(At::ms(3_000), APP + 0x50, TID).unwrap();
+    w.stack_definition(At::ms(3_001), 35, 7, &[APP + 0x61])
+        .unwrap();
+    // Of a thread in user mode the user part has it all.
+    w.sample(At::ms(3_002), APP + 0x70, TID).unwrap();
+    stack(
+        &mut w,
+        At::us(3_002_010),
+        At::ms(3_002),
+        TID,
+        &[APP + 0x71, APP + 0x81],
+    );
+    assert_eq!(
+        samples(&timeline(w)),
+        [
+            "1 app 7 app!+0x31;ntoskrnl!+0x10",
+            "2 app 7 app!+0x41;ntoskrnl!+0x20",
+            "4 app 7 app!+0x61;ntoskrnl!+0x20",
+            "3000 app 7 app!+0x50",
+            "3002 app 7 app!+0x81;app!+0x71",
+        ]
+    );
+}
+
+#[test]
+fn definition_of_a_user_part_is_none_of_a_kernel_part() {
+    let mut w = with_process(FileOptions::default());
+    w.thread(At::ns(2), Op::DCStart, 200, 8).unwrap();
+    let reference = |w: &mut Writer, ms: i64| {
+        w.sample(At::ms(ms), KERNEL + 0x10, TID).unwrap();
+        let at = At::us(ms * 1_000 + 10);
+        w.stack_key(at, StackMode::Kernel, At::ms(ms), PID, TID, 5)
+            .unwrap();
+    };
+    // The user's definition is of a key of another thread's event, which nobody asked for.
+    reference(&mut w, 1);
+    w.cswitch(At::ms(2), 8, 0).unwrap();
+    w.stack_key(At::us(2_010), StackMode::User, At::ms(2), 200, 8, 5)
+        .unwrap();
+    w.stack_definition(At::ms(3), 35, 5, &[APP + 0x31]).unwrap();
+    w.stack_definition(At::ms(4), 35, 5, &[KERNEL + 0x10, KERNEL + 0x21])
+        .unwrap();
+    // The kernel's own is lost.
+    reference(&mut w, 5);
+    w.stack_definition(At::ms(6), 35, 5, &[APP + 0x31]).unwrap();
+    let file = w.finish().unwrap();
+    let (timeline, report) = timeline_of(&[file], SampleSelection::Profilers);
+    assert_eq!(
+        samples(&timeline),
+        [
+            "1 app 7 ntoskrnl!+0x21;ntoskrnl!+0x10",
+            "5 app 7 ntoskrnl!+0x10"
+        ]
+    );
+    assert_eq!(report.undefined_stack_keys, 1);
+}
+
+#[test]
+fn key_in_an_event_is_one_of_either_part() {
+    let provider = guid(0x1234_5678, 1, 2, 0x0102_0304_0506_0708);
+    let mut w = with_process(FileOptions::default());
+    for (ms, key) in [(1, 5_u64), (2, 6)] {
+        let item = [0_u64.to_le_bytes(), key.to_le_bytes()].concat();
+        let event = Event {
+            provider,
+            id: 5,
+            extended: &[(0x12, &item)],
+            ..Event::default()
+        };
+        w.event(At::ms(ms).pid(PID).tid(TID), &event).unwrap();
+    }
+    w.stack_definition(At::ms(3), 35, 5, &[KERNEL + 0x11])
+        .unwrap();
+    w.stack_definition(At::ms(3), 35, 6, &[APP + 0x21]).unwrap();
+    let timeline = events(w, "12345678-0001-0002-0102-030405060708/5");
+    assert_eq!(
+        samples(&timeline),
+        ["1 app 7 ntoskrnl!+0x11", "2 app 7 app!+0x21"]
+    );
+}
+
+#[test]
 fn other_half_of_an_events_stack_comes_by_its_match_id() {
     const KERNEL_EVENT_TRACING: [u8; 16] = guid(0xb675_ec37, 0xbdb6, 0x4648, 0xbc92_f3fd_c74d_3ca2);
     let provider = guid(0x1234_5678, 1, 2, 0x0102_0304_0506_0708);

@@ -242,7 +242,7 @@ impl EtlSource {
                     StackMode::Kernel => Mode::Kernel,
                     StackMode::User => Mode::User,
                 };
-                stacks.key(of, mode, reference.key);
+                stacks.key(of, mode, false, reference.key);
             }
             Event::Kernel(KernelEvent::StackKeyDefinition(definition)) => {
                 stacks.define(definition.key, definition.frames.iter(), session);
@@ -312,7 +312,7 @@ impl EtlSource {
                     } else {
                         Mode::Kernel
                     };
-                    self.stacks.key(of, mode, key.key);
+                    self.stacks.key(of, mode, true, key.key);
                     self.stacks.expect_match(key.match_id);
                 }
                 _ => {}

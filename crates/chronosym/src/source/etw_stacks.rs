@@ -50,7 +50,7 @@ pub(super) struct Waiting {
     pub cpu: u16,
     pub kind: SampleKind,
     pub idle: bool,
-    /// Where the thread stood, for the case that no stack comes.
+    /// Where the thread stood, for the case that the part of the stack with it does not come.
     pub ip: Option<u64>,
 }
 
@@ -91,6 +91,14 @@ struct Deferred {
     ip: Option<u64>,
 }
 
+/// The use of a key that is not defined yet.
+#[derive(Clone, Copy, Debug)]
+struct OpenKey {
+    of: u32,
+    /// No reference has said which part it is.
+    guessed: bool,
+}
+
 /// In real traces parts come at most 0.4 s after their event.
 const PATIENCE_NS: u64 = 2_000_000_000;
 /// Processors log at most one event each at a time; more events of one time are damage.
@@ -108,8 +116,8 @@ pub(super) struct StackAssembler {
     fragments: StackTable,
     /// What each use of a key means: a key stands for one thing from the definition before up to its own.
     uses: Vec<StackId>,
-    /// The use of a key that is not defined yet.
-    open_keys: FxHashMap<(Mode, u64), u32>,
+    /// The uses that are not defined yet.
+    open_keys: FxHashMap<(Mode, u64), OpenKey>,
     /// The classes that wait for the definition of a use.
     open_classes: FxHashMap<u32, Vec<(Deferred, ClassIndex)>>,
     classes: FxHashMap<Deferred, ClassIndex>,
@@ -173,22 +181,26 @@ impl StackAssembler {
         }
     }
 
-    /// As [`StackAssembler::addresses`], by a key.
-    pub fn key(&mut self, of: Reference, mode: Mode, key: u64) {
+    /// As [`StackAssembler::addresses`], by a key; the mode may be no more than a guess.
+    pub fn key(&mut self, of: Reference, mode: Mode, guessed: bool, key: u64) {
         if let Some((at, place)) = self.place(&of, mode) {
-            let part = self.use_of(mode, key);
+            let part = self.use_of(mode, guessed, key);
             self.attach(at, &of, place, part);
         }
     }
 
     /// The present use of a key.
-    fn use_of(&mut self, mode: Mode, key: u64) -> Part {
+    fn use_of(&mut self, mode: Mode, guessed: bool, key: u64) -> Part {
         let next = self.uses.len() as u32;
-        let open = *self.open_keys.entry((mode, key)).or_insert(next);
-        if open == next {
+        let open = self.open_keys.entry((mode, key)).or_insert(OpenKey {
+            of: next,
+            guessed: true,
+        });
+        open.guessed &= guessed;
+        if open.of == next {
             self.uses.push(StackId::PENDING);
         }
-        Part::Key(open)
+        Part::Key(open.of)
     }
 
     /// The definition of a key: it holds for all uses since the definition before.
@@ -199,20 +211,32 @@ impl StackAssembler {
         session: &mut Session,
     ) {
         let mode = self.mode_of(leaf_first.clone().next_back(), session);
-        // The same number can stand for a part of either kind. Where only one of them is open, that one is meant.
-        let open = self
-            .open_keys
-            .remove(&(mode, key))
-            .or_else(|| self.open_keys.remove(&(mode.other(), key)));
-        let Some(open) = open else { return };
+        // The same number can stand for a part of either kind.
+        let Some(open) = self.take_open(mode, key) else {
+            return;
+        };
         if let Some(definition) = self.fragments.intern(leaf_first) {
             self.uses[open as usize] = definition;
         }
         for (deferred, class) in self.open_classes.remove(&open).unwrap_or_default() {
             self.classes.remove(&deferred);
-            let deferred = self.resolved(deferred);
+            let deferred = self.resolved(deferred, session);
             self.keep(deferred, class, session);
         }
+    }
+
+    fn take_open(&mut self, mode: Mode, key: u64) -> Option<u32> {
+        if let Some(open) = self.open_keys.remove(&(mode, key)) {
+            return Some(open.of);
+        }
+        // The other kind, but only where the reference or the addresses (on 32 bits) do not tell it for sure. Else that
+        // one's own definition is lost, or comes later.
+        let other = (mode.other(), key);
+        let open = self.open_keys.get(&other)?;
+        if self.wide && !open.guessed {
+            return None;
+        }
+        self.open_keys.remove(&other).map(|open| open.of)
     }
 
     /// The user part for a number that [`StackAssembler::expect_match`] announced.
@@ -227,7 +251,7 @@ impl StackAssembler {
     /// As [`StackAssembler::matched`], by a key.
     pub fn matched_key(&mut self, match_id: u64, key: u64) {
         if let Some(at) = self.take_match(match_id) {
-            self.waiting[at].user = self.use_of(Mode::User, key);
+            self.waiting[at].user = self.use_of(Mode::User, false, key);
         }
     }
 
@@ -337,7 +361,7 @@ impl StackAssembler {
             }
             None => Owner::Tid(event.tid.unwrap_or(0)),
         };
-        let deferred = self.resolved(Deferred {
+        let deferred = Deferred {
             owner,
             event: event.id,
             kind: event.kind,
@@ -345,7 +369,8 @@ impl StackAssembler {
             kernel: entry.kernel,
             user: entry.user,
             ip: event.ip,
-        });
+        };
+        let deferred = self.resolved(deferred, session);
         if !bare {
             session.has_stack(event.id);
         }
@@ -391,7 +416,7 @@ impl StackAssembler {
     }
 
     /// With what is known of keys by now.
-    fn resolved(&self, mut deferred: Deferred) -> Deferred {
+    fn resolved(&self, mut deferred: Deferred, session: &Session) -> Deferred {
         for part in [&mut deferred.kernel, &mut deferred.user] {
             if let Part::Key(open) = *part
                 && self.uses[open as usize] != StackId::PENDING
@@ -399,10 +424,13 @@ impl StackAssembler {
                 *part = Part::Known(self.uses[open as usize]);
             }
         }
-        if matches!(
-            (deferred.kernel, deferred.user),
-            (Part::Known(_), _) | (_, Part::Known(_))
-        ) {
+        // Where the thread stood is in the part that is innermost. A user part is not that one if the thread was in the kernel.
+        let is_in_part = match (deferred.kernel, deferred.user) {
+            (Part::Known(_), _) => true,
+            (_, Part::Known(_)) => self.mode_of(deferred.ip, session) == Mode::User,
+            _ => false,
+        };
+        if is_in_part {
             deferred.ip = None;
         }
         deferred
@@ -421,7 +449,8 @@ impl StackAssembler {
             self.path.extend(self.fragments.addresses(fragment));
             self.path[from..].reverse();
         }
-        if self.path.is_empty() {
+        // On 32 bits addresses do not tell for sure whether the thread was in the kernel.
+        if self.path.last() != deferred.ip.as_ref() {
             self.path.extend(deferred.ip);
         }
         let leaf_first = self.path.iter().rev().copied();
@@ -444,6 +473,8 @@ impl StackAssembler {
         // In the order in which classes came up, so that two runs are alike.
         open.sort_unstable_by_key(|&(_, class)| class);
         for (deferred, class) in open {
+            // One part was never defined, but the other may have been.
+            let deferred = self.resolved(deferred, session);
             self.set_stack(&deferred, class, session);
         }
         for &(class, tid) in &self.ownerless {
