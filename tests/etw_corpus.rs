@@ -240,9 +240,7 @@ fn rundown_begins(trace: &[u8]) -> Result<u64, Failed> {
     let mut reader = EtlReader::open(trace)?;
     let mut schemas = Schemas::default();
     while let Some(record) = reader.next_record() {
-        let Some(schema) = schemas.of(&record) else {
-            continue;
-        };
+        let schema = schemas.of(&record);
         if matches!(
             schema.key(),
             chronosym_events::EventKey::Manifest {
@@ -360,9 +358,7 @@ fn described(trace: &[u8]) -> Result<(), Failed> {
     )?;
     let mut decoded: BTreeMap<String, u64> = BTreeMap::new();
     while let Some(record) = reader.next_record() {
-        let Some(schema) = schemas.of(&record) else {
-            continue;
-        };
+        let schema = schemas.of(&record);
         if schema.is_typed() || schema.fields().is_none() {
             continue;
         }

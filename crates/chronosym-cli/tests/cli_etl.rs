@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use serde_json::Value;
 
-use chronosym_support::etl::{At, EtlWriter, Event, Options, stack_item};
+use chronosym_support::etl::{At, EtlWriter, Event, Options, guid, stack_item};
 
 const PROVIDER: [u8; 16] = *b"0123456789abcdef";
 const THREAD: u8 = 0x05;
@@ -168,4 +168,72 @@ fn a_cut_file_is_read_to_its_last_whole_buffer() {
     // An .etl through a pipe is kept in a temporary file.
     let piped = run_with_input(&["-q", "events", "--format", "jsonl", "-"], &trace);
     assert_eq!(piped.stdout.lines().count(), 4_003);
+}
+
+#[test]
+fn records_that_are_no_known_events_are_counted_and_printed_in_hex() {
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    etl.system(At::ms(1), 0x20, 5, 1, &[1, 2, 3, 4]).unwrap();
+    // A message of WPP with a GUID and a time, and one without a GUID.
+    let time = etl.raw(2_000_000).to_le_bytes();
+    let message = [&[36, 0, 0, 0x90, 77, 0, 0x0a, 0], &PROVIDER[..], &time].concat();
+    etl.raw_record(0, &[&message[..], b"abcd"].concat())
+        .unwrap();
+    etl.raw_record(0, &[10, 0, 0, 0x90, 78, 0, 0, 0, b'e', b'f'])
+        .unwrap();
+    etl.raw_record(0, &[6, 0, 0x0e, 0xc0, 7, 8]).unwrap();
+    etl.raw_record(0, &[5, 0, 0x0f, 0xc0, 9]).unwrap();
+    let path = file(&etl.finish().unwrap());
+    let path = path.to_str().unwrap();
+    let info = run(&["info", path]).stdout;
+    let expected = [
+        ("Windows Kernel/Group(0x20)/Event(5)", "01020304"),
+        (
+            "WPP/33323130-3534-3736-3839-616263646566/Message(77)",
+            "61626364",
+        ),
+        ("WPP/Message(78)", "6566"),
+        ("Unknown/Header(0x0e)", "0708"),
+        ("Unknown/Header(0x0f)", "09"),
+    ];
+    for (label, payload) in expected {
+        let line = format!("1  {label}");
+        assert!(info.lines().any(|l| l.ends_with(&line)), "{label}: {info}");
+        let found = events(&["--event", label, path]);
+        assert_eq!(found.len(), 1, "{label}");
+        assert_eq!(
+            found[0]["fields"],
+            serde_json::json!({ "Payload": payload }),
+            "{label}"
+        );
+    }
+    assert_eq!(events(&[path]).len(), 1 + expected.len());
+}
+
+#[test]
+fn descriptions_of_an_event_with_many_keywords_are_read_in_no_time() {
+    const COUNT: u64 = 20_000;
+    const EVENT_INFO: [u8; 16] = guid(0xbbccf6c1, 0x6cd1, 0x48c4, 0x80ff_839482e37671);
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    for keyword in 0..COUNT {
+        let event = Event {
+            provider: PROVIDER,
+            id: 7,
+            keyword,
+            ..Event::default()
+        };
+        etl.event(At::us(keyword as i64), &event).unwrap();
+    }
+    // Provider, no decoding GUID, id; nothing else is told.
+    let mut info = [PROVIDER, [0; 16]].concat();
+    info.extend([7, 0]);
+    info.resize(128, 0);
+    for _ in 0..COUNT {
+        etl.classic(At::ms(100), EVENT_INFO, 32, 2, &info).unwrap();
+    }
+    let path = file(&etl.finish().unwrap());
+    let begin = std::time::Instant::now();
+    let info = run(&["info", path.to_str().unwrap()]);
+    assert!(info.stdout.contains("20,000  3332"), "{}", info.stdout);
+    assert!(begin.elapsed().as_secs() < 15, "{:?}", begin.elapsed());
 }

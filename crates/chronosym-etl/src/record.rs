@@ -94,8 +94,8 @@ pub enum EventKey {
         /// Message number.
         number: u16,
     },
-    /// A record of [`RecordKind::Other`].
-    Unknown,
+    /// A record of [`RecordKind::Other`], by its header type byte.
+    Unknown(u8),
 }
 
 /// One record, borrowed from the reader's buffer.
@@ -283,7 +283,7 @@ impl<'a> Record<'a> {
             cpu: place.cpu,
             pointer_size: width,
             kind,
-            key: EventKey::Unknown,
+            key: EventKey::Unknown(header_type),
             activity_id: None,
             payload: bytes.get(header..)?,
             bytes,

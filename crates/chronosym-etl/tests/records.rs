@@ -235,7 +235,7 @@ fn records_of_other_kinds_are_stepped_over_whole() {
         with_record(true, &[9, 0, kind, flags, 1, 2, 3, 4, 5], |record| {
             assert_eq!(
                 (record.kind, record.key),
-                (RecordKind::Other(kind), EventKey::Unknown)
+                (RecordKind::Other(kind), EventKey::Unknown(kind))
             );
             assert_eq!(
                 (record.time_ns, record.payload),

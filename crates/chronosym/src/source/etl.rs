@@ -50,9 +50,7 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
     let mut types: Vec<(EventTypeId, Role)> = Vec::new();
     let mut source = EtlSource::new(wide, session);
     while let Some(record) = reader.next_record() {
-        let Some(index) = schemas.index_of(&record) else {
-            continue;
-        };
+        let index = schemas.index_of(&record);
         let known = types.len();
         for schema in &schemas.all()[known..] {
             let id = session.event_type(schema.clone());
@@ -66,6 +64,7 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
         source.take(&raw_event(&record, schema), &record, id, role, session);
     }
     // Some descriptions came after the events.
+    schemas.redescribe();
     for ((id, _), schema) in types.iter().zip(schemas.all()) {
         session.redescribe(*id, schema);
     }

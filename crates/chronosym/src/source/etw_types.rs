@@ -22,7 +22,6 @@ pub struct Schemas {
     by_key: FxHashMap<RecordKey, u32>,
     /// A TraceLogging event is what its schema says.
     trace_logging: FxHashMap<Guid, FxHashMap<Box<[u8]>, u32>>,
-    by_event: FxHashMap<EventKey, Vec<u32>>,
     descriptions: FxHashMap<EventKey, EventSchema>,
     /// By provider and process: manifests of which a part has come.
     pieces: FxHashMap<(Guid, Option<u32>), ManifestPieces>,
@@ -30,6 +29,7 @@ pub struct Schemas {
     unreadable: u64,
 }
 
+const NO_GUID: [u8; 16] = [0; 16];
 const RECENT: usize = 64;
 /// Manifests that are incomplete at one time. Each comes in one go, so more than a few are damage.
 const MAX_INCOMPLETE: usize = 256;
@@ -43,7 +43,6 @@ impl Default for Schemas {
             recent: Box::new([None; RECENT]),
             by_key: FxHashMap::default(),
             trace_logging: FxHashMap::default(),
-            by_event: FxHashMap::default(),
             descriptions: FxHashMap::default(),
             pieces: FxHashMap::default(),
             unreadable: 0,
@@ -52,10 +51,10 @@ impl Default for Schemas {
 }
 
 impl Schemas {
-    /// The schema of a record's type; `None` for records that are no events (WPP messages, unknown headers).
-    pub fn of(&mut self, record: &Record<'_>) -> Option<Arc<EventSchema>> {
-        let index = self.index_of(record)?;
-        Some(self.all[index as usize].clone())
+    /// The schema of a record's type. Messages of WPP and records of unknown kinds have one without fields.
+    pub fn of(&mut self, record: &Record<'_>) -> Arc<EventSchema> {
+        let index = self.index_of(record);
+        self.all[index as usize].clone()
     }
 
     /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
@@ -63,6 +62,7 @@ impl Schemas {
         while let Some(record) = reader.next_record() {
             self.learn_from(&record);
         }
+        self.redescribe();
         reader.rewind();
     }
 
@@ -71,49 +71,47 @@ impl Schemas {
         self.unreadable
     }
 
-    /// All schemas so far; those of types whose descriptions came late have changed since they were given out.
+    /// All schemas so far; [`Schemas::redescribe`] changes those of types whose descriptions came late.
     pub(super) fn all(&self) -> &[Arc<EventSchema>] {
         &self.all
     }
 
     /// The position of a record's type in [`Schemas::all`].
     #[inline]
-    pub(super) fn index_of(&mut self, record: &Record<'_>) -> Option<u32> {
+    pub(super) fn index_of(&mut self, record: &Record<'_>) -> u32 {
         if record.extended_items().next().is_some()
             && let RecordKey::Manifest { provider, .. } = record.key
             && let Some(schema) = trace_logging(record)
         {
             let known = self.trace_logging.get(&Guid(provider.0));
             if let Some(&index) = known.and_then(|of| of.get(schema)) {
-                return Some(index);
+                return index;
             }
-            let index = self.add(self.schema(record)?);
+            let index = self.add(self.schema(record));
             let of_provider = self.trace_logging.entry(Guid(provider.0)).or_default();
             of_provider.insert(schema.into(), index);
-            return Some(index);
+            return index;
         }
-        let slot = slot(&record.key)?;
+        let slot = slot(&record.key);
         if let Some((key, index)) = self.recent[slot]
             && key == record.key
         {
-            return Some(index);
+            return index;
         }
         let index = match self.by_key.get(&record.key) {
             Some(&index) => index,
             None => {
-                let index = self.add(self.schema(record)?);
+                let index = self.add(self.schema(record));
                 self.by_key.insert(record.key, index);
                 index
             }
         };
         self.recent[slot] = Some((record.key, index));
-        Some(index)
+        index
     }
 
     fn add(&mut self, schema: EventSchema) -> u32 {
         let index = self.all.len() as u32;
-        let of_key = self.by_event.entry(schema.key().clone()).or_default();
-        of_key.push(index);
         self.all.push(Arc::new(schema));
         index
     }
@@ -152,28 +150,33 @@ impl Schemas {
 
     fn describe(&mut self, description: EventDescription) {
         let schema = description.schema();
-        for &index in self.by_event.get(schema.key()).into_iter().flatten() {
-            let known = &mut self.all[index as usize];
+        self.descriptions.insert(schema.key().clone(), schema);
+    }
+
+    /// Gives the types that came before their descriptions what these say.
+    pub(super) fn redescribe(&mut self) {
+        for known in &mut self.all {
             // What is built in is right for every version of a runtime; a manifest is for one.
-            if !known.is_typed() {
+            if !known.is_typed()
+                && let Some(schema) = self.descriptions.get(known.key())
+            {
                 let (opcode, level, keywords) = (known.opcode(), known.level(), known.keywords());
                 *known = Arc::new(schema.clone().with_descriptor(opcode, level, keywords));
             }
         }
-        self.descriptions.insert(schema.key().clone(), schema);
     }
 
-    fn schema(&self, record: &Record<'_>) -> Option<EventSchema> {
+    fn schema(&self, record: &Record<'_>) -> EventSchema {
         match record.key {
             RecordKey::Classic {
                 class,
                 opcode,
                 version,
-            } => Some(EventSchema::new(EventKey::Classic {
+            } => EventSchema::new(EventKey::Classic {
                 class: Guid(class.0),
                 opcode,
                 version,
-            })),
+            }),
             RecordKey::Manifest {
                 provider,
                 id,
@@ -212,22 +215,44 @@ impl Schemas {
                             .fold(schema, |schema, name| schema.with_provider_name(name))
                     }
                 };
-                Some(schema.with_descriptor(opcode, level, keyword))
+                schema.with_descriptor(opcode, level, keyword)
             }
-            _ => None,
+            RecordKey::Group { group, opcode, .. } => named(
+                "Windows Kernel",
+                format!("Group({group:#04x})/Event({opcode})"),
+            ),
+            // Which provider a message is of stands in the PDBs of its binary only.
+            RecordKey::Message { guid, number } => named(
+                "WPP",
+                match guid.0 {
+                    NO_GUID => format!("Message({number})"),
+                    guid => format!("{}/Message({number})", Guid(guid)),
+                },
+            ),
+            RecordKey::Unknown(header) => named("Unknown", format!("Header({header:#04x})")),
+            _ => named("Unknown", "Record".to_owned()),
         }
     }
 }
 
-/// Where the recent types have a record's type; `None` for what is no event.
+/// The schema of what has nothing but a name.
+fn named(provider: &str, name: String) -> EventSchema {
+    EventSchema::new(EventKey::Named {
+        provider: provider.into(),
+        name: name.into(),
+    })
+}
+
+/// Where the recent types have a record's type.
 #[inline]
-fn slot(key: &RecordKey) -> Option<usize> {
+fn slot(key: &RecordKey) -> usize {
     let mixed = match key {
         RecordKey::Classic { class, opcode, .. } => usize::from(class.0[0]) ^ usize::from(*opcode),
         RecordKey::Manifest { provider, id, .. } => usize::from(provider.0[0]) ^ usize::from(*id),
-        _ => return None,
+        // Of these there are few, if any.
+        _ => 0,
     };
-    Some(mixed % RECENT)
+    mixed % RECENT
 }
 
 /// The bytes of the schema that a TraceLogging record carries.

@@ -213,9 +213,7 @@ fn etl(
         if sink.wanted.ends_before(record.time_ns) {
             return Ok(());
         }
-        let Some(schema) = schemas.of(&record) else {
-            continue;
-        };
+        let schema = schemas.of(&record);
         let stack = record.extended_items().find_map(|item| match item {
             ExtendedItem::Stack(stack) => Some(Stack::Etl(stack.addresses)),
             _ => None,
