@@ -218,6 +218,12 @@ fn etl_notes(report: &chronosym::source::etl::EtlReport) -> Vec<String> {
         let n = report.undefined_stack_keys;
         notes.push(format!("{n} stack keys were never defined"));
     }
+    if report.late_stack_parts > 0 {
+        let n = report.late_stack_parts;
+        notes.push(format!(
+            "{n} parts of stacks came more than 2 s after their event and were left out"
+        ));
+    }
     notes
 }
 
@@ -226,6 +232,14 @@ pub fn etl_reader_notes(d: &chronosym_etl::Diagnostics) -> Vec<String> {
     let counted = [
         (d.events_lost, "events were lost while recording"),
         (d.buffers_lost, "buffers were lost while recording"),
+        (
+            d.buffers_with_lost_events,
+            "buffers are marked: events around them were lost",
+        ),
+        (
+            d.buffers_after_lost_buffer,
+            "buffers are marked: a buffer before them was lost",
+        ),
         (
             d.lost_event_records,
             "times a real-time consumer was too slow and events were lost",
@@ -241,8 +255,21 @@ pub fn etl_reader_notes(d: &chronosym_etl::Diagnostics) -> Vec<String> {
         ),
         (d.dropped_bytes, "bytes could not be read as records"),
         (d.damaged_headers, "buffer headers are damaged"),
+        (d.skipped_bytes, "bytes between buffers are part of none"),
         (d.unread_bytes, "bytes at the end of the file are no buffer"),
         (d.read_errors, "reads of the file failed"),
+        (
+            d.clamped_times,
+            "records are from before the start or from long after the end, and were moved there",
+        ),
+        (
+            d.unordered_buffers,
+            "buffers had records out of the order of time, which were sorted",
+        ),
+        (
+            d.late_records,
+            "records could not be put in the order of time",
+        ),
     ];
     counted
         .iter()

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use serde_json::Value;
 
-use chronosym_support::etl::{At, EtlWriter, Event, Options, guid, stack_item};
+use chronosym_support::etl::{At, EtlWriter, Event, Options, Stack, buffers, guid, stack_item};
 
 const PROVIDER: [u8; 16] = *b"0123456789abcdef";
 const THREAD: u8 = 0x05;
@@ -236,4 +236,80 @@ fn descriptions_of_an_event_with_many_keywords_are_read_in_no_time() {
     let info = run(&["info", path.to_str().unwrap()]);
     assert!(info.stdout.contains("20,000  3332"), "{}", info.stdout);
     assert!(begin.elapsed().as_secs() < 15, "{:?}", begin.elapsed());
+}
+
+#[test]
+fn several_files_begin_when_the_earliest_of_them_does() {
+    let options = Options::default();
+    let later = Options {
+        start_raw: options.start_raw + 100 * options.perf_freq as i64,
+        start_time: options.start_time + 100 * 10_000_000,
+        ..options.clone()
+    };
+    let [one, two] = [options, later].map(|options| {
+        let mut etl = EtlWriter::new(Vec::new(), options).unwrap();
+        etl.sample(At::ms(1), 0x1000, 20).unwrap();
+        file(&etl.finish().unwrap())
+    });
+    let (one, two) = (one.to_str().unwrap(), two.to_str().unwrap());
+    let start = |files: &[&str]| {
+        let mut args = vec!["info", "--format", "json"];
+        args.extend(files);
+        json_lines(&args)[0]["start"].clone()
+    };
+    assert_ne!(start(&[one]), start(&[two]));
+    assert_eq!(start(&[two, one]), start(&[one]));
+    assert_eq!(start(&[one, two]), start(&[one]));
+}
+
+#[test]
+fn damage_and_loss_are_told() {
+    let options = Options {
+        end_ns: Some(4_000_000_000),
+        ..Options::default()
+    };
+    let mut etl = EtlWriter::new(Vec::new(), options).unwrap();
+    etl.flag_buffer(0, 2);
+    etl.sample(At::us(-5), 0x1000, 20).unwrap();
+    // The second part comes when its event is no longer waited for; nothing waited for a stack at the third's time.
+    etl.sample(At::ms(10), 0x1000, 20).unwrap();
+    etl.sample(At::ms(3_000), 0x2000, 20).unwrap();
+    for event in [3_000, 10, 2_999] {
+        let stack = Stack {
+            event: At::ms(event),
+            pid: 10,
+            tid: 20,
+            addresses: &[0x2000, 0x3000],
+        };
+        etl.stack(At::ms(3_001), &stack).unwrap();
+    }
+    etl.flush(0).unwrap();
+    etl.flag_buffer(0, 4);
+    etl.sample(At::ms(3_002), 0x2000, 20).unwrap();
+    etl.sample(At::ms(3_001), 0x2000, 20).unwrap();
+    let mut trace = etl.finish().unwrap();
+    let end = trace.len();
+    trace.extend([0x11; 64]);
+    let path = file(&trace);
+    let info = run(&["info", path.to_str().unwrap()]).stdout;
+    for note in [
+        "1 buffers are marked: events around them were lost",
+        "1 buffers are marked: a buffer before them was lost",
+        "1 parts of stacks came more than 2 s after their event and were left out",
+        "1 records are from before the start or from long after the end, and were moved there",
+        "1 buffers had records out of the order of time, which were sorted",
+        "64 bytes at the end of the file are no buffer",
+    ] {
+        assert!(info.contains(&format!("  {note}\n")), "{note}: {info}");
+    }
+    assert!(!info.contains("order of time\n"), "{info}");
+    // Garbage between buffers is not at the end of the file.
+    let garbage = vec![0x11; 64 << 10];
+    let (before, after) = trace[..end].split_at(buffers(&trace)[0].len());
+    let path = file(&[before, &garbage, after].concat());
+    let info = run(&["info", path.to_str().unwrap()]).stdout;
+    let note = "65536 bytes between buffers are part of none";
+    assert!(info.contains(note), "{info}");
+    assert!(!info.contains("CUT SHORT"), "{info}");
+    assert!(!info.contains("end of the file"), "{info}");
 }

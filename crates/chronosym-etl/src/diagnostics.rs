@@ -36,6 +36,8 @@ pub struct Diagnostics {
     pub dropped_bytes: u64,
     /// Places in the file where no buffer header could be read.
     pub damaged_headers: u64,
+    /// Bytes between buffers that are part of none; zeros do not count.
+    pub skipped_bytes: u64,
     /// Bytes of the file after its last readable buffer; a zero-filled tail does not count.
     pub unread_bytes: u64,
     /// Buffers whose records did not lie in time order; they were sorted.
@@ -64,7 +66,7 @@ impl Diagnostics {
             + self.damaged_buffers
             + self.damaged_headers
             != 0
-            || self.unread_bytes + self.read_errors != 0
+            || self.skipped_bytes + self.unread_bytes + self.read_errors != 0
     }
 
     /// Adds what the walk over another file's buffers counted.
@@ -75,6 +77,7 @@ impl Diagnostics {
         self.buffers_after_lost_buffer += other.buffers_after_lost_buffer;
         self.truncated_buffers += other.truncated_buffers;
         self.damaged_headers += other.damaged_headers;
+        self.skipped_bytes += other.skipped_bytes;
         self.unread_bytes += other.unread_bytes;
     }
 

@@ -1,6 +1,7 @@
 //! The walk over a file's buffer headers.
 
 use std::io;
+use std::mem::take;
 
 use crate::buffer::{Buffer, BufferHeader, HEADER, Index};
 use crate::bytes::{array, u32_at};
@@ -58,6 +59,7 @@ impl Scan {
                 // Zeros in the middle were a buffer; at the end they are the unused part of a preallocated file.
                 self.diagnostics.damaged_headers += u64::from(blank);
                 blank = false;
+                self.diagnostics.skipped_bytes += take(&mut self.diagnostics.unread_bytes);
                 if let Some(mut buffer) = self.buffer(&header, offset, left) {
                     if let Some(time) = work.first_time(source, &buffer, whole)? {
                         buffer.first_time = time;

@@ -1,6 +1,6 @@
 //! ETW traces (.etl).
 
-use chronosym_etl::{Diagnostics, EtlReader, ExtendedItem, ReadAt, Record, TraceHeader};
+use chronosym_etl::{Clock, Diagnostics, EtlReader, ExtendedItem, ReadAt, Record, TraceHeader};
 use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{
     Event, EventKey, EventSchema, MANIFEST_EVENT_ID, PointerSize, Provider, RawEvent,
@@ -36,6 +36,8 @@ pub struct EtlReport {
     pub diagnostics: Diagnostics,
     /// Stack keys that were never defined.
     pub undefined_stack_keys: u64,
+    /// Parts of stacks that came more than 2 s after their event and were left out.
+    pub late_stack_parts: u64,
     /// Descriptions of events that could not be read.
     pub unreadable_descriptions: u64,
 }
@@ -44,7 +46,7 @@ pub struct EtlReport {
 ///
 /// Damage is counted in the report; what was readable is in the session.
 pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlReport {
-    describe(reader.header(), session);
+    describe(reader.header(), reader.clock(), session);
     let wide = reader.header().pointer_size == chronosym_etl::PointerSize::Eight;
     let mut schemas = Schemas::default();
     let mut types: Vec<(EventTypeId, Role)> = Vec::new();
@@ -70,6 +72,7 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
     }
     session.settle_image_paths();
     let diagnostics = reader.diagnostics().clone();
+    let late_stack_parts = source.stacks.late_parts();
     let undefined_stack_keys = source.stacks.finish(session);
     if diagnostics.lost_anything() {
         // The trace does not say when.
@@ -84,6 +87,7 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
     EtlReport {
         diagnostics,
         undefined_stack_keys,
+        late_stack_parts,
         unreadable_descriptions: schemas.unreadable_descriptions(),
     }
 }
@@ -402,11 +406,12 @@ fn set_interval(time_ns: u64, event: &SampleInterval<'_>, session: &mut Session)
     }
 }
 
-fn describe(header: &TraceHeader, session: &mut Session) {
+fn describe(header: &TraceHeader, clock: Clock, session: &mut Session) {
     let facts = session.facts();
+    // Of several files the clock has the earliest start, the header may be any one's.
+    facts.start_unix_ns = Some(clock.unix_ns(0));
     facts.format = "etl".to_owned();
     facts.version = format!("{}.{}", header.layout_version.0, header.layout_version.1);
-    facts.start_unix_ns = Some(chronosym_etl::filetime_to_unix_ns(header.start_time));
     facts.pointer_size = Some(header.pointer_size.bytes() as u8);
     facts.processors = Some(header.processors);
     let (major, minor) = header.os_version;

@@ -123,6 +123,9 @@ pub(super) struct StackAssembler {
     classes: FxHashMap<Deferred, ClassIndex>,
     /// Classes of threads whose process was not known.
     ownerless: Vec<(ClassIndex, u32)>,
+    /// Raw time of the last event that was given up.
+    given_up: Option<i64>,
+    late_parts: u64,
     /// The stack that is being put together, outermost frame first.
     path: Vec<u64>,
 }
@@ -173,8 +176,7 @@ impl StackAssembler {
         session: &Session,
     ) {
         let mode = mode.unwrap_or_else(|| self.mode_of(leaf_first.clone().next_back(), session));
-        // Stacks of events that nobody asked for have no place to go.
-        if let Some((at, mode)) = self.place(&of, mode)
+        if let Some((at, mode)) = self.place_or_late(&of, mode)
             && let Some(fragment) = self.fragments.intern(leaf_first)
         {
             self.attach(at, &of, mode, Part::Known(fragment));
@@ -183,7 +185,7 @@ impl StackAssembler {
 
     /// As [`StackAssembler::addresses`], by a key; the mode may be no more than a guess.
     pub fn key(&mut self, of: Reference, mode: Mode, guessed: bool, key: u64) {
-        if let Some((at, place)) = self.place(&of, mode) {
+        if let Some((at, place)) = self.place_or_late(&of, mode) {
             let part = self.use_of(mode, guessed, key);
             self.attach(at, &of, place, part);
         }
@@ -291,6 +293,16 @@ impl StackAssembler {
         first..first + count
     }
 
+    /// As [`StackAssembler::place`]; counts parts that come after their event was given up.
+    fn place_or_late(&mut self, of: &Reference, mode: Mode) -> Option<(usize, Mode)> {
+        let place = self.place(of, mode);
+        // Others are of events that nobody asked for.
+        if place.is_none() && self.given_up >= Some(of.raw_time) {
+            self.late_parts += 1;
+        }
+        place
+    }
+
     /// The event that a part belongs to, and which of its parts it is.
     fn place(&self, of: &Reference, mode: Mode) -> Option<(usize, Mode)> {
         let free = |entry: &Entry, mode| match mode {
@@ -334,11 +346,10 @@ impl StackAssembler {
 
     /// Events that have waited long enough get what stack they have.
     fn give_up(&mut self, now_ns: u64, session: &mut Session) {
-        while self
-            .waiting
-            .front()
-            .is_some_and(|e| e.event.time_ns.saturating_add(PATIENCE_NS) < now_ns)
+        while let Some(first) = self.waiting.front()
+            && first.event.time_ns.saturating_add(PATIENCE_NS) < now_ns
         {
+            self.given_up = self.given_up.max(Some(first.event.raw_time));
             self.log_first(session);
         }
     }
@@ -457,6 +468,11 @@ impl StackAssembler {
         if let Some(stack) = session.stacks.intern(leaf_first) {
             session.samples.class_mut(class).stack = stack;
         }
+    }
+
+    /// Parts of stacks that came more than [`PATIENCE_NS`] after their event.
+    pub fn late_parts(&self) -> u64 {
+        self.late_parts
     }
 
     /// The trace is over: gives every sample its stack. Returns how many keys were never defined.
