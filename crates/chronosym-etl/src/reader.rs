@@ -29,7 +29,8 @@ pub struct EtlReader<S> {
     /// The current buffer's records come first up to here.
     limit: Key,
     last_raw: i64,
-    open_bytes: usize,
+    open_bytes: u64,
+    max_open_bytes: u64,
     compressed: Vec<u8>,
 }
 
@@ -46,9 +47,6 @@ const NO_LIMIT: Key = Key {
     rank: u32::MAX,
     offset: u32::MAX,
 };
-/// Damaged times could make every buffer of a file look simultaneous. Beyond this many decompressed bytes the next one
-/// waits until one of the others is done.
-const MAX_OPEN_BYTES: usize = 1 << 30;
 /// 5 s in 100 ns: setting the system's clock moves the boot time along, and no system is back up so soon.
 const SAME_BOOT: u64 = 50_000_000;
 
@@ -74,6 +72,16 @@ impl Slot {
     }
 }
 
+/// Damaged times could make every buffer of a file look simultaneous. Beyond this many decompressed bytes the next one
+/// waits until one of the others is done: twice what a buffer a processor takes, as far as that can be true.
+fn max_open_bytes(headers: &[TraceHeader]) -> u64 {
+    let one_each = |header: &TraceHeader| {
+        u64::from(header.buffer_size).saturating_mul(u64::from(header.processors) * 2)
+    };
+    let all = headers.iter().map(one_each).fold(0, u64::saturating_add);
+    all.clamp(256 << 20, 1 << 30)
+}
+
 impl<S: ReadAt> EtlReader<S> {
     /// Opens one .etl file.
     ///
@@ -97,6 +105,7 @@ impl<S: ReadAt> EtlReader<S> {
         mut buffers: Vec<Buffer>,
         scanned: Diagnostics,
     ) -> Self {
+        let max_open_bytes = max_open_bytes(&headers);
         buffers.sort_unstable_by_key(|b| (b.first_time, b.rank));
         Self {
             sources,
@@ -113,6 +122,7 @@ impl<S: ReadAt> EtlReader<S> {
             limit: NO_LIMIT,
             last_raw: i64::MIN,
             open_bytes: 0,
+            max_open_bytes,
             compressed: Vec::new(),
         }
     }
@@ -241,7 +251,7 @@ impl<S: ReadAt> EtlReader<S> {
             };
             let slot = &mut self.slots[current];
             let Some(key) = slot.key() else {
-                self.open_bytes -= slot.bytes.len();
+                self.open_bytes -= slot.bytes.len() as u64;
                 self.free.push(current);
                 self.current = None;
                 continue;
@@ -295,7 +305,7 @@ impl<S: ReadAt> EtlReader<S> {
     /// Where the first record of the next unopened buffer belongs.
     fn unopened(&self) -> Option<Key> {
         let buffer = self.buffers.get(self.next_buffer)?;
-        let wait = self.open_bytes > MAX_OPEN_BYTES && !self.heap.is_empty();
+        let wait = self.open_bytes > self.max_open_bytes && !self.heap.is_empty();
         (!wait).then_some(Key {
             time: buffer.first_time,
             rank: buffer.rank,
@@ -330,7 +340,7 @@ impl<S: ReadAt> EtlReader<S> {
         }
         match slot.key() {
             Some(key) => {
-                self.open_bytes += slot.bytes.len();
+                self.open_bytes += slot.bytes.len() as u64;
                 self.heap.push(Reverse((key, at)));
             }
             None => self.free.push(at),

@@ -1,6 +1,6 @@
 //! Damaged traces: what is readable is read, the rest is counted, nothing panics.
 
-use chronosym_etl::{Diagnostics, EtlError, EtlReader};
+use chronosym_etl::{Diagnostics, EtlError, EtlReader, ReadAt};
 use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Options, Stack, buffers};
 use proptest::prelude::*;
 
@@ -273,5 +273,60 @@ proptest! {
         file.extend(header);
         file.extend(tail);
         read(&file);
+    }
+}
+
+/// A header buffer, then one and the same buffer many times.
+struct Repeated {
+    head: Vec<u8>,
+    again: Vec<u8>,
+    times: u64,
+}
+
+impl ReadAt for Repeated {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        let (head, again) = (self.head.len() as u64, self.again.len() as u64);
+        match offset.checked_sub(head) {
+            None => self.head.read_at(offset, buf),
+            Some(at) if at < again * self.times => self.again.read_at(at % again, buf),
+            Some(_) => Ok(0),
+        }
+    }
+
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(self.head.len() as u64 + self.again.len() as u64 * self.times)
+    }
+}
+
+#[test]
+fn simultaneous_buffers_are_open_only_up_to_a_limit() {
+    const BUFFER: u32 = 16 << 20;
+    let options = Options {
+        buffer_size: BUFFER,
+        ..Options::default()
+    };
+    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    w.flush(0).unwrap();
+    const RECORDS: u64 = 250;
+    for us in 0..RECORDS {
+        w.system(At::us(us as i64), 4, 0, 2, &[0; 60_000]).unwrap();
+    }
+    let file = w.finish().unwrap();
+    let [head, again] = buffers(&file)[..] else {
+        panic!("two buffers");
+    };
+    for (times, late) in [(8, false), (20, true)] {
+        let source = Repeated {
+            head: head.to_vec(),
+            again: again.to_vec(),
+            times,
+        };
+        let mut reader = EtlReader::open(source).unwrap();
+        let mut count = 0;
+        while reader.next_record().is_some() {
+            count += 1;
+        }
+        assert_eq!(count, 1 + RECORDS * times);
+        assert_eq!(reader.diagnostics().late_records > 0, late, "{times}");
     }
 }
