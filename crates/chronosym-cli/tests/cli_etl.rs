@@ -145,6 +145,16 @@ fn files_of_one_recording_are_merged_in_time_order() {
 }
 
 #[test]
+fn a_stack_in_the_record_is_counted_though_nobody_asked_for_it() {
+    let path = file(&trace());
+    let run = run(&["info", "--format", "json", path.to_str().unwrap()]);
+    let info: Value = serde_json::from_str(&run.stdout).unwrap();
+    let events = info["events"].as_array().unwrap();
+    let order = events.iter().find(|e| e["provider"] == "My-Source");
+    assert_eq!(order.unwrap()["stacks"], 1);
+}
+
+#[test]
 fn a_cut_file_is_read_to_its_last_whole_buffer() {
     let trace = trace();
     let mut before = 0;

@@ -58,7 +58,7 @@ fn every_record_comes_once_in_time_order_with_the_contracts_keys() {
         for event in events {
             let (count, stacks) = counts[&identity(event)];
             assert_eq!(event["count"].as_u64().unwrap(), count, "{event}");
-            assert!(event["stacks"].as_u64().unwrap() >= stacks, "{event}");
+            assert_eq!(event["stacks"].as_u64().unwrap(), stacks, "{event}");
         }
     }
 }

@@ -257,7 +257,8 @@ impl Decoder {
         self.region.last_time = self.region.last_time.max(header.time);
         // A label can make another event of it.
         if !block.selected && block.context.labels == NO_LABELS {
-            self.region.count(block.event_type, block.stack != NO_STACK);
+            let has_stack = self.region.stacks.has_addresses(block.stack);
+            self.region.count(block.event_type, has_stack);
             return;
         }
         let context = match block.context_index {

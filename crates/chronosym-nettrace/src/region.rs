@@ -50,7 +50,7 @@ impl Context {
 pub struct Count {
     /// All of them.
     pub events: u64,
-    /// Those with a stack.
+    /// Those with a stack that is not empty.
     pub stacks: u64,
 }
 

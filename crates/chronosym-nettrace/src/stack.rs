@@ -170,6 +170,14 @@ impl StackTable {
         self.sparse.get(&id).copied().unwrap_or(NO_STACK)
     }
 
+    /// Whether a row, which may be [`NO_STACK`], has any address: recorders refer to an empty stack where they took none.
+    #[inline]
+    pub(crate) fn has_addresses(&self, row: u32) -> bool {
+        let end = |row: usize| self.ends.get(row).copied().unwrap_or(0);
+        let row = row as usize;
+        end(row) > row.checked_sub(1).map_or(0, end)
+    }
+
     pub(crate) fn stack(&self, row: StackRow, pointer_size: u8) -> Option<Stack<'_>> {
         let end = *self.ends.get(row.index())? as usize;
         let start = row

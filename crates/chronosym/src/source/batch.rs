@@ -235,7 +235,8 @@ impl Feed {
             }
             Some(_) => None,
         };
-        if record.stack.is_some() && stack.is_none() {
+        let has_stack = |row| !self.stacks.stack(row).is_empty();
+        if stack.is_none() && record.stack.is_some_and(has_stack) {
             session.has_stack(*id);
         }
         let raw = RawEvent {

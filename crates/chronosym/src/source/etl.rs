@@ -189,6 +189,8 @@ impl EtlSource {
         if role != Role::Sample {
             if session.is_selected(id) {
                 self.event_with_stack(raw, record, id, session);
+            } else if role != Role::Stack && has_stack(record) {
+                session.has_stack(id);
             }
             if self.clr_wanted && role != Role::ClrStack {
                 self.remember_clr(record, raw.schema, session.is_selected(id));
@@ -335,6 +337,15 @@ impl EtlSource {
             }
         }
     }
+}
+
+/// Whether a record carries its stack, or a part of it.
+fn has_stack(record: &Record<'_>) -> bool {
+    record.extended_items().any(|item| match item {
+        ExtendedItem::Stack(stack) => !stack.addresses.is_empty(),
+        ExtendedItem::StackKey(_) => true,
+        _ => false,
+    })
 }
 
 fn is_clr(provider: &Provider) -> bool {
