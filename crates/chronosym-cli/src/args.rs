@@ -1,6 +1,6 @@
 //! What can be said on the command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -72,6 +72,47 @@ pub enum Command {
     Man,
 }
 
+impl Command {
+    /// Where results go, and the files that are named to be read.
+    pub fn files(&self) -> (Option<&Path>, Vec<&Path>) {
+        let (output, inputs, symbols): (_, Vec<&PathBuf>, _) = match self {
+            Command::Info(Info { input, .. })
+            | Command::Stacks(Stacks { input, .. })
+            | Command::Top(Top { input, .. })
+            | Command::Modules(Listing { input, .. })
+            | Command::Methods(Methods { input, .. }) => {
+                let traces = input.traces.iter().collect();
+                (&input.output, traces, Some(&input.symbols))
+            }
+            Command::Events(Events { input, .. }) => {
+                (&input.output, input.traces.iter().collect(), None)
+            }
+            Command::Explain(Explain { input, .. }) => {
+                (&input.output, vec![&input.trace], Some(&input.symbols))
+            }
+            Command::Symbolize(args) => {
+                let files = [&args.trace, &args.obj, &args.pdb];
+                let files = files.into_iter().flatten().collect();
+                (&args.output, files, Some(&args.symbols))
+            }
+            Command::Completions { .. } | Command::Man => return (None, Vec::new()),
+        };
+        let maps = symbols.into_iter().flat_map(|symbols| &symbols.perf_map);
+        let maps = maps.map(|map| perf_map(map).1);
+        let inputs = inputs.into_iter().map(PathBuf::as_path).chain(maps);
+        (output.as_deref(), inputs.collect())
+    }
+}
+
+/// The parts of `--perf-map [PID=]FILE`.
+pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
+    let with_pid = || {
+        let (pid, path) = argument.to_str()?.split_once('=')?;
+        Some((Some(pid.parse().ok()?), Path::new(path)))
+    };
+    with_pid().unwrap_or((None, argument))
+}
+
 /// The trace and where results go.
 #[derive(Debug, Args)]
 pub struct Input {
@@ -79,7 +120,7 @@ pub struct Input {
     /// one recording may be named together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
-    /// Write results to this file.
+    /// Write results to this file, which is none of those that are read.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

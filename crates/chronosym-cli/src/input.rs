@@ -1,12 +1,15 @@
 //! Opens traces: by content, never by name; in zip and gzip wrappers; from standard input.
 
 use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::progress::{Counted, tell};
+use zip::read::ZipFile;
+
+use crate::progress::Counted;
+use crate::salvage::{Notes, Salvaged};
 
 /// What a file holds, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +26,7 @@ pub enum Kind {
 const SNIFFED: usize = 0x58;
 
 /// Something that is read from front to back, on whatever thread.
-type Source = Box<dyn Read + Send>;
+pub type Source = Box<dyn Read + Send>;
 
 /// A trace that was opened.
 pub enum Trace {
@@ -61,11 +64,11 @@ pub fn sniff(head: &[u8]) -> Kind {
 const EXPECTED: &str =
     "expected a .nettrace, .netperf or .etl trace, or a zip or gzip file with one";
 
-/// Opens a trace; `-` is standard input.
-pub fn open(path: &Path) -> Result<Vec<Trace>> {
+/// Opens the traces of a file, each with what it is called; `-` is standard input.
+pub fn open(path: &Path, notes: &Notes) -> Result<Vec<(String, Trace)>> {
     if path.as_os_str() == "-" {
         let source = Counted::new(io::stdin(), None);
-        return open_stream(Box::new(source), "standard input");
+        return open_stream(Box::new(source), "standard input", notes);
     }
     let name = path.display().to_string();
     let mut file = File::open(path).with_context(|| format!("cannot open {name}"))?;
@@ -81,14 +84,14 @@ pub fn open(path: &Path) -> Result<Vec<Trace>> {
         Kind::Zip => {
             file.rewind()
                 .with_context(|| format!("cannot read {name}"))?;
-            open_zip(file, &name)
+            open_zip(file, &name, notes)
         }
         // A pipe cannot go back: what was read of it is put before the rest.
         _ if file.seek(SeekFrom::Start(0)).is_err() => {
-            open_head(head, Box::new(Counted::new(file, None)), &name)
+            open_head(head, Box::new(Counted::new(file, None)), &name, notes)
         }
-        Kind::Etl => Ok(vec![Trace::Etl(counted(file))]),
-        _ => open_head(Vec::new(), Box::new(counted(file)), &name),
+        Kind::Etl => Ok(vec![(name, Trace::Etl(counted(file)))]),
+        _ => open_head(Vec::new(), Box::new(counted(file)), &name, notes),
     }
 }
 
@@ -136,17 +139,22 @@ impl Rereadable {
     }
 }
 
-fn open_stream(mut source: Source, name: &str) -> Result<Vec<Trace>> {
+fn open_stream(mut source: Source, name: &str, notes: &Notes) -> Result<Vec<(String, Trace)>> {
     let mut head = Vec::new();
     (&mut source)
         .take(SNIFFED as u64)
         .read_to_end(&mut head)
         .with_context(|| format!("cannot read {name}"))?;
-    open_head(head, source, name)
+    open_head(head, source, name, notes)
 }
 
 /// A stream whose first bytes may have been read already.
-fn open_head(mut head: Vec<u8>, mut rest: Source, name: &str) -> Result<Vec<Trace>> {
+fn open_head(
+    mut head: Vec<u8>,
+    mut rest: Source,
+    name: &str,
+    notes: &Notes,
+) -> Result<Vec<(String, Trace)>> {
     if head.is_empty() {
         (&mut rest)
             .take(SNIFFED as u64)
@@ -154,21 +162,19 @@ fn open_head(mut head: Vec<u8>, mut rest: Source, name: &str) -> Result<Vec<Trac
             .with_context(|| format!("cannot read {name}"))?;
     }
     let kind = sniff(&head);
-    let whole: Source = Box::new(Cursor::new(head.clone()).chain(rest));
+    let whole = Cursor::new(head.clone()).chain(rest);
     match kind {
-        Kind::Nettrace => Ok(vec![Trace::Nettrace(whole)]),
+        Kind::Nettrace => Ok(vec![(name.to_owned(), Trace::Nettrace(Box::new(whole)))]),
         Kind::Gzip => {
-            let inside: Source = Box::new(flate2::read::MultiGzDecoder::new(whole));
-            open_stream(inside, &format!("{name} (gzip)"))
+            let name = format!("{name} (gzip)");
+            let inside = Salvaged::new(flate2::read::MultiGzDecoder::new(whole), &name, notes);
+            open_stream(Box::new(inside), &name, notes)
         }
-        Kind::Etl | Kind::Zip => {
-            let file = spool(whole).with_context(|| format!("cannot read {name}"))?;
-            if kind == Kind::Etl {
-                Ok(vec![Trace::Etl(counted(file))])
-            } else {
-                open_zip(file, name)
-            }
+        Kind::Etl => {
+            let file = spool(Salvaged::new(whole, name, notes))?;
+            Ok(vec![(name.to_owned(), Trace::Etl(counted(file)))])
         }
+        Kind::Zip => open_zip(spool(Salvaged::new(whole, name, notes))?, name, notes),
         Kind::Empty => bail!("{name} is empty: {EXPECTED}"),
         Kind::Other => bail!(
             "{name} is not a trace: {EXPECTED}, found {}",
@@ -198,33 +204,35 @@ fn describe(head: &[u8]) -> String {
 }
 
 /// Keeps a stream where it can be read at any position.
-fn spool(mut source: impl Read) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    io::copy(&mut source, &mut file)?;
-    file.rewind()?;
+fn spool(mut source: impl Read) -> Result<File> {
+    let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
+    io::copy(&mut source, &mut file).context("cannot write a temporary file")?;
+    file.rewind().context("cannot read a temporary file")?;
     Ok(file)
 }
 
-fn open_zip(mut file: File, name: &str) -> Result<Vec<Trace>> {
+fn open_zip(mut file: File, name: &str, notes: &Notes) -> Result<Vec<(String, Trace)>> {
     let mut traces = Vec::new();
     match zip::ZipArchive::new(&mut file) {
         Ok(mut archive) => {
             for index in 0..archive.len() {
                 match archive.by_index(index) {
-                    Ok(entry) => traces.extend(open_entry(entry, name)?),
-                    Err(error) => tell(&format!("{name}: entry {index} is damaged: {error}")),
+                    Ok(entry) => traces.extend(open_entry(entry, name, notes)?),
+                    Err(error) => {
+                        notes.push(format!("{name}: entry {index} is damaged: {error}"));
+                    }
                 }
             }
         }
         // The list of entries stands at the end of a zip file; what is cut short has only the entries themselves.
         Err(error) => {
-            tell(&format!(
+            notes.push(format!(
                 "{name} is damaged or cut short ({error}); reading what is there"
             ));
             file.rewind()
                 .with_context(|| format!("cannot read {name}"))?;
             while let Ok(Some(entry)) = zip::read::read_zipfile_from_stream(&mut file) {
-                traces.extend(open_entry(entry, name)?);
+                traces.extend(open_entry(entry, name, notes)?);
             }
         }
     }
@@ -235,26 +243,28 @@ fn open_zip(mut file: File, name: &str) -> Result<Vec<Trace>> {
 }
 
 /// Unpacks an entry of a zip file if it is a trace.
-fn open_entry(mut entry: impl Read, name: &str) -> Result<Option<Trace>> {
+fn open_entry<R: Read>(
+    entry: ZipFile<'_, R>,
+    zip: &str,
+    notes: &Notes,
+) -> Result<Option<(String, Trace)>> {
+    let inside = entry.name().unwrap_or("unnamed entry".into());
+    let name = format!("{zip} ({inside})");
+    let mut entry = Salvaged::new(entry, &name, notes);
     let mut head = Vec::new();
     let sniffed = (&mut entry).take(SNIFFED as u64).read_to_end(&mut head);
-    let kind = sniff(&head);
-    if sniffed.is_err() || !matches!(kind, Kind::Nettrace | Kind::Etl) {
+    if let Err(error) = sniffed {
+        notes.push(format!("{name} is damaged: {error}"));
         return Ok(None);
     }
-    let mut unpacked = tempfile::tempfile().context("cannot make a temporary file")?;
-    unpacked
-        .write_all(&head)
-        .context("cannot write a temporary file")?;
-    // A damaged end does not cost what comes before it.
-    if let Err(error) = io::copy(&mut entry, &mut unpacked) {
-        tell(&format!(
-            "{name} is damaged: {error}; reading what is there"
-        ));
+    let kind = sniff(&head);
+    if !matches!(kind, Kind::Nettrace | Kind::Etl) {
+        return Ok(None);
     }
-    unpacked.rewind().context("cannot read a temporary file")?;
-    Ok(Some(match kind {
+    let unpacked = spool(head.as_slice().chain(entry))?;
+    let trace = match kind {
         Kind::Etl => Trace::Etl(counted(unpacked)),
         _ => Trace::Nettrace(Box::new(counted(unpacked))),
-    }))
+    };
+    Ok(Some((name, trace)))
 }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use chronosym::{EventSelector, Filter, Options, SampleSelection, Session, Timeline};
 
-use crate::args::{Filters, Symbols};
-use crate::input::{self, Trace};
+use crate::args::{self, Filters, Symbols};
+use crate::recording::{self, Recording};
+use crate::salvage::Notes;
 
 /// A trace that was read.
 pub struct Loaded {
@@ -21,40 +22,36 @@ pub struct Loaded {
 /// Reads traces into a timeline; `samples` says whose stacks are kept.
 pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
     let mut session = Session::new(Options { samples });
-    let mut notes = Vec::new();
-    let mut lost_events = 0;
-    let mut is_cut_short = false;
-    let mut etl = Vec::new();
-    for path in paths {
-        for trace in input::open(path)? {
-            match trace {
-                Trace::Nettrace(source) => {
-                    let read = chronosym::source::nettrace::read(source, &mut session);
-                    let diagnostics = read.with_context(|| path.display().to_string())?;
-                    lost_events += diagnostics.lost_events();
-                    is_cut_short |= diagnostics.truncation.is_some();
-                    notes.extend(nettrace_notes(&diagnostics));
-                }
-                Trace::Etl(file) => {
-                    let reader = chronosym_etl::EtlReader::open(file);
-                    etl.push(reader.with_context(|| path.display().to_string())?);
-                }
-            }
+    let damage = Notes::default();
+    let mut notes;
+    let lost_events;
+    let is_cut_short;
+    match recording::open(paths, &damage)? {
+        Recording::Nettrace(source, name) => {
+            let read = chronosym::source::nettrace::read(source, &mut session);
+            let diagnostics = read.context(name)?;
+            lost_events = diagnostics.lost_events();
+            is_cut_short = diagnostics.truncation.is_some();
+            notes = nettrace_notes(&diagnostics);
+        }
+        Recording::Etl(reader) => {
+            let report = chronosym::source::etl::read(*reader, &mut session);
+            lost_events = report.diagnostics.events_lost;
+            is_cut_short =
+                report.diagnostics.truncated_buffers > 0 || report.diagnostics.unread_bytes > 0;
+            notes = etl_notes(&report);
         }
     }
-    if !etl.is_empty() {
-        let reader = chronosym_etl::EtlReader::merge(etl)
-            .context("the .etl files cannot be read together")?;
-        let report = chronosym::source::etl::read(reader, &mut session);
-        lost_events += report.diagnostics.events_lost;
-        is_cut_short |=
-            report.diagnostics.truncated_buffers > 0 || report.diagnostics.unread_bytes > 0;
-        notes.extend(etl_notes(&report));
-    }
+    notes.splice(0..0, damage.take());
+    let mut strange = Vec::new();
     for map in &symbols.perf_map {
-        read_perf_map(map, &mut session)?;
+        strange.extend(read_perf_map(map, &mut session)?);
     }
     let timeline = session.finish();
+    notes.extend(strange.iter().map(|pid| {
+        let known = known_processes(&timeline);
+        format!("a perf map of process id {pid} is not used: the trace has no such process; it has {known}")
+    }));
     notes.extend(session_notes(&timeline));
     Ok(Loaded {
         timeline,
@@ -64,23 +61,15 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
     })
 }
 
-/// `FILE` for the trace's only process, or `PID=FILE`.
-fn read_perf_map(argument: &Path, session: &mut Session) -> Result<()> {
-    let text = argument.to_string_lossy();
-    let with_pid = text
-        .split_once('=')
-        .and_then(|(pid, path)| Some((pid.parse().ok()?, PathBuf::from(path))));
-    let (pid, path) = match with_pid {
-        Some((pid, path)) => (pid, path),
-        None => {
-            let pid = session.facts().process_id.or_else(|| pid_in_name(argument));
-            let Some(pid) = pid else {
-                bail!("{text}: which process is this perf map of? Say --perf-map PID={text}");
-            };
-            (pid, argument.to_path_buf())
-        }
+/// `FILE` for the trace's only process, or `PID=FILE`. The pid is returned if the trace has no such process.
+fn read_perf_map(argument: &Path, session: &mut Session) -> Result<Option<u32>> {
+    let (said, path) = args::perf_map(argument);
+    let text = argument.display();
+    let own = session.facts().process_id;
+    let Some(pid) = said.or(own).or_else(|| pid_in_name(argument)) else {
+        bail!("{text}: which process is this perf map of? Say --perf-map PID={text}");
     };
-    let trace = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let trace = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let bytes = if trace.starts_with(&[0x1f, 0x8b]) {
         let mut plain = Vec::new();
         let mut decoder = flate2::read::MultiGzDecoder::new(trace.as_slice());
@@ -90,8 +79,11 @@ fn read_perf_map(argument: &Path, session: &mut Session) -> Result<()> {
     } else {
         trace
     };
+    if own != Some(pid) && !session.has_process(pid) {
+        return Ok(Some(pid));
+    }
     session.perf_map(pid, &bytes);
-    Ok(())
+    Ok(None)
 }
 
 /// The pid of `perf-PID.map`.

@@ -6,6 +6,8 @@ mod input;
 mod load;
 mod output;
 mod progress;
+mod recording;
+mod salvage;
 mod symbols;
 mod units;
 
@@ -24,7 +26,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("chronosym: {error:#}");
+            let text = format!("{error:#}");
+            eprintln!("chronosym: {}", output::printable(&text));
             ExitCode::from(1)
         }
     }

@@ -1,11 +1,12 @@
 //! Where results go.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 
 use crate::args::Color;
 
@@ -37,18 +38,111 @@ pub fn width(path: Option<&Path>) -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
 }
 
-/// Standard output, or the file that `-o` names.
-pub fn open(path: Option<&Path>) -> Result<Box<dyn Write>> {
+/// Standard output, or the file that `-o` names. The file is made, or emptied, when the first result is written or the
+/// writer is flushed: a command that fails before that leaves it as it was.
+pub fn open(path: Option<&Path>) -> Box<dyn Write> {
     crate::progress::clear();
-    Ok(match path {
-        None => Box::new(BufWriter::with_capacity(1 << 16, io::stdout().lock())),
+    match path {
+        None => Box::new(BufWriter::with_capacity(CAPACITY, io::stdout().lock())),
         Some(path) => {
-            let file =
-                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            Box::new(BufWriter::with_capacity(1 << 16, file))
+            let file = Lazy {
+                path: path.to_owned(),
+                file: None,
+            };
+            Box::new(BufWriter::with_capacity(CAPACITY, file))
         }
-    })
+    }
 }
+
+const CAPACITY: usize = 1 << 16;
+
+/// A file that is made when it is first needed, and named in every error.
+struct Lazy {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Lazy {
+    fn with_file<T>(&mut self, act: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
+        let opened = match &mut self.file {
+            Some(file) => Ok(file),
+            none => File::create(&self.path).map(|file| none.insert(file)),
+        };
+        opened.and_then(act).map_err(|error| {
+            let text = format!("cannot write {}: {error}", self.path.display());
+            io::Error::new(error.kind(), text)
+        })
+    }
+}
+
+impl Write for Lazy {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.with_file(|file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.with_file(File::flush)
+    }
+}
+
+/// Whether two paths lead to one and the same file on a disk, by whatever names. Pipes and terminals are left alone: to
+/// open one may already take something from it.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
+    is_file(a) && is_file(b) && same_file::is_same_file(a, b).unwrap_or(false)
+}
+
+/// Results must not be written over what they are read from.
+pub fn refuse_inputs<'a>(
+    output: Option<&Path>,
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<()> {
+    let Some(output) = output else {
+        return Ok(());
+    };
+    for input in inputs {
+        let same = if input.as_os_str() == "-" {
+            is_standard_input(output)
+        } else {
+            is_same_file(output, input)
+        };
+        if same {
+            bail!(
+                "-o {} would overwrite {}, which is read: name another file",
+                output.display(),
+                match input.as_os_str() {
+                    name if name == "-" => "standard input".into(),
+                    name => name.to_string_lossy(),
+                }
+            );
+        }
+    }
+    Ok(())
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    let same = || -> io::Result<bool> {
+        Ok(same_file::Handle::stdin()? == same_file::Handle::from_path(path)?)
+    };
+    path.metadata().is_ok_and(|m| m.is_file()) && same().unwrap_or(false)
+}
+
+/// Text out of a trace must not steer the terminal, nor break a line: control characters become `?`.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.contains(char::is_control) {
+        text.replace(char::is_control, "?").into()
+    } else {
+        text.into()
+    }
+}
+
+/// As `writeln!`, but what is written stays one printable line whatever the arguments hold.
+macro_rules! text_line {
+    ($out:expr, $($text:tt)*) => {
+        writeln!($out, "{}", $crate::output::printable(&format!($($text)*)))
+    };
+}
+pub(crate) use text_line;
 
 /// Whether results are read by a person at a terminal.
 pub fn is_terminal(path: Option<&Path>) -> bool {

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use chronosym_etl::ReadAt;
 
+use crate::output::printable;
+
 /// Nothing is shown before this has passed, nor more often than a quarter of it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -41,6 +43,7 @@ pub fn clear() {
 pub fn tell(note: &str) {
     clear();
     if !QUIET.load(Ordering::Relaxed) {
+        let note = printable(note);
         let _ = writeln!(io::stderr(), "chronosym: note: {note}");
     }
 }

@@ -8,6 +8,7 @@ use chronosym::symbols::{
 };
 
 use crate::args::Symbols;
+use crate::output::text_line;
 
 /// Where to look, as the options and the environment say.
 pub fn config(args: &Symbols) -> Result<StoreConfig> {
@@ -63,18 +64,18 @@ pub fn describe(
     out: &mut impl Write,
 ) -> std::io::Result<()> {
     match &file.found {
-        Ok(found) => writeln!(out, "{indent}{what} found: {found}")?,
+        Ok(found) => text_line!(out, "{indent}{what} found: {found}")?,
         Err(_) if file.wanted.is_none() => {
-            writeln!(
+            text_line!(
                 out,
                 "{indent}no {what}: the trace has no identity to look for"
             )?;
         }
-        Err(reason) => writeln!(out, "{indent}no {what}: {}: {reason}", reason.name())?,
+        Err(reason) => text_line!(out, "{indent}no {what}: {}: {reason}", reason.name())?,
     }
     if file.found.is_err() {
         for attempt in &file.attempts {
-            writeln!(out, "{indent}  {attempt}")?;
+            text_line!(out, "{indent}  {attempt}")?;
         }
     }
     Ok(())

@@ -33,7 +33,11 @@ fn switch(new: u32, old: u32) -> Vec<u8> {
 }
 
 fn trace() -> Vec<u8> {
-    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    trace_with(Options::default())
+}
+
+fn trace_with(options: Options) -> Vec<u8> {
+    let mut etl = EtlWriter::new(Vec::new(), options).unwrap();
     for i in 0..2_000u32 {
         let at = At::us(i64::from(i) * 100);
         etl.compact(at, THREAD, CSWITCH, 4, &switch(20 + i % 2, 21 - i % 2))
@@ -137,11 +141,49 @@ fn a_description_anywhere_in_the_trace_names_fields() {
 
 #[test]
 fn files_of_one_recording_are_merged_in_time_order() {
-    let (one, two) = (file(&trace()), file(&trace()));
-    let both = events(&[one.to_str().unwrap(), two.to_str().unwrap()]);
+    let other = trace_with(Options {
+        session_name: "other".to_owned(),
+        ..Options::default()
+    });
+    let (one, two) = (file(&trace()), file(&other));
     let alone = events(&[one.to_str().unwrap()]);
-    assert_eq!(both.len(), 2 * alone.len());
-    assert!(both.is_sorted_by_key(|e| e["time_ns"].as_u64().unwrap()));
+    let zip = file(&zipped(&[("one.etl", &trace()), ("two.etl", &other)]));
+    for together in [
+        vec![one.to_str().unwrap(), two.to_str().unwrap()],
+        vec![zip.to_str().unwrap()],
+    ] {
+        let both = events(&together);
+        assert_eq!(both.len(), 2 * alone.len());
+        assert!(both.is_sorted_by_key(|e| e["time_ns"].as_u64().unwrap()));
+    }
+}
+
+#[test]
+fn files_that_do_not_belong_together_are_named() {
+    let (one, copy) = (file(&trace()), file(&trace()));
+    let later = file(&trace_with(Options {
+        boot_time: Options::default().boot_time + 600_000_000,
+        ..Options::default()
+    }));
+    let [one, copy, later] = [&one, &copy, &later].map(|path| path.to_str().unwrap());
+    let zip = file(&zipped(&[("one.etl", &trace()), ("copy.etl", &trace())]));
+    let linux = arg(LINUX);
+    for (files, words) in [
+        (vec![one, copy], vec![one, copy, "copies"]),
+        (vec![one, later], vec![one, later, "boot time"]),
+        (vec![one, &linux], vec![one, &linux, "one by one"]),
+        (vec![zip.to_str().unwrap()], vec!["one.etl", "copy.etl"]),
+    ] {
+        for command in ["stacks", "events"] {
+            let mut args = vec![command];
+            args.extend(&files);
+            let run = run(&args);
+            assert_eq!((run.status, run.stdout.as_str()), (1, ""), "{args:?}");
+            for word in &words {
+                assert!(run.stderr.contains(word), "{args:?}: {}", run.stderr);
+            }
+        }
+    }
 }
 
 #[test]
@@ -152,6 +194,16 @@ fn a_stack_in_the_record_is_counted_though_nobody_asked_for_it() {
     let events = info["events"].as_array().unwrap();
     let order = events.iter().find(|e| e["provider"] == "My-Source");
     assert_eq!(order.unwrap()["stacks"], 1);
+}
+
+#[test]
+fn what_was_lost_is_said_of_a_window_too() {
+    let path = file(&trace_with(Options {
+        events_lost: 3,
+        ..Options::default()
+    }));
+    let run = run(&["events", "--to", "1us", path.to_str().unwrap()]);
+    assert!(run.stderr.contains("3 events were lost"), "{}", run.stderr);
 }
 
 #[test]

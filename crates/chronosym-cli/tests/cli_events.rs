@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
+use chronosym_support::nettrace::NettraceWriter;
 use common::*;
 use serde_json::Value;
 
@@ -162,6 +163,30 @@ fn filters_choose_records() {
         piped.stdout.lines().count(),
         jsonl(&["--to", "1s", &arg(LINUX)]).len()
     );
+}
+
+#[test]
+fn what_was_lost_is_said_of_a_window_too() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 10, 1, &[], &[]);
+    writer.lose(1, 5);
+    writer.event(kind, 20, 1, &[], &[]);
+    writer.sequence_point();
+    writer.event(kind, 30, 1, &[], &[]);
+    let path = file(&writer.finish());
+    let path = path.to_str().unwrap();
+    for (window, lines) in [(&["--from", "0"][..], 3), (&["--to", "25"], 2)] {
+        let mut args = vec!["events", path];
+        args.extend(window);
+        let run = run(&args);
+        assert_eq!((run.status, run.stdout.lines().count()), (0, lines));
+        assert!(
+            run.stderr.contains("dropped 5 events"),
+            "{window:?}: {}",
+            run.stderr
+        );
+    }
 }
 
 #[test]

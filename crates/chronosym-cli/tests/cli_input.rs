@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::Stdio;
 
 use common::*;
@@ -13,22 +13,6 @@ fn folded(path: &std::path::Path) -> Run {
     let mut args = FOLDED.to_vec();
     args.push(path.to_str().unwrap());
     run(&args)
-}
-
-fn gzipped(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, bytes) in entries {
-        zip.start_file(*name, zip::write::SimpleFileOptions::default())
-            .unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
 }
 
 #[test]
@@ -73,50 +57,20 @@ fn a_trace_is_the_same_through_every_way_in() {
 }
 
 #[test]
-fn results_go_to_the_file_that_is_named() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("out.txt");
-    let run_to = run(&["top", &arg(LINUX), "-o", path.to_str().unwrap()]);
-    assert_eq!((run_to.status, run_to.stdout.as_str()), (0, ""));
-    assert_eq!(
-        std::fs::read_to_string(&path).unwrap(),
-        run(&["top", &arg(LINUX)]).stdout
-    );
-}
-
-#[test]
-fn all_traces_of_a_zip_file_are_read() {
-    let trace = unzipped(LINUX);
-    let one = run(&["info", "--format", "json", &arg(LINUX)]);
-    let path = file(&zipped(&[
-        ("readme", b"text"),
-        ("a", &trace),
-        ("b", &trace),
-    ]));
-    let two = run(&["info", "--format", "json", path.to_str().unwrap()]);
-    let cpu = |run: &Run| {
-        let info: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-        let events = info["events"].as_array().unwrap();
-        let cpu = events.iter().find(|e| e["name"] == "cpu").unwrap();
-        cpu["count"].as_u64().unwrap()
-    };
-    assert_eq!(cpu(&two), 2 * cpu(&one));
-}
-
-#[test]
 fn a_damaged_wrapper_costs_only_what_is_damaged() {
     let trace = unzipped(LINUX);
     let whole = folded(&testdata(LINUX)).stdout;
-    let entry = unzipped(R2R);
+    let backwards: Vec<u8> = trace.iter().rev().copied().collect();
     for (name, bytes) in [
         ("gzip", gzipped(&trace)),
         ("zip", zipped(&[("a.nettrace", &trace)])),
         (
             "zip of two",
-            zipped(&[("a.nettrace", &trace), ("b.nettrace", &entry)]),
+            zipped(&[("a.nettrace", &trace), ("b", &backwards)]),
         ),
+        ("zip in gzip", gzipped(&zipped(&[("a.nettrace", &trace)]))),
     ] {
-        // The first of two is whole: a cut costs the second, which has no CPU samples.
+        // The first of two is whole: a cut costs the second.
         let cut = &bytes[..bytes.len() * 3 / 4];
         let run = folded(&file(cut));
         assert_eq!(run.status, 0, "{name}: {}", run.stderr);
@@ -130,6 +84,109 @@ fn a_damaged_wrapper_costs_only_what_is_damaged() {
             .unwrap();
         assert!(quiet.stderr.is_empty(), "{name}");
     }
+}
+
+#[test]
+fn a_damaged_gzip_file_gives_what_comes_before_the_damage() {
+    let trace = unzipped(LINUX);
+    let whole = folded(&file(&trace)).stdout;
+    let sound = gzipped(&trace);
+    let checksum = sound.len() - 8;
+    let middle = sound.len() / 2;
+    let flip = |at: usize| {
+        let mut bytes = sound.clone();
+        bytes[at..at + 4].iter_mut().for_each(|b| *b ^= 0xff);
+        bytes
+    };
+    let followed = [&sound, &b"something else"[..]].concat();
+    for (name, bytes, costs) in [
+        ("wrong checksum", flip(checksum), false),
+        ("trailing bytes", followed, false),
+        ("flipped bytes", flip(middle), true),
+        ("cut", sound[..middle].to_vec(), true),
+    ] {
+        let path = file(&bytes);
+        let run = folded(&path);
+        assert_eq!(run.status, 0, "{name}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("note:") && run.stderr.contains("(gzip) is damaged"),
+            "{name}: {}",
+            run.stderr
+        );
+        assert!(!run.stdout.is_empty(), "{name}");
+        assert_eq!(run.stdout != whole, costs, "{name}");
+        // `info` has the damage among its results.
+        let info = common::run(&["info", "-q", path.to_str().unwrap()]);
+        assert!(info.stdout.contains("(gzip) is damaged"), "{name}");
+        assert_eq!(info.stderr, "", "{name}");
+        let info = common::run(&["info", "-q", "--format", "json", path.to_str().unwrap()]);
+        let info: serde_json::Value = serde_json::from_str(&info.stdout).unwrap();
+        let diagnostics = info["diagnostics"].as_array().unwrap();
+        let damaged = |d: &serde_json::Value| d.as_str().unwrap().contains("(gzip) is damaged");
+        assert!(diagnostics.iter().any(damaged), "{name}: {diagnostics:?}");
+    }
+}
+
+#[test]
+fn a_wrong_checksum_in_a_zip_file_is_among_the_results_of_info() {
+    let trace = unzipped(LINUX);
+    let mut zip = zipped(&[("a.nettrace", &trace)]);
+    // The checksum stands in the list of entries at the end.
+    let list = zip.windows(4).rposition(|w| w == b"PK\x01\x02").unwrap();
+    zip[list + 16] ^= 0xff;
+    let path = file(&zip);
+    let info = run(&["info", "-q", path.to_str().unwrap()]);
+    assert_eq!(info.status, 0, "{}", info.stderr);
+    assert!(
+        info.stdout.contains("(a.nettrace) is damaged"),
+        "{}",
+        info.stdout
+    );
+}
+
+#[test]
+fn recordings_are_not_mixed() {
+    let linux = unzipped(LINUX);
+    let (a, b) = (file(&linux), file(&unzipped(R2R)));
+    let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+    let gzip = file(&gzipped(&linux));
+    let zip = file(&zipped(&[
+        ("readme", b"text"),
+        ("a", &linux),
+        ("b", &linux),
+    ]));
+    for command in ["stacks", "events", "info"] {
+        for (files, words) in [
+            (vec![a, a], vec![a, "same file"]),
+            (vec![a, b], vec![a, b, "one by one"]),
+            (
+                vec![a, gzip.to_str().unwrap()],
+                vec![a, "(gzip)", "one by one"],
+            ),
+            (vec![zip.to_str().unwrap()], vec!["(a)", "(b)"]),
+        ] {
+            let mut args = vec![command];
+            args.extend(&files);
+            let run = run(&args);
+            assert_eq!((run.status, run.stdout.as_str()), (1, ""), "{args:?}");
+            for word in words {
+                assert!(run.stderr.contains(word), "{args:?}: {}", run.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_perf_map_of_no_process_is_told() {
+    let map = file(b"1000 10 name\n");
+    let map = format!("77={}", map.to_str().unwrap());
+    let run = run(&["top", &arg(R2R), "--perf-map", &map]);
+    assert_eq!(run.status, 0);
+    assert!(
+        run.stderr.contains("process id 77") && run.stderr.contains("Workload (6155)"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

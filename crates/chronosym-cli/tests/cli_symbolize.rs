@@ -564,7 +564,7 @@ fn an_image_without_its_pdb_says_where_it_was_looked_for() {
         "{}",
         run.stderr
     );
-    let beside = format!("\n  {}", folder.path().display());
+    let beside = format!("; {}: not found", folder.path().display());
     assert!(run.stderr.contains(&beside), "{}", run.stderr);
 }
 

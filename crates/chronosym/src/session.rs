@@ -509,6 +509,11 @@ impl Session {
             crate::untimed::read_perf_map(text, &mut self.names, untimed);
     }
 
+    /// Whether anything that was pushed speaks of a process of this id.
+    pub fn has_process(&self, pid: u32) -> bool {
+        !self.processes.incarnations(pid).is_empty()
+    }
+
     /// Freezes what is known into a timeline.
     pub fn finish(mut self) -> crate::Timeline {
         self.close_ended();

@@ -7,6 +7,7 @@ use chronosym::symbols::Symbolizer;
 use chronosym::{Frame, IlSource, ModuleIndex, Position, ProcessIndex, SampleSelection, Timeline};
 
 use crate::args::Explain;
+use crate::output::text_line;
 use crate::units::{parse_address, show_time};
 use crate::{load, output, symbols};
 
@@ -28,7 +29,7 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     } else {
         Position::Exact
     };
-    let mut out = output::open(args.input.output.as_deref())?;
+    let mut out = output::open(args.input.output.as_deref());
     let symbols = symbols::open(&args.input.symbols, quiet)?;
     let question = Question {
         process,
@@ -86,7 +87,7 @@ fn explain(
         position,
     } = question;
     let view = timeline.process_view(process);
-    writeln!(
+    text_line!(
         out,
         "{address:#x} in {} ({})",
         view.name.unwrap_or("process"),
@@ -94,7 +95,7 @@ fn explain(
     )?;
     let looked_up = position.looked_up(address);
     if position == Position::Return {
-        writeln!(
+        text_line!(
             out,
             "a return address: what called is found at {looked_up:#x}"
         )?;
@@ -109,14 +110,16 @@ fn explain(
     }
     for symbol in timeline.untimed_at(process, looked_up) {
         let name = symbol.name.as_deref().unwrap_or("(no name)");
-        writeln!(
+        text_line!(
             out,
             "   {:#x}-{:#x} without time, {}: {name}",
-            symbol.start, symbol.last, symbol.evidence
+            symbol.start,
+            symbol.last,
+            symbol.evidence
         )?;
     }
     for (_, image) in timeline.images_at(process, looked_up) {
-        writeln!(
+        text_line!(
             out,
             "   {:#x}-{:#x} image {}: {}",
             image.base,
@@ -190,30 +193,30 @@ fn symbol_files(
 }
 
 fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(
+    text_line!(
         out,
         "   {}{}",
         frame.label(),
         if frame.inlined { " (inlined)" } else { "" }
     )?;
     if let Some(reason) = frame.name_reason {
-        writeln!(
+        text_line!(
             out,
             "     no name: {reason} ({})",
             super::info::meaning(reason)
         )?;
     }
     if let Some(signature) = &frame.signature {
-        writeln!(out, "     signature  {signature}")?;
+        text_line!(out, "     signature  {signature}")?;
     }
     if let (Some(evidence), Some(certainty)) = (frame.evidence, frame.certainty) {
-        writeln!(out, "     evidence   {evidence}, {certainty}")?;
+        text_line!(out, "     evidence   {evidence}, {certainty}")?;
     }
     if let Some(tier) = frame.tier {
-        writeln!(out, "     tier       {}", tier.name())?;
+        text_line!(out, "     tier       {}", tier.name())?;
     }
     if let Some(offset) = frame.offset {
-        writeln!(out, "     offset     {offset} bytes into the body")?;
+        text_line!(out, "     offset     {offset} bytes into the body")?;
     }
     if let Some((offset, source)) = frame.il_offset {
         let how = match source {
@@ -221,14 +224,14 @@ fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
             IlSource::Prolog => "in the prolog: the method's first sequence point",
             IlSource::Nearest => "in unmapped code: the nearest entry before it",
         };
-        writeln!(out, "     IL offset  {offset}, {how}")?;
+        text_line!(out, "     IL offset  {offset}, {how}")?;
     }
     match (&frame.line, frame.line_reason) {
         (Some(line), _) => {
             let column = line.column.map_or(String::new(), |c| format!(":{c}"));
-            writeln!(out, "     line       {}:{}{column}", line.file, line.line)?;
+            text_line!(out, "     line       {}:{}{column}", line.file, line.line)?;
         }
-        (None, Some(reason)) => writeln!(out, "     no line: {reason}")?,
+        (None, Some(reason)) => text_line!(out, "     no line: {reason}")?,
         (None, None) => {}
     }
     Ok(())

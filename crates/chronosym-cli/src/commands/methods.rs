@@ -7,6 +7,7 @@ use chronosym::{BodyView, SampleSelection};
 
 use super::modules::{from, to};
 use crate::args::Methods;
+use crate::output::text_line;
 use crate::{load, output};
 
 pub fn run(args: &Methods, quiet: bool) -> Result<()> {
@@ -19,7 +20,7 @@ pub fn run(args: &Methods, quiet: bool) -> Result<()> {
     let timeline = &loaded.timeline;
     let filter = load::filter(&args.filters, timeline)?;
     let wanted = args.matching.as_ref().map(|text| text.to_lowercase());
-    let mut out = output::open(args.input.output.as_deref())?;
+    let mut out = output::open(args.input.output.as_deref());
     for process in timeline
         .processes()
         .filter(|p| filter.has_process(timeline, p.index))
@@ -36,16 +37,19 @@ pub fn run(args: &Methods, quiet: bool) -> Result<()> {
             continue;
         }
         bodies.sort_by_key(|b| (b.start, b.life.from));
-        writeln!(
+        text_line!(
             out,
             "{} ({})",
             process.name.unwrap_or("process"),
             process.pid
         )?;
-        writeln!(
+        text_line!(
             out,
             "  {:<29} {:<22} {:<22} {:<17} method",
-            "first-last address", "life (~ inferred)", "tier", "evidence"
+            "first-last address",
+            "life (~ inferred)",
+            "tier",
+            "evidence"
         )?;
         for body in &bodies {
             line(body, &mut out)?;
@@ -73,18 +77,17 @@ pub fn line(body: &BodyView<'_>, out: &mut impl Write) -> std::io::Result<()> {
         kind.push_str(&format!(" v{}", body.native_code_version));
     }
     let life = format!("{}..{}", from(body.life), to(body.life));
-    write!(
-        out,
-        "  {:#x}-{last:#x} {life:<22} {kind:<22} {:<17} {}",
-        body.start,
-        body.evidence.to_string(),
-        label(body)
-    )?;
+    let mut name = label(body);
     if let Some(signature) = body.signature.and_then(|s| s.find('(').map(|at| &s[at..])) {
-        write!(out, "{signature}")?;
+        name.push_str(signature);
     }
     if !body.stub_targets.is_empty() {
-        write!(out, " \u{2192} {}", body.stub_targets.join(", "))?;
+        name.push_str(&format!(" \u{2192} {}", body.stub_targets.join(", ")));
     }
-    writeln!(out)
+    text_line!(
+        out,
+        "  {:#x}-{last:#x} {life:<22} {kind:<22} {:<17} {name}",
+        body.start,
+        body.evidence.to_string()
+    )
 }

@@ -18,9 +18,12 @@ use clap::CommandFactory;
 
 use crate::args::{Cli, Command, Filters, Input};
 use crate::load::{self, Loaded};
+use crate::output;
 
 /// Runs what the command line says.
 pub fn run(cli: Cli) -> Result<()> {
+    let (output, inputs) = cli.command.files();
+    output::refuse_inputs(output, inputs)?;
     match cli.command {
         Command::Stacks(args) => stacks::run(&args, cli.quiet),
         Command::Top(args) => top::run(&args, cli.quiet),
@@ -58,7 +61,7 @@ fn open_samples(
 }
 
 fn print(text: &[u8]) -> Result<()> {
-    let mut out = crate::output::open(None)?;
+    let mut out = output::open(None);
     out.write_all(text)?;
     out.flush()?;
     Ok(())
@@ -66,10 +69,7 @@ fn print(text: &[u8]) -> Result<()> {
 
 /// Says on standard error what was damaged or lost.
 fn tell(notes: &[String], quiet: bool) {
-    crate::progress::clear();
     if !quiet {
-        for note in notes {
-            eprintln!("chronosym: note: {note}");
-        }
+        notes.iter().for_each(|note| crate::progress::tell(note));
     }
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use chronosym::{PdbId, SampleSelection};
 
 use crate::args::Listing;
+use crate::output::text_line;
 use crate::units::show_time;
 use crate::{load, output, symbols};
 
@@ -19,7 +20,7 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
     let timeline = &loaded.timeline;
     let symbols = symbols::open(&args.input.symbols, quiet)?;
     let filter = load::filter(&args.filters, timeline)?;
-    let mut out = output::open(args.input.output.as_deref())?;
+    let mut out = output::open(args.input.output.as_deref());
     for process in timeline
         .processes()
         .filter(|p| filter.has_process(timeline, p.index))
@@ -36,29 +37,31 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
         if modules.is_empty() && images.is_empty() {
             continue;
         }
-        writeln!(
+        text_line!(
             out,
             "{} ({})",
             process.name.unwrap_or("process"),
             process.pid
         )?;
-        writeln!(
+        text_line!(
             out,
             "         {:<40} life (~ inferred, < loaded before, > alive after)",
             "name"
         )?;
         for m in &modules {
             let life = format!("{}..{}", begin(m.begin), end(m.end));
-            writeln!(
+            text_line!(
                 out,
                 "  module {:<40} {life:<28} {} bodies, {}",
-                m.name, m.bodies, m.evidence
+                m.name,
+                m.bodies,
+                m.evidence
             )?;
             if let Some(path) = m.il_path {
-                writeln!(out, "         IL     {path}")?;
+                text_line!(out, "         IL     {path}")?;
             }
             if let Some(path) = m.native_path {
-                writeln!(out, "         native {path}")?;
+                text_line!(out, "         native {path}")?;
             }
             pdb(&mut out, m.managed_pdb)?;
             pdb(&mut out, m.native_pdb)?;
@@ -71,16 +74,17 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
         for i in &images {
             let last = i.base.saturating_add(i.size.saturating_sub(1));
             let life = format!("{}..{}", from(i.life), to(i.life));
-            writeln!(
+            text_line!(
                 out,
                 "  image  {:<40} {life:<28} {:#x}-{last:#x}",
-                i.name, i.base
+                i.name,
+                i.base
             )?;
             if let Some(path) = i.path {
-                writeln!(out, "         path   {path}")?;
+                text_line!(out, "         path   {path}")?;
             }
             if let Some(id) = i.build_id {
-                writeln!(out, "         build id {id}")?;
+                text_line!(out, "         build id {id}")?;
             }
             pdb(&mut out, i.pdb)?;
             let file = symbols.image_symbols(&timeline.image_ref(process.index, i.index));
@@ -95,10 +99,12 @@ const INDENT: &str = "         ";
 
 fn pdb(out: &mut impl Write, pdb: Option<&PdbId>) -> std::io::Result<()> {
     match pdb {
-        Some(pdb) => writeln!(
+        Some(pdb) => text_line!(
             out,
             "         PDB    {} age {} {}",
-            pdb.guid, pdb.age, pdb.path
+            pdb.guid,
+            pdb.age,
+            pdb.path
         ),
         None => Ok(()),
     }

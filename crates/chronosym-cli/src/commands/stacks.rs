@@ -23,7 +23,7 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     } else {
         StackFormat::Folded
     });
-    let mut out = output::open(path)?;
+    let mut out = output::open(path);
     if format == StackFormat::Jsonl {
         chronosym_export::write_json_lines(timeline, &filter, Some(&symbols), &mut out)?;
     } else {

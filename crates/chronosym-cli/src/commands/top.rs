@@ -21,7 +21,7 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
         width: output::width(path),
         color: output::is_coloured(path),
     };
-    let mut out = output::open(path)?;
+    let mut out = output::open(path);
     let profile = timeline.profile(&filter, Some(&symbols));
     chronosym_export::write_top(&profile, options, &mut out)?;
     out.flush()?;

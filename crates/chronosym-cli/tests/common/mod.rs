@@ -85,6 +85,24 @@ pub fn unzipped(path: &str) -> Vec<u8> {
     bytes
 }
 
+/// These bytes in a gzip file.
+pub fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// These entries in a zip file.
+pub fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in entries {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
 /// A temporary file with these bytes.
 pub fn file(bytes: &[u8]) -> tempfile::TempPath {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -10,6 +10,7 @@ use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, 
 use chronosym_export::push_json_string;
 
 use crate::args::EventFormat;
+use crate::output::printable;
 use crate::units::show_time;
 
 /// The addresses of a record's stack, leaf first.
@@ -107,15 +108,8 @@ impl Lines {
                 self.text.clear();
                 text(&mut self.text, raw, &of_type.head, fields, stack);
                 // Text out of a trace must not steer the terminal, nor break the line.
-                let clean = self
-                    .text
-                    .chars()
-                    .map(|c| if c.is_control() { '?' } else { c });
-                let mut buffer = [0; 4];
-                for c in clean {
-                    self.line
-                        .extend_from_slice(c.encode_utf8(&mut buffer).as_bytes());
-                }
+                self.line
+                    .extend_from_slice(printable(&self.text).as_bytes());
             }
         }
         self.line.push(b'\n');

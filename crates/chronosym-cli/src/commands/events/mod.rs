@@ -15,8 +15,10 @@ use chronosym_events::{EventSchema, RawEvent};
 
 use self::line::{Lines, Stack};
 use crate::args::{Events, Filters, Symbols};
-use crate::input::{self, Trace};
+use crate::input::{Rereadable, Source};
 use crate::progress::{self, Counted};
+use crate::recording::{self, Recording};
+use crate::salvage::Notes;
 use crate::{load, output};
 
 pub fn run(args: &Events, quiet: bool) -> Result<()> {
@@ -25,7 +27,7 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
         args.filters.process.is_some() || args.filters.pid.is_some_and(|(_, at)| at.is_some());
     let kept;
     let (paths, wanted) = if needs_processes {
-        kept = input::Rereadable::new(traces)?;
+        kept = Rereadable::new(traces)?;
         (
             kept.paths(),
             Wanted::after_a_pass(kept.paths(), &args.filters)?,
@@ -39,32 +41,19 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     let lines = Lines::new(
         args.format,
         load::selectors(&args.filters)?,
-        output::open(args.input.output.as_deref())?,
+        output::open(args.input.output.as_deref()),
     );
     let mut sink = Sink { wanted, lines };
-    let mut notes = Vec::new();
-    let mut etl = Vec::new();
-    for path in paths {
-        for trace in input::open(path)? {
-            match trace {
-                Trace::Nettrace(source) => {
-                    let read = nettrace(source, &mut sink, &mut notes);
-                    read.with_context(|| path.display().to_string())?;
-                }
-                Trace::Etl(file) => {
-                    let reader = EtlReader::open(file);
-                    etl.push(reader.with_context(|| path.display().to_string())?);
-                }
-            }
-        }
-    }
-    if !etl.is_empty() {
-        let reader = EtlReader::merge(etl).context("the .etl files cannot be read together")?;
-        self::etl(reader, &mut sink, &mut notes)?;
-    }
-    notes.extend(sink.lines.finish()?);
+    let damage = Notes::default();
+    let mut notes = match recording::open(paths, &damage)? {
+        Recording::Nettrace(source, name) => nettrace(source, &name, &mut sink)?,
+        Recording::Etl(reader) => etl(*reader, &mut sink)?,
+    };
+    notes.splice(0..0, damage.take());
     super::tell(&notes, quiet);
-    sink.wanted.check()
+    sink.wanted.check()?;
+    super::tell(&sink.lines.finish()?, quiet);
+    Ok(())
 }
 
 /// Where records go that pass.
@@ -175,18 +164,16 @@ impl Wanted {
     }
 }
 
-fn nettrace(
-    source: Box<dyn std::io::Read>,
-    sink: &mut Sink,
-    notes: &mut Vec<String>,
-) -> Result<()> {
+/// Reads until nothing more can pass; returns what was damaged or lost as far as that.
+fn nettrace(source: Source, name: &str, sink: &mut Sink) -> Result<Vec<String>> {
     use chronosym::source::nettrace::{Schemas, raw_event};
-    let mut reader = chronosym_nettrace::Reader::new(source)?;
+    let in_trace = || name.to_owned();
+    let mut reader = chronosym_nettrace::Reader::new(source).with_context(in_trace)?;
     let mut schemas = Schemas::default();
-    while let Some(region) = reader.next_region()? {
+    'trace: while let Some(region) = reader.next_region().with_context(in_trace)? {
         for record in region.in_time_order() {
             if sink.wanted.ends_before(record.time_ns) {
-                return Ok(());
+                break 'trace;
             }
             let schema = schemas.of(region.event_types(), &record);
             let mut raw = raw_event(region.header(), &record, schema);
@@ -196,22 +183,18 @@ fn nettrace(
             sink.take(&raw, schema, stack)?;
         }
     }
-    notes.extend(load::nettrace_notes(reader.diagnostics()));
-    Ok(())
+    Ok(load::nettrace_notes(reader.diagnostics()))
 }
 
-fn etl(
-    mut reader: EtlReader<Counted<File>>,
-    sink: &mut Sink,
-    notes: &mut Vec<String>,
-) -> Result<()> {
+/// As [`nettrace`].
+fn etl(mut reader: EtlReader<Counted<File>>, sink: &mut Sink) -> Result<Vec<String>> {
     use chronosym::source::etl::{Schemas, raw_event};
     let mut schemas = Schemas::default();
     // What describes events may stand anywhere in the trace.
     schemas.learn(&mut reader);
     while let Some(record) = reader.next_record() {
         if sink.wanted.ends_before(record.time_ns) {
-            return Ok(());
+            break;
         }
         let schema = schemas.of(&record);
         let stack = record.extended_items().find_map(|item| match item {
@@ -220,10 +203,10 @@ fn etl(
         });
         sink.take(&raw_event(&record, &schema), &schema, stack)?;
     }
-    notes.extend(load::etl_reader_notes(reader.diagnostics()));
+    let mut notes = load::etl_reader_notes(reader.diagnostics());
     match schemas.unreadable_descriptions() {
         0 => {}
         n => notes.push(format!("{n} descriptions of event types cannot be read")),
     }
-    Ok(())
+    Ok(notes)
 }

@@ -30,7 +30,7 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
     let symbols = crate::symbols::open_for_a_look(&args.input.symbols)?;
     let summary = Summary::new(&loaded.timeline, &symbols);
     let path = args.input.output.as_deref();
-    let mut out = output::open(path)?;
+    let mut out = output::open(path);
     match args.format {
         InfoFormat::Json => {
             let mut text = json::object(&loaded, &summary);

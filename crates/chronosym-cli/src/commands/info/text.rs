@@ -8,6 +8,7 @@ use chronosym_events::EventKey;
 
 use super::{Summary, advice};
 use crate::load::Loaded;
+use crate::output::{printable, text_line};
 use crate::units::{show_count, show_time, utc, wrap};
 
 /// Writes what should be known first, then facts, processes, code, frames, damage and events.
@@ -15,6 +16,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     let timeline = &loaded.timeline;
     let facts = timeline.facts();
     for line in advice(loaded, summary) {
+        let line = printable(&line);
         writeln!(out, "! {}\n", wrap(&line, width - 2, "  "))?;
     }
     writeln!(out, "format      {} {}", facts.format, facts.version)?;
@@ -35,7 +37,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
             .map(|n| format!("{}-bit", u32::from(n) * 8)),
     );
     if !machine.is_empty() {
-        writeln!(out, "machine     {}", machine.join(", "))?;
+        text_line!(out, "machine     {}", machine.join(", "))?;
     }
     let plain = |n: u64| show_count(n);
     match (summary.samples, summary.is_cpu) {
@@ -78,7 +80,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         } else {
             format!(", {}", process.runtimes.join(", "))
         };
-        writeln!(
+        text_line!(
             out,
             "  {:<24} pid {:<8} {:>9} samples{runtimes}",
             process.name.unwrap_or("-"),
@@ -86,7 +88,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
             plain(samples)
         )?;
         if let Some(command) = process.command_line {
-            writeln!(out, "      {}", printable(command))?;
+            text_line!(out, "      {command}")?;
         }
     }
 
@@ -121,7 +123,8 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     if !loaded.notes.is_empty() {
         writeln!(out, "\ndamage and loss")?;
         for note in &loaded.notes {
-            writeln!(out, "  {}", wrap(note, width - 2, "    "))?;
+            let note = printable(note);
+            writeln!(out, "  {}", wrap(&note, width - 2, "    "))?;
         }
     }
 
@@ -145,7 +148,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
             EventKey::Classic { .. } => format!(" (version {})", t.schema.version()),
             EventKey::Named { .. } => String::new(),
         };
-        writeln!(out, "  {:>12}  {}{name}{stacks}", plain(t.count), t.label())?;
+        text_line!(out, "  {:>12}  {}{name}{stacks}", plain(t.count), t.label())?;
     }
     Ok(())
 }
@@ -244,10 +247,4 @@ pub fn meaning(reason: NameReason) -> &'static str {
         NameReason::Ambiguous => "several bodies claim the address",
         NameReason::InvalidAddress => "no code can be there",
     }
-}
-
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }

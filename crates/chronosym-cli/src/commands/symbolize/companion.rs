@@ -94,7 +94,7 @@ fn acquire(request: &Request, config: StoreConfig, what: &str) -> Result<PathBuf
     let outcome = Stores::new(config).acquire(request, &read_identity);
     outcome.file.map(|found| found.path).map_err(|reason| {
         let attempts = outcome.attempts.iter();
-        let tried: String = attempts.map(|attempt| format!("\n  {attempt}")).collect();
+        let tried: String = attempts.map(|attempt| format!("; {attempt}")).collect();
         format!("no {what}: {reason}{tried}")
     })
 }

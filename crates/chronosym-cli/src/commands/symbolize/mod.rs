@@ -45,7 +45,7 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
             bad.text
         );
     }
-    let mut out = output::open(args.output.as_deref())?;
+    let mut out = output::open(args.output.as_deref());
     let found = match (&args.obj, &args.pdb) {
         (Some(image), None) => companion::pdb_of(image, &args.symbols, quiet)?,
         _ => None,

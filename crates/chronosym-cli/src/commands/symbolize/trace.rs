@@ -1,18 +1,20 @@
 //! Addresses of a trace's process.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Life, Position, ProcessIndex, SampleSelection, file_name};
+use chronosym::{Frame, Life, Position, ProcessIndex, SampleSelection, file_name};
 
 use super::Source;
 use super::question::{Place, Question};
 use super::shown::{self, Shown};
 use crate::args::{Style, Symbolize};
 use crate::load::{self, Loaded};
+use crate::output;
 use crate::units::show_time;
 
 /// Answers that are kept, in bytes: real lists name the same addresses again and again.
@@ -132,7 +134,7 @@ impl TraceSource {
         );
         Occupant {
             life,
-            frames: frames.iter().map(Shown::of).collect(),
+            frames: frames.iter().map(printable).collect(),
         }
     }
 
@@ -242,6 +244,18 @@ impl Source for TraceSource {
         };
         Ok(questions.iter().map(label).collect())
     }
+}
+
+/// A frame as it is shown, with names that cannot break a line. JSON escapes them itself.
+fn printable(frame: &Frame) -> Shown {
+    let mut shown = Shown::of(frame);
+    let label = std::iter::once(&mut shown.label);
+    for text in label.chain(&mut shown.name).chain(&mut shown.file) {
+        if let Cow::Owned(clean) = output::printable(text) {
+            *text = clean;
+        }
+    }
+    shown
 }
 
 fn show_life(life: Life) -> String {
