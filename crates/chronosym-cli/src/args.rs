@@ -44,6 +44,9 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// What is in a trace, and what is missing: the first thing to run on an unknown one.
+    ///
+    /// Nothing is fetched for it unless this command line names servers with --symbol-path; _NT_SYMBOL_PATH and
+    /// DEBUGINFOD_URLS alone do not make it fetch.
     Info(Info),
     /// Resolved stacks of samples or other events.
     Stacks(Stacks),

@@ -1,6 +1,7 @@
 //! From the command line's options to a symbol source.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::{Result, bail};
 use chronosym::symbols::{
@@ -9,6 +10,7 @@ use chronosym::symbols::{
 
 use crate::args::Symbols;
 use crate::output::text_line;
+use crate::progress::tell;
 
 /// Where to look, as the options and the environment say.
 pub fn config(args: &Symbols) -> Result<StoreConfig> {
@@ -38,14 +40,10 @@ fn symbolizer(args: &Symbols, config: StoreConfig) -> Symbolizer {
     Symbolizer::new(config, options)
 }
 
-/// The symbol source that the options describe. Says on standard error which parts of the symbol path mean nothing.
-pub fn open(args: &Symbols, quiet: bool) -> Result<Symbolizer> {
+/// The symbol source that the options describe. Says on standard error what of the options has no effect.
+pub fn open(args: &Symbols) -> Result<Symbolizer> {
     let config = config(args)?;
-    if !quiet {
-        for problem in &config.path.problems {
-            eprintln!("chronosym: note: symbol path: {problem}");
-        }
-    }
+    problems(&config).iter().for_each(|note| tell(note));
     Ok(symbolizer(args, config))
 }
 
@@ -53,7 +51,33 @@ pub fn open(args: &Symbols, quiet: bool) -> Result<Symbolizer> {
 pub fn open_for_a_look(args: &Symbols) -> Result<Symbolizer> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
+    problems(&config).iter().for_each(|note| tell(note));
     Ok(symbolizer(args, config))
+}
+
+/// Parts of the symbol path that mean nothing, and a cache folder that cannot keep what is fetched.
+fn problems(config: &StoreConfig) -> Vec<String> {
+    let path = config.path.problems.iter();
+    let mut problems: Vec<String> = path.map(|p| format!("symbol path: {p}")).collect();
+    let fetches = config.path.has_server() || !config.debuginfod.is_empty();
+    if fetches
+        && !config.offline
+        && let Some(cache) = &config.cache
+        && let Err(error) = can_write(cache)
+    {
+        problems.push(format!(
+            "the cache folder {} cannot be written, so that what would be kept there is not fetched: {error}",
+            cache.display()
+        ));
+    }
+    problems
+}
+
+/// Whether a folder, or the one in which it would be made, can be written to.
+fn can_write(folder: &Path) -> std::io::Result<()> {
+    let existing = folder.ancestors().find(|f| f.exists());
+    let existing = existing.unwrap_or(Path::new("."));
+    tempfile::tempfile_in(existing).map(drop)
 }
 
 /// Says where a symbol file was found, or why there is none and where it was looked for.

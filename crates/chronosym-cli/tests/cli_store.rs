@@ -60,6 +60,65 @@ fn answer(stream: TcpStream, name: &str, bytes: &[u8], served: &AtomicUsize) {
     let _ = reader.read(&mut [0; 64]);
 }
 
+#[test]
+fn a_cache_that_cannot_be_written_is_told() {
+    // A file stands where the folder would be.
+    let cache = file(b"");
+    let cache = cache.to_str().unwrap();
+    let trace = arg(TRACE);
+    let path = "srv*http://127.0.0.1:9/symbols";
+    for command in ["stacks", "info", "methods"] {
+        let args = [
+            command,
+            "--cache",
+            cache,
+            "--symbol-path",
+            path,
+            "--from",
+            "1s",
+            "--to",
+            "1s",
+            &trace,
+        ];
+        let args = match command {
+            "info" => [&args[..5], &args[9..]].concat(),
+            _ => args.to_vec(),
+        };
+        let loud = run(&args);
+        assert_eq!(loud.status, 0, "{}", loud.stderr);
+        // Nothing of symbols is asked for methods.
+        let told = loud.stderr.contains("the cache folder") && loud.stderr.contains(cache);
+        assert_eq!(told, command != "methods", "{command}: {}", loud.stderr);
+        let offline = run(&[&args[..], &["--offline"]].concat());
+        assert!(
+            !offline.stderr.contains("cache"),
+            "{command}: nothing would be fetched: {}",
+            offline.stderr
+        );
+    }
+}
+
+#[test]
+fn what_means_nothing_in_a_symbol_path_is_told_by_info_too() {
+    for command in ["top", "info"] {
+        let run = run(&[command, "--symbol-path", "foo*bar", &arg(TRACE)]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        assert!(run.stderr.contains("note: symbol path: "), "{command}");
+    }
+}
+
+#[test]
+fn a_module_that_has_no_identity_is_said_to_have_none() {
+    let run = run(&["modules", &arg(REUSE)]);
+    let mut lines = run.stdout.lines();
+    assert!(lines.any(|l| l.contains("module Anonymously Hosted DynamicMethods Assembly")));
+    assert!(
+        lines.nth(1).unwrap().contains("no identity to look for"),
+        "{}",
+        run.stdout
+    );
+}
+
 fn lines(trace: &Path, cache: &Path, more: &[&str]) -> (usize, String) {
     let cache = cache.to_str().unwrap();
     let mut args = vec![

@@ -30,7 +30,7 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
         Position::Exact
     };
     let mut out = output::open(args.input.output.as_deref());
-    let symbols = symbols::open(&args.input.symbols, quiet)?;
+    let symbols = symbols::open(&args.input.symbols)?;
     let question = Question {
         process,
         address,

@@ -55,7 +55,7 @@ fn open_samples(
 ) -> Result<(Loaded, chronosym::symbols::Symbolizer, chronosym::Filter)> {
     let loaded = load::load(&input.traces, load::selection(filters)?, &input.symbols)?;
     tell(&loaded.notes, quiet);
-    let symbols = crate::symbols::open(&input.symbols, quiet)?;
+    let symbols = crate::symbols::open(&input.symbols)?;
     let filter = load::filter(filters, &loaded.timeline)?;
     Ok((loaded, symbols, filter))
 }

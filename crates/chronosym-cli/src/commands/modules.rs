@@ -18,7 +18,7 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
     )?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
-    let symbols = symbols::open(&args.input.symbols, quiet)?;
+    let symbols = symbols::open(&args.input.symbols)?;
     let filter = load::filter(&args.filters, timeline)?;
     let mut out = output::open(args.input.output.as_deref());
     for process in timeline
@@ -66,10 +66,8 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
             pdb(&mut out, m.managed_pdb)?;
             pdb(&mut out, m.native_pdb)?;
             let module = timeline.module_ref(process.index, m.index);
-            if m.managed_pdb.is_some() || module.in_memory_pdb.is_some() {
-                let file = symbols.module_pdb(&module);
-                symbols::describe("symbols", &file, INDENT, &mut out)?;
-            }
+            let file = symbols.module_pdb(&module);
+            symbols::describe("symbols", &file, INDENT, &mut out)?;
         }
         for i in &images {
             let last = i.base.saturating_add(i.size.saturating_sub(1));

@@ -62,7 +62,7 @@ impl TraceSource {
         });
         let images = images.collect();
         Ok(TraceSource {
-            symbols: crate::symbols::open(&args.symbols, quiet)?,
+            symbols: crate::symbols::open(&args.symbols)?,
             process,
             time: args.time.or(args.pid.and_then(|(_, at)| at)),
             position: if args.caller {
