@@ -2,9 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use chronosym::EventSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::Question;
 use crate::units;
+
+/// What no answer can be given to as it was asked: exits as clap does.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// What code was at address A of process P at time T?
 ///
@@ -172,28 +186,53 @@ pub struct Symbols {
     pub perf_map: Vec<PathBuf>,
 }
 
-/// Which samples or events.
+/// Which processes, and when.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters")]
 pub struct Filters {
-    /// Only this process id; PID@TIME means the process that had it then.
+    /// Only this process id; PID@TIME means the process that had it then and was running.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
     /// Only processes of this name.
     #[arg(long, value_name = "NAME")]
     pub process: Option<String>,
-    /// Only this thread id.
-    #[arg(long, value_name = "TID")]
-    pub tid: Option<u64>,
     /// Only from this time after the begin of the trace on: 1.5s, 200ms, or ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub from: Option<u64>,
     /// Only before this time.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub to: Option<u64>,
+}
+
+/// Which samples or events.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Filters")]
+pub struct EventFilters {
+    #[command(flatten)]
+    pub processes: Filters,
+    /// Only this thread id.
+    #[arg(long, value_name = "TID")]
+    pub tid: Option<u64>,
     /// Only these events, in place of profiler samples.
-    #[arg(long, value_name = "PROVIDER[/ID]")]
-    pub event: Vec<String>,
+    #[arg(long, value_name = "PROVIDER[/ID]", value_parser = event)]
+    pub event: Vec<EventSelector>,
+}
+
+fn event(text: &str) -> Result<EventSelector, String> {
+    EventSelector::parse(text)
+        .ok_or_else(|| "expected PROVIDER, PROVIDER/ID or PROVIDER/NAME".to_owned())
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    units::parse_address(text).ok_or_else(|| "expected 0x… or a number".to_owned())
+}
+
+/// An address of `symbolize` stays as it was written: answers repeat it.
+fn place(text: &str) -> Result<String, String> {
+    match Question::parse(text).place {
+        Some(_) => Ok(text.to_owned()),
+        None => Err("expected 0x…, a number, or module+0x…".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -216,7 +255,7 @@ pub struct Stacks {
     #[command(flatten)]
     pub input: Input,
     #[command(flatten)]
-    pub filters: Filters,
+    pub filters: EventFilters,
     /// The default is a tree on a terminal, folded stacks otherwise.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
@@ -249,7 +288,7 @@ pub struct Top {
     #[command(flatten)]
     pub input: Input,
     #[command(flatten)]
-    pub filters: Filters,
+    pub filters: EventFilters,
     /// Leave out ticks in which a thread was outside managed code (waiting, mostly).
     #[arg(long)]
     pub managed_only: bool,
@@ -266,7 +305,7 @@ pub struct Events {
     #[command(flatten)]
     pub input: PlainInput,
     #[command(flatten)]
-    pub filters: Filters,
+    pub filters: EventFilters,
     /// For people or for programs.
     #[arg(long, value_enum, default_value = "text")]
     pub format: EventFormat,
@@ -318,8 +357,8 @@ pub struct ExplainInput {
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
     /// The address: 0x… or decimal.
-    #[arg(value_name = "ADDR")]
-    pub address: String,
+    #[arg(value_name = "ADDR", value_parser = address)]
+    pub address: u64,
     /// Write results to this file.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -352,8 +391,8 @@ pub struct Symbolize {
     /// The addresses are where calls return to.
     #[arg(long)]
     pub caller: bool,
-    /// Replace addresses in any text by what stands there.
-    #[arg(long)]
+    /// Replace addresses in the text on standard input by what stands there.
+    #[arg(long, conflicts_with = "addresses")]
     pub filter: bool,
     /// How answers look.
     #[arg(long, value_enum, default_value = "text")]
@@ -364,7 +403,7 @@ pub struct Symbolize {
     #[command(flatten)]
     pub symbols: Symbols,
     /// Addresses: 0x…, decimal, module+0xrva or module!0xrva. Without any, they are read from standard input.
-    #[arg(value_name = "ADDR")]
+    #[arg(value_name = "ADDR", value_parser = place)]
     pub addresses: Vec<String>,
 }
 

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use chronosym::{EventSelector, Filter, Options, SampleSelection, Session, Timeline};
+use chronosym::{Filter, Options, ProcessIndex, SampleSelection, Session, Timeline};
 
-use crate::args::{self, Filters, Symbols};
+use crate::args::{self, EventFilters, Filters, Symbols};
 use crate::recording::{self, Recording};
 use crate::salvage::Notes;
+use crate::units::show_time;
 
 /// A trace that was read.
 pub struct Loaded {
@@ -93,21 +94,11 @@ fn pid_in_name(path: &Path) -> Option<u32> {
 }
 
 /// The selection that `--event` makes.
-pub fn selection(filters: &Filters) -> Result<SampleSelection> {
-    if filters.event.is_empty() {
-        return Ok(SampleSelection::Profilers);
+pub fn selection(filters: &EventFilters) -> SampleSelection {
+    match filters.event.as_slice() {
+        [] => SampleSelection::Profilers,
+        events => SampleSelection::Events(events.to_vec()),
     }
-    selectors(filters).map(SampleSelection::Events)
-}
-
-/// What `--event` says.
-pub fn selectors(filters: &Filters) -> Result<Vec<EventSelector>> {
-    let parse = |text: &String| {
-        EventSelector::parse(text).with_context(|| {
-            format!("'{text}' is not an event: expected PROVIDER, PROVIDER/ID or PROVIDER/NAME")
-        })
-    };
-    filters.event.iter().map(parse).collect()
 }
 
 /// The filter that the options make; a process that the trace does not know is an error.
@@ -115,28 +106,59 @@ pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
     let filter = Filter {
         pid: filters.pid,
         process: filters.process.clone(),
-        tid: filters.tid,
         from_ns: filters.from,
         to_ns: filters.to,
         ..Filter::default()
     };
-    if (filter.pid.is_some() || filter.process.is_some())
+    if let Some(pid) = filter.pid {
+        find_process(timeline, pid)?;
+    }
+    if let Some(name) = &filter.process
         && !timeline
             .processes()
             .any(|p| filter.has_process(timeline, p.index))
     {
-        let wanted = match (&filter.pid, &filter.process) {
-            (Some((pid, _)), None) => format!("process id {pid}"),
-            (None, Some(name)) => format!("process '{name}'"),
-            (Some((pid, _)), Some(name)) => format!("process '{name}' with id {pid}"),
-            (None, None) => String::new(),
-        };
+        let id = filter.pid.map(|(pid, _)| format!(" with id {pid}"));
         bail!(
-            "the trace has no {wanted}; it has {}",
+            "the trace has no process '{name}'{}; it has {}",
+            id.unwrap_or_default(),
             known_processes(timeline)
         );
     }
     Ok(filter)
+}
+
+/// The process that had an id at a time, or the last one that had it.
+pub fn find_process(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<ProcessIndex> {
+    let filter = Filter {
+        pid: Some((pid, at)),
+        ..Filter::default()
+    };
+    let meant = timeline
+        .processes()
+        .filter(|p| filter.has_process(timeline, p.index));
+    if let Some(process) = meant.last() {
+        return Ok(process.index);
+    }
+    let of_pid = timeline.processes().filter(|p| p.pid == pid);
+    let lives: Vec<String> = of_pid
+        .map(|p| {
+            let from = p.start_ns.map_or("before".to_owned(), show_time);
+            let to = p.end_ns.map_or("after".to_owned(), show_time);
+            format!("{} {from}..{to}", p.name.unwrap_or("unnamed"))
+        })
+        .collect();
+    match (at, lives.as_slice()) {
+        (Some(at), [_, ..]) => bail!(
+            "no process had the id {pid} at {}; those that had it: {}",
+            show_time(at),
+            lives.join(", ")
+        ),
+        _ => bail!(
+            "the trace has no process id {pid}; it has {}",
+            known_processes(timeline)
+        ),
+    }
 }
 
 /// The first processes of a trace, for error messages.

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let text = format!("{error:#}");
             eprintln!("chronosym: {}", output::printable(&text));
-            ExitCode::from(1)
+            ExitCode::from(if error.is::<args::Usage>() { 2 } else { 1 })
         }
     }
 }

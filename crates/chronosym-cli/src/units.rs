@@ -14,17 +14,20 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
         .iter()
         .find_map(|&(suffix, unit)| {
             text.strip_suffix(suffix)
-                .map(|number| (number.trim_end(), unit))
+                .map(|number| (number.trim_end(), Some(unit)))
         })
-        .unwrap_or((text, 1));
+        .unwrap_or((text, None));
     let bad = || {
         format!(
-            "'{text}' is not a time: expected a number with s, ms, us or ns, such as 1.5s or 200ms"
+            "'{text}' is not a time: expected a number with s, ms, us or ns, such as 1.5s or 200ms, or a whole number \
+             of ns"
         )
     };
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(unit).ok_or_else(bad);
+        return whole.checked_mul(unit.unwrap_or(1)).ok_or_else(bad);
     }
+    // A fraction of a nanosecond is a unit that was forgotten.
+    let unit = unit.ok_or_else(bad)?;
     let value: f64 = number.parse().map_err(|_| bad())?;
     let ns = value * unit as f64;
     if ns.is_finite() && (0.0..1.8e19).contains(&ns) {
@@ -135,6 +138,8 @@ mod tests {
         for bad in [
             "",
             "s",
+            "1.5",
+            "1e3",
             "-1s",
             "1h",
             "nan",

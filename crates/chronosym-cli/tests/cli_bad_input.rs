@@ -6,6 +6,20 @@ use std::io::Write;
 
 use common::*;
 
+/// Runs a command that must be refused with status 2 and a text that holds all of these words.
+fn is_misuse(args: &[&str], words: &[&str]) {
+    let run = run(args);
+    assert_eq!(run.status, 2, "{args:?}: {}", run.stderr);
+    assert_eq!(run.stdout, "", "{args:?}");
+    for word in words {
+        assert!(
+            run.stderr.contains(word),
+            "{args:?}: no '{word}' in: {}",
+            run.stderr
+        );
+    }
+}
+
 /// Runs a command that must fail with status 1 and one line that holds all of these words.
 fn fails(args: &[&str], words: &[&str]) {
     let run = run(args);
@@ -81,18 +95,34 @@ fn a_wrong_process_is_answered_with_those_that_are_there() {
 #[test]
 fn bad_values_are_named() {
     let trace = arg(LINUX);
-    fails(
-        &["explain", &trace, "here"],
-        &["'here' is not an address", "0x"],
-    );
-    fails(
+    is_misuse(&["explain", &trace, "here"], &["'here'", "ADDR", "0x"]);
+    is_misuse(
         &["symbolize", "--trace", &trace, "here"],
-        &["'here' is not an address", "0x"],
+        &["'here'", "ADDR", "module+0x"],
     );
-    fails(
-        &["stacks", "--event", "/7", &trace],
-        &["'/7' is not an event", "PROVIDER"],
+    is_misuse(
+        &["symbolize", "--trace", &trace, "--filter", "0x1"],
+        &["--filter", "ADDR"],
     );
+    is_misuse(
+        &["symbolize", "--trace", "-"],
+        &["standard input is the trace"],
+    );
+    for command in ["stacks", "events", "top"] {
+        is_misuse(
+            &[command, "--event", "/7", &trace],
+            &["'/7'", "--event", "PROVIDER/ID"],
+        );
+        is_misuse(
+            &[command, "--from", "1.5", &trace],
+            &["'1.5'", "s, ms, us or ns"],
+        );
+    }
+    // What can only be of no effect is not offered.
+    for command in ["methods", "modules"] {
+        is_misuse(&[command, "--tid", "1", &trace], &["--tid"]);
+        is_misuse(&[command, "--event", "P", &trace], &["--event"]);
+    }
     fails(
         &["info", &trace, "-o", "/no/such/folder/x"],
         &["cannot write", "/no/such/folder/x"],

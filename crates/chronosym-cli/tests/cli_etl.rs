@@ -5,7 +5,9 @@ mod common;
 use common::*;
 use serde_json::Value;
 
-use chronosym_support::etl::{At, EtlWriter, Event, Options, Stack, buffers, guid, stack_item};
+use chronosym_support::etl::{
+    At, EtlWriter, Event, Op, Options, Process, Stack, buffers, guid, stack_item,
+};
 
 const PROVIDER: [u8; 16] = *b"0123456789abcdef";
 const THREAD: u8 = 0x05;
@@ -194,6 +196,71 @@ fn a_stack_in_the_record_is_counted_though_nobody_asked_for_it() {
     let events = info["events"].as_array().unwrap();
     let order = events.iter().find(|e| e["provider"] == "My-Source");
     assert_eq!(order.unwrap()["stacks"], 1);
+}
+
+#[test]
+fn a_process_is_meant_only_while_it_runs() {
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    let process = Process {
+        pid: 100,
+        image: "app.exe",
+        ..Process::default()
+    };
+    etl.process(At::ms(10), Op::Start, &process).unwrap();
+    etl.thread(At::ms(10), Op::Start, 100, 7).unwrap();
+    for ms in 11..20 {
+        etl.sample(At::ms(ms), 0x1_4000_0010, 7).unwrap();
+    }
+    etl.process(At::ms(20), Op::Stop, &process).unwrap();
+    let path = file(&etl.finish().unwrap());
+    let path = path.to_str().unwrap();
+    for command in [
+        &["stacks", path][..],
+        &["events", path],
+        &["methods", path],
+        &["explain", path, "0x1"],
+        &["symbolize", "--trace", path, "0x1"],
+    ] {
+        for (at, there) in [("5ms", false), ("15ms", true), ("25ms", false)] {
+            let pid = format!("100@{at}");
+            let mut args = command.to_vec();
+            args.extend(["--pid", &pid]);
+            let run = run(&args);
+            assert_eq!(run.status == 0, there, "{args:?}: {}", run.stderr);
+            assert!(
+                there || run.stderr.contains("app 0.010000s..0.020000s"),
+                "{args:?}: {}",
+                run.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn which_of_several_processes_is_meant_must_be_said() {
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    for pid in [100, 200] {
+        let process = Process {
+            pid,
+            image: "app.exe",
+            ..Process::default()
+        };
+        etl.process(At::ms(0), Op::DCStart, &process).unwrap();
+    }
+    let path = file(&etl.finish().unwrap());
+    let path = path.to_str().unwrap();
+    for args in [
+        &["explain", path, "0x1"][..],
+        &["symbolize", "--trace", path, "0x1"],
+    ] {
+        let run = run(args);
+        assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{args:?}");
+        assert!(
+            run.stderr.contains("Say --pid") && run.stderr.contains("app (200)"),
+            "{}",
+            run.stderr
+        );
+    }
 }
 
 #[test]

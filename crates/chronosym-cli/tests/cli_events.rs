@@ -190,6 +190,26 @@ fn what_was_lost_is_said_of_a_window_too() {
 }
 
 #[test]
+fn a_filter_that_lets_nothing_pass_is_told() {
+    let trace = arg(R2R);
+    for args in [
+        &["events", "--event", "No-Such-Provider"][..],
+        &["events", "--tid", "999999"],
+        &["stacks", "--format", "jsonl", "--event", "No-Such-Provider"],
+        &["stacks", "--format", "jsonl", "--tid", "999999"],
+        &["stacks", "--format", "folded", "--tid", "999999"],
+    ] {
+        let mut args = args.to_vec();
+        args.push(&trace);
+        let loud = run(&args);
+        assert_eq!((loud.status, loud.stdout.as_str()), (0, ""), "{args:?}");
+        assert!(loud.stderr.contains("passes; `chronosym info`"), "{args:?}");
+        args.push("-q");
+        assert_eq!(run(&args).stderr, "", "{args:?}");
+    }
+}
+
+#[test]
 fn text_has_one_line_a_record() {
     let text = run(&["events", "--to", "100ms", &arg(R2R)]);
     let records = jsonl(&["--to", "100ms", &arg(R2R)]);

@@ -10,7 +10,7 @@ use crate::timeline::Timeline;
 /// profilers, and leaves out the idle process.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// This process id, in all its incarnations, or the one alive at a time (ns).
+    /// This process id, in all its incarnations, or the one that was alive at a time (ns).
     pub pid: Option<(u32, Option<u64>)>,
     /// Processes of this name; case does not count.
     pub process: Option<String>,
@@ -37,7 +37,12 @@ impl Filter {
         let name = timeline.names.strings.get(process.name);
         let pid = self.pid.is_none_or(|(pid, at)| match at {
             None => process.pid == pid,
-            Some(time) => timeline.processes.find(pid, time) == Some(index),
+            // Events may come a little before the start and after the end of their process; who names a time means it.
+            Some(time) => {
+                timeline.processes.find(pid, time) == Some(index)
+                    && process.start.is_none_or(|start| start <= time)
+                    && process.end.is_none_or(|end| time < end)
+            }
         });
         pid && self
             .process

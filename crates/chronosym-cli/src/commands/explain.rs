@@ -2,22 +2,16 @@
 
 use std::io::Write;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Frame, IlSource, ModuleIndex, Position, ProcessIndex, SampleSelection, Timeline};
 
-use crate::args::Explain;
+use crate::args::{Explain, Usage};
 use crate::output::text_line;
-use crate::units::{parse_address, show_time};
+use crate::units::show_time;
 use crate::{load, output, symbols};
 
 pub fn run(args: &Explain, quiet: bool) -> Result<()> {
-    let address = parse_address(&args.input.address).with_context(|| {
-        format!(
-            "'{}' is not an address: expected 0x… or a number",
-            args.input.address
-        )
-    })?;
     let traces = std::slice::from_ref(&args.input.trace);
     let loaded = load::load(traces, SampleSelection::None, &args.input.symbols)?;
     super::tell(&loaded.notes, quiet);
@@ -33,7 +27,7 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     let symbols = symbols::open(&args.input.symbols)?;
     let question = Question {
         process,
-        address,
+        address: args.input.address,
         time,
         position,
     };
@@ -45,21 +39,16 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
 /// The process that is meant: named by its pid, or the only one.
 pub fn find_process(timeline: &Timeline, pid: Option<(u32, Option<u64>)>) -> Result<ProcessIndex> {
     match pid {
-        Some((pid, at)) => timeline.find_process(pid, at).with_context(|| {
-            format!(
-                "the trace has no process id {pid}; it has {}",
-                load::known_processes(timeline)
-            )
-        }),
+        Some(pid) => load::find_process(timeline, pid),
         None => {
             let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();
             let all: Vec<_> = timeline.processes().filter(|p| p.pid != 0).collect();
             match (managed.as_slice(), all.as_slice()) {
                 ([only], _) | ([], [only]) => Ok(only.index),
-                _ => bail!(
+                _ => bail!(Usage(format!(
                     "which process? Say --pid; the trace has {}",
                     load::known_processes(timeline)
-                ),
+                ))),
             }
         }
     }

@@ -10,13 +10,15 @@ mod stacks;
 mod symbolize;
 mod top;
 
+pub use self::symbolize::Question;
+
 use std::io::Write;
 
 use anyhow::Result;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command, Filters, Input};
+use crate::args::{Cli, Command, EventFilters, Input};
 use crate::load::{self, Loaded};
 use crate::output;
 
@@ -50,13 +52,16 @@ pub fn run(cli: Cli) -> Result<()> {
 /// make.
 fn open_samples(
     input: &Input,
-    filters: &Filters,
+    filters: &EventFilters,
     quiet: bool,
 ) -> Result<(Loaded, chronosym::symbols::Symbolizer, chronosym::Filter)> {
-    let loaded = load::load(&input.traces, load::selection(filters)?, &input.symbols)?;
+    let loaded = load::load(&input.traces, load::selection(filters), &input.symbols)?;
     tell(&loaded.notes, quiet);
     let symbols = crate::symbols::open(&input.symbols)?;
-    let filter = load::filter(filters, &loaded.timeline)?;
+    let filter = chronosym::Filter {
+        tid: filters.tid,
+        ..load::filter(&filters.processes, &loaded.timeline)?
+    };
     Ok((loaded, symbols, filter))
 }
 
@@ -65,6 +70,14 @@ fn print(text: &[u8]) -> Result<()> {
     out.write_all(text)?;
     out.flush()?;
     Ok(())
+}
+
+/// Says on standard error that the filters let nothing pass.
+fn tell_nothing_passes(what: &str, quiet: bool) {
+    crate::progress::clear();
+    if !quiet {
+        eprintln!("chronosym: no {what} passes; `chronosym info` shows what the trace has");
+    }
 }
 
 /// Says on standard error what was damaged or lost.

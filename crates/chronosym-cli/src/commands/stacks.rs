@@ -24,8 +24,10 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
         StackFormat::Folded
     });
     let mut out = output::open(path);
+    let mut is_empty = true;
     if format == StackFormat::Jsonl {
         chronosym_export::write_json_lines(timeline, &filter, Some(&symbols), &mut out)?;
+        timeline.for_each_sample(&filter, |_, _| is_empty = false);
     } else {
         let profile = timeline.profile(&filter, Some(&symbols));
         let tree = CallTree::new(
@@ -47,10 +49,11 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
                 chronosym_export::write_text(&profile, &tree, options, &mut out)?;
             }
         }
-        if tree.is_empty() && !quiet {
-            eprintln!("chronosym: no sample passes; `chronosym info` shows what the trace has");
-        }
+        is_empty = tree.is_empty();
     }
     out.flush()?;
+    if is_empty {
+        super::tell_nothing_passes("sample", quiet);
+    }
     Ok(())
 }

@@ -44,6 +44,7 @@ pub struct Lines {
     types: HashMap<*const EventSchema, TypeLine>,
     line: Vec<u8>,
     text: String,
+    is_empty: bool,
 }
 
 /// What is the same in the lines of one event type.
@@ -63,7 +64,13 @@ impl Lines {
             types: HashMap::new(),
             line: Vec::new(),
             text: String::new(),
+            is_empty: true,
         }
+    }
+
+    /// Whether nothing was printed.
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
     }
 
     /// Prints a record of the type that `schema` describes.
@@ -112,6 +119,7 @@ impl Lines {
                     .extend_from_slice(printable(&self.text).as_bytes());
             }
         }
+        self.is_empty = false;
         self.line.push(b'\n');
         self.out.write_all(&self.line)
     }

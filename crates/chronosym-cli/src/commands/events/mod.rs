@@ -14,7 +14,7 @@ use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
 
 use self::line::{Lines, Stack};
-use crate::args::{Events, Filters, Symbols};
+use crate::args::{EventFilters, Events, Symbols};
 use crate::input::{Rereadable, Source};
 use crate::progress::{self, Counted};
 use crate::recording::{self, Recording};
@@ -23,8 +23,9 @@ use crate::{load, output};
 
 pub fn run(args: &Events, quiet: bool) -> Result<()> {
     let traces = &args.input.traces;
+    let processes = &args.filters.processes;
     let needs_processes =
-        args.filters.process.is_some() || args.filters.pid.is_some_and(|(_, at)| at.is_some());
+        processes.process.is_some() || processes.pid.is_some_and(|(_, at)| at.is_some());
     let kept;
     let (paths, wanted) = if needs_processes {
         kept = Rereadable::new(traces)?;
@@ -40,7 +41,7 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     }
     let lines = Lines::new(
         args.format,
-        load::selectors(&args.filters)?,
+        args.filters.event.clone(),
         output::open(args.input.output.as_deref()),
     );
     let mut sink = Sink { wanted, lines };
@@ -53,6 +54,9 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     super::tell(&notes, quiet);
     sink.wanted.check()?;
     super::tell(&sink.lines.finish()?, quiet);
+    if sink.lines.is_empty() {
+        super::tell_nothing_passes("event", quiet);
+    }
     Ok(())
 }
 
@@ -91,21 +95,22 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(filters: &Filters) -> Self {
+    fn new(filters: &EventFilters) -> Self {
+        let processes = &filters.processes;
         Wanted {
-            pid: filters.pid.map(|(pid, _)| pid),
+            pid: processes.pid.map(|(pid, _)| pid),
             tid: filters.tid,
-            from_ns: filters.from.unwrap_or(0),
-            to_ns: filters.to.unwrap_or(u64::MAX),
+            from_ns: processes.from.unwrap_or(0),
+            to_ns: processes.to.unwrap_or(u64::MAX),
             processes: None,
             seen: false,
             others: Default::default(),
         }
     }
 
-    fn after_a_pass(paths: &[std::path::PathBuf], filters: &Filters) -> Result<Self> {
+    fn after_a_pass(paths: &[std::path::PathBuf], filters: &EventFilters) -> Result<Self> {
         let loaded = load::load(paths, SampleSelection::None, &Symbols::default())?;
-        let filter = load::filter(filters, &loaded.timeline)?;
+        let filter = load::filter(&filters.processes, &loaded.timeline)?;
         Ok(Wanted {
             processes: Some((loaded.timeline, filter)),
             ..Wanted::new(filters)

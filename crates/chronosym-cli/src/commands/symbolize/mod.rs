@@ -12,8 +12,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use anyhow::{Context, Result, bail};
 
-use self::question::Question;
-use crate::args::Symbolize;
+pub use self::question::Question;
+use crate::args::{Symbolize, Usage};
 use crate::output;
 
 /// Answers come in batches: a file's parts are read once a batch, and whoever sends one address at a time is answered at once.
@@ -34,16 +34,13 @@ trait Source {
 }
 
 pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
-    if args.filter && !args.addresses.is_empty() {
-        bail!("--filter rewrites the text on standard input and takes no addresses");
-    }
     let words = args.addresses.iter();
     let questions: Vec<Question<'_>> = words.map(|text| Question::parse(text)).collect();
-    if let Some(bad) = questions.iter().find(|q| q.place.is_none()) {
-        bail!(
-            "'{}' is not an address: expected 0x…, a number, or module+0x…",
-            bad.text
-        );
+    let reads_trace = args.trace.as_ref().is_some_and(|t| t.as_os_str() == "-");
+    if reads_trace && questions.is_empty() {
+        bail!(Usage(
+            "standard input is the trace: say the addresses as arguments".to_owned()
+        ));
     }
     let mut out = output::open(args.output.as_deref());
     let found = match (&args.obj, &args.pdb) {
