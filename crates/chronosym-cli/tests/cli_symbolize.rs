@@ -345,6 +345,39 @@ fn a_pdb_of_managed_code_is_refused() {
 }
 
 #[test]
+fn thunks_are_named_readably() {
+    // The record of a procedure becomes that of a thunk, which linkers name as they name symbols.
+    let mut bytes = std::fs::read(testdata("pdb-small/x86_64/small.pdb")).unwrap();
+    let name = b"from_line_directive\0";
+    let is_record = |at: &usize| {
+        bytes[at + 2..at + 4] == 0x1110_u16.to_le_bytes() && bytes[at + 39..].starts_with(name)
+    };
+    let mut places = (0..bytes.len() - 64).step_by(4);
+    let record = places.find(is_record).unwrap() + 4;
+    let [length, offset] = [12, 28].map(|at| bytes[record + at..record + at + 4].to_vec());
+    bytes[record - 2..record].copy_from_slice(&0x1102_u16.to_le_bytes());
+    bytes[record + 12..record + 16].copy_from_slice(&offset);
+    bytes[record + 16..record + 18].copy_from_slice(&[1, 0]);
+    bytes[record + 18..record + 20].copy_from_slice(&length[..2]);
+    bytes[record + 21..record + 37].copy_from_slice(b"??_9V@ns@@$B7AA\0");
+    let rva = 0x1000 + u32::from_le_bytes(offset.try_into().unwrap());
+    let pdb = file(&bytes);
+    let run = run(&[
+        "symbolize",
+        "--pdb",
+        pdb.to_str().unwrap(),
+        &rva.to_string(),
+    ]);
+    let readable = "[thunk]: __cdecl ns::V::`vcall'{8, {flat}}";
+    assert!(
+        run.stdout.contains(readable),
+        "{}{}",
+        run.stdout,
+        run.stderr
+    );
+}
+
+#[test]
 fn a_file_that_is_not_there_is_named_once() {
     for option in ["--obj", "--pdb"] {
         let run = run(&["symbolize", option, "no/such/file", "0x10"]);
