@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use crate::cursor::Cursor;
 use crate::decoder::Decoder;
 use crate::reader::{Reader, Stage, Step, Trouble};
 
@@ -30,7 +31,7 @@ impl<R: Read> Reader<R> {
             }
         };
         let (size, block_kind) = (word & 0xff_ffff, (word >> 24) as u8);
-        let read: fn(&mut Decoder, &[u8]) -> bool = match block_kind {
+        let read: fn(&mut Decoder, &mut Cursor<'_>) -> bool = match block_kind {
             kind::END => {
                 self.end_of_stream();
                 return Step::Next;
@@ -60,7 +61,11 @@ impl<R: Read> Reader<R> {
     }
 
     /// Hands a whole block to `read`, which tells whether it was sound.
-    pub(crate) fn with_block(&mut self, size: u32, read: impl FnOnce(&mut Decoder, &[u8]) -> bool) {
+    pub(crate) fn with_block(
+        &mut self,
+        size: u32,
+        read: impl FnOnce(&mut Decoder, &mut Cursor<'_>) -> bool,
+    ) {
         if size > LARGEST_BLOCK {
             self.decoder.diagnostics.bad_blocks += 1;
             self.decoder.diagnostics.bad_bytes += u64::from(size);
@@ -71,9 +76,10 @@ impl<R: Read> Reader<R> {
             self.cut();
             return;
         }
-        let block = &self.window.bytes()[self.at..end];
-        if !read(&mut self.decoder, block) {
+        let mut block = Cursor::new(&self.window.bytes()[self.at..end]);
+        if !read(&mut self.decoder, &mut block) {
             self.decoder.diagnostics.bad_blocks += 1;
+            self.decoder.diagnostics.bad_bytes += block.remaining() as u64;
         }
         self.at = end;
         self.end_block();

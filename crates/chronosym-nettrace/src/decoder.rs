@@ -336,7 +336,7 @@ impl Decoder {
     }
 
     /// A stack block; false if only a part of it could be read.
-    pub(crate) fn stacks(&mut self, block: &[u8]) -> bool {
+    pub(crate) fn stacks(&mut self, block: &mut Cursor<'_>) -> bool {
         let (read, sound) = self
             .region
             .stacks
@@ -346,11 +346,10 @@ impl Decoder {
     }
 
     /// A sequence point: the region ends here.
-    pub(crate) fn sequence_point(&mut self, block: &[u8]) -> Parsed<()> {
+    pub(crate) fn sequence_point(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
         self.diagnostics.sequence_points += 1;
         // Even a damaged one ends what stack ids stand for.
         self.end_tables();
-        let mut cursor = Cursor::new(block);
         let time = cursor.i64()?;
         self.last_time = self.last_time.max(time);
         let flags = if self.v6 { cursor.u32()? } else { 0 };
@@ -379,8 +378,7 @@ impl Decoder {
     }
 
     /// A V6 metadata block: a header and rows with a size each.
-    pub(crate) fn metadata_rows(&mut self, block: &[u8]) -> Parsed<()> {
-        let mut cursor = Cursor::new(block);
+    pub(crate) fn metadata_rows(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
         let header = cursor.u16()?;
         cursor.take(usize::from(header))?;
         while !cursor.is_at_end() {
@@ -395,8 +393,7 @@ impl Decoder {
     }
 
     /// A V6 thread block: rows with a size each.
-    pub(crate) fn thread_rows(&mut self, block: &[u8]) -> Parsed<()> {
-        let mut cursor = Cursor::new(block);
+    pub(crate) fn thread_rows(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
         while !cursor.is_at_end() {
             let size = cursor.u16()?;
             let row = cursor.take(usize::from(size))?;
@@ -408,8 +405,7 @@ impl Decoder {
     }
 
     /// A V6 block of threads that are gone, each with the number of its last event.
-    pub(crate) fn removed_threads(&mut self, block: &[u8]) -> Parsed<()> {
-        let mut cursor = Cursor::new(block);
+    pub(crate) fn removed_threads(&mut self, cursor: &mut Cursor<'_>) -> Parsed<()> {
         // The block has no time of its own: the threads were there until now.
         let last_time = self.last_time.max(self.region.last_time);
         while !cursor.is_at_end() {
@@ -423,7 +419,7 @@ impl Decoder {
     }
 
     /// A V6 label list block.
-    pub(crate) fn labels(&mut self, block: &[u8]) -> Parsed<()> {
+    pub(crate) fn labels(&mut self, block: &mut Cursor<'_>) -> Parsed<()> {
         self.region.labels.read_block(block, self.limit)
     }
 }

@@ -118,15 +118,14 @@ impl LabelTable {
     }
 
     /// Reads a label list block: first index, count, lists.
-    pub(crate) fn read_block(&mut self, block: &[u8], limit: usize) -> Parsed<()> {
-        let mut cursor = Cursor::new(block);
+    pub(crate) fn read_block(&mut self, cursor: &mut Cursor<'_>, limit: usize) -> Parsed<()> {
         let first = cursor.u32()?;
         let count = cursor.u32()?;
         for offset in 0..count {
             let index = first.checked_add(offset).ok_or(Fault::Bad)?;
-            let start = cursor.position();
-            while !read_label(&mut cursor)?.1 {}
-            let list = &block[start..cursor.position()];
+            let mut list = *cursor;
+            while !read_label(cursor)?.1 {}
+            let list = list.take(cursor.position() - list.position())?;
             if self.bytes.len() + 16 * self.ends.len() + list.len() > limit {
                 return Err(Fault::Bad);
             }

@@ -194,7 +194,7 @@ impl StackTable {
     /// and whether the block was sound.
     pub(crate) fn read_block(
         &mut self,
-        block: &[u8],
+        block: &mut Cursor<'_>,
         pointer_size: u8,
         limit: usize,
     ) -> (u64, Parsed<()>) {
@@ -205,12 +205,11 @@ impl StackTable {
 
     fn read_rows(
         &mut self,
-        block: &[u8],
+        cursor: &mut Cursor<'_>,
         pointer_size: u8,
         limit: usize,
         read: &mut u64,
     ) -> Parsed<()> {
-        let mut cursor = Cursor::new(block);
         let first_id = cursor.u32()?;
         let count = cursor.u32()?;
         let mut aligned = Ok(());

@@ -506,6 +506,22 @@ fn counts_that_promise_too_much_are_not_believed() {
 }
 
 #[test]
+fn bytes_behind_what_makes_no_sense_in_a_block_are_counted() {
+    // First id 1, two stacks: one of eight bytes, one that is longer than the block.
+    let mut stacks = vec![1, 0, 0, 0, 2, 0, 0, 0, 8, 0, 0, 0];
+    stacks.extend([7; 8]);
+    stacks.extend([99, 0, 0, 0]);
+    stacks.extend([7; 50]);
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.object("StackBlock", &stacks);
+    writer.event(kind, 2, 1, &[], b"kept");
+    let diagnostics = read(&writer.finish()).diagnostics;
+    assert_eq!((diagnostics.bad_blocks, diagnostics.bad_bytes), (1, 50));
+    assert_eq!(diagnostics.stacks, 1);
+}
+
+#[test]
 fn bytes_after_the_end_are_counted() {
     let netperf = [NetperfWriter::v2(), NetperfWriter::v3()].map(NetperfWriter::finish);
     let nettrace = [NettraceWriter::v4(), NettraceWriter::v6()].map(NettraceWriter::finish);
