@@ -372,8 +372,8 @@ pub struct Symbolize {
     /// Addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
-    /// Addresses of this ELF or PE file, as the file itself states them. The PDB of a PE file is looked for beside it, in --symbols and
-    /// on the symbol path.
+    /// Addresses of this ELF or PE file, as the file itself states them. The PDB of a PE file, and the debug file of a stripped ELF
+    /// file, is looked for beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
     #[arg(long, value_name = "FILE")]
     pub obj: Option<PathBuf>,
     /// Addresses of the image of this Windows PDB: bytes from the image's base or, with --obj, as the image states them.

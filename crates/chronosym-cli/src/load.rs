@@ -140,14 +140,7 @@ pub fn find_process(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Resul
     if let Some(process) = meant.last() {
         return Ok(process.index);
     }
-    let of_pid = timeline.processes().filter(|p| p.pid == pid);
-    let lives: Vec<String> = of_pid
-        .map(|p| {
-            let from = p.start_ns.map_or("before".to_owned(), show_time);
-            let to = p.end_ns.map_or("after".to_owned(), show_time);
-            format!("{} {from}..{to}", p.name.unwrap_or("unnamed"))
-        })
-        .collect();
+    let lives = lives_of(timeline, pid);
     match (at, lives.as_slice()) {
         (Some(at), [_, ..]) => bail!(
             "no process had the id {pid} at {}; those that had it: {}",
@@ -159,6 +152,17 @@ pub fn find_process(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Resul
             known_processes(timeline)
         ),
     }
+}
+
+/// The processes that had an id, and when, for error messages.
+pub fn lives_of(timeline: &Timeline, pid: u32) -> Vec<String> {
+    let of_pid = timeline.processes().filter(|p| p.pid == pid);
+    let life = |p: chronosym::ProcessView<'_>| {
+        let from = p.start_ns.map_or("before".to_owned(), show_time);
+        let to = p.end_ns.map_or("after".to_owned(), show_time);
+        format!("{} {from}..{to}", p.name.unwrap_or("unnamed"))
+    };
+    of_pid.map(life).collect()
 }
 
 /// The first processes of a trace, for error messages.
@@ -199,6 +203,7 @@ pub fn nettrace_notes(d: &chronosym_nettrace::Diagnostics) -> Vec<String> {
     let counted = [
         (d.bad_records, "records make no sense and were left out"),
         (d.bad_blocks, "blocks are damaged"),
+        (d.bad_bytes, "bytes of records and blocks could not be used"),
         (d.unknown_blocks, "blocks are of an unknown kind"),
         (
             d.unknown_metadata,
@@ -209,7 +214,11 @@ pub fn nettrace_notes(d: &chronosym_nettrace::Diagnostics) -> Vec<String> {
         (d.unknown_labels, "events name labels that are not there"),
         (
             d.unreadable_fields,
-            "event types have an unreadable field list",
+            "event types have a field that cannot be read",
+        ),
+        (
+            d.unknown_options,
+            "options of event types and threads are of an unknown kind",
         ),
         (
             d.forced_regions,

@@ -237,6 +237,43 @@ fn a_process_is_meant_only_while_it_runs() {
 }
 
 #[test]
+fn the_time_says_which_process_had_an_id_that_was_used_again() {
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    for (image, from) in [("alpha.exe", 10), ("gamma.exe", 30)] {
+        let process = Process {
+            pid: 100,
+            image,
+            ..Process::default()
+        };
+        etl.process(At::ms(from), Op::Start, &process).unwrap();
+        etl.process(At::ms(from + 10), Op::Stop, &process).unwrap();
+    }
+    let path = file(&etl.finish().unwrap());
+    let path = path.to_str().unwrap();
+    let explain = |more: &[&str]| run(&[&["explain", path, "0x5000", "--pid"], more].concat());
+    for time in [&["100", "--time", "15ms"][..], &["100@15ms"]] {
+        let run = explain(time);
+        assert!(run.stdout.contains("in alpha (100)"), "{}", run.stdout);
+    }
+    assert!(
+        explain(&["100", "--time", "35ms"])
+            .stdout
+            .contains("in gamma (100)")
+    );
+    for run in [
+        explain(&["100"]),
+        run(&["symbolize", "--trace", path, "--pid", "100", "0x5000"]),
+    ] {
+        assert_eq!((run.status, run.stdout.as_str()), (2, ""));
+        assert!(
+            run.stderr.contains("alpha 0.010000s..0.020000s"),
+            "{}",
+            run.stderr
+        );
+    }
+}
+
+#[test]
 fn which_of_several_processes_is_meant_must_be_said() {
     let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
     for pid in [100, 200] {

@@ -433,9 +433,11 @@ impl ProcessCode {
         for module in &mut self.modules {
             module.bodies.retain(|&body| keep(body));
         }
-        self.orphans.retain(|_, bodies| {
+        let prune = |bodies: &mut Vec<BodyIndex>| {
             bodies.retain(|&body| keep(body));
             !bodies.is_empty()
-        });
+        };
+        self.orphans.retain(|_, bodies| prune(bodies));
+        self.open_bodies.retain(|_, bodies| prune(bodies));
     }
 }

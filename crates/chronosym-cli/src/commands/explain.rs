@@ -16,7 +16,7 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     let loaded = load::load(traces, SampleSelection::None, &args.input.symbols)?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
-    let process = find_process(timeline, args.pid)?;
+    let process = find_process(timeline, args.pid, args.time)?;
     let time = args.time.or(args.pid.and_then(|(_, at)| at));
     let position = if args.caller {
         Position::Return
@@ -36,9 +36,24 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// The process that is meant: named by its pid, or the only one.
-pub fn find_process(timeline: &Timeline, pid: Option<(u32, Option<u64>)>) -> Result<ProcessIndex> {
+/// The process that is meant: named by its pid, or the only one. Of several that had the pid, the time tells which.
+pub fn find_process(
+    timeline: &Timeline,
+    pid: Option<(u32, Option<u64>)>,
+    time: Option<u64>,
+) -> Result<ProcessIndex> {
     match pid {
+        Some((pid, None)) => {
+            let lives = load::lives_of(timeline, pid);
+            if lives.len() > 1 && time.is_none() {
+                bail!(Usage(format!(
+                    "which process? Several had the id {pid}: {}; say --time or --pid {pid}@TIME",
+                    lives.join(", ")
+                )));
+            }
+            let found = timeline.find_process(pid, time);
+            found.map_or_else(|| load::find_process(timeline, (pid, None)), Ok)
+        }
         Some(pid) => load::find_process(timeline, pid),
         None => {
             let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();

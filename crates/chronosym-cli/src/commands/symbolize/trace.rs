@@ -51,7 +51,7 @@ impl TraceSource {
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
         super::super::tell(&loaded.notes, quiet);
         let timeline = &loaded.timeline;
-        let process = super::super::explain::find_process(timeline, args.pid)?;
+        let process = super::super::explain::find_process(timeline, args.pid, args.time)?;
         let images = timeline.images_in_space(process).map(|image| Image {
             names: [
                 image.name.to_lowercase(),
