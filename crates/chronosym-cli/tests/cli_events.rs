@@ -5,6 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::trace::TraceInfo;
 use common::*;
 use serde_json::Value;
 
@@ -163,6 +164,32 @@ fn filters_choose_records() {
         piped.stdout.lines().count(),
         jsonl(&["--to", "1s", &arg(LINUX)]).len()
     );
+}
+
+#[test]
+fn a_time_that_makes_no_sense_ends_nothing() {
+    let mut writer = NettraceWriter::v4().info(TraceInfo {
+        frequency: 10_000_000,
+        ..TraceInfo::default()
+    });
+    let event = writer.event_type("P", 1, 0);
+    for time in [10, 1 << 62] {
+        writer.event(event, time, 1, &[], &[]);
+    }
+    writer.sequence_point();
+    for time in [20, 30] {
+        writer.event(event, time, 1, &[], &[]);
+    }
+    let path = file(&writer.finish());
+    let path = path.to_str().unwrap();
+    let count = |args: &[&str]| {
+        run(&[&["events", path], args].concat())
+            .stdout
+            .lines()
+            .count()
+    };
+    assert_eq!(count(&[]), 4);
+    assert_eq!(count(&["--to", "1s"]), 3);
 }
 
 #[test]

@@ -86,7 +86,7 @@ struct Wanted {
     pid: Option<u32>,
     tid: Option<u64>,
     from_ns: u64,
-    to_ns: u64,
+    to_ns: Option<u64>,
     /// The processes of the trace and which of them are meant, where that takes more than a pid.
     processes: Option<(Timeline, chronosym::Filter)>,
     /// Whether a record of the process was there, and the other processes' ids, for the error message.
@@ -101,7 +101,7 @@ impl Wanted {
             pid: processes.pid.map(|(pid, _)| pid),
             tid: filters.tid,
             from_ns: processes.from.unwrap_or(0),
-            to_ns: processes.to.unwrap_or(u64::MAX),
+            to_ns: processes.to,
             processes: None,
             seen: false,
             others: Default::default(),
@@ -131,7 +131,7 @@ impl Wanted {
             }
         }
         let time = raw.time_ns;
-        if time < self.from_ns || time >= self.to_ns {
+        if time < self.from_ns || self.to_ns.is_some_and(|to| time >= to) {
             return false;
         }
         if self.tid.is_some_and(|tid| raw.thread_id != Some(tid)) {
@@ -146,7 +146,7 @@ impl Wanted {
 
     /// Whether nothing after this time can pass.
     fn ends_before(&self, time_ns: u64) -> bool {
-        time_ns >= self.to_ns && (self.pid.is_none() || self.seen)
+        self.to_ns.is_some_and(|to| time_ns >= to) && (self.pid.is_none() || self.seen)
     }
 
     /// A pid that no record has is an error.
@@ -176,9 +176,12 @@ fn nettrace(source: Source, name: &str, sink: &mut Sink) -> Result<Vec<String>> 
     let mut reader = chronosym_nettrace::Reader::new(source).with_context(in_trace)?;
     let mut schemas = Schemas::default();
     'trace: while let Some(region) = reader.next_region().with_context(in_trace)? {
-        for record in region.in_time_order() {
-            if sink.wanted.ends_before(record.time_ns) {
-                break 'trace;
+        for (position, record) in region.in_time_order().enumerate() {
+            match sink.wanted.ends_before(record.time_ns) {
+                true if position == 0 => break 'trace,
+                // A time that makes no sense says nothing of the regions to come.
+                true => break,
+                false => {}
             }
             let schema = schemas.of(region.event_types(), &record);
             let mut raw = raw_event(region.header(), &record, schema);
