@@ -298,6 +298,7 @@ mod images {
 
     use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
     use chronosym::{Evidence, Position};
+    use chronosym_events::OptimizationTier;
     use libtest_mimic::Failed;
 
     use crate::mapped::{self, MappedFile};
@@ -365,7 +366,9 @@ mod images {
         }
         let mut same = 0;
         for body in recorded.timeline.bodies(runtime) {
-            let is_precompiled = body.tier.is_none() && body.token >> 24 == 6 && body.size > 0;
+            let is_precompiled = body.tier == Some(OptimizationTier::ReadyToRun)
+                && body.token >> 24 == 6
+                && body.size > 0;
             let Some(name) = body.name.filter(|_| is_precompiled) else {
                 continue;
             };

@@ -445,11 +445,6 @@ impl Timeline {
                 no_map = symbols.precompiled_reason(module);
             }
         }
-        let tier = body.tier().or_else(|| {
-            let precompiled =
-                !body.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
-            precompiled.then(|| self.precompiled_tier(process, body.clr_instance))
-        });
         let mut own = Frame {
             signature: self
                 .names
@@ -460,7 +455,7 @@ impl Timeline {
                 .and_then(|m| self.text(code.modules[m.index()].simple_name)),
             offset: Some(self.distance(address, body.start)),
             il_offset: il.map(|il| (il.offset, il.source)),
-            tier,
+            tier: self.tier(process, body),
             evidence: body.evidence.strongest(),
             certainty: Some(location.certainty),
             name_reason: own_name.is_none().then_some(NameReason::NoName),
@@ -473,6 +468,19 @@ impl Timeline {
         }
         frames.push(own);
         frames
+    }
+
+    /// How a body was compiled.
+    pub(crate) fn tier(
+        &self,
+        process: ProcessIndex,
+        body: &CodeBody,
+    ) -> Option<chronosym_events::OptimizationTier> {
+        body.tier().or_else(|| {
+            let precompiled =
+                !body.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
+            precompiled.then(|| self.precompiled_tier(process, body.clr_instance))
+        })
     }
 
     /// Before .NET Core precompiled code was NGEN's; since then it is ReadyToRun.

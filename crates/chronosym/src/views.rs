@@ -405,7 +405,7 @@ impl Timeline {
                 .and_then(|m| self.some(code.modules[m.index()].simple_name)),
             method_id: body.method_id,
             token: body.token,
-            tier: body.tier(),
+            tier: self.tier(process, body),
             native_code_version: body.native_code_version,
             is_cold: body.flags.extent() == chronosym_events::Extent::Cold,
             evidence: body.evidence,
