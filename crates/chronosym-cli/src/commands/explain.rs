@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use chronosym::symbols::Symbolizer;
 use chronosym::{Frame, IlSource, ModuleIndex, Position, ProcessIndex, SampleSelection, Timeline};
 
+use super::modules::{from, to};
 use crate::args::{Explain, Usage};
 use crate::output::text_line;
 use crate::units::show_time;
@@ -123,9 +124,12 @@ fn explain(
         )?;
     }
     for (_, image) in timeline.images_at(process, looked_up) {
+        let here = time.is_some_and(|t| image.life.contains(t));
+        let life = format!("{}..{}", from(image.life), to(image.life));
         text_line!(
             out,
-            "   {:#x}-{:#x} image {}: {}",
+            "{}  {:#x}-{:#x} {life:<22} image {}: {}",
+            if here { ">" } else { " " },
             image.base,
             image.base.saturating_add(image.size.saturating_sub(1)),
             image.name,
