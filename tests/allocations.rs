@@ -1,7 +1,8 @@
 //! What allocates follows what is new in a trace, not how many samples it has.
 
 use allocation_counter::measure;
-use chronosym::{Filter, Options, Session, StackId, Timeline};
+use chronosym::{Filter, LiveSession, Options, Session, StackId, Timeline};
+use chronosym_conformance::script;
 use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_support::nettrace::NettraceWriter;
 use std::sync::Arc;
@@ -106,4 +107,48 @@ fn reading_allocates_by_region_and_stack_not_by_event() {
     let ((short, _), (long, timeline)) = (read(&short), read(&long));
     assert_eq!(timeline.samples().len(), 200_000);
     assert!(long <= short + 100, "{short}, then {long}");
+}
+
+/// Loads and unloads of methods that live for 4 µs each; every thousandth, what is over is forgotten. Gives the most bytes at once.
+fn churn(methods: u64) -> u64 {
+    let schema = |id| {
+        Arc::new(EventSchema::new(EventKey::Manifest {
+            provider: Provider::Runtime,
+            id,
+            version: 2,
+        }))
+    };
+    let schemas = [schema(143), schema(144)];
+    let measured = measure(|| {
+        let mut live = LiveSession::new();
+        let types = [0, 1].map(|i: usize| live.event_type(schemas[i].clone()));
+        for n in 0..methods {
+            for (i, id) in [(0, n), (1, n.wrapping_sub(4))] {
+                let start = 0x1_0000 + id % 64 * 0x100;
+                let raw = RawEvent {
+                    time_ns: n * 1000,
+                    process_id: Some(1),
+                    thread_id: Some(1),
+                    processor: None,
+                    pointer_size: PointerSize::Eight,
+                    schema: &schemas[i],
+                    payload: &script::method(id, start, 0x80, "Churn").encode(2),
+                };
+                if id <= n {
+                    live.push(types[i], &raw, None, None);
+                }
+            }
+            if n % 1000 == 999 {
+                live.advance(n * 1000);
+                live.forget_before((n - 10) * 1000);
+            }
+        }
+    });
+    measured.bytes_max
+}
+
+#[test]
+fn a_live_session_that_forgets_does_not_grow() {
+    let (short, long) = (churn(10_000), churn(60_000));
+    assert!(long <= short + short / 4, "{short} bytes, then {long}");
 }
