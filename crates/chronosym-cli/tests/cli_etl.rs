@@ -6,7 +6,7 @@ use common::*;
 use serde_json::Value;
 
 use chronosym_support::etl::{
-    At, EtlWriter, Event, Op, Options, Process, Stack, buffers, guid, stack_item,
+    At, EtlWriter, Event, Image, Op, Options, Process, Stack, buffers, guid, stack_item,
 };
 
 const PROVIDER: [u8; 16] = *b"0123456789abcdef";
@@ -239,13 +239,27 @@ fn a_process_is_meant_only_while_it_runs() {
 #[test]
 fn the_time_says_which_process_had_an_id_that_was_used_again() {
     let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
-    for (image, from) in [("alpha.exe", 10), ("gamma.exe", 30)] {
+    for (image, from, own, shared) in [
+        ("alpha.exe", 10, 0x40_0000, "first.dll"),
+        ("gamma.exe", 30, 0x70_0000, "second.dll"),
+    ] {
         let process = Process {
             pid: 100,
             image,
             ..Process::default()
         };
         etl.process(At::ms(from), Op::Start, &process).unwrap();
+        let own = [(image, own), (shared, 0x90_0000)];
+        for (name, base) in own {
+            let image = Image {
+                base,
+                size: 0x2000,
+                pid: 100,
+                path: name,
+                ..Image::default()
+            };
+            etl.image(At::ms(from + 1), Op::Load, &image).unwrap();
+        }
         etl.process(At::ms(from + 10), Op::Stop, &process).unwrap();
     }
     let path = file(&etl.finish().unwrap());
@@ -260,17 +274,31 @@ fn the_time_says_which_process_had_an_id_that_was_used_again() {
             .stdout
             .contains("in gamma (100)")
     );
-    for run in [
-        explain(&["100"]),
-        run(&["symbolize", "--trace", path, "--pid", "100", "0x5000"]),
-    ] {
-        assert_eq!((run.status, run.stdout.as_str()), (2, ""));
-        assert!(
-            run.stderr.contains("alpha 0.010000s..0.020000s"),
-            "{}",
-            run.stderr
-        );
-    }
+    let without = explain(&["100"]);
+    assert_eq!((without.status, without.stdout.as_str()), (2, ""));
+    let lives = "alpha 0.010000s..0.020000s";
+    assert!(without.stderr.contains(lives), "{}", without.stderr);
+    // Addresses are looked up in both.
+    let symbolize = |more: &[&str]| {
+        run(&[&["symbolize", "--trace", path, "--pid", "100"], more].concat()).stdout
+    };
+    assert_eq!(
+        symbolize(&["0x401010"]),
+        "0x401010 alpha!+0x1010 (NoSymbolFile)\n"
+    );
+    assert_eq!(
+        symbolize(&["0x701010"]),
+        "0x701010 gamma!+0x1010 (NoSymbolFile)\n"
+    );
+    assert_eq!(
+        symbolize(&["gamma+0x10"]),
+        "gamma+0x10 gamma!+0x10 (NoSymbolFile)\n"
+    );
+    let both = symbolize(&["0x901010"]);
+    assert!(both.contains("Ambiguous: 2 occupants over time"), "{both}");
+    assert!(symbolize(&["0x5000"]).contains("NoCodeAtAddress"));
+    let then = symbolize(&["--time", "35ms", "0x901010"]);
+    assert_eq!(then, "0x901010 second!+0x1010 (NoSymbolFile)\n");
 }
 
 #[test]

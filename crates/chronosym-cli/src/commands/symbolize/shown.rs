@@ -9,7 +9,7 @@ use chronosym_symbols::style::printable;
 use crate::args::Style;
 
 /// One frame, ready to be printed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
     /// What people read: `module!name+0xoffset`.
     pub label: String,

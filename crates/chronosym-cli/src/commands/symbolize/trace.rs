@@ -1,4 +1,4 @@
-//! Addresses of a trace's process.
+//! Addresses of a trace's processes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,7 +23,8 @@ const MAX_KEPT: usize = 64 << 20;
 pub struct TraceSource {
     loaded: Loaded,
     symbols: Symbolizer,
-    process: ProcessIndex,
+    /// All that had the pid, unless a time tells which is meant.
+    processes: Vec<ProcessIndex>,
     time: Option<u64>,
     position: Position,
     style: Style,
@@ -34,15 +35,19 @@ pub struct TraceSource {
 
 /// An image of the process or the kernel.
 struct Image {
+    process: ProcessIndex,
     names: [String; 2],
     base: u64,
     life: Life,
 }
 
 /// What stands at an address, and when, where that is not always the same.
+#[derive(PartialEq)]
 struct Occupant {
     life: Option<Life>,
     frames: Vec<Shown>,
+    /// Whether it is code, or an image at least.
+    stands: bool,
 }
 
 impl TraceSource {
@@ -51,19 +56,23 @@ impl TraceSource {
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
         super::super::tell(&loaded.notes, quiet);
         let timeline = &loaded.timeline;
-        let process = super::super::explain::find_process(timeline, args.pid, args.time)?;
-        let images = timeline.images_in_space(process).map(|image| Image {
-            names: [
-                image.name.to_lowercase(),
-                image.path.map_or("", file_name).to_lowercase(),
-            ],
-            base: image.base,
-            life: image.life,
+        let processes = super::super::explain::find_processes(timeline, args.pid, args.time)?;
+        let images = processes.iter().flat_map(|&process| {
+            let images = timeline.images_in_space(process);
+            images.map(move |image| Image {
+                process,
+                names: [
+                    image.name.to_lowercase(),
+                    image.path.map_or("", file_name).to_lowercase(),
+                ],
+                base: image.base,
+                life: image.life,
+            })
         });
         let images = images.collect();
         Ok(TraceSource {
             symbols: crate::symbols::open(&args.symbols)?,
-            process,
+            processes,
             time: args.time.or(args.pid.and_then(|(_, at)| at)),
             position: if args.caller {
                 Position::Return
@@ -78,13 +87,14 @@ impl TraceSource {
         })
     }
 
-    /// The addresses that a place can mean, each with the life of the image that makes it so.
-    fn addresses(&self, place: Place<'_>) -> Vec<(u64, Option<Life>)> {
+    /// The addresses that a place can mean in a process, each with the life of the image that makes it so.
+    fn addresses(&self, process: ProcessIndex, place: Place<'_>) -> Vec<(u64, Option<Life>)> {
         let (name, rva) = match place {
             Place::Address(address) => return vec![(address, None)],
             Place::Rva(name, rva) => (name.to_lowercase(), rva),
         };
-        let named = self.images.iter().filter(|i| i.names.contains(&name));
+        let own = self.images.iter().filter(|i| i.process == process);
+        let named = own.filter(|i| i.names.contains(&name));
         let alive = named.filter(|i| self.time.is_none_or(|t| i.life.contains(t)));
         let mut found: Vec<(u64, Option<Life>)> = Vec::new();
         for image in alive {
@@ -97,43 +107,72 @@ impl TraceSource {
     }
 
     fn occupants(&self, place: Place<'_>) -> Vec<Occupant> {
-        let addresses = self.addresses(place);
-        let several = addresses.len() > 1;
+        let several = self.processes.len() > 1;
+        let mut all: Vec<Occupant> = Vec::new();
+        for &process in &self.processes {
+            for occupant in self.occupants_in(process, place, several) {
+                // The kernel stands in all of them.
+                if !all.contains(&occupant) {
+                    all.push(occupant);
+                }
+            }
+        }
+        // Of several processes those say nothing that have nothing there.
+        if several && all.iter().any(|occupant| occupant.stands) {
+            all.retain(|occupant| occupant.stands);
+        } else if several {
+            all.truncate(1);
+        }
+        all
+    }
+
+    fn occupants_in(
+        &self,
+        process: ProcessIndex,
+        place: Place<'_>,
+        several: bool,
+    ) -> Vec<Occupant> {
+        let addresses = self.addresses(process, place);
+        let several = several || addresses.len() > 1;
         let mut all = Vec::new();
         for (address, of_image) in addresses {
             let looked_up = self.position.looked_up(address);
             if let Some(time) = self.time {
-                all.push(self.occupant(address, time, None));
+                all.push(self.occupant(process, address, time, None));
                 continue;
             }
-            let lives = self.loaded.timeline.lives_at(self.process, looked_up);
+            let lives = self.loaded.timeline.lives_at(process, looked_up);
             match lives.as_slice() {
-                [] => all.push(self.occupant(address, u64::MAX, None)),
+                [] => all.push(self.occupant(process, address, u64::MAX, None)),
                 // Rule 19: the sole occupant answers.
-                [life] if !several => all.push(self.occupant(address, life.from, None)),
+                [life] if !several => all.push(self.occupant(process, address, life.from, None)),
                 [life] => {
-                    all.push(self.occupant(address, life.from, of_image.or(Some(*life))));
+                    all.push(self.occupant(process, address, life.from, of_image.or(Some(*life))));
                 }
                 _ => all.extend(
                     lives
                         .iter()
-                        .map(|life| self.occupant(address, life.from, Some(*life))),
+                        .map(|life| self.occupant(process, address, life.from, Some(*life))),
                 ),
             }
         }
         all
     }
 
-    fn occupant(&self, address: u64, time: u64, life: Option<Life>) -> Occupant {
-        let frames = self.loaded.timeline.frames(
-            self.process,
-            address,
-            time,
-            self.position,
-            Some(&self.symbols),
-        );
+    fn occupant(
+        &self,
+        process: ProcessIndex,
+        address: u64,
+        time: u64,
+        life: Option<Life>,
+    ) -> Occupant {
+        let frames =
+            self.loaded
+                .timeline
+                .frames(process, address, time, self.position, Some(&self.symbols));
         Occupant {
             life,
+            stands: frames.iter().any(|frame| frame.evidence.is_some()),
             frames: frames.iter().map(printable).collect(),
         }
     }
