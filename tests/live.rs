@@ -5,11 +5,22 @@ use std::io::Cursor;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chronosym::{Filter, LiveSession, Options, Position, Session, Timeline};
+use chronosym::{Filter, LiveSession, Options, Position, ProcessIndex, Session, Timeline};
 use chronosym_conformance::script;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::universal;
 use chronosym_support::trace::{FieldKind, TraceInfo, TypeSpec};
+
+fn read_live(bytes: impl AsRef<[u8]>, live: &mut LiveSession) {
+    chronosym::source::nettrace::read_live(Cursor::new(bytes), live).expect("a trace");
+}
+
+/// The one process of a synthetic trace.
+fn process_of(timeline: &Timeline) -> ProcessIndex {
+    timeline
+        .find_process(script::PID, None)
+        .expect("the process")
+}
 
 fn offline(bytes: &[u8]) -> Timeline {
     let mut session = Session::new(Options::default());
@@ -56,7 +67,7 @@ fn compare_bytes(trace: &str, bytes: &[u8]) {
     let frozen = offline(bytes);
     let mut live = LiveSession::new();
     let reader = live.reader();
-    chronosym::source::nettrace::read_live(Cursor::new(bytes), &mut live).expect("a trace");
+    read_live(bytes, &mut live);
     live.finish();
     let now = reader.timeline();
     let questions = questions(&frozen);
@@ -146,14 +157,12 @@ fn answers_can_be_had_while_events_arrive() {
             }
             answers
         });
-        chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+        read_live(&bytes, &mut live);
         done.store(true, Ordering::Relaxed);
         asking.join().expect("readers do not fail");
     });
     let timeline = reader.timeline();
-    let process = timeline
-        .find_process(script::PID, None)
-        .expect("the process");
+    let process = process_of(&timeline);
     let at = |time| {
         timeline
             .frames(process, 0x10_010, time, Position::Exact, None)
@@ -172,7 +181,7 @@ fn code_beyond_the_horizon_is_dropped_and_later_answers_stay() {
     let bytes = churn(2_000);
     let frozen = offline(&bytes);
     let mut live = LiveSession::new();
-    chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+    read_live(&bytes, &mut live);
     let horizon = 1_000_000_000;
     let dropped = live.forget_before(horizon);
     assert!(dropped > 900, "only {dropped} bodies were dropped");
@@ -236,13 +245,11 @@ fn a_second_session_tells_what_was_there_before_the_first() {
     second.event(complete, 21, 1, &[], &[0, 0]);
     let mut live = LiveSession::new();
     for trace in [first.finish(), second.finish()] {
-        chronosym::source::nettrace::read_live(Cursor::new(trace), &mut live).expect("a trace");
+        read_live(trace, &mut live);
     }
     live.finish();
     let timeline = live.reader().timeline();
-    let process = timeline
-        .find_process(script::PID, None)
-        .expect("the process");
+    let process = process_of(&timeline);
     assert_eq!(timeline.bodies(process).count(), 2);
     let name = |address| {
         timeline
@@ -273,9 +280,7 @@ fn live_is_frozen_where_addresses_tell_the_processor() {
     let bytes = w.finish();
     compare_bytes("thumb", &bytes);
     let timeline = offline(&bytes);
-    let process = timeline
-        .find_process(script::PID, None)
-        .expect("the process");
+    let process = process_of(&timeline);
     let frames = timeline.frames(process, 0x1_0001, 50, Position::Exact, None);
     assert_eq!(frames[0].offset, Some(0), "the low bit is no address");
 }
@@ -314,7 +319,7 @@ fn exit() -> Vec<u8> {
 fn what_a_process_had_goes_with_it_in_live_sessions_too() {
     let bytes = exit();
     let mut live = LiveSession::new();
-    chronosym::source::nettrace::read_live(Cursor::new(&bytes), &mut live).expect("a trace");
+    read_live(&bytes, &mut live);
     let before = live.reader().timeline();
     live.finish();
     for timeline in [&*before, &*live.reader().timeline(), &offline(&bytes)] {
@@ -340,13 +345,11 @@ fn a_return_address_is_final_only_if_its_call_is() {
         &[],
         &script::method(1, 0x5000, 64, "Next").encode(2),
     );
-    chronosym::source::nettrace::read_live(Cursor::new(w.finish()), &mut live).expect("a trace");
+    read_live(w.finish(), &mut live);
     live.advance(150);
     live.publish();
     let timeline = live.reader().timeline();
-    let process = timeline
-        .find_process(script::PID, None)
-        .expect("the process");
+    let process = process_of(&timeline);
     let provisional = |address, position| timeline.is_provisional(process, address, 120, position);
     assert!(!provisional(0x5000, Position::Exact));
     assert!(!provisional(0x5001, Position::Return));
@@ -365,7 +368,7 @@ fn code_behind_the_watermark_is_counted() {
         w.finish()
     };
     let mut read = |bytes: Vec<u8>| {
-        chronosym::source::nettrace::read_live(Cursor::new(bytes), &mut live).expect("a trace");
+        read_live(bytes, &mut live);
         live.reader().timeline().diagnostics().late
     };
     assert_eq!(read(trace(1_000, 1)), 0);

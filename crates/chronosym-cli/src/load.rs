@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use chronosym::{Filter, Options, ProcessIndex, SampleSelection, Session, Timeline};
 
-use crate::args::{self, EventFilters, Filters, Symbols};
+use crate::args::{self, EventFilters, Filters, Symbols, Usage};
 use crate::recording::{self, Recording};
 use crate::salvage::Notes;
 use crate::units::show_time;
@@ -111,7 +111,7 @@ pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
         ..Filter::default()
     };
     if let Some(pid) = filter.pid {
-        find_process(timeline, pid)?;
+        with_pid(timeline, pid)?;
     }
     if let Some(name) = &filter.process
         && !timeline
@@ -128,8 +128,32 @@ pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
     Ok(filter)
 }
 
-/// The process that had an id at a time, or the last one that had it.
-pub fn find_process(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<ProcessIndex> {
+/// The processes that a command asks about: those that had the pid, of which a time tells which is meant; or the only one.
+pub fn processes(
+    timeline: &Timeline,
+    pid: Option<(u32, Option<u64>)>,
+    time: Option<u64>,
+) -> Result<Vec<ProcessIndex>> {
+    if let Some((pid, at)) = pid {
+        let all = with_pid(timeline, (pid, at))?;
+        return Ok(match (at, time) {
+            (None, Some(_)) => timeline.find_process(pid, time).into_iter().collect(),
+            _ => all,
+        });
+    }
+    let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();
+    let all: Vec<_> = timeline.processes().filter(|p| p.pid != 0).collect();
+    match (managed.as_slice(), all.as_slice()) {
+        ([only], _) | ([], [only]) => Ok(vec![only.index]),
+        _ => bail!(Usage(format!(
+            "which process? Say --pid; the trace has {}",
+            known_processes(timeline)
+        ))),
+    }
+}
+
+/// The processes that had an id, or the one that had it at a time.
+fn with_pid(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<Vec<ProcessIndex>> {
     let filter = Filter {
         pid: Some((pid, at)),
         ..Filter::default()
@@ -137,8 +161,9 @@ pub fn find_process(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Resul
     let meant = timeline
         .processes()
         .filter(|p| filter.has_process(timeline, p.index));
-    if let Some(process) = meant.last() {
-        return Ok(process.index);
+    let meant: Vec<_> = meant.map(|p| p.index).collect();
+    if !meant.is_empty() {
+        return Ok(meant);
     }
     let lives = lives_of(timeline, pid);
     match (at, lives.as_slice()) {

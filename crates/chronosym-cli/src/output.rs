@@ -1,12 +1,12 @@
 //! Where results go.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
+pub use chronosym_symbols::style::printable;
 
 use crate::args::Color;
 
@@ -125,15 +125,6 @@ fn is_standard_input(path: &Path) -> bool {
         Ok(same_file::Handle::stdin()? == same_file::Handle::from_path(path)?)
     };
     path.metadata().is_ok_and(|m| m.is_file()) && same().unwrap_or(false)
-}
-
-/// Text out of a trace must not steer the terminal, nor break a line: control characters become `?`.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.contains(char::is_control) {
-        text.replace(char::is_control, "?").into()
-    } else {
-        text.into()
-    }
 }
 
 /// As `writeln!`, but what is written stays one printable line whatever the arguments hold.

@@ -381,8 +381,8 @@ fn damage_in_one_block_leaves_the_others_alone() {
     }
 }
 
-#[test]
-fn broken_framing_is_left_behind_at_the_next_object() {
+/// A trace with an event in each of two blocks, its type, and where the second block begins.
+fn two_blocks() -> (NettraceWriter, TypeId, usize) {
     let mut writer = NettraceWriter::v4();
     let kind = writer.event_type("P", 1, 0);
     writer.event(kind, 0, 1, &[], b"a");
@@ -390,6 +390,12 @@ fn broken_framing_is_left_behind_at_the_next_object() {
     let first = writer.written();
     writer.event(kind, 1, 1, &[], b"b");
     writer.flush();
+    (writer, kind, first)
+}
+
+#[test]
+fn broken_framing_is_left_behind_at_the_next_object() {
+    let (mut writer, kind, first) = two_blocks();
     let second = writer.written();
     writer.event(kind, 2, 1, &[], b"c");
     let mut bytes = writer.finish();
@@ -413,13 +419,7 @@ fn broken_framing_is_left_behind_at_the_next_object() {
 
 #[test]
 fn losses_after_the_first_gap_behind_damage_are_the_traced_processes() {
-    let mut writer = NettraceWriter::v4();
-    let kind = writer.event_type("P", 1, 0);
-    writer.event(kind, 0, 1, &[], b"a");
-    writer.flush();
-    let first = writer.written();
-    writer.event(kind, 1, 1, &[], b"b");
-    writer.flush();
+    let (mut writer, kind, first) = two_blocks();
     for time in 2..5 {
         writer.lose(1, 10);
         writer.event(kind, time, 1, &[], b"c");

@@ -55,9 +55,7 @@ impl<T: Clone> Chunked<T> {
         }
         self.len += 1;
     }
-}
 
-impl<T: Clone> Chunked<T> {
     /// Gives back the memory of chunks all of whose items are `same`: one stands for all of them. Looks at the chunks of the
     /// items `touched` only.
     pub(crate) fn share_where(

@@ -15,6 +15,7 @@ use crate::inline_tree::InlineTree;
 use crate::methods::Methods;
 use crate::names::NameId;
 use crate::neighbours::{Pending, ThreadState};
+use crate::session::has_ended;
 
 /// The code of one process.
 #[derive(Debug, Default)]
@@ -357,7 +358,7 @@ impl ProcessCode {
     /// The process ended: nothing lives on.
     pub fn close_all(&mut self, time: u64) {
         for index in 0..self.bodies.len() {
-            if !matches!(self.bodies[index].end, End::At(at) if at <= time) {
+            if !has_ended(self.bodies[index].end, time) {
                 self.bodies[index].end = End::At(time);
                 self.changed(BodyIndex(index as u32));
             }

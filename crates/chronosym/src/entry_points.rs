@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::body::{BodyIndex, MethodFact};
 use crate::code::ProcessCode;
 use crate::evidence::Evidence;
+use crate::session::has_ended;
 
 impl ProcessCode {
     /// Rule 15: gives an extent to precompiled methods of which only the entry point is known.
@@ -41,8 +42,8 @@ impl ProcessCode {
                 continue;
             }
             // It is no start of a method where the code of another stands or comes to stand.
-            let ended = |body: BodyIndex| matches!(self.bodies[body.index()].end, End::At(end) if end <= point.time);
-            if self.occupant(start).is_some_and(|body| !ended(body)) {
+            let stands = |body: BodyIndex| !has_ended(self.bodies[body.index()].end, point.time);
+            if self.occupant(start).is_some_and(stands) {
                 continue;
             }
             let next = starts

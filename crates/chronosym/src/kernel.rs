@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::body::PdbId;
 use crate::images::{Image, ImageIndex, file_name, simple_name};
 use crate::process::ProcessIndex;
-use crate::session::{Session, life_of};
+use crate::session::{Session, has_ended, life_of};
 use crate::strings::StringId;
 
 /// What kernel events say beside processes and images.
@@ -180,7 +180,7 @@ impl Session {
         let images = &mut self.states[process.index()].images;
         let same = current.map(|(index, _)| index).filter(|index| {
             let image = &images[index.index()];
-            let gone = matches!(image.end, End::At(end) if end <= time);
+            let gone = has_ended(image.end, time);
             let known = file_name(self.names.strings.get(image.path));
             image.size == event.size
                 && (event.action == Action::Unload || !gone)

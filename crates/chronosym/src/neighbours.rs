@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chronosym_events::{Action, Extent};
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::Begin;
 use rustc_hash::FxHashMap;
 
 use crate::body::{BodyIndex, CodeBody, MethodFact};
@@ -13,6 +13,7 @@ use crate::code::ProcessCode;
 use crate::few::Few;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
+use crate::session::has_ended;
 
 /// A map that waits for the event which it belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +134,7 @@ impl ProcessCode {
                 let body = &self.bodies[b.index()];
                 body.told_by() <= time && is_version(body, version, extent)
             })
-            .filter(|b| lives_past(&self.bodies[b.index()], time))
+            .filter(|b| !has_ended(self.bodies[b.index()].end, time))
     }
 
     /// The inline tree of the body of `method_id` that this thread loaded last.
@@ -215,7 +216,7 @@ impl ProcessCode {
         let body = |at: usize| bodies.get(at).map(|b| (*b, &self.bodies[b.index()]));
         let after = bodies.partition_point(|b| self.bodies[b.index()].told_by() <= time);
         let known = after.checked_sub(1).and_then(body);
-        let known = known.filter(|(_, body)| lives_past(body, time));
+        let known = known.filter(|(_, body)| !has_ended(body.end, time));
         let next = body(after).filter(|(_, body)| matches!(body.begin, Begin::Before(_)));
         known.or(next).map(|(index, _)| index)
     }
@@ -236,8 +237,4 @@ impl Pending {
 
 fn is_version(body: &CodeBody, version: u64, extent: Extent) -> bool {
     body.native_code_version == version && body.flags.extent() == extent
-}
-
-fn lives_past(body: &CodeBody, time: u64) -> bool {
-    !matches!(body.end, End::At(end) if end <= time)
 }

@@ -135,9 +135,9 @@ impl Timeline {
         }
         let mut valid = gap;
         for owner in self.image_owners(process, address) {
-            let images = &self.spaces[owner.index()].images;
+            let AddressSpace { images, state, .. } = &self.spaces[owner.index()];
             if let Some((id, life)) = images.find(address, time) {
-                let image = &self.spaces[owner.index()].state.images[id.index()];
+                let image = &state.images[id.index()];
                 let life = life.from..life.to;
                 let (certainty, known) =
                     certainty(image.begin, image.end, life, time, &self.losses);
@@ -171,17 +171,15 @@ impl Timeline {
         if address < LOWEST {
             return NameReason::InvalidAddress;
         }
-        let mut lives = space
+        let lives = space
             .bodies
             .occupants(address)
             .into_iter()
             .chain(space.images.occupants(address))
-            .map(|(_, life)| life);
+            .map(|(_, life)| life.from);
         // What was dropped stood there before anything that is still known.
         let forgotten = space.forgotten.contains(address);
-        let earliest = lives
-            .next()
-            .map(|first| lives.fold(first.from, |earliest, life| earliest.min(life.from)));
+        let earliest = lives.min();
         if earliest.is_some() || forgotten {
             return if !forgotten && earliest.is_some_and(|earliest| time < earliest) {
                 NameReason::BeforeFirstLoad

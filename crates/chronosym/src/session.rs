@@ -340,12 +340,13 @@ impl Session {
     /// Takes over a better description of an event type that came after its first event.
     pub(crate) fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
         let known = &mut self.types[id.index()].schema;
-        if known.key() == schema.key() && identity(known) != identity(schema) {
+        if known.key() != schema.key() {
+            return;
+        }
+        if identity(known) != identity(schema) {
             self.by_hash.entry(type_hash(schema)).or_default().push(id);
         }
-        if known.key() == schema.key() {
-            known.clone_from(schema);
-        }
+        known.clone_from(schema);
     }
 
     /// Counts a stack that is not kept.
@@ -551,13 +552,11 @@ fn type_hash(schema: &EventSchema) -> u64 {
 impl ProcessState {
     /// The process stopped.
     fn close(&mut self, time: u64) {
-        let alive = |end: End| !matches!(end, End::At(at) if at <= time);
         self.code.close_all(time);
-        for image in self.images.iter_mut().filter(|i| alive(i.end)) {
-            image.end = End::At(time);
-        }
-        for module in self.code.modules.iter_mut().filter(|m| alive(m.end)) {
-            module.end = End::At(time);
+        let images = self.images.iter_mut().map(|image| &mut image.end);
+        let modules = self.code.modules.iter_mut().map(|module| &mut module.end);
+        for end in images.chain(modules).filter(|end| !has_ended(**end, time)) {
+            *end = End::At(time);
         }
     }
 
@@ -571,6 +570,11 @@ impl ProcessState {
             universal: UniversalState::default(),
         }
     }
+}
+
+/// Whether a thing is known to have ended by a time.
+pub(crate) fn has_ended(end: End, time: u64) -> bool {
+    matches!(end, End::At(at) if at <= time)
 }
 
 /// When a thing that an action tells of began and ended.

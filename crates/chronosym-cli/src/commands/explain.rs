@@ -37,13 +37,13 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// The process that is meant: named by its pid, or the only one. Of several that had the pid, the time tells which.
+/// The one process that is meant.
 fn find_process(
     timeline: &Timeline,
     pid: Option<(u32, Option<u64>)>,
     time: Option<u64>,
 ) -> Result<ProcessIndex> {
-    match (pid, find_processes(timeline, pid, time)?.as_slice()) {
+    match (pid, load::processes(timeline, pid, time)?.as_slice()) {
         (_, [only]) => Ok(*only),
         (pid, _) => {
             let pid = pid.map_or(0, |(pid, _)| pid);
@@ -51,37 +51,6 @@ fn find_process(
                 "which process? Several had the id {pid}: {}; say --time or --pid {pid}@TIME",
                 load::lives_of(timeline, pid).join(", ")
             )))
-        }
-    }
-}
-
-/// As [`find_process`], but without a time all that had the pid.
-pub fn find_processes(
-    timeline: &Timeline,
-    pid: Option<(u32, Option<u64>)>,
-    time: Option<u64>,
-) -> Result<Vec<ProcessIndex>> {
-    match pid {
-        Some((pid, None)) => {
-            let of_pid = timeline.processes().filter(|p| p.pid == pid);
-            let of_pid: Vec<_> = of_pid.map(|p| p.index).collect();
-            match (of_pid.is_empty(), time) {
-                (true, _) => load::find_process(timeline, (pid, None)).map(|found| vec![found]),
-                (false, None) => Ok(of_pid),
-                (false, time) => Ok(timeline.find_process(pid, time).into_iter().collect()),
-            }
-        }
-        Some(pid) => load::find_process(timeline, pid).map(|found| vec![found]),
-        None => {
-            let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();
-            let all: Vec<_> = timeline.processes().filter(|p| p.pid != 0).collect();
-            match (managed.as_slice(), all.as_slice()) {
-                ([only], _) | ([], [only]) => Ok(vec![only.index]),
-                _ => bail!(Usage(format!(
-                    "which process? Say --pid; the trace has {}",
-                    load::known_processes(timeline)
-                ))),
-            }
         }
     }
 }

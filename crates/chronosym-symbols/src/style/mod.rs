@@ -64,7 +64,7 @@ pub struct Image<'a> {
     pub taken_off: u64,
 }
 
-/// Text out of a symbol file, without what would steer the terminal or break a line in two.
+/// Text out of a trace or a symbol file, without what would steer the terminal or break a line in two.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.into();

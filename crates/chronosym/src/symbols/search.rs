@@ -199,7 +199,7 @@ impl Search {
 
     /// Looks in the folders and at the trace's paths for a file that also `fits`: builds for several machines lie side by side, with
     /// one identity. Done each time: what fits depends on more than the identity.
-    pub(super) fn find_fitting(
+    fn find_fitting(
         &self,
         wanted: &Wanted,
         names: &[String],

@@ -142,7 +142,7 @@ impl Source for ObjectSource {
             let _infallible = match (answer, question.place) {
                 (Some((shown, answer)), _) => printer.print(text, shown, &answer),
                 (None, None) => {
-                    shown::print_unknown(self.style, question.text, "not an address", text)
+                    shown::print_unknown(self.style, question.text, shown::NO_ADDRESS, text)
                 }
                 (None, Some(_)) => {
                     shown::print_unknown(self.style, question.text, shown::OTHER_FILE, text)

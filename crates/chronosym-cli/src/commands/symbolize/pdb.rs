@@ -20,6 +20,8 @@ use super::shown::{self, Shown};
 use super::{Source, ordered};
 use crate::args::{Style, Symbolize};
 
+const OUTSIDE: shown::Why = ("outside the image", NameReason::InvalidAddress);
+
 /// A PDB and, where it is given, its image, which knows at which address it wants to be loaded.
 pub struct Files {
     pdb: FileData,
@@ -150,7 +152,7 @@ impl<'p> PdbSource<'p> {
             .ok()
             .and_then(|rva| rva.checked_sub(u32::from(self.caller)));
         let Some(looked_up) = looked_up else {
-            return vec![self.unnamed(address, None, "outside the image")];
+            return vec![self.unnamed(address, None, OUTSIDE.0)];
         };
         let function = match self.pdb.find(looked_up, &mut scratch.frames) {
             Ok(Some(function)) => function,
@@ -264,9 +266,9 @@ impl<'p> PdbSource<'p> {
     fn print_one(&self, question: &Question<'_>, scratch: &mut Scratch<'p>, out: &mut Vec<u8>) {
         let mut unknown = |why| shown::print_unknown(self.style, question.text, why, out);
         let _infallible = match question.place.map(|place| (place, self.rva(place))) {
-            None => unknown("not an address"),
+            None => unknown(shown::NO_ADDRESS),
             Some((Place::Rva(..), None)) => unknown(shown::OTHER_FILE),
-            Some((Place::Address(_), None)) => unknown("outside the image"),
+            Some((Place::Address(_), None)) => unknown(OUTSIDE),
             Some((_, Some((rva, address)))) => {
                 let frames = self.find(rva, address, scratch);
                 shown::print(self.style, &format!("{address:#x}"), &frames, out)

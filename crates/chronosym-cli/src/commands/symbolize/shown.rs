@@ -128,18 +128,24 @@ pub fn push_objects(frames: &[Shown], out: &mut String) {
     out.push(']');
 }
 
-/// What stands for the answer where the module that an address names is none that is known.
-pub const OTHER_FILE: &str = "not this file";
+/// Why something cannot be answered: for people, and for programs.
+pub type Why = (&'static str, NameReason);
+
+/// The module that an address names is none that is known.
+pub const OTHER_FILE: Why = ("not this file", NameReason::NoSymbolFile);
+/// The text is no address.
+pub const NO_ADDRESS: Why = ("not an address", NameReason::InvalidAddress);
 
 /// Something that cannot be answered: no address, or an image that is not there.
-pub fn print_unknown(style: Style, text: &str, why: &str, out: &mut impl Write) -> io::Result<()> {
+pub fn print_unknown(
+    style: Style,
+    text: &str,
+    (why, reason): Why,
+    out: &mut impl Write,
+) -> io::Result<()> {
     match style {
         Style::Text => writeln!(out, "{} ?? ({why})", printable(text)),
         Style::Json => {
-            let reason = match why {
-                OTHER_FILE => NameReason::NoSymbolFile,
-                _ => NameReason::InvalidAddress,
-            };
             let mut quoted = String::new();
             chronosym_export::push_json_string(text, &mut quoted);
             writeln!(

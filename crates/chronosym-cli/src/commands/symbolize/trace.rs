@@ -1,24 +1,25 @@
 //! Addresses of a trace's processes.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Frame, Life, Position, ProcessIndex, SampleSelection, file_name};
+use chronosym::{Life, NameReason, Position, ProcessIndex, SampleSelection, file_name};
 
 use super::Source;
 use super::question::{Place, Question};
 use super::shown::{self, Shown};
 use crate::args::{Style, Symbolize};
 use crate::load::{self, Loaded};
-use crate::output;
 use crate::units::show_time;
 
 /// Answers that are kept, in bytes: real lists name the same addresses again and again.
 const MAX_KEPT: usize = 64 << 20;
+
+/// The module that an address names is none of the process.
+const NO_IMAGE: shown::Why = ("no such image", NameReason::InvalidAddress);
 
 pub struct TraceSource {
     loaded: Loaded,
@@ -56,7 +57,7 @@ impl TraceSource {
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
         super::super::tell(&loaded.notes, quiet);
         let timeline = &loaded.timeline;
-        let processes = super::super::explain::find_processes(timeline, args.pid, args.time)?;
+        let processes = load::processes(timeline, args.pid, args.time)?;
         let images = processes.iter().flat_map(|&process| {
             let images = timeline.images_in_space(process);
             images.map(move |image| Image {
@@ -173,7 +174,7 @@ impl TraceSource {
         Occupant {
             life,
             stands: frames.iter().any(|frame| frame.evidence.is_some()),
-            frames: frames.iter().map(printable).collect(),
+            frames: frames.iter().map(Shown::of).collect(),
         }
     }
 
@@ -182,7 +183,7 @@ impl TraceSource {
             return Ok(shown::print_unknown(
                 self.style,
                 question.text,
-                "not an address",
+                shown::NO_ADDRESS,
                 out,
             )?);
         };
@@ -192,7 +193,7 @@ impl TraceSource {
             Place::Rva(..) => question.text.to_owned(),
         };
         match occupants.as_slice() {
-            [] => shown::print_unknown(self.style, &address, "no such image", out)?,
+            [] => shown::print_unknown(self.style, &address, NO_IMAGE, out)?,
             [only] => shown::print(self.style, &address, &only.frames, out)?,
             several => self.print_several(&address, several, out)?,
         }
@@ -244,7 +245,8 @@ impl TraceSource {
             }
             // These layouts know one answer only, and a wrong one is worse than none.
             Style::Llvm | Style::Gnu => {
-                shown::print_unknown(self.style, address, "Ambiguous", out)?;
+                let why = ("Ambiguous", NameReason::Ambiguous);
+                shown::print_unknown(self.style, address, why, out)?;
             }
         }
         Ok(())
@@ -283,18 +285,6 @@ impl Source for TraceSource {
         };
         Ok(questions.iter().map(label).collect())
     }
-}
-
-/// A frame as it is shown, with names that cannot break a line. JSON escapes them itself.
-fn printable(frame: &Frame) -> Shown {
-    let mut shown = Shown::of(frame);
-    let label = std::iter::once(&mut shown.label);
-    for text in label.chain(&mut shown.name).chain(&mut shown.file) {
-        if let Cow::Owned(clean) = output::printable(text) {
-            *text = clean;
-        }
-    }
-    shown
 }
 
 fn show_life(life: Life) -> String {
