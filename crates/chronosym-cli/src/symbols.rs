@@ -34,6 +34,7 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
 }
 
 fn symbolizer(args: &Symbols, config: StoreConfig) -> Symbolizer {
+    problems(&config).iter().for_each(|note| tell(note));
     let mut options = SymbolOptions::default();
     options.lines = !args.no_lines;
     options.pretty = args.pretty;
@@ -43,7 +44,6 @@ fn symbolizer(args: &Symbols, config: StoreConfig) -> Symbolizer {
 /// The symbol source that the options describe. Says on standard error what of the options has no effect.
 pub fn open(args: &Symbols) -> Result<Symbolizer> {
     let config = config(args)?;
-    problems(&config).iter().for_each(|note| tell(note));
     Ok(symbolizer(args, config))
 }
 
@@ -51,17 +51,19 @@ pub fn open(args: &Symbols) -> Result<Symbolizer> {
 pub fn open_for_a_look(args: &Symbols) -> Result<Symbolizer> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
-    problems(&config).iter().for_each(|note| tell(note));
     Ok(symbolizer(args, config))
 }
 
-/// Parts of the symbol path that mean nothing, and a cache folder that cannot keep what is fetched.
+/// Parts of the symbol path that mean nothing.
+pub fn path_problems(config: &StoreConfig) -> Vec<String> {
+    let problems = config.path.problems.iter();
+    problems.map(|p| format!("symbol path: {p}")).collect()
+}
+
+/// Those, and a cache folder that cannot keep what is fetched.
 fn problems(config: &StoreConfig) -> Vec<String> {
-    let path = config.path.problems.iter();
-    let mut problems: Vec<String> = path.map(|p| format!("symbol path: {p}")).collect();
-    let fetches = config.path.has_server() || !config.debuginfod.is_empty();
-    if fetches
-        && !config.offline
+    let mut problems = path_problems(config);
+    if config.may_fetch()
         && let Some(cache) = &config.cache
         && let Err(error) = can_write(cache)
     {

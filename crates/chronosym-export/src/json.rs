@@ -95,13 +95,13 @@ impl FrameWriter {
     }
 }
 
-/// Writes one object for every sample that passes `filter`, in time order.
+/// Writes one object for every sample that passes `filter`, in time order. Gives their number.
 pub fn write_json_lines(
     timeline: &Timeline,
     filter: &Filter,
     symbols: Option<&dyn SymbolSource>,
     out: &mut impl Write,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     if let Some(symbols) = symbols {
         timeline.prepare_symbols(filter, symbols);
     }
@@ -109,11 +109,11 @@ pub fn write_json_lines(
     // Each frame's object is made once.
     let mut rendered: Vec<Option<Box<str>>> = Vec::new();
     let mut line = String::new();
-    let mut result = Ok(());
+    let mut result = Ok(0);
     timeline.for_each_sample(filter, |class, time| {
-        if result.is_err() {
+        let Ok(&written) = result.as_ref() else {
             return;
-        }
+        };
         let thread = timeline.thread_view(class.thread);
         let process = timeline.process_view(thread.process);
         let interval = timeline
@@ -150,7 +150,7 @@ pub fn write_json_lines(
         frames.push(']');
         object.end();
         line.push('\n');
-        result = out.write_all(line.as_bytes());
+        result = out.write_all(line.as_bytes()).map(|()| written + 1);
     });
     result
 }

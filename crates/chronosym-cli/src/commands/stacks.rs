@@ -24,10 +24,8 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
         StackFormat::Folded
     });
     let mut out = output::open(path);
-    let mut is_empty = true;
-    if format == StackFormat::Jsonl {
-        chronosym_export::write_json_lines(timeline, &filter, Some(&symbols), &mut out)?;
-        timeline.for_each_sample(&filter, |_, _| is_empty = false);
+    let is_empty = if format == StackFormat::Jsonl {
+        chronosym_export::write_json_lines(timeline, &filter, Some(&symbols), &mut out)? == 0
     } else {
         let profile = timeline.profile(&filter, Some(&symbols));
         let tree = CallTree::new(
@@ -49,8 +47,8 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
                 chronosym_export::write_text(&profile, &tree, options, &mut out)?;
             }
         }
-        is_empty = tree.is_empty();
-    }
+        tree.is_empty()
+    };
     out.flush()?;
     if is_empty {
         super::tell_nothing_passes("sample", quiet);

@@ -17,10 +17,7 @@ use crate::{commands, symbols};
 /// if there is none.
 pub fn pdb_of(image: &Path, options: &Symbols, quiet: bool) -> Result<Option<PathBuf>> {
     let mut config = symbols::config(options)?;
-    let problems = config.path.problems.iter();
-    let mut notes: Vec<String> = problems
-        .map(|problem| format!("symbol path: {problem}"))
-        .collect();
+    let mut notes = symbols::path_problems(&config);
     let found = wanted(image).and_then(|(wanted, name)| {
         let beside = image
             .parent()

@@ -30,7 +30,7 @@ impl ObjectSource {
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let mut symbols = NativeSymbols::open_path_with(path, Companions::Beside(folder))
             .map_err(|error| no_file(error, path))?;
-        let mut notes: Vec<String> = unread(args).collect();
+        let mut notes = Vec::from_iter(unread(args));
         if !symbols.has_lines() {
             notes.extend(companion::add_debug_file(&mut symbols, path, &args.symbols));
         }
@@ -102,11 +102,9 @@ pub fn no_file(error: Error, path: &Path) -> anyhow::Error {
 }
 
 /// Options that mean nothing for a file.
-pub fn unread(args: &Symbolize) -> impl Iterator<Item = String> {
+pub fn unread(args: &Symbolize) -> Option<String> {
     let perf_map = !args.symbols.perf_map.is_empty();
-    perf_map
-        .then(|| "--perf-map is for the addresses of a trace: it is not read".to_owned())
-        .into_iter()
+    perf_map.then(|| "--perf-map is for the addresses of a trace: it is not read".to_owned())
 }
 
 /// What `module+0xrva` may call a file: its name with and without its ending, in lower case.

@@ -129,7 +129,7 @@ impl<'p> PdbSource<'p> {
             caller: args.caller,
             lines: !args.symbols.no_lines,
             base: if args.rva { 0 } else { files.base },
-            damage: unread(args).collect(),
+            damage: unread(args).into_iter().collect(),
             trimmed_at: AtomicU64::new(0),
         }
     }
