@@ -46,6 +46,7 @@ mod session;
 pub mod source;
 mod stacks;
 mod strings;
+mod symbol_source;
 #[cfg(feature = "symbols")]
 pub mod symbols;
 mod timeline;
@@ -57,10 +58,6 @@ pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
 pub use chronosym_timeline::{Begin, End, Life, Query};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
-pub use expand::{
-    CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,
-    SymbolSource,
-};
 pub use filter::Filter;
 pub use frame::{Frame, Position, SourceLine};
 pub use il_map::{IlOffset, IlSource};
@@ -74,6 +71,10 @@ pub use session::{
     SessionDiagnostics, TraceFacts,
 };
 pub use stacks::{StackId, StackTable};
+pub use symbol_source::{
+    CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,
+    SymbolSource,
+};
 pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,

@@ -2,12 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::expand::SymbolSource;
 use crate::filter::Filter;
 use crate::frame::Position;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::resolve::Found;
+use crate::symbol_source::SymbolSource;
 use crate::timeline::Timeline;
 
 impl Timeline {

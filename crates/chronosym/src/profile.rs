@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::expand::SymbolSource;
 use crate::filter::Filter;
 use crate::frame::{Frame, Position};
 use crate::process::{ProcessIndex, ThreadIndex};
 use crate::samples::{SampleClass, SampleKind};
 use crate::stacks::StackId;
+use crate::symbol_source::SymbolSource;
 use crate::timeline::Timeline;
 
 /// A resolved stack of one [`Resolver`]: the node of its innermost frame.

@@ -18,9 +18,9 @@ use super::precompiled::{code_at, row_at};
 use super::search::{ANY, FoundFile, Search, SymbolFile, distinct, identity, pdb_names, pdb_paths};
 use super::target::Target;
 use crate::evidence::{Evidence, LineReason, NameReason};
-use crate::expand::{ImageRef, NativeFrame, PartRef};
 use crate::frame::SourceLine;
 use crate::images::{file_name, simple_name};
+use crate::symbol_source::{ImageRef, NativeFrame, PartRef};
 
 /// The files of one image.
 pub(super) struct ImageFiles {

@@ -19,11 +19,11 @@ use rustc_hash::FxHashMap;
 
 use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
-use crate::expand::{ImageRef, ModuleRef, NativeFrame, PrecompiledCode, SymbolSource};
 use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
+use crate::symbol_source::{ImageRef, ModuleRef, NativeFrame, PrecompiledCode, SymbolSource};
 use image::ImageFiles;
 use module::ModuleFiles;
 use open::OpenFiles;

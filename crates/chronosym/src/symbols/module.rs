@@ -10,8 +10,8 @@ use super::open::OpenFiles;
 use super::precompiled;
 use super::search::{ANY, Check, Search, SymbolFile, distinct, identity};
 use crate::evidence::LineReason;
-use crate::expand::{ModuleRef, PrecompiledCode};
 use crate::images::{file_name, simple_name};
+use crate::symbol_source::{ModuleRef, PrecompiledCode};
 
 /// The files of one module.
 pub(super) struct ModuleFiles {

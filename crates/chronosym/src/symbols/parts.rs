@@ -8,7 +8,7 @@ use chronosym_pdb::pe::{PeImage, TargetOs};
 use chronosym_pdb::r2r::R2rMap;
 
 use super::target::Target;
-use crate::expand::{ImageRef, MappedPiece, PartRef};
+use crate::symbol_source::{ImageRef, MappedPiece, PartRef};
 
 /// The least page that a system maps, in bytes: what is whole for larger ones is for these as well.
 const PAGE: u64 = 4096;

@@ -18,9 +18,9 @@ use super::open::OpenFiles;
 use super::search::{Check, Search, SymbolFile, distinct};
 use super::target::Target;
 use crate::evidence::Evidence;
-use crate::expand::{CodeStart, ModuleRef, PrecompiledCode};
 use crate::il_map::{IlOffset, IlSource};
 use crate::images::{file_name, simple_name};
+use crate::symbol_source::{CodeStart, ModuleRef, PrecompiledCode};
 
 /// Where a precompiled image stands in memory, and what tells of its code.
 #[derive(Clone, Debug)]
