@@ -1,9 +1,10 @@
 //! What allocates follows what is new in a trace, not how many samples it has.
 
 use allocation_counter::measure;
-use chronosym::{Filter, LiveSession, Options, Session, StackId, Timeline};
+use chronosym::facts::At;
+use chronosym::{Filter, LiveSession, Options, Payload, Session, StackId, Timeline};
 use chronosym_conformance::script;
-use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
+use chronosym_events::{EventKey, EventSchema, PointerSize, Provider};
 use chronosym_support::nettrace::NettraceWriter;
 use std::sync::Arc;
 
@@ -24,21 +25,19 @@ fn sampler() -> Arc<EventSchema> {
 
 /// Pushes samples `from..to`, of known stacks and threads, and says how often that allocated.
 fn push(session: &mut Session, stacks: &[StackId], from: u64, to: u64) -> u64 {
-    let schema = sampler();
-    let id = session.event_type(schema.clone());
+    let id = session.event_type(sampler());
     let measured = measure(|| {
         for i in from..to {
-            let raw = RawEvent {
-                time_ns: i * 1000,
-                process_id: Some(1),
-                thread_id: Some(i % 4),
-                processor: None,
+            let at = At {
+                writer: Some(9),
+                ..At::new(i * 1000).process(1).thread(i % 4)
+            };
+            let payload = Payload {
                 pointer_size: PointerSize::Eight,
-                schema: &schema,
-                payload: &[2, 0, 0, 0],
+                bytes: &[2, 0, 0, 0],
             };
             let stack = stacks[(i % STACKS) as usize];
-            session.push(id, &raw, Some(9), Some(stack));
+            session.push(id, at, payload, Some(stack));
         }
     });
     measured.count_total

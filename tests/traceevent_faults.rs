@@ -259,7 +259,9 @@ fn j_the_map_of_the_cold_part_is_not_that_of_the_hot_part() {
 
 #[test]
 fn k_processes_with_the_same_method_id_do_not_share_maps() {
-    use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
+    use chronosym::Payload;
+    use chronosym::facts::At;
+    use chronosym_events::{EventKey, EventSchema, PointerSize, Provider};
     let mut session = Session::default();
     let mut push = |pid: u32, id: u32, version: u32, time_ns: u64, payload: &[u8]| {
         let schema = EventSchema::new(EventKey::Manifest {
@@ -268,18 +270,14 @@ fn k_processes_with_the_same_method_id_do_not_share_maps() {
             version,
         });
         let schema = std::sync::Arc::new(schema);
-        let event_type = session.event_type(schema.clone());
-        let raw = RawEvent {
-            time_ns,
-            process_id: Some(pid),
-            // Thread ids are the machine's; these two happen to follow each other on one.
-            thread_id: Some(1),
-            processor: None,
+        let event_type = session.event_type(schema);
+        // Thread ids are the machine's; these two happen to follow each other on one.
+        let at = At::new(time_ns).process(pid).thread(1);
+        let payload = Payload {
             pointer_size: PointerSize::Eight,
-            schema: &schema,
-            payload,
+            bytes: payload,
         };
-        session.push(event_type, &raw, None, None);
+        session.push(event_type, at, payload, None);
     };
     let map = |il: i32| {
         payload::ILMap {

@@ -142,7 +142,7 @@ pub fn processes(
         });
     }
     let managed: Vec<_> = timeline.processes().filter(|p| p.is_managed).collect();
-    let all: Vec<_> = timeline.processes().filter(|p| p.pid != 0).collect();
+    let all: Vec<_> = timeline.processes().filter(|p| p.pid != Some(0)).collect();
     match (managed.as_slice(), all.as_slice()) {
         ([only], _) | ([], [only]) => Ok(vec![only.index]),
         _ => bail!(Usage(format!(
@@ -181,7 +181,7 @@ fn with_pid(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<Vec<Pr
 
 /// The processes that had an id, and when, for error messages.
 pub fn lives_of(timeline: &Timeline, pid: u32) -> Vec<String> {
-    let of_pid = timeline.processes().filter(|p| p.pid == pid);
+    let of_pid = timeline.processes().filter(|p| p.pid == Some(pid));
     let life = |p: chronosym::ProcessView<'_>| {
         let from = p.start_ns.map_or("before".to_owned(), show_time);
         let to = p.end_ns.map_or("after".to_owned(), show_time);
@@ -197,7 +197,10 @@ pub fn known_processes(timeline: &Timeline) -> String {
     let mut names: Vec<String> = all
         .iter()
         .take(SHOWN)
-        .map(|p| format!("{} ({})", p.name.unwrap_or("unnamed"), p.pid))
+        .map(|p| match (p.name, p.pid) {
+            (None, Some(pid)) => format!("unnamed ({pid})"),
+            _ => p.label(),
+        })
         .collect();
     match all.len() {
         0 => "no process at all".to_owned(),
@@ -265,6 +268,10 @@ fn etl_notes(report: &chronosym::source::etl::EtlReport) -> Vec<String> {
     if report.undefined_stack_keys > 0 {
         let n = report.undefined_stack_keys;
         notes.push(format!("{n} stack keys were never defined"));
+    }
+    if report.unreadable_descriptions > 0 {
+        let n = report.unreadable_descriptions;
+        notes.push(format!("{n} descriptions of event types cannot be read"));
     }
     if report.late_stack_parts > 0 {
         let n = report.late_stack_parts;
@@ -342,6 +349,10 @@ fn session_notes(timeline: &Timeline) -> Vec<String> {
         (
             diagnostics.bad_perf_map_rows,
             "perf map lines are not of the form START SIZE name",
+        ),
+        (
+            diagnostics.unknown_event_types,
+            "events are of a type that was never registered",
         ),
         (
             diagnostics.stacks_dropped,

@@ -61,7 +61,7 @@ impl CallTree {
             let root = *roots.entry(entry.thread).or_insert_with(|| {
                 let thread = timeline.thread_view(entry.thread);
                 let process = timeline.process_view(thread.process);
-                let label = format!("{} ({})", process.name.unwrap_or("process"), process.pid);
+                let label = process.label();
                 let label = tree_label(&mut tree.labels, &mut tree.label_index, &label);
                 let mut root = tree.node(label, None);
                 if options.threads {

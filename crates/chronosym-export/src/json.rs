@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use chronosym::{Filter, Frame, Resolver, SampleKind, SymbolSource, Timeline};
+use chronosym::{Filter, Frame, Resolver, SampleKind, SymbolSource, Timeline, Weight};
 
 /// Builds one JSON object, member by member; absent values are left out.
 #[derive(Debug)]
@@ -110,23 +110,26 @@ pub fn write_json_lines(
     let mut rendered: Vec<Option<Box<str>>> = Vec::new();
     let mut line = String::new();
     let mut result = Ok(0);
-    timeline.for_each_sample(filter, |class, time| {
+    timeline.for_each_weighed_sample(filter, |class, time, weight| {
         let Ok(&written) = result.as_ref() else {
             return;
         };
         let thread = timeline.thread_view(class.thread);
         let process = timeline.process_view(thread.process);
-        let interval = timeline
-            .facts()
-            .sample_interval_at(time)
-            .filter(|_| class.kind != SampleKind::Event);
+        let weight = match weight {
+            Weight::Ns(n) | Weight::Count(n) | Weight::Bytes(n) => Some(n),
+            Weight::One if class.kind != SampleKind::Event => {
+                timeline.facts().sample_interval_at(time)
+            }
+            _ => None,
+        };
         let (stack, _) = resolver.resolve(class, time);
         rendered.resize(resolver.frames().len(), None);
         line.clear();
         let mut object = JsonObject::begin(&mut line);
         object
             .value("time_ns", Some(time))
-            .value("pid", Some(process.pid))
+            .value("pid", process.pid)
             .value("tid", Some(thread.tid));
         push_json_string(
             &timeline.event_types()[class.event.index()].label(),
@@ -134,7 +137,7 @@ pub fn write_json_lines(
         );
         object
             .text("kind", Some(class.kind.as_str()))
-            .value("weight", interval);
+            .value("weight", weight);
         let frames = object.key("frames");
         frames.push('[');
         for (i, frame) in resolver.stack(stack).enumerate() {

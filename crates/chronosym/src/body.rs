@@ -1,4 +1,4 @@
-//! Code bodies and modules, as events tell of them.
+//! Code bodies and modules, as events state them.
 
 use chronosym_events::{MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
@@ -7,9 +7,10 @@ use crate::chunked::Chunked;
 use crate::evidence::EvidenceSet;
 use crate::names::NameId;
 use crate::process::index_type;
+use crate::strings::StringId;
 
 index_type! {
-    /// Names a code body of one process, dense from 0 in the order in which events told of them.
+    /// Names a code body of one process, dense from 0 in the order in which events stated them.
     BodyIndex
 }
 index_type! {
@@ -40,6 +41,8 @@ pub(crate) struct CodeBody {
     pub inline_tree: Option<u32>,
     /// Index of its interop targets.
     pub stub: Option<u32>,
+    /// Index of its table of lines, where whoever compiled it gave one.
+    pub lines: Option<u32>,
     /// Its extent is a guess (rule 15).
     pub approximate: bool,
 }
@@ -63,6 +66,7 @@ impl CodeBody {
         il_map: None,
         inline_tree: None,
         stub: None,
+        lines: None,
         approximate: false,
     };
 
@@ -84,8 +88,8 @@ impl CodeBody {
         self.flags.tier()
     }
 
-    /// When the first event told of it.
-    pub fn told_by(&self) -> u64 {
+    /// When the first event spoke of it.
+    pub fn first_seen(&self) -> u64 {
         match self.begin {
             Begin::At(at) | Begin::Before(at) => at,
             Begin::Unbounded => 0,
@@ -98,7 +102,7 @@ impl CodeBody {
     }
 }
 
-/// What one method event says.
+/// What one method event says, in the engine's words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MethodFact {
     pub time: u64,
@@ -118,6 +122,30 @@ pub(crate) struct MethodFact {
     pub standing: Option<BodyIndex>,
 }
 
+/// The source lines of a body, by native offset.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LineTable {
+    /// (bytes from the start of the body, file, line), by offset.
+    entries: Box<[(u32, StringId, u32)]>,
+}
+
+impl LineTable {
+    pub fn new(entries: impl Iterator<Item = (u32, StringId, u32)>) -> Self {
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_by_key(|entry| entry.0);
+        LineTable {
+            entries: entries.into(),
+        }
+    }
+
+    /// File and line at `native` bytes from the start of the body.
+    pub fn lookup(&self, native: u32) -> Option<(StringId, u32)> {
+        let upto = self.entries.partition_point(|entry| entry.0 <= native);
+        let &(_, file, line) = self.entries.get(upto.checked_sub(1)?)?;
+        Some((file, line))
+    }
+}
+
 /// A CLR module.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
@@ -125,18 +153,28 @@ pub(crate) struct Module {
     pub module_id: u64,
     pub assembly_id: u64,
     pub flags: u32,
-    pub il_path: crate::strings::StringId,
-    pub native_path: crate::strings::StringId,
+    pub il_path: StringId,
+    pub native_path: StringId,
     /// Simple name, no folder, no extension.
-    pub simple_name: crate::strings::StringId,
+    pub simple_name: StringId,
     pub managed_pdb: Option<PdbId>,
     pub native_pdb: Option<PdbId>,
-    pub native_build_id: crate::strings::StringId,
+    pub native_build_id: StringId,
     pub begin: Begin,
     pub end: End,
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
+}
+
+impl Module {
+    /// From when on what it contains can have been there.
+    pub fn floor(&self) -> u64 {
+        match self.begin {
+            Begin::At(time) => time,
+            Begin::Before(_) | Begin::Unbounded => 0,
+        }
+    }
 }
 
 /// Identity of a symbol file as a trace names it.
@@ -159,7 +197,7 @@ pub(crate) struct EntryPoint {
     pub name: NameId,
 }
 
-/// Interop targets of a stub, in the order in which they were told.
+/// Interop targets of a stub, in the order in which they were stated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StubTargets {
     pub targets: Vec<NameId>,

@@ -136,9 +136,14 @@ impl EvidenceSet {
         EvidenceSet(1 << evidence as u16)
     }
 
+    /// The set with one more member.
+    pub const fn with(self, evidence: Evidence) -> Self {
+        EvidenceSet(self.0 | 1 << evidence as u16)
+    }
+
     /// Adds a member.
     pub fn insert(&mut self, evidence: Evidence) {
-        self.0 |= 1 << evidence as u16;
+        *self = self.with(evidence);
     }
 
     /// Whether `evidence` is a member.

@@ -310,7 +310,7 @@ impl Timeline {
         let state = &self.spaces[process.index()].state;
         let blank = Frame::unnamed(0, NameReason::NoName);
         // Method ids are used again: the body that was told of last before the time counts, else the first after it.
-        let told = |b: &BodyIndex| state.code.bodies[b.index()].told_by() <= time;
+        let told = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= time;
         let bodies = || state.code.by_method.of((clr_instance, method_id));
         if let Some(index) = bodies().rev().find(told).or_else(|| bodies().next()) {
             let body = &state.code.bodies[index.index()];
@@ -333,10 +333,7 @@ impl Timeline {
                     .map(|m| (self.module_ref(process, m), body.token)),
             );
         }
-        let details = state.clr.details.get(&method_id);
-        let details =
-            details.and_then(|d| d.iter().rev().find(|(at, _)| *at <= time).or(d.first()));
-        let Some((_, details)) = details else {
+        let Some(details) = state.clr.details(method_id, time) else {
             return (blank, None);
         };
         let Some(module) = state.code.module(clr_instance, details.loader_module_id) else {
@@ -345,9 +342,8 @@ impl Timeline {
         let module_ref = self.module_ref(process, module);
         let type_name = state
             .clr
-            .type_names
-            .get(&details.type_id)
-            .map(|&id| self.names.strings.get(id));
+            .type_name(details.type_id)
+            .map(|id| self.names.strings.get(id));
         let name = symbols
             .and_then(|s| s.method_name(&module_ref, details.token))
             .map(|(owner, method)| {
@@ -404,7 +400,7 @@ impl Timeline {
         let looked_up = self.address_mask.apply(address).checked_sub(back)?;
         let modules = &self.spaces[process.index()].state.code.modules;
         for (index, module) in modules.iter().enumerate() {
-            let from = crate::clr::module_floor(module);
+            let from = module.floor();
             let to = match module.end {
                 End::At(at) => at,
                 End::After(_) | End::Open => u64::MAX,

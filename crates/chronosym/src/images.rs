@@ -1,8 +1,13 @@
 //! Native images: files mapped at a base, and what identifies them.
 
+use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
+use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
+use crate::facts;
+use crate::life::{has_ended, life_of};
+use crate::names::Names;
 use crate::process::index_type;
 use crate::strings::StringId;
 
@@ -17,6 +22,8 @@ pub(crate) struct Image {
     pub base: u64,
     /// Bytes.
     pub size: u64,
+    /// Where in the file the mapping begins, in bytes.
+    pub file_offset: u64,
     /// What must be added to (address − base) to get an RVA: 0 for whole images, more for a segment of an ELF file.
     pub rva_bias: u64,
     pub path: StringId,
@@ -65,6 +72,84 @@ impl Image {
     pub fn rva(&self, address: u64) -> u64 {
         address.wrapping_sub(self.base).wrapping_add(self.rva_bias)
     }
+}
+
+/// Which images of a process stand where.
+#[derive(Debug, Default)]
+pub(crate) struct MappedImages {
+    /// The image that stands at a base now, and the time of the event that spoke of it last.
+    current: FxHashMap<u64, (ImageIndex, u64)>,
+}
+
+impl MappedImages {
+    /// The image that was last said to stand at a base, and when.
+    pub fn at(&self, base: u64) -> Option<(ImageIndex, u64)> {
+        self.current.get(&base).copied()
+    }
+
+    /// Applies an image event; returns the image that it speaks of, and whether it is a new one.
+    pub fn apply(
+        &mut self,
+        images: &mut Vec<Image>,
+        time: u64,
+        fact: &facts::Image<'_>,
+        names: &mut Names,
+    ) -> Option<(ImageIndex, bool)> {
+        let ends = matches!(fact.action, Action::Unload | Action::DCEnd);
+        let path = names.text(fact.path);
+        let text = names.strings.get(path);
+        if is_anonymous(text) {
+            return None;
+        }
+        let name = file_name(text);
+        let known = self.at(fact.base).map(|(index, _)| index);
+        let same = known.filter(|index| {
+            let image = &images[index.index()];
+            let known = file_name(names.strings.get(image.path));
+            (image.size == fact.size || (fact.size == 0 && ends))
+                && image.file_offset == fact.file_offset
+                && (fact.action == Action::Unload || !has_ended(image.end, time))
+                && (name.is_empty() || known.is_empty() || name.eq_ignore_ascii_case(known))
+        });
+        if same.is_none() && fact.size == 0 {
+            return None;
+        }
+        let (begin, end) = life_of(fact.action, time);
+        let index = same.unwrap_or_else(|| {
+            let simple = simple_name(names.strings.get(path)).to_owned();
+            images.push(Image {
+                base: fact.base,
+                size: fact.size,
+                file_offset: fact.file_offset,
+                rva_bias: fact.file_offset,
+                path,
+                simple_name: names.strings.intern(&simple),
+                timestamp: None,
+                checksum: fact.checksum,
+                pdb: fact.pdb.clone(),
+                il_pdb: None,
+                build_id: names.strings.intern(fact.build_id),
+                part: None,
+                begin,
+                end,
+            });
+            ImageIndex(images.len() as u32 - 1)
+        });
+        let image = &mut images[index.index()];
+        if ends && !matches!(image.end, End::At(_)) {
+            image.end = end;
+        }
+        image.timestamp = image.timestamp.or(fact.timestamp);
+        self.current.insert(fact.base, (index, time));
+        Some((index, same.is_none()))
+    }
+}
+
+/// Memory that no file stands behind names nothing; jitted code can lie in it, and events or a perf map know that.
+fn is_anonymous(path: &str) -> bool {
+    let anonymous =
+        path.starts_with("/memfd:") || path.starts_with("//anon") || path.starts_with('[');
+    anonymous && !path.starts_with("[kernel") && !path.contains("vmlinux")
 }
 
 /// The file name of a path of any operating system.

@@ -1,16 +1,14 @@
 //! What the events of the Windows kernel say: processes, threads, images.
 
-use chronosym_events::kernel::{
-    DbgId, DbgIdRsds, Image as ImageEvent, KernelEvent, Process, ProcessAction,
-};
-use chronosym_events::{Action, WStr};
-use chronosym_timeline::{Begin, End};
+use chronosym_events::kernel::{DbgId, Image as ImageEvent, KernelEvent, ProcessAction};
+use chronosym_events::{Action, Text};
 use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
-use crate::images::{Image, ImageIndex, file_name, simple_name};
+use crate::facts::{self, At, Fact};
+use crate::images::{Image, simple_name};
+use crate::machine::Machine;
 use crate::process::ProcessIndex;
-use crate::session::{Session, has_ended, life_of};
 use crate::strings::StringId;
 
 /// What kernel events say beside processes and images.
@@ -18,17 +16,16 @@ use crate::strings::StringId;
 pub(crate) struct KernelState {
     /// Which process a thread is of now.
     process_of_thread: FxHashMap<u32, u32>,
-    /// Whose thread it was before the first event that told of it; `None` if that event was its start.
+    /// Whose thread it was before the first event of it; `None` if that event was its start.
     owner_before: FxHashMap<u32, Option<ProcessIndex>>,
     /// NT device path → DOS path, for the longest prefix of an image's path.
     volumes: Vec<(String, String)>,
     /// What `\SystemRoot` means.
     windows_folder: Option<String>,
-    /// The image that stands at (process, base) now, and the time of the event that told of it last.
-    current: FxHashMap<(ProcessIndex, u64), (ImageIndex, u64)>,
-    /// Whose image the last image event told of.
+    has_images: bool,
+    /// Whose image the last image event was of.
     last_image: Option<ProcessIndex>,
-    /// What identifies images that events of the same time tell of: base → (pid where it is known, identity).
+    /// What identifies images that events of the same time speak of: base → (pid where it is known, identity).
     identities: FxHashMap<u64, Vec<(Option<u32>, Identity)>>,
     /// The time of `identities`.
     identities_at: u64,
@@ -45,7 +42,7 @@ impl KernelState {
         self.process_of_thread.get(&tid).copied()
     }
 
-    /// Whose thread it was before any event told of it.
+    /// Whose thread it was before any event of it.
     pub fn owner_before(&self, tid: u32) -> Option<ProcessIndex> {
         self.owner_before.get(&tid).copied().flatten()
     }
@@ -59,23 +56,50 @@ struct Identity {
     il_pdb: Option<PdbId>,
 }
 
-/// Pids that kernel images are logged under.
-const SYSTEM_PIDS: [u32; 2] = [0, 4];
+/// Images of the kernel are logged under either of two ids.
+fn image_pid(pid: u32) -> u32 {
+    if pid == 4 { 0 } else { pid }
+}
 
-impl Session {
-    pub(crate) fn kernel(&mut self, time: u64, event: &KernelEvent<'_>) {
+impl KernelState {
+    /// Applies an event of the kernel: it names the process that it is of itself, whoever logs it.
+    pub fn apply(&mut self, machine: &mut Machine, time: u64, event: &KernelEvent<'_>) {
+        let of = |pid: u32| At::new(time).process(pid);
         match event {
-            KernelEvent::Process(event) => self.kernel_process(time, event),
+            KernelEvent::Process(event) => {
+                if let ProcessAction::Life(action) = event.action {
+                    let file = event.image_file_name.to_string();
+                    let name = match event.process_id {
+                        0 => "Idle",
+                        4 if file.is_empty() => "System",
+                        _ => simple_name(&file),
+                    };
+                    let process = facts::Process {
+                        command_line: event.command_line.map_or(Text::default(), Text::Wide),
+                        is_wow64: event.is_wow64().unwrap_or(false),
+                        ..facts::Process::new(action, name)
+                    };
+                    machine.apply(of(event.process_id), process.into());
+                }
+            }
             KernelEvent::Thread(event) => {
-                self.thread_of(time, event.action, event.process_id, event.thread_id);
+                self.thread_of(
+                    machine,
+                    time,
+                    event.action,
+                    event.process_id,
+                    event.thread_id,
+                );
                 if let Some(name) = event.name.filter(|n| !n.is_empty()) {
-                    self.thread_name(event.process_id, event.thread_id, time, name);
+                    let thread = of(event.process_id).thread(event.thread_id.into());
+                    machine.apply(thread, Fact::ThreadName(name.into()));
                 }
             }
             KernelEvent::ThreadName(event) => {
-                self.thread_name(event.process_id, event.thread_id, time, event.name)
+                let thread = of(event.process_id).thread(event.thread_id.into());
+                machine.apply(thread, Fact::ThreadName(event.name.into()));
             }
-            KernelEvent::Image(event) => self.image(time, event),
+            KernelEvent::Image(event) => self.image(machine, time, event),
             KernelEvent::ImageId(event) => {
                 // Most say process 0, whosever image it is.
                 let pid = Some(event.process_id).filter(|&pid| pid != 0);
@@ -84,152 +108,78 @@ impl Session {
                     timestamp,
                     ..Identity::default()
                 };
-                self.image_identity(time, pid, event.base, identity);
+                self.image_identity(machine, time, pid, event.base, identity);
             }
-            KernelEvent::DbgIdRsds(event) => self.rsds(time, event),
+            KernelEvent::DbgIdRsds(event) => {
+                let pdb = Some(PdbId {
+                    guid: event.guid,
+                    age: event.age,
+                    path: event.pdb_path.to_string(),
+                });
+                let mut identity = Identity::default();
+                match event.of {
+                    DbgId::Image => identity.pdb = pdb,
+                    DbgId::Il => identity.il_pdb = pdb,
+                }
+                self.image_identity(machine, time, Some(event.process_id), event.base, identity);
+            }
             KernelEvent::VolumeMapping(event) => {
                 let (nt, dos) = (event.nt_path.to_string(), event.dos_path.to_string());
                 if !nt.is_empty() {
-                    self.kernel.volumes.push((nt, dos));
+                    self.volumes.push((nt, dos));
                 }
             }
             KernelEvent::SystemPaths(event) => {
                 let folder = event.windows_directory.to_string();
                 let folder = folder.trim_end_matches('\\');
                 if !folder.is_empty() {
-                    self.kernel.windows_folder = Some(folder.to_owned());
+                    self.windows_folder = Some(folder.to_owned());
                 }
             }
             _ => {}
         }
     }
 
-    fn thread_of(&mut self, time: u64, action: Action, pid: u32, tid: u32) {
-        let process = self.process(pid, time);
-        let threads = &mut self.kernel;
+    fn thread_of(&mut self, machine: &mut Machine, time: u64, action: Action, pid: u32, tid: u32) {
+        let process = machine.process(Some(pid), time);
         let before = (action != Action::Load).then_some(process);
-        threads.owner_before.entry(tid).or_insert(before);
+        self.owner_before.entry(tid).or_insert(before);
         match action {
             Action::Load | Action::DCStart => {
-                threads.process_of_thread.insert(tid, pid);
+                self.process_of_thread.insert(tid, pid);
             }
             // Samples of the thread can still follow within the same instant.
             Action::Unload | Action::DCEnd => {
-                threads.process_of_thread.entry(tid).or_insert(pid);
+                self.process_of_thread.entry(tid).or_insert(pid);
             }
         }
     }
 
-    fn kernel_process(&mut self, time: u64, event: &Process<'_>) {
-        let ProcessAction::Life(action) = event.action else {
-            return;
-        };
-        let process = match action {
-            Action::Load => self.processes.start(event.process_id, time),
-            Action::Unload | Action::DCStart | Action::DCEnd => {
-                self.processes.at(event.process_id, time)
-            }
-        };
-        self.ensure_states();
-        let file = event.image_file_name.to_string();
-        let name = match event.process_id {
-            0 => "Idle",
-            4 if file.is_empty() => "System",
-            _ => simple_name(&file),
-        };
-        let name = self.names.strings.intern(name);
-        let command = event
-            .command_line
-            .map_or(StringId::EMPTY, |text| self.names.wide(text));
-        let known = &mut self.processes.all[process.index()];
-        if name != StringId::EMPTY {
-            known.name = name;
-        }
-        if command != StringId::EMPTY {
-            known.command_line = command;
-        }
-        known.is_wow64 |= event.is_wow64().unwrap_or(false);
-        if action == Action::Unload {
-            self.process_ended(process, time);
-        }
-    }
-
-    fn thread_name(&mut self, pid: u32, tid: u32, time: u64, name: WStr<'_>) {
-        let process = self.process(pid, time);
-        let thread = self.processes.thread(process, u64::from(tid));
-        let name = self.names.wide(name);
-        self.processes.threads[thread.index()].name = name;
-    }
-
-    fn image(&mut self, time: u64, event: &ImageEvent<'_>) {
+    fn image(&mut self, machine: &mut Machine, time: u64, event: &ImageEvent<'_>) {
         if event.size == 0 {
             return;
         }
-        let pid = event.process_id.unwrap_or(0);
-        let pid = if SYSTEM_PIDS.contains(&pid) { 0 } else { pid };
+        let pid = image_pid(event.process_id.unwrap_or(0));
         if pid == 0 && (0x8000_0000..=0xffff_ffff).contains(&event.base) {
-            let lowest = self.kernel.lowest_kernel_image.get_or_insert(event.base);
+            let lowest = self.lowest_kernel_image.get_or_insert(event.base);
             *lowest = event.base.min(*lowest);
         }
-        let process = self.process(pid, time);
+        let process = machine.process(Some(pid), time);
         let path = event.file_name.to_string();
-        let path = self.kernel.dos_path(&path).unwrap_or(path);
-        let path = self.names.strings.intern(&path);
-        let name = file_name(self.names.strings.get(path));
-        let current = self.kernel.current.get(&(process, event.base)).copied();
-        let images = &mut self.states[process.index()].images;
-        let same = current.map(|(index, _)| index).filter(|index| {
-            let image = &images[index.index()];
-            let gone = has_ended(image.end, time);
-            let known = file_name(self.names.strings.get(image.path));
-            image.size == event.size
-                && (event.action == Action::Unload || !gone)
-                && (name.is_empty() || known.is_empty() || name.eq_ignore_ascii_case(known))
-        });
-        let (begin, end) = life_of(event.action, time);
-        let index = match same {
-            Some(index) => {
-                let image = &mut images[index.index()];
-                let ends = matches!(event.action, Action::Unload | Action::DCEnd);
-                if ends && !matches!(image.end, End::At(_)) {
-                    image.end = end;
-                }
-                index
-            }
-            None => {
-                let simple = simple_name(self.names.strings.get(path)).to_owned();
-                let index = ImageIndex(images.len() as u32);
-                images.push(Image {
-                    base: event.base,
-                    size: event.size,
-                    rva_bias: 0,
-                    path,
-                    simple_name: self.names.strings.intern(&simple),
-                    timestamp: None,
-                    checksum: event.checksum.filter(|&c| c != 0),
-                    pdb: None,
-                    il_pdb: None,
-                    build_id: StringId::EMPTY,
-                    part: None,
-                    begin,
-                    end,
-                });
-                if let Begin::At(at) = begin {
-                    let last = event.base.saturating_add(event.size - 1);
-                    let code = &mut self.states[process.index()].code;
-                    code.image_mapped(event.base, last, at);
-                }
-                index
-            }
+        let path = self.dos_path(&path).unwrap_or(path);
+        let fact = facts::Image {
+            timestamp: event.time_date_stamp.filter(|&t| t != 0),
+            checksum: event.checksum.filter(|&c| c != 0),
+            ..facts::Image::new(event.action, event.base, event.size, &*path)
         };
-        let key = (process, event.base);
-        self.kernel.current.insert(key, (index, time));
-        self.kernel.last_image = Some(process);
-        let stamp = event.time_date_stamp.filter(|&t| t != 0);
-        let image = &mut self.states[process.index()].images[index.index()];
-        image.timestamp = image.timestamp.or(stamp);
-        if self.kernel.identities_at == time
-            && let Some(identities) = self.kernel.identities.get(&event.base)
+        self.has_images = true;
+        let Some((index, _)) = machine.apply_image(process, time, &fact) else {
+            return;
+        };
+        self.last_image = Some(process);
+        let image = &mut machine.state(process).images[index.index()];
+        if self.identities_at == time
+            && let Some(identities) = self.identities.get(&event.base)
         {
             for (_, identity) in identities.iter().filter(|(of, _)| is_of(*of, pid)) {
                 image.identify(identity);
@@ -237,65 +187,53 @@ impl Session {
         }
     }
 
-    fn rsds(&mut self, time: u64, event: &DbgIdRsds<'_>) {
-        let pdb = PdbId {
-            guid: event.guid,
-            age: event.age,
-            path: event.pdb_path.to_string(),
-        };
-        let identity = match event.of {
-            DbgId::Image => Identity {
-                pdb: Some(pdb),
-                ..Identity::default()
-            },
-            DbgId::Il => Identity {
-                il_pdb: Some(pdb),
-                ..Identity::default()
-            },
-        };
-        self.image_identity(time, Some(event.process_id), event.base, identity);
-    }
-
     /// ImageID and RSDS records have exactly the time of the image event that they belong to, and come before or after it.
-    fn image_identity(&mut self, time: u64, pid: Option<u32>, base: u64, identity: Identity) {
-        if self.kernel.identities_at != time {
-            self.kernel.identities.clear();
-            self.kernel.identities_at = time;
+    fn image_identity(
+        &mut self,
+        machine: &mut Machine,
+        time: u64,
+        pid: Option<u32>,
+        base: u64,
+        identity: Identity,
+    ) {
+        if self.identities_at != time {
+            self.identities.clear();
+            self.identities_at = time;
         }
-        let pid = pid.map(|pid| if SYSTEM_PIDS.contains(&pid) { 0 } else { pid });
+        let pid = pid.map(image_pid);
         let process = match pid {
-            Some(pid) => Some(self.process(pid, time)),
-            None => self.kernel.last_image,
+            Some(_) => Some(machine.process(pid, time)),
+            None => self.last_image,
         };
         if let Some(process) = process
-            && let Some(&(index, told)) = self.kernel.current.get(&(process, base))
-            && told == time
+            && let state = machine.state(process)
+            && let Some((index, stated)) = state.mapped.at(base)
+            && stated == time
         {
-            self.states[process.index()].images[index.index()].identify(&identity);
+            state.images[index.index()].identify(&identity);
         }
-        let identities = self.kernel.identities.entry(base).or_default();
+        let identities = self.identities.entry(base).or_default();
         identities.push((pid, identity));
     }
 
-    /// Gives images the paths that programs know: what volumes mean is often told last.
-    pub(crate) fn settle_image_paths(&mut self) {
-        if self.kernel.current.is_empty() {
+    /// Gives images the paths that programs know: what volumes mean is often stated last.
+    pub fn finish(&self, machine: &mut Machine) {
+        if !self.has_images {
             return;
         }
+        let Machine { names, states, .. } = machine;
         let mut known: FxHashMap<StringId, StringId> = FxHashMap::default();
-        for image in self.states.iter_mut().flat_map(|s| &mut s.images) {
+        for image in states.iter_mut().flat_map(|s| &mut s.images) {
             image.path = *known.entry(image.path).or_insert_with(|| {
-                let dos = self.kernel.dos_path(self.names.strings.get(image.path));
+                let dos = self.dos_path(names.strings.get(image.path));
                 match dos {
-                    Some(dos) => self.names.strings.intern(&dos),
+                    Some(dos) => names.strings.intern(&dos),
                     None => image.path,
                 }
             });
         }
     }
-}
 
-impl KernelState {
     /// The DOS form of an NT path, as far as the trace says what its beginning means.
     fn dos_path(&self, path: &str) -> Option<String> {
         if let Some(rest) = path.strip_prefix(r"\??\") {

@@ -1,7 +1,7 @@
 //! What code was at address A of process P at time T?
 //!
-//! A [`Session`] takes events (of a file through [`source`], or whatever a profiler has) and remembers what they say of
-//! processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be asked
+//! A [`Session`] takes events (of a file through [`source`], or a profiler's own) and typed [`facts`], and keeps what they
+//! say of processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be asked
 //! from any thread:
 //!
 //! - [`Timeline::frames`] names one address of a process at a time, with evidence, certainty or a reason;
@@ -20,9 +20,10 @@ mod body;
 mod chunked;
 mod clr;
 mod code;
-mod entry_points;
+mod event_types;
 mod evidence;
 mod expand;
+pub mod facts;
 mod few;
 mod filter;
 mod frame;
@@ -31,17 +32,21 @@ mod images;
 mod index;
 mod inline_tree;
 mod kernel;
+mod layers;
+mod life;
 mod live;
 mod lookup;
-mod methods;
+mod machine;
 mod names;
-mod neighbours;
 mod prepare;
 mod process;
 mod profile;
 mod ranges;
+mod recording;
 mod resolve;
+mod role;
 mod samples;
+mod selection;
 mod session;
 pub mod source;
 mod stacks;
@@ -55,8 +60,9 @@ mod untimed;
 mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
-pub use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
+pub use chronosym_events::{Action, EventKey, EventSchema, PointerSize, Provider, RawEvent};
 pub use chronosym_timeline::{Begin, End, Life, Query};
+pub use event_types::{EventTypeId, EventTypeInfo};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
 pub use frame::{Frame, Position, SourceLine};
@@ -65,11 +71,10 @@ pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
 pub use live::{LiveReader, LiveSession};
 pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{FrameId, Profile, ProfileEntry, ResolvedStack, Resolver};
-pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog};
-pub use session::{
-    EventSelector, EventTypeId, EventTypeInfo, Loss, Options, SampleSelection, Session,
-    SessionDiagnostics, TraceFacts,
-};
+pub use recording::{Loss, SessionDiagnostics, TraceFacts};
+pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
+pub use selection::{EventSelector, Options, SampleSelection};
+pub use session::{Payload, Session};
 pub use stacks::{StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,

@@ -9,10 +9,12 @@ use chronosym_timeline::{Id, LiveMap};
 use crate::body::BodyIndex;
 use crate::frame::Position;
 use crate::index::Index;
+use crate::machine::ProcessState;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
 use crate::resolve::AddressSpace;
-use crate::session::{Options, ProcessState, SampleSelection, Session};
+use crate::selection::{Options, SampleSelection};
+use crate::session::Session;
 use crate::timeline::{Timeline, body_occupant, image_occupant};
 
 /// A [`Session`] whose answers can be had at any moment.
@@ -101,11 +103,11 @@ impl LiveSession {
     ///
     /// The cost follows what came since the last call, and the number of processes and modules.
     pub fn publish(&mut self) {
-        self.session.ensure_states();
+        let machine = &mut self.session.machine;
         self.spaces
-            .resize_with(self.session.states.len(), LiveSpace::default);
-        let processes = &self.session.processes.all;
-        let states = self.session.states.iter_mut();
+            .resize_with(machine.states.len(), LiveSpace::default);
+        let processes = &machine.processes.all;
+        let states = machine.states.iter_mut();
         let mut spaces = Vec::with_capacity(processes.len());
         for ((process, state), live) in processes.iter().zip(states).zip(&mut self.spaces) {
             live.catch_up(process, state);
@@ -124,7 +126,7 @@ impl LiveSession {
             });
         }
         let late = |live: &LiveSpace| live.bodies.late() + live.images.late();
-        self.session.diagnostics.late = self.spaces.iter().map(late).sum::<usize>() as u64;
+        machine.diagnostics.late = self.spaces.iter().map(late).sum::<usize>() as u64;
         let watermark = if self.finished {
             u64::MAX
         } else {
@@ -136,10 +138,10 @@ impl LiveSession {
 
     /// The last event has come: publishes final answers. Events that are pushed all the same are late.
     pub fn finish(&mut self) {
-        self.session.close_ended();
-        for state in &mut self.session.states {
-            state.code.settle();
-            state.clr.settle();
+        let machine = &mut self.session.machine;
+        machine.close_ended();
+        for state in &mut machine.states {
+            state.code.finish();
         }
         self.finished = true;
         self.publish();
@@ -152,7 +154,7 @@ impl LiveSession {
     pub fn forget_before(&mut self, horizon_ns: u64) -> usize {
         self.publish();
         let mut dropped = 0;
-        for (state, live) in self.session.states.iter_mut().zip(&mut self.spaces) {
+        for (state, live) in self.session.machine.states.iter_mut().zip(&mut self.spaces) {
             let dead = live.bodies.forget_before(horizon_ns).into_iter();
             let dead: Vec<_> = dead.map(|id| BodyIndex(id.index() as u32)).collect();
             dropped += dead.len();
@@ -164,6 +166,7 @@ impl LiveSession {
                 state.code.forget(&dead);
             }
             live.images.forget_before(horizon_ns);
+            state.forget_details(horizon_ns);
         }
         dropped
     }

@@ -2,7 +2,7 @@
 
 use std::hash::BuildHasher;
 
-use chronosym_events::WStr;
+use chronosym_events::Text;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxBuildHasher;
@@ -60,7 +60,7 @@ impl Names {
     }
 
     /// Whether a name has these three parts: namespace, name, signature.
-    pub(crate) fn is(&self, id: NameId, parts: [WStr<'_>; 3]) -> bool {
+    pub(crate) fn is(&self, id: NameId, parts: [Text<'_>; 3]) -> bool {
         self.get(id).is_some_and(|known| {
             let known = [known.namespace, known.name, known.signature];
             let mut pairs = known.into_iter().zip(parts);
@@ -68,29 +68,24 @@ impl Names {
         })
     }
 
-    /// As [`Names::intern`], from UTF-16 text.
-    pub(crate) fn intern_wide(
-        &mut self,
-        namespace: WStr<'_>,
-        name: WStr<'_>,
-        signature: WStr<'_>,
-    ) -> NameId {
+    /// As [`Names::intern`], from text of any kind: namespace, name, signature.
+    pub(crate) fn method(&mut self, parts: [Text<'_>; 3]) -> NameId {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
-        namespace.push_to(&mut text);
-        let a = text.len();
-        name.push_to(&mut text);
-        let b = text.len();
-        signature.push_to(&mut text);
+        let [a, b, _] = parts.map(|part| {
+            part.push_to(&mut text);
+            text.len()
+        });
         let id = self.intern(&text[..a], &text[a..b], &text[b..]);
         self.scratch = text;
         id
     }
 
-    pub(crate) fn wide(&mut self, text: WStr<'_>) -> StringId {
+    /// Interns text of any kind.
+    pub(crate) fn text<'a>(&mut self, text: impl Into<Text<'a>>) -> StringId {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        text.push_to(&mut scratch);
+        text.into().push_to(&mut scratch);
         let id = self.strings.intern(&scratch);
         self.scratch = scratch;
         id

@@ -29,10 +29,11 @@ index_type! {
     ThreadIndex
 }
 
-/// What the trace said of a process incarnation.
+/// What the trace says of a process incarnation.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
-    pub pid: u32,
+    /// Where it is known.
+    pub pid: Option<u32>,
     pub name: StringId,
     pub command_line: StringId,
     /// When it started, where an event says so.
@@ -68,13 +69,13 @@ pub(crate) struct Thread {
 pub(crate) struct Processes {
     pub all: Vec<Process>,
     pub threads: Vec<Thread>,
-    by_pid: FxHashMap<u32, Vec<ProcessIndex>>,
+    by_pid: FxHashMap<Option<u32>, Vec<ProcessIndex>>,
     by_tid: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
 }
 
 impl Processes {
     /// The incarnation of `pid` that events of `time_ns` speak of: the latest that had started, made if there is none.
-    pub fn at(&mut self, pid: u32, time_ns: u64) -> ProcessIndex {
+    pub fn at(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         if let Some(found) = self.find(pid, time_ns) {
             return found;
         }
@@ -82,7 +83,7 @@ impl Processes {
     }
 
     /// As [`Processes::at`], without making one.
-    pub fn find(&self, pid: u32, time_ns: u64) -> Option<ProcessIndex> {
+    pub fn find(&self, pid: Option<u32>, time_ns: u64) -> Option<ProcessIndex> {
         let incarnations = self.by_pid.get(&pid)?;
         let started = |i: &&ProcessIndex| {
             self.all[i.index()]
@@ -97,8 +98,8 @@ impl Processes {
             .copied()
     }
 
-    /// A process started: a new incarnation, unless the one at hand has not been heard of before.
-    pub fn start(&mut self, pid: u32, time_ns: u64) -> ProcessIndex {
+    /// A process started: a new incarnation, unless it is the one that started at this very time.
+    pub fn start(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
         if let Some(&last) = self.by_pid.get(&pid).and_then(|i| i.last())
             && self.all[last.index()].start == Some(time_ns)
         {
@@ -107,7 +108,7 @@ impl Processes {
         self.add(pid, Some(time_ns))
     }
 
-    fn add(&mut self, pid: u32, start: Option<u64>) -> ProcessIndex {
+    fn add(&mut self, pid: Option<u32>, start: Option<u64>) -> ProcessIndex {
         let index = ProcessIndex(self.all.len() as u32);
         self.all.push(Process {
             pid,
@@ -123,7 +124,7 @@ impl Processes {
     }
 
     /// The incarnations of `pid`, oldest first.
-    pub fn incarnations(&self, pid: u32) -> &[ProcessIndex] {
+    pub fn incarnations(&self, pid: Option<u32>) -> &[ProcessIndex] {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
@@ -164,16 +165,16 @@ mod tests {
     #[test]
     fn a_pid_that_is_used_again_is_another_process() {
         let mut processes = Processes::default();
-        let first = processes.at(7, 100);
+        let first = processes.at(Some(7), 100);
         processes.all[first.index()].end = Some(200);
-        let second = processes.start(7, 300);
+        let second = processes.start(Some(7), 300);
         assert_ne!(first, second);
         assert_eq!(
-            processes.at(7, 250),
+            processes.at(Some(7), 250),
             first,
             "between the two, late events belong to the one that was there"
         );
-        assert_eq!(processes.at(7, 300), second);
+        assert_eq!(processes.at(Some(7), 300), second);
         assert_ne!(processes.thread(first, 1), processes.thread(second, 1));
     }
 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::filter::Filter;
 use crate::frame::{Frame, Position};
 use crate::process::{ProcessIndex, ThreadIndex};
-use crate::samples::{SampleClass, SampleKind};
+use crate::samples::{SampleClass, SampleKind, Weight};
 use crate::stacks::StackId;
 use crate::symbol_source::SymbolSource;
 use crate::timeline::Timeline;
@@ -295,17 +295,27 @@ impl Timeline {
 
     /// Calls `each` for every sample that passes `filter`, in the order of time: (class, time in ns).
     pub fn for_each_sample(&self, filter: &Filter, mut each: impl FnMut(&SampleClass, u64)) {
+        self.for_each_weighed_sample(filter, |class, time, _| each(class, time));
+    }
+
+    /// As [`Timeline::for_each_sample`], with what each sample stands for.
+    pub fn for_each_weighed_sample(
+        &self,
+        filter: &Filter,
+        mut each: impl FnMut(&SampleClass, u64, Weight),
+    ) {
         let passing = filter.classes(self);
-        let mut samples: Vec<(u64, u32)> = self
+        let mut samples: Vec<(u64, u32, u32)> = self
             .samples
-            .iter()
-            .filter(|&(class, time)| passing[class as usize] && filter.has_time(time))
-            .map(|(class, time)| (time, class))
+            .rows()
+            .filter(|&(class, time, _)| passing[class as usize] && filter.has_time(time))
+            .map(|(class, time, weight)| (time, class, weight))
             .collect();
         // Stable: samples of one time keep the order in which they came.
-        samples.sort_by_key(|&(time, _)| time);
-        for (time, class) in samples {
-            each(&self.samples.classes()[class as usize], time);
+        samples.sort_by_key(|&(time, ..)| time);
+        for (time, class, weight) in samples {
+            let class = &self.samples.classes()[class as usize];
+            each(class, time, self.samples.weight(weight));
         }
     }
 }

@@ -9,9 +9,10 @@ use crate::evidence::{Certainty, NameReason};
 use crate::frame::Position;
 use crate::images::ImageIndex;
 use crate::index::Index;
+use crate::machine::ProcessState;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
-use crate::session::{Loss, ProcessState};
+use crate::recording::Loss;
 use crate::timeline::Timeline;
 use crate::untimed::latest_row;
 

@@ -3,8 +3,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::event_types::EventTypeId;
 use crate::process::ThreadIndex;
-use crate::session::EventTypeId;
 use crate::stacks::StackId;
 
 /// What a sample says of its thread.
@@ -37,6 +37,23 @@ impl SampleKind {
     }
 }
 
+/// What one sample stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Weight {
+    /// One occurrence; of a timer's samples, the interval of [`TraceFacts`](crate::TraceFacts).
+    #[default]
+    One,
+    /// Nothing is known of it.
+    Unknown,
+    /// ns: the period that the recorder states.
+    Ns(u64),
+    /// So many events, of which this is the last: the period of a counter.
+    Count(u64),
+    /// Bytes, such as those of an allocation.
+    Bytes(u64),
+}
+
 /// What samples of one kind, thread and stack have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SampleClass {
@@ -63,6 +80,8 @@ pub struct SampleLog {
     /// For each sample: class, then the distance in time to the sample before it, both as variable-length integers.
     bytes: Vec<u8>,
     last_time: u64,
+    /// Where weights change: (number of bytes before the sample, weight from there on). At first it is one.
+    weights: Vec<(usize, Weight)>,
     len: u64,
     /// Whether classes were added that may turn out to be the same as others.
     has_open_classes: bool,
@@ -71,14 +90,19 @@ pub struct SampleLog {
 }
 
 impl SampleLog {
-    /// Adds a sample. `time_ns` since the trace began.
+    /// Adds a sample of weight one. `time_ns` since the trace began.
     pub fn push(&mut self, class: SampleClass, time_ns: u64) {
+        self.push_weighing(class, time_ns, Weight::One);
+    }
+
+    /// Adds a sample of a weight. Memory is taken only where the weight is another than the sample's before.
+    pub fn push_weighing(&mut self, class: SampleClass, time_ns: u64, weight: Weight) {
         let next = self.classes.len() as ClassIndex;
         let class = *self.index.entry(class).or_insert_with_key(|&key| {
             self.classes.push(key);
             next
         });
-        self.log(class, time_ns);
+        self.log(class, time_ns, weight);
     }
 
     /// Adds a class of its own, whose stack is not known yet.
@@ -123,7 +147,10 @@ impl SampleLog {
     }
 
     /// Adds a sample of a class.
-    pub(crate) fn log(&mut self, class: ClassIndex, time_ns: u64) {
+    pub(crate) fn log(&mut self, class: ClassIndex, time_ns: u64, weight: Weight) {
+        if self.weights.last().map_or(Weight::One, |last| last.1) != weight {
+            self.weights.push((self.bytes.len(), weight));
+        }
         put_varint(&mut self.bytes, u64::from(class));
         put_varint(
             &mut self.bytes,
@@ -140,15 +167,29 @@ impl SampleLog {
 
     /// All samples as (class, time in ns since the trace began), in the order in which they arrived.
     pub fn iter(&self) -> impl Iterator<Item = (ClassIndex, u64)> {
+        self.rows().map(|(class, time, _)| (class, time))
+    }
+
+    /// What the samples from a change of weights on stand for.
+    pub(crate) fn weight(&self, change: u32) -> Weight {
+        let before = change.checked_sub(1).map(|at| self.weights[at as usize].1);
+        before.unwrap_or_default()
+    }
+
+    /// As [`SampleLog::iter`], with the number of changes of weights up to each.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (ClassIndex, u64, u32)> {
         let mut rest = self.bytes.as_slice();
-        let mut time = 0u64;
+        let (mut time, mut changes) = (0u64, 0u32);
         let all = std::iter::from_fn(move || {
+            let position = self.bytes.len() - rest.len();
+            let next = self.weights.get(changes as usize);
+            changes += u32::from(next.is_some_and(|next| next.0 == position));
             let class = take_varint(&mut rest)? as ClassIndex;
             time = time.wrapping_add(unzigzag(take_varint(&mut rest)?));
             let class = self.joined.get(class as usize).copied().unwrap_or(class);
-            Some((class, time))
+            Some((class, time, changes))
         });
-        all.filter(|&(class, _)| class != ClassIndex::MAX)
+        all.filter(|&(class, ..)| class != ClassIndex::MAX)
     }
 
     /// The number of samples.
@@ -224,6 +265,19 @@ mod tests {
     }
 
     #[test]
+    fn weights_take_memory_where_they_change() {
+        let mut stacks = crate::stacks::StackTable::default();
+        let class = class(stacks.intern([1].into_iter()).unwrap());
+        let mut log = SampleLog::default();
+        let weights = [Weight::One, Weight::Bytes(8), Weight::Bytes(8), Weight::One];
+        for (time, &weight) in weights.iter().enumerate() {
+            log.push_weighing(class, time as u64, weight);
+        }
+        assert!(log.rows().map(|(.., at)| log.weight(at)).eq(weights));
+        assert_eq!((log.classes().len(), log.weights.len()), (1, 2));
+    }
+
+    #[test]
     fn classes_that_turn_out_the_same_become_one() {
         let mut stacks = crate::stacks::StackTable::default();
         let known = stacks.intern([1].into_iter()).unwrap();
@@ -233,7 +287,7 @@ mod tests {
             .map(|_| log.open_class(class(StackId::PENDING)))
             .collect();
         for (time, &class) in opened.iter().enumerate() {
-            log.log(class, time as u64);
+            log.log(class, time as u64, Weight::One);
         }
         for (&opened, stack) in opened.iter().zip([known, other, known]) {
             log.class_mut(opened).stack = stack;

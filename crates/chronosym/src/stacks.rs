@@ -18,6 +18,12 @@ impl StackId {
 
 const ROOT: u32 = u32::MAX;
 
+/// Nodes of a table: ids are smaller than that of the root.
+#[cfg(not(test))]
+const MOST: usize = ROOT as usize;
+#[cfg(test)]
+const MOST: usize = 1 << 16;
+
 /// All stacks of a session, each distinct prefix once.
 #[derive(Debug, Default)]
 pub struct StackTable {
@@ -41,7 +47,7 @@ impl StackTable {
         let mut node = onto.map_or(ROOT, |id| id.0);
         for address in leaf_first.rev() {
             let next = self.nodes.len() as u32;
-            if next == ROOT {
+            if self.is_full() && !self.index.contains_key(&(address, node)) {
                 return None;
             }
             node = *self
@@ -69,6 +75,11 @@ impl StackTable {
     /// The addresses from the innermost frame outwards.
     pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
         std::iter::successors(Some(stack), |&s| self.caller(s)).map(|s| self.address(s))
+    }
+
+    /// Whether all nodes are used up: no further stack can be added.
+    pub fn is_full(&self) -> bool {
+        self.nodes.len() >= MOST
     }
 
     /// The number of distinct prefixes.

@@ -3,17 +3,19 @@
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 use rustc_hash::FxHashSet;
 
-use crate::body::CodeBody;
-use crate::clr::module_floor;
+use crate::body::{BodyIndex, CodeBody};
 use crate::code::ProcessCode;
+use crate::event_types::EventTypeInfo;
 use crate::images::Image;
 use crate::index::Index;
+use crate::machine::{Machine, ProcessState};
 use crate::names::Names;
 use crate::process::{Process, ProcessIndex, Processes, Thread, ThreadIndex};
 use crate::ranges::Ranges;
+use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
 use crate::resolve::AddressSpace;
 use crate::samples::SampleLog;
-use crate::session::{EventTypeInfo, Loss, ProcessState, Session, SessionDiagnostics, TraceFacts};
+use crate::session::Session;
 use crate::stacks::StackTable;
 
 /// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
@@ -79,8 +81,8 @@ fn is_thumb(addresses: &FxHashSet<u64>) -> bool {
 }
 
 /// A pid that stands for the machine itself: Windows' System and idle processes.
-fn is_system(pid: u32) -> bool {
-    matches!(pid, 0 | 4 | u32::MAX)
+fn is_system(pid: Option<u32>) -> bool {
+    matches!(pid, Some(0 | 4 | u32::MAX))
 }
 
 fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
@@ -94,17 +96,20 @@ impl Timeline {
     pub(crate) fn freeze(session: Session) -> Self {
         let Session {
             types,
-            names,
-            processes,
-            states,
+            machine,
             stacks,
             samples,
             losses,
-            diagnostics,
-            facts,
             seen_addresses,
             ..
         } = session;
+        let Machine {
+            facts,
+            diagnostics,
+            names,
+            processes,
+            states,
+        } = machine;
         let spaces = processes
             .all
             .iter()
@@ -114,7 +119,7 @@ impl Timeline {
         Timeline {
             system: system_of(&processes),
             address_mask: AddressMask::of(&facts, &seen_addresses),
-            types,
+            types: types.all,
             names,
             processes,
             spaces,
@@ -130,17 +135,17 @@ impl Timeline {
     /// What a session that goes on knows now; without its samples.
     pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
         Timeline {
-            system: system_of(&session.processes),
-            address_mask: AddressMask::of(&session.facts, &session.seen_addresses),
-            types: session.types.clone(),
-            names: session.names.snapshot(),
-            processes: session.processes.clone(),
+            system: system_of(&session.machine.processes),
+            address_mask: AddressMask::of(&session.machine.facts, &session.seen_addresses),
+            types: session.types.all.clone(),
+            names: session.machine.names.snapshot(),
+            processes: session.machine.processes.clone(),
             spaces,
             stacks: StackTable::default(),
             samples: SampleLog::default(),
             losses: session.losses.clone(),
-            diagnostics: session.diagnostics.clone(),
-            facts: session.facts.clone(),
+            diagnostics: session.machine.diagnostics.clone(),
+            facts: session.machine.facts.clone(),
             watermark,
         }
     }
@@ -180,6 +185,18 @@ impl Timeline {
         &self.stacks
     }
 
+    /// File and line of an offset in a body, in bytes from its start, where the compiler itself gave lines (jitdump).
+    pub fn stated_line(
+        &self,
+        process: ProcessIndex,
+        body: BodyIndex,
+        offset: u32,
+    ) -> Option<(&str, u32)> {
+        let code = &self.spaces[process.index()].state.code;
+        let (file, line) = code.line_at(body, offset)?;
+        Some((self.names.strings.get(file), line))
+    }
+
     pub(crate) fn process(&self, index: ProcessIndex) -> &Process {
         &self.processes.all[index.index()]
     }
@@ -194,7 +211,8 @@ impl Timeline {
         !self.process(process).runtimes.is_empty()
             || !code.bodies.is_empty()
             || !code.modules.is_empty()
-            || self.facts.process_id == Some(self.process(process).pid)
+            || (self.facts.process_id.is_some()
+                && self.facts.process_id == self.process(process).pid)
     }
 
     /// Whether a runtime of the process listed all that was alive.
@@ -204,8 +222,7 @@ impl Timeline {
 }
 
 fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
-    state.code.settle();
-    state.clr.settle();
+    state.code.finish();
     let mut bodies = VersionedMapBuilder::new();
     for body in state.code.bodies.iter() {
         bodies.insert(body_occupant(process, &state.code, body));
@@ -225,9 +242,7 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
 
 /// Where and when a body stood, as far as its own events and its containers say.
 pub(crate) fn body_occupant(process: &Process, code: &ProcessCode, body: &CodeBody) -> Occupant {
-    let floor = body
-        .module
-        .map_or(0, |m| module_floor(&code.modules[m.index()]));
+    let floor = body.module.map_or(0, |m| code.modules[m.index()].floor());
     occupant(
         process,
         body.start,

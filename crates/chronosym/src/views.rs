@@ -4,10 +4,10 @@ use chronosym_events::OptimizationTier;
 use chronosym_timeline::Life;
 
 use crate::body::{BodyIndex, ModuleIndex, PdbId};
+use crate::event_types::EventTypeInfo;
 use crate::evidence::EvidenceSet;
 use crate::images::ImageIndex;
 use crate::process::{ProcessIndex, ThreadIndex};
-use crate::session::EventTypeInfo;
 use crate::strings::StringId;
 use crate::timeline::Timeline;
 
@@ -16,8 +16,8 @@ use crate::timeline::Timeline;
 pub struct ProcessView<'t> {
     /// Its position.
     pub index: ProcessIndex,
-    /// The process id.
-    pub pid: u32,
+    /// The process id, where it is known.
+    pub pid: Option<u32>,
     /// The program's name.
     pub name: Option<&'t str>,
     /// The command line.
@@ -32,6 +32,15 @@ pub struct ProcessView<'t> {
     pub is_managed: bool,
     /// Whether a runtime listed all that was alive.
     pub has_rundown: bool,
+}
+
+impl ProcessView<'_> {
+    /// Its name and its id, as far as they are known: `app (42)`.
+    pub fn label(&self) -> String {
+        let name = self.name.unwrap_or("process");
+        self.pid
+            .map_or_else(|| name.to_owned(), |pid| format!("{name} ({pid})"))
+    }
 }
 
 /// A thread.
@@ -237,7 +246,7 @@ impl Timeline {
 
     /// The incarnation of `pid` that was alive at a time, or the latest one.
     pub fn find_process(&self, pid: u32, time_ns: Option<u64>) -> Option<ProcessIndex> {
-        self.processes.find(pid, time_ns.unwrap_or(u64::MAX))
+        self.processes.find(Some(pid), time_ns.unwrap_or(u64::MAX))
     }
 
     /// The CLR modules of a process.

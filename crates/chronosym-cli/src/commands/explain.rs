@@ -77,12 +77,7 @@ fn explain(
         position,
     } = question;
     let view = timeline.process_view(process);
-    text_line!(
-        out,
-        "{address:#x} in {} ({})",
-        view.name.unwrap_or("process"),
-        view.pid
-    )?;
+    text_line!(out, "{address:#x} in {}", view.label())?;
     let looked_up = position.looked_up(address);
     if position == Position::Return {
         text_line!(

@@ -37,12 +37,7 @@ pub fn run(args: &Methods, quiet: bool) -> Result<()> {
             continue;
         }
         bodies.sort_by_key(|b| (b.start, b.life.from));
-        text_line!(
-            out,
-            "{} ({})",
-            process.name.unwrap_or("process"),
-            process.pid
-        )?;
+        text_line!(out, "{}", process.label())?;
         text_line!(
             out,
             "  {:<29} {:<22} {:<22} {:<17} method",

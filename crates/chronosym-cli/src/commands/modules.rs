@@ -37,12 +37,7 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
         if modules.is_empty() && images.is_empty() {
             continue;
         }
-        text_line!(
-            out,
-            "{} ({})",
-            process.name.unwrap_or("process"),
-            process.pid
-        )?;
+        text_line!(out, "{}", process.label())?;
         text_line!(
             out,
             "         {:<40} life (~ inferred, < loaded before, > alive after)",

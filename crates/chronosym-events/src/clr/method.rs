@@ -368,6 +368,61 @@ pub enum Text<'a> {
     Wide(WStr<'a>),
 }
 
+impl<'a> Text<'a> {
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Narrow(text) => text.is_empty(),
+            Self::Wide(text) => text.is_empty(),
+        }
+    }
+
+    /// Appends the text to `out`.
+    pub fn push_to(&self, out: &mut String) {
+        match self {
+            Self::Narrow(text) => out.push_str(&text.to_text()),
+            Self::Wide(text) => text.push_to(out),
+        }
+    }
+
+    /// The text; borrowed where it is UTF-8.
+    #[must_use]
+    pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
+        match self {
+            Self::Narrow(text) => text.to_text(),
+            Self::Wide(text) => text.to_string().into(),
+        }
+    }
+}
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self::Wide(WStr::default())
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Narrow(AStr::new(text.as_bytes()))
+    }
+}
+
+impl<'a> From<WStr<'a>> for Text<'a> {
+    fn from(text: WStr<'a>) -> Self {
+        Self::Wide(text)
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        match self {
+            Self::Narrow(text) => text.to_text() == other,
+            Self::Wide(text) => text == other,
+        }
+    }
+}
+
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

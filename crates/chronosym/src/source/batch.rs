@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use chronosym_events::{EventSchema, PointerSize, RawEvent};
+use chronosym_events::{EventSchema, PointerSize};
 use chronosym_nettrace::{Count, Records, Region};
 
 use super::nettrace::{OfTypes, pointer_size};
-use crate::session::{EventTypeId, Session};
+use crate::event_types::EventTypeId;
+use crate::facts::At;
+use crate::session::{Payload, Session};
 use crate::stacks::StackId;
 
 /// The most records of a batch, and about the most bytes of their payloads: a larger region takes several batches, so that
@@ -44,7 +46,6 @@ struct Kept {
     thread_id: u64,
     capture_thread: u64,
     process_id: Option<u32>,
-    processor: Option<u32>,
     /// Number of its type.
     event_type: u32,
     stack: Option<u32>,
@@ -133,7 +134,6 @@ impl Filler {
                 thread_id: record.thread_id,
                 capture_thread: record.capture_thread,
                 process_id: record.process_id,
-                processor: record.processor,
                 event_type,
                 stack: record.stack.map(|row| row.0),
                 payload_at,
@@ -162,7 +162,7 @@ pub(super) struct Feed {
     pointer_size: PointerSize,
     /// When the trace began, in ns since the session's time 0.
     began_ns: i64,
-    types: Vec<(EventTypeId, Arc<EventSchema>)>,
+    types: Vec<EventTypeId>,
     /// The stacks of the region at hand.
     stacks: Stacks,
     /// For each of them whether it was looked up, and its id where the session keeps it.
@@ -192,12 +192,11 @@ impl Feed {
     /// Pushes the events of a batch; returns the latest of their times.
     pub(super) fn take(&mut self, batch: &mut Batch, session: &mut Session) -> u64 {
         for schema in &batch.types {
-            let id = session.event_type(schema.clone());
-            self.types.push((id, schema.clone()));
+            self.types.push(session.event_type(schema.clone()));
         }
         for &(event_type, count) in &batch.counted {
-            let id = self.types[event_type as usize].0;
-            session.counted(id, count.events, count.stacks, self.at(batch.last_ns));
+            let id = self.types[event_type as usize];
+            session.count(id, count.events, count.stacks, self.at(batch.last_ns));
         }
         if batch.begins_region {
             std::mem::swap(&mut self.stacks, &mut batch.stacks);
@@ -209,7 +208,7 @@ impl Feed {
         let mut ordered = std::mem::take(&mut self.ordered);
         ordered.clear();
         for (record, position) in batch.records.iter().zip(0..) {
-            if session.needs_order(self.types[record.event_type as usize].0) {
+            if session.needs_order(self.types[record.event_type as usize]) {
                 ordered.push((record.raw_time, position));
             } else {
                 self.push(batch, record, session);
@@ -225,29 +224,30 @@ impl Feed {
     }
 
     fn push(&mut self, batch: &Batch, record: &Kept, session: &mut Session) {
-        let (id, schema) = &self.types[record.event_type as usize];
+        let id = self.types[record.event_type as usize];
         let stack = match record.stack {
             None => None,
-            Some(row) if session.wants_stack(*id) => {
+            Some(row) if session.wants_stack(id) => {
                 let known = &mut self.known[row as usize];
                 let leaf_first = || self.stacks.stack(row).iter().copied();
-                *known.get_or_insert_with(|| session.stacks().intern(leaf_first()))
+                *known.get_or_insert_with(|| session.intern(leaf_first()))
             }
             Some(_) => None,
         };
         let has_stack = |row| !self.stacks.stack(row).is_empty();
         if stack.is_none() && record.stack.is_some_and(has_stack) {
-            session.has_stack(*id);
+            session.count(id, 0, 1, 0);
         }
-        let raw = RawEvent {
+        let at = At {
             time_ns: self.at(record.time_ns),
-            process_id: record.process_id,
-            thread_id: Some(record.thread_id),
-            processor: record.processor,
-            pointer_size: self.pointer_size,
-            schema,
-            payload: &batch.payloads[record.payload_at as usize..][..record.payload_size as usize],
+            process: record.process_id,
+            thread: Some(record.thread_id),
+            writer: Some(record.capture_thread),
         };
-        session.push(*id, &raw, Some(record.capture_thread), stack);
+        let payload = Payload {
+            pointer_size: self.pointer_size,
+            bytes: &batch.payloads[record.payload_at as usize..][..record.payload_size as usize],
+        };
+        session.push(id, at, payload, stack);
     }
 }

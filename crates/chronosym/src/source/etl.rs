@@ -2,16 +2,22 @@
 
 use chronosym_etl::{Clock, Diagnostics, EtlReader, ExtendedItem, ReadAt, Record, TraceHeader};
 use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
-use chronosym_events::{
-    Event, EventKey, EventSchema, MANIFEST_EVENT_ID, PointerSize, Provider, RawEvent,
-};
+use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use rustc_hash::FxHashMap;
 
 pub use super::etw_types::Schemas;
 
-use super::etw_stacks::{Mode, Reference, StackAssembler, Waiting};
-use crate::samples::SampleKind;
-use crate::session::{EventTypeId, Loss, SampleSelection, Session};
+use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
+use super::observe::{Observer, Seen};
+use crate::event_types::EventTypeId;
+use crate::facts::{At, Sample};
+use crate::process::ThreadIndex;
+use crate::recording::Loss;
+use crate::role::Role;
+use crate::samples::{ClassIndex, SampleClass, SampleKind, Weight};
+use crate::selection::SampleSelection;
+use crate::session::{Payload, Session};
+use crate::stacks::StackId;
 
 /// A reader's record as an event in bytes.
 pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'a> {
@@ -31,6 +37,7 @@ pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'
 
 /// What was found when a trace was read into a session.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EtlReport {
     /// What the reader found.
     pub diagnostics: Diagnostics,
@@ -45,43 +52,77 @@ pub struct EtlReport {
 /// Reads a trace into a session: an `EtlReader`, or several merged into one.
 ///
 /// Damage is counted in the report; what was readable is in the session.
-pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlReport {
+pub fn read<S: ReadAt>(reader: EtlReader<S>, session: &mut Session) -> EtlReport {
+    read_observed(reader, session, None)
+}
+
+/// As [`read`], with an observer of every record before it goes into the session. It can end the reading: what came before
+/// is in the session.
+pub fn read_with<S: ReadAt>(
+    reader: EtlReader<S>,
+    session: &mut Session,
+    observe: &mut Observer<'_>,
+) -> EtlReport {
+    read_observed(reader, session, Some(observe))
+}
+
+fn read_observed<S: ReadAt>(
+    mut reader: EtlReader<S>,
+    session: &mut Session,
+    mut observe: Option<&mut Observer<'_>>,
+) -> EtlReport {
     describe(reader.header(), reader.clock(), session);
     let wide = reader.header().pointer_size == chronosym_etl::PointerSize::Eight;
     let mut schemas = Schemas::default();
-    let mut types: Vec<(EventTypeId, Role)> = Vec::new();
+    let mut types: Vec<EventTypeId> = Vec::new();
     let mut source = EtlSource::new(wide, session);
+    let (mut bytes, mut stack) = (0, Vec::new());
     while let Some(record) = reader.next_record() {
         let index = schemas.index_of(&record);
         let known = types.len();
         for schema in &schemas.all()[known..] {
-            let id = session.event_type(schema.clone());
-            types.push((id, source.role(schema, session, id)));
+            types.push(session.event_type(schema.clone()));
         }
-        let (id, role) = types[index as usize];
-        if role == Role::Describes {
-            schemas.learn_from(&record);
-        }
+        let id = types[index as usize];
         let schema = &schemas.all()[index as usize];
-        source.take(&raw_event(&record, schema), &record, id, role, session);
+        let raw = raw_event(&record, schema);
+        if let Some(observe) = &mut observe {
+            bytes += record.payload.len() as u64;
+            stack.clear();
+            for item in record.extended_items() {
+                if let ExtendedItem::Stack(part) = item {
+                    stack.extend(part.addresses.iter());
+                }
+            }
+            let seen = Seen {
+                event: &raw,
+                stack: &stack,
+                bytes,
+            };
+            if observe(seen).is_break() {
+                break;
+            }
+        }
+        source.take(&raw, &record, id, session);
+        if session.role(id) == Role::Description {
+            schemas.describe_by(&record);
+        }
     }
     // Some descriptions came after the events.
     schemas.redescribe();
-    for ((id, _), schema) in types.iter().zip(schemas.all()) {
-        session.redescribe(*id, schema);
+    for (id, schema) in types.iter().zip(schemas.all()) {
+        session.types.redescribe(*id, schema);
     }
-    session.settle_image_paths();
+    session.kernel.finish(&mut session.machine);
     let diagnostics = reader.diagnostics().clone();
     let late_stack_parts = source.stacks.late_parts();
-    let undefined_stack_keys = source.stacks.finish(session);
+    let undefined_stack_keys = source.finish(session);
     if diagnostics.lost_anything() {
         // The trace does not say when.
-        let events =
-            diagnostics.events_lost + diagnostics.buffers_lost + diagnostics.lost_event_records;
         session.lost(Loss {
-            from_ns: 0,
-            to_ns: u64::MAX,
-            events,
+            buffers: diagnostics.buffers_lost,
+            notices: diagnostics.lost_event_records,
+            ..Loss::of_events(0, u64::MAX, diagnostics.events_lost)
         });
     }
     EtlReport {
@@ -92,114 +133,112 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
     }
 }
 
-/// What is done with the events of a type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// A sample of a profiler, and it is wanted.
-    Sample,
-    /// A stack of an earlier event, or a part of one.
-    Stack,
-    /// The stack of the runtime's event before it.
-    ClrStack,
-    /// How often samples are taken.
-    Interval,
-    /// A description of other events.
-    Describes,
-    /// Says nothing that is wanted: only counted.
-    Ignored,
-    /// The session's business.
-    Other,
+/// Whose samples they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Thread(ThreadIndex),
+    /// A thread of a process that is not known yet.
+    Tid(u32),
+}
+
+/// What the samples of a class have in common, whatever their stack turns out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ClassKey {
+    owner: Owner,
+    event: EventTypeId,
+    kind: SampleKind,
+    idle: bool,
+    stack: StackOf,
 }
 
 #[derive(Debug)]
 struct EtlSource {
     stacks: StackAssembler,
+    /// The classes of samples: their stacks are set when all is read.
+    classes: FxHashMap<ClassKey, ClassIndex>,
     /// Whether stacks are wanted at all.
     wanted: bool,
     /// Whether those of events of the runtime are.
     clr_wanted: bool,
     /// The raw time of each thread's last event of the runtime, if its stack is wanted and may follow as an event.
     last_clr: FxHashMap<u32, i64>,
+    /// Performance counters: by their number, how many events make a sample.
+    counters: FxHashMap<u32, u64>,
 }
 
 impl EtlSource {
     fn new(wide: bool, session: &Session) -> Self {
         EtlSource {
             stacks: StackAssembler::new(wide),
+            classes: FxHashMap::default(),
             wanted: !matches!(session.options.samples, SampleSelection::None),
             clr_wanted: false,
             last_clr: FxHashMap::default(),
+            counters: FxHashMap::default(),
         }
     }
 
-    fn role(&mut self, schema: &EventSchema, session: &Session, id: EventTypeId) -> Role {
-        let selected = session.is_selected(id);
-        let profilers = matches!(session.options.samples, SampleSelection::Profilers);
-        match schema.key() {
-            EventKey::Classic { class, opcode, .. } => match (*class, *opcode) {
-                (classes::PERF_INFO, 46) if profilers || selected => Role::Sample,
-                (classes::PERF_INFO, 47) if selected => Role::Sample,
-                (classes::PERF_INFO, 72..=74) => Role::Interval,
-                (classes::STACK_WALK, _) if self.wanted => Role::Stack,
-                // Context switches and readied threads come by the million.
-                (classes::PERF_INFO, 46 | 47)
-                | (classes::STACK_WALK, _)
-                | (classes::THREAD, 36 | 50) => Role::Ignored,
-                (classes::EVENT_INFO, _) => Role::Describes,
-                _ => Role::Other,
-            },
-            EventKey::Manifest {
-                id: MANIFEST_EVENT_ID,
-                ..
-            } => Role::Describes,
-            EventKey::Manifest { provider, id, .. } => {
-                self.clr_wanted |= selected && is_clr(provider);
-                match (provider, id) {
-                    (Provider::Runtime, 82) | (Provider::Private, 151) | (Provider::Rundown, 0) => {
-                        Role::ClrStack
-                    }
-                    (Provider::EventTracing, 18) if self.wanted => Role::Stack,
-                    _ => Role::Other,
-                }
-            }
-            EventKey::Named { .. } => Role::Other,
-        }
-    }
-
+    /// Takes one record, and logs the samples whose stacks are complete by now.
     fn take(
         &mut self,
         raw: &RawEvent<'_>,
         record: &Record<'_>,
         id: EventTypeId,
-        role: Role,
         session: &mut Session,
     ) {
+        let (role, selected) = (session.role(id), session.is_selected(id));
+        let is_clr = is_clr(raw.schema);
+        self.clr_wanted |= selected && is_clr;
+        let is_sample = match role {
+            Role::TimerSample => selected || session.options.wants_profilers(),
+            Role::CounterSample => selected,
+            _ => false,
+        };
+        let is_stack = role == Role::Stack && self.wanted;
         match role {
-            Role::Other | Role::Describes => session.push(id, raw, raw.thread_id, None),
-            Role::Ignored => session.count(id, raw.time_ns),
-            Role::Sample | Role::Stack | Role::ClrStack | Role::Interval => {
-                session.count(id, raw.time_ns);
+            _ if is_sample || is_stack || matches!(role, Role::ClrStack | Role::SampleInterval) => {
+                session.count(id, 1, 0, raw.time_ns);
                 match raw.decode() {
-                    Ok(Some(event)) => self.hear(&event, record, id, session),
+                    Ok(Some(event)) => self.decoded(&event, record, id, session),
                     Ok(None) => {}
                     Err(error) => session.undecodable(id, error),
                 }
             }
+            Role::TimerSample | Role::CounterSample | Role::Stack => {
+                session.count(id, 1, 0, raw.time_ns);
+            }
+            _ => {
+                let at = At {
+                    time_ns: raw.time_ns,
+                    process: raw.process_id,
+                    thread: raw.thread_id,
+                    writer: None,
+                };
+                let payload = Payload {
+                    pointer_size: raw.pointer_size,
+                    bytes: raw.payload,
+                };
+                session.push(id, at, payload, None);
+                if let Some(base) = session.kernel.lowest_kernel_image {
+                    self.stacks.lowest_kernel_image(base);
+                }
+            }
         }
-        if role != Role::Sample {
-            if session.is_selected(id) {
+        if !is_sample {
+            if selected {
                 self.event_with_stack(raw, record, id, session);
-            } else if role != Role::Stack && has_stack(record) {
-                session.has_stack(id);
+            } else if !is_stack && has_stack(record) {
+                session.count(id, 0, 1, 0);
             }
-            if self.clr_wanted && role != Role::ClrStack {
-                self.remember_clr(record, raw.schema, session.is_selected(id));
+            if self.clr_wanted && is_clr && role != Role::ClrStack {
+                self.remember_clr(record, selected);
             }
         }
+        self.log_finished(session);
     }
 
     /// Samples and stacks.
-    fn hear(
+    fn decoded(
         &mut self,
         event: &Event<'_>,
         record: &Record<'_>,
@@ -207,25 +246,29 @@ impl EtlSource {
         session: &mut Session,
     ) {
         let stacks = &mut self.stacks;
+        let mut sample_of = |tid: u32, ip: u64, idle: bool, weight: Weight| {
+            let mut event = waiting(record, id);
+            event.pid = session.kernel.process_of(tid);
+            event.tid = Some(tid);
+            event.ip = Some(ip);
+            event.sample = Sample::cpu().weighing(weight);
+            event.sample.idle = idle;
+            stacks.wait(event);
+        };
         match event {
             Event::Kernel(KernelEvent::SampledProfile(sample)) => {
-                let ip = sample.instruction_pointer;
                 let idle = sample.is_idle();
-                stacks.wait(
-                    sample_of(record, id, sample.thread_id, ip, idle, session),
-                    session,
-                );
+                let ip = sample.instruction_pointer;
+                sample_of(sample.thread_id, ip, idle, Weight::One);
             }
             Event::Kernel(KernelEvent::PmcInterrupt(sample)) => {
-                let ip = sample.instruction_pointer;
-                let idle = sample.thread_id == 0;
-                stacks.wait(
-                    sample_of(record, id, sample.thread_id, ip, idle, session),
-                    session,
-                );
+                let every = self.counters.get(&sample.profile_source.into());
+                let weight = every.map_or(Weight::Unknown, |&every| Weight::Count(every));
+                let (tid, ip) = (sample.thread_id, sample.instruction_pointer);
+                sample_of(tid, ip, tid == 0, weight);
             }
             Event::Kernel(KernelEvent::SampleInterval(interval)) => {
-                set_interval(record.time_ns, interval, session);
+                self.set_interval(record.time_ns, interval, session);
             }
             Event::Kernel(KernelEvent::StackWalk(walk)) => {
                 let of = Reference {
@@ -234,7 +277,7 @@ impl EtlSource {
                     tid: known(walk.thread_id),
                     cpu: record.cpu,
                 };
-                stacks.addresses(of, None, walk.frames.iter(), session);
+                stacks.addresses(of, None, walk.frames.iter());
             }
             Event::Kernel(KernelEvent::StackKeyReference(reference)) => {
                 let of = Reference {
@@ -250,7 +293,7 @@ impl EtlSource {
                 stacks.key(of, mode, false, reference.key);
             }
             Event::Kernel(KernelEvent::StackKeyDefinition(definition)) => {
-                stacks.define(definition.key, definition.frames.iter(), session);
+                stacks.define(definition.key, definition.frames.iter());
             }
             Event::Kernel(KernelEvent::UserStack(_)) => {
                 for item in record.extended_items() {
@@ -269,7 +312,7 @@ impl EtlSource {
                         raw_time,
                         ..of_record(record)
                     };
-                    stacks.addresses(of, Some(Mode::User), walk.frames.iter(), session);
+                    stacks.addresses(of, Some(Mode::User), walk.frames.iter());
                 }
             }
             _ => {}
@@ -282,7 +325,7 @@ impl EtlSource {
         raw: &RawEvent<'_>,
         record: &Record<'_>,
         id: EventTypeId,
-        session: &mut Session,
+        session: &Session,
     ) {
         let mut event = waiting(record, id);
         // The stack of a context switch is that of the thread which goes on.
@@ -298,7 +341,7 @@ impl EtlSource {
             event.tid = Some(switch.new_thread_id);
             event.pid = session.kernel.process_of(switch.new_thread_id);
         }
-        self.stacks.wait(event, session);
+        self.stacks.wait(event);
         let of = Reference {
             tid: event.tid,
             ..of_record(record)
@@ -306,8 +349,7 @@ impl EtlSource {
         for item in record.extended_items() {
             match item {
                 ExtendedItem::Stack(stack) => {
-                    let addresses = stack.addresses.iter();
-                    self.stacks.addresses(of, None, addresses, session);
+                    self.stacks.addresses(of, None, stack.addresses.iter());
                     self.stacks.expect_match(stack.match_id);
                 }
                 ExtendedItem::StackKey(key) => {
@@ -326,16 +368,111 @@ impl EtlSource {
     }
 
     /// The runtime logs the stack of an event right after it on the same thread.
-    fn remember_clr(&mut self, record: &Record<'_>, schema: &EventSchema, wanted: bool) {
-        if let Some(tid) = record.thread_id
-            && matches!(schema.key(), EventKey::Manifest { provider, .. } if is_clr(provider))
-        {
-            if wanted {
+    fn remember_clr(&mut self, record: &Record<'_>, wanted: bool) {
+        match record.thread_id {
+            Some(tid) if wanted => {
                 self.last_clr.insert(tid, record.raw_time);
-            } else {
+            }
+            Some(tid) => {
                 self.last_clr.remove(&tid);
             }
+            None => {}
         }
+    }
+
+    /// Notes how often samples are taken, from now on.
+    fn set_interval(&mut self, time_ns: u64, event: &SampleInterval<'_>, session: &mut Session) {
+        let (new, old) = (event.new_interval, event.old_interval);
+        let interval = match event.event {
+            IntervalEvent::Start | IntervalEvent::Set if new != 0 => new,
+            _ => old.max(new),
+        };
+        if interval == 0 {
+            return;
+        }
+        if event.source != 0 {
+            self.counters.insert(event.source, interval.into());
+            return;
+        }
+        let facts = session.facts();
+        let ends = event.event == IntervalEvent::End;
+        if !(ends && facts.sample_interval_ns.is_some()) {
+            facts.sampled_every(time_ns, u64::from(interval) * 100);
+        }
+    }
+
+    /// Gives the session the events that have what there is of their stacks.
+    fn log_finished(&mut self, session: &mut Session) {
+        while let Some(finished) = self.stacks.next_finished() {
+            let Finished {
+                event,
+                stack,
+                has_stack,
+            } = finished;
+            let tid = event.tid.unwrap_or(0);
+            let owner = match event.pid {
+                Some(pid) => Owner::Thread(session.thread(Some(pid), tid.into(), event.time_ns)),
+                None => Owner::Tid(tid),
+            };
+            if has_stack {
+                session.count(event.id, 0, 1, 0);
+            }
+            let Sample {
+                kind, idle, weight, ..
+            } = event.sample;
+            let key = ClassKey {
+                owner,
+                event: event.id,
+                kind,
+                idle,
+                stack,
+            };
+            let class = *self.classes.entry(key).or_insert_with(|| {
+                session.samples.open_class(SampleClass {
+                    thread: match owner {
+                        Owner::Thread(thread) => thread,
+                        Owner::Tid(_) => ThreadIndex(u32::MAX),
+                    },
+                    stack: StackId::PENDING,
+                    event: event.id,
+                    kind,
+                    idle,
+                })
+            });
+            session.samples.log(class, event.time_ns, weight);
+        }
+    }
+
+    /// The trace is over: all samples get their stacks and owners. Returns how many stack keys were never defined.
+    fn finish(mut self, session: &mut Session) -> u64 {
+        let undefined = self.stacks.finish();
+        self.log_finished(session);
+        // In the order in which classes came up, so that two runs are alike.
+        let mut classes: Vec<_> = self.classes.into_iter().collect();
+        classes.sort_unstable_by_key(|&(_, class)| class);
+        // What stacks of the same parts are, resolved once.
+        let mut known: FxHashMap<StackOf, Option<StackId>> = FxHashMap::default();
+        let mut path = Vec::new();
+        for (key, class) in classes {
+            let stack = *known.entry(key.stack).or_insert_with(|| {
+                self.stacks.addresses_of(key.stack, &mut path);
+                session.intern(path.iter().rev().copied())
+            });
+            if let Some(stack) = stack {
+                session.samples.class_mut(class).stack = stack;
+            }
+            if let Owner::Tid(tid) = key.owner {
+                let machine = &mut session.machine;
+                let process = match session.kernel.owner_before(tid) {
+                    Some(process) => process,
+                    None => machine.process(None, 0),
+                };
+                let thread = machine.processes.thread(process, tid.into());
+                session.samples.class_mut(class).thread = thread;
+            }
+        }
+        session.machine.diagnostics.stacks_dropped += self.stacks.dropped();
+        undefined
     }
 }
 
@@ -348,29 +485,14 @@ fn has_stack(record: &Record<'_>) -> bool {
     })
 }
 
-fn is_clr(provider: &Provider) -> bool {
+fn is_clr(schema: &EventSchema) -> bool {
     matches!(
-        provider,
-        Provider::Runtime | Provider::Private | Provider::Rundown
+        schema.key(),
+        EventKey::Manifest {
+            provider: Provider::Runtime | Provider::Private | Provider::Rundown,
+            ..
+        }
     )
-}
-
-fn sample_of(
-    record: &Record<'_>,
-    id: EventTypeId,
-    tid: u32,
-    ip: u64,
-    idle: bool,
-    session: &Session,
-) -> Waiting {
-    Waiting {
-        pid: session.kernel.process_of(tid),
-        tid: Some(tid),
-        kind: SampleKind::Cpu,
-        idle,
-        ip: Some(ip),
-        ..waiting(record, id)
-    }
 }
 
 fn waiting(record: &Record<'_>, id: EventTypeId) -> Waiting {
@@ -381,8 +503,7 @@ fn waiting(record: &Record<'_>, id: EventTypeId) -> Waiting {
         pid: record.process_id,
         tid: record.thread_id,
         cpu: record.cpu,
-        kind: SampleKind::Event,
-        idle: false,
+        sample: Sample::new(SampleKind::Event),
         ip: None,
     }
 }
@@ -398,23 +519,6 @@ fn of_record(record: &Record<'_>) -> Reference {
 
 fn known(id: u32) -> Option<u32> {
     (id != u32::MAX).then_some(id)
-}
-
-/// The timer's interval, from now on.
-fn set_interval(time_ns: u64, event: &SampleInterval<'_>, session: &mut Session) {
-    if event.source != 0 {
-        return;
-    }
-    let (new, old) = (event.new_interval, event.old_interval);
-    let interval = match event.event {
-        IntervalEvent::Start | IntervalEvent::Set if new != 0 => new,
-        _ => old.max(new),
-    };
-    let facts = session.facts();
-    let ends = event.event == IntervalEvent::End;
-    if interval != 0 && !(ends && facts.sample_interval_ns.is_some()) {
-        facts.sampled_every(time_ns, u64::from(interval) * 100);
-    }
 }
 
 fn describe(header: &TraceHeader, clock: Clock, session: &mut Session) {

@@ -7,9 +7,8 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::process::ThreadIndex;
-use crate::samples::{ClassIndex, SampleClass, SampleKind};
-use crate::session::{EventTypeId, Session};
+use crate::event_types::EventTypeId;
+use crate::facts::Sample;
 use crate::stacks::{StackId, StackTable};
 
 /// The parts of a stack.
@@ -48,8 +47,7 @@ pub(super) struct Waiting {
     pub pid: Option<u32>,
     pub tid: Option<u32>,
     pub cpu: u16,
-    pub kind: SampleKind,
-    pub idle: bool,
+    pub sample: Sample,
     /// Where the thread stood, for the case that the part of the stack with it does not come.
     pub ip: Option<u64>,
 }
@@ -71,21 +69,18 @@ struct Entry {
     match_id: u64,
 }
 
-/// Whose samples they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Owner {
-    Thread(ThreadIndex),
-    /// A thread of a process that is not known yet.
-    Tid(u32),
+/// An event that has what there is of its stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finished {
+    pub event: Waiting,
+    pub stack: StackOf,
+    /// Whether anything of the stack came: else it is just where the thread stood.
+    pub has_stack: bool,
 }
 
-/// What the stack of a class of samples will be.
+/// A stack of its parts: what they are can be known at the end only, when all keys are defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Deferred {
-    owner: Owner,
-    event: EventTypeId,
-    kind: SampleKind,
-    idle: bool,
+pub(super) struct StackOf {
     kernel: Part,
     user: Part,
     ip: Option<u64>,
@@ -118,29 +113,37 @@ pub(super) struct StackAssembler {
     uses: Vec<StackId>,
     /// The uses that are not defined yet.
     open_keys: FxHashMap<(Mode, u64), OpenKey>,
-    /// The classes that wait for the definition of a use.
-    open_classes: FxHashMap<u32, Vec<(Deferred, ClassIndex)>>,
-    classes: FxHashMap<Deferred, ClassIndex>,
-    /// Classes of threads whose process was not known.
-    ownerless: Vec<(ClassIndex, u32)>,
+    /// Events that have waited long enough; the source takes them.
+    finished: VecDeque<Finished>,
     /// Raw time of the last event that was given up.
     given_up: Option<i64>,
     late_parts: u64,
-    /// The stack that is being put together, outermost frame first.
-    path: Vec<u64>,
+    /// Parts for which there was no room.
+    dropped: u64,
+    /// Where the kernel's addresses begin.
+    kernel_from: u64,
 }
 
 impl StackAssembler {
     pub fn new(wide: bool) -> Self {
+        const WIDE: u64 = 0xffff_0000_0000_0000;
         StackAssembler {
             wide,
+            kernel_from: if wide { WIDE } else { 0x8000_0000 },
             ..StackAssembler::default()
         }
     }
 
+    /// In a 32-bit address space user mode can have up to 3 GB: the kernel begins where its lowest image lies.
+    pub fn lowest_kernel_image(&mut self, base: u64) {
+        if !self.wide {
+            self.kernel_from = base;
+        }
+    }
+
     /// An event whose stack may come.
-    pub fn wait(&mut self, event: Waiting, session: &mut Session) {
-        self.give_up(event.time_ns, session);
+    pub fn wait(&mut self, event: Waiting) {
+        self.give_up(event.time_ns);
         let entry = Entry {
             event,
             kernel: Part::None,
@@ -173,14 +176,19 @@ impl StackAssembler {
         of: Reference,
         mode: Option<Mode>,
         leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
-        session: &Session,
     ) {
-        let mode = mode.unwrap_or_else(|| self.mode_of(leaf_first.clone().next_back(), session));
+        let mode = mode.unwrap_or_else(|| self.mode_of(leaf_first.clone().next_back()));
         if let Some((at, mode)) = self.place_or_late(&of, mode)
-            && let Some(fragment) = self.fragments.intern(leaf_first)
+            && let Some(fragment) = self.fragment(leaf_first)
         {
             self.attach(at, &of, mode, Part::Known(fragment));
         }
+    }
+
+    fn fragment(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
+        let fragment = self.fragments.intern(leaf_first);
+        self.dropped += u64::from(fragment.is_none() && self.fragments.is_full());
+        fragment
     }
 
     /// As [`StackAssembler::addresses`], by a key; the mode may be no more than a guess.
@@ -206,24 +214,13 @@ impl StackAssembler {
     }
 
     /// The definition of a key: it holds for all uses since the definition before.
-    pub fn define(
-        &mut self,
-        key: u64,
-        leaf_first: impl DoubleEndedIterator<Item = u64> + Clone,
-        session: &mut Session,
-    ) {
-        let mode = self.mode_of(leaf_first.clone().next_back(), session);
+    pub fn define(&mut self, key: u64, leaf_first: impl DoubleEndedIterator<Item = u64> + Clone) {
+        let mode = self.mode_of(leaf_first.clone().next_back());
         // The same number can stand for a part of either kind.
-        let Some(open) = self.take_open(mode, key) else {
-            return;
-        };
-        if let Some(definition) = self.fragments.intern(leaf_first) {
+        if let Some(open) = self.take_open(mode, key)
+            && let Some(definition) = self.fragment(leaf_first)
+        {
             self.uses[open as usize] = definition;
-        }
-        for (deferred, class) in self.open_classes.remove(&open).unwrap_or_default() {
-            self.classes.remove(&deferred);
-            let deferred = self.resolved(deferred, session);
-            self.keep(deferred, class, session);
         }
     }
 
@@ -244,7 +241,7 @@ impl StackAssembler {
     /// The user part for a number that [`StackAssembler::expect_match`] announced.
     pub fn matched(&mut self, match_id: u64, leaf_first: impl DoubleEndedIterator<Item = u64>) {
         if let Some(at) = self.take_match(match_id)
-            && let Some(fragment) = self.fragments.intern(leaf_first)
+            && let Some(fragment) = self.fragment(leaf_first)
         {
             self.waiting[at].user = Part::Known(fragment);
         }
@@ -264,15 +261,8 @@ impl StackAssembler {
     }
 
     /// A stack is the kernel's if even its outermost frame lies there.
-    fn mode_of(&self, outermost: Option<u64>, session: &Session) -> Mode {
-        const KERNEL: u64 = 0xffff_0000_0000_0000;
-        let kernel = if self.wide {
-            KERNEL
-        } else {
-            // User mode can have up to 3 GB.
-            session.kernel.lowest_kernel_image.unwrap_or(0x8000_0000)
-        };
-        if outermost.is_some_and(|address| address >= kernel) {
+    fn mode_of(&self, outermost: Option<u64>) -> Mode {
+        if outermost.is_some_and(|address| address >= self.kernel_from) {
             Mode::Kernel
         } else {
             Mode::User
@@ -345,16 +335,16 @@ impl StackAssembler {
     }
 
     /// Events that have waited long enough get what stack they have.
-    fn give_up(&mut self, now_ns: u64, session: &mut Session) {
+    fn give_up(&mut self, now_ns: u64) {
         while let Some(first) = self.waiting.front()
             && first.event.time_ns.saturating_add(PATIENCE_NS) < now_ns
         {
             self.given_up = self.given_up.max(Some(first.event.raw_time));
-            self.log_first(session);
+            self.finish_first();
         }
     }
 
-    fn log_first(&mut self, session: &mut Session) {
+    fn finish_first(&mut self) {
         let Some(entry) = self.waiting.pop_front() else {
             return;
         };
@@ -362,73 +352,38 @@ impl StackAssembler {
         if entry.match_id != 0 {
             self.by_match.remove(&entry.match_id);
         }
-        let bare = entry.kernel == Part::None && entry.user == Part::None;
-        if bare && event.ip.is_none() {
-            return;
+        let has_stack = entry.kernel != Part::None || entry.user != Part::None;
+        if has_stack || event.ip.is_some() {
+            let stack = self.resolved(StackOf {
+                kernel: entry.kernel,
+                user: entry.user,
+                ip: event.ip,
+            });
+            self.finished.push_back(Finished {
+                event,
+                stack,
+                has_stack,
+            });
         }
-        let owner = match event.pid {
-            Some(pid) => {
-                Owner::Thread(session.thread(pid, u64::from(event.tid.unwrap_or(0)), event.time_ns))
-            }
-            None => Owner::Tid(event.tid.unwrap_or(0)),
-        };
-        let deferred = Deferred {
-            owner,
-            event: event.id,
-            kind: event.kind,
-            idle: event.idle,
-            kernel: entry.kernel,
-            user: entry.user,
-            ip: event.ip,
-        };
-        let deferred = self.resolved(deferred, session);
-        if !bare {
-            session.has_stack(event.id);
-        }
-        let class = match self.classes.get(&deferred) {
-            Some(&class) => class,
-            None => {
-                let class = session.samples.open_class(SampleClass {
-                    thread: match owner {
-                        Owner::Thread(thread) => thread,
-                        Owner::Tid(_) => ThreadIndex(u32::MAX),
-                    },
-                    stack: StackId::PENDING,
-                    event: event.id,
-                    kind: event.kind,
-                    idle: event.idle,
-                });
-                if let Owner::Tid(tid) = owner {
-                    self.ownerless.push((class, tid));
-                }
-                self.keep(deferred, class, session);
-                class
-            }
-        };
-        session.samples.log(class, event.time_ns);
     }
 
-    /// Keeps a class for the samples to come, and gives it its stack if all is there.
-    fn keep(&mut self, deferred: Deferred, class: ClassIndex, session: &mut Session) {
-        let open = [deferred.kernel, deferred.user]
-            .into_iter()
-            .find_map(|p| match p {
-                Part::Key(open) => Some(open),
-                Part::None | Part::Known(_) => None,
-            });
-        match open {
-            Some(open) => {
-                let classes = self.open_classes.entry(open).or_default();
-                classes.push((deferred, class));
-            }
-            None => self.set_stack(&deferred, class, session),
+    /// The next event that has what there is of its stack, in the order of their times.
+    pub fn next_finished(&mut self) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    /// The trace is over: nothing waits any longer. Returns how many keys were never defined.
+    pub fn finish(&mut self) -> u64 {
+        while !self.waiting.is_empty() {
+            self.finish_first();
         }
-        self.classes.entry(deferred).or_insert(class);
+        let is_undefined = |&&definition: &&StackId| definition == StackId::PENDING;
+        self.uses.iter().filter(is_undefined).count() as u64
     }
 
     /// With what is known of keys by now.
-    fn resolved(&self, mut deferred: Deferred, session: &Session) -> Deferred {
-        for part in [&mut deferred.kernel, &mut deferred.user] {
+    fn resolved(&self, mut stack: StackOf) -> StackOf {
+        for part in [&mut stack.kernel, &mut stack.user] {
             if let Part::Key(open) = *part
                 && self.uses[open as usize] != StackId::PENDING
             {
@@ -436,37 +391,32 @@ impl StackAssembler {
             }
         }
         // Where the thread stood is in the part that is innermost. A user part is not that one if the thread was in the kernel.
-        let is_in_part = match (deferred.kernel, deferred.user) {
+        let is_in_part = match (stack.kernel, stack.user) {
             (Part::Known(_), _) => true,
-            (_, Part::Known(_)) => self.mode_of(deferred.ip, session) == Mode::User,
+            (_, Part::Known(_)) => self.mode_of(stack.ip) == Mode::User,
             _ => false,
         };
         if is_in_part {
-            deferred.ip = None;
+            stack.ip = None;
         }
-        deferred
+        stack
     }
 
-    fn set_stack(&mut self, deferred: &Deferred, class: ClassIndex, session: &mut Session) {
-        let fragment = |part| match part {
-            Part::Known(fragment) => Some(fragment),
-            Part::None | Part::Key(_) => None,
-        };
-        let (kernel, user) = (fragment(deferred.kernel), fragment(deferred.user));
-        // Outermost first: the kernel part stands on the user part.
-        self.path.clear();
-        for fragment in [user, kernel].into_iter().flatten() {
-            let from = self.path.len();
-            self.path.extend(self.fragments.addresses(fragment));
-            self.path[from..].reverse();
+    /// The addresses of a stack, outermost first, into `path`.
+    pub fn addresses_of(&self, stack: StackOf, path: &mut Vec<u64>) {
+        let stack = self.resolved(stack);
+        path.clear();
+        // The kernel part stands on the user part.
+        for part in [stack.user, stack.kernel] {
+            if let Part::Known(fragment) = part {
+                let from = path.len();
+                path.extend(self.fragments.addresses(fragment));
+                path[from..].reverse();
+            }
         }
         // On 32 bits addresses do not tell for sure whether the thread was in the kernel.
-        if self.path.last() != deferred.ip.as_ref() {
-            self.path.extend(deferred.ip);
-        }
-        let leaf_first = self.path.iter().rev().copied();
-        if let Some(stack) = session.stacks.intern(leaf_first) {
-            session.samples.class_mut(class).stack = stack;
+        if path.last() != stack.ip.as_ref() {
+            path.extend(stack.ip);
         }
     }
 
@@ -475,32 +425,8 @@ impl StackAssembler {
         self.late_parts
     }
 
-    /// The trace is over: gives every sample its stack. Returns how many keys were never defined.
-    pub fn finish(mut self, session: &mut Session) -> u64 {
-        while !self.waiting.is_empty() {
-            self.log_first(session);
-        }
-        let is_undefined = |&&definition: &&StackId| definition == StackId::PENDING;
-        let undefined = self.uses.iter().filter(is_undefined).count();
-        let mut open: Vec<_> = std::mem::take(&mut self.open_classes)
-            .into_values()
-            .flatten()
-            .collect();
-        // In the order in which classes came up, so that two runs are alike.
-        open.sort_unstable_by_key(|&(_, class)| class);
-        for (deferred, class) in open {
-            // One part was never defined, but the other may have been.
-            let deferred = self.resolved(deferred, session);
-            self.set_stack(&deferred, class, session);
-        }
-        for &(class, tid) in &self.ownerless {
-            let process = match session.kernel.owner_before(tid) {
-                Some(process) => process,
-                None => session.process(u32::MAX, 0),
-            };
-            let thread = session.processes.thread(process, u64::from(tid));
-            session.samples.class_mut(class).thread = thread;
-        }
-        undefined as u64
+    /// Parts of stacks for which there was no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 }

@@ -60,7 +60,7 @@ impl Schemas {
     /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
     pub fn learn<S: ReadAt>(&mut self, reader: &mut EtlReader<S>) {
         while let Some(record) = reader.next_record() {
-            self.learn_from(&record);
+            self.describe_by(&record);
         }
         self.redescribe();
         reader.rewind();
@@ -116,8 +116,8 @@ impl Schemas {
         index
     }
 
-    /// Learns from a record that describes others.
-    pub(super) fn learn_from(&mut self, record: &Record<'_>) {
+    /// Takes over what a record says of other types.
+    pub(super) fn describe_by(&mut self, record: &Record<'_>) {
         match record.key {
             RecordKey::Classic {
                 class,

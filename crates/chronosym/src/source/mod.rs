@@ -5,6 +5,11 @@ mod batch;
 #[cfg(feature = "nettrace")]
 pub mod nettrace;
 
+#[cfg(any(feature = "nettrace", feature = "etl"))]
+mod observe;
+#[cfg(any(feature = "nettrace", feature = "etl"))]
+pub use observe::{Observer, Seen};
+
 #[cfg(feature = "etl")]
 pub mod etl;
 #[cfg(feature = "etl")]

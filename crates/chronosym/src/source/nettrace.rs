@@ -1,7 +1,8 @@
 //! EventPipe traces: nettrace and netperf.
 
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{self, Read};
 use std::panic::resume_unwind;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -15,8 +16,10 @@ use chronosym_nettrace::{
 };
 
 use super::batch::{Batch, Feed, Filler, Rest};
+use super::observe::{Observer, Seen};
 use crate::live::LiveSession;
-use crate::session::{Loss, Session};
+use crate::recording::Loss;
+use crate::session::Session;
 
 /// The schemas of a reader's event types, made as they come up.
 #[derive(Debug, Default)]
@@ -85,21 +88,9 @@ impl<T> OfTypes<T> {
 ///
 /// Only when the source is no such trace, or cannot be read.
 pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, Error> {
-    read_with(source, Options::default(), session)
-}
-
-/// As [`read`], with options for the reader.
-///
-/// # Errors
-///
-/// As [`read`].
-pub fn read_with(
-    source: impl Read + Send,
-    options: Options,
-    session: &mut Session,
-) -> Result<Diagnostics, Error> {
-    let mut reader = Reader::with_options(source, options)?;
+    let mut reader = Reader::new(source)?;
     let mut feed = begin(&mut reader, session);
+    select(&mut reader, session);
     let take = |batch: &mut Batch| {
         feed.take(batch, session);
     };
@@ -107,13 +98,77 @@ pub fn read_with(
         Ok(processors) if processors.get() > 1 => read_ahead(reader, take),
         _ => read_in_turn(reader, take),
     };
-    tell_losses(&diagnostics.loss_windows, &feed, session);
+    note_losses(&diagnostics.loss_windows, &feed, session);
     end.map(|()| diagnostics)
+}
+
+/// As [`read`], with options for the reader and an observer of every record, in the order of time, before it goes into the
+/// session. It can end the reading: what came before is in the session, but for the region of the trace that it ended in.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_with(
+    source: impl Read,
+    options: Options,
+    session: &mut Session,
+    observe: &mut Observer<'_>,
+) -> Result<Diagnostics, Error> {
+    let read = Cell::new(0);
+    let source = Counted {
+        source,
+        read: &read,
+    };
+    let mut reader = Reader::with_options(source, options)?;
+    let mut feed = begin(&mut reader, session);
+    let (mut filler, mut batch) = (Filler::default(), Batch::default());
+    let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
+    let (diagnostics, end) = each_region(reader, |region| {
+        for record in region.in_time_order() {
+            let schema = schemas.of(region.event_types(), &record);
+            stack.clear();
+            if let Some(row) = record.stack {
+                stack.extend(region.stack(row).addresses());
+            }
+            let mut event = raw_event(region.header(), &record, schema);
+            event.time_ns = feed.at(event.time_ns);
+            let seen = Seen {
+                event: &event,
+                stack: &stack,
+                bytes: read.get(),
+            };
+            if observe(seen).is_break() {
+                return false;
+            }
+        }
+        let mut rest = Rest::of(region);
+        while !rest.is_taken() {
+            filler.fill(&mut rest, &mut batch);
+            feed.take(&mut batch, session);
+        }
+        true
+    });
+    note_losses(&diagnostics.loss_windows, &feed, session);
+    end.map(|()| diagnostics)
+}
+
+/// A source that counts what is read of it.
+struct Counted<'c, R> {
+    source: R,
+    read: &'c Cell<u64>,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.read.set(self.read.get() + count as u64);
+        Ok(count)
+    }
 }
 
 /// Reads a trace, perhaps while it is still being written, into a live session.
 ///
-/// What a region of the trace tells (its events up to a sequence point) is published when the region is complete: no
+/// What a region of the trace says (its events up to a sequence point) is published when the region is complete: no
 /// event of an earlier time can come after it.
 ///
 /// Another trace of the same machine can be read into the same session: its times are put into those of the first, by the clock
@@ -125,8 +180,9 @@ pub fn read_with(
 pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, Error> {
     let mut reader = Reader::new(source)?;
     let mut feed = begin(&mut reader, live);
+    select(&mut reader, live);
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
-    let mut told = 0;
+    let mut noted = 0;
     while let Some(region) = reader.next_region()? {
         let mut rest = Rest::of(&region);
         let mut last_ns = 0;
@@ -135,12 +191,12 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
             last_ns = feed.take(&mut batch, live);
         }
         let losses = &reader.diagnostics().loss_windows;
-        tell_losses(&losses[told..], &feed, live);
-        told = losses.len();
+        note_losses(&losses[noted..], &feed, live);
+        noted = losses.len();
         live.advance(last_ns);
         live.publish();
     }
-    tell_losses(&reader.diagnostics().loss_windows[told..], &feed, live);
+    note_losses(&reader.diagnostics().loss_windows[noted..], &feed, live);
     Ok(reader.diagnostics().clone())
 }
 
@@ -162,10 +218,13 @@ fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Feed {
             0
         }
     };
-    let pointer_size = header.pointer_size;
+    Feed::new(header.pointer_size, began_ns)
+}
+
+/// Leaves it to the reader to count what the session has no use for.
+fn select<R: Read>(reader: &mut Reader<R>, session: &Session) {
     let wanted = session.options.clone();
     reader.select(move |event_type| wanted.wants(&schema(event_type, None)));
-    Feed::new(pointer_size, began_ns)
 }
 
 /// What a reader found wrong, and how it ended.
@@ -226,13 +285,10 @@ fn read_ahead<R: Read + Send>(reader: Reader<R>, mut take: impl FnMut(&mut Batch
     })
 }
 
-fn tell_losses(windows: &[LossWindow], feed: &Feed, session: &mut Session) {
+fn note_losses(windows: &[LossWindow], feed: &Feed, session: &mut Session) {
     for window in windows {
-        session.lost(Loss {
-            from_ns: feed.at(window.from_ns),
-            to_ns: feed.at(window.to_ns),
-            events: window.events,
-        });
+        let (from, to) = (feed.at(window.from_ns), feed.at(window.to_ns));
+        session.lost(Loss::of_events(from, to, window.events));
     }
 }
 
@@ -370,8 +426,6 @@ fn convert_type(field_type: &chronosym_nettrace::FieldType) -> FieldType {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use chronosym_support::nettrace::NettraceWriter;
 
     use super::*;
@@ -433,6 +487,7 @@ mod tests {
             let mut reader = Reader::new(bytes[..length].chain(end)).expect("a trace");
             let mut session = Session::new(crate::Options::default());
             let mut feed = begin(&mut reader, &mut session);
+            select(&mut reader, &session);
             let take = |batch: &mut Batch| {
                 feed.take(batch, &mut session);
             };

@@ -33,7 +33,7 @@ pub fn object(loaded: &Loaded, summary: &Summary) -> String {
             let samples = summary.samples_of.get(&process.index).copied().unwrap_or(0);
             let runtime = process.runtimes.join(", ");
             object
-                .value("pid", Some(process.pid))
+                .value("pid", process.pid)
                 .text("name", process.name)
                 .text("command_line", process.command_line)
                 .text("runtime", Some(&*runtime).filter(|r| !r.is_empty()))

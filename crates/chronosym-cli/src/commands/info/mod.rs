@@ -133,7 +133,7 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
     let without: Vec<String> = timeline
         .processes()
         .filter(|p| p.is_managed && !p.has_rundown)
-        .map(|p| format!("{} ({})", p.name.unwrap_or("process"), p.pid))
+        .map(|p| p.label())
         .collect();
     let unlisted = summary
         .reasons

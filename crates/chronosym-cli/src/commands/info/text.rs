@@ -82,9 +82,11 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         };
         text_line!(
             out,
-            "  {:<24} pid {:<8} {:>9} samples{runtimes}",
+            "  {:<24} {:<12} {:>9} samples{runtimes}",
             process.name.unwrap_or("-"),
-            process.pid,
+            process
+                .pid
+                .map_or(String::new(), |pid| format!("pid {pid}")),
             plain(samples)
         )?;
         if let Some(command) = process.command_line {

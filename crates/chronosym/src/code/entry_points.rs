@@ -4,14 +4,14 @@ use chronosym_events::MethodFlags;
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
+use super::ProcessCode;
 use crate::body::{BodyIndex, MethodFact};
-use crate::code::ProcessCode;
 use crate::evidence::Evidence;
-use crate::session::has_ended;
+use crate::life::has_ended;
 
 impl ProcessCode {
     /// Rule 15: gives an extent to precompiled methods of which only the entry point is known.
-    pub fn place_entry_points(&mut self) {
+    pub(super) fn place_entry_points(&mut self) {
         // Ninety-five of a hundred precompiled methods are shorter. What lies further on is most often a method that was
         // called before the recording began: with 4 KiB, 7,494 of 7,530 such frames of an attached recording were wrong.
         const FURTHEST: u64 = 1024;

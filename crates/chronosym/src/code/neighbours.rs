@@ -8,16 +8,16 @@ use chronosym_events::{Action, Extent};
 use chronosym_timeline::Begin;
 use rustc_hash::FxHashMap;
 
+use super::ProcessCode;
 use crate::body::{BodyIndex, CodeBody, MethodFact};
-use crate::code::ProcessCode;
+use crate::facts::{self, MapFact};
 use crate::few::Few;
-use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
-use crate::session::has_ended;
+use crate::life::has_ended;
 
 /// A map that waits for the event which it belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pending {
+pub(super) struct Pending {
     time: u64,
     clr_instance: u16,
     method_id: u64,
@@ -27,24 +27,11 @@ pub(crate) struct Pending {
     map: u32,
 }
 
-/// What an IL map event says.
-#[derive(Debug)]
-pub(crate) struct MapFact {
-    pub time: u64,
-    pub map: IlMap,
-    pub action: Action,
-    pub clr_instance: u16,
-    pub method_id: u64,
-    /// The native code version, where the event has it (V1).
-    pub version: Option<u64>,
-    pub extent: Extent,
-}
-
 /// What a thread said last: maps belong to their neighbours (rule 12).
 #[derive(Debug, Default)]
-pub(crate) struct ThreadState {
-    /// The method that it told of, unless that was the last word on it.
-    pub last_told: Option<(u64, BodyIndex)>,
+pub(super) struct ThreadState {
+    /// The method that it stated, unless that was the last word on it.
+    pub last_method: Option<(u64, BodyIndex)>,
     pub pending: Option<Pending>,
     pub jitting: Vec<(u64, u64)>,
 }
@@ -73,10 +60,10 @@ impl ProcessCode {
         };
         self.il_maps.push(Arc::new(fact.map));
         let state = self.threads.entry(thread).or_default();
-        let told = state.last_told.filter(|&(id, body)| {
+        let neighbour = state.last_method.filter(|&(id, body)| {
             id == pending.method_id && self.bodies[body.index()].flags.extent() == pending.extent
         });
-        match (fact.action, told) {
+        match (fact.action, neighbour) {
             (Action::Load | Action::DCStart, Some((_, body))) => self.bind(body, pending),
             (Action::Load, None) => self.bind_alone(pending),
             (Action::DCStart | Action::DCEnd | Action::Unload, _) => {
@@ -87,10 +74,10 @@ impl ProcessCode {
         }
     }
 
-    /// A thread told of a method: a map that it wrote just before belongs to it. `more` may follow.
-    pub fn told(&mut self, thread: u64, fact: &MethodFact, body: BodyIndex, more: bool) {
+    /// A thread stated a method: a map that it wrote just before belongs to it. `more` may follow.
+    pub(super) fn follow(&mut self, thread: u64, fact: &MethodFact, body: BodyIndex, more: bool) {
         let state = self.threads.entry(thread).or_default();
-        state.last_told = more.then_some((fact.method_id, body));
+        state.last_method = more.then_some((fact.method_id, body));
         if let Some(pending) = state.pending.take() {
             if pending.method_id == fact.method_id && fact.flags.extent() == pending.extent {
                 self.bind(body, pending);
@@ -132,45 +119,43 @@ impl ProcessCode {
             .take(VERSIONS_SEARCHED)
             .find(|b| {
                 let body = &self.bodies[b.index()];
-                body.told_by() <= time && is_version(body, version, extent)
+                body.first_seen() <= time && is_version(body, version, extent)
             })
             .filter(|b| !has_ended(self.bodies[b.index()].end, time))
     }
 
-    /// The inline tree of the body of `method_id` that this thread loaded last.
-    pub fn inline_tree(
-        &mut self,
-        tree: InlineTree,
-        clr_instance: u16,
-        method_id: u64,
-        version: u64,
-        time: u64,
-        thread: u64,
-    ) -> bool {
+    /// Applies an inline tree: it is of the body of its method that `thread` loaded last. False if there is no such body.
+    pub fn inline_tree(&mut self, fact: facts::InlineTree, time: u64, thread: u64) -> bool {
+        let facts::InlineTree {
+            clr_instance,
+            method_id,
+            version,
+            tree,
+        } = fact;
         let neighbour = self
             .threads
             .get(&thread)
-            .and_then(|s| s.last_told)
+            .and_then(|s| s.last_method)
             .filter(|&(id, _)| id == method_id);
         let body = neighbour
             .map(|(_, body)| body)
             .or_else(|| self.by_version(clr_instance, method_id, version, Extent::Hot, time));
         let Some(body) = body else { return false };
         let index = self.inline_trees.len() as u32;
-        self.inline_trees.push(Arc::new(tree));
+        self.inline_trees.push(Arc::new(InlineTree(tree)));
         self.bodies[body.index()].inline_tree.get_or_insert(index);
         true
     }
 
     /// Binds what waited for a neighbour that never came, now that all bodies and their ends are known.
-    pub fn settle_neighbours(&mut self) {
+    pub(super) fn bind_waiting(&mut self) {
         let pending = self
             .threads
             .values_mut()
             .filter_map(|state| state.pending.take());
         let mut waiting = std::mem::take(&mut self.waiting_maps);
         waiting.extend(pending);
-        // Of several maps the latest before the body is its own; older ones were of bodies that nothing told of.
+        // Of several maps the latest before the body is its own; older ones were of bodies that nothing states.
         waiting.sort_by_key(|pending| Reverse((pending.time, pending.map)));
         let versions = self.versions(&waiting);
         for pending in waiting {
@@ -191,7 +176,7 @@ impl ProcessCode {
         known.is_some_and(|known| self.il_maps[known as usize] == self.il_maps[map as usize])
     }
 
-    /// The bodies that maps may be of, in the order in which they were told of.
+    /// The bodies that maps may be of, in the order in which they were stated.
     fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, Few<BodyIndex>> {
         let keys = maps.iter().filter_map(Pending::key);
         let mut versions: FxHashMap<_, _> = keys.map(|key| (key, Few::default())).collect();
@@ -210,11 +195,11 @@ impl ProcessCode {
         versions
     }
 
-    /// Which of the bodies of one version was alive at a time: the one that was told of last before it, or the next one if
+    /// Which of the bodies of one version was alive at a time: the one that was stated last before it, or the next one if
     /// that may have been there already.
     fn alive_then(&self, bodies: &[BodyIndex], time: u64) -> Option<BodyIndex> {
         let body = |at: usize| bodies.get(at).map(|b| (*b, &self.bodies[b.index()]));
-        let after = bodies.partition_point(|b| self.bodies[b.index()].told_by() <= time);
+        let after = bodies.partition_point(|b| self.bodies[b.index()].first_seen() <= time);
         let known = after.checked_sub(1).and_then(body);
         let known = known.filter(|(_, body)| !has_ended(body.end, time));
         let next = body(after).filter(|(_, body)| matches!(body.begin, Begin::Before(_)));

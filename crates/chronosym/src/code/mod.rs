@@ -1,21 +1,32 @@
 //! What one process's events say of its code: bodies and their lives, before anything is frozen (rules 1 to 7).
 
+mod entry_points;
+mod modules;
+mod neighbours;
+mod stubs;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use chronosym_events::{Action, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::body::{BodyIndex, CodeBody, EntryPoint, MethodFact, Module, ModuleIndex, StubTargets};
+use self::neighbours::{Pending, ThreadState};
+use crate::body::{
+    BodyIndex, CodeBody, EntryPoint, LineTable, MethodFact, Module, ModuleIndex, StubTargets,
+};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
+use crate::facts;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
-use crate::methods::Methods;
-use crate::names::NameId;
-use crate::neighbours::{Pending, ThreadState};
-use crate::session::has_ended;
+use crate::layers::Layers;
+use crate::life::has_ended;
+use crate::names::{NameId, Names};
+use crate::strings::StringId;
+use crate::untimed::SymbolText;
 
 /// The code of one process.
 #[derive(Debug, Default)]
@@ -28,10 +39,12 @@ pub(crate) struct ProcessCode {
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps that no body could be found for.
     pub unbound_maps: u64,
-    pub by_method: Methods,
+    pub line_tables: Chunked<Arc<LineTable>>,
+    /// The bodies of each method: (clr, method id) → bodies.
+    pub by_method: Layers<(u16, u64), BodyIndex>,
     module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
     /// The modules that were said to be in a domain: (clr, domain) → modules.
-    pub by_domain: FxHashMap<(u16, u64), Vec<ModuleIndex>>,
+    by_domain: FxHashMap<(u16, u64), Vec<ModuleIndex>>,
     /// The bodies that the end of a module closes, unless they ended before.
     open_bodies: FxHashMap<ModuleIndex, Vec<BodyIndex>>,
     stub_by_method: FxHashMap<(u16, u64), u32>,
@@ -39,21 +52,106 @@ pub(crate) struct ProcessCode {
     stub_targets: FxHashSet<(u32, NameId)>,
     /// Who was last said to occupy a range: start → (last byte, body).
     occupied: BTreeMap<u64, (u64, BodyIndex)>,
-    pub threads: FxHashMap<u64, ThreadState>,
-    /// Bodies whose module was not known when they were told of: (clr, module id) → bodies.
+    threads: FxHashMap<u64, ThreadState>,
+    /// Bodies whose module was not known when they were stated: (clr, module id) → bodies.
     orphans: FxHashMap<(u16, u64), Vec<BodyIndex>>,
-    /// V1 maps whose body has not been told of.
-    pub waiting_maps: Vec<Pending>,
+    /// V1 maps whose body has not been stated.
+    waiting_maps: Vec<Pending>,
     /// Bodies that are new or have another end, for whoever mirrors them; `None` where nobody does.
     changes: Option<Vec<BodyIndex>>,
+}
+
+/// Where MethodFlags keep a tier.
+fn tier_bits(tier: Option<OptimizationTier>) -> u32 {
+    let of_jitted = |&bits: &u32| MethodFlags(8 | bits << 7).tier() == tier;
+    (1..8).find(of_jitted).unwrap_or(0) << 7
 }
 
 /// Without a `MethodJittingStarted`, code may run this long before its load event is logged (rule 8).
 const LOAD_LAG_NS: u64 = 1_000_000;
 
 impl ProcessCode {
+    /// Applies a method event that `thread` wrote.
+    pub fn apply_method(
+        &mut self,
+        time: u64,
+        thread: u64,
+        method: &facts::Method<'_>,
+        names: &mut Names,
+    ) {
+        let standing = self.standing(method.clr_instance, method.id, method.start);
+        let [namespace, name, _] = &method.names;
+        let name = if namespace.is_empty() && name.is_empty() {
+            NameId::NONE
+        } else {
+            // Unloads and rundowns say again what a load said.
+            let known = standing.map(|body| self.bodies[body.index()].name);
+            known
+                .filter(|&known| names.is(known, method.names))
+                .unwrap_or_else(|| names.method(method.names))
+        };
+        let fact = MethodFact {
+            time,
+            clr_instance: method.clr_instance,
+            method_id: method.id,
+            start: method.start,
+            size: method.size,
+            token: method.token,
+            flags: method.flags,
+            native_code_version: method.native_code_version,
+            name,
+            module_id: method.module_id,
+            module: self.module(method.clr_instance, method.module_id),
+            standing,
+        };
+        match method.action {
+            Action::Load => self.load(fact, thread),
+            Action::Unload => self.unload(fact, thread),
+            Action::DCStart => self.dc_start(fact, thread),
+            Action::DCEnd => self.dc_end(fact, thread),
+        };
+    }
+
+    /// Applies a body of another compiler than the CLR's. It ends where something else comes to stand.
+    pub fn native_method(
+        &mut self,
+        time: u64,
+        method: &facts::NativeMethod<'_>,
+        names: &mut Names,
+    ) {
+        const JITTED: u32 = 8;
+        let text = method.name.to_text();
+        let text = SymbolText::parse(&text);
+        let fact = MethodFact {
+            time,
+            clr_instance: 0,
+            method_id: 0,
+            start: method.start,
+            size: method.size,
+            token: 0,
+            flags: MethodFlags(JITTED | tier_bits(text.tier)),
+            native_code_version: 0,
+            name: text.intern(names),
+            module_id: 0,
+            module: None,
+            standing: self.standing(0, 0, method.start),
+        };
+        let body = match self.known(&fact) {
+            Some(body) if self.bodies[body.index()].is_alive() => body,
+            _ => self.add(&fact, Evidence::JitDump, Begin::At(time), End::Open, time),
+        };
+        if !method.lines.is_empty() {
+            let offset = |address: u64| u32::try_from(address.checked_sub(method.start)?).ok();
+            let lines = method.lines.iter().filter_map(|&(address, file, line)| {
+                Some((offset(address)?, names.strings.intern(file), line))
+            });
+            self.bodies[body.index()].lines = Some(self.line_tables.len() as u32);
+            self.line_tables.push(Arc::new(LineTable::new(lines)));
+        }
+    }
+
     /// A live load.
-    pub fn load(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
+    fn load(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
         let state = self.threads.entry(thread).or_default();
         let started = state
             .jitting
@@ -75,12 +173,12 @@ impl ProcessCode {
                 earliest,
             ),
         };
-        self.told(thread, &fact, body, true);
+        self.follow(thread, &fact, body, true);
         body
     }
 
     /// A live unload.
-    pub fn unload(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
+    fn unload(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
         let body = match self.known(&fact) {
             Some(body) => {
                 self.close(body, fact.time);
@@ -95,12 +193,12 @@ impl ProcessCode {
                 fact.time,
             ),
         };
-        self.told(thread, &fact, body, false);
+        self.follow(thread, &fact, body, false);
         body
     }
 
     /// A rundown at the start lists the body.
-    pub fn dc_start(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
+    fn dc_start(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
         let body = match self.known(&fact) {
             Some(body) if self.bodies[body.index()].is_alive() => {
                 self.confirm(body, &fact, Evidence::DCStart);
@@ -114,12 +212,12 @@ impl ProcessCode {
                 fact.time,
             ),
         };
-        self.told(thread, &fact, body, true);
+        self.follow(thread, &fact, body, true);
         body
     }
 
     /// A rundown at the end lists the body: it extends the life of one that the same shutdown had unloaded before.
-    pub fn dc_end(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
+    fn dc_end(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
         let body = match self.known(&fact) {
             Some(body) => {
                 let known = &mut self.bodies[body.index()];
@@ -140,12 +238,18 @@ impl ProcessCode {
                 fact.time,
             ),
         };
-        self.told(thread, &fact, body, false);
+        self.follow(thread, &fact, body, false);
         body
     }
 
+    /// File and line at `native` bytes from the start of a body, where whoever compiled it said so.
+    pub fn line_at(&self, body: BodyIndex, native: u32) -> Option<(StringId, u32)> {
+        let lines = self.bodies[body.index()].lines?;
+        self.line_tables[lines as usize].lookup(native)
+    }
+
     /// The body of a method that was last said to stand at a start, unless something was put over it since.
-    pub fn standing(&self, clr_instance: u16, method_id: u64, start: u64) -> Option<BodyIndex> {
+    fn standing(&self, clr_instance: u16, method_id: u64, start: u64) -> Option<BodyIndex> {
         let &(_, body) = self.occupied.get(&start)?;
         let known = &self.bodies[body.index()];
         (known.method_id == method_id && known.clr_instance == clr_instance).then_some(body)
@@ -182,7 +286,7 @@ impl ProcessCode {
         }
     }
 
-    pub fn add(
+    fn add(
         &mut self,
         fact: &MethodFact,
         evidence: Evidence,
@@ -205,13 +309,17 @@ impl ProcessCode {
             native_code_version: fact.native_code_version,
             name: fact.name,
             module: fact.module,
-            evidence: EvidenceSet::of(evidence),
+            evidence: match stub {
+                Some(_) => EvidenceSet::of(evidence).with(Evidence::Stub),
+                None => EvidenceSet::of(evidence),
+            },
             begin,
             end,
             earliest,
             il_map: None,
             inline_tree: None,
             stub,
+            lines: None,
             approximate: false,
         });
         self.by_method
@@ -261,85 +369,17 @@ impl ProcessCode {
             .collect();
         for body in covered {
             let known = &self.bodies[body.index()];
-            if known.is_jitted() && known.told_by() <= time {
+            if known.is_jitted() && known.first_seen() <= time {
                 self.occupied.remove(&known.start);
                 self.close(body, time);
             }
         }
     }
 
-    /// An interop stub was made for `target`.
-    pub fn stub_generated(&mut self, clr_instance: u16, stub_method_id: u64, target: NameId) {
-        let index = self.stubs.len() as u32;
-        self.stubs.push(StubTargets {
-            targets: vec![target],
-        });
-        self.stub_targets.insert((index, target));
-        self.stub_by_method
-            .insert((clr_instance, stub_method_id), index);
-        // The event can also follow the load of its stub.
-        if let Some(body) = self.latest(clr_instance, stub_method_id)
-            && self.bodies[body.index()].stub.is_none()
-            && self.bodies[body.index()].is_alive()
-        {
-            self.bodies[body.index()].stub = Some(index);
-        }
-    }
-
-    /// A stub that exists already serves another target.
-    pub fn stub_shared(&mut self, clr_instance: u16, stub_method_id: u64, target: NameId) {
-        match self.stub_by_method.get(&(clr_instance, stub_method_id)) {
-            None => self.stub_generated(clr_instance, stub_method_id, target),
-            Some(&index) => {
-                if self.stub_targets.insert((index, target)) {
-                    self.stubs[index as usize].targets.push(target);
-                }
-            }
-        }
-    }
-
-    /// The body of a method that was told of last.
-    pub fn latest(&self, clr_instance: u16, method_id: u64) -> Option<BodyIndex> {
-        self.by_method.of((clr_instance, method_id)).next_back()
-    }
-
-    /// The module that `module_id` means now.
-    pub fn module(&self, clr_instance: u16, module_id: u64) -> Option<ModuleIndex> {
-        self.module_by_id.get(&(clr_instance, module_id)).copied()
-    }
-
-    /// Puts a module in place of an older one of the same id.
-    pub fn add_module(&mut self, module: Module) -> ModuleIndex {
-        let index = ModuleIndex(self.modules.len() as u32);
-        Arc::make_mut(&mut self.module_by_id)
-            .insert((module.clr_instance, module.module_id), index);
-        self.modules.push(module);
-        index
-    }
-
     /// Who was last said to be at an address.
     pub fn occupant(&self, address: u64) -> Option<BodyIndex> {
         let (_, &(last, body)) = self.occupied.range(..=address).next_back()?;
         (address <= last).then_some(body)
-    }
-
-    /// Leaves the bodies that named a module before it was loaded without one: ids are used again.
-    pub fn disown(&mut self, clr_instance: u16, module_id: u64) {
-        self.orphans.remove(&(clr_instance, module_id));
-    }
-
-    /// Gives a module that was listed late the bodies that named it before.
-    pub fn adopt(&mut self, module: ModuleIndex) {
-        let (clr, id) = (
-            self.modules[module.index()].clr_instance,
-            self.modules[module.index()].module_id,
-        );
-        for body in self.orphans.remove(&(clr, id)).unwrap_or_default() {
-            if self.bodies[body.index()].module.is_none() {
-                self.bodies[body.index()].module = Some(module);
-                self.contain(module, body);
-            }
-        }
     }
 
     fn contain(&mut self, module: ModuleIndex, body: BodyIndex) {
@@ -371,16 +411,9 @@ impl ProcessCode {
         }
     }
 
-    /// Closes what a module contained (rule 6).
-    pub fn close_module(&mut self, module: ModuleIndex, time: u64) {
-        for body in self.open_bodies.remove(&module).unwrap_or_default() {
-            self.close(body, time);
-        }
-    }
-
     /// Binds what waited for a neighbour that never came, and places what has no size; call once after the last event.
-    pub fn settle(&mut self) {
-        self.settle_neighbours();
+    pub fn finish(&mut self) {
+        self.bind_waiting();
         self.place_entry_points();
     }
 
@@ -403,6 +436,7 @@ impl ProcessCode {
             il_maps: self.il_maps.clone(),
             inline_trees: self.inline_trees.clone(),
             stubs: self.stubs.clone(),
+            line_tables: self.line_tables.clone(),
             by_method: self.by_method.snapshot(),
             module_by_id: self.module_by_id.clone(),
             unbound_maps: self.unbound_maps,
@@ -419,6 +453,9 @@ impl ProcessCode {
             }
             if let Some(tree) = known.inline_tree {
                 self.inline_trees[tree as usize] = Arc::default();
+            }
+            if let Some(lines) = known.lines {
+                self.line_tables[lines as usize] = Arc::default();
             }
             if let Some(&(_, top)) = self.occupied.get(&known.start)
                 && top == body

@@ -1,0 +1,88 @@
+//! The event types of a session: each once, with what it means and how often it came.
+
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use chronosym_events::{EventKey, EventSchema, Field};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::few::Few;
+use crate::role::Role;
+use crate::selection::Options;
+
+/// Names an event type of a session, dense from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EventTypeId(pub(crate) u32);
+
+impl EventTypeId {
+    /// The position in [`Session::event_types`].
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An event type and how often it came.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EventTypeInfo {
+    /// Who the event is.
+    pub schema: Arc<EventSchema>,
+    /// How many there were.
+    pub count: u64,
+    /// How many had a stack.
+    pub stacks: u64,
+    pub(crate) role: Role,
+    /// Whether the options ask for the stacks of this very type.
+    pub(crate) selected: bool,
+}
+
+/// The event types of a session.
+#[derive(Debug, Default)]
+pub(crate) struct EventTypes {
+    pub all: Vec<EventTypeInfo>,
+    /// By the hash of what tells them apart.
+    by_hash: FxHashMap<u64, Few<EventTypeId>>,
+}
+
+impl EventTypes {
+    /// The id of a type, registered if it is new.
+    pub fn register(&mut self, schema: Arc<EventSchema>, options: &Options) -> EventTypeId {
+        let hash = type_hash(&schema);
+        let known = self.by_hash.get(&hash).map_or(&[][..], Few::as_slice);
+        let same = |id: &&EventTypeId| identity(&self.all[id.index()].schema) == identity(&schema);
+        if let Some(&known) = known.iter().find(same) {
+            return known;
+        }
+        let id = EventTypeId(self.all.len() as u32);
+        self.by_hash.entry(hash).or_default().push(id);
+        self.all.push(EventTypeInfo {
+            count: 0,
+            stacks: 0,
+            role: Role::of(&schema),
+            selected: options.selects(&schema),
+            schema,
+        });
+        id
+    }
+
+    /// Takes over a better description of a type that came after its first event.
+    pub fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
+        let known = &mut self.all[id.index()].schema;
+        if known.key() != schema.key() {
+            return;
+        }
+        if identity(known) != identity(schema) {
+            self.by_hash.entry(type_hash(schema)).or_default().push(id);
+        }
+        known.clone_from(schema);
+    }
+}
+
+/// What tells event types apart.
+fn identity(schema: &EventSchema) -> (&EventKey, Option<&Arc<str>>, Option<&[Field]>) {
+    (schema.key(), schema.event_name(), schema.fields())
+}
+
+fn type_hash(schema: &EventSchema) -> u64 {
+    FxBuildHasher.hash_one(identity(schema))
+}

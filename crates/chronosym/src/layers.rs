@@ -1,0 +1,136 @@
+//! A map of lists, in layers that copies share.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::few::Few;
+
+type Layer<K, V> = FxHashMap<K, Few<V>>;
+
+/// Layers are not joined to more keys than this: copying many at once would take a writer long.
+const LARGEST: usize = 1 << 16;
+
+/// Key → its values. What comes after a copy was made goes to a layer of its own, and layers of like size are joined: there
+/// are few, and each value is moved a few times only.
+#[derive(Clone, Debug)]
+pub(crate) struct Layers<K, V> {
+    /// Oldest first, each more than twice as large as the next, or as large as may be.
+    old: Vec<Arc<Layer<K, V>>>,
+    new: Layer<K, V>,
+}
+
+impl<K, V> Default for Layers<K, V> {
+    fn default() -> Self {
+        Layers {
+            old: Vec::new(),
+            new: Layer::default(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
+    pub(crate) fn push(&mut self, key: K, value: V) {
+        self.new.entry(key).or_default().push(value);
+    }
+
+    /// The values of a key, oldest first.
+    pub(crate) fn of(&self, key: K) -> impl DoubleEndedIterator<Item = V> + '_ {
+        let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);
+        layers
+            .filter_map(move |layer| layer.get(&key))
+            .flat_map(Few::as_slice)
+            .copied()
+    }
+
+    /// A copy that later changes do not reach.
+    pub(crate) fn snapshot(&mut self) -> Self {
+        if !self.new.is_empty() {
+            self.old.push(Arc::new(std::mem::take(&mut self.new)));
+        }
+        while let [.., larger, last] = &self.old[..]
+            && larger.len() <= 2 * last.len()
+            && larger.len() + last.len() <= LARGEST
+        {
+            let last = self.old.pop().map(Arc::unwrap_or_clone);
+            let larger = self.old.pop().map(Arc::unwrap_or_clone);
+            let (mut joined, last) = (larger.unwrap_or_default(), last.unwrap_or_default());
+            for (key, values) in last {
+                let known = joined.entry(key).or_default();
+                values
+                    .as_slice()
+                    .iter()
+                    .for_each(|&value| known.push(value));
+            }
+            self.old.push(Arc::new(joined));
+        }
+        Layers {
+            old: self.old.clone(),
+            new: Layer::default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);
+        layers
+            .flat_map(FxHashMap::values)
+            .map(|values| values.as_slice().len())
+            .sum()
+    }
+
+    /// Drops the values that are not to be kept. Takes as long as there are values; layers that lose none stay shared.
+    pub(crate) fn retain(&mut self, keep: impl Fn(V) -> bool) {
+        let stays = |values: &Few<V>| values.as_slice().iter().all(|&value| keep(value));
+        for layer in &mut self.old {
+            if !layer.values().all(stays) {
+                retain(Arc::make_mut(layer), &keep);
+            }
+        }
+        retain(&mut self.new, &keep);
+        self.old.retain(|layer| !layer.is_empty());
+    }
+}
+
+fn retain<K: Eq + Hash, V: Copy>(layer: &mut Layer<K, V>, keep: &impl Fn(V) -> bool) {
+    layer.retain(|_, values| {
+        if !values.as_slice().iter().all(|&value| keep(value)) {
+            values.retain(|&value| keep(value));
+        }
+        !values.as_slice().is_empty()
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::BodyIndex;
+
+    #[test]
+    fn values_stay_in_order_and_copies_as_they_were() {
+        let mut methods = Layers::default();
+        let mut copies = Vec::new();
+        for body in 0..1000 {
+            methods.push((0, u64::from(body % 7)), BodyIndex(body));
+            if body % 10 == 9 {
+                copies.push((body, methods.snapshot()));
+                assert!(methods.old.len() <= 10, "{} layers", methods.old.len());
+            }
+        }
+        let of = |methods: &Layers<(u16, u64), BodyIndex>, method| -> Vec<u32> {
+            methods.of((0, method)).map(|body| body.0).collect()
+        };
+        for (last, copy) in &copies {
+            for method in 0..7 {
+                let all = (0..=*last).filter(|body| u64::from(body % 7) == method);
+                assert_eq!(of(copy, method), all.collect::<Vec<u32>>());
+            }
+        }
+        assert_eq!(methods.of((0, 3)).next_back(), Some(BodyIndex(997)));
+        methods.retain(|body| body.0 >= 990 && body.0 % 7 != 3);
+        assert_eq!(of(&methods, 2), [996]);
+        assert!(of(&methods, 3).is_empty());
+        assert_eq!(of(&copies[0].1, 3), [3]);
+    }
+}

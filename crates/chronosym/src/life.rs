@@ -1,0 +1,19 @@
+//! When things begin and end, by what events say of them.
+
+use chronosym_events::Action;
+use chronosym_timeline::{Begin, End};
+
+/// Whether a thing is known to have ended by a time.
+pub(crate) fn has_ended(end: End, time: u64) -> bool {
+    matches!(end, End::At(at) if at <= time)
+}
+
+/// When a thing that an action speaks of began and ended.
+pub(crate) fn life_of(action: Action, time: u64) -> (Begin, End) {
+    match action {
+        Action::Load => (Begin::At(time), End::Open),
+        Action::Unload => (Begin::Before(time), End::At(time)),
+        Action::DCStart => (Begin::Before(time), End::Open),
+        Action::DCEnd => (Begin::Before(time), End::After(time)),
+    }
+}

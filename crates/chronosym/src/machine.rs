@@ -1,0 +1,277 @@
+//! The machine that was recorded: its processes, and what stands in each of them.
+
+use chronosym_events::Action;
+use chronosym_timeline::{Begin, End};
+
+use crate::clr::ClrState;
+use crate::code::ProcessCode;
+use crate::facts::{self, At, Fact};
+use crate::images::{Image, ImageIndex, MappedImages, simple_name};
+use crate::life::has_ended;
+use crate::names::Names;
+use crate::process::{ProcessIndex, Processes};
+use crate::recording::{SessionDiagnostics, TraceFacts};
+use crate::strings::StringId;
+use crate::untimed::{SymbolText, Untimed, UntimedSymbol};
+
+/// Everything that is known of one process.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessState {
+    pub code: ProcessCode,
+    pub images: Vec<Image>,
+    pub mapped: MappedImages,
+    pub untimed: Untimed,
+    pub clr: ClrState,
+}
+
+/// Everything that is known of the machine.
+#[derive(Debug, Default)]
+pub(crate) struct Machine {
+    pub facts: TraceFacts,
+    pub diagnostics: SessionDiagnostics,
+    pub names: Names,
+    pub processes: Processes,
+    /// Of each process.
+    pub states: Vec<ProcessState>,
+}
+
+impl Machine {
+    /// The process that a fact is of. What names none is of the trace's only process, or of one without an id.
+    pub fn process_at(&mut self, at: At) -> ProcessIndex {
+        self.process(at.process.or(self.facts.process_id), at.time_ns)
+    }
+
+    /// The incarnation of `pid` at a time, with its state.
+    pub fn process(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
+        let process = self.processes.at(pid, time_ns);
+        self.ensure_states();
+        process
+    }
+
+    fn ensure_states(&mut self) {
+        let count = self.processes.all.len();
+        if self.states.len() < count {
+            self.states.resize_with(count, ProcessState::default);
+        }
+    }
+
+    pub fn state(&mut self, process: ProcessIndex) -> &mut ProcessState {
+        &mut self.states[process.index()]
+    }
+
+    /// Applies what is stated of a process.
+    pub fn apply(&mut self, at: At, fact: Fact<'_>) {
+        match fact {
+            Fact::Process(process) => self.apply_process(at, &process),
+            fact => {
+                let process = self.process_at(at);
+                self.apply_to(process, at, fact);
+            }
+        }
+    }
+
+    /// As [`Machine::apply`], where it is known which process that is.
+    pub fn apply_to(&mut self, process: ProcessIndex, at: At, fact: Fact<'_>) {
+        let Machine { names, states, .. } = self;
+        let state = &mut states[process.index()];
+        let writer = at.writer();
+        match fact {
+            Fact::Process(process) => self.apply_process(at, &process),
+            Fact::ThreadName(name) => {
+                let thread = self
+                    .processes
+                    .thread(process, at.thread.unwrap_or_default());
+                self.processes.threads[thread.index()].name = names.text(name);
+            }
+            Fact::Image(image) => {
+                self.apply_image(process, at.time_ns, &image);
+            }
+            Fact::Module(module) => state.code.apply_module(at.time_ns, &module, names),
+            Fact::Method(method) => state.code.apply_method(at.time_ns, writer, &method, names),
+            Fact::JitStart { method_id } => {
+                state.code.jitting_started(method_id, at.time_ns, writer)
+            }
+            Fact::IlMap(map) => state.code.il_map(map.into_fact(at.time_ns), writer),
+            Fact::InlineTree(tree) => {
+                let bound = state.code.inline_tree(tree, at.time_ns, writer);
+                self.diagnostics.unbound_inline_trees += u64::from(!bound);
+            }
+            Fact::Stub(stub) => state.code.stub(&stub, names),
+            Fact::NativeMethod(method) => state.code.native_method(at.time_ns, &method, names),
+            Fact::Symbol(symbol) => {
+                let text = symbol.name.to_text();
+                let parsed = SymbolText::parse(&text);
+                let module = match parsed.module {
+                    "" => names.text(symbol.module),
+                    named => names.strings.intern(named),
+                };
+                state.untimed.rows.push(UntimedSymbol {
+                    start: symbol.start,
+                    last: symbol.last.max(symbol.start),
+                    name: parsed.intern(names),
+                    module,
+                    tier: parsed.tier,
+                    evidence: symbol.evidence,
+                });
+            }
+        }
+    }
+
+    fn apply_process(&mut self, at: At, fact: &facts::Process<'_>) {
+        let pid = at.process.or(self.facts.process_id);
+        let process = match fact.action {
+            Action::Load => self.processes.start(pid, at.time_ns),
+            _ => self.processes.at(pid, at.time_ns),
+        };
+        self.ensure_states();
+        let (name, command) = (
+            self.names.text(fact.name),
+            self.names.text(fact.command_line),
+        );
+        let known = &mut self.processes.all[process.index()];
+        if name != StringId::EMPTY {
+            known.name = name;
+        }
+        if command != StringId::EMPTY {
+            known.command_line = command;
+        }
+        known.is_wow64 |= fact.is_wow64;
+        if fact.action == Action::Unload {
+            known.end = Some(at.time_ns);
+            self.states[process.index()].close(at.time_ns);
+        }
+        if name == StringId::EMPTY && command != StringId::EMPTY {
+            self.name_by_command(process, command);
+        }
+    }
+
+    /// Remembers the command line of a process, and its name unless the system gave one.
+    pub fn name_by_command(&mut self, process: ProcessIndex, command: StringId) {
+        if command == StringId::EMPTY {
+            return;
+        }
+        let name = process_name(self.names.strings.get(command)).to_owned();
+        let name = self.names.strings.intern(&name);
+        let known = &mut self.processes.all[process.index()];
+        if known.command_line == StringId::EMPTY {
+            known.command_line = command;
+        }
+        if known.name == StringId::EMPTY {
+            known.name = name;
+        }
+    }
+
+    /// Applies an image event; returns the image that it speaks of, and whether it is a new one.
+    pub fn apply_image(
+        &mut self,
+        process: ProcessIndex,
+        time: u64,
+        fact: &facts::Image<'_>,
+    ) -> Option<(ImageIndex, bool)> {
+        let state = &mut self.states[process.index()];
+        let ProcessState { images, mapped, .. } = state;
+        let (index, is_new) = mapped.apply(images, time, fact, &mut self.names)?;
+        let image = &state.images[index.index()];
+        if is_new && let Begin::At(at) = image.begin {
+            let (first, last) = (image.base, image.last());
+            state.code.image_mapped(first, last, at);
+        }
+        Some((index, is_new))
+    }
+
+    /// What was stated of a process after its end does not outlive it either.
+    pub fn close_ended(&mut self) {
+        self.ensure_states();
+        for (process, state) in self.processes.all.iter().zip(&mut self.states) {
+            if let Some(end) = process.end {
+                state.close(end);
+            }
+        }
+    }
+}
+
+impl ProcessState {
+    /// The process stopped: its code answers no longer (rule 6).
+    fn close(&mut self, time: u64) {
+        self.code.close_all(time);
+        let images = self.images.iter_mut().map(|image| &mut image.end);
+        let modules = self.code.modules.iter_mut().map(|module| &mut module.end);
+        for end in images.chain(modules).filter(|end| !has_ended(**end, time)) {
+            *end = End::At(time);
+        }
+    }
+
+    /// Drops the details of methods whose loader had ended by `horizon_ns`, or was not known then.
+    pub fn forget_details(&mut self, horizon_ns: u64) {
+        let code = &self.code;
+        let gone = |module| code.module_ended(module, horizon_ns);
+        self.clr
+            .forget(|time, module| time > horizon_ns || !gone(module));
+    }
+
+    /// What answers need, as it is now.
+    pub fn snapshot(&mut self) -> Self {
+        ProcessState {
+            code: self.code.snapshot(),
+            images: self.images.clone(),
+            mapped: MappedImages::default(),
+            untimed: self.untimed.clone(),
+            clr: self.clr.snapshot(),
+        }
+    }
+}
+
+/// What a person calls the program of a command line: the file name, or for `dotnet app.dll` the application's.
+fn process_name(command: &str) -> &str {
+    let mut words = Words(command);
+    let first = words.next().map_or("", simple_name);
+    let is_host = first.eq_ignore_ascii_case("dotnet") || first.eq_ignore_ascii_case("corerun");
+    let application = |word: &&str| {
+        let extension = word.len().checked_sub(4).and_then(|at| word.get(at..));
+        extension.is_some_and(|e| e.eq_ignore_ascii_case(".dll") || e.eq_ignore_ascii_case(".exe"))
+    };
+    if is_host && let Some(application) = words.find(application) {
+        return simple_name(application);
+    }
+    first
+}
+
+/// The words of a command line; quoted ones can hold blanks.
+struct Words<'a>(&'a str);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.0.trim_start();
+        if rest.is_empty() {
+            return None;
+        }
+        let (word, tail) = match rest.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').unwrap_or((quoted, "")),
+            None => rest.split_once(' ').unwrap_or((rest, "")),
+        };
+        self.0 = tail;
+        Some(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_called_after_its_application() {
+        assert_eq!(
+            process_name("/usr/bin/dotnet exec Workload.dll a.dll"),
+            "Workload"
+        );
+        assert_eq!(
+            process_name(r#""C:\Program Files\App\My App.exe" --x"#),
+            "My App"
+        );
+        assert_eq!(process_name("dotnet build"), "dotnet");
+        assert_eq!(process_name("./server"), "server");
+        assert_eq!(process_name(""), "");
+    }
+}
