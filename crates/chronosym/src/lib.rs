@@ -4,9 +4,11 @@
 //! processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be asked
 //! from any thread:
 //!
-//! - [`Timeline::frames`] names one address of a process at a time, with evidence, certainty or a reason;
+//! - [`Timeline::frames`] names one address of a process at a time, with evidence, certainty or a reason; without a time
+//!   [`Timeline::resolve`] answers with all that ever stood there;
 //! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
-//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks every sample in the order of time;
+//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks every sample in the order of time; it resolves stacks that are
+//!   not samples of the timeline as well;
 //! - [`Timeline::body`] and [`Timeline::bodies_of_batch`] answer with body numbers and allocate nothing a query.
 //!
 //! A [`LiveSession`] answers while events still arrive. Names and lines beyond what the trace says come from a
@@ -22,10 +24,11 @@ mod clr;
 mod code;
 mod entry_points;
 mod evidence;
-mod expand;
 mod few;
 mod filter;
 mod frame;
+mod frames;
+mod functions;
 mod il_map;
 mod images;
 mod index;
@@ -40,7 +43,9 @@ mod prepare;
 mod process;
 mod profile;
 mod ranges;
+mod refs;
 mod resolve;
+mod resolver;
 mod samples;
 mod session;
 pub mod source;
@@ -56,15 +61,19 @@ mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
-pub use chronosym_timeline::{Begin, End, Life, Query};
+pub use chronosym_timeline::{Begin, End, Life};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
-pub use frame::{Frame, Position, SourceLine};
+pub use frame::{Code, Frame, Position, SourceLine};
+pub use frames::{Answer, Candidate, When};
+pub use functions::{Binary, BinaryId, Function, FunctionId};
 pub use il_map::{IlOffset, IlSource};
 pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
 pub use live::{LiveReader, LiveSession};
 pub use process::{ProcessIndex, ThreadIndex};
-pub use profile::{FrameId, Profile, ProfileEntry, ResolvedStack, Resolver};
+pub use profile::{Profile, ProfileEntry};
+pub use resolve::AddressAt;
+pub use resolver::{FrameId, ResolvedStack, Resolver};
 pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog};
 pub use session::{
     EventSelector, EventTypeId, EventTypeInfo, Loss, Options, SampleSelection, Session,

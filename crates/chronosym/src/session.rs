@@ -516,10 +516,10 @@ impl Session {
     }
 
     /// Freezes what is known into a timeline.
-    pub fn finish(mut self) -> crate::Timeline {
+    pub fn finish(mut self) -> Arc<crate::Timeline> {
         self.close_ended();
         self.samples.join_classes();
-        crate::Timeline::freeze(self)
+        Arc::new(crate::Timeline::freeze(self))
     }
 
     /// A process stopped: its code answers no longer (rule 6).
