@@ -1,6 +1,7 @@
 //! From the command line's trace to a timeline.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym::{Filter, Options, ProcessIndex, SampleSelection, Session, Timeline};
@@ -12,7 +13,7 @@ use crate::units::show_time;
 
 /// A trace that was read.
 pub struct Loaded {
-    pub timeline: Timeline,
+    pub timeline: Arc<Timeline>,
     /// What was damaged, lost or not understood, in words.
     pub notes: Vec<String>,
     pub lost_events: u64,
@@ -137,7 +138,7 @@ pub fn processes(
     if let Some((pid, at)) = pid {
         let all = with_pid(timeline, (pid, at))?;
         return Ok(match (at, time) {
-            (None, Some(_)) => timeline.find_process(pid, time).into_iter().collect(),
+            (None, Some(time)) => timeline.process_of(pid, time).into_iter().collect(),
             _ => all,
         });
     }

@@ -1,7 +1,12 @@
-//! The call tree of a profile: processes, threads, frames, by label.
+//! The call tree of a profile: processes, threads, functions.
 
-use chronosym::{Frame, Profile};
+use std::fmt;
+use std::sync::Arc;
+
+use chronosym::{Frame, Function, ProcessIndex, Profile, ResolvedStack, ThreadIndex};
 use rustc_hash::FxHashMap;
+
+use crate::rows::Rows;
 
 /// What makes up the nodes of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
@@ -36,41 +41,68 @@ pub(crate) struct Node {
     pub own: u64,
 }
 
-/// The samples of a profile, joined by what their frames are called.
+/// What a node is of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Identity {
+    Process(ProcessIndex),
+    Thread(ThreadIndex),
+    /// A row of functions, and a line of a file.
+    Function(u32, Option<(Option<Arc<str>>, u32)>),
+}
+
+/// What a node is called.
+#[derive(Debug)]
+pub(crate) struct Label {
+    function: Option<(Arc<Function>, Box<str>)>,
+    /// A name of its own, or what follows the function's.
+    text: Box<str>,
+}
+
+impl Label {
+    /// What sets its function apart from others that look alike.
+    pub(crate) fn signature(&self) -> &str {
+        self.function
+            .as_ref()
+            .map_or("", |(_, signature)| signature)
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((function, _)) = &self.function {
+            f.write_str(function.label())?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+/// The samples of a profile, joined by what their frames are of.
 #[derive(Debug, Default)]
 pub struct CallTree {
-    pub(crate) labels: Vec<Box<str>>,
+    pub(crate) labels: Vec<Label>,
     pub(crate) nodes: Vec<Node>,
-    label_index: FxHashMap<Box<str>, u32>,
+    label_index: FxHashMap<Identity, u32>,
     node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
 }
 
 impl CallTree {
     /// The tree of a profile.
-    pub fn new(profile: &Profile<'_>, options: TreeOptions) -> Self {
+    pub fn new(profile: &Profile, options: TreeOptions) -> Self {
         let mut tree = CallTree::default();
-        let timeline = profile.resolver.timeline();
-        let mut frame_labels: Vec<Option<u32>> = vec![None; profile.resolver.frames().len()];
+        let resolver = &profile.resolver;
+        let rows = Rows::new(resolver);
+        let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
         // Resolved stack → node, for the thread of the entry before: entries of a thread share their callers.
-        let mut roots: FxHashMap<chronosym::ThreadIndex, NodeIndex> = FxHashMap::default();
-        let mut known: FxHashMap<(NodeIndex, chronosym::ResolvedStack), NodeIndex> =
-            FxHashMap::default();
+        let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
+        let mut known: FxHashMap<(NodeIndex, ResolvedStack), NodeIndex> = FxHashMap::default();
         let mut path = Vec::new();
-        let mut text = String::new();
         for entry in &profile.entries {
-            let root = *roots.entry(entry.thread).or_insert_with(|| {
-                let thread = timeline.thread_view(entry.thread);
-                let process = timeline.process_view(thread.process);
-                let label = process.label();
-                let label = tree_label(&mut tree.labels, &mut tree.label_index, &label);
-                let mut root = tree.node(label, None);
-                if options.threads {
-                    let label = format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid);
-                    let label = tree_label(&mut tree.labels, &mut tree.label_index, &label);
-                    root = tree.node(label, Some(root));
-                }
-                root
-            });
+            let root = *roots
+                .entry(entry.thread)
+                .or_insert_with(|| tree.root(profile, entry.thread, options.threads));
+            let Some(root) = root else {
+                continue;
+            };
             path.clear();
             let mut node = root;
             let mut at = Some(entry.stack);
@@ -80,15 +112,12 @@ impl CallTree {
                     break;
                 }
                 path.push(stack);
-                at = profile.resolver.caller(stack);
+                at = resolver.caller(stack);
             }
             while let Some(stack) = path.pop() {
-                let frame = profile.resolver.leaf(stack);
-                let label = *frame_labels[frame.index()].get_or_insert_with(|| {
-                    text.clear();
-                    push_label(profile.resolver.frame(frame), options, &mut text);
-                    tree_label(&mut tree.labels, &mut tree.label_index, &text)
-                });
+                let frame = resolver.leaf(stack);
+                let label = *frame_labels[frame.index()]
+                    .get_or_insert_with(|| tree.frame_label(resolver.frame(frame), &rows, options));
                 node = tree.node(label, Some(node));
                 known.insert((root, stack), node);
             }
@@ -102,6 +131,52 @@ impl CallTree {
         self.nodes.is_empty()
     }
 
+    /// The node of a thread, or of its process.
+    fn root(&mut self, profile: &Profile, index: ThreadIndex, threads: bool) -> Option<NodeIndex> {
+        let timeline = profile.resolver.timeline();
+        let thread = timeline.thread_view(index)?;
+        let process = timeline.process_view(thread.process)?;
+        let label = self.label(Identity::Process(thread.process), || {
+            place(process.label())
+        });
+        let root = self.node(label, None);
+        if !threads {
+            return Some(root);
+        }
+        let label = self.label(Identity::Thread(index), || {
+            place(format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid))
+        });
+        Some(self.node(label, Some(root)))
+    }
+
+    fn frame_label(&mut self, frame: &Frame, rows: &Rows, options: TreeOptions) -> u32 {
+        let row = rows.of[frame.function.id().index()];
+        let line = frame.line.as_ref().ok().filter(|_| options.lines);
+        let file = |file: &Arc<str>| options.files.then(|| Arc::clone(file));
+        let place = line.map(|line| (file(&line.file), line.line));
+        let text = match &place {
+            None => String::new(),
+            Some((None, line)) => format!(":{line}"),
+            Some((Some(file), line)) => format!("  {}:{line}", chronosym::file_name(file)),
+        };
+        let row_of = &rows.rows[row as usize];
+        self.label(Identity::Function(row, place), || Label {
+            function: Some((
+                Arc::clone(&row_of.function),
+                row_of.signature.as_str().into(),
+            )),
+            text: text.into(),
+        })
+    }
+
+    fn label(&mut self, identity: Identity, make: impl FnOnce() -> Label) -> u32 {
+        let next = self.labels.len() as u32;
+        *self.label_index.entry(identity).or_insert_with(|| {
+            self.labels.push(make());
+            next
+        })
+    }
+
     fn node(&mut self, label: u32, parent: Option<NodeIndex>) -> NodeIndex {
         let next = self.nodes.len() as NodeIndex;
         *self.node_index.entry((label, parent)).or_insert_with(|| {
@@ -112,10 +187,6 @@ impl CallTree {
             });
             next
         })
-    }
-
-    pub(crate) fn label(&self, node: NodeIndex) -> &str {
-        &self.labels[self.nodes[node as usize].label as usize]
     }
 
     /// Samples in each node and below it.
@@ -131,23 +202,10 @@ impl CallTree {
     }
 }
 
-fn tree_label(labels: &mut Vec<Box<str>>, index: &mut FxHashMap<Box<str>, u32>, text: &str) -> u32 {
-    if let Some(&known) = index.get(text) {
-        return known;
-    }
-    let id = labels.len() as u32;
-    labels.push(text.into());
-    index.insert(text.into(), id);
-    id
-}
-
-fn push_label(frame: &Frame, options: TreeOptions, out: &mut String) {
-    use std::fmt::Write;
-    frame.push_label(out);
-    if let Some(line) = frame.line.as_ref().filter(|_| options.lines) {
-        if options.files {
-            let _ = write!(out, "  {}", chronosym::file_name(&line.file));
-        }
-        let _ = write!(out, ":{}", line.line);
+/// The label of a process or thread.
+fn place(text: String) -> Label {
+    Label {
+        function: None,
+        text: text.into(),
     }
 }

@@ -3,30 +3,31 @@
 use std::cmp::Ordering;
 use std::io::{self, Write};
 
-use crate::call_tree::{CallTree, NodeIndex};
+use crate::call_tree::{CallTree, Label, NodeIndex};
 
 /// Writes `process (pid);thread (tid);outermost;…;leaf weight` for every distinct stack, sorted by text.
 ///
 /// Inside names `;` becomes `:`, line breaks and control characters become `?`.
 pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
-    let labels: Vec<String> = tree.labels.iter().map(|label| clean(label)).collect();
+    // Texts that are equal, once cleaned, are one from here on.
+    let cleaned = |label: &Label| clean(&label.to_string());
+    let texts: Vec<String> = tree.labels.iter().map(cleaned).collect();
+    let mut labels: Vec<&str> = texts.iter().map(String::as_str).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let rank = |text: &String| labels.partition_point(|&label| label < text.as_str()) as u32;
+    let ranks: Vec<u32> = texts.iter().map(rank).collect();
     let mut paths: Vec<(Vec<u32>, u64)> = Vec::new();
-    for (index, node) in tree
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, node)| node.own > 0)
-    {
-        paths.push((path(tree, index as NodeIndex), node.own));
+    for (index, node) in tree.nodes.iter().enumerate() {
+        if node.own > 0 {
+            paths.push((path(tree, &ranks, index as NodeIndex), node.own));
+        }
     }
     paths.sort_by(|a, b| compare(&labels, &a.0, &b.0));
     let mut line = String::new();
     let mut paths = paths.into_iter().peekable();
     while let Some((labels_of, mut weight)) = paths.next() {
-        // Labels that differ only in what cleaning took away are one stack now.
-        while let Some(next) =
-            paths.next_if(|next| compare(&labels, &next.0, &labels_of) == Ordering::Equal)
-        {
+        while let Some(next) = paths.next_if(|next| next.0 == labels_of) {
             weight += next.1;
         }
         line.clear();
@@ -34,47 +35,38 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
             if i > 0 {
                 line.push(';');
             }
-            line.push_str(&labels[*label as usize]);
+            line.push_str(labels[*label as usize]);
         }
         writeln!(out, "{line} {weight}")?;
     }
     Ok(())
 }
 
-fn path(tree: &CallTree, leaf: NodeIndex) -> Vec<u32> {
+fn path(tree: &CallTree, ranks: &[u32], leaf: NodeIndex) -> Vec<u32> {
     let mut path: Vec<u32> = std::iter::successors(Some(leaf), |&n| tree.nodes[n as usize].parent)
-        .map(|n| tree.nodes[n as usize].label)
+        .map(|n| ranks[tree.nodes[n as usize].label as usize])
         .collect();
     path.reverse();
     path
 }
 
 /// Compares the lines that two paths make, without making them.
-fn compare(labels: &[String], a: &[u32], b: &[u32]) -> Ordering {
+fn compare(labels: &[&str], a: &[u32], b: &[u32]) -> Ordering {
     let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    let text = |path: &[u32]| {
-        let last = path.len().saturating_sub(1);
-        let parts = path
-            .iter()
-            .enumerate()
-            .skip(same)
-            .map(|(i, &l)| (labels[l as usize].clone(), i == last));
-        parts.collect::<Vec<_>>()
-    };
-    let bytes = |parts: &[(String, bool)]| -> Vec<u8> {
-        parts
-            .iter()
-            .flat_map(|(t, last)| t.bytes().chain([if *last { b' ' } else { b';' }]))
-            .collect()
-    };
     if same == a.len() || same == b.len() {
         // One is the caller of the other: a blank follows it, and that sorts before the semicolon.
         return a.len().cmp(&b.len());
     }
-    let (first_a, first_b) = (&labels[a[same] as usize], &labels[b[same] as usize]);
+    let rest = |path: &[u32]| -> Vec<u8> {
+        let parts = path.iter().skip(same).map(|&l| labels[l as usize]);
+        let mut text = parts.collect::<Vec<_>>().join(";").into_bytes();
+        text.push(b' ');
+        text
+    };
+    let (first_a, first_b) = (labels[a[same] as usize], labels[b[same] as usize]);
     let common = first_a.len().min(first_b.len());
     match first_a.as_bytes()[..common].cmp(&first_b.as_bytes()[..common]) {
-        Ordering::Equal => bytes(&text(a)).cmp(&bytes(&text(b))),
+        Ordering::Equal => rest(a).cmp(&rest(b)),
         different => different,
     }
 }
@@ -97,7 +89,7 @@ mod tests {
 
     #[test]
     fn lines_sort_as_their_text_does() {
-        let labels: Vec<String> = ["a", "b", "b c", "b!", "x"].map(str::to_owned).into();
+        let labels = ["a", "b", "b c", "b!", "x"];
         let mut paths: Vec<Vec<u32>> = vec![
             vec![0, 1, 4],
             vec![0, 2],
@@ -109,7 +101,7 @@ mod tests {
         paths.sort_by(|a, b| compare(&labels, a, b));
         let line = |p: &Vec<u32>| {
             p.iter()
-                .map(|&l| labels[l as usize].as_str())
+                .map(|&l| labels[l as usize])
                 .collect::<Vec<_>>()
                 .join(";")
                 + " 1"

@@ -1,159 +1,216 @@
 //! JSON: frames, and one object a sample.
 
-use std::fmt::Write as _;
+use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use chronosym::{Filter, Frame, Resolver, SampleKind, SymbolSource, Timeline, Weight};
+use chronosym::{
+    Code, Filter, Frame, PdbId, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex,
+    Timeline, Weight,
+};
+use rustc_hash::FxHashMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
-/// Builds one JSON object, member by member; absent values are left out.
-#[derive(Debug)]
-pub struct JsonObject<'a> {
-    out: &'a mut String,
-    first: bool,
-}
+/// A number as `"0x…"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hex(pub u64);
 
-impl<'a> JsonObject<'a> {
-    /// Begins an object at the end of `out`.
-    pub fn begin(out: &'a mut String) -> Self {
-        out.push('{');
-        JsonObject { out, first: true }
-    }
-
-    /// Begins a member; its value must be written to the returned string.
-    pub fn key(&mut self, key: &str) -> &mut String {
-        if !self.first {
-            self.out.push(',');
-        }
-        self.first = false;
-        push_json_string(key, self.out);
-        self.out.push(':');
-        self.out
-    }
-
-    /// A member with text, unless absent.
-    pub fn text(&mut self, key: &str, value: Option<&str>) -> &mut Self {
-        if let Some(value) = value {
-            push_json_string(value, self.key(key));
-        }
-        self
-    }
-
-    /// A member with a number or another value whose text is JSON, unless absent.
-    pub fn value(&mut self, key: &str, value: Option<impl std::fmt::Display>) -> &mut Self {
-        if let Some(value) = value {
-            let _ = write!(self.key(key), "{value}");
-        }
-        self
-    }
-
-    /// Ends the object.
-    pub fn end(self) {
-        self.out.push('}');
+impl Display for Hex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#x}", self.0)
     }
 }
 
-/// Appends a JSON string.
-pub fn push_json_string(text: &str, out: &mut String) {
-    // A string always serialises.
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
-/// Writes frames as JSON objects.
-#[derive(Debug, Default)]
-pub struct FrameWriter;
+/// The JSON object of a frame: what is absent is left out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FrameObject<'a> {
+    /// The address, as the stack has it.
+    pub address: Hex,
+    /// Namespace, type and method, or the symbol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+    /// The method's signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<&'a str>,
+    /// Simple name of the module or image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<&'a str>,
+    /// Bytes from the start of the code body, where there is a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Bytes from the image's base, where there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rva: Option<u64>,
+    /// Signature and age of the image's PDB, where there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdb_id: Option<String>,
+    /// The image's build id, where there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<&'a str>,
+    /// Bytes from the start of the IL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub il_offset: Option<u32>,
+    /// The source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<&'a str>,
+    /// From 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// From 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// Whether it is inlined into the next one; left out if it is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inlined: bool,
+    /// How the code was compiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<&'a str>,
+    /// What says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<&'a str>,
+    /// How sure that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<&'a str>,
+    /// Why there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_reason: Option<&'a str>,
+    /// Why there is a name but no line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_reason: Option<&'a str>,
+}
 
-impl FrameWriter {
-    /// Appends the object of one frame.
-    pub fn push(frame: &Frame, out: &mut String) {
-        let mut object = JsonObject::begin(out);
-        let _ = write!(object.key("address"), "\"{:#x}\"", frame.address);
-        object
-            .text("name", frame.name.as_deref())
-            .text("signature", frame.signature.as_deref())
-            .text("module", frame.module.as_deref())
-            .value("offset", frame.offset.filter(|_| frame.name.is_some()))
-            .value("rva", frame.rva.filter(|_| frame.name.is_none()))
-            .text(
-                "pdb_id",
-                frame.pdb_id.as_deref().filter(|_| frame.name.is_none()),
-            )
-            .text(
-                "build_id",
-                frame.build_id.as_deref().filter(|_| frame.name.is_none()),
-            )
-            .value("il_offset", frame.il_offset.map(|(offset, _)| offset))
-            .text("file", frame.line.as_ref().map(|l| &*l.file))
-            .value("line", frame.line.as_ref().map(|l| l.line))
-            .value("column", frame.line.as_ref().and_then(|l| l.column))
-            .value("inlined", frame.inlined.then_some(true))
-            .text("tier", frame.tier.map(|t| t.name()))
-            .text("evidence", frame.evidence.map(|e| e.as_str()))
-            .text("certainty", frame.certainty.map(|c| c.as_str()))
-            .text("name_reason", frame.name_reason.map(|r| r.as_str()))
-            .text("line_reason", frame.line_reason.map(|r| r.as_str()));
-        object.end();
+impl<'a> FrameObject<'a> {
+    /// The object of a frame of a timeline.
+    pub fn new(frame: &'a Frame, timeline: &'a Timeline) -> Self {
+        let (name, line) = (frame.name(), frame.line.as_ref().ok());
+        let image = match frame.code {
+            Code::Image {
+                process,
+                image,
+                rva,
+            } if name.is_err() => timeline.image(process, image).map(|image| (image, rva)),
+            _ => None,
+        };
+        let pdb = image.as_ref().and_then(|(image, _)| image.pdb);
+        FrameObject {
+            address: Hex(frame.address),
+            name: name.ok(),
+            signature: frame.signature(),
+            module: frame.module(),
+            offset: frame.offset.filter(|_| name.is_ok()),
+            rva: image.as_ref().map(|(_, rva)| *rva),
+            pdb_id: pdb.map(PdbId::to_string),
+            build_id: image.and_then(|(image, _)| image.build_id),
+            il_offset: frame.il_offset.map(|il| il.offset),
+            file: line.map(|line| &*line.file),
+            line: line.map(|line| line.line),
+            column: line.and_then(|line| line.column),
+            inlined: frame.inlined,
+            tier: frame.tier.map(|tier| tier.name()),
+            evidence: frame.evidence.map(|evidence| evidence.as_str()),
+            certainty: frame.certainty.map(|certainty| certainty.as_str()),
+            name_reason: name.err().map(|reason| reason.as_str()),
+            line_reason: frame.line_reason().map(|reason| reason.as_str()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SampleObject<'a> {
+    time_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    tid: u64,
+    event: &'a str,
+    kind: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<u64>,
+    frames: Frames<'a>,
+}
+
+/// The frames of a stack, each of which was rendered once.
+struct Frames<'a> {
+    stack: ResolvedStack,
+    resolver: &'a Resolver,
+    rendered: &'a [Option<Box<RawValue>>],
+}
+
+impl Serialize for Frames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let frames = self.resolver.stack(self.stack);
+        serializer.collect_seq(frames.map(|frame| &self.rendered[frame.index()]))
     }
 }
 
 /// Writes one object for every sample that passes `filter`, in time order. Gives their number.
 pub fn write_json_lines(
-    timeline: &Timeline,
+    timeline: &Arc<Timeline>,
     filter: &Filter,
-    symbols: Option<&dyn SymbolSource>,
+    symbols: Option<Arc<dyn SymbolSource>>,
     out: &mut impl Write,
 ) -> io::Result<u64> {
-    if let Some(symbols) = symbols {
-        timeline.prepare_symbols(filter, symbols);
-    }
     let mut resolver = Resolver::new(timeline, symbols);
-    // Each frame's object is made once.
-    let mut rendered: Vec<Option<Box<str>>> = Vec::new();
-    let mut line = String::new();
+    resolver.prepare(filter);
+    let labels: Vec<String> = timeline.event_types().iter().map(|t| t.label()).collect();
+    let mut threads: FxHashMap<ThreadIndex, Option<(Option<u32>, u64)>> = FxHashMap::default();
+    let mut rendered: Vec<Option<Box<RawValue>>> = Vec::new();
+    let mut line = Vec::new();
     let mut result = Ok(0);
     timeline.for_each_weighed_sample(filter, |class, time, weight| {
-        let Ok(&written) = result.as_ref() else {
+        let ids = threads.entry(class.thread).or_insert_with(|| {
+            let thread = timeline.thread_view(class.thread)?;
+            Some((timeline.process_view(thread.process)?.pid, thread.tid))
+        });
+        let (Ok(written), Some((pid, tid)), Some((stack, _))) =
+            (&mut result, *ids, resolver.resolve(class, time))
+        else {
             return;
         };
-        let thread = timeline.thread_view(class.thread);
-        let process = timeline.process_view(thread.process);
-        let weight = match weight {
-            Weight::Ns(n) | Weight::Count(n) | Weight::Bytes(n) => Some(n),
-            Weight::One if class.kind != SampleKind::Event => {
-                timeline.facts().sample_interval_at(time)
+        rendered.resize_with(resolver.frames().len(), || None);
+        let mut write = || -> io::Result<()> {
+            for frame in resolver.stack(stack) {
+                let known = &mut rendered[frame.index()];
+                if known.is_none() {
+                    let object = FrameObject::new(resolver.frame(frame), timeline);
+                    *known = Some(serde_json::value::to_raw_value(&object)?);
+                }
             }
-            _ => None,
+            let weight = match weight {
+                Weight::Ns(n) | Weight::Count(n) | Weight::Bytes(n) => Some(n),
+                Weight::One if class.kind != SampleKind::Event => {
+                    timeline.facts().sample_interval_at(time)
+                }
+                _ => None,
+            };
+            let object = SampleObject {
+                time_ns: time,
+                pid,
+                tid,
+                event: &labels[class.event.index()],
+                kind: class.kind.as_str(),
+                weight,
+                frames: Frames {
+                    stack,
+                    resolver: &resolver,
+                    rendered: &rendered,
+                },
+            };
+            line.clear();
+            serde_json::to_writer(&mut line, &object)?;
+            line.push(b'\n');
+            out.write_all(&line)
         };
-        let (stack, _) = resolver.resolve(class, time);
-        rendered.resize(resolver.frames().len(), None);
-        line.clear();
-        let mut object = JsonObject::begin(&mut line);
-        object
-            .value("time_ns", Some(time))
-            .value("pid", process.pid)
-            .value("tid", Some(thread.tid));
-        push_json_string(
-            &timeline.event_types()[class.event.index()].label(),
-            object.key("event"),
-        );
-        object
-            .text("kind", Some(class.kind.as_str()))
-            .value("weight", weight);
-        let frames = object.key("frames");
-        frames.push('[');
-        for (i, frame) in resolver.stack(stack).enumerate() {
-            if i > 0 {
-                frames.push(',');
-            }
-            frames.push_str(rendered[frame.index()].get_or_insert_with(|| {
-                let mut text = String::new();
-                FrameWriter::push(resolver.frame(frame), &mut text);
-                text.into()
-            }));
+        match write() {
+            Ok(()) => *written += 1,
+            Err(error) => result = Err(error),
         }
-        frames.push(']');
-        object.end();
-        line.push('\n');
-        result = out.write_all(line.as_bytes()).map(|()| written + 1);
     });
     result
 }

@@ -6,11 +6,12 @@
 mod call_tree;
 mod folded;
 mod json;
+mod rows;
 mod text;
 mod top;
 
 pub use call_tree::{CallTree, TreeOptions};
 pub use folded::write_folded;
-pub use json::{FrameWriter, JsonObject, push_json_string, write_json_lines};
+pub use json::{FrameObject, Hex, write_json_lines};
 pub use text::{TextOptions, write_text};
 pub use top::{HotMethod, TopOptions, hot_methods, write_top};

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use chronosym::{Profile, SampleKind};
+use rustc_hash::FxHashSet;
 
 use crate::call_tree::{CallTree, NodeIndex};
 
@@ -28,7 +29,7 @@ impl Default for TextOptions {
 }
 
 /// What the samples of a profile are, in a sentence.
-pub(crate) fn describe(profile: &Profile<'_>) -> String {
+pub(crate) fn describe(profile: &Profile) -> String {
     let samples = profile.samples();
     let plural = if samples == 1 { "" } else { "s" };
     let of = |kind| {
@@ -70,7 +71,7 @@ fn trim(number: String) -> String {
 
 /// Writes what the samples are, and the tree: share of all samples, samples in the node and below, samples in it alone.
 pub fn write_text(
-    profile: &Profile<'_>,
+    profile: &Profile,
     tree: &CallTree,
     options: TextOptions,
     out: &mut impl Write,
@@ -90,12 +91,11 @@ pub fn write_text(
             None => roots.push(index as NodeIndex),
         }
     }
+    let labels: Vec<String> = tree.labels.iter().map(ToString::to_string).collect();
+    let label = |node: NodeIndex| &labels[tree.nodes[node as usize].label as usize];
     let sort = |nodes: &mut Vec<NodeIndex>| {
-        nodes.sort_by(|&a, &b| {
-            totals[b as usize]
-                .cmp(&totals[a as usize])
-                .then_with(|| tree.label(a).cmp(tree.label(b)))
-        });
+        let total = |node: NodeIndex| totals[node as usize];
+        nodes.sort_by(|&a, &b| (total(b), label(a)).cmp(&(total(a), label(b))));
     };
     sort(&mut roots);
     children.iter_mut().for_each(sort);
@@ -107,6 +107,7 @@ pub fn write_text(
         .map(|&r| (r, String::new(), Branch::Straight))
         .collect();
     let (mut hidden, mut line) = (0u64, String::new());
+    let mut alike: FxHashSet<NodeIndex> = FxHashSet::default();
     while let Some((node, indent, branch)) = open.pop() {
         let (total, own) = (totals[node as usize], tree.nodes[node as usize].own);
         let share = total as f64 * 100.0 / all as f64;
@@ -116,8 +117,13 @@ pub fn write_text(
             line,
             "{share:>6.1}% {total:>9} {own:>9}  {indent}{}{}",
             branch.mark(),
-            printable(tree.label(node))
+            printable(label(node))
         );
+        // Overloads that stand beside each other.
+        if alike.remove(&node) {
+            let signature = tree.labels[tree.nodes[node as usize].label as usize].signature();
+            line.push_str(&printable(signature));
+        }
         write_line(out, &line, share, options.width, options.color)?;
         let shown: Vec<NodeIndex> = children[node as usize]
             .iter()
@@ -128,6 +134,10 @@ pub fn write_text(
             .iter()
             .filter(|&&c| totals[c as usize] < least)
             .count() as u64;
+        let mut by_label: Vec<NodeIndex> = shown.clone();
+        by_label.sort_by_key(|&node| label(node));
+        let is_alike = |pair: &&[NodeIndex]| label(pair[0]) == label(pair[1]);
+        alike.extend(by_label.windows(2).filter(is_alike).flatten());
         let below = format!("{indent}{}", branch.below());
         let alone = shown.len() == 1 && own == 0;
         for (i, &child) in shown.iter().enumerate().rev() {

@@ -1,16 +1,18 @@
 //! Hot methods.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym::{FrameId, Profile};
-use rustc_hash::{FxHashMap, FxHashSet};
+use chronosym::Profile;
+use rustc_hash::FxHashMap;
 
+use crate::rows::Rows;
 use crate::text::{describe, printable, write_line};
 
 /// A method and its samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotMethod {
-    /// `module!name`, `module!+0xrva` or an address.
+    /// `module!name`, `module!+0xrva` or an address; of overloads with what sets them apart.
     pub label: String,
     /// Samples whose innermost frame it is.
     pub own: u64,
@@ -20,57 +22,49 @@ pub struct HotMethod {
     pub line: Option<(String, u32)>,
 }
 
-/// The methods of a profile, the one with the most own samples first.
-pub fn hot_methods(profile: &Profile<'_>) -> Vec<HotMethod> {
-    let mut index: FxHashMap<String, usize> = FxHashMap::default();
-    let mut methods: Vec<HotMethod> = Vec::new();
-    let mut lines: Vec<FxHashMap<(String, u32), u64>> = Vec::new();
-    let mut of_frame: Vec<Option<usize>> = vec![None; profile.resolver.frames().len()];
-    let mut method_of = |frame: FrameId, methods: &mut Vec<HotMethod>, lines: &mut Vec<_>| {
-        *of_frame[frame.index()].get_or_insert_with(|| {
-            let label = profile.resolver.frame(frame).label();
-            *index.entry(label).or_insert_with_key(|label| {
-                methods.push(HotMethod {
-                    label: label.clone(),
-                    own: 0,
-                    total: 0,
-                    line: None,
-                });
-                lines.push(FxHashMap::default());
-                methods.len() - 1
-            })
-        })
-    };
-    let mut seen = FxHashSet::default();
-    for entry in &profile.entries {
-        seen.clear();
-        for (depth, frame) in profile.resolver.stack(entry.stack).enumerate() {
-            let method = method_of(frame, &mut methods, &mut lines);
+/// The methods of a profile, the one with the most own samples first. Overloads are apart.
+pub fn hot_methods(profile: &Profile) -> Vec<HotMethod> {
+    let resolver = &profile.resolver;
+    let rows = Rows::new(resolver);
+    let count = rows.rows.len();
+    let (mut own, mut total) = (vec![0; count], vec![0; count]);
+    let mut lines: FxHashMap<(u32, &str, u32), u64> = FxHashMap::default();
+    // The entry in which a row was seen last, counted from 1: each sample counts once.
+    let mut seen = vec![0; count];
+    for (entry, at) in profile.entries.iter().zip(1u64..) {
+        for (depth, frame) in resolver.stack(entry.stack).enumerate() {
+            let frame = resolver.frame(frame);
+            let row = rows.of[frame.function.id().index()];
             if depth == 0 {
-                methods[method].own += entry.samples;
-                if let Some(line) = &profile.resolver.frame(frame).line {
-                    *lines[method]
-                        .entry((line.file.to_string(), line.line))
-                        .or_insert(0) += entry.samples;
+                own[row as usize] += entry.samples;
+                if let Ok(line) = &frame.line {
+                    let line = (row, &*line.file, line.line);
+                    *lines.entry(line).or_insert(0) += entry.samples;
                 }
             }
-            if seen.insert(method) {
-                methods[method].total += entry.samples;
+            if std::mem::replace(&mut seen[row as usize], at) != at {
+                total[row as usize] += entry.samples;
             }
         }
     }
-    for (method, lines) in methods.iter_mut().zip(lines) {
-        let hottest = lines
-            .into_iter()
-            .max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
-        method.line = hottest.map(|(line, _)| line);
+    let mut hottest: Vec<Option<(u64, Reverse<(&str, u32)>)>> = vec![None; count];
+    for ((row, file, line), samples) in lines {
+        let hottest = &mut hottest[row as usize];
+        *hottest = (*hottest).max(Some((samples, Reverse((file, line)))));
     }
-    methods.sort_by(|a, b| {
-        b.own
-            .cmp(&a.own)
-            .then(b.total.cmp(&a.total))
-            .then_with(|| a.label.cmp(&b.label))
-    });
+    let method = |row: usize| HotMethod {
+        label: format!(
+            "{}{}",
+            rows.rows[row].function.label(),
+            rows.rows[row].signature
+        ),
+        own: own[row],
+        total: total[row],
+        line: hottest[row].map(|(_, Reverse((file, line)))| (file.to_owned(), line)),
+    };
+    let met = (0..count).filter(|&row| total[row] > 0);
+    let mut methods: Vec<HotMethod> = met.map(method).collect();
+    methods.sort_by(|a, b| (b.own, b.total, &a.label).cmp(&(a.own, a.total, &b.label)));
     methods
 }
 
@@ -96,11 +90,7 @@ impl Default for TopOptions {
 }
 
 /// Writes what the samples are, and the hottest methods.
-pub fn write_top(
-    profile: &Profile<'_>,
-    options: TopOptions,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub fn write_top(profile: &Profile, options: TopOptions, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", describe(profile))?;
     let methods = hot_methods(profile);
     let all = profile.samples();

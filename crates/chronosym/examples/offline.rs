@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let profile = timeline.profile(&Filter::default(), None);
     for entry in &profile.entries {
         let frames = profile.resolver.stack(entry.stack);
-        let labels: Vec<String> = frames
+        let labels: Vec<&str> = frames
             .map(|id| profile.resolver.frame(id).label())
             .collect();
         println!("{} samples: {}", entry.samples, labels.join(" < "));

@@ -37,12 +37,7 @@ impl Filter {
         let name = timeline.names.strings.get(process.name);
         let pid = self.pid.is_none_or(|(pid, at)| match at {
             None => process.pid == Some(pid),
-            // Events may come a little before the start and after the end of their process; who names a time means it.
-            Some(time) => {
-                timeline.processes.find(Some(pid), time) == Some(index)
-                    && process.start.is_none_or(|start| start <= time)
-                    && process.end.is_none_or(|end| time < end)
-            }
+            Some(time) => timeline.find_process(pid, Some(time)) == Some(index),
         });
         pid && self
             .process

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use chronosym_events::OptimizationTier;
 
+use crate::body::{BodyIndex, ModuleIndex};
 use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
-use crate::il_map::IlSource;
+use crate::functions::Function;
+use crate::il_map::IlOffset;
+use crate::images::ImageIndex;
+use crate::process::ProcessIndex;
 
 /// How an address came to be in a stack (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,27 +30,47 @@ impl Position {
     }
 }
 
-/// What stood at an address.
+/// What stands at an address. Its ids are those of the timeline that answered, which has all that is known of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// A code body of a process ([`Timeline::body_view`](crate::Timeline::body_view)).
+    Body(ProcessIndex, BodyIndex),
+    /// A precompiled method of a module that no event tells of: the module's image does.
+    Precompiled(ProcessIndex, ModuleIndex),
+    /// An image ([`Timeline::image`](crate::Timeline::image)).
+    Image {
+        /// Whose image it is: the system's for kernel addresses.
+        process: ProcessIndex,
+        /// Which of its images.
+        image: ImageIndex,
+        /// Bytes from the image's base to the address.
+        rva: u64,
+    },
+    /// A symbol without a time; they are counted from 0 in the order in which they came.
+    Untimed(ProcessIndex, u32),
+    /// No code that is known.
+    Nothing,
+}
+
+/// What an address of a stack stands for.
 ///
 /// Absent means unknown: no field holds an empty string or a zero that stands for unknown.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Frame {
     /// The address, as the stack has it.
     pub address: u64,
-    /// Namespace, type and method; for native code the demangled symbol.
-    pub name: Option<Arc<str>>,
-    /// The method's signature as the runtime spells it.
-    pub signature: Option<Arc<str>>,
-    /// Simple name of the module or image: no folder, no extension.
-    pub module: Option<Arc<str>>,
+    /// What stands there. Of an inlined frame: the body that it is inlined into.
+    pub code: Code,
+    /// The function. Frames of one function share it.
+    pub function: Arc<Function>,
     /// Bytes from the start of the code body.
     pub offset: Option<u64>,
     /// Bytes from the start of the method's IL, and how they were found.
-    pub il_offset: Option<(u32, IlSource)>,
-    /// The source line.
-    pub line: Option<SourceLine>,
-    /// Why a named frame has no line.
-    pub line_reason: Option<LineReason>,
+    pub il_offset: Option<IlOffset>,
+    /// The source line, or why there is none; without a name there is no line either, and the reason says nothing more.
+    pub line: Result<SourceLine, LineReason>,
     /// Inlined into the next frame that is not.
     pub inlined: bool,
     /// How the code was compiled.
@@ -55,14 +79,8 @@ pub struct Frame {
     pub evidence: Option<Evidence>,
     /// How sure that is.
     pub certainty: Option<Certainty>,
-    /// Why there is no name.
-    pub name_reason: Option<NameReason>,
-    /// Bytes from the base of the image.
-    pub rva: Option<u64>,
-    /// Identity of the image's symbol file: signature and age.
-    pub pdb_id: Option<Arc<str>>,
-    /// Identity of an ELF image, in hex.
-    pub build_id: Option<Arc<str>>,
+    /// Why there is no name, where the function has none.
+    pub(crate) unnamed: NameReason,
 }
 
 /// A place in source code.
@@ -77,47 +95,46 @@ pub struct SourceLine {
 }
 
 impl Frame {
-    /// A frame of which only the address is known, and why.
-    pub(crate) fn unnamed(address: u64, reason: NameReason) -> Self {
+    /// A frame of which only the address and the function are known.
+    pub(crate) fn bare(address: u64, function: Arc<Function>, reason: NameReason) -> Self {
         Frame {
             address,
-            name: None,
-            signature: None,
-            module: None,
+            code: Code::Nothing,
+            function,
             offset: None,
             il_offset: None,
-            line: None,
-            line_reason: None,
+            line: Err(LineReason::NoLineInfo),
             inlined: false,
             tier: None,
             evidence: None,
             certainty: None,
-            name_reason: Some(reason),
-            rva: None,
-            pdb_id: None,
-            build_id: None,
+            unnamed: reason,
         }
     }
 
-    /// Appends `module!name`, `module!+0xrva`, or the bare address.
-    pub fn push_label(&self, out: &mut String) {
-        use std::fmt::Write;
-        // Writing to a String does not fail.
-        let _ = match (&self.module, &self.name, self.rva) {
-            (Some(module), Some(name), _) => write!(out, "{module}!{name}"),
-            (Some(module), None, Some(rva)) => write!(out, "{module}!+{rva:#x}"),
-            (None, Some(name), _) => {
-                out.push_str(name);
-                Ok(())
-            }
-            (_, None, _) => write!(out, "{:#x}", self.address),
-        };
+    /// Namespace, type and method; for native code the demangled symbol. Or why there is none.
+    pub fn name(&self) -> Result<&str, NameReason> {
+        self.function.name().ok_or(self.unnamed)
     }
 
-    /// The label as a string of its own.
-    pub fn label(&self) -> String {
-        let mut out = String::new();
-        self.push_label(&mut out);
-        out
+    /// The method's signature as the runtime spells it.
+    pub fn signature(&self) -> Option<&str> {
+        self.function.signature()
+    }
+
+    /// Simple name of the module or image: no folder, no extension.
+    pub fn module(&self) -> Option<&str> {
+        self.function.binary().map(|binary| binary.name())
+    }
+
+    /// Why a frame with a name has no line.
+    pub fn line_reason(&self) -> Option<LineReason> {
+        let reason = self.line.as_ref().err().copied();
+        reason.filter(|_| self.name().is_ok())
+    }
+
+    /// `module!name`, `module!+0xrva`, or the bare address.
+    pub fn label(&self) -> &str {
+        self.function.label()
     }
 }

@@ -4,9 +4,11 @@
 //! say of processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be asked
 //! from any thread:
 //!
-//! - [`Timeline::frames`] names one address of a process at a time, with evidence, certainty or a reason;
+//! - [`Timeline::frames`] names one address of a process at a time, with evidence, certainty or a reason; without a time
+//!   [`Timeline::resolve`] answers with all that ever stood there;
 //! - [`Timeline::profile`] counts the samples that pass a [`Filter`] by resolved stack;
-//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks every sample in the order of time;
+//! - [`Timeline::for_each_sample`] with a [`Resolver`] walks every sample in the order of time; it resolves stacks that are
+//!   not samples of the timeline as well;
 //! - [`Timeline::body`] and [`Timeline::bodies_of_batch`] answer with body numbers and allocate nothing a query.
 //!
 //! A [`LiveSession`] answers while events still arrive. Names and lines beyond what the trace says come from a
@@ -22,11 +24,12 @@ mod clr;
 mod code;
 mod event_types;
 mod evidence;
-mod expand;
 pub mod facts;
 mod few;
 mod filter;
 mod frame;
+mod frames;
+mod functions;
 mod il_map;
 mod images;
 mod index;
@@ -43,7 +46,9 @@ mod process;
 mod profile;
 mod ranges;
 mod recording;
+mod refs;
 mod resolve;
+mod resolver;
 mod role;
 mod samples;
 mod selection;
@@ -61,17 +66,21 @@ mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_events::{Action, EventKey, EventSchema, PointerSize, Provider, RawEvent};
-pub use chronosym_timeline::{Begin, End, Life, Query};
+pub use chronosym_timeline::{Begin, End, Life};
 pub use event_types::{EventTypeId, EventTypeInfo};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
-pub use frame::{Frame, Position, SourceLine};
+pub use frame::{Code, Frame, Position, SourceLine};
+pub use frames::{Answer, Candidate, When};
+pub use functions::{Binary, BinaryId, Function, FunctionId};
 pub use il_map::{IlOffset, IlSource};
 pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
 pub use live::{LiveReader, LiveSession};
 pub use process::{ProcessIndex, ThreadIndex};
-pub use profile::{FrameId, Profile, ProfileEntry, ResolvedStack, Resolver};
+pub use profile::{Profile, ProfileEntry};
 pub use recording::{Loss, SessionDiagnostics, TraceFacts};
+pub use resolve::AddressAt;
+pub use resolver::{FrameId, ResolvedStack, Resolver};
 pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};

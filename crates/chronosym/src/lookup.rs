@@ -6,7 +6,11 @@ use crate::body::BodyIndex;
 use crate::frame::Position;
 use crate::index::Index;
 use crate::process::ProcessIndex;
+use crate::resolve::AddressAt;
 use crate::timeline::Timeline;
+
+/// Queries are passed on in blocks of so many.
+const BLOCK: usize = 256;
 
 impl Timeline {
     /// The code body at an address of a process, at a time in ns since the trace began.
@@ -19,12 +23,12 @@ impl Timeline {
         time_ns: u64,
         position: Position,
     ) -> Option<BodyIndex> {
-        let bodies = &self.spaces[process.index()].bodies;
-        let address = self.address_mask.apply(address);
+        let bodies = &self.space(process)?.bodies;
+        let address = self.normalise(address);
+        let time = AddressAt::new(process, address, time_ns, position).time;
         let find = |address| {
-            bodies
-                .find(address, time_ns)
-                .map(|(id, _)| BodyIndex(id.index() as u32))
+            let (id, _) = bodies.find(address, time)?;
+            Some(BodyIndex(id.index() as u32))
         };
         match position {
             Position::Exact => find(address),
@@ -33,33 +37,49 @@ impl Timeline {
         }
     }
 
-    /// As [`Timeline::body`] for many addresses of one process at once, as they are; answers stand where their queries do.
+    /// As [`Timeline::body`] for many at once; answers stand where their queries do. Allocates nothing.
     ///
-    /// Faster than asking one by one, the more so the more bodies there are; a long list is answered on all processors.
+    /// Faster than asking one by one, the more so the more bodies there are, where queries of one process follow each other.
     ///
     /// # Panics
     ///
     /// If `answers` is not as long as `queries`.
-    pub fn bodies_of_batch(
-        &self,
-        process: ProcessIndex,
-        queries: &[Query],
-        answers: &mut [Option<BodyIndex>],
-    ) {
+    pub fn bodies_of_batch(&self, queries: &[AddressAt], mut answers: &mut [Option<BodyIndex>]) {
         assert_eq!(queries.len(), answers.len(), "one answer a query");
-        match &self.spaces[process.index()].bodies {
-            Index::Frozen(map) => {
-                let mut ids = vec![None; queries.len()];
-                map.resolve_batch(queries, &mut ids);
-                for (answer, id) in answers.iter_mut().zip(ids) {
-                    *answer = id.map(|id| BodyIndex(id.index() as u32));
-                }
+        for of_process in queries.chunk_by(|a, b| a.process == b.process) {
+            for queries in of_process.chunks(BLOCK) {
+                let (block, rest) = answers.split_at_mut(queries.len());
+                answers = rest;
+                self.bodies_of_block(queries, block);
             }
-            Index::Live(_) => {
-                for (query, answer) in queries.iter().zip(answers) {
-                    *answer = self.body(process, query.addr, query.time, Position::Exact);
-                }
+        }
+    }
+
+    /// Answers at most [`BLOCK`] queries of one process.
+    fn bodies_of_block(&self, queries: &[AddressAt], answers: &mut [Option<BodyIndex>]) {
+        let one = |at: &AddressAt| self.body(at.process, at.address, at.time, at.position);
+        let process = queries.first().map(|at| at.process);
+        let space = process.and_then(|process| self.space(process));
+        let Some(Index::Frozen(map)) = space.map(|space| &space.bodies) else {
+            for (answer, at) in answers.iter_mut().zip(queries) {
+                *answer = one(at);
             }
+            return;
+        };
+        let mut asked = [Query { addr: 0, time: 0 }; BLOCK];
+        let mut found = [None; BLOCK];
+        let (asked, found) = (&mut asked[..queries.len()], &mut found[..queries.len()]);
+        for (query, at) in asked.iter_mut().zip(queries) {
+            query.addr = at.position.looked_up(self.normalise(at.address));
+            query.time = at.time;
+        }
+        map.resolve_batch(asked, found);
+        for ((answer, at), id) in answers.iter_mut().zip(queries).zip(found) {
+            *answer = match id {
+                Some(id) => Some(BodyIndex(id.index() as u32)),
+                None if at.position == Position::Return => one(at),
+                None => None,
+            };
         }
     }
 }

@@ -27,6 +27,29 @@ pub(crate) enum Found {
     Nothing(NameReason),
 }
 
+/// An address of a process at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AddressAt {
+    pub(crate) process: ProcessIndex,
+    pub(crate) address: u64,
+    /// Before the end of all times.
+    pub(crate) time: u64,
+    pub(crate) position: Position,
+}
+
+impl AddressAt {
+    /// An address as a stack has it; the time is in ns since the trace began.
+    pub fn new(process: ProcessIndex, address: u64, time: u64, position: Position) -> Self {
+        AddressAt {
+            process,
+            address,
+            // What never ended is there until the end of times, which is no time itself: lives are half open.
+            time: time.min(u64::MAX - 1),
+            position,
+        }
+    }
+}
+
 /// An answer, and the times for which it is the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
@@ -48,23 +71,31 @@ pub(crate) struct AddressSpace {
     pub forgotten: Ranges,
 }
 
-const ALWAYS: Range<u64> = 0..u64::MAX;
+/// All times. What never ended ends here.
+pub(crate) const ALWAYS: Range<u64> = 0..u64::MAX;
 
-fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
+pub(crate) fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
 impl Timeline {
-    /// What stood at `address` of a process at a time.
-    pub(crate) fn locate(
-        &self,
-        process: ProcessIndex,
-        address: u64,
-        time: u64,
-        position: Position,
-    ) -> Location {
-        let address = self.normalise(address);
-        let space = &self.spaces[process.index()];
+    /// What stood at an address of a process at a time.
+    pub(crate) fn locate(&self, at: AddressAt) -> Location {
+        let AddressAt {
+            process,
+            time,
+            position,
+            ..
+        } = at;
+        let address = self.normalise(at.address);
+        let Some(space) = self.space(process) else {
+            return Location {
+                found: Found::Nothing(NameReason::NoCodeAtAddress),
+                certainty: Certainty::Inferred,
+                looked_up: address,
+                valid: ALWAYS,
+            };
+        };
         let exact = |address| self.locate_exact(process, space, address, time);
         let is_code = |l: &Location| !matches!(l.found, Found::Nothing(_));
         match position {

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::event_types::EventTypeId;
+use crate::frame::Position;
 use crate::process::ThreadIndex;
 use crate::stacks::StackId;
 
@@ -31,9 +32,12 @@ impl SampleKind {
         }
     }
 
-    /// Whether the innermost frame is where the thread stood, and not a return address of the call that took the stack.
-    pub const fn leaf_is_address(self) -> bool {
-        matches!(self, SampleKind::Cpu | SampleKind::WallManaged)
+    /// What the innermost address is: where the thread stood, or where the call returns to that took the stack.
+    pub const fn leaf_position(self) -> Position {
+        match self {
+            SampleKind::Cpu | SampleKind::WallManaged => Position::Exact,
+            SampleKind::WallExternal | SampleKind::Event => Position::Return,
+        }
     }
 }
 

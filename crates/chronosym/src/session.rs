@@ -298,9 +298,9 @@ impl Session {
     }
 
     /// Freezes what is known into a timeline.
-    pub fn finish(mut self) -> crate::Timeline {
+    pub fn finish(mut self) -> Arc<crate::Timeline> {
         self.machine.close_ended();
         self.samples.join_classes();
-        crate::Timeline::freeze(self)
+        Arc::new(crate::Timeline::freeze(self))
     }
 }

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::chunked::Chunked;
+
 /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackId(u32);
@@ -27,7 +29,7 @@ const MOST: usize = 1 << 16;
 /// All stacks of a session, each distinct prefix once.
 #[derive(Debug, Default)]
 pub struct StackTable {
-    nodes: Vec<(u64, u32)>,
+    nodes: Chunked<(u64, u32)>,
     index: FxHashMap<(u64, u32), u32>,
 }
 
@@ -61,20 +63,29 @@ impl StackTable {
         (node != ROOT).then_some(StackId(node))
     }
 
-    /// The address of the innermost frame.
-    pub fn address(&self, stack: StackId) -> u64 {
-        self.nodes[stack.index()].0
+    /// The address of the innermost frame, and the stack without it; `None` for a stack that is not in this table.
+    pub(crate) fn split(&self, stack: StackId) -> Option<(u64, Option<StackId>)> {
+        let &(address, caller) = self.nodes.get(stack.index())?;
+        Some((address, (caller != ROOT).then_some(StackId(caller))))
     }
 
     /// The stack without its innermost frame.
     pub fn caller(&self, stack: StackId) -> Option<StackId> {
-        let parent = self.nodes[stack.index()].1;
-        (parent != ROOT).then_some(StackId(parent))
+        self.split(stack)?.1
     }
 
-    /// The addresses from the innermost frame outwards.
+    /// The addresses from the innermost frame outwards; none for a stack that is not in this table.
     pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
-        std::iter::successors(Some(stack), |&s| self.caller(s)).map(|s| self.address(s))
+        let next = |&(_, caller): &(u64, Option<StackId>)| self.split(caller?);
+        std::iter::successors(self.split(stack), next).map(|(address, _)| address)
+    }
+
+    /// The stacks as they are now, to be read.
+    pub(crate) fn snapshot(&self) -> Self {
+        StackTable {
+            nodes: self.nodes.clone(),
+            index: FxHashMap::default(),
+        }
     }
 
     /// Whether all nodes are used up: no further stack can be added.

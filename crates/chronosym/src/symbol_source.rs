@@ -175,7 +175,7 @@ pub struct PrecompiledCode {
 }
 
 /// Where names and lines beyond the trace come from. The engine without one answers what the trace alone says.
-pub trait SymbolSource: Sync {
+pub trait SymbolSource: Send + Sync {
     /// The line of an IL offset of a method (rule 14).
     fn managed_line(
         &self,

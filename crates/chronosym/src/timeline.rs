@@ -1,5 +1,6 @@
 //! The frozen answer machine of one trace.
 
+use chronosym_events::OptimizationTier;
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 use rustc_hash::FxHashSet;
 
@@ -9,8 +10,8 @@ use crate::event_types::EventTypeInfo;
 use crate::images::Image;
 use crate::index::Index;
 use crate::machine::{Machine, ProcessState};
-use crate::names::Names;
-use crate::process::{Process, ProcessIndex, Processes, Thread, ThreadIndex};
+use crate::names::{NameId, Names};
+use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
 use crate::ranges::Ranges;
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
 use crate::resolve::AddressSpace;
@@ -20,8 +21,7 @@ use crate::stacks::StackTable;
 
 /// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
 ///
-/// Methods that take an index of a process, thread, module, image or body panic if it is of a later timeline of a live session, or
-/// of another trace's.
+/// An index that is not this timeline's, but of a later one of a live session or of another trace's, finds nothing.
 #[derive(Debug)]
 pub struct Timeline {
     pub(crate) types: Vec<EventTypeInfo>,
@@ -141,7 +141,7 @@ impl Timeline {
             names: session.machine.names.snapshot(),
             processes: session.machine.processes.clone(),
             spaces,
-            stacks: StackTable::default(),
+            stacks: session.stacks.snapshot(),
             samples: SampleLog::default(),
             losses: session.losses.clone(),
             diagnostics: session.machine.diagnostics.clone(),
@@ -192,9 +192,14 @@ impl Timeline {
         body: BodyIndex,
         offset: u32,
     ) -> Option<(&str, u32)> {
-        let code = &self.spaces[process.index()].state.code;
+        let code = &self.space(process)?.state.code;
         let (file, line) = code.line_at(body, offset)?;
         Some((self.names.strings.get(file), line))
+    }
+
+    /// The address space of a process, if it is one of this timeline's.
+    pub(crate) fn space(&self, process: ProcessIndex) -> Option<&AddressSpace> {
+        self.spaces.get(process.index())
     }
 
     pub(crate) fn process(&self, index: ProcessIndex) -> &Process {
@@ -218,6 +223,39 @@ impl Timeline {
     /// Whether a runtime of the process listed all that was alive.
     pub(crate) fn has_rundown(&self, process: ProcessIndex) -> bool {
         self.process(process).runtimes.iter().any(|r| r.rundown)
+    }
+
+    fn runtime(&self, process: ProcessIndex, clr_instance: u16) -> Option<&Runtime> {
+        let mut runtimes = self.process(process).runtimes.iter();
+        runtimes.find(|r| r.clr_instance == clr_instance)
+    }
+
+    /// How a body was compiled.
+    pub(crate) fn tier(&self, process: ProcessIndex, body: &CodeBody) -> Option<OptimizationTier> {
+        body.tier().or_else(|| {
+            let precompiled =
+                !body.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
+            precompiled.then(|| self.precompiled_tier(process, body.clr_instance))
+        })
+    }
+
+    /// Before .NET Core precompiled code was NGEN's; since then it is ReadyToRun.
+    pub(crate) fn precompiled_tier(
+        &self,
+        process: ProcessIndex,
+        clr_instance: u16,
+    ) -> OptimizationTier {
+        const DESKTOP: u16 = 1;
+        match self.runtime(process, clr_instance) {
+            Some(runtime) if runtime.sku == DESKTOP => OptimizationTier::PreJIT,
+            _ => OptimizationTier::ReadyToRun,
+        }
+    }
+
+    /// .NET 10 leaves the call offsets of inline trees uninitialised; 8 and 9 are known to fill them in.
+    pub(crate) fn call_offsets_are_valid(&self, process: ProcessIndex, clr_instance: u16) -> bool {
+        let runtime = self.runtime(process, clr_instance);
+        runtime.is_some_and(|r| r.version[0] > 0 && r.version[0] < 10)
     }
 }
 

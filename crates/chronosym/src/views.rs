@@ -7,6 +7,7 @@ use crate::body::{BodyIndex, ModuleIndex, PdbId};
 use crate::event_types::EventTypeInfo;
 use crate::evidence::EvidenceSet;
 use crate::images::ImageIndex;
+use crate::index::Index;
 use crate::process::{ProcessIndex, ThreadIndex};
 use crate::strings::StringId;
 use crate::timeline::Timeline;
@@ -190,18 +191,18 @@ pub fn event_label(schema: &chronosym_events::EventSchema) -> String {
 }
 
 impl Timeline {
-    fn some(&self, id: StringId) -> Option<&str> {
+    pub(crate) fn some(&self, id: StringId) -> Option<&str> {
         Some(self.names.strings.get(id)).filter(|text| !text.is_empty())
     }
 
     /// All process incarnations.
     pub fn processes(&self) -> impl Iterator<Item = ProcessView<'_>> {
-        (0..self.processes.all.len()).map(|i| self.process_view(ProcessIndex(i as u32)))
+        (0..self.processes.all.len()).filter_map(|i| self.process_view(ProcessIndex(i as u32)))
     }
 
     /// One process incarnation.
-    pub fn process_view(&self, index: ProcessIndex) -> ProcessView<'_> {
-        let process = self.process(index);
+    pub fn process_view(&self, index: ProcessIndex) -> Option<ProcessView<'_>> {
+        let process = self.processes.all.get(index.index())?;
         let version = |v: [u16; 4]| match v {
             [major, minor, build, 0] => format!("{major}.{minor}.{build}"),
             [major, minor, build, revision] => format!("{major}.{minor}.{build}.{revision}"),
@@ -221,7 +222,7 @@ impl Timeline {
                 };
                 format!("{product} {}", version(r.version))
             });
-        ProcessView {
+        Some(ProcessView {
             index,
             pid: process.pid,
             name: self.some(process.name),
@@ -231,32 +232,40 @@ impl Timeline {
             runtimes: runtimes.collect(),
             is_managed: self.is_managed(index),
             has_rundown: self.has_rundown(index),
-        }
+        })
     }
 
     /// One thread.
-    pub fn thread_view(&self, index: ThreadIndex) -> ThreadView<'_> {
-        let thread = self.thread(index);
-        ThreadView {
+    pub fn thread_view(&self, index: ThreadIndex) -> Option<ThreadView<'_>> {
+        let thread = self.processes.threads.get(index.index())?;
+        Some(ThreadView {
             process: thread.process,
             tid: thread.tid,
             name: self.some(thread.name),
-        }
+        })
     }
 
-    /// The incarnation of `pid` that was alive at a time, or the latest one.
+    /// The incarnation of `pid` that was alive at a time in ns; without a time the latest one.
     pub fn find_process(&self, pid: u32, time_ns: Option<u64>) -> Option<ProcessIndex> {
-        self.processes.find(Some(pid), time_ns.unwrap_or(u64::MAX))
+        let found = self.process_of(pid, time_ns.unwrap_or(u64::MAX))?;
+        let process = self.process(found);
+        let is_alive = |time| {
+            process.start.is_none_or(|start| start <= time)
+                && process.end.is_none_or(|end| time < end)
+        };
+        time_ns.is_none_or(is_alive).then_some(found)
+    }
+
+    /// The incarnation of `pid` that an event of a time, in ns, speaks of: events can come a little before the start of their
+    /// process, and after its end.
+    pub fn process_of(&self, pid: u32, time_ns: u64) -> Option<ProcessIndex> {
+        self.processes.find(Some(pid), time_ns)
     }
 
     /// The CLR modules of a process.
     pub fn modules(&self, process: ProcessIndex) -> impl Iterator<Item = ModuleView<'_>> {
-        let modules = self.spaces[process.index()]
-            .state
-            .code
-            .modules
-            .iter()
-            .enumerate();
+        let space = self.space(process).into_iter();
+        let modules = space.flat_map(|space| space.state.code.modules.iter().enumerate());
         modules.map(|(i, m)| ModuleView {
             index: ModuleIndex(i as u32),
             module_id: m.module_id,
@@ -276,25 +285,27 @@ impl Timeline {
 
     /// The native images of a process.
     pub fn images(&self, process: ProcessIndex) -> impl Iterator<Item = ImageView<'_>> {
-        let space = &self.spaces[process.index()];
-        space
-            .state
-            .images
-            .iter()
-            .enumerate()
-            .map(|(i, image)| ImageView {
-                index: ImageIndex(i as u32),
-                name: self.names.strings.get(image.simple_name),
-                path: self.some(image.path),
-                base: image.base,
-                size: image.size,
-                life: chronosym_timeline::Id::from_index(i)
-                    .map_or(NO_LIFE, |id| space.images.life(id, image.base)),
-                pdb: image.pdb.as_ref(),
-                build_id: self.some(image.build_id),
-                timestamp: image.timestamp,
-                checksum: image.checksum,
-            })
+        let images = self.space(process).map_or(0, |s| s.state.images.len());
+        (0..images).filter_map(move |i| self.image(process, ImageIndex(i as u32)))
+    }
+
+    /// One native image.
+    pub fn image(&self, process: ProcessIndex, index: ImageIndex) -> Option<ImageView<'_>> {
+        let space = self.space(process)?;
+        let image = space.state.images.get(index.index())?;
+        let id = chronosym_timeline::Id::from_index(index.index());
+        Some(ImageView {
+            index,
+            name: self.names.strings.get(image.simple_name),
+            path: self.some(image.path),
+            base: image.base,
+            size: image.size,
+            life: id.map_or(NO_LIFE, |id| space.images.life(id, image.base)),
+            pdb: image.pdb.as_ref(),
+            build_id: self.some(image.build_id),
+            timestamp: image.timestamp,
+            checksum: image.checksum,
+        })
     }
 
     /// The images that ever stood at an address of a process, each with the process whose image it is: for kernel addresses the
@@ -326,13 +337,14 @@ impl Timeline {
     /// The lives of what ever stood at an address of a process, oldest first: of code bodies or, where there are none, of images.
     /// Without a time, the only one answers.
     pub fn lives_at(&self, process: ProcessIndex, address: u64) -> Vec<Life> {
-        let bodies = self.bodies_at(process, address);
-        let mut lives: Vec<Life> = bodies.iter().map(|body| body.life).collect();
+        let lives_in = |map: &Index| map.occupants(address).into_iter().map(|(_, life)| life);
+        let space = self.space(process).into_iter();
+        let mut lives: Vec<Life> = space.flat_map(|space| lives_in(&space.bodies)).collect();
+        lives.sort_by_key(|life| (life.from, life.to));
         if lives.is_empty() {
-            lives.extend(
-                self.images_at(process, address)
-                    .map(|(_, image)| image.life),
-            );
+            let owners = self.image_owners(process, address);
+            let spaces = owners.filter_map(|owner| self.space(owner));
+            lives.extend(spaces.flat_map(|space| lives_in(&space.images)));
             lives.sort_by_key(|life| life.from);
             lives.dedup_by_key(|life| life.from);
         }
@@ -341,20 +353,19 @@ impl Timeline {
 
     /// The code bodies of a process, in the order in which events told of them.
     pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
-        let bodies = self.spaces[process.index()].state.code.bodies.iter();
-        bodies
-            .enumerate()
+        let space = self.space(process).into_iter();
+        space
+            .flat_map(|space| space.state.code.bodies.iter().enumerate())
             .filter(|(_, body)| !body.is_forgotten())
-            .map(move |(i, _)| self.body_view(process, BodyIndex(i as u32)))
+            .filter_map(move |(i, _)| self.body_view(process, BodyIndex(i as u32)))
     }
 
     /// The bodies that ever stood at an address, oldest life first.
     pub fn bodies_at(&self, process: ProcessIndex, address: u64) -> Vec<BodyView<'_>> {
-        let map = &self.spaces[process.index()].bodies;
-        let mut bodies: Vec<_> = map
-            .occupants(address)
-            .into_iter()
-            .map(|(id, _)| self.body_view(process, BodyIndex(id.index() as u32)))
+        let space = self.space(process).into_iter();
+        let ids = space.flat_map(|space| space.bodies.occupants(address));
+        let mut bodies: Vec<_> = ids
+            .filter_map(|(id, _)| self.body_view(process, BodyIndex(id.index() as u32)))
             .collect();
         bodies.sort_by_key(|b| (b.life.from, b.life.to));
         bodies
@@ -362,7 +373,9 @@ impl Timeline {
 
     /// The untimed symbols at an address; the last one wins.
     pub fn untimed_at(&self, process: ProcessIndex, address: u64) -> Vec<UntimedView> {
-        let space = &self.spaces[process.index()];
+        let Some(space) = self.space(process) else {
+            return Vec::new();
+        };
         let mut rows: Vec<usize> = space
             .untimed
             .occupants(address)
@@ -385,10 +398,10 @@ impl Timeline {
     }
 
     /// One code body.
-    pub fn body_view(&self, process: ProcessIndex, index: BodyIndex) -> BodyView<'_> {
-        let space = &self.spaces[process.index()];
+    pub fn body_view(&self, process: ProcessIndex, index: BodyIndex) -> Option<BodyView<'_>> {
+        let space = self.space(process)?;
         let code = &space.state.code;
-        let body = space.body(index);
+        let body = code.bodies.get(index.index())?;
         let full = |id| {
             let mut text = String::new();
             self.names.push_full(id, &mut text).then_some(text)
@@ -398,7 +411,7 @@ impl Timeline {
         let targets = body
             .stub
             .map_or(&[][..], |s| &code.stubs[s as usize].targets);
-        BodyView {
+        Some(BodyView {
             index,
             start: body.start,
             size: u64::from(body.size),
@@ -421,7 +434,7 @@ impl Timeline {
             il_map_entries: body.il_map.map(|m| code.il_maps[m as usize].len()),
             has_inline_tree: body.inline_tree.is_some(),
             stub_targets: targets.iter().filter_map(|&t| full(t)).collect(),
-        }
+        })
     }
 
     /// IL maps that could not be bound to a body, over all processes.

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chronosym::symbols::Symbolizer;
-use chronosym::{Frame, IlSource, ModuleIndex, Position, ProcessIndex, SampleSelection, Timeline};
+use chronosym::{
+    Answer, Frame, IlSource, ModuleIndex, Position, ProcessIndex, SampleSelection, Timeline, When,
+};
 
 use super::modules::{from, to};
 use crate::args::{Explain, Usage};
@@ -76,8 +78,9 @@ fn explain(
         time,
         position,
     } = question;
-    let view = timeline.process_view(process);
-    text_line!(out, "{address:#x} in {}", view.label())?;
+    if let Some(view) = timeline.process_view(process) {
+        text_line!(out, "{address:#x} in {}", view.label())?;
+    }
     let looked_up = position.looked_up(address);
     if position == Position::Return {
         text_line!(
@@ -123,27 +126,24 @@ fn explain(
     let mut modules: Vec<_> = bodies.iter().filter_map(|b| b.module_index).collect();
     modules.sort();
     modules.dedup();
-    let lives = timeline.lives_at(process, looked_up);
-    let times: Vec<u64> = match (time, lives.as_slice()) {
-        (Some(time), _) => vec![time],
-        // Rule 19: without a time, the sole occupant answers; of several, each in its own life.
-        (None, []) => vec![u64::MAX],
-        (None, [life]) => vec![life.from],
-        (None, lives) => {
+    let when = time.map_or(When::Unknown, When::At);
+    let candidates = match timeline.resolve(process, address, when, position, Some(symbols)) {
+        Answer::One(candidate) => vec![candidate],
+        Answer::Ambiguous(candidates) => {
             writeln!(
                 out,
                 "\nAmbiguous without a time: each in its own life. Say --time."
             )?;
-            lives.iter().map(|life| life.from).collect()
+            candidates
         }
     };
-    for at in times {
-        match at {
-            u64::MAX => writeln!(out, "\nanswer")?,
-            at => writeln!(out, "\nanswer at {}", show_time(at))?,
+    for candidate in candidates {
+        match time.or(candidate.life.map(|life| life.from)) {
+            None => writeln!(out, "\nanswer")?,
+            Some(at) => writeln!(out, "\nanswer at {}", show_time(at))?,
         }
-        for frame in timeline.frames(process, address, at, position, Some(symbols)) {
-            describe(&frame, out)?;
+        for frame in &candidate.frames {
+            describe(frame, out)?;
         }
     }
     symbol_files(timeline, symbols, process, looked_up, &modules, out)?;
@@ -164,8 +164,10 @@ fn symbol_files(
         return Ok(());
     }
     writeln!(out, "\nsymbol files")?;
-    for &module in modules {
-        let module = timeline.module_ref(process, module);
+    for module in modules
+        .iter()
+        .filter_map(|&m| timeline.module_ref(process, m))
+    {
         let what = format!("PDB of {}", chronosym::simple_name(module.il_path));
         crate::symbols::describe(&what, &symbols.module_pdb(&module), INDENT, out)?;
         if !module.il_path.is_empty() {
@@ -174,8 +176,10 @@ fn symbol_files(
         }
     }
     for (owner, image) in timeline.images_at(process, address) {
-        let file = symbols.image_symbols(&timeline.image_ref(owner, image.index));
-        crate::symbols::describe(&format!("symbols of {}", image.name), &file, INDENT, out)?;
+        if let Some(image_ref) = timeline.image_ref(owner, image.index) {
+            let what = format!("symbols of {}", image.name);
+            crate::symbols::describe(&what, &symbols.image_symbols(&image_ref), INDENT, out)?;
+        }
     }
     Ok(())
 }
@@ -187,14 +191,14 @@ fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
         frame.label(),
         if frame.inlined { " (inlined)" } else { "" }
     )?;
-    if let Some(reason) = frame.name_reason {
+    if let Err(reason) = frame.name() {
         text_line!(
             out,
             "     no name: {reason} ({})",
             super::info::meaning(reason)
         )?;
     }
-    if let Some(signature) = &frame.signature {
+    if let Some(signature) = frame.signature() {
         text_line!(out, "     signature  {signature}")?;
     }
     if let (Some(evidence), Some(certainty)) = (frame.evidence, frame.certainty) {
@@ -206,21 +210,20 @@ fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
     if let Some(offset) = frame.offset {
         text_line!(out, "     offset     {offset} bytes into the body")?;
     }
-    if let Some((offset, source)) = frame.il_offset {
-        let how = match source {
+    if let Some(il) = frame.il_offset {
+        let how = match il.source {
             IlSource::Mapped => "by the body's IL map",
             IlSource::Prolog => "in the prolog: the method's first sequence point",
             IlSource::Nearest => "in unmapped code: the nearest entry before it",
         };
-        text_line!(out, "     IL offset  {offset}, {how}")?;
+        text_line!(out, "     IL offset  {}, {how}", il.offset)?;
     }
-    match (&frame.line, frame.line_reason) {
-        (Some(line), _) => {
-            let column = line.column.map_or(String::new(), |c| format!(":{c}"));
-            text_line!(out, "     line       {}:{}{column}", line.file, line.line)?;
-        }
-        (None, Some(reason)) => text_line!(out, "     no line: {reason}")?,
-        (None, None) => {}
+    if let Ok(line) = &frame.line {
+        let column = line.column.map_or(String::new(), |c| format!(":{c}"));
+        text_line!(out, "     line       {}:{}{column}", line.file, line.line)?;
+    }
+    if let Some(reason) = frame.line_reason() {
+        text_line!(out, "     no line: {reason}")?;
     }
     Ok(())
 }

@@ -13,8 +13,10 @@ mod top;
 pub use self::symbolize::Question;
 
 use std::io::Write;
+use std::sync::Arc;
 
 use anyhow::Result;
+use chronosym::symbols::Symbolizer;
 
 use clap::CommandFactory;
 
@@ -54,10 +56,10 @@ fn open_samples(
     input: &Input,
     filters: &EventFilters,
     quiet: bool,
-) -> Result<(Loaded, chronosym::symbols::Symbolizer, chronosym::Filter)> {
+) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
     let loaded = load::load(&input.traces, load::selection(filters), &input.symbols)?;
     tell(&loaded.notes, quiet);
-    let symbols = crate::symbols::open(&input.symbols)?;
+    let symbols = Arc::new(crate::symbols::open(&input.symbols)?);
     let filter = chronosym::Filter {
         tid: filters.tid,
         ..load::filter(&filters.processes, &loaded.timeline)?

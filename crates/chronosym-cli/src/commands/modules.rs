@@ -60,9 +60,10 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
             }
             pdb(&mut out, m.managed_pdb)?;
             pdb(&mut out, m.native_pdb)?;
-            let module = timeline.module_ref(process.index, m.index);
-            let file = symbols.module_pdb(&module);
-            symbols::describe("symbols", &file, INDENT, &mut out)?;
+            if let Some(module) = timeline.module_ref(process.index, m.index) {
+                let file = symbols.module_pdb(&module);
+                symbols::describe("symbols", &file, INDENT, &mut out)?;
+            }
         }
         for i in &images {
             let last = i.base.saturating_add(i.size.saturating_sub(1));
@@ -80,8 +81,10 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
                 text_line!(out, "         build id {id}")?;
             }
             pdb(&mut out, i.pdb)?;
-            let file = symbols.image_symbols(&timeline.image_ref(process.index, i.index));
-            symbols::describe("symbols", &file, INDENT, &mut out)?;
+            if let Some(image) = timeline.image_ref(process.index, i.index) {
+                let file = symbols.image_symbols(&image);
+                symbols::describe("symbols", &file, INDENT, &mut out)?;
+            }
         }
     }
     out.flush()?;

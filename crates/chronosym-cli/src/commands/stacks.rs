@@ -25,9 +25,9 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     });
     let mut out = output::open(path);
     let is_empty = if format == StackFormat::Jsonl {
-        chronosym_export::write_json_lines(timeline, &filter, Some(&symbols), &mut out)? == 0
+        chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &mut out)? == 0
     } else {
-        let profile = timeline.profile(&filter, Some(&symbols));
+        let profile = timeline.profile(&filter, Some(symbols));
         let tree = CallTree::new(
             &profile,
             TreeOptions {

@@ -22,7 +22,7 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
         color: output::is_coloured(path),
     };
     let mut out = output::open(path);
-    let profile = timeline.profile(&filter, Some(&symbols));
+    let profile = timeline.profile(&filter, Some(symbols));
     chronosym_export::write_top(&profile, options, &mut out)?;
     out.flush()?;
     Ok(())

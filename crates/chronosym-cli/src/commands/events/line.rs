@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use chronosym::EventSelector;
 use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, Value};
-use chronosym_export::push_json_string;
 
 use crate::args::EventFormat;
 use crate::output::printable;
@@ -142,15 +141,19 @@ impl Lines {
 
 /// The members `provider`, `id`, `version`, `name`.
 fn json_head(schema: &EventSchema) -> String {
-    let mut out = String::from(",\"provider\":");
-    push_json_string(schema.provider_name(), &mut out);
+    let mut out = format!(",\"provider\":{}", quoted(schema.provider_name()));
     // Events known by name have neither number.
     if let Some(id) = schema.id() {
         let _ = write!(out, ",\"id\":{id},\"version\":{}", schema.version());
     }
     out.push_str(",\"name\":");
-    push_json_string(&schema.name(), &mut out);
+    out.push_str(&quoted(&schema.name()));
     out
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 fn json(

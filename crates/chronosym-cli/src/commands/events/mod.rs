@@ -88,7 +88,7 @@ struct Wanted {
     from_ns: u64,
     to_ns: Option<u64>,
     /// The processes of the trace and which of them are meant, where that takes more than a pid.
-    processes: Option<(Timeline, chronosym::Filter)>,
+    processes: Option<(Arc<Timeline>, chronosym::Filter)>,
     /// Whether a record of the process was there, and the other processes' ids, for the error message.
     seen: bool,
     others: std::collections::BTreeSet<u32>,
@@ -139,7 +139,7 @@ impl Wanted {
         }
         self.processes.as_ref().is_none_or(|(timeline, filter)| {
             raw.process_id
-                .and_then(|pid| timeline.find_process(pid, Some(time)))
+                .and_then(|pid| timeline.process_of(pid, time))
                 .is_some_and(|process| filter.has_process(timeline, process))
         })
     }

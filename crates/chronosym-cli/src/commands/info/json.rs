@@ -1,104 +1,117 @@
 //! What is in a trace, for programs.
 
-use chronosym_export::JsonObject;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use chronosym::ProcessView;
+use serde::{Serialize, Serializer};
 
 use super::{Summary, advice};
 use crate::load::Loaded;
 use crate::units::utc;
 
-/// One object with the contract's keys.
-pub fn object(loaded: &Loaded, summary: &Summary) -> String {
-    let timeline = &loaded.timeline;
-    let facts = timeline.facts();
-    let mut out = String::new();
-    let mut object = JsonObject::begin(&mut out);
-    object.text("format", Some(&facts.format)).text(
-        "version",
-        Some(&facts.version).filter(|v| !v.is_empty()).map(|v| &**v),
-    );
-    let start = facts
-        .start_unix_ns
-        .and_then(utc)
-        .map(|text| text.replace(' ', "T").replace("TUTC", "Z"));
-    object
-        .text("start", start.as_deref())
-        .value("duration_ns", Some(facts.duration_ns))
-        .value("pointer_size", facts.pointer_size)
-        .value("processors", facts.processors)
-        .value("lost_events", Some(loaded.lost_events));
-    list(
-        object.key("processes"),
-        timeline.processes(),
-        |process, object| {
-            let samples = summary.samples_of.get(&process.index).copied().unwrap_or(0);
-            let runtime = process.runtimes.join(", ");
-            object
-                .value("pid", process.pid)
-                .text("name", process.name)
-                .text("command_line", process.command_line)
-                .text("runtime", Some(&*runtime).filter(|r| !r.is_empty()))
-                .value("samples", Some(samples));
-        },
-    );
-    list(
-        object.key("events"),
-        timeline.event_types().iter().filter(|t| t.count > 0),
-        |t, object| {
-            object
-                .text("provider", Some(t.schema.provider_name()))
-                .value("id", t.schema.id())
-                .value("version", t.schema.id().map(|_| t.schema.version()))
-                .text("name", Some(&t.schema.name()))
-                .value("count", Some(t.count))
-                .value("stacks", Some(t.stacks));
-        },
-    );
-    let mut frames = JsonObject::begin(object.key("frames"));
-    frames
-        .value("total", Some(summary.frames))
-        .value("named", Some(summary.named))
-        .value("with_line", Some(summary.with_line));
-    let mut evidence = JsonObject::begin(frames.key("evidence"));
-    for (kind, n) in &summary.evidence {
-        evidence.value(kind.as_str(), Some(n));
-    }
-    evidence.end();
-    let mut reasons = JsonObject::begin(frames.key("reasons"));
-    for (reason, n) in &summary.reasons {
-        reasons.value(reason.as_str(), Some(n));
-    }
-    reasons.end();
-    frames.end();
-    let diagnostics = object.key("diagnostics");
-    diagnostics.push('[');
-    for (i, note) in advice(loaded, summary)
-        .iter()
-        .chain(&loaded.notes)
-        .enumerate()
-    {
-        if i > 0 {
-            diagnostics.push(',');
-        }
-        chronosym_export::push_json_string(note, diagnostics);
-    }
-    diagnostics.push(']');
-    object.end();
-    out
+/// The contract's keys; what is absent is left out.
+#[derive(Serialize)]
+pub struct Object<'a> {
+    format: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    version: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<String>,
+    duration_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer_size: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processors: Option<u32>,
+    lost_events: u64,
+    processes: Vec<Process<'a>>,
+    events: Vec<Event<'a>>,
+    frames: Frames<'a>,
+    diagnostics: Vec<String>,
 }
 
-fn list<T>(
-    out: &mut String,
-    items: impl Iterator<Item = T>,
-    each: impl Fn(T, &mut JsonObject<'_>),
-) {
-    out.push('[');
-    for (i, item) in items.enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        let mut object = JsonObject::begin(out);
-        each(item, &mut object);
-        object.end();
+#[derive(Serialize)]
+struct Process<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_line: Option<&'a str>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    runtime: String,
+    samples: u64,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    name: String,
+    count: u64,
+    stacks: u64,
+}
+
+#[derive(Serialize)]
+struct Frames<'a> {
+    total: u64,
+    named: u64,
+    with_line: u64,
+    #[serde(serialize_with = "by_name")]
+    evidence: &'a BTreeMap<chronosym::Evidence, u64>,
+    #[serde(serialize_with = "by_name")]
+    reasons: &'a BTreeMap<chronosym::NameReason, u64>,
+}
+
+fn by_name<K: Display, S: Serializer>(
+    counts: &BTreeMap<K, u64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.iter().map(|(key, count)| (key.to_string(), count)))
+}
+
+/// What is to be printed.
+pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
+    let timeline = &loaded.timeline;
+    let facts = timeline.facts();
+    let start = facts.start_unix_ns.and_then(utc);
+    let process = |process: ProcessView<'a>| Process {
+        pid: process.pid,
+        name: process.name,
+        command_line: process.command_line,
+        runtime: process.runtimes.join(", "),
+        samples: summary.samples_of.get(&process.index).copied().unwrap_or(0),
+    };
+    let event = |t: &'a chronosym::EventTypeInfo| Event {
+        provider: t.schema.provider_name(),
+        id: t.schema.id(),
+        version: t.schema.id().map(|_| t.schema.version()),
+        name: t.schema.name().to_string(),
+        count: t.count,
+        stacks: t.stacks,
+    };
+    let events = timeline.event_types().iter().filter(|t| t.count > 0);
+    let notes = loaded.notes.iter().cloned();
+    Object {
+        format: &facts.format,
+        version: &facts.version,
+        start: start.map(|text| text.replace(' ', "T").replace("TUTC", "Z")),
+        duration_ns: facts.duration_ns,
+        pointer_size: facts.pointer_size,
+        processors: facts.processors,
+        lost_events: loaded.lost_events,
+        processes: timeline.processes().map(process).collect(),
+        events: events.map(event).collect(),
+        frames: Frames {
+            total: summary.frames,
+            named: summary.named,
+            with_line: summary.with_line,
+            evidence: &summary.evidence,
+            reasons: &summary.reasons,
+        },
+        diagnostics: advice(loaded, summary).into_iter().chain(notes).collect(),
     }
-    out.push(']');
 }

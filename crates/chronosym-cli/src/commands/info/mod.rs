@@ -5,6 +5,7 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
@@ -27,15 +28,14 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
         SampleSelection::Profilers,
         &args.input.symbols,
     )?;
-    let symbols = crate::symbols::open_for_a_look(&args.input.symbols)?;
-    let summary = Summary::new(&loaded.timeline, &symbols);
+    let symbols = Arc::new(crate::symbols::open_for_a_look(&args.input.symbols)?);
+    let summary = Summary::new(&loaded.timeline, symbols);
     let path = args.input.output.as_deref();
     let mut out = output::open(path);
     match args.format {
         InfoFormat::Json => {
-            let mut text = json::object(&loaded, &summary);
-            text.push('\n');
-            out.write_all(text.as_bytes())?;
+            serde_json::to_writer(&mut out, &json::object(&loaded, &summary))?;
+            writeln!(out)?;
         }
         InfoFormat::Text => {
             let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
@@ -62,7 +62,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn new(timeline: &Timeline, symbols: &Symbolizer) -> Self {
+    fn new(timeline: &Arc<Timeline>, symbols: Arc<Symbolizer>) -> Self {
         let profile = timeline.profile(&Filter::default(), Some(symbols));
         let mut summary = Summary {
             samples: profile.samples(),
@@ -77,32 +77,27 @@ impl Summary {
             samples_of: BTreeMap::new(),
         };
         for entry in &profile.entries {
-            let process = timeline.thread_view(entry.thread).process;
-            *summary.samples_of.entry(process).or_default() += entry.samples;
+            if let Some(thread) = timeline.thread_view(entry.thread) {
+                *summary.samples_of.entry(thread.process).or_default() += entry.samples;
+            }
             for id in profile.resolver.stack(entry.stack) {
                 let frame = profile.resolver.frame(id);
                 summary.frames += entry.samples;
-                summary.named += if frame.name.is_some() {
-                    entry.samples
-                } else {
-                    0
-                };
-                summary.with_line += if frame.line.is_some() {
-                    entry.samples
-                } else {
-                    0
-                };
-                let untrusted = frame.name_reason == Some(NameReason::PathNotTrusted)
-                    || frame.line_reason == Some(LineReason::PathNotTrusted);
-                summary.untrusted += if untrusted { entry.samples } else { 0 };
-                match (&frame.name, frame.evidence, frame.name_reason) {
-                    (Some(_), Some(evidence), _) => {
-                        *summary.evidence.entry(evidence).or_default() += entry.samples
+                let count = |is: bool| if is { entry.samples } else { 0 };
+                summary.named += count(frame.name().is_ok());
+                summary.with_line += count(frame.line.is_ok());
+                summary.untrusted += count(
+                    frame.name() == Err(NameReason::PathNotTrusted)
+                        || frame.line_reason() == Some(LineReason::PathNotTrusted),
+                );
+                match (frame.name(), frame.evidence) {
+                    (Ok(_), Some(evidence)) => {
+                        *summary.evidence.entry(evidence).or_default() += entry.samples;
                     }
-                    (None, _, Some(reason)) => {
-                        *summary.reasons.entry(reason).or_default() += entry.samples
+                    (Err(reason), _) => {
+                        *summary.reasons.entry(reason).or_default() += entry.samples;
                     }
-                    _ => {}
+                    (Ok(_), None) => {}
                 }
             }
         }
@@ -110,7 +105,7 @@ impl Summary {
     }
 }
 
-fn of_kind(profile: &Profile<'_>, kind: SampleKind) -> u64 {
+fn of_kind(profile: &Profile, kind: SampleKind) -> u64 {
     profile
         .entries
         .iter()

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, Result, bail};
 use chronosym::{LineReason, NameReason};
-use chronosym_export::JsonObject;
+use chronosym_export::{FrameObject, Hex};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::demangle;
 use chronosym_symbols::mmap::FileData;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::object::{names, no_file, unread};
 use super::question::{Place, Question};
@@ -190,32 +191,23 @@ impl<'p> PdbSource<'p> {
             let file = frame.file.as_deref().filter(|_| self.lines);
             let line = frame.line.filter(|_| self.lines);
             let column = frame.column.filter(|_| self.lines);
-            let mut json = String::new();
-            if self.style == Style::Json {
-                let unknown = (rva, NameReason::NoName);
-                let no_line = if self.lines {
-                    LineReason::NoLineInfo
-                } else {
-                    LineReason::LinesDisabled
-                };
-                let mut object = JsonObject::begin(&mut json);
-                object
-                    .text("address", Some(&format!("{address:#x}")))
-                    .text("name", name.as_deref())
-                    .value("offset", Some(offset))
-                    .text("file", file)
-                    .value("line", line)
-                    .value("column", column)
-                    .value("inlined", frame.inlined.then_some(true));
-                if name.is_none() {
-                    self.push_place(unknown, &mut object);
-                }
-                object.text(
-                    "line_reason",
-                    (name.is_some() && line.is_none()).then_some(no_line.as_str()),
-                );
-                object.end();
-            }
+            let place = name.is_none().then_some((rva, NameReason::NoName));
+            let no_line = if self.lines {
+                LineReason::NoLineInfo
+            } else {
+                LineReason::LinesDisabled
+            };
+            let no_line = Some(no_line).filter(|_| name.is_some() && line.is_none());
+            let object = self.object(FrameObject {
+                name: name.as_deref(),
+                offset: Some(offset),
+                file,
+                line,
+                column: column.map(u32::from),
+                inlined: frame.inlined,
+                line_reason: no_line.map(LineReason::as_str),
+                ..self.at(address, place)
+            });
             Shown {
                 label,
                 name,
@@ -223,7 +215,7 @@ impl<'p> PdbSource<'p> {
                 line,
                 column: column.map(u32::from),
                 reason: None,
-                json,
+                object,
             }
         };
         scratch.frames.iter().map(shown).collect()
@@ -231,35 +223,37 @@ impl<'p> PdbSource<'p> {
 
     /// A frame without a name, and why: at an RVA of the image, or outside it.
     fn unnamed(&self, address: u64, place: Option<(u64, NameReason)>, why: &str) -> Shown {
-        let mut json = String::new();
-        if self.style == Style::Json {
-            let mut object = JsonObject::begin(&mut json);
-            object.text("address", Some(&format!("{address:#x}")));
-            match place {
-                Some(place) => self.push_place(place, &mut object),
-                None => {
-                    object.text("name_reason", Some(NameReason::InvalidAddress.as_str()));
-                }
-            }
-            object.end();
-        }
+        let reason = place.map_or(NameReason::InvalidAddress, |(_, reason)| reason);
+        let object = self.object(FrameObject {
+            name_reason: Some(reason.as_str()),
+            ..self.at(address, place)
+        });
         Shown {
             label: "??".to_owned(),
             reason: Some(why.to_owned()),
-            json,
+            object,
             ..Shown::default()
         }
     }
 
     /// Where in the image a frame without a name is, and why it has none.
-    fn push_place(&self, (rva, reason): (u64, NameReason), object: &mut JsonObject<'_>) {
+    fn at(&self, address: u64, place: Option<(u64, NameReason)>) -> FrameObject<'_> {
         let guid = chronosym_pdb::Guid(self.pdb.guid());
-        let id = format!("{guid:#}{:x}", self.pdb.age());
-        object
-            .text("module", Some(&self.files.module))
-            .value("rva", Some(rva))
-            .text("pdb_id", Some(&id))
-            .text("name_reason", Some(reason.as_str()));
+        let id = || format!("{guid:#}{:x}", self.pdb.age());
+        FrameObject {
+            address: Hex(address),
+            module: place.map(|_| self.files.module.as_str()),
+            rva: place.map(|(rva, _)| rva),
+            pdb_id: place.map(|_| id()),
+            name_reason: place.map(|(_, reason)| reason.as_str()),
+            ..FrameObject::default()
+        }
+    }
+
+    /// What `--style json` prints.
+    fn object(&self, frame: FrameObject<'_>) -> Option<Box<RawValue>> {
+        let wanted = Some(frame).filter(|_| self.style == Style::Json)?;
+        to_raw_value(&wanted).ok()
     }
 
     /// Appends the answer to one question.

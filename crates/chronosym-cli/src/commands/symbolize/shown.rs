@@ -2,14 +2,16 @@
 
 use std::io::{self, Write};
 
-use chronosym::{Frame, NameReason};
-use chronosym_export::FrameWriter;
+use chronosym::{Frame, NameReason, Timeline};
+use chronosym_export::{FrameObject, Hex};
 use chronosym_symbols::style::printable;
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::args::Style;
 
 /// One frame, ready to be printed.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Shown {
     /// What people read: `module!name+0xoffset`.
     pub label: String,
@@ -20,32 +22,43 @@ pub struct Shown {
     pub column: Option<u32>,
     /// Why there is no name, for people.
     pub reason: Option<String>,
-    /// The object of `--style json`.
-    pub json: String,
+    /// The object of `--style json`, which says all.
+    pub object: Option<Box<RawValue>>,
+}
+
+impl PartialEq for Shown {
+    fn eq(&self, other: &Self) -> bool {
+        let object = |shown: &Self| shown.object.as_ref().map(|object| object.get().to_owned());
+        self.label == other.label && object(self) == object(other)
+    }
+}
+
+impl Serialize for Shown {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.object.serialize(serializer)
+    }
 }
 
 impl Shown {
-    pub fn of(frame: &Frame) -> Self {
-        let mut label = match (&frame.name, &frame.module) {
-            (None, None) => "??".to_owned(),
-            _ => frame.label(),
+    pub fn of(frame: &Frame, timeline: &Timeline) -> Self {
+        let mut label = match (frame.name(), frame.module()) {
+            (Err(_), None) => "??".to_owned(),
+            _ => frame.label().to_owned(),
         };
-        if let Some(offset) = frame
-            .offset
-            .filter(|_| frame.name.is_some() && !frame.inlined)
+        if let Some(offset) = frame.offset.filter(|_| !frame.inlined)
+            && frame.name().is_ok()
         {
-            label.push_str(&format!("+{offset:#x}"));
+            label.push_str(&format!("+{}", Hex(offset)));
         }
-        let mut json = String::new();
-        FrameWriter::push(frame, &mut json);
+        let line = frame.line.as_ref().ok();
         Shown {
             label,
-            name: frame.name.as_ref().map(|name| name.to_string()),
-            file: frame.line.as_ref().map(|l| l.file.to_string()),
-            line: frame.line.as_ref().map(|l| l.line),
-            column: frame.line.as_ref().and_then(|l| l.column),
-            reason: frame.name_reason.map(|reason| reason.to_string()),
-            json,
+            name: frame.name().ok().map(str::to_owned),
+            file: line.map(|l| l.file.to_string()),
+            line: line.map(|l| l.line),
+            column: line.and_then(|l| l.column),
+            reason: frame.name().err().map(|reason| reason.to_string()),
+            object: to_raw_value(&FrameObject::new(frame, timeline)).ok(),
         }
     }
 
@@ -85,13 +98,7 @@ pub fn print(
             }
             Ok(())
         }
-        Style::Json => {
-            let mut text = String::from("{\"address\":");
-            chronosym_export::push_json_string(address, &mut text);
-            text.push_str(",\"frames\":");
-            push_objects(frames, &mut text);
-            writeln!(out, "{text}}}")
-        }
+        Style::Json => print_object(&Line { address, frames }, out),
         Style::Llvm => {
             for frame in frames {
                 writeln!(
@@ -116,16 +123,24 @@ pub fn print(
     }
 }
 
-/// Appends frames as a JSON array.
-pub fn push_objects(frames: &[Shown], out: &mut String) {
-    out.push('[');
-    for (i, frame) in frames.iter().enumerate() {
-        if i > 0 {
-            out.push(',');
-        }
-        out.push_str(&frame.json);
-    }
-    out.push(']');
+/// The object of `--style json`.
+#[derive(Serialize)]
+pub struct Line<'a, F> {
+    pub address: &'a str,
+    pub frames: &'a [F],
+}
+
+/// The frame of something that cannot be answered.
+#[derive(Serialize)]
+pub struct Unknown<'a> {
+    pub address: &'a str,
+    pub name_reason: &'a str,
+}
+
+/// Prints one line of `--style json`.
+pub fn print_object(object: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, object)?;
+    writeln!(out)
 }
 
 /// Why something cannot be answered: for people, and for programs.
@@ -146,12 +161,15 @@ pub fn print_unknown(
     match style {
         Style::Text => writeln!(out, "{} ?? ({why})", printable(text)),
         Style::Json => {
-            let mut quoted = String::new();
-            chronosym_export::push_json_string(text, &mut quoted);
-            writeln!(
-                out,
-                "{{\"address\":{quoted},\"frames\":[{{\"address\":{quoted},\"name_reason\":\"{reason}\"}}]}}"
-            )
+            let unknown = Unknown {
+                address: text,
+                name_reason: reason.as_str(),
+            };
+            let line = Line {
+                address: text,
+                frames: &[unknown],
+            };
+            print_object(&line, out)
         }
         Style::Llvm => writeln!(out, "??\n??:0:0\n"),
         Style::Gnu => writeln!(out, "??\n??:0"),

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Life, NameReason, Position, ProcessIndex, SampleSelection, file_name};
+use chronosym::{
+    Answer, Candidate, Life, NameReason, Position, ProcessIndex, SampleSelection, When, file_name,
+};
+use serde::{Serialize, Serializer};
 
 use super::Source;
 use super::question::{Place, Question};
-use super::shown::{self, Shown};
+use super::shown::{self, Line, Shown, Unknown};
 use crate::args::{Style, Symbolize};
 use crate::load::{self, Loaded};
 use crate::units::show_time;
@@ -43,12 +46,30 @@ struct Image {
 }
 
 /// What stands at an address, and when, where that is not always the same.
-#[derive(PartialEq)]
+#[derive(PartialEq, Serialize)]
 struct Occupant {
+    #[serde(flatten, serialize_with = "bounds")]
     life: Option<Life>,
     frames: Vec<Shown>,
     /// Whether it is code, or an image at least.
+    #[serde(skip)]
     stands: bool,
+}
+
+/// The begin and the end of a life, where it has them.
+fn bounds<S: Serializer>(life: &Option<Life>, serializer: S) -> Result<S::Ok, S::Error> {
+    let from = life.map(|life| ("from_ns", life.from));
+    let to = life.map(|life| ("to_ns", life.to));
+    let bounds = from.filter(|(_, at)| *at > 0).into_iter();
+    serializer.collect_map(bounds.chain(to.filter(|(_, at)| *at < u64::MAX)))
+}
+
+/// All that ever stood at an address.
+#[derive(Serialize)]
+struct Several<'a> {
+    #[serde(flatten)]
+    line: Line<'a, Unknown<'a>>,
+    occupants: &'a [Occupant],
 }
 
 impl TraceSource {
@@ -137,44 +158,30 @@ impl TraceSource {
         let several = several || addresses.len() > 1;
         let mut all = Vec::new();
         for (address, of_image) in addresses {
-            let looked_up = self.position.looked_up(address);
-            if let Some(time) = self.time {
-                all.push(self.occupant(process, address, time, None));
-                continue;
-            }
-            let lives = self.loaded.timeline.lives_at(process, looked_up);
-            match lives.as_slice() {
-                [] => all.push(self.occupant(process, address, u64::MAX, None)),
+            let (timeline, symbols) = (&self.loaded.timeline, Some(&self.symbols as _));
+            let when = self.time.map_or(When::Unknown, When::At);
+            match timeline.resolve(process, address, when, self.position, symbols) {
                 // Rule 19: the sole occupant answers.
-                [life] if !several => all.push(self.occupant(process, address, life.from, None)),
-                [life] => {
-                    all.push(self.occupant(process, address, life.from, of_image.or(Some(*life))));
+                Answer::One(candidate) => {
+                    let life = candidate.life.map(|life| of_image.unwrap_or(life));
+                    all.push(self.occupant(&candidate, life.filter(|_| several)));
                 }
-                _ => all.extend(
-                    lives
-                        .iter()
-                        .map(|life| self.occupant(process, address, life.from, Some(*life))),
-                ),
+                Answer::Ambiguous(candidates) => {
+                    all.extend(candidates.iter().map(|c| self.occupant(c, c.life)));
+                }
             }
         }
         all
     }
 
-    fn occupant(
-        &self,
-        process: ProcessIndex,
-        address: u64,
-        time: u64,
-        life: Option<Life>,
-    ) -> Occupant {
-        let frames =
-            self.loaded
-                .timeline
-                .frames(process, address, time, self.position, Some(&self.symbols));
+    fn occupant(&self, candidate: &Candidate, life: Option<Life>) -> Occupant {
+        let frames = candidate.frames.iter();
         Occupant {
             life,
-            stands: frames.iter().any(|frame| frame.evidence.is_some()),
-            frames: frames.iter().map(Shown::of).collect(),
+            stands: frames.clone().any(|frame| frame.evidence.is_some()),
+            frames: frames
+                .map(|frame| Shown::of(frame, &self.loaded.timeline))
+                .collect(),
         }
     }
 
@@ -223,25 +230,15 @@ impl TraceSource {
                 }
             }
             Style::Json => {
-                let mut text = String::from("{\"address\":");
-                chronosym_export::push_json_string(address, &mut text);
-                text.push_str(",\"frames\":[{\"address\":");
-                chronosym_export::push_json_string(address, &mut text);
-                text.push_str(",\"name_reason\":\"Ambiguous\"}],\"occupants\":[");
-                for (i, occupant) in occupants.iter().enumerate() {
-                    if i > 0 {
-                        text.push(',');
-                    }
-                    let mut object = chronosym_export::JsonObject::begin(&mut text);
-                    let life = occupant.life;
-                    object
-                        .value("from_ns", life.map(|l| l.from).filter(|&from| from > 0))
-                        .value("to_ns", life.map(|l| l.to).filter(|&to| to < u64::MAX));
-                    shown::push_objects(&occupant.frames, object.key("frames"));
-                    object.end();
-                }
-                text.push_str("]}");
-                writeln!(out, "{text}")?;
+                let unknown = Unknown {
+                    address,
+                    name_reason: NameReason::Ambiguous.as_str(),
+                };
+                let line = Line {
+                    address,
+                    frames: &[unknown],
+                };
+                shown::print_object(&Several { line, occupants }, out)?;
             }
             // These layouts know one answer only, and a wrong one is worse than none.
             Style::Llvm | Style::Gnu => {

@@ -1,0 +1,85 @@
+//! Frames of code bodies.
+
+use std::sync::Arc;
+
+use super::FrameBuilder;
+use crate::body::{BodyIndex, CodeBody};
+use crate::evidence::{LineReason, NameReason};
+use crate::frame::{Code, Frame};
+use crate::functions::{Binary, Function};
+use crate::process::ProcessIndex;
+use crate::resolve::{AddressAt, Location};
+
+impl FrameBuilder<'_> {
+    /// Appends the frames of a body: what is inlined into it at the address, then its method.
+    pub(super) fn body_frames(
+        &mut self,
+        at: AddressAt,
+        index: BodyIndex,
+        location: &Location,
+        out: &mut Vec<Frame>,
+    ) {
+        let timeline = self.timeline;
+        let process = at.process;
+        let code = &timeline.spaces[process.index()].state.code;
+        let body = &code.bodies[index.index()];
+        // The looked-up address is inside the body, so this is below 4 GiB.
+        let native = (location.looked_up - body.start) as u32;
+        let module = body.module.map(|m| timeline.module_of(process, m));
+        let own_il = body
+            .il_map
+            .and_then(|m| code.il_maps[m as usize].lookup(native));
+        let mut il = self.inlined_frames(at, index, location, own_il, out);
+
+        let mut no_map = None;
+        if il.is_none()
+            && !body.is_jitted()
+            && let (Some(module), Some(symbols)) = (&module, self.symbols)
+        {
+            let code = symbols.precompiled(module, location.looked_up);
+            il = code.and_then(|code| code.il);
+            if il.is_none() {
+                no_map = symbols.precompiled_reason(module);
+            }
+        }
+        let binary = body.module.and_then(|m| self.module_binary(process, m));
+        let function = self
+            .body_function(process, body, binary.as_ref())
+            .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
+        let method = module.map(|module| (module, body.token));
+        let line = match self.managed_line(&function, method, il) {
+            Err(LineReason::NoILMap) => Err(no_map.unwrap_or(LineReason::NoILMap)),
+            line => line,
+        };
+        out.push(Frame {
+            code: Code::Body(process, index),
+            offset: Some(self.distance(at.address, body.start)),
+            il_offset: il,
+            line,
+            tier: timeline.tier(process, body),
+            evidence: body.evidence.strongest(),
+            certainty: Some(location.certainty),
+            ..Frame::bare(at.address, function, NameReason::NoName)
+        });
+    }
+
+    /// The function of a body; a stub is named after what it serves, if that is one method (rule 16).
+    fn body_function(
+        &mut self,
+        process: ProcessIndex,
+        body: &CodeBody,
+        binary: Option<&Arc<Binary>>,
+    ) -> Option<Arc<Function>> {
+        let timeline = self.timeline;
+        let code = &timeline.spaces[process.index()].state.code;
+        let named = self.timeline_function(binary, body.name)?;
+        let targets = body.stub.map(|s| code.stubs[s as usize].targets.as_slice());
+        let Some([target]) = targets else {
+            return Some(named);
+        };
+        let mut name = self.text(timeline.names.get(body.name)?.name).to_owned();
+        name.push_str(" \u{2192} ");
+        let is_named = timeline.names.push_full(*target, &mut name);
+        is_named.then(|| self.managed_function(binary, &name, self.signature(body.name)))
+    }
+}

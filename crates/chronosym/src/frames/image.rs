@@ -1,0 +1,87 @@
+//! Frames of native images.
+
+use super::FrameBuilder;
+use crate::evidence::{Certainty, Evidence, NameReason};
+use crate::frame::{Code, Frame};
+use crate::functions::BinarySource;
+use crate::images::ImageIndex;
+use crate::process::ProcessIndex;
+use crate::resolve::{AddressAt, Location};
+
+impl FrameBuilder<'_> {
+    /// Appends the frames of an image: those that its symbol file knows, or one that says why there is no name.
+    pub(super) fn image_frames(
+        &mut self,
+        at: AddressAt,
+        process: ProcessIndex,
+        index: ImageIndex,
+        location: &Location,
+        out: &mut Vec<Frame>,
+    ) {
+        let timeline = self.timeline;
+        let image = &timeline.spaces[process.index()].state.images[index.index()];
+        let rva = image.rva(timeline.normalise(at.address));
+        let found = match self.symbols {
+            None => Err(NameReason::NoSymbolFile),
+            Some(symbols) => symbols.native(
+                &timeline.image_of(process, index),
+                image.rva(location.looked_up),
+            ),
+        };
+        let binary = self
+            .functions
+            .binary(BinarySource::Image(process, index), || {
+                let text = |id| timeline.names.strings.get(id);
+                let build_id = Some(text(image.build_id)).filter(|id| !id.is_empty());
+                let pdb = image.il_pdb.as_ref().or(image.pdb.as_ref());
+                let identity = pdb.map(ToString::to_string);
+                let identity = identity.or(build_id.map(str::to_owned));
+                (text(image.simple_name), text(image.path), identity)
+            });
+        let code = Code::Image {
+            process,
+            image: index,
+            rva,
+        };
+        let (found, reason) = match found {
+            Ok(found) => (found, NameReason::NoName),
+            Err(reason) => (Vec::new(), reason),
+        };
+        if found.is_empty() {
+            let function = self
+                .functions
+                .unnamed(binary.as_ref(), Some(rva), at.address);
+            out.push(Frame {
+                code,
+                evidence: Some(Evidence::Image),
+                certainty: Some(location.certainty),
+                ..Frame::bare(at.address, function, reason)
+            });
+        }
+        let outermost = found.len().saturating_sub(1);
+        // A frame stands at its own address, the call before it is what was looked up.
+        let back = self.distance(at.address, location.looked_up);
+        for (i, native) in found.into_iter().enumerate() {
+            let function = match native.evidence {
+                // Names of native code are their authors' own, however odd.
+                Evidence::Image => self
+                    .functions
+                    .named(binary.as_ref(), &native.name, None, None),
+                _ => self.managed_function(binary.as_ref(), &native.name, None),
+            };
+            out.push(Frame {
+                code,
+                offset: native.offset.map(|offset| offset + back),
+                line: native.line.map(|line| self.functions.line(line)),
+                inlined: i != outermost,
+                evidence: Some(native.evidence),
+                certainty: Some(if native.approximate {
+                    Certainty::Approximate
+                } else {
+                    location.certainty
+                }),
+                ..Frame::bare(at.address, function, NameReason::NoName)
+            });
+        }
+    }
+}

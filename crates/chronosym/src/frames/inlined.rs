@@ -1,0 +1,121 @@
+//! Frames of methods that are inlined into a body (rule 17).
+
+use std::sync::Arc;
+
+use super::{FrameBuilder, Method};
+use crate::body::BodyIndex;
+use crate::evidence::{Certainty, NameReason};
+use crate::frame::{Code, Frame};
+use crate::functions::Function;
+use crate::il_map::{IlOffset, IlSource};
+use crate::resolve::{AddressAt, Location};
+
+impl<'a> FrameBuilder<'a> {
+    /// Appends the frames of what is inlined at an address of a body. Gives the IL offset of the method itself: its own map's, or
+    /// that of the call that was inlined.
+    pub(super) fn inlined_frames(
+        &mut self,
+        at: AddressAt,
+        index: BodyIndex,
+        location: &Location,
+        own: Option<IlOffset>,
+        out: &mut Vec<Frame>,
+    ) -> Option<IlOffset> {
+        let timeline = self.timeline;
+        let code = &timeline.spaces[at.process.index()].state.code;
+        let body = &code.bodies[index.index()];
+        let native = (location.looked_up - body.start) as u32;
+        let calls_are_valid = timeline.call_offsets_are_valid(at.process, body.clr_instance);
+        let tree = body.inline_tree.map(|t| &code.inline_trees[t as usize]);
+        let chain = tree.map(|tree| tree.chain(native, calls_are_valid));
+        let first = out.len();
+        for inlined in chain.unwrap_or_default() {
+            let (function, method) = if inlined.is_root {
+                let module = body.module.map(|m| timeline.module_of(at.process, m));
+                (None, module.map(|module| (module, body.token)))
+            } else {
+                let (function, method) =
+                    self.inlined_function(at, body.clr_instance, inlined.method_id);
+                (Some(function), method)
+            };
+            let (mut call, mut approximate) = (inlined.il_offset, inlined.approximate);
+            // Rule 17: a call that the IL at hand shows is no guess.
+            if approximate
+                && let (Some(symbols), Some((module, token))) = (self.symbols, &method)
+                && let Some(callee) = out[first..].last().map(|child| &child.function)
+                && let Some(callee) = callee.compiled_as().or(callee.name())
+                && let Some(at) = symbols.call_site(module, *token, inlined.stated, callee)
+            {
+                (call, approximate) = (Some(at), false);
+            }
+            let il = call.map(IlOffset::mapped);
+            let Some(function) = function else {
+                // The body's own map comes first, but where inlined code has no place in it the call has one.
+                let is_mapped = own.is_some_and(|own| own.source != IlSource::Nearest);
+                let is_call = !is_mapped && (own.is_none() || !approximate);
+                return il.filter(|_| is_call).or(own);
+            };
+            out.push(Frame {
+                code: Code::Body(at.process, index),
+                offset: Some(self.distance(at.address, body.start)),
+                il_offset: il,
+                line: self.managed_line(&function, method, il),
+                inlined: true,
+                evidence: body.evidence.strongest(),
+                certainty: Some(if approximate {
+                    Certainty::Approximate
+                } else {
+                    location.certainty
+                }),
+                ..Frame::bare(at.address, function, NameReason::NoName)
+            });
+        }
+        own
+    }
+
+    /// A method known by its id only: the name of a body of it, or what `MethodDetails` leads to.
+    fn inlined_function(
+        &mut self,
+        at: AddressAt,
+        clr_instance: u16,
+        method_id: u64,
+    ) -> (Arc<Function>, Option<Method<'a>>) {
+        let timeline = self.timeline;
+        let state = &timeline.spaces[at.process.index()].state;
+        // Method ids are used again: the body that was told of last before the time counts, else the first after it.
+        let told = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= at.time;
+        let bodies = || state.code.by_method.of((clr_instance, method_id));
+        if let Some(index) = bodies().rev().find(told).or_else(|| bodies().next()) {
+            let body = &state.code.bodies[index.index()];
+            let binary = body.module.and_then(|m| self.module_binary(at.process, m));
+            let function = self.timeline_function(binary.as_ref(), body.name);
+            let function = function
+                .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
+            let module = body.module.map(|m| timeline.module_of(at.process, m));
+            return (function, module.map(|module| (module, body.token)));
+        }
+        let module = state.clr.details(method_id, at.time).and_then(|details| {
+            let module = state.code.module(clr_instance, details.loader_module_id)?;
+            Some((details, module))
+        });
+        let Some((details, index)) = module else {
+            return (self.functions.unnamed(None, None, at.address), None);
+        };
+        let module = timeline.module_of(at.process, index);
+        let type_name = state.clr.type_name(details.type_id);
+        let type_name = type_name.map(|id| self.text(id)).filter(|t| !t.is_empty());
+        let name = self
+            .symbols
+            .and_then(|s| s.method_name(&module, details.token))
+            .map(|(owner, method)| match type_name.unwrap_or(&owner) {
+                "" => method,
+                owner => format!("{owner}.{method}"),
+            });
+        let binary = self.module_binary(at.process, index);
+        let function = match name {
+            Some(name) => self.managed_function(binary.as_ref(), &name, None),
+            None => self.functions.unnamed(binary.as_ref(), None, at.address),
+        };
+        (function, Some((module, details.token)))
+    }
+}

@@ -1,0 +1,80 @@
+//! Frames of code that no event tells of, in precompiled images whose bases their other methods give away.
+
+use std::ops::Range;
+
+use chronosym_timeline::End;
+
+use super::FrameBuilder;
+use crate::body::ModuleIndex;
+use crate::evidence::{Certainty, NameReason};
+use crate::frame::{Code, Frame, Position};
+use crate::resolve::{AddressAt, Found, Location};
+
+impl FrameBuilder<'_> {
+    /// The frame of a precompiled method, with the life of its module, where no body of known bounds stands and the image's own
+    /// table knows more.
+    pub(super) fn precompiled_frame(
+        &mut self,
+        at: AddressAt,
+        location: &Location,
+    ) -> Option<(Frame, Range<u64>)> {
+        let symbols = self.symbols?;
+        let timeline = self.timeline;
+        let code = &timeline.space(at.process)?.state.code;
+        let guessed = match location.found {
+            Found::Body(body) => {
+                let body = &code.bodies[body.index()];
+                Some(body.start).filter(|_| body.approximate)
+            }
+            _ => None,
+        };
+        if guessed.is_none() && !matches!(location.found, Found::Nothing(_) | Found::Untimed(_)) {
+            return None;
+        }
+        let back = u64::from(at.position == Position::Return);
+        let looked_up = timeline.normalise(at.address).checked_sub(back)?;
+        for (index, module) in code.modules.iter().enumerate() {
+            let from = module.floor();
+            let to = match module.end {
+                End::At(at) => at,
+                End::After(_) | End::Open => u64::MAX,
+            };
+            if !(from..to).contains(&at.time) {
+                continue;
+            }
+            let index = ModuleIndex(index as u32);
+            let module_ref = timeline.module_of(at.process, index);
+            let range = symbols.precompiled_range(&module_ref);
+            if !range.is_some_and(|range| range.contains(&looked_up)) {
+                continue;
+            }
+            let Some(code) = symbols.precompiled(&module_ref, looked_up) else {
+                continue;
+            };
+            let offset = u64::from(code.offset) + back;
+            if guessed.is_some_and(|start| at.address.checked_sub(start) == Some(offset)) {
+                return None;
+            }
+            let binary = self.module_binary(at.process, index);
+            let function = match &code.name {
+                Some(name) => {
+                    self.managed_function(binary.as_ref(), name, code.signature.as_deref())
+                }
+                None => self.functions.unnamed(binary.as_ref(), None, at.address),
+            };
+            let method = code.token.map(|token| (module_ref, token));
+            let frame = Frame {
+                code: Code::Precompiled(at.process, index),
+                offset: Some(offset),
+                il_offset: code.il,
+                line: self.managed_line(&function, method, code.il),
+                tier: Some(timeline.precompiled_tier(at.process, module.clr_instance)),
+                evidence: Some(code.evidence),
+                certainty: Some(Certainty::Inferred),
+                ..Frame::bare(at.address, function, NameReason::NoName)
+            };
+            return Some((frame, from..to));
+        }
+        None
+    }
+}

@@ -1,0 +1,308 @@
+//! The functions that frames are of, each once, with the text that every output shows.
+
+use std::fmt::Write;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+
+use crate::body::ModuleIndex;
+use crate::frame::SourceLine;
+use crate::images::ImageIndex;
+use crate::names::NameId;
+use crate::process::{ProcessIndex, index_type};
+use crate::strings::StringId;
+
+index_type! {
+    /// Names a function of one [`Resolver`](crate::Resolver).
+    FunctionId
+}
+index_type! {
+    /// Names a binary of one [`Resolver`](crate::Resolver).
+    BinaryId
+}
+
+/// A module or image: a file, the same in all processes that have it.
+#[derive(Debug)]
+pub struct Binary {
+    id: BinaryId,
+    name: Box<str>,
+    path: Box<str>,
+    identity: Option<Box<str>>,
+}
+
+impl Binary {
+    /// Its number.
+    pub fn id(&self) -> BinaryId {
+        self.id
+    }
+
+    /// Simple name: no folder, no extension.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its path, where that is known.
+    pub fn path(&self) -> Option<&str> {
+        Some(&*self.path).filter(|path| !path.is_empty())
+    }
+
+    /// The id of its PDB, for precompiled images of the IL's, or its build id.
+    pub fn identity(&self) -> Option<&str> {
+        self.identity.as_deref()
+    }
+}
+
+/// Binaries of any two resolvers are equal if name, path and identity are.
+impl PartialEq for Binary {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.path, &self.identity) == (&other.name, &other.path, &other.identity)
+    }
+}
+
+/// A function: binary, name and signature. Code without a name counts as a function for each address.
+#[derive(Debug)]
+pub struct Function {
+    id: FunctionId,
+    binary: Option<Arc<Binary>>,
+    label: Box<str>,
+    /// Where in the label the name begins.
+    name_at: Option<u32>,
+    signature: Option<Box<str>>,
+    compiled_as: Option<Box<str>>,
+}
+
+impl Function {
+    /// Its number.
+    pub fn id(&self) -> FunctionId {
+        self.id
+    }
+
+    /// The module or image that it is of.
+    pub fn binary(&self) -> Option<&Binary> {
+        self.binary.as_deref()
+    }
+
+    /// Namespace, type and method; for native code the demangled symbol.
+    pub fn name(&self) -> Option<&str> {
+        self.name_at.map(|at| &self.label[at as usize..])
+    }
+
+    /// The method's signature as the runtime spells it.
+    pub fn signature(&self) -> Option<&str> {
+        self.signature.as_deref()
+    }
+
+    /// The name that the compiler gave it, where [`Function::name`] is the one in the source.
+    pub fn compiled_as(&self) -> Option<&str> {
+        self.compiled_as.as_deref()
+    }
+
+    /// `module!name`, `module!+0xrva`, or the bare address.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn key(&self) -> FunctionKey<'_> {
+        FunctionKey {
+            binary: self.binary.as_ref().map(|binary| binary.id),
+            label: &self.label,
+            name_at: self.name_at,
+            signature: self.signature(),
+            compiled_as: self.compiled_as(),
+        }
+    }
+}
+
+/// Functions of any two resolvers are equal if their binary, name and signature are.
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        let (own, others) = (self.key(), other.key());
+        self.binary == other.binary
+            && own
+                == FunctionKey {
+                    binary: own.binary,
+                    ..others
+                }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct FunctionKey<'a> {
+    binary: Option<BinaryId>,
+    label: &'a str,
+    name_at: Option<u32>,
+    signature: Option<&'a str>,
+    compiled_as: Option<&'a str>,
+}
+
+/// `module!name`, or the name alone: the one place that says how. Gives where the name begins.
+pub(crate) fn push_label(module: Option<&str>, name: &str, out: &mut String) -> usize {
+    if let Some(module) = module {
+        out.push_str(module);
+        out.push('!');
+    }
+    let at = out.len();
+    out.push_str(name);
+    at
+}
+
+/// Where the name, path and identity of a binary are written in a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum BinarySource {
+    Module(ProcessIndex, ModuleIndex),
+    Image(ProcessIndex, ImageIndex),
+    /// A name alone, of an untimed symbol.
+    Name(StringId),
+}
+
+/// Functions, binaries and names of source files, each distinct one once.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionTable {
+    functions: Vec<Arc<Function>>,
+    index: HashTable<u32>,
+    /// Functions by the timeline's own names: most are met at many addresses.
+    by_name: FxHashMap<(Option<BinaryId>, NameId), Arc<Function>>,
+    binaries: Vec<Arc<Binary>>,
+    by_source: FxHashMap<BinarySource, Option<Arc<Binary>>>,
+    files: FxHashSet<Arc<str>>,
+    scratch: String,
+}
+
+impl FunctionTable {
+    pub(crate) fn functions(&self) -> &[Arc<Function>] {
+        &self.functions
+    }
+
+    pub(crate) fn binaries(&self) -> &[Arc<Binary>] {
+        &self.binaries
+    }
+
+    /// The binary that `source` stands for, made of (name, path, identity) when it is first asked for; `None` if it has no name.
+    pub(crate) fn binary<'t>(
+        &mut self,
+        source: BinarySource,
+        make: impl FnOnce() -> (&'t str, &'t str, Option<String>),
+    ) -> Option<Arc<Binary>> {
+        if let Some(known) = self.by_source.get(&source) {
+            return known.clone();
+        }
+        let (name, path, identity) = make();
+        let binary = (!name.is_empty()).then(|| {
+            let new = Binary {
+                id: BinaryId(self.binaries.len() as u32),
+                name: name.into(),
+                path: path.into(),
+                identity: identity.map(String::into_boxed_str),
+            };
+            let known = self.binaries.iter().find(|known| ***known == new).cloned();
+            known.unwrap_or_else(|| {
+                self.binaries.push(Arc::new(new));
+                Arc::clone(&self.binaries[self.binaries.len() - 1])
+            })
+        });
+        self.by_source.insert(source, binary.clone());
+        binary
+    }
+
+    /// The function that a timeline names so, if it was met before.
+    pub(crate) fn known(
+        &self,
+        binary: Option<&Arc<Binary>>,
+        name: NameId,
+    ) -> Option<Arc<Function>> {
+        let key = (binary.map(|binary| binary.id), name);
+        self.by_name.get(&key).cloned()
+    }
+
+    /// From now on [`FunctionTable::known`].
+    pub(crate) fn remember(&mut self, name: NameId, function: &Arc<Function>) {
+        let binary = function.binary.as_ref().map(|binary| binary.id);
+        self.by_name.insert((binary, name), Arc::clone(function));
+    }
+
+    /// The function of a name.
+    pub(crate) fn named(
+        &mut self,
+        binary: Option<&Arc<Binary>>,
+        name: &str,
+        signature: Option<&str>,
+        compiled_as: Option<&str>,
+    ) -> Arc<Function> {
+        let mut label = std::mem::take(&mut self.scratch);
+        label.clear();
+        let module = binary.map(|binary| binary.name());
+        let name_at = push_label(module, name, &mut label) as u32;
+        self.intern(binary, label, Some(name_at), signature, compiled_as)
+    }
+
+    /// What stands for code without a name.
+    pub(crate) fn unnamed(
+        &mut self,
+        binary: Option<&Arc<Binary>>,
+        rva: Option<u64>,
+        address: u64,
+    ) -> Arc<Function> {
+        let mut label = std::mem::take(&mut self.scratch);
+        label.clear();
+        // Writing to a String does not fail.
+        let _ = match (binary, rva) {
+            (Some(binary), Some(rva)) => write!(label, "{}!+{rva:#x}", binary.name),
+            _ => write!(label, "{address:#x}"),
+        };
+        self.intern(binary, label, None, None, None)
+    }
+
+    fn intern(
+        &mut self,
+        binary: Option<&Arc<Binary>>,
+        label: String,
+        name_at: Option<u32>,
+        signature: Option<&str>,
+        compiled_as: Option<&str>,
+    ) -> Arc<Function> {
+        let key = FunctionKey {
+            binary: binary.map(|binary| binary.id),
+            label: &label,
+            name_at,
+            signature,
+            compiled_as,
+        };
+        let hash = FxBuildHasher.hash_one(key);
+        let same = |&id: &u32| self.functions[id as usize].key() == key;
+        let function = match self.index.find(hash, same) {
+            Some(&known) => Arc::clone(&self.functions[known as usize]),
+            None => {
+                let id = self.functions.len() as u32;
+                let function = Arc::new(Function {
+                    id: FunctionId(id),
+                    binary: binary.cloned(),
+                    label: label.as_str().into(),
+                    name_at,
+                    signature: signature.map(Box::from),
+                    compiled_as: compiled_as.map(Box::from),
+                });
+                self.functions.push(Arc::clone(&function));
+                let functions = &self.functions;
+                let rehash = |&id: &u32| FxBuildHasher.hash_one(functions[id as usize].key());
+                self.index.insert_unique(hash, id, rehash);
+                function
+            }
+        };
+        self.scratch = label;
+        function
+    }
+
+    /// A line whose file's name is shared by all frames in it.
+    pub(crate) fn line(&mut self, line: SourceLine) -> SourceLine {
+        let file = match self.files.get(&line.file) {
+            Some(known) => Arc::clone(known),
+            None => {
+                self.files.insert(Arc::clone(&line.file));
+                line.file
+            }
+        };
+        SourceLine { file, ..line }
+    }
+}

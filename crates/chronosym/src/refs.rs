@@ -1,0 +1,59 @@
+//! A timeline's modules and images, as symbol sources need to know them.
+
+use crate::body::ModuleIndex;
+use crate::images::ImageIndex;
+use crate::process::ProcessIndex;
+use crate::symbol_source::{ImageRef, ModuleRef, PartRef};
+use crate::timeline::Timeline;
+
+impl Timeline {
+    /// A module, as a symbol source needs to know it.
+    pub fn module_ref(&self, process: ProcessIndex, module: ModuleIndex) -> Option<ModuleRef<'_>> {
+        let modules = &self.space(process)?.state.code.modules;
+        (module.index() < modules.len()).then(|| self.module_of(process, module))
+    }
+
+    /// As [`Timeline::module_ref`], of a module that is known to be there.
+    pub(crate) fn module_of(&self, process: ProcessIndex, module: ModuleIndex) -> ModuleRef<'_> {
+        let state = &self.spaces[process.index()].state;
+        let m = &state.code.modules[module.index()];
+        ModuleRef {
+            key: (process, module),
+            il_path: self.names.strings.get(m.il_path),
+            native_path: self.names.strings.get(m.native_path),
+            managed_pdb: m.managed_pdb.as_ref(),
+            native_pdb: m.native_pdb.as_ref(),
+            in_memory_pdb: state.clr.joined_symbols(m.clr_instance, m.module_id),
+            timeline: self,
+        }
+    }
+
+    /// An image, as a symbol source needs to know it.
+    pub fn image_ref(&self, owner: ProcessIndex, index: ImageIndex) -> Option<ImageRef<'_>> {
+        let images = &self.space(owner)?.state.images;
+        (index.index() < images.len()).then(|| self.image_of(owner, index))
+    }
+
+    /// As [`Timeline::image_ref`], of an image that is known to be there.
+    pub(crate) fn image_of(&self, owner: ProcessIndex, index: ImageIndex) -> ImageRef<'_> {
+        let images = &self.spaces[owner.index()].state.images;
+        let image = &images[index.index()];
+        ImageRef {
+            key: (owner, index),
+            path: self.names.strings.get(image.path),
+            size: image.size,
+            timestamp: image.timestamp,
+            pdb: image.pdb.as_ref(),
+            il_pdb: image.il_pdb.as_ref(),
+            build_id: self.some(image.build_id),
+            part: image.part.as_ref().map(|part| PartRef {
+                file_offset: part.file_offset,
+                code_delta: part.code_delta,
+                perf_map: part.perf_map.as_ref(),
+                images,
+                index,
+            }),
+            machine: self.facts.machine.as_deref(),
+        }
+    }
+}
