@@ -4,6 +4,7 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Cursor;
+use std::sync::Arc;
 
 use chronosym::{
     EventSelector, EventTypeId, Filter, Frame, FrameId, Options, ResolvedStack, Resolver,
@@ -87,8 +88,8 @@ fn simple_library(name: &str) -> &str {
 }
 
 fn our_name(frame: &Frame) -> String {
-    let name = frame.name.as_deref().unwrap_or_default();
-    let signature = frame.signature.as_deref().unwrap_or("");
+    let name = frame.name().ok().unwrap_or_default();
+    let signature = frame.signature().unwrap_or("");
     // As TraceEvent: from the first parenthesis.
     let arguments = signature.find('(').map_or("", |at| &signature[at..]);
     format!("{name}{arguments}")
@@ -110,12 +111,12 @@ fn differences(
         } else if is_alias(timeline, ours, theirs) {
             found.push(Difference::Alias);
         } else {
-            let reason = ours.name_reason;
+            let reason = ours.name().err();
             return Err(format!("{} is {name} ({reason:?})", theirs.name));
         }
     }
     // TraceEvent lower-cases the names of most modules (fault M).
-    let module = ours.module.as_deref().unwrap_or_default();
+    let module = ours.module().unwrap_or_default();
     if !module.eq_ignore_ascii_case(theirs.module) {
         if module.is_empty() && theirs.module == "unknown" {
             found.push(Difference::NoModule);
@@ -139,7 +140,7 @@ fn is_alias(timeline: &Timeline, ours: &Frame, theirs: &TheirFrame<'_>) -> bool 
     });
     let (mut mine, mut other) = (Vec::new(), Vec::new());
     for symbol in symbols {
-        if symbol.name.as_deref() == ours.name.as_deref() {
+        if symbol.name.as_deref() == ours.name().ok() {
             mine.push((symbol.start, symbol.last));
         } else if symbol.name.as_deref() == Some(theirs.name) {
             other.push((symbol.start, symbol.last));
@@ -163,7 +164,7 @@ struct Report {
     left_over: BTreeSet<String>,
 }
 
-fn read(bytes: &[u8], theirs: &Theirs<'_>) -> (Timeline, TraceHeader) {
+fn read(bytes: &[u8], theirs: &Theirs<'_>) -> (Arc<Timeline>, TraceHeader) {
     let providers: BTreeSet<&str> = theirs.samples.iter().map(|s| s.2).collect();
     let selectors = providers
         .iter()
@@ -196,10 +197,10 @@ fn compare(trace: &str) -> Report {
         ..Filter::default()
     };
     timeline.for_each_sample(&everything, |class, time| {
-        let tid = timeline.thread_view(class.thread).tid;
+        let tid = timeline.thread_view(class.thread).expect("a thread").tid;
         samples.entry((time, tid)).or_default().push(OurSample {
             event: class.event,
-            stack: resolver.resolve(class, time).0,
+            stack: resolver.resolve(class, time).expect("a stack").0,
             matched: false,
         });
     });
@@ -246,7 +247,7 @@ fn compare(trace: &str) -> Report {
         for (&ours, &their) in physical[&ours].iter().zip(&theirs.stacks[stack]) {
             let (ours, their) = (resolver.frame(ours), &theirs.frames[their]);
             if their.name.is_empty() {
-                report.ours_only += count * u64::from(ours.name.is_some());
+                report.ours_only += count * u64::from(ours.name().is_ok());
                 continue;
             }
             report.named += count;

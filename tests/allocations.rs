@@ -95,7 +95,7 @@ fn reading_allocates_by_region_and_stack_not_by_event() {
         }
         writer.finish()
     };
-    let read = |bytes: &[u8]| -> (u64, Timeline) {
+    let read = |bytes: &[u8]| -> (u64, Arc<Timeline>) {
         let mut session = Session::new(Options::default());
         let measured = measure(|| {
             chronosym::source::nettrace::read(bytes, &mut session).expect("a trace");

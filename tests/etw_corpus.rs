@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use chronosym::source::etl::{EtlReport, Schemas, raw_event, read};
 use chronosym::{Evidence, Filter, Options, Position, Resolver, Session, Timeline};
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
 /// The program that the trace is about.
 const TEST_PID: u32 = 3676;
 
-fn load(trace: &[u8]) -> Result<(Timeline, EtlReport), Failed> {
+fn load(trace: &[u8]) -> Result<(Arc<Timeline>, EtlReport), Failed> {
     let mut session = Session::new(Options::default());
     let report = read(EtlReader::open(trace)?, &mut session);
     Ok((session.finish(), report))
@@ -217,7 +218,7 @@ fn rundown(trace: &[u8]) -> Result<(), Failed> {
     let mut resolver = Resolver::new(&timeline, None);
     let (mut frames, mut earliest) = (0, u64::MAX);
     timeline.for_each_sample(&Filter::default(), |class, time| {
-        let (stack, _) = resolver.resolve(class, time);
+        let (stack, _) = resolver.resolve(class, time).expect("a stack");
         for frame in resolver.stack(stack) {
             if resolver.frame(frame).evidence == Some(Evidence::DCEnd) {
                 frames += 1;

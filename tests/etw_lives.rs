@@ -47,7 +47,7 @@ fn image_in_place_of_another_at_the_same_base() {
             if time / 1_000_000 == ms {
                 let (stack, _) =
                     resolver.resolve_stack(process, class.stack, time, Position::Exact);
-                of.push(resolver.frame(resolver.leaf(stack)).name_reason);
+                of.push(resolver.frame(resolver.leaf(stack)).name().err());
             }
         });
         of
@@ -351,9 +351,9 @@ fn lost_events_make_answers_less_sure() {
         let mut resolver = Resolver::new(&timeline, None);
         let mut found = Vec::new();
         timeline.for_each_sample(&Filter::default(), |class, time| {
-            let (stack, _) = resolver.resolve(class, time);
+            let (stack, _) = resolver.resolve(class, time).expect("a stack");
             let frame = resolver.frame(resolver.leaf(stack));
-            found.push((frame.certainty, frame.name_reason));
+            found.push((frame.certainty, frame.name().err()));
         });
         let (certainty, reason) = if lost == 0 {
             (Certainty::Exact, NameReason::NoRundown)

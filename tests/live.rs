@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chronosym::{Filter, LiveSession, Options, Position, ProcessIndex, Session, Timeline};
@@ -22,7 +23,7 @@ fn process_of(timeline: &Timeline) -> ProcessIndex {
         .expect("the process")
 }
 
-fn offline(bytes: &[u8]) -> Timeline {
+fn offline(bytes: &[u8]) -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
     chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
     session.finish()
@@ -33,14 +34,19 @@ fn questions(timeline: &Timeline) -> BTreeSet<(u32, u64, u64, bool)> {
     let mut questions = BTreeSet::new();
     timeline.for_each_sample(&Filter::default(), |class, time| {
         let pid = timeline
-            .process_view(timeline.thread_view(class.thread).process)
+            .process_view(
+                timeline
+                    .thread_view(class.thread)
+                    .expect("a thread")
+                    .process,
+            )
             .pid;
         for (depth, address) in timeline.stacks().addresses(class.stack).enumerate() {
             questions.insert((
                 pid,
                 address,
                 time,
-                depth == 0 && class.kind.leaf_is_address(),
+                depth == 0 && class.kind.leaf_position() == Position::Exact,
             ));
         }
     });
@@ -255,7 +261,7 @@ fn a_second_session_tells_what_was_there_before_the_first() {
         timeline
             .frames(process, address, 15, Position::Exact, None)
             .pop()
-            .and_then(|f| f.name)
+            .and_then(|f| f.name().ok().map(str::to_owned))
     };
     assert_eq!(name(0x1010).as_deref(), Some("T.New"));
     assert_eq!(name(0x2010).as_deref(), Some("T.Old"));
@@ -330,6 +336,10 @@ fn what_a_process_had_goes_with_it_in_live_sessions_too() {
         };
         assert_eq!(name(200), "T.A");
         assert_eq!(name(700), "AfterUnload");
+        let pid = timeline.process_view(process).expect("a process").pid;
+        let alive = |time| timeline.find_process(pid, Some(time));
+        assert_eq!((alive(200), alive(700)), (Some(process), None));
+        assert_eq!(timeline.process_of(pid, 700), Some(process));
     }
 }
 

@@ -359,7 +359,8 @@ mod images {
         let symbols = Symbolizer::new(config, SymbolOptions::default());
         let (timeline, process) = mapped::trace(&files);
         for image in timeline.images(process) {
-            let file = symbols.image_symbols(&timeline.image_ref(process, image.index));
+            let file =
+                symbols.image_symbols(&timeline.image_ref(process, image.index).expect("an image"));
             if let Err(reason) = file.found {
                 return Err(format!("{:?}: {reason}", image.path).into());
             }
@@ -382,8 +383,7 @@ mod images {
             if !files.iter().any(is_mapped) {
                 continue;
             }
-            if (frame.name.as_deref(), frame.evidence) != (Some(&name), Some(Evidence::ImageTable))
-            {
+            if (frame.name().ok(), frame.evidence) != (Some(&name), Some(Evidence::ImageTable)) {
                 return Err(format!("{name} is {frame:?}").into());
             }
             same += 1;

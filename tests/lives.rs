@@ -224,8 +224,8 @@ fn events_of_runtimes_to_come_are_read_as_far_as_they_are_known() {
     let answers = s.finish();
     let frame = answers.at(0x1014, 20);
     assert_eq!(text(&frame), "T.A");
-    assert_eq!(frame.module.as_deref(), Some("P"));
-    assert_eq!(frame.il_offset.map(|(il, _)| il), Some(7));
+    assert_eq!(frame.module(), Some("P"));
+    assert_eq!(frame.il_offset.map(|il| il.offset), Some(7));
     assert_eq!(frame.certainty, Some(Certainty::Exact));
 }
 
@@ -273,7 +273,7 @@ fn rundown_maps_precede_the_event_that_they_belong_to() {
     s.dc_end(50, 1, method(4, 0x4000, 64, "D"));
     s.complete(51);
     let answers = s.finish();
-    let il = |address| answers.at(address, 20).il_offset.map(|il| il.0);
+    let il = |address| answers.at(address, 20).il_offset.map(|il| il.offset);
     assert_eq!(
         (il(0x1010), il(0x2010), il(0x4010)),
         (Some(11), Some(22), None)
@@ -298,7 +298,7 @@ fn maps_of_a_rundown_at_the_start_follow_the_event_that_they_belong_to() {
     s.dc_start(5, 1, method(2, 0x2000, 64, "B"));
     s.event(RUNDOWN, 149, 0, 5, 1, &map(2, 22));
     let answers = s.finish();
-    let il = |address| answers.at(address, 20).il_offset.map(|il| il.0);
+    let il = |address| answers.at(address, 20).il_offset.map(|il| il.offset);
     assert_eq!((il(0x1010), il(0x2010)), (Some(11), Some(22)));
     assert_eq!(answers.0.unbound_il_maps(), 0);
 }
@@ -337,7 +337,7 @@ fn a_versioned_map_of_a_rundown_that_lost_its_neighbour_binds_by_version() {
     s.event(RUNDOWN, 150, 1, 50, 1, &map(1, 1, 11));
     s.event(RUNDOWN, 150, 1, 50, 1, &map(1, 2, 22));
     let answers = s.finish();
-    let il = |address| answers.at(address, 20).il_offset.map(|il| il.0);
+    let il = |address| answers.at(address, 20).il_offset.map(|il| il.offset);
     assert_eq!((il(0x1010), il(0x2010)), (Some(11), Some(22)));
 }
 
@@ -370,7 +370,10 @@ fn a_versioned_map_without_a_neighbour_binds_by_version_and_extent() {
     };
     s.event(RUNTIME, 190, 1, 12, 9, &map.encode(1));
     let answers = s.finish();
-    assert_eq!(answers.at(0x1010, 20).il_offset.map(|il| il.0), Some(42));
+    assert_eq!(
+        answers.at(0x1010, 20).il_offset.map(|il| il.offset),
+        Some(42)
+    );
     assert_eq!(answers.at(0x2010, 20).il_offset, None);
 }
 
@@ -403,7 +406,10 @@ fn a_versioned_map_without_a_neighbour_is_of_the_body_that_a_rundown_lists_after
     s.event(RUNDOWN, 150, 1, 40, 9, &version_map(11));
     s.dc_end(41, 1, method(1, 0x1000, 64, "A"));
     let answers = s.finish();
-    assert_eq!(answers.at(0x1010, 20).il_offset.map(|il| il.0), Some(11));
+    assert_eq!(
+        answers.at(0x1010, 20).il_offset.map(|il| il.offset),
+        Some(11)
+    );
     assert_eq!(answers.0.unbound_il_maps(), 0);
 }
 
@@ -428,7 +434,10 @@ fn of_several_maps_the_latest_before_a_body_of_unknown_begin_is_its_own() {
     s.event(RUNTIME, 190, 1, 50, 9, &version_map(22));
     s.dc_end(100, 1, method(1, 0x1000, 64, "Second"));
     let answers = s.finish();
-    assert_eq!(answers.at(0x1010, 60).il_offset.map(|il| il.0), Some(22));
+    assert_eq!(
+        answers.at(0x1010, 60).il_offset.map(|il| il.offset),
+        Some(22)
+    );
     assert_eq!(answers.0.unbound_il_maps(), 1);
 }
 
@@ -528,7 +537,7 @@ fn modules_listed_after_their_methods_still_name_them() {
     };
     s.event(RUNDOWN, 154, 2, 51, 1, &module.encode(2));
     s.complete(52);
-    assert_eq!(s.finish().at(0x1010, 20).module.as_deref(), Some("Plugin"));
+    assert_eq!(s.finish().at(0x1010, 20).module(), Some("Plugin"));
 }
 
 #[test]
@@ -565,7 +574,7 @@ fn inlined_frames_come_from_the_tree_of_the_very_body() {
         let frames = answers.frames(0x1000 + offset, 20, Position::Exact);
         frames
             .iter()
-            .map(|f| (text(f), f.inlined, f.il_offset.map(|il| il.0)))
+            .map(|f| (text(f), f.inlined, f.il_offset.map(|il| il.offset)))
             .collect::<Vec<_>>()
     };
     assert_eq!(names(5), [("T.Outer".to_owned(), false, Some(0))]);
@@ -597,8 +606,8 @@ fn a_module_id_used_again_does_not_take_over_the_bodies_of_before() {
         let answers = s.finish();
         let frame = answers.at(0x5010, 50);
         assert_eq!(text(&frame), "T.Old");
-        assert_eq!(frame.module.as_deref(), told.then_some("OldPlugin"));
-        assert_eq!(answers.at(0x6010, 220).module.as_deref(), Some("New"));
+        assert_eq!(frame.module(), told.then_some("OldPlugin"));
+        assert_eq!(answers.at(0x6010, 220).module(), Some("New"));
     }
 }
 
@@ -632,7 +641,7 @@ fn a_body_without_a_name_is_shown_by_its_address() {
     };
     s.load(10, 1, nameless);
     let frame = s.finish().at(0x1010, 20);
-    assert_eq!(frame.module.as_deref(), Some("App"));
+    assert_eq!(frame.module(), Some("App"));
     assert_eq!(frame.label(), "0x1010");
 }
 

@@ -4,6 +4,7 @@ mod workload;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Cursor;
+use std::sync::Arc;
 
 use chronosym::{
     BodyView, Certainty, Evidence, Filter, NameReason, Options, Position, ProcessIndex, Resolver,
@@ -14,7 +15,7 @@ use chronosym_events::OptimizationTier;
 use workload::{Report, Trace, bytes, check, gunzip, open, session};
 
 /// Reads a trace, with its perf map if that is wanted.
-fn read_into(mut session: Session, trace: &str, with_map: bool) -> Timeline {
+fn read_into(mut session: Session, trace: &str, with_map: bool) -> Arc<Timeline> {
     let bytes = bytes(&format!("{trace}.nettrace.zip"));
     chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
     if with_map {
@@ -24,7 +25,7 @@ fn read_into(mut session: Session, trace: &str, with_map: bool) -> Timeline {
     session.finish()
 }
 
-fn read(trace: &str, with_map: bool) -> Timeline {
+fn read(trace: &str, with_map: bool) -> Arc<Timeline> {
     read_into(Session::new(Options::default()), trace, with_map)
 }
 
@@ -81,12 +82,12 @@ fn every_jitted_body_is_in_the_perf_map() {
 const NO_RUNDOWN: &str = "clr10/traces/norundown";
 
 /// What each frame of each sample of a timeline is: the address, how it got there and when.
-fn frames(timeline: &Timeline, mut each: impl FnMut(&chronosym::Frame, Position, u64)) {
+fn frames(timeline: &Arc<Timeline>, mut each: impl FnMut(&chronosym::Frame, Position, u64)) {
     let mut resolver = Resolver::new(timeline, None);
     timeline.for_each_sample(&Filter::default(), |class, time| {
-        let stack = resolver.resolve(class, time).0;
+        let stack = resolver.resolve(class, time).expect("a stack").0;
         for (depth, id) in resolver.stack(stack).enumerate() {
-            let position = if depth == 0 && class.kind.leaf_is_address() {
+            let position = if depth == 0 && class.kind.leaf_position() == Position::Exact {
                 Position::Exact
             } else {
                 Position::Return
@@ -109,15 +110,15 @@ fn a_perf_map_names_what_no_rundown_listed() {
             .expect("a frame");
         let call = frame.address - u64::from(position == Position::Return);
         let known = !full.untimed_at(process, call).is_empty();
-        let kind = if without.name.is_some() {
+        let kind = if without.name().is_ok() {
             // What events prove stays as it is: the map has no times.
             assert_eq!(frame, &without);
             assert_ne!(frame.evidence, Some(Evidence::PerfMap));
             "proven"
         } else {
-            assert_eq!(without.name_reason, Some(NameReason::NoRundown));
+            assert_eq!(without.name().err(), Some(NameReason::NoRundown));
             if known {
-                assert!(frame.name.is_some(), "{frame:?}");
+                assert!(frame.name().is_ok(), "{frame:?}");
                 assert_eq!(frame.evidence, Some(Evidence::PerfMap));
                 assert_eq!(frame.certainty, Some(Certainty::Inferred));
                 "by the map"
@@ -177,11 +178,12 @@ fn entry_points_without_sizes_name_the_right_method() {
             return;
         }
         assert_eq!(frame.certainty, Some(Certainty::Approximate));
-        let text = |t: &Option<std::sync::Arc<str>>| t.as_deref().unwrap_or_default().to_owned();
+        let name = frame.name().unwrap_or_default().to_owned();
+        let signature = frame.signature().unwrap_or_default().to_owned();
         let offset = frame.offset.expect("an offset") - u64::from(position == Position::Return);
-        match sizes.get(&(text(&frame.name), text(&frame.signature))) {
+        match sizes.get(&(name, signature)) {
             Some(&size) if offset < size => right += 1,
-            size => faults.push(format!("{:?}+{offset} of {size:?}", frame.name)),
+            size => faults.push(format!("{:?}+{offset} of {size:?}", frame.name())),
         }
     });
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -232,7 +234,7 @@ fn il_maps_give_the_runtimes_own_offsets() {
                     frames.pop()?.il_offset
                 })
                 .collect();
-            if answers.iter().any(|a| i64::from(a.0) == il) {
+            if answers.iter().any(|a| i64::from(a.offset) == il) {
                 right += 1;
             } else if bodies.iter().any(is_jitted) {
                 faults.push(format!("{answers:?}: {line}"));

@@ -5,10 +5,11 @@ mod workload;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chronosym::symbols::{Attempt, NoFile, StoreConfig, SymbolOptions, Symbolizer, Trial};
 use chronosym::{
-    Certainty, Evidence, Frame, LineReason, ModuleRef, NameReason, Position, ProcessIndex,
+    Certainty, Code, Evidence, Frame, LineReason, ModuleRef, NameReason, Position, ProcessIndex,
     SymbolSource, Timeline,
 };
 use chronosym_pdb::pe::PeImage;
@@ -58,7 +59,7 @@ fn workload_module(timeline: &Timeline) -> (ProcessIndex, ModuleRef<'_>) {
     let process = process.expect("a process").index;
     let module = timeline.modules(process).find(|m| m.name == "Workload");
     let module = timeline.module_ref(process, module.expect("the module").index);
-    (process, module)
+    (process, module.expect("the module"))
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn a_perf_map_alone_names_what_no_event_names() {
             frames.into_iter().next_back().expect("a frame")
         };
         let frame = ask(Some(&symbols as &dyn SymbolSource));
-        assert_eq!(frame.name.as_deref(), Some(&*shown(row.name)));
+        assert_eq!(frame.name().ok(), Some(&*shown(row.name)));
         if ask(None).name.is_some() {
             told += 1;
             continue;
@@ -88,7 +89,7 @@ fn a_perf_map_alone_names_what_no_event_names() {
         by_map += 1;
         assert_eq!(frame.evidence, Some(Evidence::PerfMap), "{frame:?}");
         assert_eq!(frame.certainty, Some(Certainty::Inferred));
-        assert_eq!(frame.line_reason, Some(LineReason::NoILMap));
+        assert_eq!(frame.line_reason(), Some(LineReason::NoILMap));
         assert_eq!(frame.offset, Some(u64::from(row.size) / 2));
     }
     println!("{told} methods told of, {by_map} named by the map");
@@ -169,7 +170,7 @@ impl Mapped {
         })
     }
 
-    fn trace(&self) -> (Timeline, ProcessIndex) {
+    fn trace(&self) -> (Arc<Timeline>, ProcessIndex) {
         mapped::trace(std::slice::from_ref(&self.0))
     }
 
@@ -208,12 +209,12 @@ fn files_that_are_mapped_piece_by_piece() {
             let rva = u64::from(row.rva) + u64::from(row.size) / 2;
             let name = shown(row.name);
             let ours = frame(&timeline, process, rva, &by_image);
-            assert_eq!(ours.name.as_deref(), Some(&*name));
+            assert_eq!(ours.name().ok(), Some(&*name));
             assert_eq!(ours.evidence, Some(Evidence::ImageTable));
-            assert_eq!(ours.rva, Some(rva));
-            lines.extend(ours.line.map(|line| (line.file, line.line)));
+            assert!(matches!(ours.code, Code::Image { rva: found, .. } if found == rva));
+            lines.extend(ours.line.clone().ok().map(|line| (line.file, line.line)));
             let ours = frame(&timeline, process, rva, &by_map);
-            assert_eq!(ours.name.as_deref(), Some(&*name));
+            assert_eq!(ours.name().ok(), Some(&*name));
             assert_eq!(ours.evidence, Some(Evidence::PerfMap));
             // Compiler options can change without the signature.
             assert_eq!(ours.certainty, Some(Certainty::Approximate));
@@ -222,13 +223,13 @@ fn files_that_are_mapped_piece_by_piece() {
         // What lies in the section with data is no code.
         let data = image.image().sections().nth(1).expect("data").rva;
         let ours = frame(&timeline, process, u64::from(data) + 8, &by_image);
-        assert_eq!(ours.name_reason, Some(NameReason::NoName), "{ours:?}");
+        assert_eq!(ours.name().err(), Some(NameReason::NoName), "{ours:?}");
         // Nor is the copy of the file that is mapped as it stands.
         let copy = 0u64.wrapping_sub(0x100_0000).wrapping_add(0x1800);
         let (timeline, process) = Mapped::new(&dll).trace();
         let address = BASE.wrapping_add(copy);
         let frames = timeline.frames(process, address, 1_000_000, Position::Exact, Some(&by_map));
-        assert_eq!(frames[0].name, None, "{frames:?}");
+        assert_eq!(frames[0].name().ok(), None, "{frames:?}");
     }
 }
 
@@ -239,24 +240,24 @@ fn another_build_of_a_mapped_file_is_a_reason() {
     let rva = 0x11dd0;
     let own = folder(&[("Workload.dll", &dll)]);
     let named = Mapped::new(&dll).frame(rva, &symbols(own.path()));
-    assert_eq!(named.name.as_deref(), Some("Workload.Program.Main"));
+    assert_eq!(named.name().ok(), Some("Workload.Program.Main"));
     let reason = |mapped: &Mapped, files: &[(&str, &[u8])]| {
         let found = folder(files);
         let symbols = symbols(found.path());
         let (timeline, process) = mapped.trace();
         let ours = frame(&timeline, process, rva, &symbols);
-        assert_eq!(ours.name, None, "{ours:?}");
+        assert_eq!(ours.name().ok(), None, "{ours:?}");
         let covers = |base: u64, size| (base..base + size).contains(&(BASE + rva));
         let image = timeline.images(process).find(|i| covers(i.base, i.size));
         let image = image.expect("an image").index;
-        let file = symbols.image_symbols(&timeline.image_ref(process, image));
-        if ours.name_reason == Some(NameReason::SymbolFileMismatch) {
+        let file = symbols.image_symbols(&timeline.image_ref(process, image).expect("an image"));
+        if ours.name().err() == Some(NameReason::SymbolFileMismatch) {
             assert!(
                 matches!(file.found, Err(NoFile::SymbolFileMismatch { .. })),
                 "{file:?}"
             );
         }
-        ours.name_reason
+        ours.name().err()
     };
     let mapped = Mapped::new(&dll);
     let mismatch = Some(NameReason::SymbolFileMismatch);
@@ -319,13 +320,14 @@ fn a_build_for_another_machine_hides_none_behind_it() {
         let named = mapped.frame(0x11dd0, &both).name;
         assert_eq!(named.as_deref(), Some("Workload.Program.Main"), "{name}");
         let ours = mapped.frame(0x11dd0, &neither);
-        assert_eq!(ours.name_reason, Some(NameReason::SymbolFileMismatch));
+        assert_eq!(ours.name().err(), Some(NameReason::SymbolFileMismatch));
         // Each that was looked at is told of, once.
         let (timeline, process) = mapped.trace();
         let image = timeline
             .images(process)
             .find(|image| image.base <= BASE + 0x11dd0);
         let image = timeline.image_ref(process, image.expect("an image").index);
+        let image = image.expect("an image");
         let attempts = neither.image_symbols(&image).attempts;
         let refused =
             |attempt: &&Attempt| matches!(attempt.trial, Trial::Refused(_) | Trial::Mismatch(_));
@@ -486,13 +488,10 @@ fn code_of_a_component_is_in_its_composite() {
         }
         let frame = ask(Some(&found_symbols as &dyn SymbolSource));
         let name = image.method_name(&method, &chronosym_pdb::r2r::NoModules);
-        assert_eq!(
-            frame.name.as_deref(),
-            Some(&*name.expect("a name").to_string())
-        );
+        assert_eq!(frame.name().ok(), Some(&*name.expect("a name").to_string()));
         assert_eq!(frame.evidence, Some(Evidence::ImageTable));
         by_composite += 1;
-        lines += usize::from(frame.line.is_some());
+        lines += usize::from(frame.line.is_ok());
     }
     println!("{by_composite} methods named by the composite, {lines} of them with a line");
     assert!(by_composite > 5 && lines > 5);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use chronosym::{Evidence, Filter, Frame, NameReason, Options, Resolver, Session, Timeline};
 use chronosym_conformance::{CORPUS, case, unzip};
@@ -20,7 +21,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
 
-fn read(bytes: &[u8]) -> Result<Timeline, Failed> {
+fn read(bytes: &[u8]) -> Result<Arc<Timeline>, Failed> {
     let mut session = Session::new(Options::default());
     let diagnostics = chronosym::source::nettrace::read(Cursor::new(bytes), &mut session)?;
     if !diagnostics.is_clean() {
@@ -29,7 +30,7 @@ fn read(bytes: &[u8]) -> Result<Timeline, Failed> {
     Ok(session.finish())
 }
 
-fn zipped(corpus: &Path, name: &str) -> Result<Timeline, Failed> {
+fn zipped(corpus: &Path, name: &str) -> Result<Arc<Timeline>, Failed> {
     read(&unzip(
         &corpus.join(format!("{name}.nettrace.zip")),
         ".nettrace",
@@ -47,18 +48,18 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(timeline: &Timeline, mut each: impl FnMut(&Frame)) -> Self {
+    fn of(timeline: &Arc<Timeline>, mut each: impl FnMut(&Frame)) -> Self {
         let mut shares = Shares::default();
         let mut resolver = Resolver::new(timeline, None);
         timeline.for_each_sample(&Filter::default(), |class, time| {
             shares.samples += 1;
-            let stack = resolver.resolve(class, time).0;
+            let stack = resolver.resolve(class, time).expect("a stack").0;
             for id in resolver.stack(stack) {
                 let frame = resolver.frame(id);
                 each(frame);
                 shares.frames += 1;
                 shares.with_il += u64::from(frame.il_offset.is_some());
-                match (frame.evidence, frame.name_reason) {
+                match (frame.evidence, frame.name().err()) {
                     (_, Some(reason)) => *shares.unnamed.entry(reason).or_default() += 1,
                     (Some(evidence), None) => *shares.named.entry(evidence).or_default() += 1,
                     (None, None) => {}

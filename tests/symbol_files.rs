@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Evidence, Frame, ImageRef, NameReason, Options, Position, ProcessIndex,
+    Certainty, Code, Evidence, Frame, ImageRef, NameReason, Options, Position, ProcessIndex,
     SampleSelection, Session, SymbolSource, Timeline,
 };
 use chronosym_etl::EtlReader;
@@ -46,7 +47,7 @@ impl Told {
 }
 
 /// A trace of one process with one image.
-fn trace(told: &Told) -> (Timeline, ProcessIndex) {
+fn trace(told: &Told) -> (Arc<Timeline>, ProcessIndex) {
     let mut w = EtlWriter::new(Vec::new(), FileOptions::default()).expect("a file");
     let process = Process {
         pid: PID,
@@ -145,7 +146,7 @@ fn frames_of_an_image_with_a_pdb() {
         for (i, (frame, (_, file, line))) in ours.iter().zip(&expected).enumerate() {
             let found = frame.line.as_ref().expect("a line");
             // The body that two functions share has the lines of either.
-            let is_folded = frame.name.as_deref() == Some("fold_a");
+            let is_folded = frame.name().ok() == Some("fold_a");
             assert!(found.line == *line || is_folded, "{rva:#x}: {frame:?}");
             assert_eq!(
                 chronosym::file_name(&found.file),
@@ -156,7 +157,7 @@ fn frames_of_an_image_with_a_pdb() {
                 (frame.evidence, frame.certainty),
                 (Some(Evidence::Image), Some(Certainty::Exact))
             );
-            assert_eq!(frame.module.as_deref(), Some("small"));
+            assert_eq!(frame.module(), Some("small"));
         }
         lines += 1;
         inlined += usize::from(ours.len() > 1);
@@ -192,10 +193,10 @@ fn frames_of_a_precompiled_image() {
         let rva = u64::from(row.rva) + u64::from(row.size) / 2;
         let ours = frames(&timeline, process, rva, &symbols);
         assert_eq!(ours.len(), 1);
-        assert!(ours[0].name.is_some(), "{}: {:?}", row.name, ours[0]);
+        assert!(ours[0].name().is_ok(), "{}: {:?}", row.name, ours[0]);
         assert_eq!(ours[0].evidence, Some(Evidence::ImageTable));
         assert_eq!(ours[0].offset, Some(u64::from(row.size) / 2));
-        if let Some(line) = &ours[0].line {
+        if let Ok(line) = &ours[0].line {
             assert!(line.file.ends_with(".cs"), "{line:?}");
             with_line += 1;
         }
@@ -218,15 +219,13 @@ fn another_build_is_a_reason_and_never_a_name() {
     for rva in (0x1000..0x1600).step_by(16) {
         let ours = frames(&timeline, process, rva, &folder);
         assert_eq!(ours.len(), 1);
-        assert_eq!(ours[0].name, None);
-        assert_eq!(ours[0].name_reason, Some(NameReason::SymbolFileMismatch));
-        assert_eq!(
-            (ours[0].rva, ours[0].module.as_deref()),
-            (Some(rva), Some("small"))
-        );
+        assert!(ours[0].name().is_err());
+        assert_eq!(ours[0].name().err(), Some(NameReason::SymbolFileMismatch));
+        assert!(matches!(ours[0].code, Code::Image { rva: found, .. } if found == rva));
+        assert_eq!(ours[0].module(), Some("small"));
     }
     let image = timeline.images(process).next().expect("the image").index;
-    let file = folder.image_symbols(&timeline.image_ref(process, image));
+    let file = folder.image_symbols(&timeline.image_ref(process, image).expect("an image"));
     let text = file.found.expect_err("a reason").to_string();
     let ids = [right.age, right.age + 1].map(|age| format!("age {age}"));
     assert!(ids.iter().all(|id| text.contains(id)), "both ids: {text}");
@@ -242,7 +241,7 @@ fn damaged_and_missing_files_are_reasons() {
     };
     let empty = tempfile::tempdir().expect("a folder");
     assert_eq!(
-        ask(empty.path()).name_reason,
+        ask(empty.path()).name().err(),
         Some(NameReason::NoSymbolFile)
     );
 
@@ -250,7 +249,7 @@ fn damaged_and_missing_files_are_reasons() {
     let cut = tempfile::tempdir().expect("a folder");
     std::fs::write(cut.path().join("small.pdb"), &pdb[..pdb.len() / 2]).expect("a file");
     assert_eq!(
-        ask(cut.path()).name_reason,
+        ask(cut.path()).name().err(),
         Some(NameReason::SymbolFileDamaged)
     );
 
@@ -259,8 +258,8 @@ fn damaged_and_missing_files_are_reasons() {
     std::fs::write(alone.path().join("small.exe"), &exe).expect("a file");
     let frame = ask(alone.path());
     let is_guess = frame.certainty == Some(Certainty::Approximate);
-    assert!(frame.name.is_none() || is_guess, "{frame:?}");
-    assert!(frame.line.is_none());
+    assert!(frame.name().is_err() || is_guess, "{frame:?}");
+    assert!(frame.line.is_err());
 }
 
 /// A caller's frame is named and placed by the call before it, and stands at its own address.
@@ -280,7 +279,7 @@ fn frames_of_callers_stand_at_their_return_addresses() {
             compared += 1;
         }
         let named = |frames: Vec<Frame>| -> Vec<_> {
-            frames.into_iter().map(|f| (f.name, f.line)).collect()
+            frames.into_iter().map(|f| (f.function, f.line)).collect()
         };
         assert_eq!(named(caller), named(call), "{rva:#x}");
     }
@@ -309,7 +308,7 @@ fn frames_of_an_elf_image() {
         build_id: Some(&build_id),
         pdb: None,
         timestamp: None,
-        ..timeline.image_ref(process, some)
+        ..timeline.image_ref(process, some).expect("an image")
     };
     let found = symbols(path.parent().expect("a folder"));
     let code = native.code()[0].clone();
@@ -363,7 +362,7 @@ fn paths_of_the_trace_are_not_opened_unasked() {
     let exe = read(&small("x86_64").join("small.exe"));
     let (timeline, process) = trace(&Told::of(&PeImage::parse(&exe).expect("an image")));
     let some = timeline.images(process).next().expect("the image").index;
-    let known = timeline.image_ref(process, some);
+    let known = timeline.image_ref(process, some).expect("an image");
     let pdb_path = std::fs::canonicalize(small("x86_64").join("small.pdb")).expect("a path");
     let pdb = chronosym::PdbId {
         path: pdb_path.to_str().expect("text").to_owned(),

@@ -19,11 +19,11 @@ fn a_tiers_keep_their_own_il_maps() {
     s.il_map(21, 2, 7, &[(-2, 0), (0, 5), (199, 50), (-3, 90)]);
     let answers = s.finish();
     assert_eq!(
-        answers.at(0x1000 + 60, 30).il_offset.map(|il| il.0),
+        answers.at(0x1000 + 60, 30).il_offset.map(|il| il.offset),
         Some(20)
     );
     assert_eq!(
-        answers.at(0x2000 + 60, 30).il_offset.map(|il| il.0),
+        answers.at(0x2000 + 60, 30).il_offset.map(|il| il.offset),
         Some(199)
     );
 }
@@ -252,7 +252,7 @@ fn j_the_map_of_the_cold_part_is_not_that_of_the_hot_part() {
         "no map speaks of the cold part"
     );
     assert_eq!(
-        answers.at(0x1000 + 60, 20).il_offset.map(|il| il.0),
+        answers.at(0x1000 + 60, 20).il_offset.map(|il| il.offset),
         Some(20)
     );
 }
@@ -299,7 +299,11 @@ fn k_processes_with_the_same_method_id_do_not_share_maps() {
             .frames(process, 0x1010, time, Position::Exact, None)
             .pop()
             .expect("a frame");
-        assert_eq!(frame.il_offset.map(|il| il.0), Some(pid), "process {pid}");
+        assert_eq!(
+            frame.il_offset.map(|il| il.offset),
+            Some(pid),
+            "process {pid}"
+        );
     }
 }
 
@@ -316,9 +320,9 @@ fn l_a_parenthesis_in_the_return_type_does_not_garble_the_name() {
         },
     );
     let frame = s.finish().at(0x1010, 20);
-    assert_eq!(frame.name.as_deref(), Some("T.Get"));
+    assert_eq!(frame.name().ok(), Some("T.Get"));
     assert_eq!(
-        frame.signature.as_deref(),
+        frame.signature(),
         Some("method void *(int32)  (class System.String)")
     );
 }
@@ -353,10 +357,7 @@ fn m_module_names_keep_their_case() {
     );
     let answers = s.finish();
     for (address, time) in [(0x1010, 20), (0x2010, 20)] {
-        assert_eq!(
-            answers.at(address, time).module.as_deref(),
-            Some("LivePlugin")
-        );
+        assert_eq!(answers.at(address, time).module(), Some("LivePlugin"));
     }
 }
 

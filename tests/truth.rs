@@ -68,11 +68,15 @@ fn truth_of_inlined_frames() {
         trace
             .timeline
             .for_each_sample(&Filter::default(), |class, time| {
-                let tid = trace.timeline.thread_view(class.thread).tid;
+                let tid = trace
+                    .timeline
+                    .thread_view(class.thread)
+                    .expect("a thread")
+                    .tid;
                 let Some(event) = trace.logical.get(&(time, tid)) else {
                     return;
                 };
-                let stack = resolver.resolve(class, time).0;
+                let stack = resolver.resolve(class, time).expect("a stack").0;
                 let names: Vec<String> = resolver
                     .stack(stack)
                     .map(|id| name_of(resolver.frame(id)))

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chronosym::{Options, Session, Timeline};
@@ -83,7 +84,7 @@ fn records(bytes: &[u8]) -> (u64, u64) {
     seen
 }
 
-fn timeline(bytes: &[u8]) -> Timeline {
+fn timeline(bytes: &[u8]) -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
     let reader = EtlReader::open(bytes).expect("a trace");
     chronosym::source::etl::read(reader, &mut session);

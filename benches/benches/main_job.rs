@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chronosym::{Options, Session, Timeline};
@@ -46,7 +47,7 @@ fn records(bytes: &[u8]) -> Seen {
     seen
 }
 
-fn timeline(bytes: &[u8]) -> Timeline {
+fn timeline(bytes: &[u8]) -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
     chronosym::source::nettrace::read(bytes, &mut session).expect("a trace");
     session.finish()

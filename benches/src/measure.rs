@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chronosym::{Filter, Timeline};
@@ -9,7 +10,7 @@ use chronosym_export::{CallTree, TreeOptions, write_folded};
 use criterion::{Criterion, Throughput};
 
 /// Resolves the samples of a timeline and writes folded stacks to nowhere.
-pub fn folded(timeline: &Timeline) {
+pub fn folded(timeline: &Arc<Timeline>) {
     let profile = timeline.profile(&Filter::default(), None);
     let tree = CallTree::new(
         &profile,

@@ -2,6 +2,8 @@
 // Each suite uses a part.
 #![allow(dead_code)]
 
+use std::sync::Arc;
+
 use chronosym::source::etl::{EtlReport, read};
 use chronosym::{EventSelector, Filter, Options, Resolver, SampleSelection, Session, Timeline};
 use chronosym_etl::EtlReader;
@@ -92,7 +94,7 @@ pub fn method_of(w: &mut Writer, provider: [u8; 16], at: At, id: u16, start: u64
     w.clr(at, provider, id, 1, &method.encode(1), &[]).unwrap();
 }
 
-pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Timeline, EtlReport) {
+pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Arc<Timeline>, EtlReport) {
     let readers = files.iter().map(|f| EtlReader::open(f.as_slice()).unwrap());
     let reader = EtlReader::merge(readers.collect()).unwrap();
     let mut session = Session::new(Options { samples: selection });
@@ -100,28 +102,28 @@ pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Timeline, 
     (session.finish(), report)
 }
 
-pub fn timeline(w: Writer) -> Timeline {
+pub fn timeline(w: Writer) -> Arc<Timeline> {
     timeline_of(&[w.finish().unwrap()], SampleSelection::Profilers).0
 }
 
-pub fn events(w: Writer, selector: &str) -> Timeline {
+pub fn events(w: Writer, selector: &str) -> Arc<Timeline> {
     let selector = EventSelector::parse(selector).unwrap();
     let selection = SampleSelection::Events(vec![selector]);
     timeline_of(&[w.finish().unwrap()], selection).0
 }
 
 /// Every sample: ms, process, thread, frames from the outermost to the innermost.
-pub fn samples(timeline: &Timeline) -> Vec<String> {
+pub fn samples(timeline: &Arc<Timeline>) -> Vec<String> {
     samples_that(timeline, &Filter::default())
 }
 
-pub fn samples_that(timeline: &Timeline, filter: &Filter) -> Vec<String> {
+pub fn samples_that(timeline: &Arc<Timeline>, filter: &Filter) -> Vec<String> {
     let mut resolver = Resolver::new(timeline, None);
     let mut all = Vec::new();
     timeline.for_each_sample(filter, |class, time| {
-        let thread = timeline.thread_view(class.thread);
-        let process = timeline.process_view(thread.process);
-        let (stack, _) = resolver.resolve(class, time);
+        let thread = timeline.thread_view(class.thread).expect("a thread");
+        let process = timeline.process_view(thread.process).expect("a process");
+        let (stack, _) = resolver.resolve(class, time).expect("a stack");
         let mut frames: Vec<String> = resolver
             .stack(stack)
             .map(|f| resolver.frame(f).label())

@@ -1,5 +1,7 @@
 //! Traces of files that a runtime mapped piece by piece, as recorders on Linux write them.
 
+use std::sync::Arc;
+
 use chronosym::{Options, ProcessIndex, SampleSelection, Session, Timeline};
 use chronosym_pdb::pe::PeImage;
 use chronosym_support::nettrace::NettraceWriter;
@@ -38,7 +40,7 @@ pub fn metadata(file: &[u8]) -> Option<String> {
 }
 
 /// A trace of a process that has the files.
-pub fn trace(files: &[MappedFile]) -> (Timeline, ProcessIndex) {
+pub fn trace(files: &[MappedFile]) -> (Arc<Timeline>, ProcessIndex) {
     let mut w = NettraceWriter::v6();
     let number = FieldKind::VAR_U;
     let mut define = |id, name: &str, fields: &[(&str, &FieldKind)]| {

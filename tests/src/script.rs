@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Cursor;
+use std::sync::Arc;
 
 use chronosym::{Filter, Frame, Options, Position, Resolver, Session, Timeline};
 use chronosym_support::nettrace::NettraceWriter;
@@ -153,7 +154,7 @@ impl Script {
 }
 
 /// What came of a trace.
-pub struct Answers(pub Timeline);
+pub struct Answers(pub Arc<Timeline>);
 
 impl Answers {
     /// What stood at an address, innermost first.
@@ -189,7 +190,7 @@ impl Answers {
         let mut resolver = Resolver::new(&self.0, None);
         let mut samples = Vec::new();
         self.0.for_each_sample(&Filter::default(), |class, time| {
-            let stack = resolver.resolve(class, time).0;
+            let stack = resolver.resolve(class, time).expect("a stack").0;
             samples.push((
                 time,
                 resolver
@@ -204,10 +205,9 @@ impl Answers {
 
 /// A frame's name, or the reason why it has none.
 pub fn text(frame: &Frame) -> String {
-    match (&frame.name, frame.name_reason) {
-        (Some(name), _) => name.to_string(),
-        (None, Some(reason)) => reason.to_string(),
-        (None, None) => String::new(),
+    match frame.name() {
+        Ok(name) => name.to_owned(),
+        Err(reason) => reason.to_string(),
     }
 }
 

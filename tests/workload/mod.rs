@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chronosym::{
-    EventSelector, Filter, Frame, IlSource, NameReason, Options, Position, ResolvedStack, Resolver,
-    SampleSelection, Session, Timeline,
+    EventSelector, Filter, Frame, IlOffset, IlSource, NameReason, Options, Position, ResolvedStack,
+    Resolver, SampleSelection, Session, Timeline,
 };
 use chronosym_nettrace::Diagnostics;
 
@@ -39,7 +40,7 @@ pub struct LogicalEvent {
 }
 
 pub struct Trace {
-    pub timeline: Timeline,
+    pub timeline: Arc<Timeline>,
     pub truth: HashMap<(u64, u64), TruthEvent>,
     pub logical: HashMap<(u64, u64), LogicalEvent>,
 }
@@ -89,7 +90,7 @@ pub fn read(bytes: &[u8]) -> (Trace, Diagnostics) {
 
 impl Trace {
     /// A timeline, and the bytes that it was made of.
-    pub fn new(timeline: Timeline, bytes: &[u8]) -> Self {
+    pub fn new(timeline: Arc<Timeline>, bytes: &[u8]) -> Self {
         let (truth, logical) = payloads(bytes);
         assert!(!truth.is_empty(), "there are no truth events");
         Trace {
@@ -179,7 +180,7 @@ pub fn full_name(frame: &TruthFrame) -> String {
 }
 
 pub fn name_of(frame: &Frame) -> String {
-    frame.name.as_deref().map(open).unwrap_or_default()
+    frame.name().ok().map(open).unwrap_or_default()
 }
 
 /// Frames compared and what was found wrong with them.
@@ -213,8 +214,12 @@ pub fn check(trace: &Trace, caller_offset: u64, report: &mut Report) {
     trace
         .timeline
         .for_each_sample(&Filter::default(), |class, time| {
-            let tid = trace.timeline.thread_view(class.thread).tid;
-            stacks.push((time, tid, resolver.resolve(class, time).0));
+            let tid = trace
+                .timeline
+                .thread_view(class.thread)
+                .expect("a thread")
+                .tid;
+            stacks.push((time, tid, resolver.resolve(class, time).expect("a stack").0));
         });
     let mut seen = 0;
     for (time, tid, stack) in stacks {
@@ -241,7 +246,7 @@ pub fn check(trace: &Trace, caller_offset: u64, report: &mut Report) {
                 report.stubs += 1;
                 at += usize::from(
                     ours.get(at)
-                        .is_some_and(|f| f.name.is_none() || name_of(f).contains("IL_STUB")),
+                        .is_some_and(|f| f.name().is_err() || name_of(f).contains("IL_STUB")),
                 );
                 continue;
             }
@@ -253,7 +258,7 @@ pub fn check(trace: &Trace, caller_offset: u64, report: &mut Report) {
             };
             at += 1;
             report.frames += 1;
-            if let Some(reason) = frame.name_reason {
+            if let Some(reason) = frame.name().err() {
                 let text = format!("{}: {wanted}+{}: {reason:?}", event.site, truth.native);
                 report.unnamed.push((reason, text));
                 continue;
@@ -299,7 +304,7 @@ pub fn check_il(
     } else {
         frame.il_offset
     };
-    let Some((offset, source)) = answer else {
+    let Some(IlOffset { offset, source, .. }) = answer else {
         return;
     };
     report.il += 1;
