@@ -207,7 +207,7 @@ fn rundown(trace: &[u8]) -> Result<(), Failed> {
     for process in timeline.processes() {
         for body in timeline.bodies(process.index) {
             if body.evidence.iter().eq([Evidence::DCEnd]) {
-                *listed.entry(process.pid).or_default() += 1;
+                *listed.entry(process.pid.unwrap_or(u32::MAX)).or_default() += 1;
             }
         }
     }

@@ -34,7 +34,8 @@ fn questions(timeline: &Timeline) -> BTreeSet<(u32, u64, u64, bool)> {
     timeline.for_each_sample(&Filter::default(), |class, time| {
         let pid = timeline
             .process_view(timeline.thread_view(class.thread).process)
-            .pid;
+            .pid
+            .expect("a process id");
         for (depth, address) in timeline.stacks().addresses(class.stack).enumerate() {
             questions.insert((
                 pid,
