@@ -244,14 +244,14 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
     };
     let timer = interval(0, 10_000);
     w.classic(etl::At::ms(0), PERF_INFO, 73, 3, &timer).expect("memory");
-    let mut sample = |ms: i64, source: u16| {
+    let sample = |source: u16| {
         let mut payload = 0x1000u64.to_le_bytes().to_vec();
         payload.extend(7u32.to_le_bytes());
         payload.extend(source.to_le_bytes());
         payload.extend([0, 0]);
         payload
     };
-    let (known, unknown) = (sample(1, 5), sample(2, 6));
+    let (known, unknown) = (sample(5), sample(6));
     w.classic(etl::At::ms(1), PERF_INFO, 72, 3, &interval(5, 65_536)).expect("memory");
     w.classic(etl::At::ms(2), PERF_INFO, 47, 2, &known).expect("memory");
     w.classic(etl::At::ms(3), PERF_INFO, 47, 2, &unknown).expect("memory");
