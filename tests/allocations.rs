@@ -124,17 +124,13 @@ fn churn(methods: u64) -> u64 {
         for n in 0..methods {
             for (i, id) in [(0, n), (1, n.wrapping_sub(4))] {
                 let start = 0x1_0000 + id % 64 * 0x100;
-                let raw = RawEvent {
-                    time_ns: n * 1000,
-                    process_id: Some(1),
-                    thread_id: Some(1),
-                    processor: None,
+                let payload = Payload {
                     pointer_size: PointerSize::Eight,
-                    schema: &schemas[i],
-                    payload: &script::method(id, start, 0x80, "Churn").encode(2),
+                    bytes: &script::method(id, start, 0x80, "Churn").encode(2),
                 };
                 if id <= n {
-                    live.push(types[i], &raw, None, None);
+                    let at = At::new(n * 1000).process(1).thread(1);
+                    live.push(types[i], at, payload, None);
                 }
             }
             if n % 1000 == 999 {

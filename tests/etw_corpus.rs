@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use chronosym::source::etl::{EtlReport, Schemas, raw_event, read};
-use chronosym::{Evidence, Filter, Options, Position, Resolver, Session, Timeline};
+use chronosym::{Code, Evidence, Filter, Options, Position, Resolver, Session, Timeline};
 use chronosym_conformance::{CORPUS, case, unzip};
 use chronosym_etl::EtlReader;
 use chronosym_events::Provider;
@@ -136,11 +136,11 @@ fn kinds(trace: &[u8]) -> Result<(), Failed> {
             };
             let frames = timeline.frames(process, address, time, position, None);
             let single = &frames[0];
-            let found = match (single.evidence, single.rva) {
+            let found = match (single.evidence, single.code) {
                 (Some(Evidence::Load), _) => Kind::Jit,
-                (_, Some(_)) | (Some(_), _) if address >= 0xffff_0000_0000_0000 => Kind::Kernel,
-                (_, Some(_)) | (Some(_), _) => Kind::Image,
-                (None, None) => Kind::Unknown,
+                (None, Code::Nothing) => Kind::Unknown,
+                _ if address >= 0xffff_0000_0000_0000 => Kind::Kernel,
+                _ => Kind::Image,
             };
             *by_engine.entry(found).or_default() += 1;
             if found != kind {
@@ -208,7 +208,7 @@ fn rundown(trace: &[u8]) -> Result<(), Failed> {
     for process in timeline.processes() {
         for body in timeline.bodies(process.index) {
             if body.evidence.iter().eq([Evidence::DCEnd]) {
-                *listed.entry(process.pid).or_default() += 1;
+                *listed.entry(process.pid.unwrap_or(u32::MAX)).or_default() += 1;
             }
         }
     }

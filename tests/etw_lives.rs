@@ -196,7 +196,10 @@ fn pid_used_again_is_another_process() {
             "5 other 7 other!+0x10",
         ]
     );
-    assert_eq!(timeline.processes().filter(|p| p.pid == PID).count(), 2);
+    assert_eq!(
+        timeline.processes().filter(|p| p.pid == Some(PID)).count(),
+        2
+    );
 }
 
 #[test]

@@ -40,7 +40,8 @@ fn questions(timeline: &Timeline) -> BTreeSet<(u32, u64, u64, bool)> {
                     .expect("a thread")
                     .process,
             )
-            .pid;
+            .and_then(|process| process.pid)
+            .expect("a process id");
         for (depth, address) in timeline.stacks().addresses(class.stack).enumerate() {
             questions.insert((
                 pid,

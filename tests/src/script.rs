@@ -1,10 +1,17 @@
-//! A synthetic EventPipe trace told event by event, and questions to the timeline that comes of it.
+//! A story of code, and questions to the timelines that come of it. It is played as an EventPipe trace, and where those can
+//! say it as typed facts and as an ETW trace: all have to give the same answers.
 
 use std::collections::HashMap;
 use std::io::Cursor;
 use std::sync::Arc;
 
-use chronosym::{Filter, Frame, Options, Position, Resolver, Session, Timeline};
+use chronosym::facts::{self, Action, At, Fact, MethodFlags, Sample};
+use chronosym::{
+    EventKey, EventSchema, Filter, Frame, Options, Payload, PointerSize, Position, Provider,
+    Resolver, SampleKind, Session, Timeline,
+};
+use chronosym_etl::EtlReader;
+use chronosym_support::etl::{self, EtlWriter};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{self, ILMap, Method, Module};
 use chronosym_support::trace::{EventSpec, TypeId};
@@ -26,24 +33,50 @@ pub const TIER1: u32 = 0x8 | 4 << 7;
 /// Process of the trace.
 pub const PID: u32 = 4242;
 
-/// A trace in the making: one process, V4 unless told.
+/// A story in the making: one process, EventPipe's V4 unless another writer is given.
 pub struct Script {
     writer: NettraceWriter,
     types: HashMap<(&'static str, u32, u32), TypeId>,
+    steps: Vec<Step>,
+    /// What was said can be said by EventPipe only.
+    alone: bool,
+}
+
+/// An event of the story.
+struct Step {
+    time: i64,
+    thread: u64,
+    event: (&'static str, u32, u32),
+    payload: Vec<u8>,
+    /// As a typed fact; without one, the event is pushed in bytes.
+    fact: Option<Said>,
+}
+
+/// A typed fact that owns its text.
+enum Said {
+    Method(Action, facts::Method<'static>, Option<[String; 3]>),
+    Module(Action, u64, String),
+    IlMap(u64, Vec<(i32, u32)>),
+    Complete,
+    Sample(Vec<u64>),
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Script::of(NettraceWriter::v4())
+        let mut script = Script::of(NettraceWriter::v4());
+        script.alone = false;
+        script
     }
 }
 
 impl Script {
-    /// A trace of another kind, without events yet.
+    /// A trace of another kind, without events yet. It is played by EventPipe alone.
     pub fn of(writer: NettraceWriter) -> Self {
         Script {
             writer,
             types: HashMap::new(),
+            steps: Vec::new(),
+            alone: true,
         }
     }
 
@@ -57,8 +90,30 @@ impl Script {
         thread: u64,
         payload: &[u8],
     ) {
-        let event_type = self.event_type(provider, id, version);
-        self.writer.event(event_type, time, thread, &[], payload);
+        self.say(time, thread, (provider, id, version), payload, None);
+    }
+
+    fn say(
+        &mut self,
+        time: i64,
+        thread: u64,
+        event: (&'static str, u32, u32),
+        payload: &[u8],
+        fact: Option<Said>,
+    ) {
+        let event_type = self.event_type(event.0, event.1, event.2);
+        let mut spec = EventSpec::new(event_type, time, thread).payload(payload);
+        if let Some(Said::Sample(stack)) = &fact {
+            spec = spec.stack(stack).captured_by(999);
+        }
+        self.writer.record(&spec);
+        self.steps.push(Step {
+            time,
+            thread,
+            event,
+            payload: payload.to_vec(),
+            fact,
+        });
     }
 
     fn event_type(&mut self, provider: &'static str, id: u32, version: u32) -> TypeId {
@@ -68,29 +123,46 @@ impl Script {
             .or_insert_with(|| self.writer.event_type(provider, id, version))
     }
 
+    fn method(&mut self, action: Action, time: i64, thread: u64, method: Method<'_>) {
+        let event = match action {
+            Action::Load => (RUNTIME, 143, 2),
+            Action::Unload => (RUNTIME, 144, 2),
+            Action::DCStart => (RUNDOWN, 143, 2),
+            Action::DCEnd => (RUNDOWN, 144, 2),
+        };
+        let mut fact = facts::Method::new(action, method.id, method.start, method.size)
+            .in_module(method.module, method.token);
+        fact.flags = MethodFlags(method.flags);
+        fact.clr_instance = method.clr;
+        fact.native_code_version = method.code_version;
+        let names = method.names.map(|(a, b, c)| [a, b, c].map(str::to_owned));
+        let said = Said::Method(action, fact, names);
+        self.say(time, thread, event, &method.encode(2), Some(said));
+    }
+
     /// A verbose load, V2.
     pub fn load(&mut self, time: i64, thread: u64, method: Method<'_>) {
-        self.event(RUNTIME, 143, 2, time, thread, &method.encode(2));
+        self.method(Action::Load, time, thread, method);
     }
 
     /// A verbose unload, V2.
     pub fn unload(&mut self, time: i64, thread: u64, method: Method<'_>) {
-        self.event(RUNTIME, 144, 2, time, thread, &method.encode(2));
+        self.method(Action::Unload, time, thread, method);
     }
 
     /// The rundown at the start lists the method.
     pub fn dc_start(&mut self, time: i64, thread: u64, method: Method<'_>) {
-        self.event(RUNDOWN, 143, 2, time, thread, &method.encode(2));
+        self.method(Action::DCStart, time, thread, method);
     }
 
     /// The rundown at the end lists the method.
     pub fn dc_end(&mut self, time: i64, thread: u64, method: Method<'_>) {
-        self.event(RUNDOWN, 144, 2, time, thread, &method.encode(2));
+        self.method(Action::DCEnd, time, thread, method);
     }
 
     /// The rundown is complete.
     pub fn complete(&mut self, time: i64) {
-        self.event(RUNDOWN, 146, 1, time, 1, &[0, 0]);
+        self.say(time, 1, (RUNDOWN, 146, 1), &[0, 0], Some(Said::Complete));
     }
 
     /// A live IL map, V0: its version field says nothing.
@@ -100,42 +172,40 @@ impl Script {
             entries,
             ..ILMap::default()
         };
-        self.event(RUNTIME, 190, 0, time, thread, &map.encode(0));
+        let said = Said::IlMap(id, entries.to_vec());
+        self.say(time, thread, (RUNTIME, 190, 0), &map.encode(0), Some(said));
     }
 
     /// A module load, V2.
     pub fn module_load(&mut self, time: i64, id: u64, path: &str) {
-        let module = Module {
-            id,
-            il_path: path,
-            ..Module::default()
-        };
-        self.event(RUNTIME, 152, 2, time, 1, &module.encode(2));
+        self.module(Action::Load, 152, time, id, path);
     }
 
     /// A module unload, V2.
     pub fn module_unload(&mut self, time: i64, id: u64, path: &str) {
+        self.module(Action::Unload, 153, time, id, path);
+    }
+
+    fn module(&mut self, action: Action, event: u32, time: i64, id: u64, path: &str) {
         let module = Module {
             id,
             il_path: path,
             ..Module::default()
         };
-        self.event(RUNTIME, 153, 2, time, 1, &module.encode(2));
+        let said = Said::Module(action, id, path.to_owned());
+        self.say(time, 1, (RUNTIME, event, 2), &module.encode(2), Some(said));
     }
 
     /// A tick that finds a thread in managed code.
     pub fn sample(&mut self, time: i64, thread: u64, leaf_first: &[u64]) {
-        let event_type = self.event_type(SAMPLER, 0, 0);
         let payload = payload::thread_sample(2);
-        let spec = EventSpec::new(event_type, time, thread)
-            .stack(leaf_first)
-            .payload(&payload)
-            .captured_by(999);
-        self.writer.record(&spec);
+        let said = Said::Sample(leaf_first.to_vec());
+        self.say(time, thread, (SAMPLER, 0, 0), &payload, Some(said));
     }
 
     /// Events of a thread that the runtime dropped.
     pub fn lose(&mut self, thread: u64, count: u32) {
+        self.alone = true;
         self.writer.lose(thread, count);
     }
 
@@ -144,23 +214,107 @@ impl Script {
         self.writer.sequence_point();
     }
 
-    /// Reads the trace.
-    pub fn finish(self) -> Answers {
+    /// Reads the trace, and plays the story otherwise.
+    pub fn finish(mut self) -> Answers {
         let bytes = self.writer.finish();
         let mut session = Session::new(Options::default());
         chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
-        Answers(session.finish())
+        self.steps.sort_by_key(|step| step.time);
+        let mut others = Vec::new();
+        if !self.alone {
+            others.push((typed(&self.steps), 1));
+            others.extend(etw(&self.steps).map(|timeline| (timeline, 1000)));
+        }
+        Answers(session.finish(), others)
     }
 }
 
-/// What came of a trace.
-pub struct Answers(pub Arc<Timeline>);
+fn typed(steps: &[Step]) -> Arc<Timeline> {
+    let mut session = Session::new(Options::default());
+    session.facts().process_id = Some(PID);
+    session.facts().pointer_size = Some(8);
+    for step in steps {
+        let at = At::new(step.time.try_into().unwrap_or(0)).thread(step.thread);
+        match &step.fact {
+            Some(Said::Method(action, method, names)) => {
+                let mut method = *method;
+                method.action = *action;
+                if let Some([a, b, c]) = names {
+                    method.names = [&**a, b, c].map(facts::Text::from);
+                }
+                session.apply(at, method);
+            }
+            Some(Said::Module(action, id, path)) => {
+                session.apply(at, facts::Module::new(*action, *id, &**path));
+            }
+            Some(Said::IlMap(id, entries)) => {
+                session.apply(at, facts::IlMap::new(Action::Load, *id, entries));
+            }
+            Some(Said::Complete) => session.apply(at, Fact::RundownComplete { clr_instance: 0 }),
+            Some(Said::Sample(stack)) => {
+                session.sample(at, stack, Sample::new(SampleKind::WallManaged));
+            }
+            None => {
+                let (provider, id, version) = step.event;
+                let key = EventKey::Manifest {
+                    provider: Provider::from_name(provider),
+                    id,
+                    version,
+                };
+                let event_type = session.event_type(Arc::new(EventSchema::new(key)));
+                let payload = Payload {
+                    pointer_size: PointerSize::Eight,
+                    bytes: &step.payload,
+                };
+                session.push(event_type, at, payload, None);
+            }
+        }
+    }
+    session.finish()
+}
+
+/// ETW has ticks of 100 ns: times are µs there. Samples are left out: those of its profiler say something else.
+fn etw(steps: &[Step]) -> Option<Arc<Timeline>> {
+    let mut writer = EtlWriter::new(Vec::new(), etl::Options::default()).ok()?;
+    for step in steps {
+        let (provider, id, version) = step.event;
+        if provider == SAMPLER {
+            continue;
+        }
+        if step.time < 0 || ![RUNTIME, RUNDOWN, PRIVATE].contains(&provider) {
+            return None;
+        }
+        let guid = Provider::from_name(provider).guid()?.0;
+        let thread = step.thread.try_into().ok()?;
+        let at = etl::At::us(step.time).pid(PID).tid(thread);
+        let (id, version) = (id.try_into().ok()?, version.try_into().ok()?);
+        let written = writer.clr(at, guid, id, version, &step.payload, &[]);
+        written.expect("memory");
+    }
+    let bytes = writer.finish().expect("memory");
+    let reader = EtlReader::open(&*bytes).expect("a trace");
+    let mut session = Session::new(Options::default());
+    chronosym::source::etl::read(reader, &mut session);
+    Some(session.finish())
+}
+
+/// What came of a story: of EventPipe, and of the other ways to tell it, with how much longer their times are.
+pub struct Answers(pub Arc<Timeline>, Vec<(Arc<Timeline>, u64)>);
 
 impl Answers {
     /// What stood at an address, innermost first.
     pub fn frames(&self, address: u64, time: u64, position: Position) -> Vec<Frame> {
-        let process = self.0.find_process(PID, None).expect("the process");
-        self.0.frames(process, address, time, position, None)
+        let ask = |timeline: &Timeline, time| {
+            let process = timeline.find_process(PID, None).expect("the process");
+            timeline.frames(process, address, time, position, None)
+        };
+        let frames = ask(&self.0, time);
+        for (other, scale) in &self.1 {
+            let format = &other.facts().format;
+            let same = ask(other, time.saturating_mul(*scale));
+            assert_eq!(same, frames, "{address:#x} at {time} by {format:?}");
+        }
+        frames
     }
 
     /// What stood at the very address.
@@ -187,20 +341,23 @@ impl Answers {
 
     /// Names or reasons of the sampled stacks in time order, innermost first.
     pub fn samples(&self) -> Vec<(u64, Vec<String>)> {
-        let mut resolver = Resolver::new(&self.0, None);
-        let mut samples = Vec::new();
-        self.0.for_each_sample(&Filter::default(), |class, time| {
-            let stack = resolver.resolve(class, time).expect("a stack").0;
-            samples.push((
-                time,
-                resolver
-                    .stack(stack)
-                    .map(|id| text(resolver.frame(id)))
-                    .collect(),
-            ));
-        });
+        let samples = samples_of(&self.0);
+        if let Some((typed, 1)) = self.1.first() {
+            assert_eq!(samples_of(typed), samples, "by typed facts");
+        }
         samples
     }
+}
+
+fn samples_of(timeline: &Arc<Timeline>) -> Vec<(u64, Vec<String>)> {
+    let mut resolver = Resolver::new(timeline, None);
+    let mut samples = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        let stack = resolver.resolve(class, time).expect("a stack").0;
+        let frames = resolver.stack(stack);
+        samples.push((time, frames.map(|id| text(resolver.frame(id))).collect()));
+    });
+    samples
 }
 
 /// A frame's name, or the reason why it has none.

@@ -223,8 +223,8 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
         Event::CodeSymbols(event) => state.clr.symbols(event),
         Event::RuntimeInformation(event) => runtime_information(machine, process, event),
         Event::RundownMarker(event) if event.phase == MarkerPhase::Complete => {
-            let clr = event.clr_instance_id.unwrap_or(0);
-            machine.processes.runtime(process, clr).rundown = true;
+            let clr_instance = event.clr_instance_id.unwrap_or(0);
+            machine.apply_to(process, at, Fact::RundownComplete { clr_instance });
         }
         Event::ProcessInfo(event) => {
             let command = names.text(event.command_line);
@@ -320,7 +320,40 @@ fn shared_framework(path: &str) -> Option<[u16; 4]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
+    use crate::facts::Action;
+
+    #[test]
+    fn details_of_methods_go_with_their_loader() {
+        let mut machine = Machine::default();
+        let process = machine.process(Some(1), 0);
+        for n in 0..100u64 {
+            let at = At::new(n * 10);
+            let mut path = String::from("/app/plugin");
+            let _ = write!(path, "{n}.dll");
+            machine.apply_to(process, at, Module::new(Action::Load, n, &*path).into());
+            let state = machine.state(process);
+            for method in 0..10 {
+                let details = Details {
+                    type_id: 1,
+                    token: 2,
+                    loader_module_id: n,
+                };
+                let known = &mut state.clr.details;
+                known.push(n * 10 + method, (at.time_ns, details));
+            }
+            let before = state.clr.snapshot();
+            let at = At::new(n * 10 + 5);
+            machine.apply_to(process, at, Module::new(Action::Unload, n, &*path).into());
+            let state = machine.state(process);
+            state.forget_details(n * 10);
+            assert!(state.clr.details_len() <= 20, "{n}");
+            assert!(state.clr.details(n * 10, at.time_ns).is_some());
+            assert!(before.details(n * 10, at.time_ns).is_some());
+        }
+    }
 
     #[test]
     fn a_shared_framework_tells_its_version() {

@@ -18,7 +18,7 @@
 //! assert_eq!(frames[0].name.as_deref(), Some("Ns.Type.Run"));
 //! ```
 
-use chronosym_events::{Action, Extent, MethodFlags, Text};
+pub use chronosym_events::{Action, Extent, MethodFlags, Text};
 
 use crate::body::PdbId;
 use crate::event_types::EventTypeId;
@@ -94,6 +94,11 @@ pub enum Fact<'a> {
     IlMap(IlMap<'a>),
     /// The inline tree of the body that the same thread loaded last.
     InlineTree(InlineTree),
+    /// A runtime has listed all that is alive, to the last row.
+    RundownComplete {
+        /// The runtime instance in the process.
+        clr_instance: u16,
+    },
     /// An interop stub was made for a method, or serves one more.
     Stub(Stub<'a>),
     /// A body of a compiler that is not the CLR's: a jitdump record.
@@ -385,6 +390,18 @@ pub struct Stub<'a> {
     pub target: [Text<'a>; 3],
     /// Whether the stub was there already and serves one more.
     pub is_shared: bool,
+}
+
+impl<'a> Stub<'a> {
+    /// A stub that was made for a method: its type, name and signature.
+    pub fn new<T: Into<Text<'a>>>(method_id: u64, target: [T; 3]) -> Self {
+        Stub {
+            clr_instance: 0,
+            method_id,
+            target: target.map(Into::into),
+            is_shared: false,
+        }
+    }
 }
 
 /// A body that a compiler other than the CLR's JIT made, as jitdump files state it.

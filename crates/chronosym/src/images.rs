@@ -107,7 +107,7 @@ impl MappedImages {
             let image = &images[index.index()];
             let known = file_name(names.strings.get(image.path));
             (image.size == fact.size || (fact.size == 0 && ends))
-                && image.file_offset == fact.file_offset
+                && (image.file_offset == fact.file_offset || ends)
                 && (fact.action == Action::Unload || !has_ended(image.end, time))
                 && (name.is_empty() || known.is_empty() || name.eq_ignore_ascii_case(known))
         });

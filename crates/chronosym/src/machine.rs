@@ -96,6 +96,10 @@ impl Machine {
                 let bound = state.code.inline_tree(tree, at.time_ns, writer);
                 self.diagnostics.unbound_inline_trees += u64::from(!bound);
             }
+            Fact::RundownComplete { clr_instance } => {
+                let runtime = self.processes.runtime(process, clr_instance);
+                runtime.rundown = true;
+            }
             Fact::Stub(stub) => state.code.stub(&stub, names),
             Fact::NativeMethod(method) => state.code.native_method(at.time_ns, &method, names),
             Fact::Symbol(symbol) => {

@@ -304,3 +304,26 @@ impl Session {
         Arc::new(crate::Timeline::freeze(self))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_without_room_are_counted() {
+        let mut session = Session::new(Options::default());
+        let at = At::new(1).process(1).thread(1);
+        let mut address = 0;
+        while !session.stacks.is_full() {
+            let frames: Vec<u64> = (0..1 << 10).map(|i| address + i).collect();
+            session.sample(at, &frames, Sample::cpu());
+            address += 1 << 10;
+        }
+        let kept = session.samples.len();
+        assert_eq!(session.diagnostics().stacks_dropped, 0);
+        session.sample(at, &[u64::MAX], Sample::cpu());
+        session.sample(at, &[], Sample::cpu());
+        assert_eq!(session.diagnostics().stacks_dropped, 1);
+        assert_eq!(session.samples.len(), kept);
+    }
+}
