@@ -96,7 +96,7 @@ pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Timeline, 
     let readers = files.iter().map(|f| EtlReader::open(f.as_slice()).unwrap());
     let reader = EtlReader::merge(readers.collect()).unwrap();
     let mut session = Session::new(Options { samples: selection });
-    let report = read(reader, &mut session);
+    let report = read(reader, &mut session).expect("the first");
     (session.finish(), report)
 }
 

@@ -1,6 +1,6 @@
 //! What code was at address A of process P at time T?
 //!
-//! A [`Session`] takes events (of a file through [`source`], or whatever a profiler has) and remembers what they say of
+//! [`open`](fn@open) opens a trace. A [`Session`] takes events (of a file through [`source`], or whatever a profiler has) and remembers what they say of
 //! processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be asked
 //! from any thread:
 //!
@@ -31,11 +31,14 @@ mod images;
 mod index;
 mod inline_tree;
 mod kernel;
+mod limits;
 mod live;
 mod lookup;
 mod methods;
 mod names;
 mod neighbours;
+#[cfg(feature = "open")]
+pub mod open;
 mod prepare;
 mod process;
 mod profile;
@@ -62,7 +65,10 @@ pub use filter::Filter;
 pub use frame::{Frame, Position, SourceLine};
 pub use il_map::{IlOffset, IlSource};
 pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
+pub use limits::{LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
+#[cfg(feature = "open")]
+pub use open::{Input, OpenError, Opener, Recording, Report, open};
 pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{FrameId, Profile, ProfileEntry, ResolvedStack, Resolver};
 pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog};

@@ -208,8 +208,9 @@ pub struct Session {
     pub(crate) facts: TraceFacts,
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
-    /// Start and frequency of the clock of the first EventPipe trace, in ticks.
-    pub(crate) clock: Option<(i64, u64)>,
+    /// What the session was read from first.
+    #[cfg(any(feature = "nettrace", feature = "etl"))]
+    pub(crate) recording: Option<crate::source::Identity>,
     pub(crate) kernel: KernelState,
     pub(crate) mapping_files: MappingFiles,
     /// The sampled thread that was seen last: most samples come in runs.

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 pub use super::etw_types::Schemas;
 
 use super::etw_stacks::{Mode, Reference, StackAssembler, Waiting};
+use super::{Identity, ReadError};
 use crate::samples::SampleKind;
 use crate::session::{EventTypeId, Loss, SampleSelection, Session};
 
@@ -45,7 +46,15 @@ pub struct EtlReport {
 /// Reads a trace into a session: an `EtlReader`, or several merged into one.
 ///
 /// Damage is counted in the report; what was readable is in the session.
-pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlReport {
+///
+/// # Errors
+///
+/// [`ReadError::AnotherRecording`] when the session was read from a recording before.
+pub fn read<S: ReadAt>(
+    mut reader: EtlReader<S>,
+    session: &mut Session,
+) -> Result<EtlReport, ReadError> {
+    Identity::Etl.admit(session, false)?;
     describe(reader.header(), reader.clock(), session);
     let wide = reader.header().pointer_size == chronosym_etl::PointerSize::Eight;
     let mut schemas = Schemas::default();
@@ -84,12 +93,12 @@ pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlRe
             events,
         });
     }
-    EtlReport {
+    Ok(EtlReport {
         diagnostics,
         undefined_stack_keys,
         late_stack_parts,
         unreadable_descriptions: schemas.unreadable_descriptions(),
-    }
+    })
 }
 
 /// What is done with the events of a type.

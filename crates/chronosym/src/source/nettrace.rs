@@ -15,6 +15,7 @@ use chronosym_nettrace::{
 };
 
 use super::batch::{Batch, Feed, Filler, Rest};
+use super::{Identity, ReadError};
 use crate::live::LiveSession;
 use crate::session::{Loss, Session};
 
@@ -83,8 +84,9 @@ impl<T> OfTypes<T> {
 ///
 /// # Errors
 ///
-/// Only when the source is no such trace, or cannot be read.
-pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, Error> {
+/// Only when the source is no such trace or cannot be read, or when the session was read from another recording:
+/// [`ReadError::AnotherRecording`]. A later session of the same process, by the same clock, may follow the first.
+pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, ReadError> {
     read_with(source, Options::default(), session)
 }
 
@@ -97,9 +99,9 @@ pub fn read_with(
     source: impl Read + Send,
     options: Options,
     session: &mut Session,
-) -> Result<Diagnostics, Error> {
+) -> Result<Diagnostics, ReadError> {
     let mut reader = Reader::with_options(source, options)?;
-    let mut feed = begin(&mut reader, session);
+    let mut feed = begin(&mut reader, session, false)?;
     let take = |batch: &mut Batch| {
         feed.take(batch, session);
     };
@@ -108,7 +110,8 @@ pub fn read_with(
         _ => read_in_turn(reader, take),
     };
     tell_losses(&diagnostics.loss_windows, &feed, session);
-    end.map(|()| diagnostics)
+    end?;
+    Ok(diagnostics)
 }
 
 /// Reads a trace, perhaps while it is still being written, into a live session.
@@ -116,15 +119,15 @@ pub fn read_with(
 /// What a region of the trace tells (its events up to a sequence point) is published when the region is complete: no
 /// event of an earlier time can come after it.
 ///
-/// Another trace of the same machine can be read into the same session: its times are put into those of the first, by the clock
+/// Another trace of the same process can be read into the same session: its times are put into those of the first, by the clock
 /// that both headers state.
 ///
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, Error> {
+pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, ReadError> {
     let mut reader = Reader::new(source)?;
-    let mut feed = begin(&mut reader, live);
+    let mut feed = begin(&mut reader, live, true)?;
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let mut told = 0;
     while let Some(region) = reader.next_region()? {
@@ -144,28 +147,28 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
     Ok(reader.diagnostics().clone())
 }
 
-/// Several traces of one machine have one time: that of the first.
-fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Feed {
+/// Several traces of one process have one time: that of the first.
+fn begin<R: Read>(
+    reader: &mut Reader<R>,
+    session: &mut Session,
+    live: bool,
+) -> Result<Feed, ReadError> {
     let header = reader.header();
-    let clock = (header.qpc_start, header.qpc_frequency);
-    let began_ns = match session.clock {
-        Some((first, frequency)) if frequency == clock.1 => {
-            let ticks = i128::from(clock.0) - i128::from(first);
-            let ns = ticks * 1_000_000_000 / i128::from(frequency.max(1));
-            i64::try_from(ns).unwrap_or(0)
-        }
-        // Clocks of different frequencies are not of one machine.
-        Some(_) => 0,
-        None => {
-            session.clock = Some(clock);
-            describe(header, session);
-            0
-        }
+    let identity = Identity::EventPipe {
+        process_id: header.process_id,
+        start: header.qpc_start,
+        frequency: header.qpc_frequency,
+        start_unix_ns: header.start.and_then(|start| start.unix_ns()),
     };
+    let is_first = session.recording.is_none();
+    let began_ns = identity.admit(session, live)?;
+    if is_first {
+        describe(header, session);
+    }
     let pointer_size = header.pointer_size;
     let wanted = session.options.clone();
     reader.select(move |event_type| wanted.wants(&schema(event_type, None)));
-    Feed::new(pointer_size, began_ns)
+    Ok(Feed::new(pointer_size, began_ns))
 }
 
 /// What a reader found wrong, and how it ended.
@@ -432,7 +435,7 @@ mod tests {
             };
             let mut reader = Reader::new(bytes[..length].chain(end)).expect("a trace");
             let mut session = Session::new(crate::Options::default());
-            let mut feed = begin(&mut reader, &mut session);
+            let mut feed = begin(&mut reader, &mut session, false).expect("the first");
             let take = |batch: &mut Batch| {
                 feed.take(batch, &mut session);
             };
