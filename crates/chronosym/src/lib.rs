@@ -58,8 +58,16 @@ mod untimed;
 mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
-pub use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
+pub use chronosym_events::{
+    DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider, RawEvent,
+};
 pub use chronosym_timeline::{Begin, End, Life, Query};
+// The crates whose types stand in this one's interface, for all of what belongs to them.
+#[cfg(feature = "etl")]
+pub use chronosym_etl;
+pub use chronosym_events;
+#[cfg(feature = "nettrace")]
+pub use chronosym_nettrace;
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
 pub use frame::{Frame, Position, SourceLine};
@@ -85,6 +93,8 @@ pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
 };
+#[cfg(feature = "symbols")]
+pub use {chronosym_pdb, chronosym_symbols};
 
 /// The README's example has to compile.
 #[cfg(doctest)]

@@ -52,6 +52,7 @@ impl Session {
             UniversalEvent::ProcessExit => self.process_ended(process, time),
             UniversalEvent::ProcessMapping(event) => self.mapping(process, time, event),
             UniversalEvent::ProcessSymbol(event) => self.symbol(process, event),
+            #[cfg(feature = "nettrace")]
             UniversalEvent::ProcessMappingMetadata(event) => {
                 if let Ok(Some(metadata)) =
                     SymbolMetadata::parse(&event.symbol_metadata.to_string())

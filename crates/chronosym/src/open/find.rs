@@ -166,11 +166,7 @@ impl Finder {
             }
             Content::Gzip => {
                 let name = short(format!("{name} (gzip)"));
-                let unpacked = Unpacked {
-                    source: MultiGzDecoder::new(self.stream(bytes)),
-                    meter: self.meter.clone(),
-                };
-                let inside = Salvaged::new(unpacked, &name, &self.notes);
+                let inside = self.unpacked(&name, MultiGzDecoder::new(self.stream(bytes)));
                 queue.push_back(Piece {
                     name,
                     layers: layers + 1,
@@ -256,6 +252,12 @@ impl Finder {
         }
     }
 
+    /// What comes out of a wrapper: counted, and used as far as it is sound.
+    fn unpacked<S>(&self, name: &str, source: S) -> Salvaged<Unpacked<S>> {
+        let meter = self.meter.clone();
+        Salvaged::new(Unpacked { source, meter }, name, &self.notes)
+    }
+
     fn zip(
         &mut self,
         file: File,
@@ -263,102 +265,103 @@ impl Finder {
         layers: u32,
         queue: &mut VecDeque<Piece>,
     ) -> Result<(), OpenError> {
-        let read = |source| failed(zip, source, |name, source| OpenError::Read { name, source });
-        let mut file = Section::whole(file, &self.meter).map_err(read)?;
+        let file = Section::whole(file, &self.meter)
+            .map_err(|error| failed(zip, error, |name, source| OpenError::Read { name, source }))?;
         let most = self.meter.limits.zip_entries;
         let name = || zip.to_owned();
-        let of_entry = |bytes: ByteStream, inside: &str| {
-            let name = short(format!("{zip} ({inside})"));
-            let unpacked = Unpacked {
-                source: bytes,
-                meter: self.meter.clone(),
-            };
-            let salvaged = Salvaged::new(unpacked, &name, &self.notes);
-            Piece {
-                name,
-                layers: layers + 1,
-                in_zip: true,
-                bytes: Bytes::Stream(Box::new(salvaged)),
-            }
-        };
-        match zip::list(&file, most) {
-            Ok(listing) => {
-                for entry in listing.entries {
-                    match entry {
-                        Ok(entry) if is_symbol_file(&entry.name) => self.found.symbols.push(entry),
-                        Ok(entry) => queue.push_back(of_entry(Box::new(entry.open()), &entry.name)),
-                        Err((entry, error)) => self.notes.push(Note::DamagedEntry {
-                            name: name(),
-                            entry,
-                            error,
-                        }),
-                    }
-                }
-                if listing.overlapping > 0 {
-                    self.notes.push(Note::OverlappingEntries {
-                        name: name(),
-                        entries: listing.overlapping,
-                    });
-                }
-                if listing.more {
-                    self.notes.push(Note::Limit {
-                        name: name(),
-                        limit: LimitReached::ZipEntries(most),
-                    });
-                }
-            }
-            // The list of entries stands at the end of a zip file; what is cut short has only the entries themselves.
+        let listing = match zip::list(&file, most) {
+            Ok(listing) => listing,
             Err(error) => {
+                let error = error.to_string();
                 self.notes.push(Note::NoZipList {
                     name: name(),
-                    error: error.to_string(),
+                    error,
                 });
-                file.rewind().map_err(read)?;
-                for _ in 0..most {
-                    let Ok(Some(entry)) = ::zip::read::read_zipfile_from_stream(&mut file) else {
-                        break;
-                    };
-                    let inside = entry
-                        .name()
-                        .map_or("unnamed entry".into(), |name| name.into_owned());
-                    let name = short(format!("{zip} ({inside})"));
-                    let unpacked = Unpacked {
-                        source: entry,
-                        meter: self.meter.clone(),
-                    };
-                    let mut entry = Salvaged::new(unpacked, &name, &self.notes);
-                    let mut head = Vec::new();
-                    let sniffed = (&mut entry).take(HEAD as u64).read_to_end(&mut head);
-                    if let Err(source) = sniffed {
-                        let error = failed(&name, source, |name, source| OpenError::Damaged {
-                            name,
-                            source,
-                        });
-                        self.leave_out(&name, error)?;
-                        continue;
-                    }
-                    // What follows can be reached only through it.
-                    if !matches!(
-                        sniff(&head),
-                        Content::Trace(_) | Content::Zip | Content::Gzip
-                    ) {
-                        continue;
-                    }
-                    let whole = head.as_slice().chain(entry);
-                    let kept = keep(whole, self.meter.limits.unpacked_bytes).map_err(|error| {
-                        failed(&name, error, |name, source| OpenError::Spool {
-                            name,
-                            source,
-                        })
-                    })?;
+                return self.zip_without_list(file, zip, layers, queue);
+            }
+        };
+        for entry in listing.entries {
+            match entry {
+                Ok(entry) if is_symbol_file(&entry.name) => self.found.symbols.push(entry),
+                Ok(entry) => {
+                    let name = short(format!("{zip} ({})", entry.name));
+                    let inside = self.unpacked(&name, entry.open());
                     queue.push_back(Piece {
                         name,
                         layers: layers + 1,
                         in_zip: true,
-                        bytes: Bytes::File(kept.0),
+                        bytes: Bytes::Stream(Box::new(inside)),
                     });
                 }
+                Err((entry, error)) => self.notes.push(Note::DamagedEntry {
+                    name: name(),
+                    entry,
+                    error,
+                }),
             }
+        }
+        if listing.overlapping > 0 {
+            self.notes.push(Note::OverlappingEntries {
+                name: name(),
+                entries: listing.overlapping,
+            });
+        }
+        if listing.more {
+            self.notes.push(Note::Limit {
+                name: name(),
+                limit: LimitReached::ZipEntries(most),
+            });
+        }
+        Ok(())
+    }
+
+    /// The list of entries stands at the end of a zip file; what is cut short has only the entries themselves, each of
+    /// which can be reached only through the one before it.
+    fn zip_without_list(
+        &self,
+        mut file: Section,
+        zip: &str,
+        layers: u32,
+        queue: &mut VecDeque<Piece>,
+    ) -> Result<(), OpenError> {
+        for _ in 0..self.meter.limits.zip_entries {
+            let Ok(Some(entry)) = ::zip::read::read_zipfile_from_stream(&mut file) else {
+                break;
+            };
+            let inside = entry
+                .name()
+                .map_or("unnamed entry".into(), |name| name.into_owned());
+            let name = short(format!("{zip} ({inside})"));
+            let mut entry = self.unpacked(&name, entry);
+            let mut head = Vec::new();
+            let sniffed = (&mut entry).take(HEAD as u64).read_to_end(&mut head);
+            if let Err(error) = sniffed {
+                let error = failed(&name, error, |name, source| OpenError::Damaged {
+                    name,
+                    source,
+                });
+                self.leave_out(&name, error)?;
+                continue;
+            }
+            if !matches!(
+                sniff(&head),
+                Content::Trace(_) | Content::Zip | Content::Gzip
+            ) {
+                continue;
+            }
+            let whole = head.as_slice().chain(entry);
+            let kept = keep(whole, self.meter.limits.unpacked_bytes).map_err(|error| {
+                failed(&name, error, |name, source| OpenError::Spool {
+                    name,
+                    source,
+                })
+            })?;
+            queue.push_back(Piece {
+                name,
+                layers: layers + 1,
+                in_zip: true,
+                bytes: Bytes::File(kept.0),
+            });
         }
         Ok(())
     }

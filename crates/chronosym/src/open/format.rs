@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use Content::{Gzip, Known, Trace, Zip};
+
 /// A format of traces that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -44,97 +46,41 @@ const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 /// What begins a file, words one of which must stand among its first bytes (none: no matter), and what it then is. The
 /// first row that fits says it.
 type Signature = (&'static [u8], &'static [&'static [u8]], Content);
+#[rustfmt::skip]
 const SIGNATURES: &[Signature] = &[
-    (b"Nettrace", &[], Content::Trace(Format::Nettrace)),
-    // Netperf shares its container with files of PerfView: the type of the first object tells.
-    (
-        FAST_SERIALIZATION,
-        &[b"TraceLog"],
-        Content::Known("a PerfView .etlx file; open the .etl or .nettrace that it was made of"),
-    ),
-    (
-        FAST_SERIALIZATION,
-        &[b"GCHeapDump", b"MemoryGraph"],
-        Content::Known("a .gcdump heap snapshot"),
-    ),
-    (FAST_SERIALIZATION, &[], Content::Trace(Format::Netperf)),
-    (b"PK\x03\x04", &[], Content::Zip),
-    (b"PK\x05\x06", &[], Content::Zip),
-    (b"\x1f\x8b", &[], Content::Gzip),
-    (
-        b"version https://git-lfs",
-        &[],
-        Content::Known("a Git LFS pointer; fetch the file itself with git lfs pull"),
-    ),
-    (b"PERFILE2", &[], Content::Known("a perf.data file")),
-    (b"2ELIFREP", &[], Content::Known("a perf.data file")),
-    (b"JiTD", &[], Content::Known("a jitdump file")),
-    (b"DTiJ", &[], Content::Known("a jitdump file")),
-    (
-        b"\xc1\x1f\xfc\xc1",
-        &[],
-        Content::Known("an LTTng CTF stream"),
-    ),
-    (
-        b"\x75\xd1\x1d\x57",
-        &[],
-        Content::Known("LTTng CTF metadata"),
-    ),
-    (b"/* CTF 1.", &[], Content::Known("LTTng CTF metadata")),
-    (b"\x7fELF", &[], Content::Known("an ELF file")),
-    (b"MZ", &[], Content::Known("a Windows executable")),
-    (b"Microsoft C/C++ MSF", &[], Content::Known("a Windows PDB")),
-    (b"BSJB", &[], Content::Known("a portable PDB")),
-    (b"MDMP", &[], Content::Known("a Windows minidump")),
-    (
-        b"\x28\xb5\x2f\xfd",
-        &[],
-        Content::Known("a zstd file; unpack it first"),
-    ),
-    (
-        b"\xfd7zXZ",
-        &[],
-        Content::Known("an xz file; unpack it first"),
-    ),
-    (b"BZh", &[], Content::Known("a bzip2 file; unpack it first")),
-    (
-        b"7z\xbc\xaf\x27\x1c",
-        &[],
-        Content::Known("a 7-Zip file; unpack it first"),
-    ),
-    (
-        b"MSCF",
-        &[],
-        Content::Known("a cabinet file; unpack it first"),
-    ),
-    (
-        b"{",
-        &[b"speedscope"],
-        Content::Known("a speedscope profile (JSON), no trace"),
-    ),
-    (
-        b"{",
-        &[b"traceEvents"],
-        Content::Known("a Chromium trace (JSON)"),
-    ),
-    (b"{", &[], Content::Known("JSON")),
-    (
-        b"[",
-        &[b"\"ph\""],
-        Content::Known("a Chromium trace (JSON)"),
-    ),
-    (
-        b"<",
-        &[b"StackWindow", b"StackSource"],
-        Content::Known("stacks that PerfView saved (XML)"),
-    ),
-    (
-        b"\xef\xbb\xbf<",
-        &[b"StackWindow", b"StackSource"],
-        Content::Known("stacks that PerfView saved (XML)"),
-    ),
-    (b"<", &[], Content::Known("XML")),
-    (b"\xef\xbb\xbf<", &[], Content::Known("XML")),
+    (b"Nettrace", &[], Trace(Format::Nettrace)),
+    (FAST_SERIALIZATION, &[b"TraceLog"], Known("a PerfView .etlx file; open the .etl or .nettrace that it was made of")),
+    (FAST_SERIALIZATION, &[b"GCHeapDump", b"MemoryGraph"], Known("a .gcdump heap snapshot")),
+    (FAST_SERIALIZATION, &[], Trace(Format::Netperf)),
+    (b"PK\x03\x04", &[], Zip),
+    (b"PK\x05\x06", &[], Zip),
+    (b"\x1f\x8b", &[], Gzip),
+    (b"version https://git-lfs", &[], Known("a Git LFS pointer; fetch the file itself with git lfs pull")),
+    (b"PERFILE2", &[], Known("a perf.data file")),
+    (b"2ELIFREP", &[], Known("a perf.data file")),
+    (b"JiTD", &[], Known("a jitdump file")),
+    (b"DTiJ", &[], Known("a jitdump file")),
+    (b"\xc1\x1f\xfc\xc1", &[], Known("an LTTng CTF stream")),
+    (b"\x57\x1d\xd1\x75", &[], Known("LTTng CTF metadata")),
+    (b"/* CTF 1.", &[], Known("LTTng CTF metadata")),
+    (b"\x7fELF", &[], Known("an ELF file")),
+    (b"MZ", &[], Known("a Windows executable")),
+    (b"Microsoft C/C++ MSF", &[], Known("a Windows PDB")),
+    (b"BSJB", &[], Known("a portable PDB")),
+    (b"MDMP", &[], Known("a Windows minidump")),
+    (b"\x28\xb5\x2f\xfd", &[], Known("a zstd file; unpack it first")),
+    (b"\xfd7zXZ", &[], Known("an xz file; unpack it first")),
+    (b"BZh", &[], Known("a bzip2 file; unpack it first")),
+    (b"7z\xbc\xaf\x27\x1c", &[], Known("a 7-Zip file; unpack it first")),
+    (b"MSCF", &[], Known("a cabinet file; unpack it first")),
+    (b"{", &[b"speedscope"], Known("a speedscope profile (JSON), no trace")),
+    (b"{", &[b"traceEvents"], Known("a Chromium trace (JSON)")),
+    (b"{", &[], Known("JSON")),
+    (b"[", &[b"\"ph\""], Known("a Chromium trace (JSON)")),
+    (b"<", &[b"StackWindow", b"StackSource"], Known("stacks that PerfView saved (XML)")),
+    (b"\xef\xbb\xbf<", &[b"StackWindow", b"StackSource"], Known("stacks that PerfView saved (XML)")),
+    (b"<", &[], Known("XML")),
+    (b"\xef\xbb\xbf<", &[], Known("XML")),
 ];
 
 /// Tells what a file holds by its first bytes, of which [`HEAD`] are enough.

@@ -123,59 +123,20 @@ impl Note {
             events: d.lost_events(),
             threads: d.losses.len(),
         });
+        #[rustfmt::skip]
         let rows = [
-            (
-                d.bad_records,
-                Damage,
-                "records make no sense and were left out",
-            ),
+            (d.bad_records, Damage, "records make no sense and were left out"),
             (d.bad_blocks, Damage, "blocks are damaged"),
-            (
-                d.bad_bytes,
-                Damage,
-                "bytes of records and blocks could not be used",
-            ),
+            (d.bad_bytes, Damage, "bytes of records and blocks could not be used"),
             (d.unknown_blocks, Unused, "blocks are of an unknown kind"),
-            (
-                d.unknown_metadata,
-                Unused,
-                "events have a type that was never defined",
-            ),
-            (
-                d.unknown_stacks,
-                Unused,
-                "events name a stack that is not there",
-            ),
-            (
-                d.unknown_threads,
-                Unused,
-                "events name a thread that is not there",
-            ),
-            (
-                d.unknown_labels,
-                Unused,
-                "events name labels that are not there",
-            ),
-            (
-                d.unreadable_fields,
-                Unused,
-                "event types have a field that cannot be read",
-            ),
-            (
-                d.unknown_options,
-                Unused,
-                "options of event types and threads are of an unknown kind",
-            ),
-            (
-                d.forced_regions,
-                NoteKind::Limit,
-                "times the events were too many to be put in order as a whole",
-            ),
-            (
-                d.trailing_bytes,
-                Damage,
-                "bytes follow the end of the trace",
-            ),
+            (d.unknown_metadata, Unused, "events have a type that was never defined"),
+            (d.unknown_stacks, Unused, "events name a stack that is not there"),
+            (d.unknown_threads, Unused, "events name a thread that is not there"),
+            (d.unknown_labels, Unused, "events name labels that are not there"),
+            (d.unreadable_fields, Unused, "event types have a field that cannot be read"),
+            (d.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
+            (d.forced_regions, NoteKind::Limit, "times the events were too many to be put in order as a whole"),
+            (d.trailing_bytes, Damage, "bytes follow the end of the trace"),
         ];
         cut.into_iter()
             .chain(dropped)
@@ -186,93 +147,35 @@ impl Note {
     /// What a reader of .etl found.
     pub fn of_etl(found: &chronosym_etl::Diagnostics) -> Vec<Note> {
         let d = found;
+        #[rustfmt::skip]
         let rows = [
             (d.events_lost, Loss, "events were lost while recording"),
             (d.buffers_lost, Loss, "buffers were lost while recording"),
-            (
-                d.buffers_with_lost_events,
-                Loss,
-                "buffers are marked: events around them were lost",
-            ),
-            (
-                d.buffers_after_lost_buffer,
-                Loss,
-                "buffers are marked: a buffer before them was lost",
-            ),
-            (
-                d.lost_event_records,
-                Loss,
-                "times a real-time consumer was too slow and events were lost",
-            ),
-            (
-                d.truncated_buffers,
-                Damage,
-                "buffers are cut off at the end of the file",
-            ),
-            (
-                d.damaged_compression,
-                Damage,
-                "compressed buffers are damaged",
-            ),
-            (
-                d.damaged_buffers,
-                Damage,
-                "buffers end in something that is no record",
-            ),
-            (
-                d.dropped_bytes,
-                Damage,
-                "bytes could not be read as records",
-            ),
+            (d.buffers_with_lost_events, Loss, "buffers are marked: events around them were lost"),
+            (d.buffers_after_lost_buffer, Loss, "buffers are marked: a buffer before them was lost"),
+            (d.lost_event_records, Loss, "times a real-time consumer was too slow and events were lost"),
+            (d.truncated_buffers, Damage, "buffers are cut off at the end of the file"),
+            (d.damaged_compression, Damage, "compressed buffers are damaged"),
+            (d.damaged_buffers, Damage, "buffers end in something that is no record"),
+            (d.dropped_bytes, Damage, "bytes could not be read as records"),
             (d.damaged_headers, Damage, "buffer headers are damaged"),
-            (
-                d.skipped_bytes,
-                Damage,
-                "bytes between buffers are part of none",
-            ),
-            (
-                d.unread_bytes,
-                Damage,
-                "bytes at the end of the file are no buffer",
-            ),
+            (d.skipped_bytes, Damage, "bytes between buffers are part of none"),
+            (d.unread_bytes, Damage, "bytes at the end of the file are no buffer"),
             (d.read_errors, Damage, "reads of the file failed"),
-            (
-                d.clamped_times,
-                Unused,
-                "records are from before the start or from long after the end, and were moved there",
-            ),
-            (
-                d.unordered_buffers,
-                Unused,
-                "buffers had records out of the order of time, which were sorted",
-            ),
-            (
-                d.late_records,
-                Unused,
-                "records could not be put in the order of time",
-            ),
+            (d.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
+            (d.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
+            (d.late_records, Unused, "records could not be put in the order of time"),
         ];
         counted(&rows).collect()
     }
 
     /// Those, and what was found when they were read into a session.
     pub fn of_etl_report(report: &EtlReport) -> Vec<Note> {
+        #[rustfmt::skip]
         let rows = [
-            (
-                report.undefined_stack_keys,
-                Unused,
-                "stack keys were never defined",
-            ),
-            (
-                report.late_stack_parts,
-                Unused,
-                "parts of stacks came more than 2 s after their event and were left out",
-            ),
-            (
-                report.unreadable_descriptions,
-                Unused,
-                UNREADABLE_DESCRIPTIONS,
-            ),
+            (report.undefined_stack_keys, Unused, "stack keys were never defined"),
+            (report.late_stack_parts, Unused, "parts of stacks came more than 2 s after their event and were left out"),
+            (report.unreadable_descriptions, Unused, UNREADABLE_DESCRIPTIONS),
         ];
         let mut notes = Note::of_etl(&report.diagnostics);
         notes.extend(counted(&rows));
@@ -295,27 +198,12 @@ impl Note {
                 event: timeline.event_types()[id.index()].label(),
                 error: error.clone(),
             });
+        #[rustfmt::skip]
         let rows = [
-            (
-                timeline.unbound_il_maps(),
-                Unused,
-                "IL maps belong to no code body",
-            ),
-            (
-                d.unbound_inline_trees,
-                Unused,
-                "inline trees belong to no code body",
-            ),
-            (
-                d.bad_perf_map_rows,
-                Unused,
-                "perf map lines are not of the form START SIZE name",
-            ),
-            (
-                d.stacks_dropped,
-                NoteKind::Limit,
-                "stacks were dropped: too many distinct frames",
-            ),
+            (timeline.unbound_il_maps(), Unused, "IL maps belong to no code body"),
+            (d.unbound_inline_trees, Unused, "inline trees belong to no code body"),
+            (d.bad_perf_map_rows, Unused, "perf map lines are not of the form START SIZE name"),
+            (d.stacks_dropped, NoteKind::Limit, "stacks were dropped: too many distinct frames"),
         ];
         undecodable.chain(counted(&rows)).collect()
     }
