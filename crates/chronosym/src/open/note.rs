@@ -196,7 +196,7 @@ impl Note {
             .map(|(id, error, events)| Note::Undecodable {
                 events: *events,
                 event: timeline.event_types()[id.index()].label(),
-                error: error.clone(),
+                error: *error,
             });
         #[rustfmt::skip]
         let rows = [

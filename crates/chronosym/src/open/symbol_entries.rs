@@ -104,12 +104,12 @@ impl Inner {
 const ENDINGS: [&str; 6] = [".pdb", ".r2rmap", ".dll", ".exe", ".debug", ".dbg"];
 
 pub(super) fn is_symbol_file(name: &str) -> bool {
-    let ends = |ending: &&str| {
+    let ends = |ending: &str| {
         let at = name.len().checked_sub(ending.len());
         at.and_then(|at| name.get(at..))
             .is_some_and(|end| end.eq_ignore_ascii_case(ending))
     };
-    ENDINGS.iter().any(|ending| ends(&ending)) && place(name).is_some()
+    ENDINGS.iter().any(|ending| ends(ending)) && place(name).is_some()
 }
 
 /// Where an entry is unpacked to: `NAME/ID/NAME` if its path ends so, else `NAME`. Nothing of the path above that is
