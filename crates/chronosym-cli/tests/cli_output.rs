@@ -137,7 +137,14 @@ fn a_killed_command_leaves_the_file_as_it_was() {
     let path = directory.path().join("out");
     std::fs::write(&path, b"kept").unwrap();
     let mut child = chronosym()
-        .args(["events", "--format", "jsonl", "-", "-o", path.to_str().unwrap()])
+        .args([
+            "events",
+            "--format",
+            "jsonl",
+            "-",
+            "-o",
+            path.to_str().unwrap(),
+        ])
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
