@@ -49,7 +49,7 @@ const TEST_PID: u32 = 3676;
 
 fn load(trace: &[u8]) -> Result<(Arc<Timeline>, EtlReport), Failed> {
     let mut session = Session::new(Options::default());
-    let report = read(EtlReader::open(trace)?, &mut session);
+    let report = read(EtlReader::open(trace)?, &mut session)?;
     Ok((session.finish(), report))
 }
 
@@ -341,7 +341,7 @@ fn flipped(mut trace: Vec<u8>) {
         trace[at] ^= 1 << (state >> 29 & 7);
         if let Ok(reader) = EtlReader::open(trace.as_slice()) {
             let mut session = Session::new(Options::default());
-            read(reader, &mut session);
+            read(reader, &mut session).expect("the first");
             session.finish().profile(&Filter::default(), None);
         }
     }

@@ -83,7 +83,7 @@ fn trace(told: &Told) -> (Arc<Timeline>, ProcessIndex) {
         samples: SampleSelection::Profilers,
     });
     let reader = EtlReader::merge(vec![EtlReader::open(file.as_slice()).expect("a trace")]);
-    chronosym::source::etl::read(reader.expect("a trace"), &mut session);
+    chronosym::source::etl::read(reader.expect("a trace"), &mut session).expect("the first");
     let timeline = session.finish();
     let process = timeline.find_process(PID, None).expect("the process");
     (timeline, process)

@@ -87,7 +87,7 @@ fn records(bytes: &[u8]) -> (u64, u64) {
 fn timeline(bytes: &[u8]) -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
     let reader = EtlReader::open(bytes).expect("a trace");
-    chronosym::source::etl::read(reader, &mut session);
+    chronosym::source::etl::read(reader, &mut session).expect("the first");
     session.finish()
 }
 

@@ -98,7 +98,7 @@ pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Arc<Timeli
     let readers = files.iter().map(|f| EtlReader::open(f.as_slice()).unwrap());
     let reader = EtlReader::merge(readers.collect()).unwrap();
     let mut session = Session::new(Options { samples: selection });
-    let report = read(reader, &mut session);
+    let report = read(reader, &mut session).expect("the first");
     (session.finish(), report)
 }
 

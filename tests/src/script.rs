@@ -294,7 +294,7 @@ fn etw(steps: &[Step]) -> Option<Arc<Timeline>> {
     let bytes = writer.finish().expect("memory");
     let reader = EtlReader::open(&*bytes).expect("a trace");
     let mut session = Session::new(Options::default());
-    chronosym::source::etl::read(reader, &mut session);
+    chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     Some(session.finish())
 }
 

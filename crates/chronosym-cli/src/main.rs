@@ -6,8 +6,6 @@ mod input;
 mod load;
 mod output;
 mod progress;
-mod recording;
-mod salvage;
 mod symbols;
 mod units;
 
@@ -26,8 +24,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = format!("{error:#}");
-            eprintln!("chronosym: {}", output::printable(&text));
+            progress::say(&format!("{error:#}"));
             ExitCode::from(if error.is::<args::Usage>() { 2 } else { 1 })
         }
     }

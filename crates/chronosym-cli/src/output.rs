@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 pub use chronosym_symbols::style::printable;
+use tempfile::NamedTempFile;
 
 use crate::args::Color;
 
@@ -38,16 +39,16 @@ pub fn width(path: Option<&Path>) -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
 }
 
-/// Standard output, or the file that `-o` names. The file is made, or emptied, when the first result is written or the
-/// writer is flushed: a command that fails before that leaves it as it was.
+/// Standard output, or the file that `-o` names. The file gets its name, or its new content, when the writer is first flushed:
+/// a command that fails or is killed before that leaves it as it was.
 pub fn open(path: Option<&Path>) -> Box<dyn Write> {
     crate::progress::clear();
     match path {
         None => Box::new(BufWriter::with_capacity(CAPACITY, io::stdout().lock())),
         Some(path) => {
-            let file = Lazy {
+            let file = Replacing {
                 path: path.to_owned(),
-                file: None,
+                state: State::New,
             };
             Box::new(BufWriter::with_capacity(CAPACITY, file))
         }
@@ -56,32 +57,79 @@ pub fn open(path: Option<&Path>) -> Box<dyn Write> {
 
 const CAPACITY: usize = 1 << 16;
 
-/// A file that is made when it is first needed, and named in every error.
-struct Lazy {
+/// A file that is written beside the one that it replaces, and named in every error.
+struct Replacing {
     path: PathBuf,
-    file: Option<File>,
+    state: State,
 }
 
-impl Lazy {
+enum State {
+    New,
+    /// Under a temporary name.
+    Aside(NamedTempFile, PathBuf),
+    /// In its place.
+    There(File),
+}
+
+impl Replacing {
+    /// Devices and pipes are written as they are, and so is a file in a folder in which none can be made.
+    fn begin(&self) -> io::Result<State> {
+        let old = self.path.metadata().ok();
+        if old.as_ref().is_none_or(|old| old.is_file()) {
+            // A link stays a link.
+            let path = self.path.canonicalize().unwrap_or(self.path.clone());
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty());
+            let mut builder = tempfile::Builder::new();
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+            let made = builder
+                .prefix(".chronosym-")
+                .tempfile_in(folder.unwrap_or(Path::new(".")));
+            if let Ok(file) = made {
+                if let Some(old) = old {
+                    file.as_file().set_permissions(old.permissions())?;
+                }
+                return Ok(State::Aside(file, path));
+            }
+        }
+        File::create(&self.path).map(State::There)
+    }
+
     fn with_file<T>(&mut self, act: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
-        let opened = match &mut self.file {
-            Some(file) => Ok(file),
-            none => File::create(&self.path).map(|file| none.insert(file)),
-        };
-        opened.and_then(act).map_err(|error| {
-            let text = format!("cannot write {}: {error}", self.path.display());
-            io::Error::new(error.kind(), text)
-        })
+        if let State::New = self.state {
+            self.state = self.begin()?;
+        }
+        match &mut self.state {
+            State::Aside(file, _) => act(file.as_file_mut()),
+            State::There(file) => act(file),
+            State::New => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn put_in_place(&mut self) -> io::Result<()> {
+        self.with_file(File::flush)?;
+        if let State::Aside(file, path) = std::mem::replace(&mut self.state, State::New) {
+            self.state = State::There(file.persist(path)?);
+        }
+        Ok(())
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        let text = format!("cannot write {}: {error}", self.path.display());
+        io::Error::new(error.kind(), text)
     }
 }
 
-impl Write for Lazy {
+impl Write for Replacing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.with_file(|file| file.write(bytes))
+            .map_err(|error| self.named(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.with_file(File::flush)
+        self.put_in_place().map_err(|error| self.named(error))
     }
 }
 

@@ -1,11 +1,9 @@
 //! What a person who waits is told: how far reading has come, on a terminal only and only once it has taken half a second.
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-use chronosym_etl::ReadAt;
 
 use crate::output::printable;
 
@@ -41,14 +39,19 @@ pub fn clear() {
 
 /// Says on standard error what was damaged or lost.
 pub fn tell(note: &str) {
-    clear();
     if !QUIET.load(Ordering::Relaxed) {
-        let note = printable(note);
-        let _ = writeln!(io::stderr(), "chronosym: note: {note}");
+        say(&format!("note: {note}"));
     }
 }
 
-fn show(done: u64, total: Option<u64>) {
+/// Writes a line to standard error. Where that cannot be written, nothing can be said.
+pub fn say(text: &str) {
+    clear();
+    let _ = writeln!(io::stderr(), "chronosym: {}", printable(text));
+}
+
+/// Shows how many bytes are read.
+pub fn show(done: u64, total: Option<u64>) {
     let Some(begin) = BEGIN.get() else {
         return;
     };
@@ -72,51 +75,4 @@ fn show(done: u64, total: Option<u64>) {
         ),
         _ => write!(io::stderr(), "\r\x1b[Kreading: {} MB", mb(done)),
     };
-}
-
-/// A source whose reads are counted.
-#[derive(Debug)]
-pub struct Counted<S> {
-    source: S,
-    done: AtomicU64,
-    total: Option<u64>,
-}
-
-impl<S> Counted<S> {
-    pub fn new(source: S, total: Option<u64>) -> Self {
-        Counted {
-            source,
-            done: AtomicU64::new(0),
-            total,
-        }
-    }
-
-    fn count(&self, n: usize) {
-        let done = self.done.fetch_add(n as u64, Ordering::Relaxed) + n as u64;
-        if n > 0 {
-            show(done, self.total);
-        } else {
-            clear();
-        }
-    }
-}
-
-impl<S: Read> Read for Counted<S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.source.read(buffer)?;
-        self.count(n);
-        Ok(n)
-    }
-}
-
-impl<S: ReadAt> ReadAt for Counted<S> {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.source.read_at(offset, buffer)?;
-        self.count(n);
-        Ok(n)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.source.size()
-    }
 }

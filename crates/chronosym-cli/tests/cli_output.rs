@@ -129,3 +129,77 @@ fn a_write_that_fails_names_the_output() {
         );
     }
 }
+
+/// Results are written under another name until they are complete.
+#[test]
+fn a_killed_command_leaves_the_file_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
+    std::fs::write(&path, b"kept").unwrap();
+    let mut child = chronosym()
+        .args([
+            "events",
+            "--format",
+            "jsonl",
+            "-",
+            "-o",
+            path.to_str().unwrap(),
+        ])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let trace = unzipped(REUSE);
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, &trace[..trace.len() / 2]).unwrap();
+    let names = || std::fs::read_dir(directory.path()).unwrap().count();
+    let begin = std::time::Instant::now();
+    while names() < 2 && begin.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(names(), 2, "something is written beside it");
+    assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_stays_a_link_and_rights_stay() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let (path, link) = (directory.path().join("out"), directory.path().join("link"));
+    std::fs::write(&path, b"old").unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+    symlink("out", &link).unwrap();
+    let run = run(&["methods", &arg(R2R), "-o", link.to_str().unwrap()]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(link.is_symlink() && std::fs::read(&path).unwrap().len() > 100);
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn nothing_is_lost_where_nothing_can_be_said() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+        return;
+    };
+    let trace = unzipped(LINUX);
+    let cut = file(&trace[..trace.len() / 2]);
+    let run_to = |args: &[&str]| {
+        let mut command = chronosym();
+        command.args(args).stderr(full.try_clone().unwrap());
+        command.output().unwrap()
+    };
+    let cut = cut.to_str().unwrap();
+    let output = run_to(&["stacks", "--format", "folded", cut]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        run(&["stacks", "--format", "folded", cut]).stdout
+    );
+    let nothing = run_to(&["stacks", "--tid", "999999", cut]);
+    assert_eq!(nothing.status.code(), Some(0));
+    assert_eq!(run_to(&["stacks", "no-such-file"]).status.code(), Some(1));
+}

@@ -6,9 +6,6 @@ use crate::manifest::EventDescription;
 use crate::tracelogging::scalar;
 use crate::{Field, FieldType, Guid};
 
-/// The id of the events that carry an EventSource's manifest.
-pub const MANIFEST_EVENT_ID: u32 = 0xfffe;
-
 /// Why the pieces of a manifest make no manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -46,7 +43,7 @@ impl ManifestPieces {
     /// A manifest longer than this is taken for damage: real ones have some ten kilobytes.
     pub const LIMIT: usize = 16 << 20;
 
-    /// Adds the payload of an event with id [`MANIFEST_EVENT_ID`]: u8 format (1), u8 major, u8 minor, u8 0x5b, u16 number of
+    /// Adds the payload of an event with id [`MANIFEST_EVENT_ID`](crate::MANIFEST_EVENT_ID): u8 format (1), u8 major, u8 minor, u8 0x5b, u16 number of
     /// pieces, u16 piece, text. The last piece gives the descriptions of the provider's events.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod cursor;
 mod describe;
 mod error;
 mod event;
+#[cfg(feature = "manifest")]
 mod event_source;
 mod field;
 mod guid;
@@ -39,7 +40,8 @@ pub use clr::{
 };
 pub use error::DecodeError;
 pub use event::{Action, Event};
-pub use event_source::{MANIFEST_EVENT_ID, ManifestError, ManifestPieces};
+#[cfg(feature = "manifest")]
+pub use event_source::{ManifestError, ManifestPieces};
 pub use field::{Field, FieldType};
 pub use guid::{Guid, ParseGuidError};
 pub use inline_tree::{
@@ -48,7 +50,7 @@ pub use inline_tree::{
 pub use kernel::KernelEvent;
 pub use manifest::EventDescription;
 pub use provider::Provider;
-pub use schema::{EventKey, EventSchema, PointerSize, RawEvent};
+pub use schema::{EventKey, EventSchema, MANIFEST_EVENT_ID, PointerSize, RawEvent};
 pub use text::{AStr, WStr};
 pub use tracelogging::TraceLoggingSchema;
 pub use universal::UniversalEvent;

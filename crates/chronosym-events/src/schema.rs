@@ -3,10 +3,12 @@ use std::sync::Arc;
 
 use crate::cursor::{Cursor, Shape};
 use crate::describe::describe;
-use crate::event_source::MANIFEST_EVENT_ID;
 use crate::layout::Layout;
 use crate::value::FieldList;
 use crate::{DecodeError, Event, Field, Guid, MethodEvent, Provider, clr, kernel, universal};
+
+/// The id of the events that carry an EventSource's manifest.
+pub const MANIFEST_EVENT_ID: u32 = 0xfffe;
 
 /// The width of a payload's pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

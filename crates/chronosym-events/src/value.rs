@@ -1,13 +1,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+#[cfg(feature = "json")]
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::{AStr, Guid, WStr};
 
 /// One field's value, as text and JSON show it.
 ///
-/// `Display` and [`Serialize`] agree: ids, addresses, tokens and flags ([`Value::Hex`]) are hex strings, GUIDs and text are strings,
+/// `Display` and serde's `Serialize` (feature `json`) agree: ids, addresses, tokens and flags ([`Value::Hex`]) are hex strings, GUIDs and text are strings,
 /// arrays are arrays, bytes are one string of hex digits.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -134,6 +135,7 @@ impl fmt::Display for FieldList<'_> {
     }
 }
 
+#[cfg(feature = "json")]
 impl Serialize for Value<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -152,6 +154,7 @@ impl Serialize for Value<'_> {
     }
 }
 
+#[cfg(feature = "json")]
 impl Serialize for FieldList<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(Some(self.len()))?;

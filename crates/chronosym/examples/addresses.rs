@@ -1,15 +1,13 @@
 //! A one-off list: what ever stood at these addresses of a trace's process.
 
-use chronosym::{Options, Position, SampleSelection, Session};
+use chronosym::{Options, Position, SampleSelection};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("which trace?")?;
-    let mut session = Session::new(Options {
+    let (timeline, _) = chronosym::open(path)?.timeline(Options {
         samples: SampleSelection::None,
-    });
-    chronosym::source::nettrace::read(std::fs::File::open(path)?, &mut session)?;
-    let timeline = session.finish();
+    })?;
 
     let managed = timeline.processes().find(|p| p.is_managed);
     let process = managed.ok_or("no managed process")?.index;

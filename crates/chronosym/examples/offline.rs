@@ -2,13 +2,12 @@
 //!
 //! `cargo run -p chronosym --example offline -- app.nettrace`
 
-use chronosym::{Filter, Options, Session};
+use chronosym::{Filter, Options};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("which trace?")?;
-    let mut session = Session::new(Options::default());
-    chronosym::source::nettrace::read(std::fs::File::open(path)?, &mut session)?;
-    let timeline = session.finish();
+    let (timeline, report) = chronosym::open(path)?.timeline(Options::default())?;
+    report.notes.iter().for_each(|note| eprintln!("{note}"));
 
     let profile = timeline.profile(&Filter::default(), None);
     for entry in &profile.entries {

@@ -1,7 +1,8 @@
 //! What code was at address A of process P at time T?
 //!
-//! A [`Session`] takes events (of a file through [`source`], or a profiler's own) and typed [`facts`], and keeps what they
-//! say of processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`], which is immutable and can be asked
+//! [`open`](fn@open) opens a trace. A [`Session`] takes events (of a file through [`source`], or a profiler's own) and typed
+//! [`facts`], and keeps what they say of processes, code and samples. [`Session::finish`] freezes it into a [`Timeline`],
+//! which is immutable and can be asked
 //! from any thread:
 //!
 //! - [`Timeline::frames`] names one address of a process at a time, with evidence, certainty or a reason; without a time
@@ -37,10 +38,13 @@ mod inline_tree;
 mod kernel;
 mod layers;
 mod life;
+mod limits;
 mod live;
 mod lookup;
 mod machine;
 mod names;
+#[cfg(feature = "open")]
+pub mod open;
 mod prepare;
 mod process;
 mod profile;
@@ -65,8 +69,17 @@ mod untimed;
 mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
-pub use chronosym_events::{Action, EventKey, EventSchema, PointerSize, Provider, RawEvent};
+pub use chronosym_events::{
+    Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,
+    RawEvent,
+};
 pub use chronosym_timeline::{Begin, End, Life};
+// The crates whose types stand in this one's interface, for all of what belongs to them.
+#[cfg(feature = "etl")]
+pub use chronosym_etl;
+pub use chronosym_events;
+#[cfg(feature = "nettrace")]
+pub use chronosym_nettrace;
 pub use event_types::{EventTypeId, EventTypeInfo};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
@@ -75,7 +88,10 @@ pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, BinaryId, Function, FunctionId};
 pub use il_map::{IlOffset, IlSource};
 pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
+pub use limits::{LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
+#[cfg(feature = "open")]
+pub use open::{Input, OpenError, Opener, Recording, Report, open};
 pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{Profile, ProfileEntry};
 pub use recording::{Loss, SessionDiagnostics, TraceFacts};
@@ -93,6 +109,8 @@ pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
 };
+#[cfg(feature = "symbols")]
+pub use {chronosym_pdb, chronosym_symbols};
 
 /// The README's example has to compile.
 #[cfg(doctest)]

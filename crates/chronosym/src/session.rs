@@ -46,8 +46,9 @@ pub struct Session {
     pub(crate) losses: Vec<Loss>,
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
-    /// Start and frequency of the clock of the first EventPipe trace, in ticks.
-    pub(crate) clock: Option<(i64, u64)>,
+    /// What the session was read from first.
+    #[cfg(any(feature = "nettrace", feature = "etl"))]
+    pub(crate) recording: Option<crate::source::Identity>,
     /// The sampled thread that was seen last: most samples come in runs.
     last_thread: Option<(Option<u32>, u64, ThreadIndex)>,
 }

@@ -76,9 +76,10 @@ fn print(text: &[u8]) -> Result<()> {
 
 /// Says on standard error that the filters let nothing pass.
 fn tell_nothing_passes(what: &str, quiet: bool) {
-    crate::progress::clear();
     if !quiet {
-        eprintln!("chronosym: no {what} passes; `chronosym info` shows what the trace has");
+        crate::progress::say(&format!(
+            "no {what} passes; `chronosym info` shows what the trace has"
+        ));
     }
 }
 

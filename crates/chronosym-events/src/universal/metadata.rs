@@ -1,3 +1,4 @@
+#[cfg(feature = "json")]
 use serde_json::Value;
 
 use crate::Guid;
@@ -47,6 +48,7 @@ pub struct ElfMetadata {
 }
 
 /// Why the JSON of a mapping could not be used.
+#[cfg(feature = "json")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
@@ -58,6 +60,7 @@ pub enum MetadataError {
     UnknownType(String),
 }
 
+#[cfg(feature = "json")]
 impl SymbolMetadata {
     /// Parses the text of the event's SymbolMetadata field; empty text gives `None`. Empty strings, zero ids and fields of
     /// another type than expected count as absent.

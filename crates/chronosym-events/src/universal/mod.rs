@@ -6,7 +6,9 @@
 
 mod metadata;
 
-pub use metadata::{ElfMetadata, MetadataError, PeMetadata, SymbolMetadata};
+#[cfg(feature = "json")]
+pub use metadata::MetadataError;
+pub use metadata::{ElfMetadata, PeMetadata, SymbolMetadata};
 
 use std::sync::Arc;
 

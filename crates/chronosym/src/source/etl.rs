@@ -9,6 +9,7 @@ pub use super::etw_types::Schemas;
 
 use super::etw_stacks::{Finished, Mode, Reference, StackAssembler, StackOf, Waiting};
 use super::observe::{Observer, Seen};
+use super::{Identity, ReadError};
 use crate::event_types::EventTypeId;
 use crate::facts::{At, Sample};
 use crate::process::ThreadIndex;
@@ -52,17 +53,28 @@ pub struct EtlReport {
 /// Reads a trace into a session: an `EtlReader`, or several merged into one.
 ///
 /// Damage is counted in the report; what was readable is in the session.
-pub fn read<S: ReadAt>(reader: EtlReader<S>, session: &mut Session) -> EtlReport {
+///
+/// # Errors
+///
+/// [`ReadError::AnotherRecording`] when the session was read from a recording before.
+pub fn read<S: ReadAt>(
+    reader: EtlReader<S>,
+    session: &mut Session,
+) -> Result<EtlReport, ReadError> {
     read_observed(reader, session, None)
 }
 
 /// As [`read`], with an observer of every record before it goes into the session. It can end the reading: what came before
 /// is in the session.
+///
+/// # Errors
+///
+/// As [`read`].
 pub fn read_with<S: ReadAt>(
     reader: EtlReader<S>,
     session: &mut Session,
     observe: &mut Observer<'_>,
-) -> EtlReport {
+) -> Result<EtlReport, ReadError> {
     read_observed(reader, session, Some(observe))
 }
 
@@ -70,7 +82,8 @@ fn read_observed<S: ReadAt>(
     mut reader: EtlReader<S>,
     session: &mut Session,
     mut observe: Option<&mut Observer<'_>>,
-) -> EtlReport {
+) -> Result<EtlReport, ReadError> {
+    Identity::Etl.admit(session, false)?;
     describe(reader.header(), reader.clock(), session);
     let wide = reader.header().pointer_size == chronosym_etl::PointerSize::Eight;
     let mut schemas = Schemas::default();
@@ -125,12 +138,12 @@ fn read_observed<S: ReadAt>(
             ..Loss::of_events(0, u64::MAX, diagnostics.events_lost)
         });
     }
-    EtlReport {
+    Ok(EtlReport {
         diagnostics,
         undefined_stack_keys,
         late_stack_parts,
         unreadable_descriptions: schemas.unreadable_descriptions(),
-    }
+    })
 }
 
 /// Whose samples they are.

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "nettrace")]
 mod batch;
+#[cfg(any(feature = "nettrace", feature = "etl"))]
+mod identity;
 #[cfg(feature = "nettrace")]
 pub mod nettrace;
 
@@ -16,3 +18,8 @@ pub mod etl;
 mod etw_stacks;
 #[cfg(feature = "etl")]
 mod etw_types;
+
+#[cfg(any(feature = "nettrace", feature = "etl"))]
+pub(crate) use identity::Identity;
+#[cfg(any(feature = "nettrace", feature = "etl"))]
+pub use identity::{AnotherRecording, ReadError};

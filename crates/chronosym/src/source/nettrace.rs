@@ -17,6 +17,7 @@ use chronosym_nettrace::{
 
 use super::batch::{Batch, Feed, Filler, Rest};
 use super::observe::{Observer, Seen};
+use super::{Identity, ReadError};
 use crate::live::LiveSession;
 use crate::recording::Loss;
 use crate::session::Session;
@@ -86,10 +87,11 @@ impl<T> OfTypes<T> {
 ///
 /// # Errors
 ///
-/// Only when the source is no such trace, or cannot be read.
-pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, Error> {
+/// Only when the source is no such trace or cannot be read, or when the session was read from another recording:
+/// [`ReadError::AnotherRecording`]. A later session of the same process, by the same clock, may follow the first.
+pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, ReadError> {
     let mut reader = Reader::new(source)?;
-    let mut feed = begin(&mut reader, session);
+    let mut feed = begin(&mut reader, session, false)?;
     select(&mut reader, session);
     let take = |batch: &mut Batch| {
         feed.take(batch, session);
@@ -99,7 +101,8 @@ pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnosti
         _ => read_in_turn(reader, take),
     };
     note_losses(&diagnostics.loss_windows, &feed, session);
-    end.map(|()| diagnostics)
+    end?;
+    Ok(diagnostics)
 }
 
 /// As [`read`], with options for the reader and an observer of every record, in the order of time, before it goes into the
@@ -113,14 +116,14 @@ pub fn read_with(
     options: Options,
     session: &mut Session,
     observe: &mut Observer<'_>,
-) -> Result<Diagnostics, Error> {
+) -> Result<Diagnostics, ReadError> {
     let read = Cell::new(0);
     let source = Counted {
         source,
         read: &read,
     };
     let mut reader = Reader::with_options(source, options)?;
-    let mut feed = begin(&mut reader, session);
+    let mut feed = begin(&mut reader, session, false)?;
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     let (diagnostics, end) = each_region(reader, |region| {
@@ -149,7 +152,8 @@ pub fn read_with(
         true
     });
     note_losses(&diagnostics.loss_windows, &feed, session);
-    end.map(|()| diagnostics)
+    end?;
+    Ok(diagnostics)
 }
 
 /// A source that counts what is read of it.
@@ -171,15 +175,15 @@ impl<R: Read> Read for Counted<'_, R> {
 /// What a region of the trace says (its events up to a sequence point) is published when the region is complete: no
 /// event of an earlier time can come after it.
 ///
-/// Another trace of the same machine can be read into the same session: its times are put into those of the first, by the clock
+/// Another trace of the same process can be read into the same session: its times are put into those of the first, by the clock
 /// that both headers state.
 ///
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, Error> {
+pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, ReadError> {
     let mut reader = Reader::new(source)?;
-    let mut feed = begin(&mut reader, live);
+    let mut feed = begin(&mut reader, live, true)?;
     select(&mut reader, live);
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let mut noted = 0;
@@ -200,25 +204,25 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
     Ok(reader.diagnostics().clone())
 }
 
-/// Several traces of one machine have one time: that of the first.
-fn begin<R: Read>(reader: &mut Reader<R>, session: &mut Session) -> Feed {
+/// Several traces of one process have one time: that of the first.
+fn begin<R: Read>(
+    reader: &mut Reader<R>,
+    session: &mut Session,
+    live: bool,
+) -> Result<Feed, ReadError> {
     let header = reader.header();
-    let clock = (header.qpc_start, header.qpc_frequency);
-    let began_ns = match session.clock {
-        Some((first, frequency)) if frequency == clock.1 => {
-            let ticks = i128::from(clock.0) - i128::from(first);
-            let ns = ticks * 1_000_000_000 / i128::from(frequency.max(1));
-            i64::try_from(ns).unwrap_or(0)
-        }
-        // Clocks of different frequencies are not of one machine.
-        Some(_) => 0,
-        None => {
-            session.clock = Some(clock);
-            describe(header, session);
-            0
-        }
+    let identity = Identity::EventPipe {
+        process_id: header.process_id,
+        start: header.qpc_start,
+        frequency: header.qpc_frequency,
+        start_unix_ns: header.start.and_then(|start| start.unix_ns()),
     };
-    Feed::new(header.pointer_size, began_ns)
+    let is_first = session.recording.is_none();
+    let began_ns = identity.admit(session, live)?;
+    if is_first {
+        describe(header, session);
+    }
+    Ok(Feed::new(header.pointer_size, began_ns))
 }
 
 /// Leaves it to the reader to count what the session has no use for.
@@ -486,7 +490,7 @@ mod tests {
             };
             let mut reader = Reader::new(bytes[..length].chain(end)).expect("a trace");
             let mut session = Session::new(crate::Options::default());
-            let mut feed = begin(&mut reader, &mut session);
+            let mut feed = begin(&mut reader, &mut session, false).expect("the first");
             select(&mut reader, &session);
             let take = |batch: &mut Batch| {
                 feed.take(batch, &mut session);

@@ -5,21 +5,18 @@
 
 mod line;
 
-use std::fs::File;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use chronosym::open::{ByteStream, Note, PositionedBytes, RecordingBytes};
 use chronosym::{SampleSelection, Timeline};
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
 
 use self::line::{Lines, Stack};
 use crate::args::{EventFilters, Events, Symbols};
-use crate::input::{Rereadable, Source};
-use crate::progress::{self, Counted};
-use crate::recording::{self, Recording};
-use crate::salvage::Notes;
-use crate::{load, output};
+use crate::input::{self, Rereadable};
+use crate::{load, output, progress};
 
 pub fn run(args: &Events, quiet: bool) -> Result<()> {
     let traces = &args.input.traces;
@@ -45,13 +42,15 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
         output::open(args.input.output.as_deref()),
     );
     let mut sink = Sink { wanted, lines };
-    let damage = Notes::default();
-    let mut notes = match recording::open(paths, &damage)? {
-        Recording::Nettrace(source, name) => nettrace(source, &name, &mut sink)?,
-        Recording::Etl(reader) => etl(*reader, &mut sink)?,
+    let recording = input::open(paths)?;
+    let (name, damage) = (recording.names().join(", "), recording.notes());
+    let found = match recording.into_bytes() {
+        RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
+        RecordingBytes::Etl(reader) => etl(*reader, &mut sink)?,
+        _ => bail!("events of {name} cannot be shown"),
     };
-    notes.splice(0..0, damage.take());
-    super::tell(&notes, quiet);
+    super::tell(&load::words(damage.take()), quiet);
+    super::tell(&load::words(found), quiet);
     sink.wanted.check()?;
     super::tell(&sink.lines.finish()?, quiet);
     if sink.lines.is_empty() {
@@ -170,7 +169,7 @@ impl Wanted {
 }
 
 /// Reads until nothing more can pass; returns what was damaged or lost as far as that.
-fn nettrace(source: Source, name: &str, sink: &mut Sink) -> Result<Vec<String>> {
+fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::nettrace::{Schemas, raw_event};
     let in_trace = || name.to_owned();
     let mut reader = chronosym_nettrace::Reader::new(source).with_context(in_trace)?;
@@ -191,11 +190,11 @@ fn nettrace(source: Source, name: &str, sink: &mut Sink) -> Result<Vec<String>> 
             sink.take(&raw, schema, stack)?;
         }
     }
-    Ok(load::nettrace_notes(reader.diagnostics()))
+    Ok(Note::of_nettrace(reader.diagnostics()))
 }
 
 /// As [`nettrace`].
-fn etl(mut reader: EtlReader<Counted<File>>, sink: &mut Sink) -> Result<Vec<String>> {
+fn etl(mut reader: EtlReader<PositionedBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::etl::{Schemas, raw_event};
     let mut schemas = Schemas::default();
     // What describes events may stand anywhere in the trace.
@@ -211,10 +210,9 @@ fn etl(mut reader: EtlReader<Counted<File>>, sink: &mut Sink) -> Result<Vec<Stri
         });
         sink.take(&raw_event(&record, &schema), &schema, stack)?;
     }
-    let mut notes = load::etl_reader_notes(reader.diagnostics());
-    match schemas.unreadable_descriptions() {
-        0 => {}
-        n => notes.push(format!("{n} descriptions of event types cannot be read")),
-    }
+    let mut notes = Note::of_etl(reader.diagnostics());
+    notes.extend(Note::unreadable_descriptions(
+        schemas.unreadable_descriptions(),
+    ));
     Ok(notes)
 }

@@ -1,31 +1,15 @@
 //! What a damaged wrapper still gives.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
 
-/// What was found damaged while files are read, perhaps on another thread, in words.
-#[derive(Clone, Debug, Default)]
-pub struct Notes(Arc<Mutex<Vec<String>>>);
+use super::meter::Cancelled;
+use super::note::{Note, Notes};
+use crate::limits::LimitReached;
 
-impl Notes {
-    pub fn push(&self, note: String) {
-        self.list().push(note);
-    }
-
-    /// The notes so far; they are not kept.
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.list())
-    }
-
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A source whose damaged end does not cost what comes before it: once it has given something, an error is noted and ends
-/// it.
+/// A source whose damaged end does not cost what comes before it: once it has given something, an error is noted and
+/// ends it.
 #[derive(Debug)]
-pub struct Salvaged<S> {
+pub(super) struct Salvaged<S> {
     source: S,
     name: String,
     notes: Notes,
@@ -63,17 +47,29 @@ impl<S: Read> Read for Salvaged<S> {
                 Ok(n)
             }
             Err(error)
-                if self.state == State::New || error.kind() == io::ErrorKind::Interrupted =>
+                if self.state == State::New
+                    || error.kind() == io::ErrorKind::Interrupted
+                    || is::<Cancelled>(&error).is_some() =>
             {
                 Err(error)
             }
             Err(error) => {
                 self.state = State::Ended;
-                let name = &self.name;
-                self.notes
-                    .push(format!("{name} is damaged: {error}; reading what is there"));
+                let name = self.name.clone();
+                self.notes.push(match is::<LimitReached>(&error) {
+                    Some(&limit) => Note::Limit { name, limit },
+                    None => Note::Damaged {
+                        name,
+                        error: error.to_string(),
+                    },
+                });
                 Ok(0)
             }
         }
     }
+}
+
+/// What an error of this project's own is.
+pub(super) fn is<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
+    error.get_ref()?.downcast_ref()
 }

@@ -1,0 +1,81 @@
+//! What reading may cost, in one place.
+
+use std::fmt;
+
+/// The most that hostile or broken input may cost. A limit that is reached costs what lies beyond it: that is said in a
+/// note or an error that names the limit, and what was read before stays.
+///
+/// `let mut limits = Limits::default(); limits.layers = 2;` sets one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes that the wrappers of one recording (zip, gzip) may unpack to, and that are kept of a pipe in a temporary
+    /// file. 64 GiB: more than the largest traces that people keep; what streams through takes neither memory nor disk.
+    pub unpacked_bytes: u64,
+    /// How many times as large as what was read the unpacked may be. 200: traces shrink to a fifth or a tenth, made-up
+    /// input to a thousandth. The first 512 MiB are free, for files of a size given in advance that are mostly zeros.
+    pub unpacked_ratio: u64,
+    /// Entries of a zip file that are looked at. 65,536: what PerfView and perfcollect write has hundreds.
+    pub zip_entries: usize,
+    /// Wrappers in wrappers. 8: people make two.
+    pub layers: u32,
+    /// Bytes of a perf map, unpacked, all of which are held at once. 256 MiB: some three million methods.
+    pub perf_map_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            unpacked_bytes: 64 << 30,
+            unpacked_ratio: 200,
+            zip_entries: 1 << 16,
+            layers: 8,
+            perf_map_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Unpacked bytes for which [`Limits::unpacked_ratio`] does not count.
+#[cfg(feature = "open")]
+pub(crate) const FREE_OF_RATIO: u64 = 512 << 20;
+
+/// A limit that was reached, with its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitReached {
+    /// [`Limits::unpacked_bytes`].
+    UnpackedBytes(u64),
+    /// [`Limits::unpacked_ratio`].
+    UnpackedRatio(u64),
+    /// [`Limits::zip_entries`].
+    ZipEntries(usize),
+    /// [`Limits::layers`].
+    Layers(u32),
+    /// [`Limits::perf_map_bytes`].
+    PerfMapBytes(u64),
+}
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnpackedBytes(n) => write!(
+                f,
+                "it unpacks to more than {n} bytes (limit unpacked_bytes)"
+            ),
+            Self::UnpackedRatio(n) => write!(
+                f,
+                "it unpacks to more than {n} times its size (limit unpacked_ratio)"
+            ),
+            Self::ZipEntries(n) => write!(f, "it has more than {n} entries (limit zip_entries)"),
+            Self::Layers(n) => write!(f, "it is wrapped more than {n} times (limit layers)"),
+            Self::PerfMapBytes(n) => {
+                write!(
+                    f,
+                    "the perf map has more than {n} bytes (limit perf_map_bytes)"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for LimitReached {}

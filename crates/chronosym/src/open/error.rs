@@ -1,0 +1,162 @@
+//! Why a recording is refused.
+
+use std::io;
+
+use super::is;
+use super::meter::Cancelled;
+use crate::limits::LimitReached;
+use crate::source::ReadError;
+
+const EXPECTED: &str =
+    "expected a .nettrace, .netperf or .etl trace, or a zip or gzip file with one";
+
+/// Why nothing can be opened. Messages name the input; causes are in [`source`](std::error::Error::source).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The system does not open the file.
+    #[error("cannot open {name}")]
+    Open {
+        /// The input.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The input cannot be read.
+    #[error("cannot read {name}")]
+    Read {
+        /// The input.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A temporary file is needed for what has to be read at any position, and cannot be made or written.
+    #[error("cannot keep {name} in a temporary file")]
+    Spool {
+        /// What was to be kept.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A folder, not a file.
+    #[error("{name} is a directory: {EXPECTED}")]
+    Directory {
+        /// The input.
+        name: String,
+    },
+    /// No byte in it.
+    #[error("{name} is empty: {EXPECTED}")]
+    Empty {
+        /// The input.
+        name: String,
+    },
+    /// Something else than a trace.
+    #[error("{name} is not a trace: {EXPECTED}, found {found}")]
+    NotATrace {
+        /// The input.
+        name: String,
+        /// What it is instead, for people: `a perf.data file`, or its first bytes.
+        found: String,
+    },
+    /// A zip file in which no trace can be read.
+    #[error("{name} is a zip file without a readable trace in it: {EXPECTED}{}", .found.as_ref().map_or(String::new(), |f| format!("; found {f}")))]
+    NoTraceInside {
+        /// The zip file.
+        name: String,
+        /// What is in it instead, where that has a name.
+        found: Option<String>,
+    },
+    /// A wrapper of which not one byte can be unpacked.
+    #[error("{name} is damaged")]
+    Damaged {
+        /// The wrapper.
+        name: String,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// A limit was reached before anything could be read.
+    #[error("{name}: {limit}")]
+    Limit {
+        /// What is too large.
+        name: String,
+        /// The limit.
+        limit: LimitReached,
+    },
+    /// Nothing was named.
+    #[error("nothing to open: {EXPECTED}")]
+    NoInput,
+    /// One file under two names: its samples would count twice.
+    #[error("{first} and {second} are the same file")]
+    SameFile {
+        /// The input that came first.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Two files of the same bytes.
+    #[error("{first} and {second} are copies of the same file")]
+    Copies {
+        /// The trace that came first.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Traces that cannot be read together.
+    #[error(
+        "{first} and {second} are recordings of their own: read them one by one; only .etl files of one recording can be \
+         read together"
+    )]
+    SeveralRecordings {
+        /// The trace that came first.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// .etl files of several recordings.
+    #[error(
+        "{first} and {second} are not of one recording: their {what} differs; read them one by one"
+    )]
+    DifferentRecordings {
+        /// The trace that came first.
+        first: String,
+        /// The other.
+        second: String,
+        /// What tells them apart: `boot time` or the like.
+        what: &'static str,
+    },
+    /// An .etl file that its reader refuses.
+    #[error("{name}")]
+    Etl {
+        /// The trace.
+        name: String,
+        /// Why.
+        source: chronosym_etl::EtlError,
+    },
+    /// A trace that its reader refuses, or cannot go on reading.
+    #[error("{name}")]
+    Trace {
+        /// The trace.
+        name: String,
+        /// Why.
+        source: ReadError,
+    },
+    /// Whoever watched the reading broke it off.
+    #[error("reading was cancelled")]
+    Cancelled,
+}
+
+/// What a failed read of an input is; `or` makes what it is if nothing of this project's own.
+pub(super) fn failed(
+    name: &str,
+    error: io::Error,
+    or: impl FnOnce(String, io::Error) -> OpenError,
+) -> OpenError {
+    let name = name.to_owned();
+    if is::<Cancelled>(&error).is_some() {
+        OpenError::Cancelled
+    } else if let Some(&limit) = is::<LimitReached>(&error) {
+        OpenError::Limit { name, limit }
+    } else {
+        or(name, error)
+    }
+}

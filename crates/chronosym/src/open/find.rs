@@ -1,0 +1,390 @@
+//! From inputs to the traces in them: a queue of things to look into, each with its first bytes.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+use std::sync::Arc;
+
+use chronosym_etl::ReadAt;
+use flate2::read::MultiGzDecoder;
+
+use super::error::{OpenError, failed};
+use super::format::{Content, Format, HEAD, describe, sniff};
+use super::meter::{Meter, Metered, Unpacked};
+use super::note::{Note, Notes};
+use super::salvage::Salvaged;
+use super::symbol_entries::is_symbol_file;
+use super::zip::{self, Entry, Section};
+use super::{Input, What};
+use crate::limits::LimitReached;
+
+/// Something that is read from front to back, on whatever thread.
+pub type ByteStream = Box<dyn Read + Send>;
+
+/// Something that is read at any position.
+pub type PositionedBytes = Box<dyn ReadAt + Send>;
+
+/// The traces that were found, each with what it is called.
+#[derive(Default)]
+pub(super) struct Found {
+    pub streams: Vec<(String, Format, ByteStream)>,
+    pub etl: Vec<(String, PositionedBytes)>,
+    pub symbols: Vec<Entry>,
+}
+
+/// Something that may be a trace, or have traces in it.
+struct Piece {
+    name: String,
+    /// Wrappers around it.
+    layers: u32,
+    /// Whether it is one of many: that it is no trace is no error then.
+    in_zip: bool,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    File(File),
+    Stream(ByteStream),
+}
+
+pub(super) struct Finder {
+    pub meter: Arc<Meter>,
+    pub notes: Notes,
+    pub found: Found,
+}
+
+impl Finder {
+    /// Looks for traces in an input.
+    pub fn look_into(&mut self, input: Input) -> Result<(), OpenError> {
+        let first = self.open(input)?;
+        let name = first.name.clone();
+        let before = self.found.streams.len() + self.found.etl.len();
+        let mut instead = None;
+        let mut queue = VecDeque::from([first]);
+        while let Some(piece) = queue.pop_front() {
+            if let Some(found) = self.step(piece, &mut queue)? {
+                instead.get_or_insert(found);
+            }
+        }
+        if self.found.streams.len() + self.found.etl.len() == before {
+            return Err(OpenError::NoTraceInside {
+                name,
+                found: instead,
+            });
+        }
+        Ok(())
+    }
+
+    fn open(&self, input: Input) -> Result<Piece, OpenError> {
+        let name = input.name();
+        let bytes = match input.0 {
+            What::Path(path) => {
+                let file = File::open(&path).map_err(|source| OpenError::Open {
+                    name: name.clone(),
+                    source,
+                })?;
+                let metadata = file.metadata().ok();
+                if metadata.as_ref().is_some_and(|m| m.is_dir()) {
+                    return Err(OpenError::Directory { name });
+                }
+                let size = metadata.filter(|m| m.is_file()).map(|m| m.len());
+                self.meter.expect(size);
+                Bytes::File(file)
+            }
+            What::Stream(_, source) => {
+                self.meter.expect(None);
+                Bytes::Stream(Box::new(self.metered(source)))
+            }
+        };
+        Ok(Piece {
+            name,
+            layers: 0,
+            in_zip: false,
+            bytes,
+        })
+    }
+
+    fn metered<S>(&self, source: S) -> Metered<S> {
+        Metered {
+            source,
+            meter: self.meter.clone(),
+        }
+    }
+
+    /// Takes one thing apart. What is of no use but has a name is returned.
+    fn step(
+        &mut self,
+        piece: Piece,
+        queue: &mut VecDeque<Piece>,
+    ) -> Result<Option<String>, OpenError> {
+        let Piece {
+            name,
+            layers,
+            in_zip,
+            bytes,
+        } = piece;
+        let (head, bytes) = match self.head(bytes) {
+            Ok(read) => read,
+            Err(error) if in_zip => {
+                let error = failed(&name, error, |name, source| OpenError::Damaged {
+                    name,
+                    source,
+                });
+                return self.leave_out(&name, error).map(|()| None);
+            }
+            Err(error) => {
+                return Err(failed(&name, error, |name, source| match layers {
+                    0 => OpenError::Read { name, source },
+                    _ => OpenError::Damaged { name, source },
+                }));
+            }
+        };
+        let content = sniff(&head);
+        if matches!(content, Content::Zip | Content::Gzip) && layers >= self.meter.limits.layers {
+            let limit = LimitReached::Layers(self.meter.limits.layers);
+            let error = OpenError::Limit {
+                name: name.clone(),
+                limit,
+            };
+            return match in_zip {
+                true => self.leave_out(&name, error).map(|()| None),
+                false => Err(error),
+            };
+        }
+        match content {
+            Content::Trace(Format::Etl) => {
+                let file = self.file(&name, bytes)?;
+                let source: PositionedBytes = match file {
+                    (file, true) => Box::new(self.metered(file)),
+                    (file, false) => Box::new(file),
+                };
+                self.found.etl.push((name, source));
+            }
+            Content::Trace(format) => {
+                let stream = self.stream(bytes);
+                self.found.streams.push((name, format, stream));
+            }
+            Content::Gzip => {
+                let name = short(format!("{name} (gzip)"));
+                let inside = self.unpacked(&name, MultiGzDecoder::new(self.stream(bytes)));
+                queue.push_back(Piece {
+                    name,
+                    layers: layers + 1,
+                    in_zip,
+                    bytes: Bytes::Stream(Box::new(inside)),
+                });
+            }
+            Content::Zip => {
+                let (file, _) = self.file(&name, bytes)?;
+                self.zip(file, &name, layers, queue)?;
+            }
+            Content::Empty if !in_zip => return Err(OpenError::Empty { name }),
+            Content::Known(what) if in_zip => return Ok(Some(format!("{what} in {name}"))),
+            Content::Unknown | Content::Empty if in_zip => {}
+            _ => {
+                let found = describe(content, &head);
+                return Err(OpenError::NotATrace { name, found });
+            }
+        }
+        Ok(None)
+    }
+
+    /// An entry of a zip file that cannot be read costs itself; a reading that is broken off ends here.
+    fn leave_out(&self, name: &str, error: OpenError) -> Result<(), OpenError> {
+        let name = name.to_owned();
+        self.notes.push(match error {
+            OpenError::Limit { limit, .. } => Note::Limit { name, limit },
+            OpenError::Damaged { source, .. } => Note::Damaged {
+                name,
+                error: source.to_string(),
+            },
+            error => return Err(error),
+        });
+        Ok(())
+    }
+
+    /// The first bytes of something, and all of it. A pipe cannot go back: what was read of it is put before the rest.
+    fn head(&self, mut bytes: Bytes) -> io::Result<(Vec<u8>, Bytes)> {
+        let mut head = Vec::new();
+        match &mut bytes {
+            Bytes::File(file) => file.take(HEAD as u64).read_to_end(&mut head)?,
+            Bytes::Stream(stream) => stream.take(HEAD as u64).read_to_end(&mut head)?,
+        };
+        let rest: ByteStream = match bytes {
+            Bytes::File(mut file) => match file.rewind() {
+                Ok(()) => return Ok((head, Bytes::File(file))),
+                Err(_) => Box::new(self.metered(file)),
+            },
+            Bytes::Stream(stream) => stream,
+        };
+        let whole = Cursor::new(head.clone()).chain(rest);
+        Ok((head, Bytes::Stream(Box::new(whole))))
+    }
+
+    fn stream(&self, bytes: Bytes) -> ByteStream {
+        match bytes {
+            Bytes::File(file) => Box::new(self.metered(file)),
+            Bytes::Stream(stream) => stream,
+        }
+    }
+
+    /// A file that is read at any position, and whether it is the input itself.
+    fn file(&self, name: &str, bytes: Bytes) -> Result<(File, bool), OpenError> {
+        match bytes {
+            Bytes::File(file) => Ok((file, true)),
+            Bytes::Stream(stream) => {
+                let most = self.meter.limits.unpacked_bytes;
+                let kept = keep(Salvaged::new(stream, name, &self.notes), most);
+                let (file, whole) = kept.map_err(|error| {
+                    failed(name, error, |name, source| OpenError::Spool {
+                        name,
+                        source,
+                    })
+                })?;
+                if !whole {
+                    self.notes.push(Note::Limit {
+                        name: name.to_owned(),
+                        limit: LimitReached::UnpackedBytes(most),
+                    });
+                }
+                Ok((file, false))
+            }
+        }
+    }
+
+    /// What comes out of a wrapper: counted, and used as far as it is sound.
+    fn unpacked<S>(&self, name: &str, source: S) -> Salvaged<Unpacked<S>> {
+        let meter = self.meter.clone();
+        Salvaged::new(Unpacked { source, meter }, name, &self.notes)
+    }
+
+    fn zip(
+        &mut self,
+        file: File,
+        zip: &str,
+        layers: u32,
+        queue: &mut VecDeque<Piece>,
+    ) -> Result<(), OpenError> {
+        let file = Section::whole(file, &self.meter)
+            .map_err(|error| failed(zip, error, |name, source| OpenError::Read { name, source }))?;
+        let most = self.meter.limits.zip_entries;
+        let name = || zip.to_owned();
+        let listing = match zip::list(&file, most) {
+            Ok(listing) => listing,
+            Err(error) => {
+                let error = error.to_string();
+                self.notes.push(Note::NoZipList {
+                    name: name(),
+                    error,
+                });
+                return self.zip_without_list(file, zip, layers, queue);
+            }
+        };
+        for entry in listing.entries {
+            match entry {
+                Ok(entry) if is_symbol_file(&entry.name) => self.found.symbols.push(entry),
+                Ok(entry) => {
+                    let name = short(format!("{zip} ({})", entry.name));
+                    let inside = self.unpacked(&name, entry.open());
+                    queue.push_back(Piece {
+                        name,
+                        layers: layers + 1,
+                        in_zip: true,
+                        bytes: Bytes::Stream(Box::new(inside)),
+                    });
+                }
+                Err((entry, error)) => self.notes.push(Note::DamagedEntry {
+                    name: name(),
+                    entry,
+                    error,
+                }),
+            }
+        }
+        if listing.overlapping > 0 {
+            self.notes.push(Note::OverlappingEntries {
+                name: name(),
+                entries: listing.overlapping,
+            });
+        }
+        if listing.more {
+            self.notes.push(Note::Limit {
+                name: name(),
+                limit: LimitReached::ZipEntries(most),
+            });
+        }
+        Ok(())
+    }
+
+    /// The list of entries stands at the end of a zip file; what is cut short has only the entries themselves, each of
+    /// which can be reached only through the one before it.
+    fn zip_without_list(
+        &self,
+        mut file: Section,
+        zip: &str,
+        layers: u32,
+        queue: &mut VecDeque<Piece>,
+    ) -> Result<(), OpenError> {
+        for _ in 0..self.meter.limits.zip_entries {
+            let Ok(Some(entry)) = ::zip::read::read_zipfile_from_stream(&mut file) else {
+                break;
+            };
+            let inside = entry
+                .name()
+                .map_or("unnamed entry".into(), |name| name.into_owned());
+            let name = short(format!("{zip} ({inside})"));
+            let mut entry = self.unpacked(&name, entry);
+            let mut head = Vec::new();
+            let sniffed = (&mut entry).take(HEAD as u64).read_to_end(&mut head);
+            if let Err(error) = sniffed {
+                let error = failed(&name, error, |name, source| OpenError::Damaged {
+                    name,
+                    source,
+                });
+                self.leave_out(&name, error)?;
+                continue;
+            }
+            if !matches!(
+                sniff(&head),
+                Content::Trace(_) | Content::Zip | Content::Gzip
+            ) {
+                continue;
+            }
+            let whole = head.as_slice().chain(entry);
+            let kept = keep(whole, self.meter.limits.unpacked_bytes).map_err(|error| {
+                failed(&name, error, |name, source| OpenError::Spool {
+                    name,
+                    source,
+                })
+            })?;
+            queue.push_back(Piece {
+                name,
+                layers: layers + 1,
+                in_zip: true,
+                bytes: Bytes::File(kept.0),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A name that does not grow with the layers.
+fn short(mut name: String) -> String {
+    const MOST: usize = 4096;
+    if name.len() > MOST {
+        let end = (0..=MOST).rev().find(|&at| name.is_char_boundary(at));
+        name.truncate(end.unwrap_or(0));
+    }
+    name
+}
+
+/// Keeps a stream, `most` bytes of it, where it can be read at any position. Whether that is all of it.
+fn keep(source: impl Read, most: u64) -> io::Result<(File, bool)> {
+    let mut file = tempfile::tempfile()?;
+    let mut source = source.take(most.saturating_add(1));
+    let n = io::copy(&mut source, &mut file)?;
+    if n > most {
+        file.set_len(most)?;
+    }
+    file.rewind()?;
+    Ok((file, n <= most))
+}

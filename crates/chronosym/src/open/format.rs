@@ -1,0 +1,181 @@
+//! Formats by their first bytes.
+
+use std::fmt;
+
+use Content::{Gzip, Known, Trace, Zip};
+
+/// A format of traces that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// EventPipe of .NET Core 3.0 and later.
+    Nettrace,
+    /// EventPipe of .NET Core 2.
+    Netperf,
+    /// Event Tracing for Windows.
+    Etl,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Nettrace => "nettrace",
+            Format::Netperf => "netperf",
+            Format::Etl => "etl",
+        })
+    }
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Trace(Format),
+    Zip,
+    Gzip,
+    Empty,
+    /// Something else that has a name.
+    Known(&'static str),
+    Unknown,
+}
+
+/// Bytes that tell contents apart.
+pub(super) const HEAD: usize = 512;
+
+const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
+
+/// What begins a file, words one of which must stand among its first bytes (none: no matter), and what it then is. The
+/// first row that fits says it.
+type Signature = (&'static [u8], &'static [&'static [u8]], Content);
+#[rustfmt::skip]
+const SIGNATURES: &[Signature] = &[
+    (b"Nettrace", &[], Trace(Format::Nettrace)),
+    (FAST_SERIALIZATION, &[b"TraceLog"], Known("a PerfView .etlx file; open the .etl or .nettrace that it was made of")),
+    (FAST_SERIALIZATION, &[b"GCHeapDump", b"MemoryGraph"], Known("a .gcdump heap snapshot")),
+    (FAST_SERIALIZATION, &[], Trace(Format::Netperf)),
+    (b"PK\x03\x04", &[], Zip),
+    (b"PK\x05\x06", &[], Zip),
+    (b"\x1f\x8b", &[], Gzip),
+    (b"version https://git-lfs", &[], Known("a Git LFS pointer; fetch the file itself with git lfs pull")),
+    (b"PERFILE2", &[], Known("a perf.data file")),
+    (b"2ELIFREP", &[], Known("a perf.data file")),
+    (b"JiTD", &[], Known("a jitdump file")),
+    (b"DTiJ", &[], Known("a jitdump file")),
+    (b"\xc1\x1f\xfc\xc1", &[], Known("an LTTng CTF stream")),
+    (b"\x57\x1d\xd1\x75", &[], Known("LTTng CTF metadata")),
+    (b"/* CTF 1.", &[], Known("LTTng CTF metadata")),
+    (b"\x7fELF", &[], Known("an ELF file")),
+    (b"MZ", &[], Known("a Windows executable")),
+    (b"Microsoft C/C++ MSF", &[], Known("a Windows PDB")),
+    (b"BSJB", &[], Known("a portable PDB")),
+    (b"MDMP", &[], Known("a Windows minidump")),
+    (b"\x28\xb5\x2f\xfd", &[], Known("a zstd file; unpack it first")),
+    (b"\xfd7zXZ", &[], Known("an xz file; unpack it first")),
+    (b"BZh", &[], Known("a bzip2 file; unpack it first")),
+    (b"7z\xbc\xaf\x27\x1c", &[], Known("a 7-Zip file; unpack it first")),
+    (b"MSCF", &[], Known("a cabinet file; unpack it first")),
+    (b"{", &[b"speedscope"], Known("a speedscope profile (JSON), no trace")),
+    (b"{", &[b"traceEvents"], Known("a Chromium trace (JSON)")),
+    (b"{", &[], Known("JSON")),
+    (b"[", &[b"\"ph\""], Known("a Chromium trace (JSON)")),
+    (b"<", &[b"StackWindow", b"StackSource"], Known("stacks that PerfView saved (XML)")),
+    (b"\xef\xbb\xbf<", &[b"StackWindow", b"StackSource"], Known("stacks that PerfView saved (XML)")),
+    (b"<", &[], Known("XML")),
+    (b"\xef\xbb\xbf<", &[], Known("XML")),
+];
+
+/// Tells what a file holds by its first bytes, of which [`HEAD`] are enough.
+pub(super) fn sniff(head: &[u8]) -> Content {
+    if head.is_empty() {
+        return Content::Empty;
+    }
+    let has = |word: &&[u8]| head.windows(word.len()).any(|w| w == *word);
+    let fits = |(magic, words, _): &&Signature| {
+        head.starts_with(magic) && (words.is_empty() || words.iter().any(has))
+    };
+    match SIGNATURES.iter().find(fits) {
+        Some((_, _, content)) => *content,
+        None if is_etl(head) => Content::Trace(Format::Etl),
+        None => Content::Unknown,
+    }
+}
+
+/// An .etl file has no signature: its first buffer is of the type of headers, and its first record is one.
+fn is_etl(head: &[u8]) -> bool {
+    let byte = |at: usize| head.get(at).copied();
+    (byte(0x36), byte(0x37)) == (Some(4), Some(0))
+        && byte(0x4b) == Some(0xc0)
+        && matches!(byte(0x4a), Some(1 | 2))
+        && (byte(0x4e), byte(0x4f)) == (Some(0), Some(0))
+}
+
+/// What a file that is no trace holds, for people.
+pub(super) fn describe(content: Content, head: &[u8]) -> String {
+    match content {
+        Content::Known(what) => what.to_owned(),
+        _ => {
+            let bytes: Vec<String> = head.iter().take(8).map(|b| format!("{b:02x}")).collect();
+            format!("a file that begins with the bytes {}", bytes.join(" "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fast(type_name: &str) -> Vec<u8> {
+        let mut bytes = FAST_SERIALIZATION.to_vec();
+        bytes.extend([
+            5,
+            5,
+            1,
+            1,
+            0,
+            0,
+            0,
+            1,
+            0,
+            0,
+            0,
+            type_name.len() as u8,
+            0,
+            0,
+            0,
+        ]);
+        bytes.extend(type_name.bytes());
+        bytes
+    }
+
+    #[test]
+    fn one_container_three_formats() {
+        assert_eq!(sniff(&fast("Trace")), Content::Trace(Format::Netperf));
+        assert_eq!(
+            sniff(&fast("Microsoft.DotNet.Runtime.EventPipeFile")),
+            Content::Trace(Format::Netperf)
+        );
+        let is_known = |bytes: &[u8], word: &str| {
+            assert!(describe(sniff(bytes), bytes).contains(word), "{word}");
+        };
+        is_known(&fast("Microsoft.Diagnostics.Tracing.Etlx.TraceLog"), "etlx");
+        is_known(&fast("GCHeapDump"), "gcdump");
+        is_known(
+            br#"{"$schema":"https://www.speedscope.app/x"}"#,
+            "speedscope",
+        );
+        is_known(br#"{"a":1}"#, "JSON");
+        is_known(b"<?xml version=\"1.0\"?>\n<StackWindow>", "PerfView");
+        is_known(b"version https://git-lfs.github.com/spec/v1\n", "LFS");
+        is_known(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS", "Windows PDB");
+        is_known(&[7; 20], "07 07 07 07");
+    }
+
+    #[test]
+    fn every_row_can_be_reached() {
+        for (i, (magic, words, content)) in SIGNATURES.iter().enumerate() {
+            let mut head = magic.to_vec();
+            head.extend(words.iter().take(1).flat_map(|word| word.iter()));
+            assert_eq!(sniff(&head), *content, "row {i}");
+            assert!(head.len() <= HEAD);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What was found wrong, as values that can be told apart and shown.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chronosym_events::DecodeError;
+
+use crate::limits::LimitReached;
+use crate::source::etl::EtlReport;
+use crate::timeline::Timeline;
+
+/// Something that is wrong with a recording. What is not concerned was read all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Note {
+    /// A wrapper is damaged from some byte on; what comes before it is used.
+    Damaged {
+        /// What is damaged: a file, and what it is in.
+        name: String,
+        /// How.
+        error: String,
+    },
+    /// A zip file has no readable list of entries; the entries themselves are looked for.
+    NoZipList {
+        /// The zip file.
+        name: String,
+        /// Why not.
+        error: String,
+    },
+    /// An entry of a zip file cannot be read.
+    DamagedEntry {
+        /// The zip file.
+        name: String,
+        /// Position of the entry in the zip file's list, from 0.
+        entry: usize,
+        /// Why not.
+        error: String,
+    },
+    /// Entries of a zip file lie in each other's bytes; all but the first of each such place were left out.
+    OverlappingEntries {
+        /// The zip file.
+        name: String,
+        /// How many were left out.
+        entries: u64,
+    },
+    /// A limit was reached; what lies beyond was left out.
+    Limit {
+        /// What is too large.
+        name: String,
+        /// The limit.
+        limit: LimitReached,
+    },
+    /// The trace ends in the middle.
+    CutShort {
+        /// Offset in the trace after the last byte that could be used.
+        at_offset: u64,
+        /// Bytes after it.
+        bytes_lost: u64,
+    },
+    /// The runtime dropped events.
+    EventsDropped {
+        /// How many.
+        events: u64,
+        /// On how many threads.
+        threads: usize,
+    },
+    /// Events whose payload does not decode.
+    Undecodable {
+        /// How many.
+        events: u64,
+        /// The event type, as `Provider/Name` or the like.
+        event: String,
+        /// Why.
+        error: DecodeError,
+    },
+    /// Something that happened more than once.
+    Counted {
+        /// How often.
+        count: u64,
+        /// What it says of the answers.
+        kind: NoteKind,
+        /// What, in words that follow the number.
+        what: &'static str,
+    },
+}
+
+/// What a note says of the answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NoteKind {
+    /// The recorder lost events: they were never in the recording.
+    Loss,
+    /// Parts of the recording cannot be read.
+    Damage,
+    /// A limit of this library was reached.
+    Limit,
+    /// Parts were read, and mean nothing that could be used.
+    Unused,
+}
+
+use NoteKind::{Damage, Loss, Unused};
+
+impl Note {
+    /// What it says of the answers.
+    pub fn kind(&self) -> NoteKind {
+        match self {
+            Note::Limit { .. } => NoteKind::Limit,
+            Note::EventsDropped { .. } => Loss,
+            Note::Undecodable { .. } => Unused,
+            Note::Counted { kind, .. } => *kind,
+            _ => Damage,
+        }
+    }
+
+    /// What a reader of nettrace or netperf found.
+    pub fn of_nettrace(found: &chronosym_nettrace::Diagnostics) -> Vec<Note> {
+        let d = found;
+        let cut = d.truncation.map(|cut| Note::CutShort {
+            at_offset: cut.at_offset,
+            bytes_lost: cut.bytes_lost,
+        });
+        let dropped = (d.lost_events() > 0).then(|| Note::EventsDropped {
+            events: d.lost_events(),
+            threads: d.losses.len(),
+        });
+        #[rustfmt::skip]
+        let rows = [
+            (d.bad_records, Damage, "records make no sense and were left out"),
+            (d.bad_blocks, Damage, "blocks are damaged"),
+            (d.bad_bytes, Damage, "bytes of records and blocks could not be used"),
+            (d.unknown_blocks, Unused, "blocks are of an unknown kind"),
+            (d.unknown_metadata, Unused, "events have a type that was never defined"),
+            (d.unknown_stacks, Unused, "events name a stack that is not there"),
+            (d.unknown_threads, Unused, "events name a thread that is not there"),
+            (d.unknown_labels, Unused, "events name labels that are not there"),
+            (d.unreadable_fields, Unused, "event types have a field that cannot be read"),
+            (d.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
+            (d.forced_regions, NoteKind::Limit, "times the events were too many to be put in order as a whole"),
+            (d.trailing_bytes, Damage, "bytes follow the end of the trace"),
+        ];
+        cut.into_iter()
+            .chain(dropped)
+            .chain(counted(&rows))
+            .collect()
+    }
+
+    /// What a reader of .etl found.
+    pub fn of_etl(found: &chronosym_etl::Diagnostics) -> Vec<Note> {
+        let d = found;
+        #[rustfmt::skip]
+        let rows = [
+            (d.events_lost, Loss, "events were lost while recording"),
+            (d.buffers_lost, Loss, "buffers were lost while recording"),
+            (d.buffers_with_lost_events, Loss, "buffers are marked: events around them were lost"),
+            (d.buffers_after_lost_buffer, Loss, "buffers are marked: a buffer before them was lost"),
+            (d.lost_event_records, Loss, "times a real-time consumer was too slow and events were lost"),
+            (d.truncated_buffers, Damage, "buffers are cut off at the end of the file"),
+            (d.damaged_compression, Damage, "compressed buffers are damaged"),
+            (d.damaged_buffers, Damage, "buffers end in something that is no record"),
+            (d.dropped_bytes, Damage, "bytes could not be read as records"),
+            (d.damaged_headers, Damage, "buffer headers are damaged"),
+            (d.skipped_bytes, Damage, "bytes between buffers are part of none"),
+            (d.unread_bytes, Damage, "bytes at the end of the file are no buffer"),
+            (d.read_errors, Damage, "reads of the file failed"),
+            (d.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
+            (d.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
+            (d.late_records, Unused, "records could not be put in the order of time"),
+        ];
+        counted(&rows).collect()
+    }
+
+    /// Those, and what was found when they were read into a session.
+    pub fn of_etl_report(report: &EtlReport) -> Vec<Note> {
+        #[rustfmt::skip]
+        let rows = [
+            (report.undefined_stack_keys, Unused, "stack keys were never defined"),
+            (report.late_stack_parts, Unused, "parts of stacks came more than 2 s after their event and were left out"),
+            (report.unreadable_descriptions, Unused, UNREADABLE_DESCRIPTIONS),
+        ];
+        let mut notes = Note::of_etl(&report.diagnostics);
+        notes.extend(counted(&rows));
+        notes
+    }
+
+    /// Descriptions of event types that cannot be read.
+    pub fn unreadable_descriptions(count: u64) -> Option<Note> {
+        counted(&[(count, Unused, UNREADABLE_DESCRIPTIONS)]).next()
+    }
+
+    /// What of the events could not be used for a timeline.
+    pub fn of_timeline(timeline: &Timeline) -> Vec<Note> {
+        let d = timeline.diagnostics();
+        let undecodable = d
+            .undecodable
+            .iter()
+            .map(|(id, error, events)| Note::Undecodable {
+                events: *events,
+                event: timeline.event_types()[id.index()].label(),
+                error: *error,
+            });
+        #[rustfmt::skip]
+        let rows = [
+            (timeline.unbound_il_maps(), Unused, "IL maps belong to no code body"),
+            (d.unbound_inline_trees, Unused, "inline trees belong to no code body"),
+            (d.bad_perf_map_rows, Unused, "perf map lines are not of the form START SIZE name"),
+            (d.unknown_event_types, Unused, "events are of a type that was never registered"),
+            (d.stacks_dropped, NoteKind::Limit, "stacks were dropped: too many distinct frames"),
+        ];
+        undecodable.chain(counted(&rows)).collect()
+    }
+}
+
+const UNREADABLE_DESCRIPTIONS: &str = "descriptions of event types cannot be read";
+
+fn counted(rows: &[(u64, NoteKind, &'static str)]) -> impl Iterator<Item = Note> {
+    let rows = rows.iter().filter(|(count, ..)| *count > 0);
+    rows.map(|&(count, kind, what)| Note::Counted { count, kind, what })
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Damaged { name, error } => {
+                write!(f, "{name} is damaged: {error}; reading what is there")
+            }
+            Note::NoZipList { name, error } => write!(
+                f,
+                "{name} is damaged or cut short ({error}); reading what is there"
+            ),
+            Note::DamagedEntry { name, entry, error } => {
+                write!(f, "{name}: entry {entry} is damaged: {error}")
+            }
+            Note::OverlappingEntries { name, entries } => write!(
+                f,
+                "{name}: {entries} entries lie in the bytes of others and were left out"
+            ),
+            Note::Limit { name, limit } => {
+                write!(f, "{name}: {limit}; what lies beyond is left out")
+            }
+            Note::CutShort {
+                at_offset,
+                bytes_lost,
+            } => write!(
+                f,
+                "the trace is cut short at byte {at_offset}: {bytes_lost} bytes of an unfinished part were dropped, all \
+                 before them is used"
+            ),
+            Note::EventsDropped { events, threads } => {
+                write!(
+                    f,
+                    "the runtime dropped {events} events on {threads} threads"
+                )
+            }
+            Note::Undecodable {
+                events,
+                event,
+                error,
+            } => {
+                write!(f, "{events} {event} events do not decode: {error}")
+            }
+            Note::Counted { count, what, .. } => write!(f, "{count} {what}"),
+        }
+    }
+}
+
+/// Notes of wrappers, which come up while what is in them is read, perhaps on another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Notes(Arc<Mutex<Vec<Note>>>);
+
+impl Notes {
+    pub(super) fn push(&self, note: Note) {
+        self.list().push(note);
+    }
+
+    /// The notes so far; they are not kept.
+    pub fn take(&self) -> Vec<Note> {
+        std::mem::take(&mut self.list())
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Note>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
