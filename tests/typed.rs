@@ -37,8 +37,17 @@ fn any_event_is_a_weighted_sample() {
     })));
     let weights = [Weight::Bytes(8), Weight::Bytes(24)];
     for (time, weight) in (20..).zip(weights) {
-        let sample = Sample::new(SampleKind::Event).of(allocation).weighing(weight);
-        session.sample(At { time_ns: time, ..at }, &[0x1010, 0x1020], sample);
+        let sample = Sample::new(SampleKind::Event)
+            .of(allocation)
+            .weighing(weight);
+        session.sample(
+            At {
+                time_ns: time,
+                ..at
+            },
+            &[0x1010, 0x1020],
+            sample,
+        );
     }
     session.sample(At { time_ns: 30, ..at }, &[0x1010], Sample::cpu());
     let timeline = session.finish();
@@ -85,10 +94,7 @@ fn processes_images_and_symbols_without_a_trace() {
     assert_eq!(names(&timeline, 0x7010, 25), ["AfterUnload"]);
     assert_eq!(names(&timeline, 0x5010, 25), ["helper"]);
     let all: Vec<_> = timeline.processes().map(|p| (p.pid, p.name)).collect();
-    assert_eq!(
-        all,
-        [(Some(42), Some("first")), (Some(42), Some("second"))]
-    );
+    assert_eq!(all, [(Some(42), Some("first")), (Some(42), Some("second"))]);
 }
 
 #[test]
@@ -122,7 +128,11 @@ fn a_stub_says_that_a_stub_event_named_it() {
         if before {
             session.apply(at, stub);
         }
-        let method = Method::new(Action::Load, 9, 0x1000, 64).named("dynamicClass", "IL_STUB_PInvoke", "void ()");
+        let method = Method::new(Action::Load, 9, 0x1000, 64).named(
+            "dynamicClass",
+            "IL_STUB_PInvoke",
+            "void ()",
+        );
         session.apply(at, method);
         if !before {
             session.apply(at, stub);
@@ -140,7 +150,10 @@ fn a_stub_says_that_a_stub_event_named_it() {
 fn what_names_no_process_is_of_one_without_an_id() {
     let mut session = Session::new(Options::default());
     let at = At::new(10).thread(7);
-    session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("T", "A", ""));
+    session.apply(
+        at,
+        Method::new(Action::Load, 1, 0x1000, 64).named("T", "A", ""),
+    );
     session.sample(at, &[0x1010], Sample::cpu());
     let timeline = session.finish();
     let pids: Vec<_> = timeline.processes().map(|p| p.pid).collect();
@@ -238,12 +251,16 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
     const PERF_INFO: [u8; 16] = guid(0xce1dbfb4, 0x137e, 0x4da6, 0x87b0_3f59aa102cbc);
     let mut w = EtlWriter::new(Vec::new(), etl::Options::default()).expect("memory");
     let interval = |source: u32, new: u32| {
-        let mut payload: Vec<u8> = [source, new, new].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let mut payload: Vec<u8> = [source, new, new]
+            .iter()
+            .flat_map(|n| n.to_le_bytes())
+            .collect();
         payload.extend([0, 0]);
         payload
     };
     let timer = interval(0, 10_000);
-    w.classic(etl::At::ms(0), PERF_INFO, 73, 3, &timer).expect("memory");
+    w.classic(etl::At::ms(0), PERF_INFO, 73, 3, &timer)
+        .expect("memory");
     let sample = |source: u16| {
         let mut payload = 0x1000u64.to_le_bytes().to_vec();
         payload.extend(7u32.to_le_bytes());
@@ -252,9 +269,12 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
         payload
     };
     let (known, unknown) = (sample(5), sample(6));
-    w.classic(etl::At::ms(1), PERF_INFO, 72, 3, &interval(5, 65_536)).expect("memory");
-    w.classic(etl::At::ms(2), PERF_INFO, 47, 2, &known).expect("memory");
-    w.classic(etl::At::ms(3), PERF_INFO, 47, 2, &unknown).expect("memory");
+    w.classic(etl::At::ms(1), PERF_INFO, 72, 3, &interval(5, 65_536))
+        .expect("memory");
+    w.classic(etl::At::ms(2), PERF_INFO, 47, 2, &known)
+        .expect("memory");
+    w.classic(etl::At::ms(3), PERF_INFO, 47, 2, &unknown)
+        .expect("memory");
     let bytes = w.finish().expect("memory");
     let selector = chronosym::EventSelector::parse("Kernel/47").expect("a selector");
     let mut session = Session::new(Options {
@@ -269,7 +289,10 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
 }
 
 /// What an observer saw: times with the number of addresses.
-fn observe(most: usize, read: impl FnOnce(&mut chronosym::source::Observer<'_>)) -> Vec<(u64, usize)> {
+fn observe(
+    most: usize,
+    read: impl FnOnce(&mut chronosym::source::Observer<'_>),
+) -> Vec<(u64, usize)> {
     let mut seen = Vec::new();
     read(&mut |record: Seen<'_>| {
         assert!(record.bytes > 0);
@@ -298,7 +321,8 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
         let mut session = Session::new(Options::default());
         let seen = observe(most, |observer| {
             let options = chronosym_nettrace::Options::default();
-            let read = chronosym::source::nettrace::read_with(&*bytes, options, &mut session, observer);
+            let read =
+                chronosym::source::nettrace::read_with(&*bytes, options, &mut session, observer);
             read.expect("a trace");
         });
         let all = [(10, 2), (11, 0), (20, 2), (21, 0), (30, 2), (31, 0)];
@@ -309,7 +333,8 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
     for ms in [1, 2] {
         let method = script::method(1, 0x1000, 64, "A").encode(2);
         let at = etl::At::ms(ms).pid(42).tid(7);
-        w.clr(at, etl::CLR_RUNTIME, 143, 2, &method, &[0x10]).expect("memory");
+        w.clr(at, etl::CLR_RUNTIME, 143, 2, &method, &[0x10])
+            .expect("memory");
     }
     let bytes = w.finish().expect("memory");
     for most in [1, 2] {

@@ -116,6 +116,23 @@ fn kernel_events_go_by_short_and_full_names() {
 }
 
 #[test]
+fn descriptions_that_cannot_be_read_are_counted() {
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    let event = Event {
+        provider: PROVIDER,
+        id: 0xfffe,
+        payload: &[9],
+        ..Event::default()
+    };
+    etl.event(At::ms(1).pid(10).tid(20), &event).unwrap();
+    let path = file(&etl.finish().unwrap());
+    let info = run(&["info", path.to_str().unwrap()]);
+    let note = "1 descriptions of event types cannot be read";
+    let all = format!("{}{}", info.stdout, info.stderr);
+    assert!(all.contains(note), "{all}");
+}
+
+#[test]
 fn a_description_anywhere_in_the_trace_names_fields() {
     let path = file(&trace());
     let path = path.to_str().unwrap();
