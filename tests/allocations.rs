@@ -135,7 +135,7 @@ fn churn(methods: u64) -> u64 {
                     payload: &script::method(id, start, 0x80, "Churn").encode(2),
                 };
                 if id <= n {
-                    live.push(types[i], &raw, None, None);
+                    live.push(types[i], &raw, None);
                 }
             }
             if n % 1000 == 999 {

@@ -72,10 +72,12 @@ impl Spans {
     }
 
     /// How many have ended by `time`, of ids that follow one another.
+    #[inline]
     fn ended(&self, ids: &[u32], time: u64) -> usize {
         ids.partition_point(|&id| self.of(id).1 <= time)
     }
 
+    #[inline]
     fn of(&self, id: u32) -> (u64, u64) {
         self.get(id as usize - 1)
     }

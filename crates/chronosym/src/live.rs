@@ -1,9 +1,9 @@
 //! A session that is asked while it goes on: one writer, readers that never wait (rule 20).
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use chronosym_events::{EventSchema, RawEvent};
 use chronosym_timeline::{Id, LiveMap};
 
 use crate::body::BodyIndex;
@@ -12,7 +12,9 @@ use crate::index::Index;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
 use crate::resolve::AddressSpace;
-use crate::session::{Options, ProcessState, SampleSelection, Session};
+use crate::session::{
+    EventTypeId, EventTypeInfo, Loss, Options, ProcessState, SampleSelection, Session, TraceFacts,
+};
 use crate::timeline::{Timeline, body_occupant, image_occupant};
 
 /// A [`Session`] whose answers can be had at any moment.
@@ -20,10 +22,17 @@ use crate::timeline::{Timeline, body_occupant, image_occupant};
 /// Push events into it as into a [`Session`], and [`publish`](LiveSession::publish) now and then: readers, on any thread,
 /// see all that was published. After [`finish`](LiveSession::finish) the answers are those of [`Session::finish`].
 ///
-/// Samples are not kept: a live reader resolves addresses itself. Events of several EventPipe sessions of one process can
+/// Neither samples nor stacks are kept, so that it has no [`StackId`](crate::StackId)s: a live reader resolves addresses itself. Events of several EventPipe sessions of one process can
 /// be pushed into one live session; what two of them say alike is one fact.
+///
+/// The session in it cannot be taken away, nor put in another's place, so what readers see fits together at all times:
+///
+/// ```compile_fail,E0614
+/// let mut live = chronosym::LiveSession::new();
+/// let taken = std::mem::take(&mut *live);
+/// ```
 pub struct LiveSession {
-    session: Session,
+    pub(crate) session: Session,
     spaces: Vec<LiveSpace>,
     watermark: u64,
     finished: bool,
@@ -40,7 +49,7 @@ struct LiveSpace {
     image_ends: Vec<chronosym_timeline::End>,
     untimed: LiveMap,
     untimed_rows: usize,
-    forgotten: Ranges,
+    forgotten: Arc<Ranges>,
 }
 
 /// Where readers get the latest published timeline. Cheap to clone.
@@ -76,6 +85,11 @@ impl LiveSession {
             finished: false,
             latest: Arc::new(ArcSwap::from_pointee(empty)),
         }
+    }
+
+    /// Takes one event, as [`Session::push`] does. It has no stack: that would not be kept.
+    pub fn push(&mut self, id: EventTypeId, raw: &RawEvent<'_>, writer: Option<u64>) {
+        self.session.push(id, raw, writer, None);
     }
 
     /// A handle for readers.
@@ -158,7 +172,7 @@ impl LiveSession {
             dropped += dead.len();
             for index in &dead {
                 let body = &state.code.bodies[index.index()];
-                live.forgotten.insert(body.start, body.last());
+                Arc::make_mut(&mut live.forgotten).insert(body.start, body.last());
             }
             if !dead.is_empty() {
                 state.code.forget(&dead);
@@ -169,18 +183,27 @@ impl LiveSession {
     }
 }
 
-impl Deref for LiveSession {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
+/// Gives a live session what feeds a session and cannot harm what readers see.
+macro_rules! feeding {
+    ($($name:ident($own:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
+        impl LiveSession {$(
+            #[doc = concat!("As [`Session::", stringify!($name), "`].")]
+            pub fn $name(self: $own $(, $argument: $type)*) $(-> $result)? {
+                self.session.$name($($argument),*)
+            }
+        )*}
+    };
 }
 
-impl DerefMut for LiveSession {
-    fn deref_mut(&mut self) -> &mut Session {
-        &mut self.session
-    }
+feeding! {
+    event_type(&mut Self, schema: Arc<EventSchema>) -> EventTypeId;
+    event_types(&Self) -> &[EventTypeInfo];
+    schema(&Self, id: EventTypeId) -> &Arc<EventSchema>;
+    needs_order(&Self, id: EventTypeId) -> bool;
+    facts(&mut Self) -> &mut TraceFacts;
+    lost(&mut Self, loss: Loss);
+    perf_map(&mut Self, pid: u32, text: &[u8]);
+    has_process(&Self, pid: u32) -> bool;
 }
 
 impl LiveSpace {

@@ -1,5 +1,7 @@
 //! The frozen answer machine of one trace.
 
+use std::sync::Arc;
+
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 use rustc_hash::FxHashSet;
 
@@ -10,7 +12,6 @@ use crate::images::Image;
 use crate::index::Index;
 use crate::names::Names;
 use crate::process::{Process, ProcessIndex, Processes, Thread, ThreadIndex};
-use crate::ranges::Ranges;
 use crate::resolve::AddressSpace;
 use crate::samples::SampleLog;
 use crate::session::{EventTypeInfo, Loss, ProcessState, Session, SessionDiagnostics, TraceFacts};
@@ -218,7 +219,7 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
         bodies: Index::Frozen(Box::new(bodies.freeze())),
         images: Index::Frozen(Box::new(images.freeze())),
         untimed: state.untimed.freeze(),
-        forgotten: Ranges::default(),
+        forgotten: Arc::default(),
         state,
     }
 }

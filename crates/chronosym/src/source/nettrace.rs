@@ -124,7 +124,7 @@ pub fn read_with(
 /// As [`read`].
 pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, Error> {
     let mut reader = Reader::new(source)?;
-    let mut feed = begin(&mut reader, live);
+    let mut feed = begin(&mut reader, &mut live.session);
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let mut told = 0;
     while let Some(region) = reader.next_region()? {
@@ -132,15 +132,19 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
         let mut last_ns = 0;
         while !rest.is_taken() {
             filler.fill(&mut rest, &mut batch);
-            last_ns = feed.take(&mut batch, live);
+            last_ns = feed.take(&mut batch, &mut live.session);
         }
         let losses = &reader.diagnostics().loss_windows;
-        tell_losses(&losses[told..], &feed, live);
+        tell_losses(&losses[told..], &feed, &mut live.session);
         told = losses.len();
         live.advance(last_ns);
         live.publish();
     }
-    tell_losses(&reader.diagnostics().loss_windows[told..], &feed, live);
+    tell_losses(
+        &reader.diagnostics().loss_windows[told..],
+        &feed,
+        &mut live.session,
+    );
     Ok(reader.diagnostics().clone())
 }
 
