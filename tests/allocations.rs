@@ -130,7 +130,7 @@ fn churn(methods: u64) -> u64 {
                 };
                 if id <= n {
                     let at = At::new(n * 1000).process(1).thread(1);
-                    live.push(types[i], at, payload, None);
+                    live.push(types[i], at, payload);
                 }
             }
             if n % 1000 == 999 {

@@ -61,11 +61,9 @@ impl Above {
         found.find(|&id| id != 0).unwrap_or(0)
     }
 
-    /// The ids of all that were in a tile.
-    pub(crate) fn ids(&self, tile: usize) -> impl Iterator<Item = u32> + '_ {
-        self.over(tile)
-            .flat_map(|range| &self.lists.ids[range])
-            .copied()
+    /// The ids of all that were in a tile: in each list those of one node, in time order.
+    pub(crate) fn lists(&self, tile: usize) -> impl Iterator<Item = &[u32]> {
+        self.over(tile).map(|range| &self.lists.ids[range])
     }
 
     /// Where the lists of the nodes over a tile are.

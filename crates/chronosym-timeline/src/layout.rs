@@ -102,23 +102,12 @@ fn cost(occupants: &mut [Placed]) -> Option<usize> {
         return Some(1);
     }
     occupants.sort_by_key(|placed| placed.begin);
-    let (mut groups, mut ends, mut open) = (1, [0; Tile::LANES], 0);
-    for placed in &*occupants {
-        if open == Tile::LANES {
-            open = 0;
-            for i in 0..Tile::LANES {
-                ends[open] = ends[i];
-                open += usize::from(ends[i] >= placed.begin);
-            }
-            if open == Tile::LANES {
-                return None;
-            }
-            groups += 1;
-        }
-        ends[open] = placed.end;
-        open += 1;
-    }
-    Some(with_roots(groups))
+    let (mut groups, mut crowds) = (0, false);
+    divide(occupants, |_, group| {
+        groups += 1;
+        crowds |= group.len() > Tile::LANES;
+    });
+    (!crowds).then(|| with_roots(groups))
 }
 
 /// How many tiles so many are with those that lead to them.

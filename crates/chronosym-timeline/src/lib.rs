@@ -24,4 +24,4 @@ pub use batch::Query;
 pub use builder::VersionedMapBuilder;
 pub use live::{LiveAnswer, LiveMap, LiveReader, Snapshot};
 pub use map::VersionedMap;
-pub use occupant::{AddrRange, Begin, Closed, End, Id, Life, Occupant};
+pub use occupant::{AddrRange, Begin, Closed, End, Id, Life, Neighbours, Occupant};

@@ -6,8 +6,8 @@ use crate::above::Above;
 use crate::clock::Clock;
 use crate::directory::{Directory, Hint};
 use crate::layout::tile_of;
-use crate::occupant::{Closed, Id, Life};
-use crate::spans::Spans;
+use crate::occupant::{Closed, Id, Life, Neighbours};
+use crate::spans::{Nearest, Spans};
 use crate::tile::{Edge, Flags, Tile};
 
 /// What is known of an occupant's begin and end.
@@ -158,17 +158,76 @@ impl VersionedMap {
         index + from + after[from..to].partition_point(|&start| start <= addr)
     }
 
-    /// Everything that was ever at `addr`, with its life, in time order: lives of no length too.
-    pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Life)> + '_ {
-        let index = match self.directory.hint(addr) {
+    /// The tile that holds an address, if anything ever was near it.
+    fn tile(&self, addr: u64) -> Option<usize> {
+        match self.directory.hint(addr) {
             Hint::Tile(index) => Some(self.tile_from(index as usize, addr)),
             Hint::Nowhere => None,
             Hint::Unknown => Some(tile_of(&self.starts, addr)),
-        };
+        }
+    }
+
+    /// Whose lives at `addr` are the nearest to `time`. Allocates nothing; the time that it takes grows with the logarithm of how many
+    /// were at the address, and with how many were at others next to it in between.
+    pub fn neighbours(&self, addr: u64, time: u64) -> Neighbours {
+        let mut nearest = Nearest::new(&self.spans, time);
+        if let Some(index) = self.tile(addr) {
+            let (root, tick) = (&self.tiles[index], self.clock.tick(time));
+            self.walk::<false>(root, tick, &mut |tile| {
+                // Of those that begin in one tick, the first may be in the tile after that of another.
+                let found = nearest.after != 0;
+                self.see(tile, addr, &mut nearest);
+                found
+            });
+            self.walk::<true>(root, tick, &mut |tile| {
+                self.see(tile, addr, &mut nearest);
+                nearest.before != 0
+            });
+            let above = self.above.lists(index);
+            above.for_each(|ids| nearest.see_all(ids));
+        }
+        let with_life = |id| Id::from_raw(id).map(|id| (id, self.life(id)));
+        Neighbours {
+            before: with_life(nearest.before),
+            after: with_life(nearest.after),
+        }
+    }
+
+    /// Goes through the tiles that a tile leads to, from that of a tick on, until `each` says that it has what it looks for. Whoever
+    /// is in a tile is in all up to the one in which it ends: the first that has anybody has the nearest.
+    fn walk<const BACK: bool>(
+        &self,
+        tile: &Tile,
+        tick: u16,
+        each: &mut impl FnMut(&Tile) -> bool,
+    ) -> bool {
+        if !tile.has(Flags::SPLIT) {
+            return each(tile);
+        }
+        let (all, at) = (tile.children(), tile.child(tick));
+        let mut below = |child: usize| self.walk::<BACK>(&self.branches[child], tick, each);
+        if BACK {
+            (all.start..=at).rev().any(&mut below)
+        } else {
+            (at..all.end).any(&mut below)
+        }
+    }
+
+    /// Shows `nearest` those of a tile that is not split.
+    fn see(&self, tile: &Tile, addr: u64, nearest: &mut Nearest<'_>) {
+        if tile.has(Flags::CROWD) {
+            nearest.see_all(self.crowd(tile, addr));
+        } else {
+            tile.ids_at(addr as u16).for_each(|id| nearest.see(id));
+        }
+    }
+
+    /// Everything that was ever at `addr`, with its life, in time order: lives of no length too.
+    pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Life)> + '_ {
         let mut ids = Vec::new();
-        if let Some(index) = index {
+        if let Some(index) = self.tile(addr) {
             self.collect(&self.tiles[index], addr, &mut ids);
-            ids.extend(self.above.ids(index));
+            ids.extend(self.above.lists(index).flatten());
         }
         let mut ids: Vec<Id> = ids.into_iter().filter_map(Id::from_raw).collect();
         ids.sort_unstable_by_key(|id| (self.spans.get(id.index()), *id));

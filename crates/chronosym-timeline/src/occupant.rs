@@ -193,6 +193,16 @@ impl Life {
     }
 }
 
+/// Whose lives at an address are the nearest to a time at which nobody, or somebody else, is alive there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Neighbours {
+    /// The last whose life ended at or before the time.
+    pub before: Option<(Id, Life)>,
+    /// The first whose life begins after the time.
+    pub after: Option<(Id, Life)>,
+}
+
 /// Why a life ends where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Closed {

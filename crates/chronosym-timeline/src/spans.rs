@@ -67,13 +67,64 @@ impl Spans {
 
     /// Who is alive at `time`, of ids that follow one another: 0 if nobody is.
     pub(crate) fn alive(&self, ids: &[u32], time: u64) -> u32 {
-        let life = |id: u32| self.get(id as usize - 1);
-        let ended = ids.partition_point(|&id| life(id).1 <= time);
-        let next = ids.get(ended).copied();
-        next.filter(|&id| life(id).0 <= time).unwrap_or(0)
+        let next = ids.get(self.ended(ids, time)).copied();
+        next.filter(|&id| self.of(id).0 <= time).unwrap_or(0)
+    }
+
+    /// How many have ended by `time`, of ids that follow one another.
+    #[inline]
+    fn ended(&self, ids: &[u32], time: u64) -> usize {
+        ids.partition_point(|&id| self.of(id).1 <= time)
+    }
+
+    #[inline]
+    fn of(&self, id: u32) -> (u64, u64) {
+        self.get(id as usize - 1)
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
         self.near.capacity() * size_of::<[u32; 3]>() + self.far.capacity() * size_of::<(u64, u64)>()
+    }
+}
+
+/// The nearest to a time, before it and after it, of those that were shown.
+pub(crate) struct Nearest<'a> {
+    spans: &'a Spans,
+    time: u64,
+    /// The last that ended by then: 0 if none has.
+    pub(crate) before: u32,
+    /// The first that begins later: 0 if none does.
+    pub(crate) after: u32,
+}
+
+impl<'a> Nearest<'a> {
+    pub(crate) fn new(spans: &'a Spans, time: u64) -> Self {
+        Self {
+            spans,
+            time,
+            before: 0,
+            after: 0,
+        }
+    }
+
+    /// Shows it one.
+    pub(crate) fn see(&mut self, id: u32) {
+        let order = |id| (self.spans.of(id), id);
+        let (from, to) = self.spans.of(id);
+        if to <= self.time {
+            if self.before == 0 || order(self.before) < order(id) {
+                self.before = id;
+            }
+        } else if from > self.time && (self.after == 0 || order(id) < order(self.after)) {
+            self.after = id;
+        }
+    }
+
+    /// Shows it ids that follow one another.
+    pub(crate) fn see_all(&mut self, ids: &[u32]) {
+        let next = self.spans.ended(ids, self.time);
+        // One of them may be alive.
+        let near = next.saturating_sub(1)..ids.len().min(next + 2);
+        ids[near].iter().for_each(|&id| self.see(id));
     }
 }

@@ -40,14 +40,23 @@ impl<'a> Told<'a> {
 
     fn agrees_at(&self, addr: u64, times: &[u64]) {
         let occupants = self.occupants;
+        let mut expected = self.model.occupants(addr);
         for &time in times {
             assert_eq!(
                 self.map.lookup(addr, time),
                 self.model.lookup(addr, time),
                 "{addr:#x} at {time} of {occupants:#?}"
             );
+            let near = self.map.neighbours(addr, time);
+            assert_eq!(
+                model::spans(&near),
+                model::nearest(&expected, time),
+                "next to {time} at {addr:#x} of {occupants:#?}"
+            );
+            for (id, life) in near.before.into_iter().chain(near.after) {
+                assert!(expected.contains(&(id, life)));
+            }
         }
-        let mut expected = self.model.occupants(addr);
         let mut answered: Vec<_> = self.map.occupants(addr).collect();
         assert!(
             answered.is_sorted_by_key(|(_, life)| (life.from, life.to)),
@@ -336,4 +345,21 @@ fn nobody_is_alive_at_the_end_of_time() {
             }
         }
     }
+}
+
+/// Those of one tick need not be in the order of their lives where tiles of several addresses are split.
+#[test]
+fn the_nearest_is_found_across_tiles_that_begin_in_one_tick() {
+    const BASE: u64 = 0x7f00_0000_0000;
+    let (whole, next) = (sized(BASE, 1 << 33), sized(BASE + 1, 1 << 33));
+    let (at, no) = (Begin::At, End::At(0));
+    agree(&[
+        Occupant::new(whole, at(0), no),
+        Occupant::new(next, at(38), no),
+        Occupant::new(whole, at(0), no),
+        Occupant::new(whole, at(0), no),
+        Occupant::new(sized(BASE + 183, 1), at(u64::MAX), no),
+        Occupant::new(sized(BASE, 2), at(0), no),
+        Occupant::new(whole, at(38), End::Open),
+    ]);
 }

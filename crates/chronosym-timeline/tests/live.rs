@@ -16,6 +16,7 @@ fn agree(snapshot: &Snapshot, occupants: &[Occupant]) {
     let model = Model::new(occupants);
     let times = model.times();
     for addr in model.addresses() {
+        let expected = model.occupants(addr);
         for &time in &times {
             let answer = snapshot.lookup(addr, time);
             assert_eq!(
@@ -23,13 +24,19 @@ fn agree(snapshot: &Snapshot, occupants: &[Occupant]) {
                 model.lookup(addr, time),
                 "{addr:#x} at {time} of {occupants:#?}"
             );
+            assert_eq!(
+                model::spans(&snapshot.neighbours(addr, time)),
+                model::nearest(&expected, time),
+                "next to {time} at {addr:#x} of {occupants:#?}"
+            );
         }
         let answered: Vec<_> = snapshot.occupants(addr).collect();
-        assert_eq!(
-            answered,
-            model.occupants(addr),
-            "{addr:#x} of {occupants:#?}"
-        );
+        assert_eq!(answered, expected, "{addr:#x} of {occupants:#?}");
+        for (id, life) in answered {
+            let instant = model::instant(&occupants[id.index()]);
+            assert_eq!(snapshot.life(id, addr, instant), Some(life));
+            assert_eq!(snapshot.life(id, addr, instant.wrapping_add(1)), None);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The two shapes of a map from address and time: frozen, and a snapshot of one that still grows.
 
-use chronosym_timeline::{Id, Life, Snapshot, VersionedMap};
+use chronosym_timeline::{Begin, Id, Life, Neighbours, Snapshot, VersionedMap};
 
 /// Who stood where and when.
 #[derive(Debug)]
@@ -14,7 +14,15 @@ impl Index {
     pub(crate) fn find(&self, address: u64, time: u64) -> Option<(Id, Life)> {
         match self {
             Index::Frozen(map) => map.lookup(address, time).map(|id| (id, map.life(id))),
-            Index::Live(map) => map.occupants(address).find(|(_, life)| life.contains(time)),
+            Index::Live(map) => map.find(address, time),
+        }
+    }
+
+    /// Who stood at an address next before and next after a time.
+    pub(crate) fn neighbours(&self, address: u64, time: u64) -> Neighbours {
+        match self {
+            Index::Frozen(map) => map.neighbours(address, time),
+            Index::Live(map) => map.neighbours(address, time),
         }
     }
 
@@ -26,20 +34,21 @@ impl Index {
         }
     }
 
-    /// The life of an occupant that begins at `start`; one of no length where it is forgotten.
-    pub(crate) fn life(&self, id: Id, start: u64) -> Life {
-        let none = Life {
+    /// The life of an occupant, whose first address is `start`; one of no length where it is forgotten.
+    pub(crate) fn life(&self, id: Id, start: u64, begin: Begin) -> Life {
+        const NONE: Life = Life {
             from: 0,
             to: 0,
             from_known: false,
             to_known: false,
         };
-        match self {
-            Index::Frozen(map) => map.life(id),
-            Index::Live(map) => map
-                .occupants(start)
-                .find(|(i, _)| *i == id)
-                .map_or(none, |(_, life)| life),
+        match (self, begin) {
+            (Index::Frozen(map), _) => map.life(id),
+            (Index::Live(map), Begin::At(instant) | Begin::Before(instant)) => {
+                map.life(id, start, instant).unwrap_or(NONE)
+            }
+            // What events tell of is known from some instant on.
+            (Index::Live(_), Begin::Unbounded) => NONE,
         }
     }
 

@@ -1,9 +1,9 @@
 //! A session that is asked while it goes on: one writer, readers that never wait (rule 20).
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use chronosym_events::EventSchema;
 use chronosym_timeline::{Id, LiveMap};
 
 use crate::body::BodyIndex;
@@ -13,8 +13,11 @@ use crate::machine::ProcessState;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
 use crate::resolve::AddressSpace;
+use crate::event_types::{EventTypeId, EventTypeInfo};
+use crate::facts::{At, Fact};
+use crate::recording::{Loss, TraceFacts};
 use crate::selection::{Options, SampleSelection};
-use crate::session::Session;
+use crate::session::{Payload, Session};
 use crate::timeline::{Timeline, body_occupant, image_occupant};
 
 /// A [`Session`] whose answers can be had at any moment.
@@ -22,10 +25,18 @@ use crate::timeline::{Timeline, body_occupant, image_occupant};
 /// Push events into it as into a [`Session`], and [`publish`](LiveSession::publish) now and then: readers, on any thread,
 /// see all that was published. After [`finish`](LiveSession::finish) the answers are those of [`Session::finish`].
 ///
-/// Samples are not kept: a live reader resolves addresses itself. Events of several EventPipe sessions of one process can
-/// be pushed into one live session; what two of them say alike is one fact.
+/// Neither samples nor stacks are kept, so that it has no [`StackId`](crate::StackId)s: a live reader resolves addresses
+/// itself. Events of several EventPipe sessions of one process can be pushed into one live session; what two of them say
+/// alike is one fact.
+///
+/// The session in it cannot be taken away, nor put in another's place, so what readers see fits together at all times:
+///
+/// ```compile_fail,E0614
+/// let mut live = chronosym::LiveSession::new();
+/// let taken = std::mem::take(&mut *live);
+/// ```
 pub struct LiveSession {
-    session: Session,
+    pub(crate) session: Session,
     spaces: Vec<LiveSpace>,
     watermark: u64,
     finished: bool,
@@ -42,7 +53,7 @@ struct LiveSpace {
     image_ends: Vec<chronosym_timeline::End>,
     untimed: LiveMap,
     untimed_rows: usize,
-    forgotten: Ranges,
+    forgotten: Arc<Ranges>,
 }
 
 /// Where readers get the latest published timeline. Cheap to clone.
@@ -78,6 +89,16 @@ impl LiveSession {
             finished: false,
             latest: Arc::new(ArcSwap::from_pointee(empty)),
         }
+    }
+
+    /// Takes one event, as [`Session::push`] does. It has no stack: that would not be kept.
+    pub fn push(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
+        self.session.push(id, at, payload, None);
+    }
+
+    /// As [`Session::apply`].
+    pub fn apply<'a>(&mut self, at: At, fact: impl Into<Fact<'a>>) {
+        self.session.apply(at, fact);
     }
 
     /// A handle for readers.
@@ -160,7 +181,7 @@ impl LiveSession {
             dropped += dead.len();
             for index in &dead {
                 let body = &state.code.bodies[index.index()];
-                live.forgotten.insert(body.start, body.last());
+                Arc::make_mut(&mut live.forgotten).insert(body.start, body.last());
             }
             if !dead.is_empty() {
                 state.code.forget(&dead);
@@ -172,18 +193,27 @@ impl LiveSession {
     }
 }
 
-impl Deref for LiveSession {
-    type Target = Session;
-
-    fn deref(&self) -> &Session {
-        &self.session
-    }
+/// Gives a live session what feeds a session and cannot harm what readers see.
+macro_rules! feeding {
+    ($($name:ident($own:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
+        impl LiveSession {$(
+            #[doc = concat!("As [`Session::", stringify!($name), "`].")]
+            pub fn $name(self: $own $(, $argument: $type)*) $(-> $result)? {
+                self.session.$name($($argument),*)
+            }
+        )*}
+    };
 }
 
-impl DerefMut for LiveSession {
-    fn deref_mut(&mut self) -> &mut Session {
-        &mut self.session
-    }
+feeding! {
+    event_type(&mut Self, schema: Arc<EventSchema>) -> EventTypeId;
+    event_types(&Self) -> &[EventTypeInfo];
+    schema(&Self, id: EventTypeId) -> Option<&Arc<EventSchema>>;
+    needs_order(&Self, id: EventTypeId) -> bool;
+    facts(&mut Self) -> &mut TraceFacts;
+    lost(&mut Self, loss: Loss);
+    perf_map(&mut Self, pid: u32, text: &[u8]);
+    has_process(&Self, pid: u32) -> bool;
 }
 
 impl LiveSpace {

@@ -1,8 +1,9 @@
 //! The first step of resolution: (process, address, time) → what stood there (rules 8 to 11 and 18 to 19).
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::{Begin, End, Neighbours};
 
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{Certainty, NameReason};
@@ -68,7 +69,7 @@ pub(crate) struct AddressSpace {
     pub images: Index,
     pub untimed: Index,
     /// Where code stood that was dropped since.
-    pub forgotten: Ranges,
+    pub forgotten: Arc<Ranges>,
 }
 
 /// All times. What never ended ends here.
@@ -180,7 +181,7 @@ impl Timeline {
                     valid: meet(&valid, &known),
                 };
             }
-            valid = meet(&valid, &gap_around(images, address, time));
+            valid = meet(&valid, &between(&images.neighbours(address, time)));
         }
         let reason = self.why_nothing(process, space, address, time);
         Location {
@@ -203,21 +204,13 @@ impl Timeline {
         if address < LOWEST {
             return NameReason::InvalidAddress;
         }
-        let lives = space
-            .bodies
-            .occupants(address)
-            .into_iter()
-            .chain(space.images.occupants(address))
-            .map(|(_, life)| life.from);
+        let near = [&space.bodies, &space.images].map(|map| map.neighbours(address, time));
         // What was dropped stood there before anything that is still known.
-        let forgotten = space.forgotten.contains(address);
-        let earliest = lives.min();
-        if earliest.is_some() || forgotten {
-            return if !forgotten && earliest.is_some_and(|earliest| time < earliest) {
-                NameReason::BeforeFirstLoad
-            } else {
-                NameReason::AfterUnload
-            };
+        if space.forgotten.contains(address) || near.iter().any(|near| near.before.is_some()) {
+            return NameReason::AfterUnload;
+        }
+        if near.iter().any(|near| near.after.is_some()) {
+            return NameReason::BeforeFirstLoad;
         }
         if !self.losses.is_empty() {
             return NameReason::EventsLost;
@@ -229,17 +222,10 @@ impl Timeline {
     }
 }
 
-/// The time around `time` during which nothing of `map` stands at `address`.
-fn gap_around(map: &Index, address: u64, time: u64) -> Range<u64> {
-    let mut gap = ALWAYS;
-    for (_, life) in map.occupants(address) {
-        if life.to <= time {
-            gap.start = gap.start.max(life.to);
-        } else if life.from > time {
-            gap.end = gap.end.min(life.from);
-        }
-    }
-    gap
+/// The time between two lives.
+fn between(near: &Neighbours) -> Range<u64> {
+    let from = near.before.map_or(0, |(_, life)| life.to);
+    from..near.after.map_or(u64::MAX, |(_, life)| life.from)
 }
 
 impl AddressSpace {
@@ -268,15 +254,12 @@ impl AddressSpace {
                 valid,
             );
         }
-        let mut gap = gap_around(&self.bodies, address, time);
+        let near = self.bodies.neighbours(address, time);
+        let mut gap = between(&near);
         // Rule 8: the load event can be a little late, where nothing stood before.
-        if gap.start == 0
+        if near.before.is_none()
             && !self.forgotten.contains(address)
-            && let Some((id, life)) = self
-                .bodies
-                .occupants(address)
-                .into_iter()
-                .min_by_key(|(_, life)| life.from)
+            && let Some((id, life)) = near.after
         {
             let index = BodyIndex(id.index() as u32);
             let body = self.body(index);

@@ -80,14 +80,6 @@ impl StackTable {
         std::iter::successors(self.split(stack), next).map(|(address, _)| address)
     }
 
-    /// The stacks as they are now, to be read.
-    pub(crate) fn snapshot(&self) -> Self {
-        StackTable {
-            nodes: self.nodes.clone(),
-            index: FxHashMap::default(),
-        }
-    }
-
     /// Whether all nodes are used up: no further stack can be added.
     pub fn is_full(&self) -> bool {
         self.nodes.len() >= MOST

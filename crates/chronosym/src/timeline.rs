@@ -1,5 +1,7 @@
 //! The frozen answer machine of one trace.
 
+use std::sync::Arc;
+
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 use rustc_hash::FxHashSet;
@@ -12,7 +14,6 @@ use crate::index::Index;
 use crate::machine::{Machine, ProcessState};
 use crate::names::{NameId, Names};
 use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
-use crate::ranges::Ranges;
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
 use crate::resolve::AddressSpace;
 use crate::samples::SampleLog;
@@ -141,7 +142,7 @@ impl Timeline {
             names: session.machine.names.snapshot(),
             processes: session.machine.processes.clone(),
             spaces,
-            stacks: session.stacks.snapshot(),
+            stacks: StackTable::default(),
             samples: SampleLog::default(),
             losses: session.losses.clone(),
             diagnostics: session.machine.diagnostics.clone(),
@@ -273,7 +274,7 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
         bodies: Index::Frozen(Box::new(bodies.freeze())),
         images: Index::Frozen(Box::new(images.freeze())),
         untimed: state.untimed.freeze(),
-        forgotten: Ranges::default(),
+        forgotten: Arc::default(),
         state,
     }
 }

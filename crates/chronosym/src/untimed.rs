@@ -49,10 +49,9 @@ impl Untimed {
 
 /// The row that answers for an address: the latest of those that cover it.
 pub(crate) fn latest_row(map: &Index, address: u64) -> Option<usize> {
-    map.occupants(address)
-        .iter()
+    map.neighbours(address, u64::MAX)
+        .before
         .map(|(id, _)| id.index())
-        .max()
 }
 
 /// A runtime's own text for a method, taken apart: `void [Module] Ns.Type::Method(args)[Tier]`.

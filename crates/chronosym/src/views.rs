@@ -300,7 +300,7 @@ impl Timeline {
             path: self.some(image.path),
             base: image.base,
             size: image.size,
-            life: id.map_or(NO_LIFE, |id| space.images.life(id, image.base)),
+            life: id.map_or(NO_LIFE, |id| space.images.life(id, image.base, image.begin)),
             pdb: image.pdb.as_ref(),
             build_id: self.some(image.build_id),
             timestamp: image.timestamp,
@@ -407,7 +407,7 @@ impl Timeline {
             self.names.push_full(id, &mut text).then_some(text)
         };
         let id = chronosym_timeline::Id::from_index(index.index());
-        let life = id.map_or(NO_LIFE, |id| space.bodies.life(id, body.start));
+        let life = id.map_or(NO_LIFE, |id| space.bodies.life(id, body.start, body.begin));
         let targets = body
             .stub
             .map_or(&[][..], |s| &code.stubs[s as usize].targets);

@@ -71,12 +71,12 @@ impl LiveMap {
         // Its own life, those it may close, and those that may have begun when an older one ended.
         let mut stale = BTreeSet::from([order(id, &occupant)]);
         for key in self.keys(id, &occupant) {
+            let (start, instant, id) = key;
             self.tree.insert(Entry {
-                key,
-                from: 0,
-                to: 0,
-                from_known: false,
-                to_known: false,
+                start,
+                instant,
+                id,
+                ..Entry::default()
             });
             stale.extend(
                 self.older(key)
@@ -205,7 +205,7 @@ impl LiveMap {
             let closer = keys
                 .iter()
                 .filter_map(|&k| self.newer(k))
-                .map(|e| e.key.1)
+                .map(|e| e.instant)
                 .min();
             let from = occupant.from(floor);
             let own = occupant.own_end().max(from);
@@ -219,9 +219,11 @@ impl LiveMap {
             }
             let from_known = matches!(occupant.begin, Begin::At(_));
             let to_known = to == own && occupant.end_stated();
-            for &key in &keys {
+            for &(start, instant, id) in &keys {
                 self.tree.insert(Entry {
-                    key,
+                    start,
+                    instant,
+                    id,
                     from,
                     to,
                     from_known,
@@ -244,7 +246,7 @@ impl LiveMap {
         let next = |start: u64| {
             self.tree
                 .after((start, u64::MAX, u32::MAX))
-                .map(|e| e.key.0)
+                .map(|e| e.start)
         };
         std::iter::successors(Some(range.start()), move |&start| next(start))
             .take_while(move |&start| start <= range.last())
@@ -254,12 +256,12 @@ impl LiveMap {
     fn older(&self, (start, instant, id): Key) -> Option<&Entry> {
         self.tree
             .at_or_before((start, instant, id.checked_sub(1)?))
-            .filter(|e| e.key.0 == start)
+            .filter(|e| e.start == start)
     }
 
     /// The neighbour after an entry in its piece.
     fn newer(&self, key: Key) -> Option<&Entry> {
-        self.tree.after(key).filter(|e| e.key.0 == key.0)
+        self.tree.after(key).filter(|e| e.start == key.0)
     }
 
     /// Makes a piece begin at `start`, with the history of the piece it is cut from.
@@ -267,18 +269,15 @@ impl LiveMap {
         let from = self
             .tree
             .at_or_before((start, u64::MAX, u32::MAX))
-            .map_or(0, |e| e.key.0);
+            .map_or(0, |e| e.start);
         if from == start {
             return;
         }
         let mut key = (from, 0, 0);
         let mut copied = self.tree.at_or_before(key).copied();
-        while let Some(entry) = copied.filter(|e| e.key.0 == from) {
-            key = entry.key;
-            self.tree.insert(Entry {
-                key: (start, key.1, key.2),
-                ..entry
-            });
+        while let Some(entry) = copied.filter(|e| e.start == from) {
+            key = entry.key();
+            self.tree.insert(Entry { start, ..entry });
             copied = self.tree.after(key).copied();
         }
     }
@@ -301,10 +300,10 @@ impl LiveMap {
                 .tree
                 .at_or_before((start, u64::MAX, u32::MAX))
                 .copied()
-                .filter(|e| e.key.0 == start);
-            if let Some(here) = here.filter(|here| before.key.2 == 0 && here.key.2 == 0) {
-                self.tree.remove(here.key);
-                self.raise(before.key.0, here.to);
+                .filter(|e| e.start == start);
+            if let Some(here) = here.filter(|here| before.id == 0 && here.id == 0) {
+                self.tree.remove(here.key());
+                self.raise(before.start, here.to);
             }
         }
     }
@@ -330,17 +329,15 @@ fn order(id: Id, occupant: &Occupant) -> (u64, Id) {
 }
 
 fn stale_key(entry: &Entry) -> Option<(u64, Id)> {
-    Some((entry.key.1, Id::from_raw(entry.key.2)?))
+    Some((entry.instant, Id::from_raw(entry.id)?))
 }
 
 /// The entry of a piece itself.
 fn piece(start: u64, to: u64) -> Entry {
     Entry {
-        key: (start, 0, 0),
-        from: 0,
+        start,
         to,
-        from_known: false,
-        to_known: false,
+        ..Entry::default()
     }
 }
 

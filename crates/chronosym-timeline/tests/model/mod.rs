@@ -1,7 +1,7 @@
 //! The judge: a list of rectangles, the rules applied to it one by one in quadratic time, and random histories.
 #![allow(dead_code)]
 
-use chronosym_timeline::{AddrRange, Begin, Closed, End, Id, Life, Occupant};
+use chronosym_timeline::{AddrRange, Begin, Closed, End, Id, Life, Neighbours, Occupant};
 use proptest::prelude::*;
 
 pub(crate) struct Rectangle {
@@ -17,7 +17,7 @@ pub(crate) struct Model {
     order: Vec<usize>,
 }
 
-fn instant(o: &Occupant) -> u64 {
+pub(crate) fn instant(o: &Occupant) -> u64 {
     match o.begin {
         Begin::At(t) | Begin::Before(t) => t,
         Begin::Unbounded => o.not_before,
@@ -118,6 +118,20 @@ impl Model {
                 .flat_map(|r| [r.life.from, r.life.to, instant(&r.occupant)]),
         )
     }
+}
+
+/// From and to of the last that ended by `time`, and of the first that begins after it.
+pub(crate) fn nearest(occupants: &[(Id, Life)], time: u64) -> [Option<(u64, u64)>; 2] {
+    let lives = || occupants.iter().map(|(_, life)| (life.from, life.to));
+    [
+        lives().filter(|life| life.1 <= time).max(),
+        lives().filter(|life| life.0 > time).min(),
+    ]
+}
+
+/// The same of an answer.
+pub(crate) fn spans(near: &Neighbours) -> [Option<(u64, u64)>; 2] {
+    [near.before, near.after].map(|near| near.map(|(_, life)| (life.from, life.to)))
 }
 
 fn around(values: impl Iterator<Item = u64>) -> Vec<u64> {

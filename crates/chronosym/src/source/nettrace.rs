@@ -183,8 +183,8 @@ impl<R: Read> Read for Counted<'_, R> {
 /// As [`read`].
 pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, ReadError> {
     let mut reader = Reader::new(source)?;
-    let mut feed = begin(&mut reader, live, true)?;
-    select(&mut reader, live);
+    let mut feed = begin(&mut reader, &mut live.session, true)?;
+    select(&mut reader, &live.session);
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let mut noted = 0;
     while let Some(region) = reader.next_region()? {
@@ -192,15 +192,16 @@ pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostic
         let mut last_ns = 0;
         while !rest.is_taken() {
             filler.fill(&mut rest, &mut batch);
-            last_ns = feed.take(&mut batch, live);
+            last_ns = feed.take(&mut batch, &mut live.session);
         }
         let losses = &reader.diagnostics().loss_windows;
-        note_losses(&losses[noted..], &feed, live);
+        note_losses(&losses[noted..], &feed, &mut live.session);
         noted = losses.len();
         live.advance(last_ns);
         live.publish();
     }
-    note_losses(&reader.diagnostics().loss_windows[noted..], &feed, live);
+    let losses = &reader.diagnostics().loss_windows;
+    note_losses(&losses[noted..], &feed, &mut live.session);
     Ok(reader.diagnostics().clone())
 }
 
