@@ -48,8 +48,6 @@ pub(crate) struct AddressSpace {
     pub forgotten: Arc<Ranges>,
 }
 
-const ALWAYS: Range<u64> = 0..u64::MAX;
-
 fn meet(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     a.start.max(b.start)..a.end.min(b.end)
 }
