@@ -147,3 +147,42 @@ fn a_live_session_that_forgets_does_not_grow() {
     let (short, long) = (churn(10_000), churn(60_000));
     assert!(long <= short + short / 4, "{short} bytes, then {long}");
 }
+
+/// What a live session with so many methods allocates for each load of one more that is published.
+fn publishing(methods: u64) -> u64 {
+    const MORE: u64 = 256;
+    let schema = Arc::new(EventSchema::new(EventKey::Manifest {
+        provider: Provider::Runtime,
+        id: 143,
+        version: 2,
+    }));
+    let mut live = LiveSession::new();
+    let event_type = live.event_type(schema.clone());
+    let mut load = |live: &mut LiveSession, n: u64| {
+        let raw = RawEvent {
+            time_ns: n * 1000,
+            process_id: Some(1),
+            thread_id: Some(1),
+            processor: None,
+            pointer_size: PointerSize::Eight,
+            schema: &schema,
+            payload: &script::method(n, 0x1_0000 + n * 0x100, 0x80, "Loaded").encode(2),
+        };
+        live.push(event_type, &raw, None);
+    };
+    (0..methods).for_each(|n| load(&mut live, n));
+    live.publish();
+    let measured = measure(|| {
+        for n in methods..methods + MORE {
+            load(&mut live, n);
+            live.publish();
+        }
+    });
+    measured.bytes_total / MORE
+}
+
+#[test]
+fn publishing_costs_what_came_since() {
+    let (few, many) = (publishing(1 << 11), publishing(1 << 15));
+    assert!(many <= few * 3 / 2, "{few} bytes, then {many}");
+}

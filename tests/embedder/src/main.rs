@@ -18,7 +18,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// How long a method lives, in seconds; each second one is loaded.
 const LIFE: u64 = 100;
-/// What the program asks about lies this far back at most, in seconds.
+/// So often what ended before as long is forgotten, in seconds.
 const KEPT: u64 = 10 * MINUTE;
 /// Bytes that a day may add to what is held after two hours: about three a method.
 const GROWTH: usize = 256 << 10;
@@ -48,7 +48,9 @@ fn main() {
         feed.method_load(time, &method(now));
         if now % MINUTE == 0 {
             feed.live.advance(time);
-            feed.live.forget_before(time.saturating_sub(KEPT * SECOND));
+            if now % KEPT == 0 {
+                feed.live.forget_before(time - KEPT * SECOND);
+            }
             feed.live.publish();
             let then = now - LIFE.min(now) / 2;
             let (there, label) = (method(then), ui.ask(method(then).start + 8, time));

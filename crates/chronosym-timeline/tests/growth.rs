@@ -1,0 +1,70 @@
+//! What a question costs does not follow how much stood at the address.
+#![allow(unexpected_cfgs)]
+#![cfg(not(loom))]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, VersionedMapBuilder};
+
+/// `count` lives of 5 units at one address, with gaps of as many.
+fn versions(count: u64) -> impl Iterator<Item = Occupant> {
+    let range = AddrRange::sized(0x1000, 0x100).unwrap();
+    (0..count).map(move |i| Occupant::new(range, Begin::At(i * 10), End::At(i * 10 + 5)))
+}
+
+/// The shortest of some runs: what else the machine does makes none of them shorter.
+fn best(mut run: impl FnMut()) -> Duration {
+    let timed = |_| {
+        let begin = Instant::now();
+        run();
+        begin.elapsed()
+    };
+    (0..9).map(timed).min().unwrap()
+}
+
+/// Asks `ask` of as many times as there are versions, for a number of versions and twice that.
+fn grows_as_the_number_of_questions<M>(make: impl Fn(u64) -> M, ask: impl Fn(&M, u64)) {
+    let time = |count| {
+        let map = make(count);
+        best(|| (0..count).for_each(|i| ask(&map, i.wrapping_mul(7919) % count * 10 + 7)))
+    };
+    let (once, twice) = (time(8_000), time(16_000));
+    // Half as many again leaves room for caches; a walk over all versions takes four times as long.
+    assert!(twice < once * 3, "{once:?}, then {twice:?}");
+}
+
+fn live(count: u64) -> chronosym_timeline::Snapshot {
+    let mut map = LiveMap::new();
+    for occupant in versions(count) {
+        map.insert(occupant);
+    }
+    map.snapshot()
+}
+
+#[test]
+fn live_lookups() {
+    grows_as_the_number_of_questions(live, |map, time| {
+        black_box(map.find(0x1080, time));
+        black_box(map.find(0x1080, time - 5));
+    });
+}
+
+#[test]
+fn live_neighbours() {
+    grows_as_the_number_of_questions(live, |map, time| {
+        black_box(map.neighbours(0x1080, time));
+    });
+}
+
+#[test]
+fn frozen_neighbours() {
+    let freeze = |count| {
+        let mut map = VersionedMapBuilder::new();
+        map.extend(versions(count));
+        map.freeze()
+    };
+    grows_as_the_number_of_questions(freeze, |map, time| {
+        black_box(map.neighbours(0x1080, time));
+    });
+}
