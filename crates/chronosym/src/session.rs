@@ -133,10 +133,10 @@ impl Session {
         &mut self,
         leaf_first: impl DoubleEndedIterator<Item = u64>,
     ) -> Option<StackId> {
+        let mut leaf_first = leaf_first.peekable();
+        let is_empty = leaf_first.peek().is_none();
         let stack = self.stacks.intern(leaf_first);
-        if stack.is_none() && self.stacks.is_full() {
-            self.machine.diagnostics.stacks_dropped += 1;
-        }
+        self.machine.diagnostics.stacks_dropped += u64::from(stack.is_none() && !is_empty);
         stack
     }
 

@@ -186,8 +186,10 @@ impl StackAssembler {
     }
 
     fn fragment(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
+        let mut leaf_first = leaf_first.peekable();
+        let is_empty = leaf_first.peek().is_none();
         let fragment = self.fragments.intern(leaf_first);
-        self.dropped += u64::from(fragment.is_none() && self.fragments.is_full());
+        self.dropped += u64::from(fragment.is_none() && !is_empty);
         fragment
     }
 
