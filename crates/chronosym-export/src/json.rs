@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+pub use chronosym_types::escape::push_json as push_json_string;
+
 use chronosym::{Filter, Frame, Resolver, SampleKind, SymbolSource, Timeline};
 
 /// Builds one JSON object, member by member; absent values are left out.
@@ -50,12 +52,6 @@ impl<'a> JsonObject<'a> {
     pub fn end(self) {
         self.out.push('}');
     }
-}
-
-/// Appends a JSON string.
-pub fn push_json_string(text: &str, out: &mut String) {
-    // A string always serialises.
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
 /// Writes frames as JSON objects.

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use chronosym::{FrameId, Profile};
+use chronosym_types::escape::terminal;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::text::{describe, printable, write_line};
+use crate::text::{describe, write_line};
 
 /// A method and its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,12 +121,12 @@ pub fn write_top(
             method.own,
             share(method.total),
             method.total,
-            printable(&method.label)
+            terminal(&method.label)
         );
         if let Some((file, number)) = &method.line {
             line.push_str(&format!(
                 "  {}:{number}",
-                printable(chronosym::file_name(file))
+                terminal(chronosym::file_name(file))
             ));
         }
         write_line(out, &line, share(method.own), options.width, options.color)?;

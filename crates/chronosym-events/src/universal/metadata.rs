@@ -1,5 +1,3 @@
-use serde_json::Value;
-
 use crate::Guid;
 
 /// What a mapped file is, from the JSON of a `ProcessMappingMetadata` event.
@@ -51,8 +49,12 @@ pub struct ElfMetadata {
 #[non_exhaustive]
 pub enum MetadataError {
     /// It is no JSON.
+    #[cfg(feature = "serde")]
     #[error("the metadata of a mapping is no JSON")]
     Json(#[from] serde_json::Error),
+    /// The crate was built without its feature `serde`.
+    #[error("the metadata of mappings is not read: this was built without the feature \"serde\"")]
+    NotBuilt,
     /// It describes neither a PE nor an ELF file.
     #[error("the metadata of a mapping is of type {0:?}; PE or ELF is expected")]
     UnknownType(String),
@@ -68,6 +70,17 @@ impl SymbolMetadata {
         if json.trim().is_empty() {
             return Ok(None);
         }
+        Self::parse_json(json)
+    }
+
+    #[cfg(not(feature = "serde"))]
+    fn parse_json(_: &str) -> Result<Option<Self>, MetadataError> {
+        Err(MetadataError::NotBuilt)
+    }
+
+    #[cfg(feature = "serde")]
+    fn parse_json(json: &str) -> Result<Option<Self>, MetadataError> {
+        use serde_json::Value;
         let object: Value = serde_json::from_str(json)?;
         let text = |name: &str| {
             object

@@ -20,10 +20,7 @@ pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'
         process_id: record.process_id,
         thread_id: record.thread_id.map(u64::from),
         processor: Some(u32::from(record.cpu)),
-        pointer_size: match record.pointer_size {
-            chronosym_etl::PointerSize::Four => PointerSize::Four,
-            chronosym_etl::PointerSize::Eight => PointerSize::Eight,
-        },
+        pointer_size: record.pointer_size,
         schema,
         payload: record.payload,
     }
@@ -47,7 +44,7 @@ pub struct EtlReport {
 /// Damage is counted in the report; what was readable is in the session.
 pub fn read<S: ReadAt>(mut reader: EtlReader<S>, session: &mut Session) -> EtlReport {
     describe(reader.header(), reader.clock(), session);
-    let wide = reader.header().pointer_size == chronosym_etl::PointerSize::Eight;
+    let wide = reader.header().pointer_size == PointerSize::Eight;
     let mut schemas = Schemas::default();
     let mut types: Vec<(EventTypeId, Role)> = Vec::new();
     let mut source = EtlSource::new(wide, session);

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
+use crate::output::printable;
 use chronosym::{Frame, NameReason};
 use chronosym_export::FrameWriter;
-use chronosym_symbols::style::printable;
 
 use crate::args::Style;
 
