@@ -45,7 +45,7 @@ fn schemas_and_traits_are_found() {
     assert_eq!(
         schema.fields,
         [
-            Field::new("a", FieldType::Hex32),
+            Field::new("a", FieldType::I32),
             Field::new("b", FieldType::FixedArray(Box::new(FieldType::U8), 8)),
             Field::new("c", FieldType::Array(Box::new(FieldType::U16))),
             Field::new("d", FieldType::Unknown),

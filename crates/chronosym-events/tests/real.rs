@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use chronosym_events::universal::{SampleKind, SymbolMetadata};
 use chronosym_events::{
-    Event, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, RawEvent,
-    RichDebugChunks, UniversalEvent,
+    Event, EventKey, EventSchema, Guid, PointerSize, Provider, RawEvent, RichDebugChunks,
+    UniversalEvent,
 };
 use chronosym_nettrace::{EventType, Reader};
 

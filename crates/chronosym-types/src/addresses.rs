@@ -34,6 +34,13 @@ impl<'a> Addresses<'a> {
         })
     }
 
+    /// Address number `index`.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<u64> {
+        self.iter().nth(index)
+    }
+
     /// How many there are.
     #[must_use]
     #[inline]
@@ -86,6 +93,7 @@ mod tests {
             (four.len(), four.iter().collect::<Vec<_>>()),
             (2, vec![1, 0xff00_0002])
         );
+        assert_eq!((four.get(1), four.get(2)), (Some(0xff00_0002), None));
         let eight = Addresses::new(&bytes, PointerSize::Eight);
         assert_eq!(
             eight.iter().rev().collect::<Vec<_>>(),
