@@ -538,6 +538,8 @@ fn printed_name(name: &str) -> &str {
         "SessionNameString" => "SessionName",
         "LogFileNameString" => "LogFileName",
         "DirectoryTableBase" => "PageDirectoryBase",
+        // Of a service TraceEvent prints the process that had the id, not the name in the payload.
+        "ProcessName" => "name in the payload",
         name => name,
     }
 }

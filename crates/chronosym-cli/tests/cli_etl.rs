@@ -158,7 +158,8 @@ fn events_of_a_process_are_all_that_are_placed_in_it() {
     assert_eq!(times(&["--pid", "10"]), [1, 2, 4, 5]);
     assert_eq!(times(&["--pid", "11"]), [2, 3, 4, 6, 7]);
     assert_eq!(times(&["--pid", "11", "--tid", "21"]), [2, 3, 4]);
-    assert_eq!(times(&["--pid", "4"]), [2, 2, 6]);
+    // The trace's header is of process 4, too.
+    assert_eq!(times(&["--pid", "4"]), [0, 2, 2, 6]);
 }
 
 #[test]
