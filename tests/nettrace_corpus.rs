@@ -313,16 +313,16 @@ fn array_fields(corpus: &Path) -> Result<(), Failed> {
         .ok_or("no fields")?;
     let array = |element| FieldType::Array(Box::new(element));
     let expected = [
-        ("arg0", array(FieldType::UInt32)),
-        ("arg1", array(FieldType::Int16)),
-        ("arg2", FieldType::Int64),
+        ("arg0", array(FieldType::U32)),
+        ("arg1", array(FieldType::I16)),
+        ("arg2", FieldType::I64),
     ];
     let expected: Vec<_> = expected
-        .map(|(name, field_type)| (name.to_owned(), field_type))
+        .map(|(name, field_type)| (name.into(), field_type))
         .into();
     let found: Vec<_> = fields
         .iter()
-        .map(|field| (field.name.clone(), field.field_type.clone()))
+        .map(|field| (field.name.clone(), field.ty.clone()))
         .collect();
     same("fields", found, expected)
 }

@@ -11,10 +11,7 @@ fuzz_target!(|data: &[u8]| {
         for item in record.extended_items() {
             match item {
                 ExtendedItem::SchemaTl(schema) => {
-                    std::hint::black_box(schema.fields().count());
-                    schema.values(record.payload, record.pointer_size, |_, field, _| {
-                        std::hint::black_box(field.name());
-                    });
+                    let _ = std::hint::black_box(chronosym_etl::TraceLoggingSchema::parse(schema));
                 }
                 other => {
                     std::hint::black_box(format!("{other:?}"));

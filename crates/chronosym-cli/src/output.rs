@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
-pub use chronosym_symbols::style::printable;
+pub use chronosym_types::escape::terminal as printable;
 use tempfile::NamedTempFile;
 
 use crate::args::Color;

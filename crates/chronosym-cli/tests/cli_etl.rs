@@ -133,6 +133,53 @@ fn descriptions_that_cannot_be_read_are_counted() {
 }
 
 #[test]
+fn events_of_a_process_are_all_that_are_placed_in_it() {
+    const UDP: u8 = 0x08;
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    let sample = |tid: u32| {
+        let address = 0x7ff6_0000_1000u64.to_le_bytes();
+        [&address[..], &tid.to_le_bytes(), &[1, 0, 0, 0]].concat()
+    };
+    // Before anything says whose thread 20 is.
+    etl.perfinfo(At::ms(1), PERF_INFO, SAMPLE, 2, &sample(20))
+        .unwrap();
+    // Process 4 logs that thread 20 is of 10, thread 21 of 11.
+    for (tid, pid) in [(20u32, 10u32), (21, 11)] {
+        let mut thread = [pid.to_le_bytes(), tid.to_le_bytes()].concat();
+        thread.extend([0; 64]);
+        etl.system(At::ms(2).pid(4).tid(8), THREAD, 3, 3, &thread)
+            .unwrap();
+    }
+    etl.perfinfo(At::ms(3), PERF_INFO, SAMPLE, 2, &sample(21))
+        .unwrap();
+    etl.compact(At::ms(4), THREAD, CSWITCH, 4, &switch(21, 20))
+        .unwrap();
+    let mut datagram = 10u32.to_le_bytes().to_vec();
+    datagram.extend([0; 28]);
+    etl.perfinfo(At::ms(5), UDP, 11, 2, &datagram).unwrap();
+    // The thread's id is used anew.
+    let mut thread = [11u32.to_le_bytes(), 20u32.to_le_bytes()].concat();
+    thread.extend([0; 64]);
+    etl.system(At::ms(6).pid(4).tid(8), THREAD, 1, 3, &thread)
+        .unwrap();
+    etl.perfinfo(At::ms(7), PERF_INFO, SAMPLE, 2, &sample(20))
+        .unwrap();
+    let path = file(&etl.finish().unwrap());
+    let path = path.to_str().unwrap();
+    let times = |args: &[&str]| -> Vec<u64> {
+        let all = events(&[args, &[path]].concat());
+        all.iter()
+            .map(|event| event["time_ns"].as_u64().unwrap() / 1_000_000)
+            .collect()
+    };
+    assert_eq!(times(&["--pid", "10"]), [1, 2, 4, 5]);
+    assert_eq!(times(&["--pid", "11"]), [2, 3, 4, 6, 7]);
+    assert_eq!(times(&["--pid", "11", "--tid", "21"]), [2, 3, 4]);
+    // The trace's header is of process 4, too.
+    assert_eq!(times(&["--pid", "4"]), [0, 2, 2, 6]);
+}
+
+#[test]
 fn a_description_anywhere_in_the_trace_names_fields() {
     let path = file(&trace());
     let path = path.to_str().unwrap();

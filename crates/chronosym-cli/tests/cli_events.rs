@@ -98,11 +98,10 @@ fn fields_have_their_published_names_and_ids_are_hex() {
             .unwrap()
             .starts_with("0x80")
     );
-    // Of the others the bytes are there.
+    // The runtime describes none of its own: the published fields stand in.
     let selector = "Microsoft-Windows-DotNETRuntimeRundown/10";
     let settings = jsonl(&["--event", selector, &arg(R2R)]);
-    let payload = settings[0]["fields"]["Payload"].as_str().unwrap();
-    assert!(payload.starts_with("0000000000000000084c01"), "{payload}");
+    assert_eq!(settings[0]["fields"]["LOHThreshold"], 85_000);
     // An EventSource describes its own.
     let truth = jsonl(&["--event", "Workload-Truth/1", &arg(R2R)]);
     assert!(truth.len() > 100);

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::bytes::{u16_at, u32_at};
+use chronosym_types::bytes;
+
 use crate::record::{FrameError, frame};
 use crate::{ReadAt, xpress};
 
@@ -31,10 +32,10 @@ impl BufferHeader {
     /// `None` if no buffer can look like this.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..HEADER)?;
-        let stored = u32_at(bytes, 0)?;
-        let valid = u32_at(bytes, 0x30)?;
-        let flags = u16_at(bytes, 0x34)?;
-        let cpu = u16_at(bytes, 0x28)?;
+        let stored = bytes::u32(bytes, 0)?;
+        let valid = bytes::u32(bytes, 0x30)?;
+        let flags = bytes::u16(bytes, 0x34)?;
+        let cpu = bytes::u16(bytes, 0x28)?;
         let limit = if flags & COMPRESSED != 0 {
             MAX_BUFFER
         } else {
@@ -65,8 +66,8 @@ impl BufferHeader {
         const LAST_STATE: u32 = 6;
         const LAST_TYPE: u16 = 7;
         // The state first: it rules out nearly all bytes that are no header.
-        u32_at(bytes, 0x2c).is_some_and(|state| state <= LAST_STATE)
-            && u16_at(bytes, 0x36).is_some_and(|kind| kind <= LAST_TYPE)
+        bytes::u32(bytes, 0x2c).is_some_and(|state| state <= LAST_STATE)
+            && bytes::u16(bytes, 0x36).is_some_and(|kind| kind <= LAST_TYPE)
             && Self::parse(bytes).is_some_and(|header| header.valid as usize >= HEADER)
     }
 

@@ -111,4 +111,4 @@ impl Diagnostics {
 }
 
 const EVENT_TRACE: Guid = crate::record::GROUP_CLASSES[0];
-const RT_LOST_EVENT: Guid = Guid::new(0x6a399ae0, 0x4bc6, 0x4de9, 0x870b_3657f8947e7e);
+const RT_LOST_EVENT: Guid = Guid::from_u128(0x6a399ae0_4bc6_4de9_870b_3657f8947e7e);

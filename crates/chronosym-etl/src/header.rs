@@ -1,7 +1,7 @@
 //! The log file header: the first record of the first buffer (`TRACE_LOGFILE_HEADER`).
 
-use crate::bytes::{array, u32_at, u64_at, utf16};
-use crate::record::PointerSize;
+use chronosym_types::{PointerSize, bytes};
+
 use crate::{ClockType, EtlError};
 
 /// What the log file header record says of the recording.
@@ -99,15 +99,15 @@ impl TraceHeader {
         const SHORT: EtlError = EtlError::BadHeader("its record is too short");
         // Two pointers precede the time zone; all after it moves with them.
         let shift = 2 * width.bytes();
-        let u32_of = |at| u32_at(payload, at).ok_or(SHORT);
-        let u64_of = |at| u64_at(payload, at).ok_or(SHORT);
-        let [os_major, os_minor, major, minor] = array(payload, 4).ok_or(SHORT)?;
+        let u32_of = |at| bytes::u32(payload, at).ok_or(SHORT);
+        let u64_of = |at| bytes::u64(payload, at).ok_or(SHORT);
+        let [os_major, os_minor, major, minor] = bytes::array(payload, 4).ok_or(SHORT)?;
         if (major, minor) < (1, 5) {
             return Err(EtlError::OldLayout { major, minor });
         }
         let names = payload.get(264 + shift..).ok_or(SHORT)?;
-        let (session_name, rest) = utf16(names);
-        let (log_file_name, _) = utf16(rest);
+        let (session_name, rest) = bytes::wide(names);
+        let (log_file_name, _) = bytes::wide(rest);
         let perf_freq = u64_of(240 + shift)?;
         let clock_type = match u32_of(256 + shift)? {
             2 => ClockType::SystemTime,
@@ -138,8 +138,8 @@ impl TraceHeader {
             events_lost: u32_of(48)?,
             buffers_lost: u32_of(260 + shift)?,
             utc_bias_minutes: u32_of(56 + shift)? as i32,
-            session_name,
-            log_file_name,
+            session_name: session_name.to_string(),
+            log_file_name: log_file_name.to_string(),
         })
     }
 

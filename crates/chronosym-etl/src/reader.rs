@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use chronosym_types::PointerSize;
+
 use crate::buffer::{Buffer, Index};
-use crate::record::{Place, PointerSize, Record};
+use crate::record::{Place, Record};
 use crate::scan::scan;
 use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader};
 

@@ -1,27 +1,8 @@
 //! Records: their framing and their headers.
 
-use crate::bytes::{array, guid_at, i64_at, u16_at, u32_at, u64_at};
+use chronosym_types::{Addresses, Guid, PointerSize, bytes};
+
 use crate::extended::ExtendedItems;
-use crate::{Addresses, Guid};
-
-/// Width of the pointers in a payload: that of the process (or kernel) that logged it, so both occur in one trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PointerSize {
-    /// 32-bit.
-    Four,
-    /// 64-bit.
-    Eight,
-}
-
-impl PointerSize {
-    /// 4 or 8.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Four => 4,
-            Self::Eight => 8,
-        }
-    }
-}
 
 /// Which of ETW's headers a record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -193,7 +174,7 @@ fn layout(marker: u32, bytes: &[u8]) -> Option<Layout> {
 /// Frames the record at the start of `bytes`, which reach to the end of the buffer's valid part.
 #[inline]
 pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
-    let Some(marker) = u32_at(bytes, 0) else {
+    let Some(marker) = bytes::u32(bytes, 0) else {
         return Err(FrameError::Damaged);
     };
     if marker == 0 || marker == u32::MAX {
@@ -207,11 +188,11 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
     else {
         return Err(FrameError::Damaged);
     };
-    let size = u16_at(bytes, size_at).map_or(0, usize::from);
+    let size = bytes::u16(bytes, size_at).map_or(0, usize::from);
     if size < header || size > bytes.len() {
         return Err(FrameError::Damaged);
     }
-    let time = time_at.and_then(|at| i64_at(&bytes[..size], at));
+    let time = time_at.and_then(|at| bytes::i64(&bytes[..size], at));
     Ok(Frame {
         size: size as u32,
         time,
@@ -220,12 +201,12 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
 
 /// Raw time of the record at the start of `bytes`, even if only its header is there.
 pub(crate) fn time_of_cut(bytes: &[u8]) -> Option<i64> {
-    i64_at(bytes, layout(u32_at(bytes, 0)?, bytes)?.time_at?)
+    bytes::i64(bytes, layout(bytes::u32(bytes, 0)?, bytes)?.time_at?)
 }
 
 /// Offset of a WPP message's time. Its optional items come in the order sequence, GUID or component, time, ids.
 fn message_time_at(bytes: &[u8]) -> Option<usize> {
-    let flags = u16_at(bytes, 6)?;
+    let flags = bytes::u16(bytes, 6)?;
     (flags & MESSAGE_TIME != 0).then(|| 8 + message_prefix(flags))
 }
 
@@ -253,7 +234,7 @@ impl<'a> Record<'a> {
     /// Reads the header of a record that [`frame`] accepted; `bytes` begin with it and may be longer.
     #[inline]
     pub(crate) fn read(bytes: &'a [u8], place: Place) -> Option<Self> {
-        let marker = u32_at(bytes, 0)?;
+        let marker = bytes::u32(bytes, 0)?;
         let header_type = (marker >> 16) as u8;
         let (kind, width) = match (marker >> 24, header_type) {
             (0xc0, SYSTEM32) => (RecordKind::System, PointerSize::Four),
@@ -274,7 +255,7 @@ impl<'a> Record<'a> {
         let Layout {
             size_at, header, ..
         } = layout(marker, bytes)?;
-        let bytes = bytes.get(..usize::from(u16_at(bytes, size_at)?))?;
+        let bytes = bytes.get(..usize::from(bytes::u16(bytes, size_at)?))?;
         let mut record = Self {
             time_ns: place.time_ns,
             raw_time: place.raw_time,
@@ -301,7 +282,7 @@ impl<'a> Record<'a> {
             }
             RecordKind::Classic | RecordKind::Instance => {
                 record.ids()?;
-                let (class, version) = (guid_at(bytes, 24)?, u16_at(bytes, 6)?);
+                let (class, version) = (bytes::guid(bytes, 24)?, bytes::u16(bytes, 6)?);
                 record.key = EventKey::Classic {
                     class,
                     opcode: bytes[4],
@@ -317,14 +298,14 @@ impl<'a> Record<'a> {
     #[inline(always)]
     fn ids(&mut self) -> Option<()> {
         let known = |id: u32| (id != UNKNOWN_ID).then_some(id);
-        self.thread_id = known(u32_at(self.bytes, 8)?);
-        self.process_id = known(u32_at(self.bytes, 12)?);
+        self.thread_id = known(bytes::u32(self.bytes, 8)?);
+        self.process_id = known(bytes::u32(self.bytes, 12)?);
         Some(())
     }
 
     #[inline(always)]
     fn kernel(&mut self) -> Option<()> {
-        let (version, [opcode, group]) = (u16_at(self.bytes, 0)?, array(self.bytes, 6)?);
+        let (version, [opcode, group]) = (bytes::u16(self.bytes, 0)?, bytes::array(self.bytes, 6)?);
         // High bits of the version announce 8-byte words before the payload: a PEBS index, up to seven counters.
         let words = usize::from(version >> 15) + usize::from(version >> 8 & 7);
         if words != 0
@@ -357,20 +338,20 @@ impl<'a> Record<'a> {
     #[inline(always)]
     fn event(&mut self) -> Option<()> {
         let bytes = self.bytes;
-        let [version, channel, level, opcode] = array(bytes, 42)?;
+        let [version, channel, level, opcode] = bytes::array(bytes, 42)?;
         self.key = EventKey::Manifest {
-            provider: guid_at(bytes, 24)?,
-            id: u16_at(bytes, 40)?,
+            provider: bytes::guid(bytes, 24)?,
+            id: bytes::u16(bytes, 40)?,
             version,
             opcode,
             level,
-            task: u16_at(bytes, 46)?,
-            keyword: u64_at(bytes, 48)?,
+            task: bytes::u16(bytes, 46)?,
+            keyword: bytes::u64(bytes, 48)?,
             channel,
         };
-        self.activity_id = guid_at(bytes, 64).filter(|guid| guid.0 != [0; 16]);
+        self.activity_id = bytes::guid(bytes, 64).filter(|guid| guid.0 != [0; 16]);
         const EXTENDED_INFO: u16 = 1;
-        if u16_at(bytes, 4)? & EXTENDED_INFO != 0 {
+        if bytes::u16(bytes, 4)? & EXTENDED_INFO != 0 {
             let end = ExtendedItems::length(self.payload);
             (self.between, self.payload) = self.payload.split_at(end);
         }
@@ -378,21 +359,21 @@ impl<'a> Record<'a> {
     }
 
     fn message(&mut self) -> Option<()> {
-        let options = u16_at(self.bytes, 6)?;
+        let options = bytes::u16(self.bytes, 6)?;
         let mut at = message_prefix(options);
         let guid = if options & MESSAGE_GUID != 0 {
-            guid_at(self.payload, at.wrapping_sub(16))
+            bytes::guid(self.payload, at.wrapping_sub(16))
         } else {
             None
         };
         self.key = EventKey::Message {
             guid: guid.unwrap_or_default(),
-            number: u16_at(self.bytes, 4)?,
+            number: bytes::u16(self.bytes, 4)?,
         };
         at += if options & MESSAGE_TIME != 0 { 8 } else { 0 };
         if options & MESSAGE_IDS != 0 {
-            self.thread_id = u32_at(self.payload, at);
-            self.process_id = u32_at(self.payload, at + 4);
+            self.thread_id = bytes::u32(self.payload, at);
+            self.process_id = bytes::u32(self.payload, at + 4);
             at += 8;
         }
         self.pointer_size = if options & MESSAGE_POINTER64 != 0 {
@@ -437,44 +418,44 @@ impl<'a> Record<'a> {
             return None;
         }
         Some((
-            u32_at(self.bytes, 48)?,
-            u32_at(self.bytes, 52)?,
-            guid_at(self.bytes, 56)?,
+            bytes::u32(self.bytes, 48)?,
+            bytes::u32(self.bytes, 52)?,
+            bytes::guid(self.bytes, 56)?,
         ))
     }
 }
 
 /// Kernel event group → class GUID (`ntwmi.h` groups, evntrace class GUIDs).
 pub(crate) const GROUP_CLASSES: [Guid; 31] = [
-    Guid::new(0x68fdd900, 0x4a3e, 0x11d1, 0x84f4_0000f80464e3), // EventTrace
-    Guid::new(0x3d6fa8d4, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // DiskIo
-    Guid::new(0x3d6fa8d3, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // PageFault
-    Guid::new(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // Process
-    Guid::new(0x90cbdc39, 0x4a3e, 0x11d1, 0x84f4_0000f80464e3), // FileIo
-    Guid::new(0x3d6fa8d1, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c), // Thread
-    Guid::new(0x9a280ac0, 0xc8e0, 0x11d1, 0x84e2_00c04fb998a2), // TcpIp
-    Guid::new(0x3282fc76, 0xfeed, 0x498e, 0x8aa7_e70f459d430e), // Job
-    Guid::new(0xbf3a50c5, 0xa9c9, 0x4988, 0xa005_2df0b7c80f80), // UdpIp
-    Guid::new(0xae53722e, 0xc863, 0x11d2, 0x8659_00c04fa321a1), // Registry
-    Guid::new(0x13976d09, 0xa327, 0x438c, 0x950b_7f03192815c7), // DbgPrint
-    Guid::new(0x01853a65, 0x418f, 0x4f36, 0xaefc_dc0f1d2fd235), // SystemConfig
-    Guid::new(0x99134383, 0x5248, 0x43fc, 0x834b_529454e75df3), // Spare (last branch records)
-    Guid::new(0x42695762, 0xea50, 0x497a, 0x9068_5cbbb35e0b95), // Wnf
-    Guid::new(0x0268a8b6, 0x74fd, 0x4302, 0x9dd0_6e8f1795c0cf), // Pool
-    Guid::new(0xce1dbfb4, 0x137e, 0x4da6, 0x87b0_3f59aa102cbc), // PerfInfo
-    Guid::new(0x222962ab, 0x6180, 0x4b88, 0xa825_346b75f2a24a), // Heap
-    Guid::new(0x89497f50, 0xeffe, 0x4440, 0x8cf2_ce6b1cdcaca7), // Object
-    Guid::new(0xe43445e0, 0x0903, 0x48c3, 0xb878_ff0fccebdd04), // Power
-    Guid::new(0xa9152f00, 0x3f58, 0x4bee, 0x92a1_70c7d079d5dd), // ModBound
-    Guid::new(0x2cb15d1d, 0x5fc1, 0x11d2, 0xabe1_00a0c911f518), // Image
-    Guid::new(0xb2d14872, 0x7c5b, 0x463d, 0x8419_ee9bf7d23e04), // Dpc
-    Guid::new(0x7687a439, 0xf752, 0x45b8, 0xb741_321aec0f8df9), // Cc
-    Guid::new(0x3ac66736, 0xcc59, 0x4cff, 0x8115_8df50e39816b), // CritSec
-    Guid::new(0xdef2fe46, 0x7bd6, 0x4b80, 0xbd94_f57fe20d0ce3), // StackWalk
-    Guid::new(0x9aec974b, 0x5b8e, 0x4118, 0x9b92_3186d8002ce5), // Ums
-    Guid::new(0x45d8cccd, 0x539f, 0x4b72, 0xa8b7_5c683142609a), // Alpc
-    Guid::new(0xd837ca92, 0x12b9, 0x44a5, 0xad6a_3a65b3578ad8), // SplitIo
-    Guid::new(0xc861d0e2, 0xa2c1, 0x4d36, 0x9f9c_970bab943a12), // ThreadPool
-    Guid::new(0x7f2a405c, 0x69b5, 0x4bf9, 0xa1f5_30e8f1afab5e), // Hypervisor
-    Guid::new(0x2ce9a149, 0xeffe, 0x42f0, 0xa635_a1d39e26c8f2), // HypervisorX
+    Guid::from_u128(0x68fdd900_4a3e_11d1_84f4_0000f80464e3), // EventTrace
+    Guid::from_u128(0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c), // DiskIo
+    Guid::from_u128(0x3d6fa8d3_fe05_11d0_9dda_00c04fd7ba7c), // PageFault
+    Guid::from_u128(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c), // Process
+    Guid::from_u128(0x90cbdc39_4a3e_11d1_84f4_0000f80464e3), // FileIo
+    Guid::from_u128(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c), // Thread
+    Guid::from_u128(0x9a280ac0_c8e0_11d1_84e2_00c04fb998a2), // TcpIp
+    Guid::from_u128(0x3282fc76_feed_498e_8aa7_e70f459d430e), // Job
+    Guid::from_u128(0xbf3a50c5_a9c9_4988_a005_2df0b7c80f80), // UdpIp
+    Guid::from_u128(0xae53722e_c863_11d2_8659_00c04fa321a1), // Registry
+    Guid::from_u128(0x13976d09_a327_438c_950b_7f03192815c7), // DbgPrint
+    Guid::from_u128(0x01853a65_418f_4f36_aefc_dc0f1d2fd235), // SystemConfig
+    Guid::from_u128(0x99134383_5248_43fc_834b_529454e75df3), // Spare (last branch records)
+    Guid::from_u128(0x42695762_ea50_497a_9068_5cbbb35e0b95), // Wnf
+    Guid::from_u128(0x0268a8b6_74fd_4302_9dd0_6e8f1795c0cf), // Pool
+    Guid::from_u128(0xce1dbfb4_137e_4da6_87b0_3f59aa102cbc), // PerfInfo
+    Guid::from_u128(0x222962ab_6180_4b88_a825_346b75f2a24a), // Heap
+    Guid::from_u128(0x89497f50_effe_4440_8cf2_ce6b1cdcaca7), // Object
+    Guid::from_u128(0xe43445e0_0903_48c3_b878_ff0fccebdd04), // Power
+    Guid::from_u128(0xa9152f00_3f58_4bee_92a1_70c7d079d5dd), // ModBound
+    Guid::from_u128(0x2cb15d1d_5fc1_11d2_abe1_00a0c911f518), // Image
+    Guid::from_u128(0xb2d14872_7c5b_463d_8419_ee9bf7d23e04), // Dpc
+    Guid::from_u128(0x7687a439_f752_45b8_b741_321aec0f8df9), // Cc
+    Guid::from_u128(0x3ac66736_cc59_4cff_8115_8df50e39816b), // CritSec
+    Guid::from_u128(0xdef2fe46_7bd6_4b80_bd94_f57fe20d0ce3), // StackWalk
+    Guid::from_u128(0x9aec974b_5b8e_4118_9b92_3186d8002ce5), // Ums
+    Guid::from_u128(0x45d8cccd_539f_4b72_a8b7_5c683142609a), // Alpc
+    Guid::from_u128(0xd837ca92_12b9_44a5_ad6a_3a65b3578ad8), // SplitIo
+    Guid::from_u128(0xc861d0e2_a2c1_4d36_9f9c_970bab943a12), // ThreadPool
+    Guid::from_u128(0x7f2a405c_69b5_4bf9_a1f5_30e8f1afab5e), // Hypervisor
+    Guid::from_u128(0x2ce9a149_effe_42f0_a635_a1d39e26c8f2), // HypervisorX
 ];

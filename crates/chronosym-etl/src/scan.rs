@@ -3,9 +3,10 @@
 use std::io;
 use std::mem::take;
 
+use chronosym_types::{PointerSize, bytes};
+
 use crate::buffer::{Buffer, BufferHeader, HEADER, Index};
-use crate::bytes::{array, u32_at};
-use crate::record::{PointerSize, frame, time_of_cut};
+use crate::record::{frame, time_of_cut};
 use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader};
 
 /// What one file's walk gives.
@@ -72,7 +73,7 @@ impl Scan {
             let zeros = if left < HEADER as u64 {
                 work.head.iter().all(|byte| *byte == 0)
             } else {
-                u32_at(&work.head, 0) == Some(0)
+                bytes::u32(&work.head, 0) == Some(0)
             };
             // Buffers of an uncompressed log are all of one size; the next one of others has to be looked for.
             let step = if mode.is_compressed() {
@@ -144,7 +145,7 @@ fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), EtlE
     let bytes = bytes.get(HEADER..).ok_or(NO_RECORD)?;
     let frame = frame(bytes).map_err(|_| NO_RECORD)?;
     let (Some(time), Some([_, _, kind @ (1 | 2), 0xc0, _, _, 0, 0])) =
-        (frame.time, array(bytes, 0))
+        (frame.time, bytes::array(bytes, 0))
     else {
         return Err(NO_RECORD);
     };
@@ -187,7 +188,7 @@ impl Work {
                     continue;
                 }
                 let found = offset + at as u64;
-                let stored = u32_at(&self.bytes, at).unwrap_or(0);
+                let stored = bytes::u32(&self.bytes, at).unwrap_or(0);
                 let next = found + u64::from(stored);
                 self.head.resize(HEADER, 0);
                 let n = source.read_at(next.min(size), &mut self.head)?;

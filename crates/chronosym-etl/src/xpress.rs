@@ -1,6 +1,6 @@
 //! Decompression of XPRESS plain LZ77 (MS-XCA 2.3, 2.4): what `COMPRESSION_FORMAT_XPRESS` writes, one stream a buffer.
 
-use crate::bytes::{array, u16_at, u32_at};
+use chronosym_types::bytes;
 
 /// Bytes of `output` beyond the wanted size that [`decompress`] may overwrite: copies go in steps of fixed size.
 pub(crate) const SLACK: usize = 64;
@@ -18,7 +18,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
     // The byte whose high nibble holds the next extended length.
     let mut half: Option<u8> = None;
     while out < size {
-        let Some(flags) = u32_at(input, at) else {
+        let Some(flags) = bytes::u32(input, at) else {
             break;
         };
         at += 4;
@@ -41,7 +41,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
                 break;
             }
             flags <<= 1;
-            let Some(token) = u16_at(input, at) else {
+            let Some(token) = bytes::u16(input, at) else {
                 return out;
             };
             at += 2;
@@ -67,7 +67,8 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8], size: usize) -> usize 
 /// Copies `n` (at most 32) literals, unless the input is so near its end that there are no 32 bytes left.
 #[inline(always)]
 fn copy_literals(input: &[u8], at: usize, output: &mut [u8], out: usize, n: usize) -> bool {
-    let (Some(from), Some(to)) = (array::<32>(input, at), output.get_mut(out..out + 32)) else {
+    let (Some(from), Some(to)) = (bytes::array::<32>(input, at), output.get_mut(out..out + 32))
+    else {
         return false;
     };
     if n <= 8 {
@@ -100,7 +101,7 @@ fn copy_match(output: &mut [u8], out: usize, distance: usize, length: usize) {
 
 #[inline(always)]
 fn step<const N: usize>(output: &mut [u8], out: usize, distance: usize) {
-    if let Some(from) = array::<N>(output, out - distance)
+    if let Some(from) = bytes::array::<N>(output, out - distance)
         && let Some(to) = output.get_mut(out..out + N)
     {
         to.copy_from_slice(&from);
@@ -126,10 +127,10 @@ fn long_length(input: &[u8], at: &mut usize, half: &mut Option<u8>) -> Option<us
     if byte < 255 {
         return Some(usize::from(byte) + 15 + 7);
     }
-    let mut long = u32::from(u16_at(input, *at)?);
+    let mut long = u32::from(bytes::u16(input, *at)?);
     *at += 2;
     if long == 0 {
-        long = u32_at(input, *at)?;
+        long = bytes::u32(input, *at)?;
         *at += 4;
     }
     // 16- and 32-bit lengths hold the whole length, which the shorter forms could not.

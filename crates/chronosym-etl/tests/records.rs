@@ -52,7 +52,7 @@ fn kernel(kind: u8, version: u16, group: u8, opcode: u8, rest: &[u8]) -> Vec<u8>
 
 #[test]
 fn kernel_headers_of_both_widths() {
-    let class = Guid::new(0x3d6fa8d1, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c);
+    let class = Guid::from_u128(0x3d6fa8d1_fe05_11d0_9dda_00c04fd7ba7c);
     for (kind, expected, width) in [
         (0x01, RecordKind::System, PointerSize::Four),
         (0x02, RecordKind::System, PointerSize::Eight),
@@ -107,7 +107,7 @@ fn counters_lie_between_header_and_payload() {
 
 #[test]
 fn image_loads_and_unknown_groups() {
-    let image = Guid::new(0x2cb15d1d, 0x5fc1, 0x11d2, 0xabe1_00a0c911f518);
+    let image = Guid::from_u128(0x2cb15d1d_5fc1_11d2_abe1_00a0c911f518);
     with_record(true, &kernel(0x02, 3, 3, 10, &[]), |record| {
         assert_eq!(
             record.key,

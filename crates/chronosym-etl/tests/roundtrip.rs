@@ -405,7 +405,7 @@ fn headers_and_extended_items_come_back() {
 
     assert_eq!(reader.next_record().unwrap().kind, RecordKind::System);
     let record = reader.next_record().unwrap();
-    let process = Guid::new(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda_00c04fd7ba7c);
+    let process = Guid::from_u128(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c);
     assert_eq!(
         record.key,
         EventKey::Classic {

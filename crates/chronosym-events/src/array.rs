@@ -1,7 +1,7 @@
 use crate::cursor::Cursor;
 use crate::part::{Counted, Part, Style};
 use crate::value::{FieldList, Value};
-use crate::{DecodeError, PointerSize};
+use crate::{Addresses, DecodeError};
 
 macro_rules! numbers {
     ($(#[$meta:meta])* $name:ident $item:ident $size:literal $value:ident $as:ident) => {
@@ -34,7 +34,7 @@ macro_rules! numbers {
 
         impl<'a> Counted<'a> for $name<'a> {
             fn read_counted(c: &mut Cursor<'a>, count: usize) -> Result<Self, DecodeError> {
-                c.bytes(count.saturating_mul($size)).map(Self)
+                Ok(Self(c.take(count.saturating_mul($size))?))
             }
         }
 
@@ -65,66 +65,11 @@ numbers!(
     Ids u64 8 Hex u64
 );
 
-/// Addresses of a payload, of its own pointer width.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses<'a> {
-    bytes: &'a [u8],
-    pointer_size: PointerSize,
-}
-
-impl<'a> Addresses<'a> {
-    /// Wraps addresses as they stand in a payload; bytes of an incomplete last one are left out.
-    #[must_use]
-    pub fn new(bytes: &'a [u8], pointer_size: PointerSize) -> Self {
-        let whole = bytes.len() - bytes.len() % pointer_size.bytes();
-        Self {
-            bytes: &bytes[..whole],
-            pointer_size,
-        }
-    }
-
-    /// The addresses in order, zero-extended.
-    pub fn iter(
-        &self,
-    ) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + Clone + use<'a> {
-        let width = self.pointer_size.bytes();
-        self.bytes.chunks_exact(width).map(|b| {
-            let mut bytes = [0; 8];
-            bytes[..b.len()].copy_from_slice(b);
-            u64::from_le_bytes(bytes)
-        })
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.bytes.len() / self.pointer_size.bytes()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// The addresses as they stand in the payload.
-    #[must_use]
-    pub fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// The width of each address.
-    #[must_use]
-    pub fn pointer_size(&self) -> PointerSize {
-        self.pointer_size
-    }
-}
-
 impl<'a> Counted<'a> for Addresses<'a> {
     fn read_counted(c: &mut Cursor<'a>, count: usize) -> Result<Self, DecodeError> {
         let size = c.pointer_size;
-        c.bytes(count.saturating_mul(size.bytes()))
-            .map(|bytes| Self::new(bytes, size))
+        let bytes = c.take(count.saturating_mul(size.bytes()))?;
+        Ok(Self::new(bytes, size))
     }
 }
 

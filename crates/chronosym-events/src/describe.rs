@@ -1,5 +1,7 @@
 //! Reads payloads by the fields that the trace describes.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use crate::cursor::{Cursor, Shape};
 use crate::kernel::Sid;
 use crate::time;
@@ -69,8 +71,8 @@ impl<'a> Reader<'a> {
         Ok(match ty {
             FieldType::Bool32 => Value::Bool(c.u32()? != 0),
             FieldType::Bool8 => Value::Bool(c.u8()? != 0),
-            FieldType::Char16 => Value::Wide(WStr::new(c.bytes(2)?)),
-            FieldType::Char8 => Value::Narrow(crate::AStr::new(c.bytes(1)?)),
+            FieldType::Char16 => Value::Wide(WStr::new(c.take(2)?)),
+            FieldType::Char8 => Value::Narrow(crate::AStr::new(c.take(1)?)),
             FieldType::I8 => Value::I64(i64::from(i8::from_le_bytes(c.array()?))),
             FieldType::U8 => Value::U64(c.u8()?.into()),
             FieldType::I16 => Value::I64(i64::from(i16::from_le_bytes(c.array()?))),
@@ -86,7 +88,7 @@ impl<'a> Reader<'a> {
             FieldType::Pointer => Value::Hex(c.pointer()?),
             FieldType::F32 => Value::F32(f32::from_le_bytes(c.array()?)),
             FieldType::F64 => Value::F64(f64::from_le_bytes(c.array()?)),
-            FieldType::Decimal => Value::Bytes(c.bytes(16)?),
+            FieldType::Decimal => Value::Bytes(c.take(16)?),
             FieldType::FileTime => Value::Text(time::filetime(c.u64()?).into()),
             FieldType::SystemTime => {
                 let mut parts = [0u16; 8];
@@ -103,10 +105,10 @@ impl<'a> Reader<'a> {
             FieldType::Binary => Value::Bytes(self.counted()?),
             FieldType::Sid => Value::Text(Sid::read_bare(c)?.to_string().into()),
             FieldType::VarInt => {
-                let n = c.varint()?;
+                let n = c.var_u64()?;
                 Value::I64((n >> 1) as i64 ^ -((n & 1) as i64))
             }
-            FieldType::VarUInt => Value::U64(c.varint()?),
+            FieldType::VarUInt => Value::U64(c.var_u64()?),
             FieldType::Array(item) => {
                 let count = c.u16()?;
                 self.items(item, count.into(), depth)?
@@ -128,7 +130,7 @@ impl<'a> Reader<'a> {
                 }
                 Value::Object(out)
             }
-            FieldType::Bytes(len) => Value::Bytes(c.bytes((*len).into())?),
+            FieldType::Bytes(len) => Value::Bytes(c.take((*len).into())?),
             FieldType::CountedBy(item, field) => {
                 let count = self
                     .numbers
@@ -138,30 +140,32 @@ impl<'a> Reader<'a> {
                     .ok_or(bad)?;
                 self.items(item, usize::try_from(count).map_err(|_| bad)?, depth)?
             }
-            FieldType::Unknown => return Err(bad),
+            FieldType::FixedUtf16(units) => {
+                let text = c.take(2 * usize::from(*units))?;
+                Value::Wide(chronosym_types::bytes::wide(text).0)
+            }
+            FieldType::Ipv4 => Value::Text(Ipv4Addr::from(c.array::<4>()?).to_string().into()),
+            FieldType::Ipv6 => Value::Text(Ipv6Addr::from(c.array::<16>()?).to_string().into()),
+            FieldType::Port => Value::U64(u16::from_be_bytes(c.array()?).into()),
+            _ => return Err(bad),
         })
     }
 
     fn counted(&mut self) -> Result<&'a [u8]> {
         let len = self.c.u16()?;
-        self.c.bytes(len.into())
+        Ok(self.c.take(len.into())?)
     }
 
     /// Elements in a row; characters make one text.
     fn items(&mut self, item: &'a FieldType, count: usize, depth: usize) -> Result<Value<'a>> {
         match item {
             FieldType::Char8 => {
-                return self
-                    .c
-                    .bytes(count)
-                    .map(|b| Value::Narrow(crate::AStr::new(b)));
+                return Ok(Value::Narrow(crate::AStr::new(self.c.take(count)?)));
             }
-            FieldType::Bytes(1) => return self.c.bytes(count).map(Value::Bytes),
+            FieldType::Bytes(1) => return Ok(Value::Bytes(self.c.take(count)?)),
             FieldType::Char16 => {
-                return self
-                    .c
-                    .bytes(count.saturating_mul(2))
-                    .map(|b| Value::Wide(WStr::new(b)));
+                let text = self.c.take(count.saturating_mul(2))?;
+                return Ok(Value::Wide(WStr::new(text)));
             }
             _ => {}
         }

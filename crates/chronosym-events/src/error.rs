@@ -1,3 +1,5 @@
+use chronosym_types::ReadError;
+
 /// Why a payload could not be decoded. Cheap to copy, so that callers can count errors without cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -28,4 +30,51 @@ pub enum DecodeError {
     /// The event's metadata lacks a field that it must have.
     #[error("the event's metadata has no field {0}")]
     MissingField(&'static str),
+}
+
+/// Why the pieces of a manifest make no manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// An event of this id that holds something else.
+    #[error("not a piece of an EventSource manifest")]
+    NotAPiece,
+    /// A piece is missing.
+    #[error("piece {found} of an EventSource manifest follows where piece {expected} is due")]
+    MissingPiece {
+        /// The piece that is due.
+        expected: u16,
+        /// The piece that came.
+        found: u16,
+    },
+    /// The pieces are longer than any real manifest.
+    #[error("EventSource manifest of more than {limit} bytes")]
+    TooLong {
+        /// The greatest length that is accepted.
+        limit: usize,
+    },
+    /// The crate was built without its feature `manifest`.
+    #[error("EventSource manifests are not read: this was built without the feature \"manifest\"")]
+    NotBuilt,
+    /// The pieces are no XML, or no manifest.
+    #[error("EventSource manifest that cannot be read: {0}")]
+    Xml(String),
+}
+
+impl From<ReadError> for DecodeError {
+    #[inline]
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Ended {
+                offset,
+                size,
+                length,
+            } => Self::Short {
+                needed: offset.saturating_add(size),
+                found: length,
+            },
+            ReadError::Unterminated { offset } => Self::BadString { offset },
+            ReadError::Malformed { offset } => Self::BadValue { offset },
+        }
+    }
 }

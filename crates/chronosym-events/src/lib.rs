@@ -8,25 +8,26 @@ mod cursor;
 mod describe;
 mod error;
 mod event;
-#[cfg(feature = "manifest")]
 mod event_source;
-mod field;
-mod guid;
 mod inline_tree;
 pub mod kernel;
 mod layout;
 mod manifest;
+#[cfg(feature = "manifest")]
+mod manifest_xml;
 mod part;
 mod provider;
+mod published;
 mod schema;
-mod text;
 mod time;
-mod tracelogging;
 pub mod universal;
 mod value;
 
-pub use array::{Addresses, I32s, Ids, U32s};
+pub use array::{I32s, Ids, U32s};
 pub use catalog::{CatalogEntry, CatalogField, catalog};
+pub use chronosym_types::{
+    AStr, Addresses, Field, FieldType, Guid, ParseGuidError, PointerSize, TraceLoggingSchema, WStr,
+};
 pub use clr::{
     AppDomain, Assembly, BulkType, ClrStackWalk, CodeSymbols, DomainModule, ExecutionCheckpoint,
     Extent, ILStubCacheHit, ILStubGenerated, ILToNativeMap, JitInliningFailed,
@@ -38,20 +39,15 @@ pub use clr::{
     TieredCompilationBackgroundJitStop, TieredCompilationPause, TieredCompilationResume,
     TieredCompilationSettings, TypeDescription, TypeList,
 };
-pub use error::DecodeError;
+pub use error::{DecodeError, ManifestError};
 pub use event::{Action, Event};
-#[cfg(feature = "manifest")]
-pub use event_source::{ManifestError, ManifestPieces};
-pub use field::{Field, FieldType};
-pub use guid::{Guid, ParseGuidError};
+pub use event_source::{MANIFEST_EVENT_ID, ManifestPieces};
 pub use inline_tree::{
     InlineFrame, InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks,
 };
 pub use kernel::KernelEvent;
 pub use manifest::EventDescription;
 pub use provider::Provider;
-pub use schema::{EventKey, EventSchema, MANIFEST_EVENT_ID, PointerSize, RawEvent};
-pub use text::{AStr, WStr};
-pub use tracelogging::TraceLoggingSchema;
+pub use schema::{EventKey, EventSchema, RawEvent};
 pub use universal::UniversalEvent;
 pub use value::{FieldList, Value};

@@ -1,10 +1,10 @@
 //! Descriptions of manifest events that merging puts into a trace: TRACE_EVENT_INFO structures.
 
 use crate::cursor::{Cursor, Shape};
-use crate::tracelogging::scalar;
 use crate::{
     Action, DecodeError, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, WStr,
 };
+use chronosym_types::tracelogging::scalar;
 
 /// What the trace says of one manifest event: the payload of KernelTraceControl's `MetaData/EventInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl<'a> Info<'a> {
     }
 
     fn u32(self, offset: usize) -> Result<u32, DecodeError> {
-        self.at(offset, 4)?.u32()
+        Ok(self.at(offset, 4)?.u32()?)
     }
 
     /// The text that an offset field points at; 0 is none. Names end with blanks in some manifests.

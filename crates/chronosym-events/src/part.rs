@@ -44,7 +44,7 @@ macro_rules! unsigned {
     ($($ty:ident)*) => {$(
         impl<'a> Part<'a> for $ty {
             fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-                c.array().map($ty::from_le_bytes)
+                Ok($ty::from_le_bytes(c.array()?))
             }
             fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
                 let n = u64::from(*self);
@@ -59,7 +59,7 @@ macro_rules! signed {
     ($($ty:ident)*) => {$(
         impl<'a> Part<'a> for $ty {
             fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-                c.array().map($ty::from_le_bytes)
+                Ok($ty::from_le_bytes(c.array()?))
             }
             fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
                 out.push(name, Value::I64(i64::from(*self)));
@@ -81,7 +81,7 @@ impl<'a> Part<'a> for bool {
 
 impl<'a> Part<'a> for Guid {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        c.guid()
+        Ok(c.guid()?)
     }
     fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
         out.push(name, Value::Guid(*self));
@@ -90,7 +90,7 @@ impl<'a> Part<'a> for Guid {
 
 impl<'a> Part<'a> for WStr<'a> {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        c.wide()
+        Ok(c.wide()?)
     }
     fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
         out.push(name, Value::Wide(*self));
@@ -99,7 +99,7 @@ impl<'a> Part<'a> for WStr<'a> {
 
 impl<'a> Part<'a> for AStr<'a> {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        c.narrow()
+        Ok(c.narrow()?)
     }
     fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
         out.push(name, Value::Narrow(*self));
@@ -127,7 +127,7 @@ impl<'a, T: Part<'a>> Part<'a> for Option<T> {
 
 impl<'a> Counted<'a> for &'a [u8] {
     fn read_counted(c: &mut Cursor<'a>, count: usize) -> Result<Self, DecodeError> {
-        c.bytes(count)
+        Ok(c.take(count)?)
     }
 }
 
@@ -135,7 +135,7 @@ impl<'a> Part<'a> for &'a [u8] {
     /// Whatever is left of the payload.
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         let rest = c.rest().len();
-        c.bytes(rest)
+        Ok(c.take(rest)?)
     }
     fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
         out.push(name, Value::Bytes(self));

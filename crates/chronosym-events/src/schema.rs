@@ -5,30 +5,10 @@ use crate::cursor::{Cursor, Shape};
 use crate::describe::describe;
 use crate::layout::Layout;
 use crate::value::FieldList;
-use crate::{DecodeError, Event, Field, Guid, MethodEvent, Provider, clr, kernel, universal};
-
-/// The id of the events that carry an EventSource's manifest.
-pub const MANIFEST_EVENT_ID: u32 = 0xfffe;
-
-/// The width of a payload's pointers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PointerSize {
-    /// 32-bit processes and kernels.
-    Four,
-    /// 64-bit ones.
-    Eight,
-}
-
-impl PointerSize {
-    /// The width in bytes.
-    #[must_use]
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Four => 4,
-            Self::Eight => 8,
-        }
-    }
-}
+use crate::{
+    DecodeError, Event, Field, Guid, MANIFEST_EVENT_ID, MethodEvent, PointerSize, Provider, clr,
+    kernel, universal,
+};
 
 /// Who an event is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -98,12 +78,18 @@ impl EventSchema {
             EventKey::Named { provider, .. } => (provider.clone(), None),
         };
         let fields = match &key {
+            _ if decoder.is_some() => None,
             EventKey::Manifest {
                 provider,
                 id,
                 version,
-            } if decoder.is_none() => clr::fields_only(provider, *id, *version),
-            _ => None,
+            } => clr::fields_only(provider, *id, *version),
+            EventKey::Classic {
+                class,
+                opcode,
+                version,
+            } => kernel::fields_only(*class, *opcode, *version),
+            EventKey::Named { .. } => None,
         };
         let mut schema = Self {
             key,
@@ -189,7 +175,7 @@ impl EventSchema {
         self.keywords
     }
 
-    /// The fields that the trace describes, or those published of an event of the runtime without a typed decoder.
+    /// The fields that the trace describes, or those published of an event without a typed decoder.
     #[must_use]
     pub fn fields(&self) -> Option<&[Field]> {
         self.fields.as_deref()

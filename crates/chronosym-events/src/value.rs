@@ -1,14 +1,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-#[cfg(feature = "json")]
-use serde::ser::{Serialize, SerializeMap, Serializer};
-
-use crate::{AStr, Guid, WStr};
+use chronosym_types::{AStr, Guid, Hex, WStr};
 
 /// One field's value, as text and JSON show it.
 ///
-/// `Display` and serde's `Serialize` (feature `json`) agree: ids, addresses, tokens and flags ([`Value::Hex`]) are hex strings, GUIDs and text are strings,
+/// `Display` and `Serialize` (feature `serde`) agree: ids, addresses, tokens and flags ([`Value::Hex`]) are hex strings, GUIDs and text are strings,
 /// arrays are arrays, bytes are one string of hex digits.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -83,15 +80,6 @@ impl<'a> IntoIterator for FieldList<'a> {
     }
 }
 
-/// Shows bytes as one run of hex digits.
-pub(crate) struct HexBytes<'a>(pub(crate) &'a [u8]);
-
-impl fmt::Display for HexBytes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
-    }
-}
-
 impl fmt::Display for Value<'_> {
     /// Text as it is, numbers in decimal, arrays as `[a, b]`, objects as `{name=value, …}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,7 +94,7 @@ impl fmt::Display for Value<'_> {
             Self::Wide(v) => v.fmt(f),
             Self::Narrow(v) => v.fmt(f),
             Self::Text(v) => v.fmt(f),
-            Self::Bytes(v) => HexBytes(v).fmt(f),
+            Self::Bytes(v) => Hex(v).fmt(f),
             Self::Array(values) => {
                 f.write_str("[")?;
                 for (i, value) in values.iter().enumerate() {
@@ -135,9 +123,9 @@ impl fmt::Display for FieldList<'_> {
     }
 }
 
-#[cfg(feature = "json")]
-impl Serialize for Value<'_> {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+#[cfg(feature = "serde")]
+impl serde::Serialize for Value<'_> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Bool(v) => s.serialize_bool(*v),
             Self::I64(v) => s.serialize_i64(*v),
@@ -154,13 +142,9 @@ impl Serialize for Value<'_> {
     }
 }
 
-#[cfg(feature = "json")]
-impl Serialize for FieldList<'_> {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let mut map = s.serialize_map(Some(self.len()))?;
-        for (name, value) in self.iter() {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+#[cfg(feature = "serde")]
+impl serde::Serialize for FieldList<'_> {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.iter())
     }
 }

@@ -254,7 +254,7 @@ fn names_come_from_tables_then_from_the_trace() {
     );
     assert_eq!(classic(Guid::ZERO, 3, 0).name(), "Event(3)");
     // Without a layout or a description the caller shows the bytes.
-    let schema = manifest(Provider::Runtime, 39, 0).with_fields(Vec::new());
+    let schema = manifest(Provider::Runtime, 270, 0).with_fields(Vec::new());
     assert_eq!(raw(&schema, &[1, 2], 8).fields(), Ok(None));
 }
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use chronosym_events::universal::{SampleKind, SymbolMetadata};
 use chronosym_events::{
-    Event, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, RawEvent,
-    RichDebugChunks, UniversalEvent,
+    Event, EventKey, EventSchema, Guid, PointerSize, Provider, RawEvent, RichDebugChunks,
+    UniversalEvent,
 };
-use chronosym_nettrace::{EventType, FieldType as Described, Reader};
+use chronosym_nettrace::{EventType, Reader};
 
 fn traces() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata"))
@@ -28,38 +28,13 @@ fn unzip(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// As much of a description as these traces have.
-fn field_type(ty: &Described) -> FieldType {
-    match ty {
-        Described::Utf16String => FieldType::Utf16,
-        Described::Utf8Char => FieldType::Char8,
-        Described::VarUInt => FieldType::VarUInt,
-        Described::Int32 => FieldType::I32,
-        Described::Int64 => FieldType::I64,
-        Described::UInt32 => FieldType::U32,
-        Described::UInt64 => FieldType::U64,
-        Described::Float64 => FieldType::F64,
-        Described::Boolean32 => FieldType::Bool32,
-        Described::Array(item) => FieldType::Array(Box::new(field_type(item))),
-        Described::Object(fields) => FieldType::Object(self::fields(fields)),
-        _ => FieldType::Unknown,
-    }
-}
-
-fn fields(fields: &[chronosym_nettrace::Field]) -> Vec<Field> {
-    fields
-        .iter()
-        .map(|f| Field::new(f.name.as_str(), field_type(&f.field_type)))
-        .collect()
-}
-
 fn schema(ty: &EventType) -> EventSchema {
     let key = EventKey::Manifest {
         provider: Provider::from_name(&ty.provider),
         id: ty.id,
         version: ty.version,
     };
-    let described = ty.fields.as_deref().map(fields).unwrap_or_default();
+    let described = ty.fields.as_deref().unwrap_or_default();
     EventSchema::new(key)
         .with_name(&ty.name)
         .with_fields(described)

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use chronosym::{Profile, SampleKind};
+use chronosym_types::escape::terminal;
 use rustc_hash::FxHashSet;
 
 use crate::call_tree::{CallTree, NodeIndex};
@@ -117,12 +118,12 @@ pub fn write_text(
             line,
             "{share:>6.1}% {total:>9} {own:>9}  {indent}{}{}",
             branch.mark(),
-            printable(label(node))
+            terminal(label(node))
         );
         // Overloads that stand beside each other.
         if alike.remove(&node) {
             let signature = tree.labels[tree.nodes[node as usize].label as usize].signature();
-            line.push_str(&printable(signature));
+            line.push_str(&terminal(signature));
         }
         write_line(out, &line, share, options.width, options.color)?;
         let shown: Vec<NodeIndex> = children[node as usize]
@@ -206,17 +207,5 @@ impl Branch {
             Branch::Middle => "│ ",
             Branch::Last => "  ",
         }
-    }
-}
-
-/// Text out of a trace must not steer the terminal.
-pub(crate) fn printable(text: &str) -> std::borrow::Cow<'_, str> {
-    if text.chars().any(char::is_control) {
-        text.chars()
-            .map(|c| if c.is_control() { '?' } else { c })
-            .collect::<String>()
-            .into()
-    } else {
-        text.into()
     }
 }

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use chronosym::Profile;
+use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 
 use crate::rows::Rows;
-use crate::text::{describe, printable, write_line};
+use crate::text::{describe, write_line};
 
 /// A method and its samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,12 +111,12 @@ pub fn write_top(profile: &Profile, options: TopOptions, out: &mut impl Write) -
             method.own,
             share(method.total),
             method.total,
-            printable(&method.label)
+            terminal(&method.label)
         );
         if let Some((file, number)) = &method.line {
             line.push_str(&format!(
                 "  {}:{number}",
-                printable(chronosym::file_name(file))
+                terminal(chronosym::file_name(file))
             ));
         }
         write_line(out, &line, share(method.own), options.width, options.color)?;

@@ -1,6 +1,8 @@
 //! Event blobs of V4 to V6: the headers inside event and metadata blocks.
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::{Cursor, ReadError};
+
+use crate::fault::{Fault, Parsed};
 
 /// Header fields that a compressed blob takes from the one before unless it gives them itself.
 #[derive(Clone, Copy, Default)]
@@ -149,6 +151,6 @@ pub(crate) fn uncompressed_end(bytes: &[u8], at: usize, v6: bool) -> Option<usiz
     Some(cursor.position())
 }
 
-fn bad(_: Fault) -> Fault {
+fn bad(_: ReadError) -> Fault {
     Fault::Bad
 }

@@ -2,9 +2,10 @@
 
 use std::io::Read;
 
-use crate::cursor::Cursor;
+use chronosym_types::Cursor;
+
 use crate::decoder::Decoder;
-use crate::reader::{Reader, Stage, Step, Trouble};
+use crate::walk::{Stage, Step, Trouble, Walk};
 
 mod kind {
     pub(super) const END: u8 = 0;
@@ -20,10 +21,10 @@ mod kind {
 /// Larger blocks than this, event blocks aside, are not read: real ones stay below 1 MB.
 pub(crate) const LARGEST_BLOCK: u32 = 256 << 20;
 
-impl<R: Read> Reader<R> {
+impl<R: Read> Walk<R> {
     pub(crate) fn block(&mut self) -> Step {
         self.mark();
-        let word = match self.read(|cursor, _| cursor.u32()) {
+        let word = match self.read(|cursor, _| Ok(cursor.u32()?)) {
             Ok(word) => word,
             Err(Trouble::Cut | Trouble::Bad) => {
                 self.cut();

@@ -1,10 +1,12 @@
 //! Blocks of V3 to V6 into the tables of the region; knows nothing of where the bytes come from.
 
+use chronosym_types::Cursor;
+
 use crate::blob::{self, Blob, BlobHeader, flag};
 use crate::clock::Clock;
-use crate::cursor::{Cursor, Fault, Parsed};
 use crate::diagnostics::Diagnostics;
 use crate::event_type::EventTypes;
+use crate::fault::{Fault, Parsed};
 use crate::label::NO_LABELS;
 use crate::region::{Context, RegionData, Row};
 use crate::sequence::{Seen, Sequences};
@@ -306,10 +308,10 @@ impl Decoder {
             }
         } else {
             if blob.flags & flag::ACTIVITY != 0 {
-                context.activity_id = ids.array().unwrap_or_default();
+                context.activity_id = ids.guid().unwrap_or_default();
             }
             if blob.flags & flag::RELATED_ACTIVITY != 0 {
-                context.related_activity_id = ids.array().unwrap_or_default();
+                context.related_activity_id = ids.guid().unwrap_or_default();
             }
         }
         if before != block.context {

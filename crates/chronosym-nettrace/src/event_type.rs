@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::{Cursor, Field, Guid};
+
 use crate::diagnostics::Diagnostics;
-use crate::field::{Field, Form, field_list};
+use crate::fault::{Fault, Parsed};
+use crate::field::{Form, field_list};
 
 /// Position of an [`EventType`] in [`Reader::event_types`](crate::Reader::event_types): stable for the whole read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,8 +40,8 @@ pub struct EventType {
     /// Fields of the payload in order. Empty when the trace describes none (native runtime events);
     /// `None` when there is a description that cannot be read.
     pub fields: Option<Vec<Field>>,
-    /// Provider GUID in wire order (netperf V1, V6 option).
-    pub provider_guid: Option<[u8; 16]>,
+    /// Provider GUID (netperf V1, V6 option).
+    pub provider_guid: Option<Guid>,
     /// Message template (V6 option).
     pub message_template: Option<String>,
     /// Description (V6 option).
@@ -51,7 +53,7 @@ pub struct EventType {
 impl EventType {
     fn has_known_fields(&self) -> bool {
         let fields = self.fields.as_ref();
-        fields.is_some_and(|fields| fields.iter().all(|field| field.field_type.is_known()))
+        fields.is_some_and(|fields| fields.iter().all(|field| field.ty.is_known()))
     }
 }
 
@@ -173,9 +175,9 @@ impl EventTypes {
 fn read_v3(body: &[u8], diagnostics: &mut Diagnostics) -> Parsed<EventType> {
     let mut cursor = Cursor::new(body);
     let mut event_type = EventType {
-        provider: cursor.utf16z()?,
+        provider: cursor.wide()?.to_string(),
         id: cursor.u32()?,
-        name: cursor.utf16z()?,
+        name: cursor.wide()?.to_string(),
         keywords: cursor.u64()?,
         version: cursor.u32()?,
         level: cursor.u32()?,
@@ -222,11 +224,11 @@ fn read_v2(payload: &[u8], guid: bool, diagnostics: &mut Diagnostics) -> Parsed<
     let mut cursor = Cursor::new(payload);
     let mut event_type = EventType::default();
     if guid {
-        let guid = cursor.array()?;
-        event_type.provider = guid_text(guid);
+        let guid = cursor.guid()?;
+        event_type.provider = guid.to_string();
         event_type.provider_guid = Some(guid);
     } else {
-        event_type.provider = cursor.utf16z()?;
+        event_type.provider = cursor.wide()?.to_string();
     }
     event_type.id = cursor.u32()?;
     event_type.version = cursor.u32()?;
@@ -235,7 +237,7 @@ fn read_v2(payload: &[u8], guid: bool, diagnostics: &mut Diagnostics) -> Parsed<
     if size > 0 {
         let mut details = Cursor::new(cursor.take(size)?);
         event_type.id = details.u32()?;
-        event_type.name = details.utf16z()?;
+        event_type.name = details.wide()?.to_string();
         event_type.keywords = details.u64()?;
         event_type.version = details.u32()?;
         event_type.level = details.u32()?;
@@ -247,9 +249,9 @@ fn read_v2(payload: &[u8], guid: bool, diagnostics: &mut Diagnostics) -> Parsed<
 fn read_v6(body: &[u8], diagnostics: &mut Diagnostics) -> Parsed<EventType> {
     let mut cursor = Cursor::new(body);
     let mut event_type = EventType {
-        provider: cursor.utf8()?,
+        provider: cursor.var_text()?.to_string(),
         id: cursor.var_u32()?,
-        name: cursor.utf8()?,
+        name: cursor.var_text()?.to_string(),
         ..EventType::default()
     };
     // What follows an unreadable field list cannot be found.
@@ -277,12 +279,13 @@ fn read_options(
         match options.u8()? {
             1 => event_type.opcode = Some(options.u8()?),
             3 => event_type.keywords = options.u64()?,
-            4 => event_type.message_template = Some(options.utf8()?),
-            5 => event_type.description = Some(options.utf8()?),
-            6 => event_type
-                .key_values
-                .push((options.utf8()?, options.utf8()?)),
-            7 => event_type.provider_guid = Some(options.array()?),
+            4 => event_type.message_template = Some(options.var_text()?.to_string()),
+            5 => event_type.description = Some(options.var_text()?.to_string()),
+            6 => event_type.key_values.push((
+                options.var_text()?.to_string(),
+                options.var_text()?.to_string(),
+            )),
+            7 => event_type.provider_guid = Some(options.guid()?),
             8 => event_type.level = u32::from(options.u8()?),
             9 => event_type.version = u32::from(options.u8()?),
             // Options carry no size: what follows an unknown one cannot be found.
@@ -293,32 +296,4 @@ fn read_options(
         }
     }
     Ok(())
-}
-
-fn guid_text(wire: [u8; 16]) -> String {
-    let [a, b, c, d, e, f, g, h, rest @ ..] = wire;
-    let (first, second, third) = (
-        u32::from_le_bytes([a, b, c, d]),
-        u16::from_le_bytes([e, f]),
-        u16::from_le_bytes([g, h]),
-    );
-    let fourth = u16::from_be_bytes([rest[0], rest[1]]);
-    let last = rest[2..]
-        .iter()
-        .fold(0u64, |value, &byte| value << 8 | u64::from(byte));
-    format!("{first:08x}-{second:04x}-{third:04x}-{fourth:04x}-{last:012x}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn guids_are_written_as_usual() {
-        let wire = [
-            0x6d, 0xa0, 0x3a, 0xe1, 0x4d, 0x9a, 0x54, 0x4f, 0x97, 0x20, 0x1a, 0x1c, 0x30, 0xda,
-            0x7b, 0x10,
-        ];
-        assert_eq!(guid_text(wire), "e13aa06d-9a4d-4f54-9720-1a1c30da7b10");
-    }
 }

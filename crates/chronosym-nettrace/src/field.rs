@@ -1,88 +1,8 @@
 //! Field descriptions of event payloads, in the three forms that files hold them in.
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::{Cursor, Field, FieldType};
 
-/// One field of a payload. Fields follow each other without padding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// Name as declared.
-    pub name: String,
-    /// How its bytes are to be read.
-    pub field_type: FieldType,
-}
-
-/// How the bytes of a field are to be read. Numbers are little-endian.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FieldType {
-    /// The fields inside follow each other.
-    Object(Vec<Field>),
-    /// Four bytes, 0 is false.
-    Boolean32,
-    /// One byte, 0 is false (V6).
-    Boolean8,
-    /// One UTF-16 code unit.
-    Utf16Char,
-    /// One UTF-8 code unit (V6). The fields of `Universal.*` events use it for u16-prefixed UTF-8 strings.
-    Utf8Char,
-    /// One byte, signed.
-    Int8,
-    /// One byte.
-    UInt8,
-    /// Two bytes, signed.
-    Int16,
-    /// Two bytes.
-    UInt16,
-    /// Four bytes, signed.
-    Int32,
-    /// Four bytes.
-    UInt32,
-    /// Eight bytes, signed.
-    Int64,
-    /// Eight bytes.
-    UInt64,
-    /// IEEE 754, four bytes.
-    Float32,
-    /// IEEE 754, eight bytes.
-    Float64,
-    /// Sixteen bytes, .NET's `decimal`.
-    Decimal,
-    /// Eight bytes: 100 ns since 1601-01-01 UTC (FILETIME).
-    DateTime,
-    /// Sixteen bytes.
-    Guid,
-    /// UTF-16 up to a NUL unit.
-    Utf16String,
-    /// A u16 count and so many elements.
-    Array(Box<FieldType>),
-    /// Seven bits a byte, zigzag signed (V6).
-    VarInt,
-    /// Seven bits a byte (V6).
-    VarUInt,
-    /// So many elements, without a count in the payload (V6).
-    FixedArray(Box<FieldType>, u16),
-    /// u16 size and u16 offset, relative to the end of this field, of bytes elsewhere in the payload (V6).
-    RelLoc(Box<FieldType>),
-    /// u16 size and u16 offset from the payload's start, of bytes elsewhere in the payload (V6).
-    DataLoc(Box<FieldType>),
-    /// A type that this reader does not know: what follows in the payload cannot be found.
-    Unknown,
-}
-
-impl FieldType {
-    /// Whether it is known through and through.
-    pub(crate) fn is_known(&self) -> bool {
-        match self {
-            Self::Unknown => false,
-            Self::Object(fields) => fields.iter().all(|field| field.field_type.is_known()),
-            Self::Array(element)
-            | Self::FixedArray(element, _)
-            | Self::RelLoc(element)
-            | Self::DataLoc(element) => element.is_known(),
-            _ => true,
-        }
-    }
-}
+use crate::fault::{Fault, Parsed};
 
 /// Nesting beyond this is taken for damage; real types are two or three deep.
 const MAX_DEPTH: u32 = 16;
@@ -92,32 +12,6 @@ const ARRAY: u32 = 19;
 const FIXED_ARRAY: u32 = 22;
 const REL_LOC: u32 = 24;
 const DATA_LOC: u32 = 25;
-
-fn plain_type(code: u32) -> Option<FieldType> {
-    Some(match code {
-        3 => FieldType::Boolean32,
-        4 => FieldType::Utf16Char,
-        5 => FieldType::Int8,
-        6 => FieldType::UInt8,
-        7 => FieldType::Int16,
-        8 => FieldType::UInt16,
-        9 => FieldType::Int32,
-        10 => FieldType::UInt32,
-        11 => FieldType::Int64,
-        12 => FieldType::UInt64,
-        13 => FieldType::Float32,
-        14 => FieldType::Float64,
-        15 => FieldType::Decimal,
-        16 => FieldType::DateTime,
-        17 => FieldType::Guid,
-        18 => FieldType::Utf16String,
-        20 => FieldType::VarInt,
-        21 => FieldType::VarUInt,
-        23 => FieldType::Utf8Char,
-        26 => FieldType::Boolean8,
-        _ => return None,
-    })
-}
 
 /// The form of a field list.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -155,11 +49,8 @@ fn nested_list(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<Vec<Fi
     for _ in 0..count {
         fields.push(match form {
             Form::TypeFirst => {
-                let field_type = field_type(cursor, form, depth)?;
-                Field {
-                    name: cursor.utf16z()?,
-                    field_type,
-                }
+                let ty = field_type(cursor, form, depth)?;
+                Field::new(cursor.wide()?.to_string(), ty)
             }
             Form::Sized | Form::V6 => sized_field(cursor, form, depth)?,
         });
@@ -178,14 +69,12 @@ fn sized_field(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<Field>
     };
     let mut body = Cursor::new(cursor.take(body)?);
     let name = if form == Form::V6 {
-        body.utf8()?
+        body.var_text()?.to_string()
     } else {
-        body.utf16z()?
+        body.wide()?.to_string()
     };
-    Ok(Field {
-        name,
-        field_type: field_type(&mut body, form, depth).unwrap_or(FieldType::Unknown),
-    })
+    let ty = field_type(&mut body, form, depth).unwrap_or(FieldType::Unknown);
+    Ok(Field::new(name, ty))
 }
 
 fn field_type(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<FieldType> {
@@ -207,6 +96,6 @@ fn field_type(cursor: &mut Cursor<'_>, form: Form, depth: u32) -> Parsed<FieldTy
             let element = element()?;
             FieldType::FixedArray(element, cursor.u16()?)
         }
-        code => plain_type(code).ok_or(Fault::Bad)?,
+        code => FieldType::from_eventpipe_code(code).ok_or(Fault::Bad)?,
     })
 }

@@ -1,7 +1,9 @@
 use std::fmt;
 
-use crate::cursor::{Cursor, Parsed};
+use chronosym_types::Cursor;
+
 use crate::error::Error;
+use crate::fault::Parsed;
 
 /// The two families of EventPipe files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +101,10 @@ impl TraceHeader {
     pub(crate) fn read_pairs(&mut self, cursor: &mut Cursor<'_>) -> Parsed<u32> {
         let pointer_size = cursor.u32()?;
         for _ in 0..cursor.u32()? {
-            let (key, value) = (cursor.utf8()?, cursor.utf8()?);
+            let (key, value) = (
+                cursor.var_text()?.to_string(),
+                cursor.var_text()?.to_string(),
+            );
             match key.as_str() {
                 "ProcessId" => self.process_id = value.parse().ok(),
                 "HardwareThreadCount" => self.processors = value.parse().ok(),

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::{Cursor, Guid};
+
+use crate::fault::{Fault, Parsed};
 
 /// One label of a V6 event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Label {
     /// Activity id, a GUID in wire order.
-    ActivityId([u8; 16]),
+    ActivityId(Guid),
     /// Related activity id, a GUID in wire order.
-    RelatedActivityId([u8; 16]),
+    RelatedActivityId(Guid),
     /// Trace id (W3C trace context).
     TraceId([u8; 16]),
     /// Span id (W3C trace context).
@@ -64,13 +66,16 @@ fn read_label(cursor: &mut Cursor<'_>) -> Parsed<(Label, bool)> {
     const LAST: u8 = 0x80;
     let kind = cursor.u8()?;
     let label = match kind & !LAST {
-        1 => Label::ActivityId(cursor.array()?),
-        2 => Label::RelatedActivityId(cursor.array()?),
+        1 => Label::ActivityId(cursor.guid()?),
+        2 => Label::RelatedActivityId(cursor.guid()?),
         3 => Label::TraceId(cursor.array()?),
         4 => Label::SpanId(cursor.u64()?),
-        5 => Label::Text(cursor.utf8()?, cursor.utf8()?),
+        5 => Label::Text(
+            cursor.var_text()?.to_string(),
+            cursor.var_text()?.to_string(),
+        ),
         6 => {
-            let key = cursor.utf8()?;
+            let key = cursor.var_text()?.to_string();
             let zigzag = cursor.var_u64()?;
             Label::Number(
                 key,

@@ -54,11 +54,11 @@
 mod blob;
 mod blocks;
 mod clock;
-mod cursor;
 mod decoder;
 mod diagnostics;
 mod error;
 mod event_type;
+mod fault;
 mod field;
 mod header;
 mod label;
@@ -70,12 +70,13 @@ mod region;
 mod sequence;
 mod stack;
 mod thread;
+mod walk;
 mod window;
 
+pub use chronosym_types::{Field, FieldType, Guid};
 pub use diagnostics::{Diagnostics, LossWindow, ThreadLoss, Truncation};
 pub use error::Error;
 pub use event_type::{EventType, EventTypeIndex};
-pub use field::{Field, FieldType};
 pub use header::{Format, StartTime, TraceHeader};
 pub use label::{Label, Labels};
 pub use reader::{Options, Reader};

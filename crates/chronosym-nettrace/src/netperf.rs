@@ -1,7 +1,9 @@
 //! Events of netperf V1 to V3: whole headers, stacks inline.
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::Cursor;
+
 use crate::decoder::Decoder;
+use crate::fault::{Fault, Parsed};
 use crate::region::{Context, Row};
 use crate::stack::NO_STACK;
 
@@ -38,8 +40,8 @@ impl Decoder {
         let thread = u64::from(cursor.u32()?);
         let time = cursor.i64()?;
         let context = Context {
-            activity_id: cursor.array()?,
-            related_activity_id: cursor.array()?,
+            activity_id: cursor.guid()?,
+            related_activity_id: cursor.guid()?,
             ..Context::NONE
         };
         let payload_size = cursor.length()?;

@@ -2,10 +2,12 @@
 
 use std::io::Read;
 
+use chronosym_types::Cursor;
+
 use crate::blocks::LARGEST_BLOCK;
-use crate::cursor::{Cursor, Fault, Parsed};
+use crate::fault::{Fault, Parsed};
 use crate::netperf::{self, MetadataForm};
-use crate::reader::{Framing, NETPERF_REGION, Reader, Stage, Step, Trouble};
+use crate::walk::{Framing, NETPERF_REGION, Stage, Step, Trouble, Walk};
 
 mod tag {
     pub(super) const NULL_REFERENCE: u8 = 1;
@@ -90,7 +92,7 @@ fn block_start(cursor: &mut Cursor<'_>, base: u64) -> Parsed<(Kind, u32)> {
     Ok((kind, u32::try_from(size).map_err(|_| Fault::Bad)?))
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> Walk<R> {
     pub(crate) fn object(&mut self) -> Step {
         self.mark();
         match self.read(block_start) {

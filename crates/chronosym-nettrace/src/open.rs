@@ -2,12 +2,14 @@
 
 use std::io::Read;
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::Cursor;
+
 use crate::error::Error;
+use crate::fault::{Fault, Parsed};
 use crate::header::{Format, TraceHeader};
 use crate::netperf::MetadataForm;
 use crate::objects::{self, Object};
-use crate::reader::Framing;
+use crate::walk::Framing;
 use crate::window::Window;
 
 pub(crate) struct Opened {

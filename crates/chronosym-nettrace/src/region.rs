@@ -3,6 +3,8 @@
 use std::iter::FusedIterator;
 use std::sync::OnceLock;
 
+use chronosym_types::Guid;
+
 use crate::clock::Clock;
 use crate::event_type::{EventType, EventTypeIndex, EventTypes};
 use crate::header::TraceHeader;
@@ -30,8 +32,8 @@ pub(crate) struct Row {
 pub(crate) struct Context {
     pub(crate) processor: u32,
     pub(crate) labels: u32,
-    pub(crate) activity_id: [u8; 16],
-    pub(crate) related_activity_id: [u8; 16],
+    pub(crate) activity_id: Guid,
+    pub(crate) related_activity_id: Guid,
 }
 
 pub(crate) const UNKNOWN_PROCESSOR: u32 = u32::MAX;
@@ -40,8 +42,8 @@ impl Context {
     pub(crate) const NONE: Self = Self {
         processor: UNKNOWN_PROCESSOR,
         labels: NO_LABELS,
-        activity_id: [0; 16],
-        related_activity_id: [0; 16],
+        activity_id: Guid::ZERO,
+        related_activity_id: Guid::ZERO,
     };
 }
 
@@ -364,28 +366,24 @@ impl<'a> Record<'a> {
         self.thread
     }
 
-    /// The activity in which the event was written, a GUID in wire order; `None` if there was none.
-    pub fn activity_id(&self) -> Option<[u8; 16]> {
+    /// The activity in which the event was written; `None` if there was none.
+    pub fn activity_id(&self) -> Option<Guid> {
         self.activity(self.context.activity_id, |label| match label {
             Label::ActivityId(id) => Some(id),
             _ => None,
         })
     }
 
-    /// The activity that this one came from, a GUID in wire order.
-    pub fn related_activity_id(&self) -> Option<[u8; 16]> {
+    /// The activity that this one came from.
+    pub fn related_activity_id(&self) -> Option<Guid> {
         self.activity(self.context.related_activity_id, |label| match label {
             Label::RelatedActivityId(id) => Some(id),
             _ => None,
         })
     }
 
-    fn activity(
-        &self,
-        in_header: [u8; 16],
-        in_label: impl Fn(Label) -> Option<[u8; 16]>,
-    ) -> Option<[u8; 16]> {
-        if in_header != [0; 16] {
+    fn activity(&self, in_header: Guid, in_label: impl Fn(Label) -> Option<Guid>) -> Option<Guid> {
+        if !in_header.is_zero() {
             return Some(in_header);
         }
         self.labels().find_map(in_label)

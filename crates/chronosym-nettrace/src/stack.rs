@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::iter::FusedIterator;
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::Cursor;
+
+use crate::fault::{Fault, Parsed};
 
 /// A stack's row in its region: dense from 0, so that a `Vec` can hold what is known of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::cursor::{Cursor, Fault, Parsed};
+use chronosym_types::Cursor;
+
 use crate::diagnostics::Diagnostics;
+use crate::fault::{Fault, Parsed};
 
 /// What a V6 file says of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,13 +100,16 @@ impl Thread {
     ) -> Parsed<()> {
         while !cursor.is_at_end() {
             match cursor.u8()? {
-                1 => self.name = cursor.utf8()?,
+                1 => self.name = cursor.var_text()?.to_string(),
                 2 => {
                     self.process_id =
                         Some(u32::try_from(cursor.var_u64()?).map_err(|_| Fault::Bad)?)
                 }
                 3 => self.thread_id = Some(cursor.var_u64()?),
-                4 => self.key_values.push((cursor.utf8()?, cursor.utf8()?)),
+                4 => self.key_values.push((
+                    cursor.var_text()?.to_string(),
+                    cursor.var_text()?.to_string(),
+                )),
                 // Options carry no size: what follows an unknown one cannot be found.
                 _ => {
                     diagnostics.unknown_options += 1;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use chronosym_nettrace::{EventType, Field, FieldType};
+use chronosym_nettrace::{EventType, Field, FieldType, Guid};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::{FieldKind, FieldSpec, TypeSpec};
@@ -16,10 +16,7 @@ fn only(bytes: &[u8]) -> EventType {
 }
 
 fn field(name: &str, field_type: FieldType) -> Field {
-    Field {
-        name: name.to_owned(),
-        field_type,
-    }
+    Field::new(name, field_type)
 }
 
 fn spec() -> TypeSpec {
@@ -55,12 +52,12 @@ fn check(event_type: &EventType) {
     assert_eq!(
         fields[..3],
         [
-            field("Count", FieldType::Int32),
-            field("Text", FieldType::Utf16String),
+            field("Count", FieldType::I32),
+            field("Text", FieldType::Utf16),
             field(
                 "Inner",
                 FieldType::Object(vec![
-                    field("A", FieldType::UInt64),
+                    field("A", FieldType::U64),
                     field("B", FieldType::Object(vec![]))
                 ])
             ),
@@ -91,7 +88,7 @@ fn netperf_v1_names_providers_by_guid() {
     });
     let event_type = only(&writer.finish());
     assert_eq!(event_type.provider, "e13aa06d-9a4d-4f54-9720-1a1c30da7b10");
-    assert_eq!(event_type.provider_guid, Some(guid));
+    assert_eq!(event_type.provider_guid, Some(Guid(guid)));
     assert_eq!(event_type.id, 70_000);
 }
 
@@ -105,7 +102,7 @@ fn tags_hold_opcode_and_array_fields() {
     let event_type = only(&writer.finish());
     check(&event_type);
     assert_eq!(event_type.opcode, Some(17));
-    let list = FieldType::Array(Box::new(FieldType::Array(Box::new(FieldType::UInt16))));
+    let list = FieldType::Array(Box::new(FieldType::Array(Box::new(FieldType::U16))));
     assert_eq!(event_type.fields.expect("readable")[3], field("List", list));
 }
 
@@ -130,7 +127,7 @@ fn v6_rows_hold_everything() {
     let event_type = only(&writer.finish());
     check(&event_type);
     assert_eq!(event_type.opcode, Some(17));
-    assert_eq!(event_type.provider_guid, Some([7; 16]));
+    assert_eq!(event_type.provider_guid, Some(Guid([7; 16])));
     assert_eq!(
         event_type.message_template.as_deref(),
         Some("{Count} of it")
@@ -140,15 +137,12 @@ fn v6_rows_hold_everything() {
     assert_eq!(
         event_type.fields.expect("readable")[3..],
         [
-            field(
-                "Fixed",
-                FieldType::FixedArray(Box::new(FieldType::UInt8), 300)
-            ),
-            field("Rel", FieldType::RelLoc(Box::new(FieldType::Utf8Char))),
-            field("Data", FieldType::DataLoc(Box::new(FieldType::UInt16))),
+            field("Fixed", FieldType::FixedArray(Box::new(FieldType::U8), 300)),
+            field("Rel", FieldType::RelLoc(Box::new(FieldType::Char8))),
+            field("Data", FieldType::DataLoc(Box::new(FieldType::U16))),
             field("VarInt", FieldType::VarInt),
             field("VarUInt", FieldType::VarUInt),
-            field("Flag", FieldType::Boolean8),
+            field("Flag", FieldType::Bool8),
         ]
     );
 }
@@ -165,10 +159,9 @@ fn every_plain_type_has_its_code() {
     let fields = only(&writer.finish()).fields.expect("readable");
     let types: Vec<_> = fields
         .into_iter()
-        .map(|field| format!("{:?}", field.field_type))
+        .map(|field| format!("{:?}", field.ty))
         .collect();
-    let names = "Boolean32 Utf16Char Int8 UInt8 Int16 UInt16 Int32 UInt32 Int64 UInt64 Float32 Float64 Decimal DateTime \
-                 Guid Utf16String VarInt VarUInt Utf8Char Boolean8";
+    let names = "Bool32 Char16 I8 U8 I16 U16 I32 U32 I64 U64 F32 F64 Decimal FileTime Guid Utf16 VarInt VarUInt Char8 Bool8";
     assert_eq!(types, names.split(' ').collect::<Vec<_>>());
 }
 
@@ -236,7 +229,7 @@ fn a_field_of_an_unknown_type_costs_nothing_but_itself_where_fields_have_a_size(
             [
                 field("New", FieldType::Unknown),
                 field("List", FieldType::Unknown),
-                field("Last", FieldType::UInt8),
+                field("Last", FieldType::U8),
             ]
         );
         assert_eq!(trace.diagnostics.unreadable_fields, 1);

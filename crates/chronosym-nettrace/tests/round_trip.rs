@@ -2,7 +2,7 @@
 
 mod common;
 
-use chronosym_nettrace::{Format, Label};
+use chronosym_nettrace::{Format, Guid, Label};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::{EventSpec, LabelSpec, TraceInfo};
@@ -321,8 +321,8 @@ fn every_label_is_read() {
             Label::Keywords(1 << 40),
             Label::Level(4),
             Label::Version(2),
-            Label::ActivityId([1; 16]),
-            Label::RelatedActivityId([2; 16]),
+            Label::ActivityId(Guid([1; 16])),
+            Label::RelatedActivityId(Guid([2; 16])),
         ]
     );
     assert_eq!(

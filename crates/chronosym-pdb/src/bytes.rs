@@ -1,63 +1,41 @@
-//! Checked little-endian reads.
+//! Checked little-endian reads that name the structure they are from.
 
 use std::borrow::Cow;
 
+pub(crate) use chronosym_types::bytes::{array, slice, u16, u32};
+
 use crate::{Error, Result};
-
-/// `len` bytes at `offset`, or nothing when they leave `data`.
-pub(crate) fn slice(data: &[u8], offset: usize, len: usize) -> Option<&[u8]> {
-    data.get(offset..offset.checked_add(len)?)
-}
-
-pub(crate) fn array<const N: usize>(data: &[u8], offset: usize) -> Option<[u8; N]> {
-    slice(data, offset, N)?.try_into().ok()
-}
-
-pub(crate) fn u16(data: &[u8], offset: usize) -> Option<u16> {
-    array(data, offset).map(u16::from_le_bytes)
-}
-
-pub(crate) fn u32(data: &[u8], offset: usize) -> Option<u32> {
-    array(data, offset).map(u32::from_le_bytes)
-}
 
 /// A reading position in a named structure; the name goes into errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'d> {
-    data: &'d [u8],
-    position: usize,
+    bytes: chronosym_types::Cursor<'d>,
     what: &'static str,
 }
 
 impl<'d> Cursor<'d> {
     pub(crate) fn new(data: &'d [u8], what: &'static str) -> Self {
-        Self {
-            data,
-            position: 0,
-            what,
-        }
+        Self::at(data, 0, what)
     }
 
     pub(crate) fn at(data: &'d [u8], position: usize, what: &'static str) -> Self {
         Self {
-            data,
-            position,
+            bytes: chronosym_types::Cursor::starting_at(data, position),
             what,
         }
     }
 
     pub(crate) fn position(&self) -> usize {
-        self.position
+        self.bytes.position()
     }
 
     pub(crate) fn bytes(&mut self, len: usize) -> Result<&'d [u8]> {
-        let found = slice(self.data, self.position, len).ok_or(Error::Truncated {
+        let truncated = Error::Truncated {
             what: self.what,
-            offset: self.position as u64,
+            offset: self.position() as u64,
             size: len as u64,
-        })?;
-        self.position += len;
-        Ok(found)
+        };
+        self.bytes.take(len).map_err(|_| truncated)
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
@@ -85,7 +63,7 @@ impl<'d> Cursor<'d> {
     pub(crate) fn damaged(&self, problem: &'static str) -> Error {
         Error::Damaged {
             what: self.what,
-            offset: self.position as u64,
+            offset: self.position() as u64,
             problem,
         }
     }

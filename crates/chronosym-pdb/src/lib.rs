@@ -36,7 +36,6 @@
 
 mod bytes;
 mod error;
-mod id;
 pub mod metadata;
 pub mod pe;
 pub mod portable;
@@ -44,5 +43,5 @@ pub mod pretty;
 pub mod r2r;
 pub mod windows;
 
+pub use chronosym_types::{Guid, PdbId, PortablePdbId};
 pub use error::{Error, Result};
-pub use id::{Guid, PdbId, PortablePdbId};

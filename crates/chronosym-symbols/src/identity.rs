@@ -5,21 +5,12 @@
 
 use std::fmt;
 
-pub use chronosym_pdb::{Guid, PdbId, PortablePdbId};
+use chronosym_types::Hex;
+pub use chronosym_types::{BuildId, Guid, PdbId, PortablePdbId};
 
 /// True for the all-zero GUID, which traces write where there is none.
 fn is_zero(guid: Guid) -> bool {
-    guid.0 == [0; 16]
-}
-
-/// Lower-case hex digits of some bytes.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    guid.is_zero()
 }
 
 /// The identity of a PE image: two fields of its headers.
@@ -38,64 +29,6 @@ impl fmt::Display for PeId {
             "timestamp {:08X} size {:x}",
             self.timestamp, self.size_of_image
         )
-    }
-}
-
-/// The GNU build id of an ELF file: the bytes of its `NT_GNU_BUILD_ID` note, 20 for the usual SHA-1.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BuildId(Box<[u8]>);
-
-impl BuildId {
-    /// The longest build id taken for one, in bytes.
-    pub const MAX_LEN: usize = 64;
-
-    /// From the note's bytes; `None` where they are fewer than 2, more than [`BuildId::MAX_LEN`], or all zero.
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        let usable = (2..=Self::MAX_LEN).contains(&bytes.len()) && bytes.iter().any(|&b| b != 0);
-        usable.then(|| Self(bytes.into()))
-    }
-
-    /// From hex digits in any case.
-    pub fn parse(text: &str) -> Option<Self> {
-        if !text.is_ascii() || !text.len().is_multiple_of(2) || text.len() > 2 * Self::MAX_LEN {
-            return None;
-        }
-        let bytes: Option<Vec<u8>> = text
-            .as_bytes()
-            .chunks_exact(2)
-            .map(|pair| {
-                let high = char::from(pair[0]).to_digit(16)?;
-                let low = char::from(pair[1]).to_digit(16)?;
-                u8::try_from(high << 4 | low).ok()
-            })
-            .collect();
-        Self::new(&bytes?)
-    }
-
-    /// The bytes of the note.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// Lower-case hex, padded with zero bytes to the 20 that symbol server keys have.
-    pub(crate) fn padded(&self) -> String {
-        let mut text = hex(&self.0);
-        while text.len() < 40 {
-            text.push('0');
-        }
-        text
-    }
-}
-
-impl fmt::Display for BuildId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for BuildId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BuildId({self})")
     }
 }
 
@@ -236,7 +169,7 @@ impl fmt::Display for Wanted {
             Self::R2rMap { signature, version } => {
                 write!(f, "r2rmap version {version}")?;
                 match signature {
-                    Some(signature) => write!(f, " signature {}", hex(signature)),
+                    Some(signature) => write!(f, " signature {}", Hex(signature)),
                     None => Ok(()),
                 }
             }
@@ -298,7 +231,7 @@ impl fmt::Display for FileIdentity {
                 f.write_str(if *has_debug { "" } else { ", stripped" })
             }
             Self::R2rMap { signature, version } => {
-                write!(f, "r2rmap version {version} signature {}", hex(signature))
+                write!(f, "r2rmap version {version} signature {}", Hex(signature))
             }
         }
     }
@@ -309,17 +242,6 @@ mod tests {
     use super::*;
 
     const GUID: Guid = Guid([7; 16]);
-
-    #[test]
-    fn build_id_text_and_padding() {
-        let id = BuildId::parse("180A373D6afbabf0eb1f09be1bc45bd7").unwrap();
-        assert_eq!(id.to_string(), "180a373d6afbabf0eb1f09be1bc45bd7");
-        assert_eq!(id.padded(), "180a373d6afbabf0eb1f09be1bc45bd700000000");
-        for bad in ["", "1", "18", "zz00", "0000", "é"] {
-            assert_eq!(BuildId::parse(bad), None, "{bad}");
-        }
-        assert_eq!(BuildId::new(&[1; 65]), None);
-    }
 
     #[test]
     fn age_counts_for_windows_pdbs_only() {

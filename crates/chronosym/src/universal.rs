@@ -40,7 +40,6 @@ impl UniversalState {
             }
             UniversalEvent::ProcessMapping(event) => self.mapping(machine, at, event),
             UniversalEvent::ProcessSymbol(event) => self.symbol(machine, at, event),
-            #[cfg(feature = "nettrace")]
             UniversalEvent::ProcessMappingMetadata(event) => {
                 if let Ok(Some(metadata)) =
                     SymbolMetadata::parse(&event.symbol_metadata.to_string())

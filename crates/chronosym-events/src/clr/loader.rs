@@ -77,7 +77,7 @@ impl ModuleFlags {
 
 impl<'a> Part<'a> for ModuleFlags {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        c.u32().map(Self)
+        Ok(Self(c.u32()?))
     }
     fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
         self.0.list(name, style, out);

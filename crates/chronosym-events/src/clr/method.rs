@@ -152,7 +152,7 @@ impl MethodFlags {
 
 impl<'a> Part<'a> for MethodFlags {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        c.u32().map(Self)
+        Ok(Self(c.u32()?))
     }
     fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
         self.0.list(name, style, out);
@@ -225,7 +225,7 @@ impl Extent {
 
 impl<'a> Part<'a> for Extent {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        c.u8().map(Self::from_bits)
+        Ok(Self::from_bits(c.u8()?))
     }
     fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
         out.push(name, Value::U64(*self as u64));
@@ -434,11 +434,11 @@ impl fmt::Display for Text<'_> {
 
 impl<'a> Part<'a> for Text<'a> {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        if c.shape.ansi {
-            c.narrow().map(Self::Narrow)
+        Ok(if c.shape.ansi {
+            Self::Narrow(c.narrow()?)
         } else {
-            c.wide().map(Self::Wide)
-        }
+            Self::Wide(c.wide()?)
+        })
     }
     fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
         match self {

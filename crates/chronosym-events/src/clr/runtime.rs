@@ -1,11 +1,10 @@
 //! Interop stubs and what the runtime says of itself.
 
 use super::method::MethodNames;
-use crate::array::Addresses;
 use crate::cursor::Cursor;
 use crate::part::{Part, Style, payload};
 use crate::value::{FieldList, Value};
-use crate::{Action, DecodeError, Guid, WStr};
+use crate::{Action, Addresses, DecodeError, Guid, WStr};
 
 payload! {
     /// A stub in IL that leads from managed to native code or back.

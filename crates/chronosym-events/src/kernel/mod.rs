@@ -3,12 +3,14 @@
 //! Classic events are known by class GUID and opcode. Their payloads name the process and the thread that they speak of; the
 //! record's header names who logged them, or nobody.
 
+mod fields;
 mod image;
 mod perf;
 mod process;
 mod system;
 mod table;
 
+pub(crate) use fields::fields_only;
 pub use image::{
     DbgId, DbgIdDeterministic, DbgIdNone, DbgIdPpdb, DbgIdRsds, FileVersion, Image, ImageId,
     KernelBase,

@@ -1,10 +1,9 @@
 //! Samples, stacks and switches.
 
-use crate::array::Addresses;
 use crate::cursor::Cursor;
 use crate::part::{FieldSpec, Part, Style, payload};
 use crate::value::FieldList;
-use crate::{Action, DecodeError, WStr};
+use crate::{Action, Addresses, DecodeError, WStr};
 
 payload! {
     /// A CPU sample. It names the thread only.

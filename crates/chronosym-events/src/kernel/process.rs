@@ -86,7 +86,7 @@ impl<'a> Sid<'a> {
         let mut ahead = *c;
         ahead.u8()?;
         let count = ahead.u8()?;
-        c.bytes(8 + 4 * usize::from(count)).map(Self)
+        Ok(Self(c.take(8 + 4 * usize::from(count))?))
     }
 }
 
@@ -114,7 +114,8 @@ impl<'a> Part<'a> for Sid<'a> {
             *c = ahead;
             return Ok(Self::default());
         }
-        c.bytes(2 * c.pointer_size.bytes())?;
+        let pointers = 2 * c.pointer_size.bytes();
+        c.take(pointers)?;
         Self::read_bare(c)
     }
 

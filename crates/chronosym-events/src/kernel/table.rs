@@ -206,7 +206,7 @@ type Names = &'static [(u8, &'static str)];
 #[rustfmt::skip]
 static NAMES: &[(Guid, Names)] = &[
     (EVENT_TRACE, &[(5, "Extension"), (8, "RundownComplete"), (32, "EndExtension")]),
-    (PROCESS, &[(32, "PerfCtr"), (33, "PerfCtrRundown")]),
+    (PROCESS, &[(11, "Terminate"), (32, "PerfCtr"), (33, "PerfCtrRundown")]),
     (DISK_IO, &[(10, "Read"), (11, "Write"), (12, "ReadInit"), (13, "WriteInit"), (14, "FlushBuffers"), (15, "FlushInit")]),
     (PAGE_FAULT, &[(10, "TransitionFault"), (11, "DemandZeroFault"), (12, "CopyOnWrite"), (13, "GuardMemory"), (14, "HardPageFault"),
         (15, "AccessViolation"), (32, "HardFault"), (98, "VirtualAlloc"), (99, "VirtualFree")]),
@@ -221,7 +221,7 @@ static NAMES: &[(Guid, Names)] = &[
         (17, "EnumerateKey"), (18, "EnumerateValueKey"), (19, "QueryMultipleValue"), (20, "SetInformation"), (21, "Flush"),
         (22, "KCBCreate"), (23, "KCBDelete"), (24, "KCBRundownBegin"), (25, "KCBRundownEnd"), (26, "Virtualize"), (27, "Close")]),
     (SYSTEM_CONFIG, &[(10, "CPU"), (11, "PhyDisk"), (12, "LogDisk"), (13, "NIC"), (14, "Video"), (15, "Services"), (16, "Power"),
-        (17, "Network"), (21, "IRQ"), (22, "PnP"), (23, "IDEChannel"), (24, "NumaNode"), (25, "Platform"), (26, "ProcessorGroup"),
+        (17, "Network"), (18, "OpticalMedia"), (21, "IRQ"), (22, "PnP"), (23, "IDEChannel"), (24, "NumaNode"), (25, "Platform"), (26, "ProcessorGroup"),
         (27, "ProcessorNumber"), (28, "DPI")]),
     (PERF_INFO, &[(51, "SysClEnter"), (52, "SysClExit"), (66, "ThreadedDPC"), (67, "ISR"), (68, "DPC"), (69, "TimerDPC")]),
     (ALPC, &[(33, "SendMessage"), (34, "ReceiveMessage"), (35, "WaitForReply"), (36, "WaitForNewMessage"), (37, "Unwait")]),

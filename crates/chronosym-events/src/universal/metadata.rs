@@ -1,6 +1,3 @@
-#[cfg(feature = "json")]
-use serde_json::Value;
-
 use crate::Guid;
 
 /// What a mapped file is, from the JSON of a `ProcessMappingMetadata` event.
@@ -48,19 +45,21 @@ pub struct ElfMetadata {
 }
 
 /// Why the JSON of a mapping could not be used.
-#[cfg(feature = "json")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
     /// It is no JSON.
+    #[cfg(feature = "serde")]
     #[error("the metadata of a mapping is no JSON")]
     Json(#[from] serde_json::Error),
+    /// The crate was built without its feature `serde`.
+    #[error("the metadata of mappings is not read: this was built without the feature \"serde\"")]
+    NotBuilt,
     /// It describes neither a PE nor an ELF file.
     #[error("the metadata of a mapping is of type {0:?}; PE or ELF is expected")]
     UnknownType(String),
 }
 
-#[cfg(feature = "json")]
 impl SymbolMetadata {
     /// Parses the text of the event's SymbolMetadata field; empty text gives `None`. Empty strings, zero ids and fields of
     /// another type than expected count as absent.
@@ -71,6 +70,17 @@ impl SymbolMetadata {
         if json.trim().is_empty() {
             return Ok(None);
         }
+        Self::parse_json(json)
+    }
+
+    #[cfg(not(feature = "serde"))]
+    fn parse_json(_: &str) -> Result<Option<Self>, MetadataError> {
+        Err(MetadataError::NotBuilt)
+    }
+
+    #[cfg(feature = "serde")]
+    fn parse_json(json: &str) -> Result<Option<Self>, MetadataError> {
+        use serde_json::Value;
         let object: Value = serde_json::from_str(json)?;
         let text = |name: &str| {
             object

@@ -6,9 +6,7 @@
 
 mod metadata;
 
-#[cfg(feature = "json")]
-pub use metadata::MetadataError;
-pub use metadata::{ElfMetadata, PeMetadata, SymbolMetadata};
+pub use metadata::{ElfMetadata, MetadataError, PeMetadata, SymbolMetadata};
 
 use std::sync::Arc;
 
@@ -226,7 +224,7 @@ impl Plan {
         let need = |i: usize| numbers[i].ok_or(DecodeError::MissingField(number_names[i]));
         let need_text = |i: usize| texts[i].ok_or(DecodeError::MissingField(text_names[i]));
         let process = || {
-            Ok(UniversalProcess {
+            Ok::<_, DecodeError>(UniversalProcess {
                 namespace_id: numbers[0],
                 name: need_text(0)?,
                 namespace_name: texts[1],
@@ -267,9 +265,9 @@ impl Plan {
 fn number(c: &mut Cursor<'_>, ty: &FieldType) -> Result<u64, DecodeError> {
     let offset = c.position();
     Ok(match ty {
-        FieldType::VarUInt => c.varint()?,
+        FieldType::VarUInt => c.var_u64()?,
         FieldType::VarInt => {
-            let n = c.varint()?;
+            let n = c.var_u64()?;
             (n >> 1) ^ (n & 1).wrapping_neg()
         }
         FieldType::U8 | FieldType::I8 => c.u8()?.into(),
@@ -286,13 +284,12 @@ fn text<'a>(c: &mut Cursor<'a>, ty: &FieldType) -> Result<Text<'a>, DecodeError>
     match ty {
         FieldType::Char8 | FieldType::CountedAnsi => {}
         FieldType::Array(item) if **item == FieldType::Char8 => {}
-        FieldType::Utf16 => return c.wide().map(Text::Wide),
-        FieldType::Ansi => return c.narrow().map(Text::Narrow),
+        FieldType::Utf16 => return Ok(Text::Wide(c.wide()?)),
+        FieldType::Ansi => return Ok(Text::Narrow(c.narrow()?)),
         _ => return Err(DecodeError::BadValue { offset }),
     }
     let len = c.u16()?;
-    c.bytes(len.into())
-        .map(|bytes| Text::Narrow(AStr::new(bytes)))
+    Ok(Text::Narrow(AStr::new(c.take(len.into())?)))
 }
 
 /// Passes over a field without a use: a number, or else text.

@@ -56,8 +56,8 @@ pub fn read_from(source: impl Read, options: Options) -> Trace {
             stack: record
                 .stack
                 .map(|row| region.stack(row).addresses().collect()),
-            activity: record.activity_id(),
-            related: record.related_activity_id(),
+            activity: record.activity_id().map(|id| id.0),
+            related: record.related_activity_id().map(|id| id.0),
             labels: record.labels().collect(),
             payload: record.payload.to_vec(),
         });

@@ -12,8 +12,8 @@ mod text;
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::Guid;
 use crate::bytes::{Cursor, text_to_nul};
-use crate::id::Guid;
 use crate::{Error, Result};
 
 pub use il::{Call, CallKind, IlBody};

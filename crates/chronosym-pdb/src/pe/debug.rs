@@ -7,8 +7,8 @@ use object::pe;
 
 use super::{PeImage, RvaRange};
 use crate::bytes::text_to_nul;
-use crate::id::{Guid, PdbId, PortablePdbId};
 use crate::{Error, Result, bytes};
+use crate::{Guid, PdbId, PortablePdbId};
 
 /// What a debug directory entry holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! Custom debug information, and the tables beside it.
 
 use super::{PortablePdb, WHAT};
-use crate::id::Guid;
+use crate::Guid;
 use crate::metadata::{HAS_CUSTOM_DEBUG_INFORMATION, Table, Token};
 use crate::pe::inflate;
 use crate::{Error, Result, bytes};

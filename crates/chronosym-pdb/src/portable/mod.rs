@@ -15,9 +15,9 @@ use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use crate::id::{Guid, PortablePdbId};
 use crate::metadata::{BlobReader, Metadata, Table};
 use crate::{Error, Result, bytes};
+use crate::{Guid, PortablePdbId};
 
 pub use lines::{LineAnswer, SequencePoint, SequencePoints};
 pub use source_link::SourceLink;

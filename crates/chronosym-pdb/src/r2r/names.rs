@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::header::section;
 use super::{MethodId, R2rImage, R2rMethod};
-use crate::id::Guid;
+use crate::Guid;
 use crate::metadata::{
     BlobReader, Budget, Metadata, MethodName, Modules, SignatureReader, Table, Token, Type,
 };

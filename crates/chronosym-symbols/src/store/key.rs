@@ -2,8 +2,10 @@
 //!
 //! Source: the SSQP key conventions of dotnet/symstore; upper case where SymSrv writes it so.
 
+use chronosym_types::Hex;
+
 use super::name::FileName;
-use crate::identity::{BuildId, PdbFormat, Wanted, hex};
+use crate::identity::{BuildId, PdbFormat, Wanted};
 
 /// A key: folder, identity, file. Every part is one path component.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
         }
         Wanted::Image { pe: None, .. } => {}
         Wanted::ElfDebug(id) => {
-            let sym = format!("elf-buildid-sym-{}", id.padded());
+            let sym = format!("elf-buildid-sym-{}", padded(id));
             keys.push(StoreKey::new("_.debug", sym.clone(), sym, false));
             // An unstripped image is published as an image.
             keys.extend(elf_images(id, names));
@@ -89,7 +91,7 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
             version,
         } => {
             for name in names {
-                let id = format!("r2rmap-v{version}-{}", hex(signature));
+                let id = format!("r2rmap-v{version}-{}", Hex(signature));
                 keys.push(StoreKey::new(name.as_str(), id.clone(), id, false));
             }
         }
@@ -97,9 +99,14 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     keys
 }
 
+/// Lower-case hex, padded with zero bytes to the 20 that symbol server keys have.
+fn padded(id: &BuildId) -> String {
+    format!("{:0<40}", id.to_string())
+}
+
 fn elf_images<'a>(id: &'a BuildId, names: &'a [FileName]) -> impl Iterator<Item = StoreKey> + 'a {
     names.iter().map(|name| {
-        let id = format!("elf-buildid-{}", id.padded());
+        let id = format!("elf-buildid-{}", padded(id));
         StoreKey::new(name.as_str(), id.clone(), id, false)
     })
 }

@@ -3,7 +3,7 @@
 use super::key::{StoreKey, debuginfod};
 use super::name::{FileName, packed, tier};
 use super::url::ServerUrl;
-use crate::identity::{Wanted, hex};
+use crate::identity::Wanted;
 
 /// The pointer file of a store: it stands where the file would, and says where the file is.
 pub(crate) const POINTER: &str = "file.ptr";
@@ -20,7 +20,7 @@ pub(crate) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
     match wanted {
         Wanted::ElfDebug(id) | Wanted::ElfImage(id) => {
             let debug = matches!(wanted, Wanted::ElfDebug(_));
-            let text = hex(id.as_bytes());
+            let text = id.to_string();
             let (start, rest) = text.split_at(2);
             // A folder of separate debug files, or the `.build-id` folder in it.
             let file = if debug {

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use chronosym_types::escape;
+
 use super::{Printer, number};
 use crate::answer::{Answer, Missing, Source};
 
@@ -93,24 +95,9 @@ fn place(printer: &Printer<'_>, out: &mut impl Write, answer: &Answer<'_>) -> io
     Ok(())
 }
 
-/// A JSON string (RFC 8259, section 7).
+/// A JSON string.
 fn string(out: &mut impl Write, text: &str) -> io::Result<()> {
     out.write_all(b"\"")?;
-    let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.write_all(&text.as_bytes()[from..at])?;
-        match byte {
-            b'"' => out.write_all(b"\\\"")?,
-            b'\\' => out.write_all(b"\\\\")?,
-            b'\n' => out.write_all(b"\\n")?,
-            b'\t' => out.write_all(b"\\t")?,
-            other => write!(out, "\\u{other:04x}")?,
-        }
-        from = at + 1;
-    }
-    out.write_all(&text.as_bytes()[from..])?;
+    out.write_all(escape::json(text).as_bytes())?;
     out.write_all(b"\"")
 }

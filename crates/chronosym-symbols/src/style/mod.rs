@@ -5,11 +5,12 @@ mod json;
 mod llvm;
 mod text;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::sync::OnceLock;
+
+use chronosym_types::escape::terminal;
 
 use crate::answer::{Answer, Answers, NameId};
 use crate::demangle::{Dialect, demangle_as};
@@ -62,17 +63,6 @@ pub struct Image<'a> {
     pub build_id: Option<&'a BuildId>,
     /// What was taken off the addresses before they were looked up: 1 for those that calls return to.
     pub taken_off: u64,
-}
-
-/// Text out of a trace or a symbol file, without what would steer the terminal or break a line in two.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return text.into();
-    }
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect::<String>()
-        .into()
 }
 
 /// Prints the answers of one batch, from any number of threads. Every name is demangled at most once.
@@ -159,7 +149,7 @@ impl<'a> Printer<'a> {
 
 /// Writes a name or a path.
 fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
-    out.write_all(printable(text).as_bytes())
+    out.write_all(terminal(text).as_bytes())
 }
 
 /// Writes a number: what the formatting of the standard library makes of it takes longer than all else of a frame.

@@ -27,10 +27,7 @@ pub fn raw_event<'a>(record: &Record<'a>, schema: &'a EventSchema) -> RawEvent<'
         process_id: record.process_id,
         thread_id: record.thread_id.map(u64::from),
         processor: Some(u32::from(record.cpu)),
-        pointer_size: match record.pointer_size {
-            chronosym_etl::PointerSize::Four => PointerSize::Four,
-            chronosym_etl::PointerSize::Eight => PointerSize::Eight,
-        },
+        pointer_size: record.pointer_size,
         schema,
         payload: record.payload,
     }
@@ -85,7 +82,7 @@ fn read_observed<S: ReadAt>(
 ) -> Result<EtlReport, ReadError> {
     Identity::Etl.admit(session, false)?;
     describe(reader.header(), reader.clock(), session);
-    let wide = reader.header().pointer_size == chronosym_etl::PointerSize::Eight;
+    let wide = reader.header().pointer_size == PointerSize::Eight;
     let mut schemas = Schemas::default();
     let mut types: Vec<EventTypeId> = Vec::new();
     let mut source = EtlSource::new(wide, session);

@@ -29,7 +29,6 @@ pub struct Schemas {
     unreadable: u64,
 }
 
-const NO_GUID: [u8; 16] = [0; 16];
 const RECENT: usize = 64;
 /// Manifests that are incomplete at one time. Each comes in one go, so more than a few are damage.
 const MAX_INCOMPLETE: usize = 256;
@@ -83,12 +82,12 @@ impl Schemas {
             && let RecordKey::Manifest { provider, .. } = record.key
             && let Some(schema) = trace_logging(record)
         {
-            let known = self.trace_logging.get(&Guid(provider.0));
+            let known = self.trace_logging.get(&provider);
             if let Some(&index) = known.and_then(|of| of.get(schema)) {
                 return index;
             }
             let index = self.add(self.schema(record));
-            let of_provider = self.trace_logging.entry(Guid(provider.0)).or_default();
+            let of_provider = self.trace_logging.entry(provider).or_default();
             of_provider.insert(schema.into(), index);
             return index;
         }
@@ -123,18 +122,16 @@ impl Schemas {
                 class,
                 opcode: EVENT_INFO,
                 ..
-            } if class.0 == classes::EVENT_INFO.0 => {
-                match EventDescription::parse(record.payload) {
-                    Ok(description) => self.describe(description),
-                    Err(_) => self.unreadable += 1,
-                }
-            }
+            } if class == classes::EVENT_INFO => match EventDescription::parse(record.payload) {
+                Ok(description) => self.describe(description),
+                Err(_) => self.unreadable += 1,
+            },
             RecordKey::Manifest { provider, id, .. } if u32::from(id) == MANIFEST_EVENT_ID => {
                 if self.pieces.len() > MAX_INCOMPLETE {
                     self.unreadable += self.pieces.len() as u64;
                     self.pieces.clear();
                 }
-                let from = (Guid(provider.0), record.process_id);
+                let from = (provider, record.process_id);
                 match self.pieces.entry(from).or_default().push(record.payload) {
                     Ok(None) => return,
                     Ok(Some(descriptions)) => {
@@ -173,7 +170,7 @@ impl Schemas {
                 opcode,
                 version,
             } => EventSchema::new(EventKey::Classic {
-                class: Guid(class.0),
+                class,
                 opcode,
                 version,
             }),
@@ -186,7 +183,7 @@ impl Schemas {
                 keyword,
                 ..
             } => {
-                let provider = Provider::from_guid(Guid(provider.0));
+                let provider = Provider::from_guid(provider);
                 let name = provider_name(record);
                 let described =
                     trace_logging(record).and_then(|item| TraceLoggingSchema::parse(item).ok());
@@ -224,9 +221,9 @@ impl Schemas {
             // Which provider a message is of stands in the PDBs of its binary only.
             RecordKey::Message { guid, number } => named(
                 "WPP",
-                match guid.0 {
-                    NO_GUID => format!("Message({number})"),
-                    guid => format!("{}/Message({number})", Guid(guid)),
+                match guid {
+                    Guid::ZERO => format!("Message({number})"),
+                    guid => format!("{guid}/Message({number})"),
                 },
             ),
             RecordKey::Unknown(header) => named("Unknown", format!("Header({header:#04x})")),
@@ -258,7 +255,7 @@ fn slot(key: &RecordKey) -> usize {
 /// The bytes of the schema that a TraceLogging record carries.
 fn trace_logging<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
     record.extended_items().find_map(|item| match item {
-        ExtendedItem::SchemaTl(schema) => Some(schema.as_bytes()),
+        ExtendedItem::SchemaTl(schema) => Some(schema),
         _ => None,
     })
 }

@@ -7,9 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use chronosym_events::{
-    EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, RawEvent,
-};
+use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_nettrace::{
     Diagnostics, Error, EventType, EventTypeIndex, Format, LossWindow, Options, Reader, Record,
     Region, TraceHeader,
@@ -370,7 +368,7 @@ fn schema(event_type: &EventType, version: Option<u8>) -> EventSchema {
         .as_deref()
         .filter(|fields| !fields.is_empty())
     {
-        Some(fields) => schema.with_fields(convert_fields(fields)),
+        Some(fields) => schema.with_fields(fields),
         None => schema,
     }
 }
@@ -380,7 +378,7 @@ fn provider_of(event_type: &EventType) -> Provider {
         Provider::from_name(&event_type.provider),
         event_type.provider_guid,
     ) {
-        (Provider::Name(name), Some(guid)) => match Provider::from_guid(Guid(guid)) {
+        (Provider::Name(name), Some(guid)) => match Provider::from_guid(guid) {
             // A GUID says more than a name only where it is one that is known, or where it stands for the name (netperf V1).
             Provider::Guid(guid) if guid.to_string() != *name => Provider::Name(name),
             by_guid => by_guid,
@@ -389,48 +387,9 @@ fn provider_of(event_type: &EventType) -> Provider {
     }
 }
 
-fn convert_fields(fields: &[chronosym_nettrace::Field]) -> Vec<Field> {
-    fields
-        .iter()
-        .map(|field| Field::new(field.name.as_str(), convert_type(&field.field_type)))
-        .collect()
-}
-
-fn convert_type(field_type: &chronosym_nettrace::FieldType) -> FieldType {
-    use chronosym_nettrace::FieldType as From;
-    let boxed = |element: &From| Box::new(convert_type(element));
-    match field_type {
-        From::Object(fields) => FieldType::Object(convert_fields(fields)),
-        From::Boolean32 => FieldType::Bool32,
-        From::Boolean8 => FieldType::Bool8,
-        From::Utf16Char => FieldType::Char16,
-        From::Utf8Char => FieldType::Char8,
-        From::Int8 => FieldType::I8,
-        From::UInt8 => FieldType::U8,
-        From::Int16 => FieldType::I16,
-        From::UInt16 => FieldType::U16,
-        From::Int32 => FieldType::I32,
-        From::UInt32 => FieldType::U32,
-        From::Int64 => FieldType::I64,
-        From::UInt64 => FieldType::U64,
-        From::Float32 => FieldType::F32,
-        From::Float64 => FieldType::F64,
-        From::Decimal => FieldType::Decimal,
-        From::DateTime => FieldType::FileTime,
-        From::Guid => FieldType::Guid,
-        From::Utf16String => FieldType::Utf16,
-        From::Array(element) => FieldType::Array(boxed(element)),
-        From::VarInt => FieldType::VarInt,
-        From::VarUInt => FieldType::VarUInt,
-        From::FixedArray(element, count) => FieldType::FixedArray(boxed(element), *count),
-        From::RelLoc(element) => FieldType::RelLoc(boxed(element)),
-        From::DataLoc(element) => FieldType::DataLoc(boxed(element)),
-        _ => FieldType::Unknown,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use chronosym_events::Guid;
     use chronosym_support::nettrace::NettraceWriter;
 
     use super::*;
@@ -438,7 +397,7 @@ mod tests {
     fn provider(name: &str, guid: Option<&Provider>) -> Provider {
         let mut event_type = EventType::default();
         event_type.provider = name.to_owned();
-        event_type.provider_guid = guid.and_then(Provider::guid).map(|guid| guid.0);
+        event_type.provider_guid = guid.and_then(Provider::guid);
         provider_of(&event_type)
     }
 

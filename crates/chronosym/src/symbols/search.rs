@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use chronosym_symbols::identity::{FileIdentity, Guid, PdbId, Wanted};
+use chronosym_symbols::identity::{FileIdentity, PdbId, Wanted};
 use chronosym_symbols::store::{
     Attempt, Identify, IdentifyError, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores,
     Trial, read_identity,
@@ -284,7 +284,7 @@ impl Search {
 pub(super) fn identity(pdb: Option<&crate::PdbId>) -> Option<PdbId> {
     let pdb = pdb.filter(|pdb| !pdb.guid.is_zero())?;
     Some(PdbId {
-        guid: Guid(pdb.guid.0),
+        guid: pdb.guid,
         age: pdb.age,
     })
 }

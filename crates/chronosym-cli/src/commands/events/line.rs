@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use chronosym::EventSelector;
 use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, Value};
+use chronosym_types::escape::push_json as push_json_string;
+use serde::Serialize as _;
 
 use crate::args::EventFormat;
 use crate::output::printable;
@@ -179,7 +181,8 @@ fn json(
     match fields {
         // Field lists always serialise.
         Some(fields) => {
-            let _ = serde_json::to_writer(&mut *line, &fields);
+            let mut json = serde_json::Serializer::with_formatter(&mut *line, Harmless);
+            let _ = fields.serialize(&mut json);
         }
         None if raw.payload.is_empty() => line.extend_from_slice(b"{}"),
         None => {
@@ -200,6 +203,19 @@ fn json(
         line.extend_from_slice(text.as_bytes());
     }
     line.push(b'}');
+}
+
+/// JSON as compact as it gets, in which no character of a trace steers a terminal.
+struct Harmless;
+
+impl serde_json::ser::Formatter for Harmless {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        out.write_all(chronosym_types::escape::json(fragment).as_bytes())
+    }
 }
 
 /// `provider/id name`; what has no id is known by its name alone.

@@ -4,6 +4,7 @@
 //! know the processes first, which takes a pass of its own.
 
 mod line;
+mod place;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
 
 use self::line::{Lines, Stack};
+use self::place::Owners;
 use crate::args::{EventFilters, Events, Symbols};
 use crate::input::{self, Rereadable};
 use crate::{load, output, progress};
@@ -88,6 +90,8 @@ struct Wanted {
     to_ns: Option<u64>,
     /// The processes of the trace and which of them are meant, where that takes more than a pid.
     processes: Option<(Arc<Timeline>, chronosym::Filter)>,
+    /// Whose the threads are, so that records which name no process find theirs.
+    owners: Owners,
     /// Whether a record of the process was there, and the other processes' ids, for the error message.
     seen: bool,
     others: std::collections::BTreeSet<u32>,
@@ -102,6 +106,7 @@ impl Wanted {
             from_ns: processes.from.unwrap_or(0),
             to_ns: processes.to,
             processes: None,
+            owners: Owners::default(),
             seen: false,
             others: Default::default(),
         }
@@ -116,31 +121,36 @@ impl Wanted {
         })
     }
 
+    /// Whether it matters which process or thread a record is of.
+    fn asks_where(&self) -> bool {
+        self.pid.is_some() || self.tid.is_some() || self.processes.is_some()
+    }
+
     fn has(&mut self, raw: &RawEvent<'_>) -> bool {
-        if let Some(pid) = self.pid {
-            match raw.process_id {
-                Some(other) if other != pid => {
-                    if !self.seen {
-                        self.others.insert(other);
-                    }
-                    return false;
-                }
-                None => return false,
-                Some(_) => self.seen = true,
-            }
-        }
         let time = raw.time_ns;
-        if time < self.from_ns || self.to_ns.is_some_and(|to| time >= to) {
-            return false;
+        let in_time = time >= self.from_ns && self.to_ns.is_none_or(|to| time < to);
+        if !self.asks_where() {
+            return in_time;
         }
-        if self.tid.is_some_and(|tid| raw.thread_id != Some(tid)) {
-            return false;
+        let place = self.owners.place(raw);
+        if let Some(pid) = self.pid {
+            if !place.processes.contains(&pid) {
+                if !self.seen {
+                    self.others.extend(place.processes);
+                }
+                return false;
+            }
+            self.seen = true;
         }
-        self.processes.as_ref().is_none_or(|(timeline, filter)| {
-            raw.process_id
-                .and_then(|pid| timeline.process_of(pid, time))
-                .is_some_and(|process| filter.has_process(timeline, process))
-        })
+        in_time
+            && self.tid.is_none_or(|tid| place.threads.contains(&tid))
+            && self.processes.as_ref().is_none_or(|(timeline, filter)| {
+                place
+                    .processes
+                    .iter()
+                    .filter_map(|&pid| timeline.process_of(pid, time))
+                    .any(|process| filter.has_process(timeline, process))
+            })
     }
 
     /// Whether nothing after this time can pass.
@@ -199,6 +209,14 @@ fn etl(mut reader: EtlReader<PositionedBytes>, sink: &mut Sink) -> Result<Vec<No
     let mut schemas = Schemas::default();
     // What describes events may stand anywhere in the trace.
     schemas.learn(&mut reader);
+    if sink.wanted.asks_where() {
+        // So may what says whose a thread is.
+        while let Some(record) = reader.next_record() {
+            let schema = schemas.of(&record);
+            sink.wanted.owners.observe(&raw_event(&record, &schema));
+        }
+        reader.rewind();
+    }
     while let Some(record) = reader.next_record() {
         if sink.wanted.ends_before(record.time_ns) {
             break;

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 
 use chronosym::{Frame, NameReason, Timeline};
 use chronosym_export::{FrameObject, Hex};
-use chronosym_symbols::style::printable;
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
+
+use crate::output::printable;
 
 use crate::args::Style;
 

@@ -10,7 +10,7 @@ impl<'a> WStr<'a> {
     /// Wraps UTF-16LE code units; an odd last byte is left out.
     #[must_use]
     pub fn new(utf16le: &'a [u8]) -> Self {
-        Self(&utf16le[..utf16le.len() & !1])
+        Self(utf16le.get(..utf16le.len() & !1).unwrap_or_default())
     }
 
     /// The code units as they stand in the payload, two bytes each.
@@ -27,9 +27,8 @@ impl<'a> WStr<'a> {
 
     /// The UTF-16 code units.
     pub fn units(&self) -> impl Iterator<Item = u16> + use<'a> {
-        self.0
-            .chunks_exact(2)
-            .map(|u| u16::from_le_bytes([u[0], u[1]]))
+        let (units, _) = self.0.as_chunks();
+        units.iter().map(|unit| u16::from_le_bytes(*unit))
     }
 
     /// The characters.
@@ -40,23 +39,22 @@ impl<'a> WStr<'a> {
     /// Appends the text to `out`.
     pub fn push_to(&self, out: &mut String) {
         // Nearly all names are ASCII: such runs are narrowed many units at a time.
-        let mut rest = self.0;
+        let (mut rest, _) = self.0.as_chunks();
         let mut narrow = [0; 64];
         while !rest.is_empty() {
-            let (units, tail) = rest.split_at(rest.len().min(2 * narrow.len()));
+            let (units, tail) = rest.split_at(rest.len().min(narrow.len()));
             let mut bits = 0;
-            for (byte, unit) in narrow.iter_mut().zip(units.chunks_exact(2)) {
-                let unit = u16::from_le_bytes([unit[0], unit[1]]);
-                bits |= unit;
-                *byte = unit as u8;
+            for (byte, &[low, high]) in narrow.iter_mut().zip(units) {
+                bits |= low & 0x80 | high;
+                *byte = low;
             }
-            match std::str::from_utf8(&narrow[..units.len() / 2]) {
-                Ok(ascii) if bits < 0x80 => out.push_str(ascii),
+            match narrow.get(..units.len()).map(std::str::from_utf8) {
+                Some(Ok(ascii)) if bits == 0 => out.push_str(ascii),
                 _ => break,
             }
             rest = tail;
         }
-        out.extend(WStr(rest).chars());
+        out.extend(WStr(rest.as_flattened()).chars());
     }
 }
 

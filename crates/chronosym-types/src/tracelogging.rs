@@ -1,7 +1,6 @@
 //! Schemas of TraceLogging events, which ETW records carry as the extended data item EVENT_SCHEMA_TL.
 
-use crate::cursor::{Cursor, Shape};
-use crate::{Action, DecodeError, Field, FieldType, PointerSize};
+use crate::{Cursor, Field, FieldType, ReadError};
 
 const MAX_DEPTH: usize = 16;
 
@@ -20,39 +19,35 @@ impl TraceLoggingSchema {
     /// Fields of a type that is not known end the list with [`FieldType::Unknown`].
     ///
     /// # Errors
-    /// [`DecodeError`] when the item ends too early or nests too deeply.
-    pub fn parse(item: &[u8]) -> Result<Self, DecodeError> {
-        let mut c = cursor(item);
+    /// [`ReadError`] when the item ends too early or nests too deeply.
+    pub fn parse(item: &[u8]) -> Result<Self, ReadError> {
+        let mut c = Cursor::new(item);
         let size = usize::from(c.u16()?);
-        if size < 2 {
-            return Err(DecodeError::BadValue { offset: 0 });
-        }
-        let body = c.bytes(size - 2)?;
-        let mut c = cursor(body);
+        let body = size
+            .checked_sub(2)
+            .ok_or(ReadError::Malformed { offset: 0 })?;
+        let body = c.take(body)?;
+        let mut c = Cursor::new(body);
         tags(&mut c)?;
         let name = c.narrow()?.to_string();
         let mut fields = Vec::new();
-        while !c.rest().is_empty() {
+        while !c.is_at_end() {
             fields.push(field(&mut c, 0)?);
         }
         Ok(Self { name, fields })
     }
 }
 
-fn cursor(bytes: &[u8]) -> Cursor<'_> {
-    Cursor::new(bytes, 0, PointerSize::Eight, Shape::new(Action::Load))
-}
-
 /// Tags: seven bits a byte, the highest bit says that another follows.
-fn tags(c: &mut Cursor<'_>) -> Result<(), DecodeError> {
+fn tags(c: &mut Cursor<'_>) -> Result<(), ReadError> {
     while c.u8()? & 0x80 != 0 {}
     Ok(())
 }
 
-fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, DecodeError> {
+fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, ReadError> {
     let offset = c.position();
     if depth > MAX_DEPTH {
-        return Err(DecodeError::BadValue { offset });
+        return Err(ReadError::Malformed { offset });
     }
     let name = c.narrow()?.to_string();
     let in_byte = c.u8()?;
@@ -69,7 +64,7 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, DecodeError> {
         0x40 => Some(None),
         0x60 => {
             let len = c.u16()?;
-            c.bytes(len.into())?;
+            c.take(len.into())?;
             return Ok(Field::new(name, FieldType::Unknown));
         }
         _ => None,
@@ -79,7 +74,7 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, DecodeError> {
             // A struct's out-type is the number of its fields, which follow.
             let mut fields = Vec::new();
             for _ in 0..out_type {
-                fields.push(field(c, depth + 1)?);
+                fields.push(field(c, depth.saturating_add(1))?);
             }
             FieldType::Object(fields)
         }
@@ -94,7 +89,8 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, DecodeError> {
 }
 
 /// The type with these in- and out-types, which TraceLogging and manifests number alike.
-pub(crate) fn scalar(in_type: u8, out_type: u8) -> FieldType {
+#[must_use]
+pub fn scalar(in_type: u8, out_type: u8) -> FieldType {
     const STRING: u8 = 2;
     const BOOLEAN: u8 = 3;
     const HEX: u8 = 4;
@@ -174,7 +170,7 @@ mod tests {
         let deep = item(&[b"\0E\0".as_slice(), &b"s\0\x98\x01".repeat(40)].concat());
         assert!(matches!(
             TraceLoggingSchema::parse(&deep),
-            Err(DecodeError::BadValue { .. })
+            Err(ReadError::Malformed { .. })
         ));
     }
 }

@@ -9,6 +9,16 @@ impl Guid {
     /// The all-zero GUID, which payloads use for "none".
     pub const ZERO: Self = Self([0; 16]);
 
+    /// The GUID `a-b-c-d` as it is usually written.
+    #[must_use]
+    pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
+        let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
+        let [d0, d1, d2, d3, d4, d5, d6, d7] = d;
+        Self([
+            a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d0, d1, d2, d3, d4, d5, d6, d7,
+        ])
+    }
+
     /// Builds a GUID from the number whose 32 hex digits are the usual text form without dashes.
     #[must_use]
     pub const fn from_u128(text_order: u128) -> Self {
@@ -32,16 +42,21 @@ impl Guid {
     }
 }
 
+/// The usual form, lower case: `3249d99d-0c40-4931-8610-f4e4fb0b6936`.
+/// The alternate form (`{:#}`) is that of symbol store keys: 32 upper-case digits.
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.to_u128();
+        if f.alternate() {
+            return write!(f, "{n:032X}");
+        }
         write!(
             f,
             "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            (n >> 96) as u32,
-            (n >> 80) as u16,
-            (n >> 64) as u16,
-            (n >> 48) as u16,
+            n >> 96,
+            n >> 80 & 0xffff,
+            n >> 64 & 0xffff,
+            n >> 48 & 0xffff,
             n & 0xffff_ffff_ffff
         )
     }
@@ -100,6 +115,7 @@ mod tests {
             &[0x23, 0x0d, 0x3c, 0xe1, 0xbc, 0xcc, 0x12, 0x4e]
         );
         assert_eq!(guid.to_string(), TEXT);
+        assert_eq!(format!("{guid:#}"), "E13C0D23CCBC4E12931BD9CC2EEE27E4");
         assert_eq!(
             guid,
             Guid::from_u128(0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4)

@@ -74,6 +74,8 @@ pub enum FieldType {
     Utf16,
     /// Eight-bit text up to a NUL (TraceLogging 2).
     Ansi,
+    /// UTF-16 text in a place of so many units, up to a NUL (kernel events).
+    FixedUtf16(u16),
     /// UTF-16 text after its length in bytes as u16 (TraceLogging 22).
     CountedUtf16,
     /// Eight-bit text after its length in bytes as u16 (TraceLogging 23, and what the Universal providers declare as type 23).
@@ -82,6 +84,12 @@ pub enum FieldType {
     Binary,
     /// A security identifier (TraceLogging 19).
     Sid,
+    /// An IPv4 address, four bytes (kernel events).
+    Ipv4,
+    /// An IPv6 address, sixteen bytes (kernel events).
+    Ipv6,
+    /// A port, two bytes, the high one first (kernel events).
+    Port,
     /// A signed variable-length integer, zigzag (EventPipe 20).
     VarInt,
     /// An unsigned variable-length integer (EventPipe 21).
@@ -132,5 +140,20 @@ impl FieldType {
             26 => Self::Bool8,
             _ => return None,
         })
+    }
+
+    /// Whether it is known through and through.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Object(fields) => fields.iter().all(|field| field.ty.is_known()),
+            Self::Array(element)
+            | Self::FixedArray(element, _)
+            | Self::RelLoc(element)
+            | Self::DataLoc(element)
+            | Self::CountedBy(element, _) => element.is_known(),
+            _ => true,
+        }
     }
 }

@@ -1,0 +1,104 @@
+use std::fmt;
+
+use crate::PointerSize;
+
+/// Addresses as they stand in a record, each of the same width.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Addresses<'a> {
+    bytes: &'a [u8],
+    pointer_size: PointerSize,
+}
+
+impl<'a> Addresses<'a> {
+    /// Wraps bytes; those of an incomplete last address are left out.
+    #[must_use]
+    #[inline]
+    pub fn new(bytes: &'a [u8], pointer_size: PointerSize) -> Self {
+        let whole = bytes.len() & !pointer_size.bytes().wrapping_sub(1);
+        Self {
+            bytes: bytes.get(..whole).unwrap_or_default(),
+            pointer_size,
+        }
+    }
+
+    /// The addresses in order, zero-extended.
+    #[inline]
+    pub fn iter(
+        &self,
+    ) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + Clone + use<'a> {
+        let width = self.pointer_size.bytes();
+        self.bytes.chunks_exact(width).map(|chunk| {
+            let narrow = || chunk.first_chunk().copied().map(u32::from_le_bytes);
+            let wide = chunk.first_chunk().copied().map(u64::from_le_bytes);
+            wide.or_else(|| narrow().map(u64::from)).unwrap_or_default()
+        })
+    }
+
+    /// Address number `index`.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<u64> {
+        self.iter().nth(index)
+    }
+
+    /// How many there are.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self.pointer_size {
+            PointerSize::Four => self.bytes.len() / 4,
+            PointerSize::Eight => self.bytes.len() / 8,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The addresses as they stand in the record.
+    #[must_use]
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The width of each.
+    #[must_use]
+    #[inline]
+    pub fn pointer_size(&self) -> PointerSize {
+        self.pointer_size
+    }
+}
+
+impl fmt::Debug for Addresses<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.iter().map(|address| format!("{address:#x}")))
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_the_width_that_is_said() {
+        let bytes = [1, 0, 0, 0, 2, 0, 0, 0xff, 3];
+        let four = Addresses::new(&bytes, PointerSize::Four);
+        assert_eq!(
+            (four.len(), four.iter().collect::<Vec<_>>()),
+            (2, vec![1, 0xff00_0002])
+        );
+        assert_eq!((four.get(1), four.get(2)), (Some(0xff00_0002), None));
+        let eight = Addresses::new(&bytes, PointerSize::Eight);
+        assert_eq!(
+            eight.iter().rev().collect::<Vec<_>>(),
+            [0xff00_0002_0000_0001]
+        );
+        assert!(Addresses::new(&bytes[..7], PointerSize::Eight).is_empty());
+    }
+}

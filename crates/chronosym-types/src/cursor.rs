@@ -1,0 +1,420 @@
+//! Bounds-checked little-endian reads, one after another.
+
+use crate::{AStr, Guid, PointerSize, WStr};
+
+/// Why a value could not be read; there is no fourth way. Offsets are bytes from the start of what the [`Cursor`] was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum ReadError {
+    /// The bytes end inside the value; more of them may complete it.
+    #[error("{size} bytes wanted at offset {offset} of {length}")]
+    Ended {
+        /// Where the value begins.
+        offset: usize,
+        /// How many bytes it needs.
+        size: usize,
+        /// How many bytes there are altogether.
+        length: usize,
+    },
+    /// A text has no terminator; more bytes may have it.
+    #[error("the text at offset {offset} does not end")]
+    Unterminated {
+        /// Where the text begins.
+        offset: usize,
+    },
+    /// No further bytes can make the value valid.
+    #[error("the value at offset {offset} is malformed")]
+    Malformed {
+        /// Where the value begins.
+        offset: usize,
+    },
+}
+
+impl ReadError {
+    /// Whether more bytes may complete the value.
+    #[must_use]
+    #[inline]
+    pub fn is_incomplete(self) -> bool {
+        !matches!(self, Self::Malformed { .. })
+    }
+}
+
+type Result<T> = std::result::Result<T, ReadError>;
+
+/// A reading position in a slice. A read that fails leaves it where it was, but for parts of the value that were there.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the first byte.
+    #[must_use]
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// At byte `at`, which may lie behind the last.
+    #[must_use]
+    #[inline]
+    pub fn starting_at(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    /// Offset of the next byte.
+    #[must_use]
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The bytes not read yet.
+    #[must_use]
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// How many bytes are not read yet.
+    #[must_use]
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
+    }
+
+    /// Whether all bytes are read.
+    #[must_use]
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    #[inline]
+    fn ended(&self, size: usize) -> ReadError {
+        ReadError::Ended {
+            offset: self.at,
+            size,
+            length: self.bytes.len(),
+        }
+    }
+
+    #[inline]
+    fn malformed(&self) -> ReadError {
+        ReadError::Malformed { offset: self.at }
+    }
+
+    /// So many bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::Ended`]; the same for all that follow.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let end = self.at.saturating_add(count);
+        let taken = self.bytes.get(self.at..end).ok_or(self.ended(count))?;
+        self.at = end;
+        Ok(taken)
+    }
+
+    /// So many bytes, as an array.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let array = self.rest().first_chunk().ok_or(self.ended(N))?;
+        self.at = self.at.saturating_add(N);
+        Ok(*array)
+    }
+
+    /// One byte.
+    #[inline]
+    pub fn u8(&mut self) -> Result<u8> {
+        let byte = *self.bytes.get(self.at).ok_or(self.ended(1))?;
+        self.at = self.at.saturating_add(1);
+        Ok(byte)
+    }
+
+    /// Two bytes.
+    #[inline]
+    pub fn u16(&mut self) -> Result<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    /// Four bytes.
+    #[inline]
+    pub fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes.
+    #[inline]
+    pub fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Eight bytes, signed.
+    #[inline]
+    pub fn i64(&mut self) -> Result<i64> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    /// A pointer of this width.
+    #[inline]
+    pub fn pointer(&mut self, size: PointerSize) -> Result<u64> {
+        match size {
+            PointerSize::Four => self.u32().map(u64::from),
+            PointerSize::Eight => self.u64(),
+        }
+    }
+
+    /// A GUID in wire order.
+    #[inline]
+    pub fn guid(&mut self) -> Result<Guid> {
+        self.array().map(Guid)
+    }
+
+    /// A length or count stored as i32.
+    ///
+    /// # Errors
+    /// [`ReadError::Malformed`] where it is negative.
+    pub fn length(&mut self) -> Result<usize> {
+        let malformed = self.malformed();
+        let value = self.u32()?;
+        i32::try_from(value).map_err(|_| malformed)?;
+        usize::try_from(value).map_err(|_| malformed)
+    }
+
+    /// Unsigned LEB128: seven bits a byte, low ones first, at most five bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::Malformed`] where it is longer, or greater than 32 bits hold.
+    #[inline]
+    pub fn var_u32(&mut self) -> Result<u32> {
+        let malformed = self.malformed();
+        let value = self.varint(5)?;
+        u32::try_from(value).map_err(|_| malformed)
+    }
+
+    /// Unsigned LEB128: seven bits a byte, low ones first, at most ten bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::Malformed`] where it is longer, or greater than 64 bits hold.
+    #[inline]
+    pub fn var_u64(&mut self) -> Result<u64> {
+        self.varint(10)
+    }
+
+    #[inline]
+    fn varint(&mut self, max_bytes: usize) -> Result<u64> {
+        let Some(word) = self.rest().first_chunk() else {
+            return self.varint_by_bytes(max_bytes);
+        };
+        let word = u64::from_le_bytes(*word);
+        if word & 0x80 == 0 {
+            self.at = self.at.saturating_add(1);
+            return Ok(word & 0x7f);
+        }
+        // All at once: the lengths change from one to the next, and foretelling each byte's branch would fail.
+        let ends = !word & 0x8080_8080_8080_8080;
+        let length = (ends.trailing_zeros() / 8).saturating_add(1) as usize;
+        if ends == 0 || length > max_bytes {
+            return self.varint_by_bytes(max_bytes);
+        }
+        self.at = self.at.saturating_add(length);
+        let septets = word & (ends ^ ends.wrapping_sub(1));
+        let pairs = septets & 0x007f_007f_007f_007f | (septets & 0x7f00_7f00_7f00_7f00) >> 1;
+        let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+        Ok(fours & 0x0fff_ffff | (fours >> 32 & 0x0fff_ffff) << 28)
+    }
+
+    #[inline]
+    fn varint_by_bytes(&mut self, max_bytes: usize) -> Result<u64> {
+        let (value, at) = varint_by_bytes(self.bytes, self.at, max_bytes)?;
+        self.at = at;
+        Ok(value)
+    }
+
+    /// UTF-16 up to its NUL.
+    ///
+    /// # Errors
+    /// [`ReadError::Unterminated`] where there is none.
+    #[inline]
+    pub fn wide(&mut self) -> Result<WStr<'a>> {
+        let rest = self.rest();
+        let end = end_of_wide(rest).ok_or(ReadError::Unterminated { offset: self.at })?;
+        self.at = self.at.saturating_add(end).saturating_add(2);
+        Ok(WStr::new(rest.get(..end).unwrap_or_default()))
+    }
+
+    /// 8-bit text up to its NUL.
+    ///
+    /// # Errors
+    /// [`ReadError::Unterminated`] where there is none.
+    #[inline]
+    pub fn narrow(&mut self) -> Result<AStr<'a>> {
+        let rest = self.rest();
+        let end = rest.iter().position(|&byte| byte == 0);
+        let end = end.ok_or(ReadError::Unterminated { offset: self.at })?;
+        self.at = self.at.saturating_add(end).saturating_add(1);
+        Ok(AStr::new(rest.get(..end).unwrap_or_default()))
+    }
+
+    /// 8-bit text after its length in bytes as [`var_u32`](Self::var_u32).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn var_text(&mut self) -> Result<AStr<'a>> {
+        let count = self.var_u32()?;
+        self.take(count as usize).map(AStr::new)
+    }
+}
+
+/// The value and the position after it. No method, so that a cursor can stay in registers.
+#[cold]
+fn varint_by_bytes(bytes: &[u8], start: usize, max_bytes: usize) -> Result<(u64, usize)> {
+    let malformed = ReadError::Malformed { offset: start };
+    let mut value = 0;
+    let mut at = start;
+    for shift in (0..64).step_by(7).take(max_bytes) {
+        let byte = *bytes.get(at).ok_or(ReadError::Ended {
+            offset: at,
+            size: 1,
+            length: bytes.len(),
+        })?;
+        at = at.saturating_add(1);
+        let bits = u64::from(byte & 0x7f);
+        // The tenth byte holds the one bit that is left of 64.
+        if shift == 63 && bits > 1 {
+            return Err(malformed);
+        }
+        value |= bits << shift;
+        if byte < 0x80 {
+            return Ok((value, at));
+        }
+    }
+    Err(malformed)
+}
+
+/// Where the first NUL among UTF-16 units begins.
+fn end_of_wide(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0001_0001_0001_0001;
+    let (words, rest) = bytes.as_chunks();
+    for (word, at) in words.iter().zip((0..).step_by(8)) {
+        let word = u64::from_le_bytes(*word);
+        // Below the lowest unit that is 0, no unit borrows from the next.
+        let nul = word.wrapping_sub(ONES) & !word & ONES << 15;
+        if nul != 0 {
+            let unit = (nul.trailing_zeros() / 16) as usize;
+            return Some(unit.saturating_mul(2).saturating_add(at));
+        }
+    }
+    let unit = rest.chunks_exact(2).position(|unit| unit == [0, 0])?;
+    let before = bytes.len().saturating_sub(rest.len());
+    Some(unit.saturating_mul(2).saturating_add(before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn malformed<T>() -> Result<T> {
+        Err(ReadError::Malformed { offset: 0 })
+    }
+
+    #[test]
+    fn reads_beyond_the_end_say_where_and_change_nothing() {
+        let mut cursor = Cursor::starting_at(&[1, 2, 3], 1);
+        let ended = |size| ReadError::Ended {
+            offset: 1,
+            size,
+            length: 3,
+        };
+        assert_eq!(cursor.u64(), Err(ended(8)));
+        assert_eq!(cursor.take(usize::MAX), Err(ended(usize::MAX)));
+        assert_eq!(cursor.array::<3>(), Err(ended(3)));
+        assert_eq!((cursor.position(), cursor.remaining()), (1, 2));
+        assert_eq!((cursor.u16(), cursor.is_at_end()), (Ok(0x302), true));
+        let mut behind = Cursor::starting_at(&[1], 9);
+        assert!(behind.rest().is_empty() && behind.is_at_end());
+        assert!(behind.u8().is_err() && behind.take(0).is_err());
+        assert!(behind.var_u64().is_err() && behind.wide().is_err());
+        assert_eq!(Cursor::new(&[0, 0, 0, 0x80]).length(), malformed());
+    }
+
+    #[test]
+    fn varints_stop_at_their_width() {
+        let incomplete = |result: Result<u32>| result.unwrap_err().is_incomplete();
+        let longest_u32 = [0xff, 0xff, 0xff, 0xff, 0x0f];
+        assert_eq!(Cursor::new(&longest_u32).var_u32(), Ok(u32::MAX));
+        assert_eq!(
+            Cursor::new(&[0xff, 0xff, 0xff, 0xff, 0x1f]).var_u32(),
+            malformed()
+        );
+        assert_eq!(Cursor::new(&[0x80; 6]).var_u32(), malformed());
+        assert!(incomplete(Cursor::new(&[0x80; 3]).var_u32()));
+        let mut longest_u64 = [0xff; 10];
+        longest_u64[9] = 1;
+        assert_eq!(Cursor::new(&longest_u64).var_u64(), Ok(u64::MAX));
+        longest_u64[9] = 2;
+        assert_eq!(Cursor::new(&longest_u64).var_u64(), malformed());
+        assert_eq!(Cursor::new(&[0x80; 11]).var_u64(), malformed());
+    }
+
+    #[test]
+    fn varints_are_the_same_at_the_end_of_the_bytes_and_before_it() {
+        for bits in 0..64 {
+            for value in [
+                1u64 << bits,
+                u64::MAX >> bits,
+                0x0123_4567_89ab_cdef >> bits,
+            ] {
+                let mut bytes = Vec::new();
+                let mut rest = value;
+                while rest >= 0x80 {
+                    bytes.push(rest as u8 | 0x80);
+                    rest >>= 7;
+                }
+                bytes.push(rest as u8);
+                let length = bytes.len();
+                for more in [&[][..], &[0xff; 16], &[0; 16]] {
+                    bytes.truncate(length);
+                    bytes.extend_from_slice(more);
+                    let mut cursor = Cursor::new(&bytes);
+                    assert_eq!((cursor.var_u64(), cursor.position()), (Ok(value), length));
+                    let narrow = u32::try_from(value).or(malformed());
+                    assert_eq!(Cursor::new(&bytes).var_u32(), narrow);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_needs_its_terminator() {
+        let unterminated = ReadError::Unterminated { offset: 0 };
+        let mut cursor = Cursor::new(b"a\0b\0\0\0yo\0z");
+        assert_eq!(cursor.wide().unwrap(), "ab");
+        assert_eq!(cursor.narrow().unwrap(), "yo");
+        assert_eq!(cursor.rest(), b"z");
+        assert_eq!(Cursor::new(b"\x02yoz").var_text().unwrap(), "yo");
+        assert!(Cursor::new(b"\x03yo").var_text().is_err());
+        assert_eq!(Cursor::new(b"a\0b\0").wide(), Err(unterminated));
+        assert_eq!(Cursor::new(b"ab").narrow(), Err(unterminated));
+        assert_eq!(Cursor::new(&[0x00, 0xd8, 0, 0]).wide().unwrap(), "\u{fffd}");
+    }
+
+    #[test]
+    fn the_first_nul_unit_ends_wide_text() {
+        for length in 0..20 {
+            for filler in [0x0100u16, 0x0001, 0x8000, 0xff00, 0xffff] {
+                let mut units = vec![filler; length];
+                let bytes = |units: &[u16]| -> Vec<u8> {
+                    units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
+                };
+                assert_eq!(end_of_wide(&bytes(&units)), None);
+                units.push(0);
+                assert_eq!(end_of_wide(&bytes(&units)), Some(2 * length));
+                units.extend([0, 1, 0, filler, 0, 0]);
+                assert_eq!(end_of_wide(&bytes(&units)), Some(2 * length));
+                assert_eq!(end_of_wide(&bytes(&units)[..2 * length + 1]), None);
+            }
+        }
+    }
+}

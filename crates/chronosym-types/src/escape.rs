@@ -1,0 +1,221 @@
+//! Text out of a file, made safe for where it is written.
+//!
+//! A name in a trace or a symbol file is whatever somebody put there. What would steer a terminal, hide or turn round
+//! other text, break a line in two or end a value early is replaced or escaped here, and only here.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Whether a character is not to be shown as it is: control characters, those that change the direction of text, that
+/// are invisible, or that begin a line.
+#[must_use]
+#[inline]
+pub fn is_hostile(c: char) -> bool {
+    matches!(c,
+        '\0'..='\u{1f}'
+        | '\u{7f}'..='\u{9f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}')
+}
+
+/// As [`is_hostile`]; `more` says what else is replaced.
+fn replace(text: &str, more: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
+    let other = |c: char| if is_hostile(c) { Some('?') } else { more(c) };
+    if text.chars().all(|c| other(c).is_none()) {
+        return text.into();
+    }
+    text.chars().map(|c| other(c).unwrap_or(c)).collect()
+}
+
+/// For a terminal or a line of text: each hostile character becomes `?`.
+#[must_use]
+pub fn terminal(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.into();
+    }
+    replace(text, |_| None)
+}
+
+/// For a frame of folded stacks: as [`terminal`], and `;`, which parts frames, becomes `:`.
+#[must_use]
+pub fn folded(text: &str) -> Cow<'_, str> {
+    replace(text, |c| (c == ';').then_some(':'))
+}
+
+/// For the inside of a JSON string: hostile characters are written as `\u` escapes.
+#[must_use]
+pub fn json(text: &str) -> Cow<'_, str> {
+    let ascii = |byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    let plain = |c: char| !is_hostile(c) && c != '"' && c != '\\';
+    if text.bytes().all(ascii) || text.chars().all(plain) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len().saturating_add(8));
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            // All of them lie below U+10000: one unit each. Writing to a String does not fail.
+            c if is_hostile(c) => _ = write!(out, "\\u{:04x}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out.into()
+}
+
+/// Appends a JSON string with its quotes, as [`json`] makes it.
+pub fn push_json(text: &str, out: &mut String) {
+    out.push('"');
+    out.push_str(&json(text));
+    out.push('"');
+}
+
+/// For text and quoted attributes of XML, HTML and SVG: markup becomes references, hostile characters `?`.
+#[must_use]
+pub fn xml(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| {
+        !is_hostile(c) && !matches!(c, '&' | '<' | '>' | '"' | '\'' | '\u{fffe}' | '\u{ffff}')
+    };
+    if text.chars().all(plain) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if plain(c) => out.push(c),
+            // XML has no way to say the rest.
+            _ => out.push('?'),
+        }
+    }
+    out.into()
+}
+
+/// For a field of comma-separated values: quoted where it must be, hostile characters become `?`, and what a
+/// spreadsheet would take for a formula begins with an apostrophe.
+#[must_use]
+pub fn csv(text: &str) -> Cow<'_, str> {
+    let text = terminal(text);
+    let formula = text.starts_with(['=', '+', '-', '@']);
+    if !formula && !text.contains([',', '"', ';']) {
+        return text;
+    }
+    let apostrophe = if formula { "'" } else { "" };
+    format!("\"{apostrophe}{}\"", text.replace('"', "\"\"")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hostile name, and what becomes of it: terminal, folded, JSON, XML, CSV.
+    const NAMES: [[&str; 6]; 11] = [
+        ["Main", "Main", "Main", "\"Main\"", "Main", "Main"],
+        [
+            "Größe😀",
+            "Größe😀",
+            "Größe😀",
+            "\"Größe😀\"",
+            "Größe😀",
+            "Größe😀",
+        ],
+        [
+            "a\u{1b}[31mb\u{9b}0m\u{7f}",
+            "a?[31mb?0m?",
+            "a?[31mb?0m?",
+            r#""a\u001b[31mb\u009b0m\u007f""#,
+            "a?[31mb?0m?",
+            "a?[31mb?0m?",
+        ],
+        [
+            "a\r\nb\tc",
+            "a??b?c",
+            "a??b?c",
+            r#""a\r\nb\tc""#,
+            "a??b?c",
+            "a??b?c",
+        ],
+        [
+            "\u{202e}gnp.exe\u{2066}\u{2069}",
+            "?gnp.exe??",
+            "?gnp.exe??",
+            r#""\u202egnp.exe\u2066\u2069""#,
+            "?gnp.exe??",
+            "?gnp.exe??",
+        ],
+        [
+            "a\u{200b}\u{200f}\u{feff}b\u{2028}\u{2029}",
+            "a???b??",
+            "a???b??",
+            r#""a\u200b\u200f\ufeffb\u2028\u2029""#,
+            "a???b??",
+            "a???b??",
+        ],
+        ["a;b 7", "a;b 7", "a:b 7", "\"a;b 7\"", "a;b 7", "\"a;b 7\""],
+        [
+            "\",\"x\":\"\\",
+            "\",\"x\":\"\\",
+            "\",\"x\":\"\\",
+            r#""\",\"x\":\"\\""#,
+            "&quot;,&quot;x&quot;:&quot;\\",
+            "\"\"\",\"\"x\"\":\"\"\\\"",
+        ],
+        [
+            "</text><script>a&&b('')",
+            "</text><script>a&&b('')",
+            "</text><script>a&&b('')",
+            "\"</text><script>a&&b('')\"",
+            "&lt;/text&gt;&lt;script&gt;a&amp;&amp;b(&#39;&#39;)",
+            "</text><script>a&&b('')",
+        ],
+        [
+            "=cmd|' /C calc'!A0",
+            "=cmd|' /C calc'!A0",
+            "=cmd|' /C calc'!A0",
+            "\"=cmd|' /C calc'!A0\"",
+            "=cmd|&#39; /C calc&#39;!A0",
+            "\"'=cmd|' /C calc'!A0\"",
+        ],
+        [
+            "\0\u{8}\u{c}\u{fffe}",
+            "???\u{fffe}",
+            "???\u{fffe}",
+            "\"\\u0000\\b\\f\u{fffe}\"",
+            "????",
+            "???\u{fffe}",
+        ],
+    ];
+
+    #[test]
+    fn hostile_names_are_harmless_wherever_they_are_written() {
+        for [name, on_terminal, in_folded, in_json, in_xml, in_csv] in NAMES {
+            let mut json = String::new();
+            push_json(name, &mut json);
+            assert_eq!(
+                [
+                    &*terminal(name),
+                    &*folded(name),
+                    &json,
+                    &*xml(name),
+                    &*csv(name)
+                ],
+                [on_terminal, in_folded, in_json, in_xml, in_csv],
+                "{name:?}"
+            );
+            for text in [on_terminal, in_folded, in_json, in_xml, in_csv] {
+                assert!(!text.contains(is_hostile), "{text:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+use std::fmt;
+
+/// Shows bytes as one run of lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hex<'a>(pub &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}

@@ -1,0 +1,33 @@
+#![doc = include_str!("../README.md")]
+#![deny(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
+
+mod addresses;
+pub mod bytes;
+mod cursor;
+pub mod escape;
+mod field;
+mod guid;
+mod hex;
+mod id;
+mod pointer_size;
+mod text;
+pub mod tracelogging;
+
+pub use addresses::Addresses;
+pub use cursor::{Cursor, ReadError};
+pub use field::{Field, FieldType};
+pub use guid::{Guid, ParseGuidError};
+pub use hex::Hex;
+pub use id::{BuildId, PdbId, PortablePdbId};
+pub use pointer_size::PointerSize;
+pub use text::{AStr, WStr};
+pub use tracelogging::TraceLoggingSchema;

@@ -1,0 +1,20 @@
+/// The width of the pointers in a payload: that of the process, or the kernel, that logged it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PointerSize {
+    /// 32-bit.
+    Four,
+    /// 64-bit.
+    Eight,
+}
+
+impl PointerSize {
+    /// The width in bytes: 4 or 8.
+    #[must_use]
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Four => 4,
+            Self::Eight => 8,
+        }
+    }
+}
