@@ -100,7 +100,7 @@ mod tests {
         paths.sort_by(|a, b| compare(&labels, a, b));
         let line = |p: &Vec<u32>| {
             p.iter()
-                .map(|&l| labels[l as usize].as_str())
+                .map(|&l| &*labels[l as usize])
                 .collect::<Vec<_>>()
                 .join(";")
                 + " 1"
