@@ -492,7 +492,7 @@ fn fields(record: &Record<'_>) -> Vec<(String, String)> {
             opcode,
             version,
         } => chronosym_events::EventKey::Classic {
-            class: class,
+            class,
             opcode,
             version,
         },
