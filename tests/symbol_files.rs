@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Evidence, Frame, ImageRef, NameReason, Options, Position, ProcessIndex,
-    SampleSelection, Session, SymbolSource, Timeline,
+    Certainty, Evidence, Frame, NameReason, Options, Position, ProcessIndex, SampleSelection,
+    Session, SymbolSource, Timeline,
 };
 use chronosym_etl::EtlReader;
 use chronosym_pdb::pe::PeImage;
@@ -304,13 +304,11 @@ fn frames_of_an_elf_image() {
         .file_name()
         .and_then(|name| name.to_str())
         .expect("a name");
-    let image = ImageRef {
-        path: name,
-        build_id: Some(&build_id),
-        pdb: None,
-        timestamp: None,
-        ..timeline.image_ref(process, some)
-    };
+    let mut image = timeline.image_ref(process, some);
+    image.path = name;
+    image.build_id = Some(&build_id);
+    image.pdb = None;
+    image.timestamp = None;
     let found = symbols(path.parent().expect("a folder"));
     let code = native.code()[0].clone();
     let addresses: Vec<u64> = (code.start..code.end).step_by(4_099).take(500).collect();
@@ -346,13 +344,8 @@ fn frames_of_an_elf_image() {
     );
 
     let other = build_id.chars().rev().collect::<String>();
-    let image = ImageRef {
-        build_id: Some(&other),
-        ..image
-    };
-    // A symboliser remembers what it found for an image, so this is another one.
-    let mismatched = symbols(path.parent().expect("a folder"));
-    let reason = mismatched.native(&image, code.start).expect_err("a reason");
+    image.build_id = Some(&other);
+    let reason = found.native(&image, code.start).expect_err("a reason");
     assert_eq!(reason, NameReason::SymbolFileMismatch);
 }
 
@@ -369,10 +362,8 @@ fn paths_of_the_trace_are_not_opened_unasked() {
         path: pdb_path.to_str().expect("text").to_owned(),
         ..known.pdb.expect("an id").clone()
     };
-    let image = ImageRef {
-        pdb: Some(&pdb),
-        ..known
-    };
+    let mut image = known;
+    image.pdb = Some(&pdb);
     let mut config = StoreConfig::new();
     let unasked = Symbolizer::new(config.clone(), SymbolOptions::default());
     let reason = unasked.native(&image, 0x15e0).expect_err("a reason");

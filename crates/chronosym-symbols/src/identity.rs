@@ -76,15 +76,6 @@ impl BuildId {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
-
-    /// Lower-case hex, padded with zero bytes to the 20 that symbol server keys have.
-    pub(crate) fn padded(&self) -> String {
-        let mut text = hex(&self.0);
-        while text.len() < 40 {
-            text.push('0');
-        }
-        text
-    }
 }
 
 impl fmt::Display for BuildId {
@@ -311,10 +302,9 @@ mod tests {
     const GUID: Guid = Guid([7; 16]);
 
     #[test]
-    fn build_id_text_and_padding() {
+    fn build_id_text() {
         let id = BuildId::parse("180A373D6afbabf0eb1f09be1bc45bd7").unwrap();
         assert_eq!(id.to_string(), "180a373d6afbabf0eb1f09be1bc45bd7");
-        assert_eq!(id.padded(), "180a373d6afbabf0eb1f09be1bc45bd700000000");
         for bad in ["", "1", "18", "zz00", "0000", "é"] {
             assert_eq!(BuildId::parse(bad), None, "{bad}");
         }

@@ -29,7 +29,7 @@ pub(crate) struct ClrState {
     pub details: Arc<FxHashMap<u64, Vec<(u64, Details)>>>,
     /// Type id → name.
     pub type_names: Arc<FxHashMap<u64, StringId>>,
-    /// In-memory symbols: module id → the chunks of its PDB.
+    /// In-memory symbols: module id → its PDB.
     pub code_symbols: Arc<FxHashMap<(u16, u64), SymbolChunks>>,
     /// Inline trees that are not complete yet, by the thread that writes them.
     open_trees: FxHashMap<u64, RichDebugChunks>,
@@ -38,9 +38,24 @@ pub(crate) struct ClrState {
 /// A PDB that arrives in chunks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SymbolChunks {
-    pub total: u16,
-    /// By their numbers.
-    pub chunks: BTreeMap<u16, Vec<u8>>,
+    total: u16,
+    /// By their numbers, until all are there.
+    chunks: BTreeMap<u16, Vec<u8>>,
+    whole: Option<Arc<[u8]>>,
+}
+
+impl SymbolChunks {
+    fn add(&mut self, total: u16, number: u16, bytes: &[u8]) {
+        if self.whole.is_some() {
+            return;
+        }
+        self.total = self.total.max(total);
+        self.chunks.entry(number).or_insert_with(|| bytes.to_vec());
+        if self.chunks.keys().copied().eq(0..self.total) {
+            let chunks = std::mem::take(&mut self.chunks);
+            self.whole = Some(chunks.into_values().flatten().collect());
+        }
+    }
 }
 
 /// `MethodDetails`: what a method is an instance of.
@@ -55,13 +70,10 @@ pub(crate) struct Details {
 const CORE: u16 = 2;
 
 impl ClrState {
-    /// The PDB of an in-memory module, once all its chunks are there and joined.
-    pub(crate) fn joined_symbols(&self, clr_instance: u16, module_id: u64) -> Option<&[u8]> {
+    /// The PDB of an in-memory module, once all its chunks are there.
+    pub(crate) fn in_memory_pdb(&self, clr_instance: u16, module_id: u64) -> Option<&Arc<[u8]>> {
         let symbols = self.code_symbols.get(&(clr_instance, module_id))?;
-        match symbols.chunks.len() {
-            1 => symbols.chunks.get(&0).map(Vec::as_slice),
-            _ => None,
-        }
+        symbols.whole.as_ref()
     }
 
     /// What answers need, as it is now.
@@ -72,18 +84,6 @@ impl ClrState {
             code_symbols: self.code_symbols.clone(),
             open_trees: FxHashMap::default(),
         }
-    }
-
-    /// Joins the chunks of in-memory PDBs; incomplete ones are dropped.
-    pub(crate) fn settle(&mut self) {
-        Arc::make_mut(&mut self.code_symbols).retain(|_, symbols| {
-            if !symbols.chunks.keys().copied().eq(0..symbols.total) {
-                return false;
-            }
-            let joined = symbols.chunks.values().flatten().copied().collect();
-            symbols.chunks = BTreeMap::from([(0, joined)]);
-            true
-        });
     }
 }
 
@@ -159,10 +159,7 @@ impl Session {
                 let held = symbols
                     .entry((event.clr_instance_id, event.module_id))
                     .or_default();
-                held.total = held.total.max(event.total_chunks);
-                held.chunks
-                    .entry(event.chunk_number)
-                    .or_insert_with(|| event.chunk.to_vec());
+                held.add(event.total_chunks, event.chunk_number, event.chunk);
             }
             Event::RuntimeInformation(event) => self.runtime_information(process, event),
             Event::RundownMarker(event) if event.phase == MarkerPhase::Complete => {

@@ -139,7 +139,6 @@ impl LiveSession {
         self.session.close_ended();
         for state in &mut self.session.states {
             state.code.settle();
-            state.clr.settle();
         }
         self.finished = true;
         self.publish();

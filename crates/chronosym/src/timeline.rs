@@ -1,5 +1,7 @@
 //! The frozen answer machine of one trace.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 use rustc_hash::FxHashSet;
 
@@ -22,6 +24,8 @@ use crate::stacks::StackTable;
 /// of another trace's.
 #[derive(Debug)]
 pub struct Timeline {
+    /// No other timeline or snapshot of one in this process has the same.
+    pub(crate) snapshot: u64,
     pub(crate) types: Vec<EventTypeInfo>,
     pub(crate) names: Names,
     pub(crate) processes: Processes,
@@ -83,6 +87,11 @@ fn is_system(pid: u32) -> bool {
     matches!(pid, 0 | 4 | u32::MAX)
 }
 
+fn next_snapshot() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
     let pids = processes.all.iter().enumerate();
     pids.filter(|(_, p)| is_system(p.pid))
@@ -112,6 +121,7 @@ impl Timeline {
             .map(|(process, state)| freeze_space(process, state))
             .collect();
         Timeline {
+            snapshot: next_snapshot(),
             system: system_of(&processes),
             address_mask: AddressMask::of(&facts, &seen_addresses),
             types,
@@ -130,6 +140,7 @@ impl Timeline {
     /// What a session that goes on knows now; without its samples.
     pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
         Timeline {
+            snapshot: next_snapshot(),
             system: system_of(&session.processes),
             address_mask: AddressMask::of(&session.facts, &session.seen_addresses),
             types: session.types.clone(),
@@ -205,7 +216,6 @@ impl Timeline {
 
 fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
     state.code.settle();
-    state.clr.settle();
     let mut bodies = VersionedMapBuilder::new();
     for body in state.code.bodies.iter() {
         bodies.insert(body_occupant(process, &state.code, body));

@@ -75,7 +75,7 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
         }
         Wanted::Image { pe: None, .. } => {}
         Wanted::ElfDebug(id) => {
-            let sym = format!("elf-buildid-sym-{}", id.padded());
+            let sym = format!("elf-buildid-sym-{}", padded(id));
             keys.push(StoreKey::new("_.debug", sym.clone(), sym, false));
             // An unstripped image is published as an image.
             keys.extend(elf_images(id, names));
@@ -97,9 +97,14 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     keys
 }
 
+/// Lower-case hex, padded with zero bytes to the 20 that the keys have.
+fn padded(id: &BuildId) -> String {
+    format!("{:0<40}", hex(id.as_bytes()))
+}
+
 fn elf_images<'a>(id: &'a BuildId, names: &'a [FileName]) -> impl Iterator<Item = StoreKey> + 'a {
     names.iter().map(|name| {
-        let id = format!("elf-buildid-{}", id.padded());
+        let id = format!("elf-buildid-{}", padded(id));
         StoreKey::new(name.as_str(), id.clone(), id, false)
     })
 }
