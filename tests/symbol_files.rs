@@ -13,6 +13,7 @@ use chronosym_etl::EtlReader;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::R2rMap;
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process};
+use chronosym_support::msf;
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
 const PID: u32 = 100;
@@ -230,6 +231,33 @@ fn another_build_is_a_reason_and_never_a_name() {
     let text = file.found.expect_err("a reason").to_string();
     let ids = [right.age, right.age + 1].map(|age| format!("age {age}"));
     assert!(ids.iter().all(|id| text.contains(id)), "both ids: {text}");
+}
+
+/// PDBs of precompiled .NET Framework images do not say where their sections are: they name an image that they fill.
+#[test]
+fn a_pdb_without_section_headers_answers_for_an_image_of_its_size() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let right = Told::of(&PeImage::parse(&exe).expect("an image"));
+    let streams = msf::take_apart(&read(&small("x86_64").join("small.pdb")));
+    let pdb = msf::put_together(&msf::without_section_headers(&streams), 4096, 1);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("small.pdb"), pdb).expect("a file");
+    let (found, whole) = (symbols(folder.path()), symbols(&small("x86_64")));
+    let (timeline, process) = trace(&right);
+    for rva in (0x1000..0x1600).step_by(16) {
+        let ours = frames(&timeline, process, rva, &found);
+        assert_eq!(ours, frames(&timeline, process, rva, &whole), "{rva:#x}");
+    }
+    let (timeline, process) = trace(&Told {
+        size: right.size + 0x1000,
+        ..right
+    });
+    let ours = frames(&timeline, process, 0x1020, &found);
+    assert_eq!(ours[0].name_reason, Some(NameReason::SymbolFileDamaged));
+    let image = timeline.images(process).next().expect("the image").index;
+    let file = found.image_symbols(&timeline.image_ref(process, image));
+    let text = file.found.expect_err("a reason").to_string();
+    assert!(text.contains("the image ends at 0x"), "{text}");
 }
 
 #[test]

@@ -81,6 +81,34 @@ fn sections_without_headers_follow_each_other() {
 }
 
 #[test]
+fn publics_of_precompiled_images_lose_their_tokens() {
+    for (own, shown) in [
+        ("A.B(Int32)$##600001", "A.B(Int32)"),
+        ("A.B(Int)$#C.D#60001", "A.B(Int)"),
+        ("A.B(Int32)$##60000x", "A.B(Int32)$##60000x"),
+        ("A.B(Int32)$#6000001", "A.B(Int32)$#6000001"),
+    ] {
+        let file = rebuilt(|streams| {
+            *streams = without_section_headers(streams);
+            let dbi = streams[DBI].as_mut().unwrap();
+            let records = u16::from_le_bytes([dbi[20], dbi[21]]);
+            let (modules, contributions) = (part(dbi, 0), part(dbi, 1));
+            dbi.drain(modules.start..contributions.end);
+            put(dbi, DBI_SIZES[0], 0);
+            put(dbi, DBI_SIZES[1], 0);
+            let records = streams[usize::from(records)].as_mut().unwrap();
+            let name = b"?panic_path@@YAXH@Z";
+            let at = records.windows(name.len()).position(|w| w == name);
+            records[at.unwrap()..][..name.len()].copy_from_slice(own.as_bytes());
+        });
+        let pdb = WindowsPdb::open(&file).unwrap();
+        let mut frames = Frames::new();
+        let found = pdb.find(0x1646, &mut frames).unwrap().unwrap();
+        assert_eq!(found.name.unwrap().to_string(), shown);
+    }
+}
+
+#[test]
 fn contributions_in_any_order() {
     let file = rebuilt(|streams| {
         let dbi = streams[DBI].as_mut().unwrap();
