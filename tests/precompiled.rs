@@ -128,7 +128,7 @@ fn an_image_for_another_machine_is_a_reason() {
     let trace = load("clr10/traces/r2r.nettrace.zip");
     let timeline = &trace.timeline;
     let (_, module) = workload_module(timeline);
-    assert_eq!(module.machine(), Some("Linux x64"));
+    assert_eq!(module.machine, Some("Linux x64"));
     for (target, reason) in [
         ("linux-x64", None),
         ("linux-arm64", Some(LineReason::SymbolFileMismatch)),

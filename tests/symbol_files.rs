@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Code, Evidence, Frame, ImageRef, NameReason, Options, Position, ProcessIndex,
-    SampleSelection, Session, SymbolSource, Timeline,
+    Certainty, Code, Evidence, Frame, NameReason, Options, Position, ProcessIndex, SampleSelection,
+    Session, SymbolSource, Timeline,
 };
 use chronosym_etl::EtlReader;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::R2rMap;
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process};
+use chronosym_support::msf;
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
 const PID: u32 = 100;
@@ -231,6 +232,33 @@ fn another_build_is_a_reason_and_never_a_name() {
     assert!(ids.iter().all(|id| text.contains(id)), "both ids: {text}");
 }
 
+/// PDBs of precompiled .NET Framework images do not say where their sections are: they name an image that they fill.
+#[test]
+fn a_pdb_without_section_headers_answers_for_an_image_of_its_size() {
+    let exe = read(&small("x86_64").join("small.exe"));
+    let right = Told::of(&PeImage::parse(&exe).expect("an image"));
+    let streams = msf::take_apart(&read(&small("x86_64").join("small.pdb")));
+    let pdb = msf::put_together(&msf::without_section_headers(&streams), 4096, 1);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("small.pdb"), pdb).expect("a file");
+    let (found, whole) = (symbols(folder.path()), symbols(&small("x86_64")));
+    let (timeline, process) = trace(&right);
+    for rva in (0x1000..0x1600).step_by(16) {
+        let ours = frames(&timeline, process, rva, &found);
+        assert_eq!(ours, frames(&timeline, process, rva, &whole), "{rva:#x}");
+    }
+    let (timeline, process) = trace(&Told {
+        size: right.size + 0x1000,
+        ..right
+    });
+    let ours = frames(&timeline, process, 0x1020, &found);
+    assert_eq!(ours[0].name_reason, Some(NameReason::SymbolFileDamaged));
+    let image = timeline.images(process).next().expect("the image").index;
+    let file = found.image_symbols(&timeline.image_ref(process, image));
+    let text = file.found.expect_err("a reason").to_string();
+    assert!(text.contains("the image ends at 0x"), "{text}");
+}
+
 #[test]
 fn damaged_and_missing_files_are_reasons() {
     let exe = read(&small("x86_64").join("small.exe"));
@@ -303,13 +331,11 @@ fn frames_of_an_elf_image() {
         .file_name()
         .and_then(|name| name.to_str())
         .expect("a name");
-    let image = ImageRef {
-        path: name,
-        build_id: Some(&build_id),
-        pdb: None,
-        timestamp: None,
-        ..timeline.image_ref(process, some).expect("an image")
-    };
+    let mut image = timeline.image_ref(process, some).expect("an image");
+    image.path = name;
+    image.build_id = Some(&build_id);
+    image.pdb = None;
+    image.timestamp = None;
     let found = symbols(path.parent().expect("a folder"));
     let code = native.code()[0].clone();
     let addresses: Vec<u64> = (code.start..code.end).step_by(4_099).take(500).collect();
@@ -345,13 +371,8 @@ fn frames_of_an_elf_image() {
     );
 
     let other = build_id.chars().rev().collect::<String>();
-    let image = ImageRef {
-        build_id: Some(&other),
-        ..image
-    };
-    // A symboliser remembers what it found for an image, so this is another one.
-    let mismatched = symbols(path.parent().expect("a folder"));
-    let reason = mismatched.native(&image, code.start).expect_err("a reason");
+    image.build_id = Some(&other);
+    let reason = found.native(&image, code.start).expect_err("a reason");
     assert_eq!(reason, NameReason::SymbolFileMismatch);
 }
 
@@ -368,10 +389,8 @@ fn paths_of_the_trace_are_not_opened_unasked() {
         path: pdb_path.to_str().expect("text").to_owned(),
         ..known.pdb.expect("an id").clone()
     };
-    let image = ImageRef {
-        pdb: Some(&pdb),
-        ..known
-    };
+    let mut image = known;
+    image.pdb = Some(&pdb);
     let mut config = StoreConfig::new();
     let unasked = Symbolizer::new(config.clone(), SymbolOptions::default());
     let reason = unasked.native(&image, 0x15e0).expect_err("a reason");

@@ -3,6 +3,10 @@
 
 use chronosym_pdb::Error;
 use chronosym_pdb::windows::{Frames, Function, FunctionKind, Limit, WindowsPdb};
+use chronosym_support::msf::{
+    DBI, DBI_SIZES, part_of_dbi as part, put, put_together, take_apart, without_section_headers,
+    word,
+};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -11,112 +15,10 @@ static SMALL: LazyLock<Vec<u8>> = LazyLock::new(|| read("x86_64/small.pdb"));
 static STREAMS: LazyLock<Vec<Option<Vec<u8>>>> = LazyLock::new(|| take_apart(&SMALL));
 
 const PDB: usize = 1;
-const DBI: usize = 3;
-/// Offsets in the DBI header: sizes of its substreams in the order they lie in, but for the debug
-/// header, which is last.
-const DBI_SIZES: [usize; 7] = [24, 28, 32, 36, 40, 52, 48];
-const DBI_HEADER: usize = 64;
 
 fn read(name: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pdb-small");
     std::fs::read(folder.join(name)).unwrap()
-}
-
-fn word(data: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(data[at..at + 4].try_into().unwrap())
-}
-
-fn put(data: &mut [u8], at: usize, value: u32) {
-    data[at..at + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-/// The streams of a container whose directory fits one list page.
-fn take_apart(file: &[u8]) -> Vec<Option<Vec<u8>>> {
-    let page_size = word(file, 32) as usize;
-    let gather = |list: &[u8], len: usize| {
-        let mut data = Vec::new();
-        for page in list.chunks_exact(4).take(len.div_ceil(page_size)) {
-            let at = word(page, 0) as usize * page_size;
-            data.extend_from_slice(&file[at..at + page_size]);
-        }
-        data.truncate(len);
-        data
-    };
-    let directory = gather(
-        &file[word(file, 52) as usize * page_size..],
-        word(file, 44) as usize,
-    );
-    let count = word(&directory, 0) as usize;
-    let mut list = 4 + 4 * count;
-    let take = |index| {
-        let size = word(&directory, 4 + 4 * index);
-        (size != u32::MAX).then(|| {
-            let data = gather(&directory[list..], size as usize);
-            list += data.len().div_ceil(page_size) * 4;
-            data
-        })
-    };
-    (0..count).map(take).collect()
-}
-
-/// A container of these streams. `step` scatters their pages: 1 keeps each stream in one piece.
-fn put_together(streams: &[Option<Vec<u8>>], page_size: usize, step: usize) -> Vec<u8> {
-    let pages = |len: usize| len.div_ceil(page_size);
-    let total: usize = streams
-        .iter()
-        .flatten()
-        .map(|stream| pages(stream.len()))
-        .sum();
-    // Page 0 is the superblock, 1 and 2 the free maps. Going round in steps that share no factor
-    // with a prime number of slots meets each slot once.
-    let prime = (total.max(2)..)
-        .find(|n| (2..*n).all(|d| n % d != 0))
-        .unwrap();
-    let slot = |index: usize| {
-        3 + if step == 1 {
-            index
-        } else {
-            index * step % prime
-        }
-    };
-    let mut file = vec![0; page_size * (3 + prime)];
-    let mut directory = (streams.len() as u32).to_le_bytes().to_vec();
-    for stream in streams {
-        let size = stream
-            .as_ref()
-            .map_or(u32::MAX, |stream| stream.len() as u32);
-        directory.extend_from_slice(&size.to_le_bytes());
-    }
-    let pieces = streams
-        .iter()
-        .flatten()
-        .flat_map(|stream| stream.chunks(page_size));
-    for (index, piece) in pieces.enumerate() {
-        let page = slot(index);
-        file[page * page_size..][..piece.len()].copy_from_slice(piece);
-        directory.extend_from_slice(&(page as u32).to_le_bytes());
-    }
-    let first = file.len() / page_size;
-    let list = first + pages(directory.len());
-    file.resize((list + 1) * page_size, 0);
-    file[first * page_size..][..directory.len()].copy_from_slice(&directory);
-    for i in 0..pages(directory.len()) {
-        put(&mut file, list * page_size + 4 * i, (first + i) as u32);
-    }
-    file[..32].copy_from_slice(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0");
-    let count = (file.len() / page_size) as u32;
-    let header = [
-        page_size as u32,
-        1,
-        count,
-        directory.len() as u32,
-        0,
-        list as u32,
-    ];
-    for (i, value) in header.into_iter().enumerate() {
-        put(&mut file, 32 + 4 * i, value);
-    }
-    file
 }
 
 fn rebuilt(change: impl FnOnce(&mut Vec<Option<Vec<u8>>>)) -> Vec<u8> {
@@ -163,11 +65,47 @@ fn types_without_index_offsets_are_walked() {
     assert!(answers(&file) == answers(&SMALL));
 }
 
-/// The range of substream `index` of the DBI stream.
-fn part(dbi: &[u8], index: usize) -> std::ops::Range<usize> {
-    let size = |i: usize| word(dbi, DBI_SIZES[i]) as usize;
-    let start = DBI_HEADER + (0..index).map(size).sum::<usize>();
-    start..start + size(index)
+/// As PDBs of precompiled .NET Framework images are.
+#[test]
+fn sections_without_headers_follow_each_other() {
+    for machine in ["x86_64", "i686", "aarch64"] {
+        let whole = read(&format!("{machine}/small.pdb"));
+        let image = read(&format!("{machine}/small.exe"));
+        let image = chronosym_pdb::pe::PeImage::parse(&image).unwrap();
+        let file = put_together(&without_section_headers(&take_apart(&whole)), 4096, 1);
+        let pdb = WindowsPdb::open(&file).unwrap();
+        assert_eq!(pdb.assumed_image_size(), Some(image.size_of_image()));
+        assert_eq!(WindowsPdb::open(&whole).unwrap().assumed_image_size(), None);
+        assert!(answers(&file) == answers(&whole), "{machine}");
+    }
+}
+
+#[test]
+fn publics_of_precompiled_images_lose_their_tokens() {
+    for (own, shown) in [
+        ("A.B(Int32)$##600001", "A.B(Int32)"),
+        ("A.B(Int)$#C.D#60001", "A.B(Int)"),
+        ("A.B(Int32)$##60000x", "A.B(Int32)$##60000x"),
+        ("A.B(Int32)$#6000001", "A.B(Int32)$#6000001"),
+    ] {
+        let file = rebuilt(|streams| {
+            *streams = without_section_headers(streams);
+            let dbi = streams[DBI].as_mut().unwrap();
+            let records = u16::from_le_bytes([dbi[20], dbi[21]]);
+            let (modules, contributions) = (part(dbi, 0), part(dbi, 1));
+            dbi.drain(modules.start..contributions.end);
+            put(dbi, DBI_SIZES[0], 0);
+            put(dbi, DBI_SIZES[1], 0);
+            let records = streams[usize::from(records)].as_mut().unwrap();
+            let name = b"?panic_path@@YAXH@Z";
+            let at = records.windows(name.len()).position(|w| w == name);
+            records[at.unwrap()..][..name.len()].copy_from_slice(own.as_bytes());
+        });
+        let pdb = WindowsPdb::open(&file).unwrap();
+        let mut frames = Frames::new();
+        let found = pdb.find(0x1646, &mut frames).unwrap().unwrap();
+        assert_eq!(found.name.unwrap().to_string(), shown);
+    }
 }
 
 #[test]
@@ -470,10 +408,14 @@ fn fastlink_and_missing_parts_are_told() {
     let pdb = WindowsPdb::open(&types_only).unwrap();
     assert_eq!(pdb.find(0x1020, &mut Frames::new()).unwrap(), None);
     assert_eq!(pdb.symbol(0x1020).unwrap(), None);
+    let no_headers = put_together(&without_section_headers(&STREAMS), 4096, 1);
+    assert_eq!(limits(&no_headers), [Limit::AssumedSections]);
     let no_sections = rebuilt(|streams| {
+        *streams = without_section_headers(streams);
         let dbi = streams[DBI].as_mut().unwrap();
-        let header = part(dbi, 6);
-        dbi[header.start + 10..][..2].fill(0xFF);
+        let map = part(dbi, 2);
+        dbi.drain(map);
+        put(dbi, DBI_SIZES[2], 0);
     });
     assert_eq!(limits(&no_sections), [Limit::NoSectionHeaders]);
 }

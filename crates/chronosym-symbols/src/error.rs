@@ -57,6 +57,7 @@ pub enum Error {
     },
 }
 
+#[cfg(feature = "dwarf")]
 impl Error {
     pub(crate) fn damaged(what: impl Into<String>, problem: impl ToString) -> Self {
         Self::Damaged {

@@ -1,10 +1,15 @@
 //! From an image or module identity to names, source lines and inline frames.
 #![deny(missing_docs)]
 
+#[cfg(feature = "dwarf")]
 mod answer;
+#[cfg(feature = "stores")]
 pub mod cache;
+#[cfg(feature = "demangle")]
 pub mod demangle;
+#[cfg(feature = "dwarf")]
 mod dwarf;
+#[cfg(feature = "dwarf")]
 mod elf;
 mod error;
 #[cfg(feature = "http")]
@@ -12,13 +17,21 @@ pub mod http;
 pub mod identity;
 pub mod lru;
 pub mod mmap;
+#[cfg(feature = "dwarf")]
 mod native;
+#[cfg(feature = "stores")]
 pub mod path;
+#[cfg(feature = "stores")]
 pub mod store;
+#[cfg(feature = "dwarf")]
 pub mod style;
+#[cfg(feature = "dwarf")]
 mod sweep;
 
+#[cfg(feature = "dwarf")]
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
+#[cfg(feature = "dwarf")]
 pub use elf::companions::Companions;
 pub use error::{Error, Result};
+#[cfg(feature = "dwarf")]
 pub use native::{NativeSymbols, ObjectSymbols, Query};

@@ -1,6 +1,7 @@
 //! A cache of decoded files that is bounded by bytes, not by entries: a PDB may be 50 KB or 2 GB.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -77,6 +78,13 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
         Ok(value)
     }
 
+    /// As [`get_or_load`](Self::get_or_load), where nothing can fail.
+    pub fn get_or_make(&self, key: &K, make: impl FnOnce() -> (Arc<T>, u64)) -> Arc<T> {
+        match self.get_or_load(key, || Ok::<_, Infallible>(make())) {
+            Ok(value) => value,
+        }
+    }
+
     /// The value of `key` if it is there, and marks it as used.
     pub fn get(&self, key: &K) -> Option<Arc<T>> {
         self.lock()
@@ -140,15 +148,11 @@ impl<K: Hash + Eq, T> State<K, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::convert::Infallible;
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     fn load(cache: &WeightedLru<u32, u32>, key: u32, weight: u64) -> u32 {
-        let result: Result<_, Infallible> = cache.get_or_load(&key, || Ok((Arc::new(key), weight)));
-        match result {
-            Ok(value) => *value,
-        }
+        *cache.get_or_make(&key, || (Arc::new(key), weight))
     }
 
     #[test]

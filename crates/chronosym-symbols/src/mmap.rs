@@ -94,6 +94,12 @@ impl From<Vec<u8>> for FileData {
     }
 }
 
+impl From<Arc<[u8]>> for FileData {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(Source::Memory(bytes))
+    }
+}
+
 impl From<&[u8]> for FileData {
     fn from(bytes: &[u8]) -> Self {
         Self(Source::Memory(bytes.into()))

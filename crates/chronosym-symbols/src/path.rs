@@ -17,7 +17,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::store::url::ServerUrl;
+use crate::store::url::{ServerUrl, UrlError};
 
 /// Microsoft's public symbol server, asked only where a symbol path says so or is the bare `srv*`.
 pub const MICROSOFT_SERVER: &str = "https://msdl.microsoft.com/download/symbols";
@@ -65,7 +65,7 @@ impl SymbolPath {
             }
             match parse_element(element) {
                 Ok(element) => path.elements.push(element),
-                Err(why) => path.problems.push(why),
+                Err(why) => path.problems.push(why.to_string()),
             }
         }
         path
@@ -106,7 +106,20 @@ impl fmt::Display for SymbolPath {
     }
 }
 
-fn parse_element(element: &str) -> Result<PathElement, String> {
+/// Why an element means nothing.
+#[derive(Debug, thiserror::Error)]
+enum ElementError {
+    #[error("{0}: no store is named")]
+    NoStore(String),
+    #[error("{0}: cache* takes one folder")]
+    CacheFolders(String),
+    #[error("{0}: unknown keyword before *")]
+    Keyword(String),
+    #[error("{0}: {1}")]
+    Server(String, UrlError),
+}
+
+fn parse_element(element: &str) -> Result<PathElement, ElementError> {
     let mut parts = element.split('*').map(str::trim);
     let keyword = parts.next().unwrap_or_default().to_ascii_lowercase();
     match keyword.as_str() {
@@ -115,31 +128,32 @@ fn parse_element(element: &str) -> Result<PathElement, String> {
             parts.next();
             let stores: Vec<_> = parts.collect();
             if stores.is_empty() {
-                return Err(format!("{element}: no store is named"));
+                return Err(ElementError::NoStore(element.to_owned()));
             }
             parse_chain(element, stores)
         }
         "cache" if element.contains('*') => {
             let folder = parts.next().unwrap_or_default();
             if parts.next().is_some() {
-                return Err(format!("{element}: cache* takes one folder"));
+                return Err(ElementError::CacheFolders(element.to_owned()));
             }
             Ok(PathElement::Cache(
                 (!folder.is_empty()).then(|| PathBuf::from(folder)),
             ))
         }
         _ if is_url(element) && !element.contains('*') => parse_chain(element, vec![element]),
-        _ if element.contains('*') => Err(format!("{element}: unknown keyword before *")),
+        _ if element.contains('*') => Err(ElementError::Keyword(element.to_owned())),
         _ => Ok(PathElement::Folder(PathBuf::from(element))),
     }
 }
 
-fn parse_chain(element: &str, parts: Vec<&str>) -> Result<PathElement, String> {
+fn parse_chain(element: &str, parts: Vec<&str>) -> Result<PathElement, ElementError> {
+    let server =
+        |text| ServerUrl::parse(text).map_err(|why| ElementError::Server(element.to_owned(), why));
     if parts.iter().all(|part| part.is_empty()) {
-        let server = ServerUrl::parse(MICROSOFT_SERVER)?;
         return Ok(PathElement::Chain(vec![
             Store::Default,
-            Store::Server(server),
+            Store::Server(server(MICROSOFT_SERVER)?),
         ]));
     }
     let mut stores = Vec::with_capacity(parts.len());
@@ -147,8 +161,7 @@ fn parse_chain(element: &str, parts: Vec<&str>) -> Result<PathElement, String> {
         let store = if part.is_empty() {
             Store::Default
         } else if is_url(part) {
-            let server = ServerUrl::parse(part).map_err(|why| format!("{element}: {why}"))?;
-            Store::Server(server)
+            Store::Server(server(part)?)
         } else {
             Store::Folder(PathBuf::from(part))
         };
@@ -182,7 +195,7 @@ pub fn parse_debuginfod_urls(text: &str) -> (Vec<ServerUrl>, Vec<String>) {
         }
         match ServerUrl::parse(word) {
             Ok(server) => servers.push(server),
-            Err(why) => problems.push(why),
+            Err(why) => problems.push(why.to_string()),
         }
     }
     (servers, problems)

@@ -178,7 +178,7 @@ impl Module {
 }
 
 /// Identity of a symbol file as a trace names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PdbId {
     /// The signature in wire order.
     pub guid: chronosym_events::Guid,

@@ -51,7 +51,7 @@ const CORE: u16 = 2;
 
 impl ClrState {
     /// The PDB of an in-memory module, once all its chunks are there.
-    pub fn joined_symbols(&self, clr_instance: u16, module_id: u64) -> Option<&[u8]> {
+    pub fn in_memory_pdb(&self, clr_instance: u16, module_id: u64) -> Option<&Arc<[u8]>> {
         match self.code_symbols.get(&(clr_instance, module_id))? {
             SymbolChunks::Joined(pdb) => Some(pdb),
             SymbolChunks::Open(..) => None,

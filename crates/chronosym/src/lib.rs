@@ -18,6 +18,8 @@
 //! No part of the engine does I/O but the readers in [`source`], from the stream that they are given, and the feature
 //! `symbols`.
 #![deny(missing_docs)]
+// Some of what the engine can do only its readers ask for.
+#![cfg_attr(not(all(feature = "nettrace", feature = "etl")), allow(dead_code))]
 
 mod body;
 mod chunked;
@@ -61,7 +63,7 @@ pub mod source;
 mod stacks;
 mod strings;
 mod symbol_source;
-#[cfg(feature = "symbols")]
+#[cfg(feature = "stores")]
 pub mod symbols;
 mod timeline;
 mod universal;
@@ -102,8 +104,8 @@ pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use stacks::{StackId, StackTable};
 pub use symbol_source::{
-    CodeStart, ImageRef, MappedPiece, ModuleRef, NativeFrame, PartRef, PrecompiledCode,
-    SymbolSource,
+    CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,
+    PartRef, PrecompiledCode, SymbolSource,
 };
 pub use timeline::Timeline;
 pub use views::{

@@ -3,7 +3,7 @@
 use crate::body::ModuleIndex;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
-use crate::symbol_source::{ImageRef, ModuleRef, PartRef};
+use crate::symbol_source::{ImageRef, ModuleCode, ModuleRef, PartRef, SnapshotKey};
 use crate::timeline::Timeline;
 
 impl Timeline {
@@ -18,13 +18,25 @@ impl Timeline {
         let state = &self.spaces[process.index()].state;
         let m = &state.code.modules[module.index()];
         ModuleRef {
-            key: (process, module),
-            il_path: self.names.strings.get(m.il_path),
             native_path: self.names.strings.get(m.native_path),
             managed_pdb: m.managed_pdb.as_ref(),
             native_pdb: m.native_pdb.as_ref(),
-            in_memory_pdb: state.clr.joined_symbols(m.clr_instance, m.module_id),
-            timeline: self,
+            in_memory_pdb: state.clr.in_memory_pdb(m.clr_instance, m.module_id),
+            machine: self.facts.machine.as_deref(),
+            code: Some(ModuleCode {
+                key: self.key_of(process, module.0),
+                names: &self.names,
+                code: &state.code,
+            }),
+            ..ModuleRef::new(self.names.strings.get(m.il_path))
+        }
+    }
+
+    fn key_of(&self, process: ProcessIndex, index: u32) -> SnapshotKey {
+        SnapshotKey {
+            snapshot: self.snapshot,
+            process,
+            index,
         }
     }
 
@@ -39,8 +51,7 @@ impl Timeline {
         let images = &self.spaces[owner.index()].state.images;
         let image = &images[index.index()];
         ImageRef {
-            key: (owner, index),
-            path: self.names.strings.get(image.path),
+            base: image.base,
             size: image.size,
             timestamp: image.timestamp,
             pdb: image.pdb.as_ref(),
@@ -51,9 +62,10 @@ impl Timeline {
                 code_delta: part.code_delta,
                 perf_map: part.perf_map.as_ref(),
                 images,
-                index,
+                key: self.key_of(owner, index.0),
             }),
             machine: self.facts.machine.as_deref(),
+            ..ImageRef::new(self.names.strings.get(image.path))
         }
     }
 }

@@ -3,19 +3,28 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::body::{ModuleIndex, PdbId};
+use crate::body::PdbId;
+use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
 use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
-use crate::images::{Image, ImageIndex, PerfMapId};
+use crate::images::{Image, PerfMapId};
+use crate::names::Names;
 use crate::process::ProcessIndex;
-use crate::timeline::Timeline;
+
+/// Names a module or an image of one snapshot of one timeline, of all that this process ever makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SnapshotKey {
+    pub snapshot: u64,
+    pub process: ProcessIndex,
+    /// Of the module or the image.
+    pub index: u32,
+}
 
 /// A CLR module, as a symbol source needs to know it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ModuleRef<'t> {
-    /// The process and the module's position in it: the same pair is the same module.
-    pub key: (ProcessIndex, ModuleIndex),
     /// Path of the IL image, as the trace names it.
     pub il_path: &'t str,
     /// Path of the precompiled image, where it is another file.
@@ -25,12 +34,31 @@ pub struct ModuleRef<'t> {
     /// Identity of the native PDB.
     pub native_pdb: Option<&'t PdbId>,
     /// The PDB itself, where the trace carries it (CodeSymbols).
-    pub in_memory_pdb: Option<&'t [u8]>,
-    pub(crate) timeline: &'t Timeline,
+    pub in_memory_pdb: Option<&'t Arc<[u8]>>,
+    /// Operating system and processor, as the trace states them.
+    pub machine: Option<&'t str>,
+    pub(crate) code: Option<ModuleCode<'t>>,
+}
+
+/// A module's code in one process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModuleCode<'t> {
+    pub key: SnapshotKey,
+    pub names: &'t Names,
+    pub code: &'t ProcessCode,
+}
+
+/// What a module's files are found by: equal wherever the same module is spoken of, in any process, timeline or snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModuleIdentity {
+    il_path: Box<str>,
+    managed_pdb: Option<PdbId>,
+    in_memory_pdb: Option<Arc<[u8]>>,
 }
 
 /// The start of a precompiled body, as events give it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CodeStart<'t> {
     /// Its first address.
     pub address: u64,
@@ -43,38 +71,79 @@ pub struct CodeStart<'t> {
 }
 
 impl<'t> ModuleRef<'t> {
-    /// The starts of all precompiled bodies of the module: what tells an image of it from another build.
-    pub fn precompiled_starts(&self) -> impl Iterator<Item = CodeStart<'t>> + use<'t> {
-        let names = &self.timeline.names;
-        let code = &self.timeline.spaces[self.key.0.index()].state.code;
-        let bodies = code.modules[self.key.1.index()].bodies.iter();
-        bodies
-            .map(|body| &code.bodies[body.index()])
-            .filter(|body| !body.is_jitted() && !body.flags.is_dynamic() && body.start != 0)
-            .map(move |body| CodeStart {
-                address: body.start,
-                size: Some(body.size).filter(|&size| size > 0 && !body.approximate),
-                token: Some(body.token).filter(|&token| token != 0),
-                name: names.get(body.name).map(|name| {
-                    let text = |id| names.strings.get(id);
-                    (text(name.namespace), text(name.name))
-                }),
-            })
+    /// A module of no timeline, of which only this is known: more can be set.
+    pub fn new(il_path: &'t str) -> Self {
+        ModuleRef {
+            il_path,
+            native_path: "",
+            managed_pdb: None,
+            native_pdb: None,
+            in_memory_pdb: None,
+            machine: None,
+            code: None,
+        }
     }
 
-    /// Operating system and processor, as the trace states them.
-    pub fn machine(&self) -> Option<&'t str> {
-        self.timeline.facts.machine.as_deref()
+    /// What its files are found by.
+    pub fn identity(&self) -> ModuleIdentity {
+        ModuleIdentity {
+            il_path: self.il_path.into(),
+            managed_pdb: self.managed_pdb.cloned(),
+            in_memory_pdb: self.in_memory_pdb.cloned(),
+        }
+    }
+
+    /// The same for equal identities, and mostly another for others.
+    #[cfg(feature = "pdb")]
+    pub(crate) fn identity_hash(&self) -> u64 {
+        let bytes = self.in_memory_pdb.map(|bytes| bytes.len());
+        hash((self.il_path, self.managed_pdb, bytes))
+    }
+
+    /// The starts of all precompiled bodies of the module: what tells an image of it from another build.
+    pub fn precompiled_starts(&self) -> impl Iterator<Item = CodeStart<'t>> + use<'t> {
+        self.code
+            .into_iter()
+            .flat_map(|ModuleCode { key, names, code }| {
+                let bodies = code.modules[key.index as usize].bodies.iter();
+                bodies
+                    .map(|body| &code.bodies[body.index()])
+                    .filter(|body| !body.is_jitted() && !body.flags.is_dynamic() && body.start != 0)
+                    .map(move |body| CodeStart {
+                        address: body.start,
+                        size: Some(body.size).filter(|&size| size > 0 && !body.approximate),
+                        token: Some(body.token).filter(|&token| token != 0),
+                        name: names.get(body.name).map(|name| {
+                            let text = |id| names.strings.get(id);
+                            (text(name.namespace), text(name.name))
+                        }),
+                    })
+            })
+    }
+}
+
+/// Quick, and no more: texts of a trace can be made to collide.
+#[cfg(feature = "stores")]
+fn hash(value: impl std::hash::Hash) -> u64 {
+    std::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, value)
+}
+
+impl PartialEq<ModuleRef<'_>> for ModuleIdentity {
+    fn eq(&self, module: &ModuleRef<'_>) -> bool {
+        *self.il_path == *module.il_path
+            && self.managed_pdb.as_ref() == module.managed_pdb
+            && self.in_memory_pdb.as_ref() == module.in_memory_pdb
     }
 }
 
 /// A native image, as a symbol source needs to know it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ImageRef<'t> {
-    /// The process and the image's position in it: the same pair is the same mapping.
-    pub key: (ProcessIndex, ImageIndex),
     /// Its path, as the trace names it.
     pub path: &'t str,
+    /// The address of its first byte, or of the first byte of the [part](ImageRef::part) that this is.
+    pub base: u64,
     /// Bytes.
     pub size: u64,
     /// The PE header's time stamp.
@@ -92,8 +161,77 @@ pub struct ImageRef<'t> {
     pub machine: Option<&'t str>,
 }
 
+/// What an image's files are found by: equal wherever the same image is spoken of, in any process, timeline or snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ImageIdentity {
+    path: Box<str>,
+    size: u64,
+    timestamp: Option<u32>,
+    pdb: Option<PdbId>,
+    il_pdb: Option<PdbId>,
+    build_id: Option<Box<str>>,
+    machine: Option<Box<str>>,
+    /// Files of what is mapped piece by piece are held to all pieces of the process.
+    part: Option<SnapshotKey>,
+}
+
+impl<'t> ImageRef<'t> {
+    /// An image of no timeline, of which only this is known: more can be set.
+    pub fn new(path: &'t str) -> Self {
+        ImageRef {
+            path,
+            base: 0,
+            size: 0,
+            timestamp: None,
+            pdb: None,
+            il_pdb: None,
+            build_id: None,
+            part: None,
+            machine: None,
+        }
+    }
+
+    /// The same for equal identities, and mostly another for others.
+    #[cfg(feature = "stores")]
+    pub(crate) fn identity_hash(&self) -> u64 {
+        let ids = (self.timestamp, self.pdb, self.build_id);
+        hash((self.path, self.size, ids, self.part_key()))
+    }
+
+    fn part_key(&self) -> Option<SnapshotKey> {
+        self.part.map(|part| part.key)
+    }
+
+    /// What its files are found by.
+    pub fn identity(&self) -> ImageIdentity {
+        ImageIdentity {
+            path: self.path.into(),
+            size: self.size,
+            timestamp: self.timestamp,
+            pdb: self.pdb.cloned(),
+            il_pdb: self.il_pdb.cloned(),
+            build_id: self.build_id.map(Into::into),
+            machine: self.machine.map(Into::into),
+            part: self.part_key(),
+        }
+    }
+}
+
+impl PartialEq<ImageRef<'_>> for ImageIdentity {
+    fn eq(&self, image: &ImageRef<'_>) -> bool {
+        *self.path == *image.path
+            && (self.size, self.timestamp) == (image.size, image.timestamp)
+            && self.pdb.as_ref() == image.pdb
+            && self.il_pdb.as_ref() == image.il_pdb
+            && self.build_id.as_deref() == image.build_id
+            && self.machine.as_deref() == image.machine
+            && self.part == image.part_key()
+    }
+}
+
 /// A piece of a PE file that the runtime mapped itself.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct PartRef<'t> {
     /// Where in the file the piece begins, in bytes.
     pub file_offset: u64,
@@ -103,11 +241,12 @@ pub struct PartRef<'t> {
     pub perf_map: Option<&'t PerfMapId>,
     /// All images of the process.
     pub(crate) images: &'t [Image],
-    pub(crate) index: ImageIndex,
+    pub(crate) key: SnapshotKey,
 }
 
 /// Where a piece of a file stands in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MappedPiece {
     /// Its first address.
     pub start: u64,
@@ -120,7 +259,7 @@ pub struct MappedPiece {
 impl PartRef<'_> {
     /// The piece itself.
     pub fn piece(&self) -> MappedPiece {
-        let image = &self.images[self.index.index()];
+        let image = &self.images[self.key.index as usize];
         MappedPiece {
             start: image.base,
             size: image.size,
@@ -130,7 +269,7 @@ impl PartRef<'_> {
 
     /// Every piece of the same file that the process ever mapped, this one among them.
     pub fn pieces(&self) -> impl Iterator<Item = MappedPiece> {
-        let own = &self.images[self.index.index()];
+        let own = &self.images[self.key.index as usize];
         let is_same = |image: &&Image| image.path == own.path && image.pdb == own.pdb;
         self.images.iter().filter(is_same).filter_map(|image| {
             Some(MappedPiece {
@@ -144,6 +283,7 @@ impl PartRef<'_> {
 
 /// A frame that a symbol file knows.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct NativeFrame {
     /// The demangled symbol.
     pub name: Arc<str>,
@@ -157,8 +297,22 @@ pub struct NativeFrame {
     pub evidence: Evidence,
 }
 
+impl NativeFrame {
+    /// A frame of which only the name is known: more can be set.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        NativeFrame {
+            name: name.into(),
+            offset: None,
+            line: Err(LineReason::NoLineInfo),
+            approximate: false,
+            evidence: Evidence::Image,
+        }
+    }
+}
+
 /// What a precompiled image says of an address in it.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PrecompiledCode {
     /// Namespace, type and method.
     pub name: Option<Arc<str>>,
@@ -174,7 +328,25 @@ pub struct PrecompiledCode {
     pub evidence: Evidence,
 }
 
+impl PrecompiledCode {
+    /// Code this many bytes into a method of which nothing else is known: more can be set.
+    pub fn new(offset: u32) -> Self {
+        PrecompiledCode {
+            name: None,
+            signature: None,
+            token: None,
+            offset,
+            il: None,
+            evidence: Evidence::ImageTable,
+        }
+    }
+}
+
 /// Where names and lines beyond the trace come from. The engine without one answers what the trace alone says.
+///
+/// One source serves any number of timelines, also those of live sessions, on any thread: what it remembers it should
+/// remember by [`ModuleRef::identity`] and [`ImageRef::identity`]. Each method may be left out: then the source knows nothing
+/// of that kind.
 pub trait SymbolSource: Send + Sync {
     /// The line of an IL offset of a method (rule 14).
     fn managed_line(
@@ -182,16 +354,28 @@ pub trait SymbolSource: Send + Sync {
         module: &ModuleRef<'_>,
         token: u32,
         il: IlOffset,
-    ) -> Result<SourceLine, LineReason>;
+    ) -> Result<SourceLine, LineReason> {
+        let _ = (module, token, il);
+        Err(LineReason::NoSymbolFile)
+    }
 
     /// Namespace-qualified type and method of a token.
-    fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)>;
+    fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
+        let _ = (module, token);
+        None
+    }
 
     /// The addresses of a module's precompiled image, as its precompiled methods give them away.
-    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>>;
+    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
+        let _ = module;
+        None
+    }
 
     /// The precompiled method at an address of that image: for a return address that of the call before it.
-    fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode>;
+    fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
+        let _ = (module, address);
+        None
+    }
 
     /// Why the precompiled image at hand says nothing of this module's code: it is another build's.
     fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
@@ -207,7 +391,10 @@ pub trait SymbolSource: Send + Sync {
         token: u32,
         stated: Option<u32>,
         callee: &str,
-    ) -> Option<u32>;
+    ) -> Option<u32> {
+        let _ = (module, token, stated, callee);
+        None
+    }
 
     /// What to show in place of the name that a compiler gave managed code, such as `Program+<>c.<Main>b__0_1`.
     fn display_name(&self, name: &str) -> Option<String> {
@@ -222,5 +409,8 @@ pub trait SymbolSource: Send + Sync {
     }
 
     /// The frames at an RVA of an image, innermost first.
-    fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason>;
+    fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
+        let _ = (image, rva);
+        Err(NameReason::NoSymbolFile)
+    }
 }

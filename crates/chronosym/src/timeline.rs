@@ -1,6 +1,7 @@
 //! The frozen answer machine of one trace.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
@@ -25,6 +26,8 @@ use crate::stacks::StackTable;
 /// An index that is not this timeline's, but of a later one of a live session or of another trace's, finds nothing.
 #[derive(Debug)]
 pub struct Timeline {
+    /// No other timeline or snapshot of one in this process has the same.
+    pub(crate) snapshot: u64,
     pub(crate) types: Vec<EventTypeInfo>,
     pub(crate) names: Names,
     pub(crate) processes: Processes,
@@ -86,6 +89,11 @@ fn is_system(pid: Option<u32>) -> bool {
     matches!(pid, Some(0 | 4 | u32::MAX))
 }
 
+fn next_snapshot() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn system_of(processes: &Processes) -> Vec<ProcessIndex> {
     let pids = processes.all.iter().enumerate();
     pids.filter(|(_, p)| is_system(p.pid))
@@ -118,6 +126,7 @@ impl Timeline {
             .map(|(process, state)| freeze_space(process, state))
             .collect();
         Timeline {
+            snapshot: next_snapshot(),
             system: system_of(&processes),
             address_mask: AddressMask::of(&facts, &seen_addresses),
             types: types.all,
@@ -136,6 +145,7 @@ impl Timeline {
     /// What a session that goes on knows now; without its samples.
     pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
         Timeline {
+            snapshot: next_snapshot(),
             system: system_of(&session.machine.processes),
             address_mask: AddressMask::of(&session.machine.facts, &session.seen_addresses),
             types: session.types.all.clone(),

@@ -4,6 +4,7 @@
 mod bytes;
 pub mod etl;
 mod metadata;
+pub mod msf;
 pub mod netperf;
 pub mod nettrace;
 pub mod payload;

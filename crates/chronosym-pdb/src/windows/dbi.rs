@@ -26,6 +26,7 @@ pub(super) struct Dbi<'a> {
     pub(super) streams: DebugStreams,
     modules: std::ops::Range<u32>,
     contributions: Contributions<'a>,
+    section_map: std::ops::Range<u32>,
 }
 
 #[derive(Debug)]
@@ -88,7 +89,8 @@ impl<'a> Dbi<'a> {
         };
         let modules = part(word(24))?;
         let contributions = part(word(28))?;
-        for size in [word(32), word(36), word(40), word(52)] {
+        let section_map = part(word(32))?;
+        for size in [word(36), word(40), word(52)] {
             part(size)?;
         }
         let debug = part(word(48))?;
@@ -101,7 +103,14 @@ impl<'a> Dbi<'a> {
             streams: DebugStreams::read(&debug),
             modules,
             contributions: Contributions::read(&stream, contributions)?,
+            section_map,
         }))
+    }
+
+    /// The bytes of the section map.
+    pub(super) fn section_map(&self, msf: &Msf<'a>) -> Result<Cow<'a, [u8]>> {
+        let stream = msf.required(STREAM, WHAT)?;
+        stream.bytes(self.section_map.start, self.section_map.len() as u32)
     }
 
     /// Scans the module list.

@@ -54,6 +54,23 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
+/// A public of a precompiled .NET Framework image ends with the assembly and the token of its method: `A.B.C(Int32)$##6000001`.
+fn without_token(name: Cow<'_, str>) -> Cow<'_, str> {
+    let is_token = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let end = name.rfind("$#").filter(|at| {
+        let rest = name[at + 2..].rsplit_once('#');
+        rest.is_some_and(|(_, token)| is_token(token))
+    });
+    match (name, end) {
+        (Cow::Borrowed(name), Some(end)) => Cow::Borrowed(&name[..end]),
+        (Cow::Owned(mut name), Some(end)) => {
+            name.truncate(end);
+            Cow::Owned(name)
+        }
+        (name, None) => name,
+    }
+}
+
 fn lent(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -219,8 +236,12 @@ impl<'a> WindowsPdb<'a> {
         else {
             return Ok(None);
         };
+        let name = match self.space.assumed_end {
+            Some(_) => without_token(symbol.name),
+            None => symbol.name,
+        };
         let function = Function {
-            name: named("", symbol.name),
+            name: named("", name),
             rva: symbol.rva,
             len: symbol.len,
             kind: FunctionKind::Public,

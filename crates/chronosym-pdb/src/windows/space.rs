@@ -1,4 +1,7 @@
 //! RVAs and section offsets: section headers and, where an optimiser moved code, the OMAP tables.
+//!
+//! PDBs of precompiled .NET Framework images (`X.ni.pdb`) hold no section headers. Their section map has the sections' sizes;
+//! the images lay them out one behind the other, each from a page of its own.
 
 use super::msf::{Msf, Stream};
 use crate::{Result, bytes};
@@ -40,6 +43,8 @@ pub(super) struct Space {
     sections: Box<[Section]>,
     to_source: Option<Omap>,
     from_source: Option<Omap>,
+    /// Where the last section ends, if the sections are laid out by the section map.
+    pub(super) assumed_end: Option<u32>,
 }
 
 /// Streams named by the DBI's optional debug header; `None` where absent.
@@ -69,7 +74,7 @@ impl DebugStreams {
 }
 
 impl Space {
-    pub(super) fn read(msf: &Msf<'_>, streams: DebugStreams) -> Result<Self> {
+    pub(super) fn read(msf: &Msf<'_>, streams: DebugStreams, section_map: &[u8]) -> Result<Self> {
         let open = |number: Option<u32>, what| match number {
             Some(number) => msf.stream(number, what),
             None => Ok(None),
@@ -81,11 +86,19 @@ impl Space {
             Some(original) if moved => Some(original),
             _ => streams.sections,
         };
-        Ok(Self {
+        let mut space = Self {
             sections: sections(open(number, "section headers")?)?,
             to_source,
             from_source,
-        })
+            assumed_end: None,
+        };
+        if space.sections.is_empty()
+            && let Some((sections, end)) = laid_out(section_map)
+        {
+            space.sections = sections;
+            space.assumed_end = Some(end);
+        }
+        Ok(space)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -160,6 +173,29 @@ fn sections(stream: Option<Stream<'_, '_>>) -> Result<Box<[Section]>> {
     Ok(data.chunks_exact(40).take(count).filter_map(read).collect())
 }
 
+/// The sections of a section map, laid out from the first page behind the headers on, and where the last one ends. A count
+/// of two bytes, another one, then entries of 20 bytes: flags at 0, section number at 6, size at 16. The last entry stands for
+/// absolute addresses. None where the entries are not those of sections 1, 2, 3 and so on.
+fn laid_out(map: &[u8]) -> Option<(Box<[Section]>, u32)> {
+    const PAGE: u32 = 0x1000;
+    const ABSOLUTE: u16 = 0x200;
+    let count = usize::from(bytes::u16(map, 0)?);
+    let mut sections = Vec::new();
+    let mut end = PAGE;
+    for entry in map.get(4..)?.chunks_exact(20).take(count) {
+        if bytes::u16(entry, 0)? & ABSOLUTE != 0 {
+            continue;
+        }
+        if usize::from(bytes::u16(entry, 6)?) != sections.len() + 1 {
+            return None;
+        }
+        let size = bytes::u32(entry, 16)?;
+        sections.push(Section { rva: end, size });
+        end = end.checked_add(size.checked_next_multiple_of(PAGE)?)?;
+    }
+    (!sections.is_empty()).then(|| (sections.into(), end))
+}
+
 fn omap(stream: Option<Stream<'_, '_>>) -> Result<Option<Omap>> {
     let Some(stream) = stream.filter(|stream| stream.len() >= 8) else {
         return Ok(None);
@@ -193,7 +229,51 @@ mod tests {
             .into(),
             to_source: Some([(0x4000, 0x1200), (0x4E00, 0), (0x5000, 0x1000), (0x5100, 0)].into()),
             from_source: Some([(0x1000, 0x5000), (0x1100, 0), (0x1200, 0x4000)].into()),
+            assumed_end: None,
         }
+    }
+
+    #[test]
+    fn a_section_map_is_laid_out_in_pages() {
+        let entry = |flags: u16, section: u16, size: u32| {
+            let mut entry = [0; 20];
+            entry[..2].copy_from_slice(&flags.to_le_bytes());
+            entry[6..8].copy_from_slice(&section.to_le_bytes());
+            entry[16..].copy_from_slice(&size.to_le_bytes());
+            entry
+        };
+        let map = |entries: &[[u8; 20]]| {
+            let count = (entries.len() as u16).to_le_bytes();
+            [&count, &count, entries.concat().as_slice()].concat()
+        };
+        let sections = [
+            entry(0x10D, 1, 0x1001),
+            entry(0x109, 2, 0x20),
+            entry(0x208, 3, !0),
+        ];
+        let (laid, end) = laid_out(&map(&sections)).unwrap();
+        let laid: Vec<_> = laid.iter().map(|s| (s.rva, s.size)).collect();
+        assert_eq!(
+            (laid, end),
+            (vec![(0x1000, 0x1001), (0x3000, 0x20)], 0x4000)
+        );
+        for bad in [
+            map(&[entry(0x10D, 2, 16)]),
+            map(&[entry(0x10D, 1, u32::MAX)]),
+            map(&[entry(0x10D, 1, 0xFFFF_F000), entry(0x10D, 2, 1)]),
+            map(&[entry(0x208, 1, 16)]),
+            map(&[]),
+            vec![1, 0],
+            vec![],
+        ] {
+            assert!(laid_out(&bad).is_none(), "{bad:x?}");
+        }
+        // A map that is cut short has the sections that are left.
+        let cut = &map(&sections)[..4 + 20 + 19];
+        assert_eq!(
+            laid_out(cut).map(|(laid, end)| (laid.len(), end)),
+            Some((1, 0x3000))
+        );
     }
 
     #[test]

@@ -159,6 +159,11 @@ impl Search {
                     return Some(file);
                 }
             }
+            for folder in &config.trace_folders {
+                if let Some(file) = self.trace_folder(folder, &sinks).await {
+                    return Some(file);
+                }
+            }
             for path in self.request.trace_paths.clone() {
                 if let Some(file) = self.trace_path(&path).await {
                     return Some(file);

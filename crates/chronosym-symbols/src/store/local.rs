@@ -39,15 +39,45 @@ impl Search {
             candidates.insert(0, Vec::new());
         }
         candidates.extend(layout::keyed(&self.keys));
+        let place = Place::Folder(folder.into());
+        self.among(folder, candidates, place, sinks, origin).await
+    }
+
+    /// Looks into a folder that came with the trace, by identity alone: files of any name may stand there.
+    pub(super) async fn trace_folder(
+        &mut self,
+        folder: &Path,
+        sinks: &[Sink],
+    ) -> Option<LocatedFile> {
+        let mut candidates = layout::flat(&self.request.wanted, &[]);
+        candidates.extend(layout::keyed(&self.keys));
+        let place = Place::TraceFolder(folder.into());
+        let origin = Origin::TraceFolder;
+        self.among(folder, candidates, place, sinks, origin).await
+    }
+
+    async fn among(
+        &mut self,
+        folder: &Path,
+        candidates: Vec<Vec<String>>,
+        place: Place,
+        sinks: &[Sink],
+        origin: Origin,
+    ) -> Option<LocatedFile> {
         let files = self.find(folder, candidates).await;
         if files.is_empty() {
-            self.note(Place::Folder(folder.into()), Trial::NotFound);
+            self.note(place, Trial::NotFound);
         }
         for path in files {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let found = match Form::of_found(&name, &self.names) {
                 Form::Plain => self.plain(path, origin.clone()).await,
                 Form::Packed => self.packed(&path, sinks, origin.clone()).await,
+                Form::Pointer if origin == Origin::TraceFolder => {
+                    let why = "a pointer that came with the trace".into();
+                    self.note(Place::File(path), Trial::Refused(why));
+                    None
+                }
                 Form::Pointer => self.pointer(folder, &path, sinks).await,
             };
             if found.is_some() {

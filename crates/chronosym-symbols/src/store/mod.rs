@@ -6,9 +6,10 @@
 //!
 //! Places are searched in this order, and the first file whose own identity is the wanted one ends the search:
 //! 1. the folders given by the user ([`StoreConfig::folders`]), flat and keyed;
-//! 2. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
-//! 3. the elements of the symbol path, from left to right;
-//! 4. debuginfod servers, for ELF files.
+//! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), keyed only;
+//! 3. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
+//! 4. the elements of the symbol path, from left to right;
+//! 5. debuginfod servers, for ELF files.
 //!
 //! Nothing is fetched unless a server is configured, and nothing at all with [`StoreConfig::offline`]. Whatever a trace
 //! says is untrusted: a name is reduced to one harmless path component, so that nothing outside the folders of the
@@ -31,7 +32,7 @@ pub(crate) mod url;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 pub use acquisition::Acquisition;
@@ -41,7 +42,7 @@ pub use memory::RunMemory;
 pub use name::FileName;
 pub use outcome::{Attempt, LocatedFile, NoFile, Origin, Outcome, Place, Trial};
 pub use step::{Answer, Fetched, Progress, Step};
-pub use url::ServerUrl;
+pub use url::{ServerUrl, UrlError};
 
 use crate::cache;
 use crate::identity::{FileIdentity, Wanted};
@@ -53,6 +54,9 @@ use crate::path::{SymbolPath, parse_debuginfod_urls};
 pub struct StoreConfig {
     /// Folders given by the user: searched first, by file name and in the keyed layouts. A file will do as well.
     pub folders: Vec<PathBuf>,
+    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its archive. Searched in the keyed
+    /// layouts, never by a bare file name; pointers to files elsewhere are not followed.
+    pub trace_folders: Vec<PathBuf>,
     /// The symbol path (`_NT_SYMBOL_PATH`).
     pub path: SymbolPath,
     /// Debuginfod servers (`DEBUGINFOD_URLS`).
@@ -261,7 +265,7 @@ where
 /// ```
 #[derive(Debug)]
 pub struct Stores {
-    config: Arc<StoreConfig>,
+    config: RwLock<Arc<StoreConfig>>,
     memory: Arc<RunMemory>,
     disk: Disk,
     #[cfg(feature = "http")]
@@ -272,7 +276,7 @@ impl Stores {
     /// Stores as configured. Nothing is touched until something is asked for.
     pub fn new(config: StoreConfig) -> Self {
         Self {
-            config: Arc::new(config),
+            config: RwLock::new(Arc::new(config)),
             memory: Arc::default(),
             disk: Disk::default(),
             #[cfg(feature = "http")]
@@ -280,9 +284,20 @@ impl Stores {
         }
     }
 
-    /// The configuration.
-    pub fn config(&self) -> &StoreConfig {
-        &self.config
+    /// The configuration, as it is now.
+    pub fn config(&self) -> Arc<StoreConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a folder that came with a trace ([`StoreConfig::trace_folders`]): searches that begin from now on look there.
+    /// Gives whether it was new.
+    pub fn add_trace_folder(&self, folder: PathBuf) -> bool {
+        let mut config = self.config.write().unwrap_or_else(PoisonError::into_inner);
+        let new = !config.trace_folders.contains(&folder);
+        if new {
+            Arc::make_mut(&mut config).trace_folders.push(folder);
+        }
+        new
     }
 
     /// Searches for a file. Blocks until it is found or every place has been looked at.
@@ -311,7 +326,7 @@ impl Stores {
 
     /// Begins a search for the caller to drive. Shares what this run learnt of servers with every other one.
     pub fn begin(&self, request: Request) -> Acquisition {
-        Acquisition::new(Arc::clone(&self.config), Arc::clone(&self.memory), request)
+        Acquisition::new(self.config(), Arc::clone(&self.memory), request)
     }
 
     /// Does one step, blocking.
@@ -330,7 +345,7 @@ impl Stores {
     fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
         let client = self
             .client
-            .get_or_init(|| crate::http::Client::new(&self.config.fetch));
+            .get_or_init(|| crate::http::Client::new(&self.config().fetch));
         client.download(url, to, limit)
     }
 

@@ -32,6 +32,8 @@ pub struct LocatedFile {
 pub enum Origin {
     /// One of the user's folders, or a plain folder or store of the symbol path.
     Folder,
+    /// A folder that came with the trace.
+    TraceFolder,
     /// A path that the trace names.
     TracePath,
     /// A cache of an earlier search.
@@ -128,6 +130,8 @@ impl fmt::Display for Attempt {
 pub enum Place {
     /// A folder, in all the layouts that it may have.
     Folder(PathBuf),
+    /// A folder that came with the trace.
+    TraceFolder(PathBuf),
     /// One file.
     File(PathBuf),
     /// A server or one URL, without secrets.
@@ -142,6 +146,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) | Self::File(path) => write!(f, "{}", path.display()),
+            Self::TraceFolder(path) => write!(f, "{} (came with the trace)", path.display()),
             Self::Url(url) => f.write_str(url),
             Self::TracePath(path) => write!(f, "{path} (path of the trace)"),
             Self::Request => f.write_str("the request"),

@@ -8,7 +8,7 @@ use super::layout::{self, Form, Pointer};
 use super::outcome::{LocatedFile, Origin, Place, Trial};
 use super::step::{Answer, Fetched, Step};
 use super::store_in::{Sink, temp_path};
-use super::url::{ServerUrl, redacted, redirect};
+use super::url::{RedirectError, ServerUrl, redacted, redirect};
 
 /// The longest that a server's `Retry-After` is heeded.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -195,7 +195,7 @@ impl Visit {
         let target = match redirect(url, &target) {
             Ok(target) => target,
             Err(why) => {
-                search.note(place, Trial::Refused(why));
+                search.note(place, Trial::Refused(why.to_string()));
                 return None;
             }
         };
@@ -261,14 +261,14 @@ impl Visit {
                 } => {
                     redirects += 1;
                     let target = if redirects > limits.max_redirects {
-                        Err(format!("more than {} redirects", limits.max_redirects))
+                        Err(RedirectError::TooMany(limits.max_redirects))
                     } else {
                         redirect(&url, location.as_deref().unwrap_or_default())
                     };
                     match target {
                         Ok(target) => url = target,
                         Err(why) => {
-                            search.note(place, Trial::Refused(why));
+                            search.note(place, Trial::Refused(why.to_string()));
                             return Reply::Refused;
                         }
                     }

@@ -12,6 +12,42 @@ const ESCAPED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'+');
 
+/// Why a text is no server's address. Each holds the text, without secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UrlError {
+    /// There is no `://` in it.
+    #[error("{0}: not a URL")]
+    NotAUrl(String),
+    /// Another scheme.
+    #[error("{0}: only http and https are supported")]
+    Scheme(String),
+    /// Blanks or control characters.
+    #[error("{0}: white space in a URL")]
+    WhiteSpace(String),
+    /// Nothing where the host should be.
+    #[error("{0}: no host")]
+    NoHost(String),
+    /// Something that is no host's name.
+    #[error("{0}: not a host")]
+    NotAHost(String),
+}
+
+/// Why a redirect is not followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RedirectError {
+    #[error("redirected from no URL")]
+    FromNowhere,
+    #[error("redirected to no URL")]
+    ToNowhere,
+    #[error("redirected to {0}, not a web address")]
+    NotWeb(String),
+    #[error("redirected from https to {0}")]
+    Downgraded(String),
+    #[error("more than {0} redirects")]
+    TooMany(u32),
+}
+
 /// The address of a symbol or debuginfod server: `http` or `https`, a host, perhaps a path and a query.
 ///
 /// Shown without user name, password and query, which may be secrets (a shared access signature is a query).
@@ -27,19 +63,19 @@ impl ServerUrl {
     /// Parses an address.
     ///
     /// # Errors
-    /// What is wrong with it, as a sentence.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
         let text = text.trim();
-        let bad = |why: &str| Err(format!("{}: {why}", redacted(text)));
+        let bad = |error: fn(String) -> UrlError| Err(error(redacted(text)));
         let Some((scheme, rest)) = text.split_once("://") else {
-            return bad("not a URL");
+            return bad(UrlError::NotAUrl);
         };
         let scheme = scheme.to_ascii_lowercase();
         if scheme != "http" && scheme != "https" {
-            return bad("only http and https are supported");
+            return bad(UrlError::Scheme);
         }
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return bad("white space in a URL");
+            return bad(UrlError::WhiteSpace);
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let (rest, query) = match rest.find('?') {
@@ -49,13 +85,13 @@ impl ServerUrl {
         let rest = rest.trim_end_matches('/');
         let host = host(authority(rest));
         if host.is_empty() {
-            return bad("no host");
+            return bad(UrlError::NoHost);
         }
         if !host
             .chars()
             .all(|c| c.is_alphanumeric() || "-._:%".contains(c))
         {
-            return bad("not a host");
+            return bad(UrlError::NotAHost);
         }
         Ok(Self {
             base: format!("{scheme}://{rest}"),
@@ -118,13 +154,13 @@ fn host(authority: &str) -> &str {
 ///
 /// # Errors
 /// Why it is not followed.
-pub(crate) fn redirect(from: &str, location: &str) -> Result<String, String> {
+pub(crate) fn redirect(from: &str, location: &str) -> Result<String, RedirectError> {
     let Some((scheme, rest)) = from.split_once("://") else {
-        return Err("redirected from no URL".into());
+        return Err(RedirectError::FromNowhere);
     };
     let location = location.trim();
     if location.is_empty() || location.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("redirected to no URL".into());
+        return Err(RedirectError::ToNowhere);
     }
     let target = if let Some(other_host) = location.strip_prefix("//") {
         format!("{scheme}://{other_host}")
@@ -145,12 +181,9 @@ pub(crate) fn redirect(from: &str, location: &str) -> Result<String, String> {
     if lower.starts_with("https://") {
         Ok(target)
     } else if !lower.starts_with("http://") {
-        Err(format!(
-            "redirected to {}, not a web address",
-            redacted(&target)
-        ))
+        Err(RedirectError::NotWeb(redacted(&target)))
     } else if scheme.eq_ignore_ascii_case("https") {
-        Err(format!("redirected from https to {}", redacted(&target)))
+        Err(RedirectError::Downgraded(redacted(&target)))
     } else {
         Ok(target)
     }
@@ -200,7 +233,7 @@ mod tests {
             ("x?y=http://z", "http://u:p@h:1/a/x?y=http://z"),
         ];
         for (location, target) in ok {
-            assert_eq!(redirect(from, location).as_deref(), Ok(target));
+            assert_eq!(redirect(from, location), Ok(target.to_owned()));
         }
         for bad in [
             "",
@@ -214,6 +247,6 @@ mod tests {
         }
         assert!(redirect("https://h/a", "http://h/a").is_err());
         assert!(redirect("https://h/a", "HTTP://h/a").is_err());
-        assert_eq!(redirect("https://h/a", "/b").as_deref(), Ok("https://h/b"));
+        assert_eq!(redirect("https://h/a", "/b"), Ok("https://h/b".into()));
     }
 }

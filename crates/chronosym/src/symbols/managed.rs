@@ -1,6 +1,6 @@
 //! The PDB of managed code: where it is found, and the lines in it.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use chronosym_pdb::metadata::{Table, Token};
 use chronosym_pdb::pe::DebugKind;
@@ -8,8 +8,10 @@ use chronosym_symbols::identity::{PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{NoFile, Place};
 
-use super::open::{ImageParts, ManagedPdb, OpenFiles};
-use super::search::{FoundFile, Search, SymbolFile, pdb_names, pdb_paths};
+use super::files::{FileAt, FileError, Files};
+use super::pdb::{EmbeddedPdb, Pdb};
+use super::pe::{ImageFile, ImageParts};
+use super::search::{FoundFile, SymbolFile, pdb_names, pdb_paths};
 use crate::evidence::LineReason;
 use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
@@ -22,29 +24,29 @@ pub(super) struct Clues<'a> {
     /// Where the module's image was.
     pub image_path: &'a str,
     /// The image, where it is at hand.
-    pub image: Option<&'a Path>,
+    pub image: Option<&'a Arc<FileAt>>,
     /// The PDB itself, where the trace carries it.
-    pub in_trace: Option<&'a [u8]>,
+    pub in_trace: Option<&'a Arc<[u8]>>,
 }
 
 /// The PDB of a module.
 pub(super) struct PdbFile {
     pub file: SymbolFile,
     /// The PDB that came in the trace, if that is the one used.
-    in_trace: Option<ManagedPdb>,
+    in_trace: Option<Pdb>,
 }
 
 impl PdbFile {
     /// Looks in the folders, in the image, in the trace, in the stores.
-    pub(super) fn find(clues: &Clues<'_>, search: &Search, files: &OpenFiles) -> Self {
-        let (file, in_trace) = find(clues, search, files);
+    pub(super) fn find(clues: &Clues<'_>, files: &Files) -> Self {
+        let (file, in_trace) = find(clues, files);
         PdbFile { file, in_trace }
     }
 
     /// The line of an IL offset.
     pub(super) fn line(
         &self,
-        files: &OpenFiles,
+        files: &Files,
         token: u32,
         il: IlOffset,
     ) -> Result<SourceLine, LineReason> {
@@ -52,15 +54,17 @@ impl PdbFile {
         if token.table() != Table::METHOD_DEF || token.row() == 0 {
             return Err(LineReason::NoLineInfo);
         }
-        let ask = |pdb: &ManagedPdb| pdb.line(token, il);
-        let line = match (&self.file.found, &self.in_trace) {
-            (Err(_), _) => return Err(self.file.line_reason()),
-            (Ok(FoundFile::File(path)), _) => files.pdb(path, ask),
-            (Ok(FoundFile::Embedded(path)), _) => files.embedded_pdb(path, ask),
-            (Ok(FoundFile::InTrace), Some(pdb)) => ask(pdb),
-            (Ok(FoundFile::InTrace), None) => Ok(None),
+        let found = self.file.found.as_ref();
+        let found = found.map_err(|_| self.file.line_reason())?;
+        let line = || match (found, &self.file.at, &self.in_trace) {
+            (FoundFile::File(_), Some(at), _) => Ok(files.open::<Pdb>(at)?.line(token, il)?),
+            (FoundFile::Embedded(_), Some(at), _) => {
+                Ok(files.open::<EmbeddedPdb>(at)?.0.line(token, il)?)
+            }
+            (FoundFile::InTrace, _, Some(pdb)) => Ok(pdb.line(token, il)?),
+            _ => Ok::<_, FileError>(None),
         };
-        match line {
+        match line() {
             Ok(Some(line)) => Ok(line),
             Ok(None) => Err(LineReason::NoSequencePoint),
             Err(_) => Err(LineReason::SymbolFileDamaged),
@@ -68,13 +72,14 @@ impl PdbFile {
     }
 }
 
-fn find(clues: &Clues<'_>, search: &Search, files: &OpenFiles) -> (SymbolFile, Option<ManagedPdb>) {
+fn find(clues: &Clues<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
     let Clues { id, image, .. } = *clues;
     let mut file = SymbolFile::unidentified();
     let names = pdb_names(clues.pdb_path, clues.image_path);
     let paths = pdb_paths(clues.pdb_path, clues.image_path);
     let facts = image
-        .and_then(|path| files.image(path, image_facts).ok())
+        .and_then(|at| files.open::<ImageFile>(at).ok())
+        .map(|image| image.with(image_facts))
         .unwrap_or_default();
     let wanted = id.map(|id| Wanted::Pdb {
         id,
@@ -85,9 +90,7 @@ fn find(clues: &Clues<'_>, search: &Search, files: &OpenFiles) -> (SymbolFile, O
 
     let look = |file: &mut SymbolFile, stores| {
         let Some(wanted) = &wanted else { return };
-        if let Some(outcome) = search.find(wanted, &names, &paths, stores).get() {
-            file.or(outcome);
-        }
+        file.or(&files.search.find(wanted, &names, &paths, stores));
         verify(file, &facts, files);
     };
     look(&mut file, false);
@@ -95,17 +98,18 @@ fn find(clues: &Clues<'_>, search: &Search, files: &OpenFiles) -> (SymbolFile, O
         return (file, None);
     }
     if let (Some(image), Some(id)) = (image, id) {
-        match files.embedded_pdb(image, |pdb| Ok(belongs(pdb, id))) {
-            Ok(true) => file.found = Ok(FoundFile::Embedded(image.to_owned())),
-            Err(why) if facts.embeds => file.damaged(image, why),
+        match files.open::<EmbeddedPdb>(image) {
+            Ok(pdb) if belongs(&pdb.0, id) => {
+                file.found = Ok(FoundFile::Embedded(image.path.clone()));
+                file.at = Some(Arc::clone(image));
+                return (file, None);
+            }
+            Err(why) if facts.embeds => file.damaged(&image.path, why),
             _ => {}
-        }
-        if file.found.is_ok() {
-            return (file, None);
         }
     }
     if let Some(bytes) = clues.in_trace {
-        match ManagedPdb::open(FileData::from(bytes)) {
+        match Pdb::parse(FileData::from(Arc::clone(bytes))) {
             // Without an id in the module's event, the runtime's own word ties it to the module.
             Ok(pdb) if id.is_none_or(|id| belongs(&pdb, id)) => {
                 file.found = Ok(FoundFile::InTrace);
@@ -113,8 +117,10 @@ fn find(clues: &Clues<'_>, search: &Search, files: &OpenFiles) -> (SymbolFile, O
             }
             Ok(_) => {}
             Err(why) => {
-                let place = Place::Request;
-                file.found = Err(NoFile::SymbolFileDamaged { place, why });
+                file.found = Err(NoFile::SymbolFileDamaged {
+                    place: Place::Request,
+                    why: why.to_string(),
+                });
             }
         }
     }
@@ -145,27 +151,28 @@ fn image_facts(parts: &ImageParts<'_>) -> ImageFacts {
 }
 
 /// Holds the PDB that was found to the checksum in the image; one that does not parse is none.
-fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &OpenFiles) {
-    let Some(path) = file.path().map(Path::to_owned) else {
+fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
+    let Some(at) = file.file().cloned() else {
         return;
     };
-    let verdict = files.pdb(&path, |pdb| {
-        if let (ManagedPdb::Portable(pdb), Some((algorithm, sum))) = (pdb, &facts.checksum)
+    let check = || {
+        if let (Pdb::Portable(pdb), Some((algorithm, sum))) =
+            (&*files.open::<Pdb>(&at)?, &facts.checksum)
             && pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
         {
-            return Err("its checksum is not the one in the image".to_owned());
+            return Err(FileError::Checksum);
         }
         Ok(())
-    });
-    if let Err(why) = verdict {
-        file.damaged(&path, why);
+    };
+    if let Err(why) = check() {
+        file.damaged(&at.path, why);
     }
 }
 
 /// Whether a PDB is the wanted one; the age of portable ones means nothing.
-fn belongs(pdb: &ManagedPdb, id: PdbId) -> bool {
+fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
-        ManagedPdb::Portable(pdb) => pdb.with(|pdb| pdb.id().guid == id.guid),
-        ManagedPdb::Windows(pdb) => pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),
+        Pdb::Portable(pdb) => pdb.with(|pdb| pdb.id().guid == id.guid),
+        Pdb::Windows(pdb) => pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),
     }
 }

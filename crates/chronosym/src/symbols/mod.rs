@@ -3,31 +3,48 @@
 //! A [`Symbolizer`] is a [`SymbolSource`] that looks for files in the places of a [`StoreConfig`]. Each file is looked
 //! for once, used only if its identity is the one in the trace, and kept open as long as there is room.
 
+mod files;
 mod image;
+mod known;
+#[cfg(feature = "pdb")]
 mod managed;
+#[cfg(feature = "pdb")]
 mod module;
-mod open;
+#[cfg(feature = "dwarf")]
+mod object;
+#[cfg(feature = "pdb")]
 mod parts;
+#[cfg(feature = "pdb")]
+mod pdb;
+#[cfg(feature = "pdb")]
+mod pe;
+#[cfg(feature = "pdb")]
+mod pe_image;
+#[cfg(feature = "pdb")]
 mod precompiled;
 mod search;
+#[cfg(feature = "pdb")]
 mod target;
+#[cfg(any(feature = "dwarf", feature = "pdb"))]
+mod texts;
 
-use std::ops::Range;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::path::PathBuf;
 
-use rustc_hash::FxHashMap;
-
-use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::SourceLine;
-use crate::il_map::IlOffset;
-use crate::images::ImageIndex;
-use crate::process::ProcessIndex;
-use crate::symbol_source::{ImageRef, ModuleRef, NativeFrame, PrecompiledCode, SymbolSource};
+use crate::symbol_source::{ImageIdentity, ImageRef, NativeFrame, SymbolSource};
+use files::Files;
 use image::ImageFiles;
-use module::ModuleFiles;
-use open::OpenFiles;
-use search::Search;
+use known::Known;
+#[cfg(feature = "pdb")]
+use {
+    crate::frame::SourceLine,
+    crate::il_map::IlOffset,
+    crate::symbol_source::{ModuleIdentity, ModuleRef, PrecompiledCode, SnapshotKey},
+    module::ModuleFiles,
+    precompiled::Found,
+    std::ops::Range,
+    std::sync::Arc,
+};
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
@@ -44,6 +61,9 @@ pub struct SymbolOptions {
     pub pretty: bool,
     /// How many bytes of files are kept open at most.
     pub open_bytes: u64,
+    /// How many bytes of what was found out are kept at most: where files are and are not, and answers that were worked out
+    /// beforehand. What does not fit is found out again.
+    pub memory_bytes: u64,
 }
 
 impl Default for SymbolOptions {
@@ -52,20 +72,24 @@ impl Default for SymbolOptions {
             lines: true,
             pretty: false,
             open_bytes: 4 << 30,
+            memory_bytes: 512 << 20,
         }
     }
 }
 
-/// What is known of an item, made when it is first asked for.
-type Once<T> = Arc<OnceLock<T>>;
-
-/// A [`SymbolSource`] over symbol folders, stores and servers, for one timeline. `Sync`.
+/// A [`SymbolSource`] over symbol folders, stores and servers, for any number of timelines, live ones too, on any thread.
+///
+/// What it finds out it keeps by what identifies a module or an image, so that a file which was missing is looked for again
+/// once a trace tells more of it.
 pub struct Symbolizer {
-    search: Search,
-    files: OpenFiles,
+    files: Files,
     options: SymbolOptions,
-    modules: RwLock<FxHashMap<(ProcessIndex, ModuleIndex), Once<ModuleFiles>>>,
-    images: RwLock<FxHashMap<(ProcessIndex, ImageIndex), Once<ImageFiles>>>,
+    #[cfg(feature = "pdb")]
+    modules: Known<u64, ModuleIdentity, ModuleFiles>,
+    /// Where a module's code stands differs from process to process.
+    #[cfg(feature = "pdb")]
+    precompiled: Known<SnapshotKey, ModuleIdentity, Found>,
+    images: Known<u64, ImageIdentity, ImageFiles>,
 }
 
 impl std::fmt::Debug for Symbolizer {
@@ -76,56 +100,78 @@ impl std::fmt::Debug for Symbolizer {
     }
 }
 
-/// The item of a key, which is looked up far more often than made.
-fn item<K: std::hash::Hash + Eq, T>(items: &RwLock<FxHashMap<K, Once<T>>>, key: K) -> Once<T> {
-    let known = items.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some(item) = known.get(&key) {
-        return Arc::clone(item);
-    }
-    drop(known);
-    let mut items = items.write().unwrap_or_else(PoisonError::into_inner);
-    Arc::clone(items.entry(key).or_default())
-}
-
 impl Symbolizer {
     /// A symboliser that looks in the given places. Nothing is touched until something is asked for.
     pub fn new(config: StoreConfig, options: SymbolOptions) -> Self {
         Symbolizer {
-            search: Search::new(config),
-            files: OpenFiles::new(options.open_bytes),
+            files: Files::new(config, &options),
+            #[cfg(feature = "pdb")]
+            modules: Known::new(options.memory_bytes / 8),
+            #[cfg(feature = "pdb")]
+            precompiled: Known::new(options.memory_bytes / 16),
+            images: Known::new(options.memory_bytes / 16),
             options,
-            modules: RwLock::default(),
-            images: RwLock::default(),
         }
     }
 
-    fn module<R>(&self, module: &ModuleRef<'_>, ask: impl FnOnce(&ModuleFiles) -> R) -> R {
-        let item = item(&self.modules, module.key);
-        ask(item.get_or_init(|| ModuleFiles::find(module, &self.search, &self.files)))
-    }
-
-    fn image<R>(&self, image: &ImageRef<'_>, ask: impl FnOnce(&ImageFiles) -> R) -> R {
-        let item = item(&self.images, image.key);
-        ask(item.get_or_init(|| ImageFiles::find(image, &self.search, &self.files)))
-    }
-
-    /// The PDB of a module: where it was looked for, and what came of it.
-    pub fn module_pdb(&self, module: &ModuleRef<'_>) -> SymbolFile {
-        self.module(module, |files| files.pdb.file.clone())
-    }
-
-    /// The IL image of a module: where it was looked for, and what came of it.
-    pub fn module_image(&self, module: &ModuleRef<'_>) -> SymbolFile {
-        self.module(module, |files| files.image.clone())
+    /// Looks from now on also in a folder of symbol files that came with a trace
+    /// ([`StoreConfig::trace_folders`]): beside it, or unpacked out of its archive.
+    pub fn add_trace_folder(&self, folder: impl Into<PathBuf>) {
+        self.files.search.add_trace_folder(folder.into());
     }
 
     /// The symbol file of an image: where it was looked for, and what came of it.
     pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
-        self.image(image, |files| files.told().clone())
+        self.image(image, |files| files.telling().clone())
+    }
+
+    fn image<R>(&self, image: &ImageRef<'_>, ask: impl FnOnce(&ImageFiles) -> R) -> R {
+        let generation = self.files.search.generation();
+        let key = (generation, image.identity_hash());
+        let known = self.images.get(key, image, || {
+            let files = ImageFiles::find(image, &self.files);
+            let weight = files.weight();
+            (image.identity(), files, weight)
+        });
+        ask(&known.1)
+    }
+}
+
+#[cfg(feature = "pdb")]
+impl Symbolizer {
+    /// The PDB of a module: where it was looked for, and what came of it.
+    pub fn module_pdb(&self, module: &ModuleRef<'_>) -> SymbolFile {
+        self.module(module).1.pdb.file.clone()
+    }
+
+    /// The IL image of a module: where it was looked for, and what came of it.
+    pub fn module_image(&self, module: &ModuleRef<'_>) -> SymbolFile {
+        self.module(module).1.image.clone()
+    }
+
+    fn module(&self, module: &ModuleRef<'_>) -> Arc<(ModuleIdentity, ModuleFiles)> {
+        let generation = self.files.search.generation();
+        let key = (generation, module.identity_hash());
+        self.modules.get(key, module, || {
+            let (files, weight) = ModuleFiles::find(module, &self.files);
+            (module.identity(), files, weight)
+        })
+    }
+
+    /// What tells of the module's precompiled code, if it has any.
+    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Option<Arc<(ModuleIdentity, Found)>> {
+        let generation = self.files.search.generation();
+        let key = (generation, module.code.as_ref()?.key);
+        Some(self.precompiled.get(key, module, || {
+            let files = self.module(module);
+            let found = precompiled::find(module, &files.1, &self.files);
+            (module.identity(), found, 512)
+        }))
     }
 }
 
 impl SymbolSource for Symbolizer {
+    #[cfg(feature = "pdb")]
     fn managed_line(
         &self,
         module: &ModuleRef<'_>,
@@ -135,31 +181,32 @@ impl SymbolSource for Symbolizer {
         if !self.options.lines {
             return Err(LineReason::LinesDisabled);
         }
-        self.module(module, |files| files.pdb.line(&self.files, token, il))
+        self.module(module).1.pdb.line(&self.files, token, il)
     }
 
+    #[cfg(feature = "pdb")]
     fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
-        self.module(module, |files| files.method_name(&self.files, token))
+        self.module(module).1.method_name(&self.files, token)
     }
 
+    #[cfg(feature = "pdb")]
     fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
-        self.module(module, |files| {
-            files.range(module, &self.search, &self.files)
-        })
+        self.precompiled_in(module)?.1.place()?.range()
     }
 
+    #[cfg(feature = "pdb")]
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
-        self.module(module, |files| {
-            files.precompiled(module, &self.search, &self.files, address)
-        })
+        let found = self.precompiled_in(module)?;
+        found.1.place()?.code(&self.files, address)
     }
 
+    #[cfg(feature = "pdb")]
     fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
-        self.module(module, |files| {
-            files.precompiled_reason(module, &self.search, &self.files)
-        })
+        let found = self.precompiled_in(module)?;
+        matches!(found.1, Found::Mismatch).then_some(LineReason::SymbolFileMismatch)
     }
 
+    #[cfg(feature = "pdb")]
     fn call_site(
         &self,
         module: &ModuleRef<'_>,
@@ -167,22 +214,23 @@ impl SymbolSource for Symbolizer {
         stated: Option<u32>,
         callee: &str,
     ) -> Option<u32> {
-        self.module(module, |files| {
-            files.call_site(&self.files, token, stated, callee)
-        })
+        let files = self.module(module);
+        files.1.call_site(&self.files, token, stated, callee)
     }
 
+    #[cfg(feature = "pdb")]
     fn display_name(&self, name: &str) -> Option<String> {
         let (owner, method) = split_name(name).filter(|_| self.options.pretty)?;
         chronosym_pdb::pretty::method_name(owner, method)
     }
 
+    #[cfg(feature = "dwarf")]
     fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {
         self.image(image, |files| files.prepare(&self.files, rvas));
     }
 
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
-        let mut frames = self.image(image, |files| files.frames(&self.search, &self.files, rva))?;
+        let mut frames = self.image(image, |files| files.frames(&self.files, rva))?;
         if !self.options.lines {
             for frame in &mut frames {
                 frame.line = Err(LineReason::LinesDisabled);
@@ -193,6 +241,7 @@ impl SymbolSource for Symbolizer {
 }
 
 /// Type and method of a full name: they meet at the last dot outside of brackets, and constructors begin with one.
+#[cfg(feature = "pdb")]
 fn split_name(name: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     let dot = name.char_indices().rev().find(|&(_, c)| {
@@ -212,7 +261,7 @@ fn split_name(name: &str) -> Option<(&str, &str)> {
     Some((&name[..at], &name[at + 1..]))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "pdb"))]
 mod tests {
     use super::*;
 

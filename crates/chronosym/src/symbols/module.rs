@@ -1,17 +1,14 @@
 //! A CLR module's files: its image, its PDB, and what they say.
 
-use std::sync::OnceLock;
-
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_symbols::identity::Wanted;
 
+use super::files::Files;
 use super::managed::{Clues, PdbFile};
-use super::open::OpenFiles;
-use super::precompiled;
-use super::search::{ANY, Check, Search, SymbolFile, distinct, identity};
-use crate::evidence::LineReason;
+use super::pe::ImageFile;
+use super::search::{ANY, Check, SymbolFile, distinct, identity};
 use crate::images::{file_name, simple_name};
-use crate::symbol_source::{ModuleRef, PrecompiledCode};
+use crate::symbol_source::ModuleRef;
 
 /// The files of one module.
 pub(super) struct ModuleFiles {
@@ -19,39 +16,36 @@ pub(super) struct ModuleFiles {
     pub image: SymbolFile,
     /// The PDB.
     pub pdb: PdbFile,
-    precompiled: OnceLock<precompiled::Found>,
 }
 
 impl ModuleFiles {
-    pub(super) fn find(module: &ModuleRef<'_>, search: &Search, files: &OpenFiles) -> Self {
-        let id = identity(module.managed_pdb);
-        let image = find_image(module, search, ANY);
+    /// The files, and about how many bytes they take.
+    pub(super) fn find(module: &ModuleRef<'_>, files: &Files) -> (Self, u64) {
+        let image = find_image(module, files, ANY);
         let clues = Clues {
-            id,
+            id: identity(module.managed_pdb),
             pdb_path: module.managed_pdb.map_or("", |pdb| &pdb.path),
             image_path: module.il_path,
-            image: image.path(),
+            image: image.file(),
             in_trace: module.in_memory_pdb,
         };
-        ModuleFiles {
-            pdb: PdbFile::find(&clues, search, files),
-            image,
-            precompiled: OnceLock::new(),
-        }
+        let pdb = PdbFile::find(&clues, files);
+        let in_memory = module.in_memory_pdb.map_or(0, |bytes| bytes.len() as u64);
+        let weight = image.weight() + pdb.file.weight() + in_memory;
+        (ModuleFiles { pdb, image }, weight)
     }
 
     fn with_metadata<R>(
         &self,
-        files: &OpenFiles,
+        files: &Files,
         ask: impl FnOnce(&chronosym_pdb::pe::PeImage<'_>, &Metadata<'_>) -> Option<R>,
     ) -> Option<R> {
-        let path = self.image.path()?;
-        let answer = files.image(path, |parts| ask(&parts.image, parts.metadata()?));
-        answer.ok().flatten()
+        let image = files.open::<ImageFile>(self.image.file()?).ok()?;
+        image.with(|parts| ask(&parts.image, parts.metadata()?))
     }
 
     /// Type and method of a token.
-    pub(super) fn method_name(&self, files: &OpenFiles, token: u32) -> Option<(String, String)> {
+    pub(super) fn method_name(&self, files: &Files, token: u32) -> Option<(String, String)> {
         self.with_metadata(files, |_, metadata| {
             let name = metadata.method(Token(token))?;
             Some((name.owner_text(), name.name))
@@ -61,7 +55,7 @@ impl ModuleFiles {
     /// Where the method calls `callee`: at `stated`, if there is such a call there, else at the only one.
     pub(super) fn call_site(
         &self,
-        files: &OpenFiles,
+        files: &Files,
         token: u32,
         stated: Option<u32>,
         callee: &str,
@@ -93,53 +87,6 @@ impl ModuleFiles {
             }
         })
     }
-
-    /// What tells of the module's precompiled code.
-    fn precompiled_in(
-        &self,
-        module: &ModuleRef<'_>,
-        search: &Search,
-        files: &OpenFiles,
-    ) -> &precompiled::Found {
-        self.precompiled.get_or_init(|| {
-            // Builds for several machines share the id by which the image was found.
-            let fitting = |fits: Check<'_>| find_image(module, search, fits);
-            precompiled::find(module, self.image.path(), fitting, search, files)
-        })
-    }
-
-    /// The addresses of the precompiled image.
-    pub(super) fn range(
-        &self,
-        module: &ModuleRef<'_>,
-        search: &Search,
-        files: &OpenFiles,
-    ) -> Option<std::ops::Range<u64>> {
-        self.precompiled_in(module, search, files).place()?.range()
-    }
-
-    /// The precompiled method at an address.
-    pub(super) fn precompiled(
-        &self,
-        module: &ModuleRef<'_>,
-        search: &Search,
-        files: &OpenFiles,
-        address: u64,
-    ) -> Option<PrecompiledCode> {
-        let found = self.precompiled_in(module, search, files);
-        found.place()?.code(files, address)
-    }
-
-    /// Why the image at hand says nothing of the module's precompiled code.
-    pub(super) fn precompiled_reason(
-        &self,
-        module: &ModuleRef<'_>,
-        search: &Search,
-        files: &OpenFiles,
-    ) -> Option<LineReason> {
-        let found = self.precompiled_in(module, search, files);
-        matches!(found, precompiled::Found::Mismatch).then_some(LineReason::SymbolFileMismatch)
-    }
 }
 
 /// A name without its instantiation: ``Ns.Type`1[System.Int32].Get`` → ``Ns.Type`1.Get``.
@@ -157,7 +104,8 @@ fn open_name(name: &str) -> String {
     open
 }
 
-fn find_image(module: &ModuleRef<'_>, search: &Search, fits: Check<'_>) -> SymbolFile {
+/// The IL image, which may be precompiled.
+pub(super) fn find_image(module: &ModuleRef<'_>, files: &Files, fits: Check<'_>) -> SymbolFile {
     let mut image = SymbolFile::unidentified();
     let Some(id) = identity(module.managed_pdb) else {
         return image;
@@ -174,6 +122,7 @@ fn find_image(module: &ModuleRef<'_>, search: &Search, fits: Check<'_>) -> Symbo
     ]);
     let paths = distinct(vec![module.il_path.to_owned()]);
     // No store has a key made of a PDB's id, so there is no use in asking one.
+    let search = &files.search;
     search.folders(&mut image, &wanted, &names, &paths, fits);
     image
 }

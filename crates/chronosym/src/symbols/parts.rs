@@ -7,7 +7,7 @@
 use chronosym_pdb::pe::{PeImage, TargetOs};
 use chronosym_pdb::r2r::R2rMap;
 
-use super::target::Target;
+use super::target::{Target, Unfit};
 use crate::symbol_source::{ImageRef, MappedPiece, PartRef};
 
 /// The least page that a system maps, in bytes: what is whole for larger ones is for these as well.
@@ -67,16 +67,16 @@ pub(super) fn check_image(
     image: &PeImage<'_>,
     told: &ImageRef<'_>,
     part: &PartRef<'_>,
-) -> Result<(), String> {
+) -> Result<(), Unfit> {
     if told
         .timestamp
         .is_some_and(|timestamp| timestamp != image.timestamp())
     {
-        return Err("its time stamp is another".to_owned());
+        return Err(Unfit::TimeStamp);
     }
     let signature = image.perf_map_id().map(|id| id.signature);
     if signature != part.perf_map.map(|map| map.signature) {
-        return Err("its perf map is another".to_owned());
+        return Err(Unfit::PerfMap);
     }
     let target = Target::of_image(image);
     target.must_agree(of_linux(told))?;
@@ -98,7 +98,7 @@ pub(super) fn check_image(
     if is_flat || is_headers || image.sections().any(is_section) {
         Ok(())
     } else {
-        Err("its sections are not mapped like this".to_owned())
+        Err(Unfit::Sections)
     }
 }
 
@@ -120,26 +120,22 @@ pub(super) fn check_map(
     map: &R2rMap<'_>,
     told: &ImageRef<'_>,
     part: &PartRef<'_>,
-) -> Result<(), String> {
+) -> Result<(), Unfit> {
     let target = Target {
         os: map.target_os,
         machine: map.machine,
     };
     if target.os.is_none() || target.machine.is_none() {
-        return Err("it does not say what it is for".to_owned());
+        return Err(Unfit::NoTarget);
     }
     target.must_agree(of_linux(told))?;
     let code = code_stretch(part, part.code_delta);
-    let code = code.ok_or("the image's headers are not mapped where they should be")?;
+    let code = code.ok_or(Unfit::Headers)?;
     let fits = map.rows().iter().all(|row| {
         let from = u64::from(row.rva).checked_sub(part.code_delta);
         from.is_some_and(|from| code.from <= from && from + u64::from(row.size) <= code.to)
     });
-    if fits {
-        Ok(())
-    } else {
-        Err("it names code outside of the mapped section".to_owned())
-    }
+    if fits { Ok(()) } else { Err(Unfit::Outside) }
 }
 
 /// The recorders that tell of parts are Linux's.

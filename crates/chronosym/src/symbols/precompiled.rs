@@ -4,7 +4,6 @@
 //! (`r2rmap`) that the compiler wrote, which has names only. Each must make every start that the trace gives one of its
 //! methods.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chronosym_pdb::metadata::Token;
@@ -14,9 +13,11 @@ use chronosym_pdb::r2r::{
 };
 use chronosym_symbols::identity::{Guid, Wanted};
 
-use super::open::OpenFiles;
-use super::search::{Check, Search, SymbolFile, distinct};
-use super::target::Target;
+use super::files::{FileAt, FileError, Files};
+use super::module::{ModuleFiles, find_image};
+use super::pe::{CompositeFile, ImageFile, MapFile};
+use super::search::{SymbolFile, distinct};
+use super::target::{Target, Unfit};
 use crate::evidence::Evidence;
 use crate::il_map::{IlOffset, IlSource};
 use crate::images::{file_name, simple_name};
@@ -33,9 +34,9 @@ pub(super) struct Place {
 
 #[derive(Clone, Debug)]
 enum Source {
-    Image(PathBuf),
-    Composite(PathBuf, Component),
-    Map(PathBuf),
+    Image(Arc<FileAt>),
+    Composite(Arc<FileAt>, Component),
+    Map(Arc<FileAt>),
 }
 
 /// A module within a composite.
@@ -63,37 +64,31 @@ impl Found {
     }
 }
 
-/// Finds what tells of a module's precompiled code; `image` is the module's image, where that is at hand, and `fitting` looks for
-/// one that fits.
-pub(super) fn find(
-    module: &ModuleRef<'_>,
-    image: Option<&Path>,
-    fitting: impl FnOnce(Check<'_>) -> SymbolFile,
-    search: &Search,
-    files: &OpenFiles,
-) -> Found {
+/// Finds what tells of a module's precompiled code in its process; `known` are the module's files.
+pub(super) fn find(module: &ModuleRef<'_>, known: &ModuleFiles, files: &Files) -> Found {
     let starts: Vec<CodeStart<'_>> = module.precompiled_starts().collect();
     if starts.is_empty() {
         return Found::Nothing;
     }
-    let machine = Target::of_trace(module.machine());
-    let own = match image {
-        Some(path) => in_image(path, machine, &starts, files),
+    let machine = Target::of_trace(module.machine);
+    let own = match known.image.file() {
+        Some(at) => in_image(at, machine, &starts, files),
         None => Found::Nothing,
     };
     if let Found::Place(_) = own {
         return own;
     }
     if let Found::Mismatch = own {
-        let fits = |path: &Path| match in_image(path, machine, &starts, files) {
+        // Builds for several machines share the id by which the image was found.
+        let fits = |at: &Arc<FileAt>| match in_image(at, machine, &starts, files) {
             Found::Place(_) => Ok(()),
-            _ => Err("it is not what ran".to_owned()),
+            _ => Err(Unfit::NotWhatRan.into()),
         };
-        if let Some(path) = fitting(&fits).path() {
-            return in_image(path, machine, &starts, files);
+        if let Some(at) = find_image(module, files, &fits).file() {
+            return in_image(at, machine, &starts, files);
         }
     }
-    match in_map(module, machine, &starts, search, files) {
+    match in_map(module, machine, &starts, files) {
         Some(place) => Found::Place(place),
         None => own,
     }
@@ -107,26 +102,23 @@ fn known(start: &CodeStart<'_>) -> KnownStart {
     }
 }
 
-fn in_image(path: &Path, machine: Target, starts: &[CodeStart<'_>], files: &OpenFiles) -> Found {
+fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: &Files) -> Found {
     let starts: Vec<KnownStart> = starts.iter().map(known).collect();
-    let found = files.image(path, |parts| {
+    let Ok(image) = files.open::<ImageFile>(at) else {
+        return Found::Nothing;
+    };
+    image.with(|parts| {
         let Some(r2r) = parts.r2r() else {
             return Found::Nothing;
         };
         if let Some(owner) = r2r.owner_composite() {
             let mvid = r2r.metadata().and_then(|metadata| metadata.mvid());
-            let name = path.file_stem().map(|name| name.to_string_lossy());
+            let name = at.path.file_stem().map(|name| name.to_string_lossy());
             return match (mvid, name) {
                 (Some(mvid), Some(name)) => {
                     let name = name.into_owned();
-                    in_composite(
-                        path,
-                        &owner,
-                        Component { name, mvid },
-                        machine,
-                        &starts,
-                        files,
-                    )
+                    let own = Component { name, mvid };
+                    in_composite(at, &owner, own, machine, &starts, files)
                 }
                 _ => Found::Nothing,
             };
@@ -134,9 +126,8 @@ fn in_image(path: &Path, machine: Target, starts: &[CodeStart<'_>], files: &Open
         if !machine.agrees(Target::of_code(r2r.image())) {
             return Found::Mismatch;
         }
-        placed(r2r.base_of(&starts), r2r, Source::Image(path.to_owned()))
-    });
-    found.unwrap_or(Found::Nothing)
+        placed(r2r.base_of(&starts), r2r, Source::Image(Arc::clone(at)))
+    })
 }
 
 fn placed(base: BaseMatch, image: &R2rImage<'_>, source: Source) -> Found {
@@ -153,19 +144,25 @@ fn placed(base: BaseMatch, image: &R2rImage<'_>, source: Source) -> Found {
 
 /// The composite stands beside its components. It has no identity of its own but the version ids of its components.
 fn in_composite(
-    component: &Path,
+    component: &FileAt,
     owner: &str,
     own: Component,
     machine: Target,
     starts: &[KnownStart],
-    files: &OpenFiles,
+    files: &Files,
 ) -> Found {
     // A name out of a file: one in the same folder, or none.
     if owner.is_empty() || owner.contains('\0') || file_name(owner) != owner || owner == ".." {
         return Found::Nothing;
     }
-    let path = component.with_file_name(owner);
-    let found = files.composite(&path, |parts| {
+    let at = Arc::new(FileAt {
+        path: component.path.with_file_name(owner),
+        id: None,
+    });
+    let Ok(composite) = files.open::<CompositeFile>(&at) else {
+        return Found::Nothing;
+    };
+    composite.with(|parts| {
         let image = &parts.image;
         let is_own = image
             .components()
@@ -173,10 +170,9 @@ fn in_composite(
         if !is_own || !machine.agrees(Target::of_code(image.image())) {
             return Found::Mismatch;
         }
-        let source = Source::Composite(path.clone(), own);
+        let source = Source::Composite(Arc::clone(&at), own);
         placed(image.base_of(starts), image, source)
-    });
-    found.unwrap_or(Found::Nothing)
+    })
 }
 
 /// A module's events do not say which perf map it has: only where its methods stand, and their names.
@@ -184,8 +180,7 @@ fn in_map(
     module: &ModuleRef<'_>,
     machine: Target,
     starts: &[CodeStart<'_>],
-    search: &Search,
-    files: &OpenFiles,
+    files: &Files,
 ) -> Option<Place> {
     let wanted = Wanted::R2rMap {
         signature: None,
@@ -205,30 +200,30 @@ fn in_map(
             name: start.name,
         })
         .collect();
-    let place = |path: &Path| {
-        let place = files.map(path, |map| {
-            let of_map = Target {
-                os: map.target_os,
-                machine: map.machine,
-            };
-            of_map.must_agree(machine)?;
-            let BaseMatch::Base(base) = map.base_of(&starts) else {
-                return Err("its methods do not stand where the trace has them".to_owned());
-            };
-            let last = map.rows().last().ok_or("it is empty")?;
-            Ok(Place {
-                base,
-                size: u64::from(last.rva) + u64::from(last.size),
-                source: Source::Map(path.to_owned()),
-            })
-        });
-        place.and_then(|place| place)
+    let place = |at: &Arc<FileAt>| {
+        let file = files.open::<MapFile>(at)?;
+        let map = file.map();
+        let of_map = Target {
+            os: map.target_os,
+            machine: map.machine,
+        };
+        of_map.must_agree(machine)?;
+        let BaseMatch::Base(base) = map.base_of(&starts) else {
+            return Err(Unfit::Methods);
+        };
+        let last = map.rows().last().ok_or(Unfit::Empty)?;
+        Ok(Place {
+            base,
+            size: u64::from(last.rva) + u64::from(last.size),
+            source: Source::Map(Arc::clone(at)),
+        })
     };
     // Without a signature no store has a key.
     let mut map = SymbolFile::unidentified();
-    let fits = |path: &Path| place(path).map(|_| ());
+    let fits = |at: &Arc<FileAt>| place(at).map(|_| ()).map_err(Into::into);
+    let search = &files.search;
     search.folders(&mut map, &wanted, &distinct(vec![name]), &paths, &fits);
-    place(map.path()?).ok()
+    place(map.file()?).ok()
 }
 
 impl Place {
@@ -238,19 +233,24 @@ impl Place {
     }
 
     /// The precompiled method at an address.
-    pub fn code(&self, files: &OpenFiles, address: u64) -> Option<PrecompiledCode> {
+    pub fn code(&self, files: &Files, address: u64) -> Option<PrecompiledCode> {
         let rva = u32::try_from(address.checked_sub(self.base)?).ok()?;
-        let code = match &self.source {
-            Source::Image(path) => files.image(path, |parts| code_at(parts.r2r()?, rva)),
-            Source::Composite(path, own) => files.composite(path, |parts| {
+        let code = || match &self.source {
+            Source::Image(at) => {
+                let image = files.open::<ImageFile>(at)?;
+                Ok(image.with(|parts| code_at(parts.r2r()?, rva)))
+            }
+            Source::Composite(at, own) => {
                 let is_own = |module: &DefiningModule<'_>| {
                     matches!(module, DefiningModule::Assembly(of)
                         if of.name == own.name && of.mvid == Some(own.mvid))
                 };
-                code_of(&parts.image, parts, rva, is_own)
-            }),
-            Source::Map(path) => files.map(path, |map| row_at(map, rva)),
+                let composite = files.open::<CompositeFile>(at)?;
+                Ok(composite.with(|parts| code_of(&parts.image, parts, rva, is_own)))
+            }
+            Source::Map(at) => Ok(row_at(files.open::<MapFile>(at)?.map(), rva)),
         };
+        let code: Result<_, FileError> = code();
         code.ok().flatten()
     }
 }

@@ -1,20 +1,24 @@
 //! Looking for files, each once, and what came of it.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chronosym_symbols::identity::{FileIdentity, PdbId, Wanted};
+use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::store::{
     Attempt, Identify, IdentifyError, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores,
     Trial, read_identity,
 };
-use rustc_hash::FxHashMap;
 
+use super::files::FileAt;
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
 
 /// A symbol file that was looked for: where, and what came of it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SymbolFile {
     /// What it must be; nothing where the trace gives no identity, so that no file can be told to be the right one.
     pub wanted: Option<Wanted>,
@@ -24,10 +28,13 @@ pub struct SymbolFile {
     pub id: Option<FileIdentity>,
     /// Every place looked at, in order.
     pub attempts: Vec<Attempt>,
+    /// The file to open: the symbol file, or the image that it is embedded in.
+    pub(super) at: Option<Arc<FileAt>>,
 }
 
 /// Where a symbol file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FoundFile {
     /// A file of its own.
     File(PathBuf),
@@ -55,15 +62,19 @@ impl SymbolFile {
             found: Err(NoFile::NoSymbolFile),
             id: None,
             attempts: Vec::new(),
+            at: None,
         }
     }
 
     /// The file, where it is one of its own.
-    pub(super) fn path(&self) -> Option<&Path> {
-        match &self.found {
-            Ok(FoundFile::File(path)) => Some(path),
-            _ => None,
-        }
+    pub(super) fn file(&self) -> Option<&Arc<FileAt>> {
+        let is_file = matches!(self.found, Ok(FoundFile::File(_)));
+        self.at.as_ref().filter(|_| is_file)
+    }
+
+    /// Whether it is at hand and knows native addresses, as the PDB of managed code does not.
+    pub(super) fn is_native_pdb(&self) -> bool {
+        self.found.is_ok() && !matches!(self.id, Some(FileIdentity::PortablePdb(_)))
     }
 
     pub(super) fn name_reason(&self) -> NameReason {
@@ -96,6 +107,10 @@ impl SymbolFile {
             (Err(_), Ok(file)) => {
                 self.found = Ok(FoundFile::File(file.path.clone()));
                 self.id = Some(file.id.clone());
+                self.at = Some(Arc::new(FileAt {
+                    path: file.path.clone(),
+                    id: Some(file.id.clone()),
+                }));
             }
             (Err(known), Err(new)) if telling(new) > telling(known) => {
                 self.found = Err(new.clone());
@@ -106,16 +121,16 @@ impl SymbolFile {
 
     /// Holds the file that was found to what else is known of it; one that does not fit is another build's after all.
     fn must_fit(&mut self, fits: Check<'_>) {
-        let Ok(FoundFile::File(path)) = &self.found else {
+        let Some(at) = self.file() else {
             return;
         };
-        let Err(why) = fits(path) else {
+        let Err(why) = fits(at) else {
             return;
         };
-        let place = Place::File(path.clone());
+        let place = Place::File(at.path.clone());
         self.attempts.push(Attempt {
             place: place.clone(),
-            trial: Trial::Refused(why),
+            trial: Trial::Refused(why.to_string()),
         });
         self.found = Err(match (self.wanted.clone(), self.id.take()) {
             (Some(wanted), Some(found)) => NoFile::SymbolFileMismatch {
@@ -128,10 +143,22 @@ impl SymbolFile {
     }
 
     /// The file that was found is damaged after all.
-    pub(super) fn damaged(&mut self, path: &Path, why: String) {
-        let place = Place::File(path.to_owned());
-        self.found = Err(NoFile::SymbolFileDamaged { place, why });
+    pub(super) fn damaged(&mut self, path: &Path, why: impl Error) {
+        self.found = Err(NoFile::SymbolFileDamaged {
+            place: Place::File(path.to_owned()),
+            why: why.to_string(),
+        });
     }
+
+    /// About how many bytes it takes.
+    pub(super) fn weight(&self) -> u64 {
+        1024 + weight_of(&self.attempts)
+    }
+}
+
+/// About how many bytes the attempts of a search take, with the paths in them.
+fn weight_of(attempts: &[Attempt]) -> u64 {
+    256 * attempts.len() as u64
 }
 
 /// Of several reasons the most telling one is kept.
@@ -146,7 +173,7 @@ fn telling(reason: &NoFile) -> u8 {
 }
 
 /// Whether a file of the wanted identity is the right one by what else is known of it; if not, in what it differs.
-pub(super) type Check<'a> = &'a (dyn Fn(&Path) -> Result<(), String> + Sync);
+pub(super) type Check<'a> = &'a (dyn Fn(&Arc<FileAt>) -> Result<(), Box<dyn Error>> + Sync);
 
 /// Nothing else is known of it.
 pub(super) const ANY: Check<'static> = &|_| Ok(());
@@ -158,21 +185,37 @@ struct Key {
     names: Vec<String>,
     trace_paths: Vec<String>,
     stores: bool,
+    generation: u64,
 }
 
 /// Searches, each done once: processes share what they load.
 #[derive(Debug)]
 pub(super) struct Search {
     stores: Stores,
-    done: Mutex<FxHashMap<Key, Arc<OnceLock<Outcome>>>>,
+    done: WeightedLru<Key, Outcome>,
+    generation: AtomicU64,
 }
 
 impl Search {
-    pub(super) fn new(config: StoreConfig) -> Self {
+    /// Remembers what came of searches in up to `bytes`.
+    pub(super) fn new(config: StoreConfig, bytes: u64) -> Self {
         Search {
             stores: Stores::new(config),
-            done: Mutex::default(),
+            done: WeightedLru::new(bytes),
+            generation: AtomicU64::new(0),
         }
+    }
+
+    /// Looks in another folder from now on.
+    pub(super) fn add_trace_folder(&self, folder: PathBuf) {
+        if self.stores.add_trace_folder(folder) {
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Grows with the places that are searched: what was found out before may not hold any more.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Looks in the folders and at the trace's paths (`stores` false), or in the symbol path and at debuginfod.
@@ -182,19 +225,19 @@ impl Search {
         names: &[String],
         trace_paths: &[String],
         stores: bool,
-    ) -> Arc<OnceLock<Outcome>> {
+    ) -> Arc<Outcome> {
         let key = Key {
             wanted: wanted.clone(),
             names: names.to_vec(),
             trace_paths: trace_paths.to_vec(),
             stores,
+            generation: self.generation(),
         };
-        let cell = {
-            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(done.entry(key).or_default())
-        };
-        cell.get_or_init(|| self.look(wanted, names, trace_paths, stores, &read_identity));
-        cell
+        self.done.get_or_make(&key, || {
+            let outcome = self.look(wanted, names, trace_paths, stores, &read_identity);
+            let weight = 512 + weight_of(&outcome.attempts);
+            (Arc::new(outcome), weight)
+        })
     }
 
     /// Looks in the folders and at the trace's paths for a file that also `fits`: builds for several machines lie side by side, with
@@ -209,7 +252,11 @@ impl Search {
         let identify = |path: &Path, wanted: &Wanted| {
             let id = read_identity(path, wanted)?;
             if wanted.accepts(&id) {
-                fits(path).map_err(IdentifyError::Unfit)?;
+                let at = FileAt {
+                    path: path.to_owned(),
+                    id: Some(id.clone()),
+                };
+                fits(&Arc::new(at)).map_err(|why| IdentifyError::Unfit(why.to_string()))?;
             }
             Ok(id)
         };
@@ -250,14 +297,13 @@ impl Search {
         fits: Check<'_>,
     ) {
         file.wanted.get_or_insert_with(|| wanted.clone());
-        if let Some(outcome) = self.find(wanted, names, trace_paths, false).get() {
-            let known = file.attempts.len();
-            file.or(outcome);
-            file.must_fit(fits);
-            if outcome.file.is_ok() && file.found.is_err() {
-                file.attempts.truncate(known);
-                file.or(&self.find_fitting(wanted, names, trace_paths, fits));
-            }
+        let outcome = self.find(wanted, names, trace_paths, false);
+        let known = file.attempts.len();
+        file.or(&outcome);
+        file.must_fit(fits);
+        if outcome.file.is_ok() && file.found.is_err() {
+            file.attempts.truncate(known);
+            file.or(&self.find_fitting(wanted, names, trace_paths, fits));
         }
     }
 
@@ -271,10 +317,8 @@ impl Search {
         fits: Check<'_>,
     ) {
         self.folders(file, wanted, names, trace_paths, fits);
-        if file.found.is_err()
-            && let Some(outcome) = self.find(wanted, names, trace_paths, true).get()
-        {
-            file.or(outcome);
+        if file.found.is_err() {
+            file.or(&self.find(wanted, names, trace_paths, true));
             file.must_fit(fits);
         }
     }

@@ -2,6 +2,39 @@
 
 use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
 
+use super::files::FileError;
+
+/// In what a file of the wanted identity differs from what the trace tells of.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("it is for {file}, the trace is of {trace}")]
+    Target { file: Target, trace: Target },
+    #[error("it does not say what it is for")]
+    NoTarget,
+    #[error("its time stamp is another")]
+    TimeStamp,
+    #[error("its perf map is another")]
+    PerfMap,
+    #[error("its sections are not mapped like this")]
+    Sections,
+    #[error("the image's headers are not mapped where they should be")]
+    Headers,
+    #[error("it names code outside of the mapped section")]
+    Outside,
+    #[error("it is empty")]
+    Empty,
+    #[error("its methods do not stand where the trace has them")]
+    Methods,
+    #[error("it is not what ran")]
+    NotWhatRan,
+    #[error(
+        "it does not say where its sections are, and they would end at {assumed:#x}, the image ends at {size:#x}"
+    )]
+    Size { assumed: u32, size: u64 },
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
 /// Operating system and processor; nothing where it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Target {
@@ -58,12 +91,11 @@ impl Target {
     ///
     /// # Errors
     /// In what they differ.
-    pub fn must_agree(self, trace: Target) -> Result<(), String> {
-        if self.agrees(trace) {
-            Ok(())
-        } else {
-            Err(format!("it is for {self}, the trace is of {trace}"))
-        }
+    pub fn must_agree(self, trace: Target) -> Result<(), Unfit> {
+        let file = self;
+        file.agrees(trace)
+            .then_some(())
+            .ok_or(Unfit::Target { file, trace })
     }
 }
 

@@ -1,0 +1,102 @@
+//! Native object files, open, and what they say of addresses.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chronosym_symbols::lru::WeightedLru;
+use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::{
+    Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
+};
+
+use super::files::{FileAt, FileError, Files, Open};
+use super::texts::Texts;
+use crate::evidence::{LineReason, NameReason};
+use crate::frame::SourceLine;
+use crate::symbol_source::NativeFrame;
+
+/// The frames at an address; none where the file names nothing there.
+type Frames = Result<Vec<NativeFrame>, NameReason>;
+
+/// Answers that were worked out beforehand.
+pub(super) type Prepared = WeightedLru<(Arc<FileAt>, Address), Frames>;
+
+/// A native object file, and the paths it names.
+struct ObjectFile {
+    symbols: NativeSymbols,
+    texts: Texts,
+}
+
+impl Open for ObjectFile {
+    fn open(path: &Path, _: FileData) -> Result<Self, FileError> {
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(ObjectFile {
+            symbols: NativeSymbols::open_path_with(path, Companions::Beside(folder))?,
+            texts: Texts::default(),
+        })
+    }
+}
+
+/// Works out the answers for many addresses.
+pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: &[Address]) {
+    let Ok(file) = files.open::<ObjectFile>(at) else {
+        return;
+    };
+    for (&address, frames) in addresses.iter().zip(file.frames(addresses, 0)) {
+        // Each frame with its share of names and paths, and the entry itself.
+        let weight = 200 * (1 + frames.as_ref().map_or(0, Vec::len)) as u64;
+        let key = (Arc::clone(at), address);
+        files
+            .prepared
+            .get_or_make(&key, || (Arc::new(frames), weight));
+    }
+}
+
+/// The frames at an address, innermost first.
+pub(super) fn frames(files: &Files, at: &Arc<FileAt>, address: Address) -> Frames {
+    if let Some(frames) = files.prepared.get(&(Arc::clone(at), address)) {
+        return frames.as_ref().clone();
+    }
+    match files.open::<ObjectFile>(at) {
+        Ok(file) => file.frames(&[address], 1).pop().unwrap_or(Ok(Vec::new())),
+        Err(_) => Err(NameReason::SymbolFileDamaged),
+    }
+}
+
+impl ObjectFile {
+    /// What the file says of addresses, in the order asked.
+    fn frames(&self, addresses: &[Address], threads: usize) -> Vec<Frames> {
+        let mut query = Query::default();
+        query.threads = threads;
+        let mut answers = Answers::new();
+        self.symbols.find_all(addresses, &query, &mut answers);
+        answers.iter().map(|answer| self.answer(answer)).collect()
+    }
+
+    fn answer(&self, answer: Answer<'_>) -> Frames {
+        if answer.missing() == Some(Missing::Damaged) {
+            return Err(NameReason::SymbolFileDamaged);
+        }
+        let at = answer.address();
+        let frames = answer.frames().filter_map(|frame| {
+            let line = frame.file().zip(frame.line());
+            Some(NativeFrame {
+                offset: frame
+                    .function_start()
+                    .filter(|_| !frame.inlined())
+                    .map(|start| at.saturating_sub(start)),
+                line: line
+                    .map(|(path, line)| SourceLine {
+                        file: self.texts.get(path),
+                        line: line.get(),
+                        column: frame.column().map(u32::from),
+                    })
+                    .ok_or(LineReason::NoLineInfo),
+                // Exported names say where functions begin, not where they end.
+                approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
+                ..NativeFrame::new(self.texts.get(frame.demangled()?))
+            })
+        });
+        Ok(frames.collect())
+    }
+}

@@ -1,0 +1,184 @@
+//! PDBs of either format, open.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chronosym_pdb::metadata::Token;
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
+use chronosym_symbols::demangle::demangle;
+use chronosym_symbols::mmap::FileData;
+use rustc_hash::FxHashMap;
+
+use super::files::{FileError, Open};
+use super::texts::Texts;
+use crate::evidence::LineReason;
+use crate::frame::SourceLine;
+use crate::il_map::{IlOffset, IlSource};
+use crate::symbol_source::NativeFrame;
+
+/// The most that a PDB inside an image may unpack to, in bytes.
+const MAX_EMBEDDED: usize = 256 << 20;
+
+self_cell::self_cell! {
+    struct PortableCell {
+        owner: FileData,
+        #[not_covariant]
+        dependent: PortablePdb,
+    }
+}
+
+self_cell::self_cell! {
+    struct WindowsCell {
+        owner: FileData,
+        #[not_covariant]
+        dependent: WindowsPdb,
+    }
+}
+
+/// A PDB of either format.
+pub(super) enum Pdb {
+    Portable(PortableFile),
+    Windows(WindowsFile),
+}
+
+impl Open for Pdb {
+    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+        Ok(Pdb::parse(data)?)
+    }
+}
+
+impl Pdb {
+    /// Parses a PDB, told apart by content.
+    pub(super) fn parse(data: FileData) -> chronosym_pdb::Result<Self> {
+        if PortablePdb::sniff(&data) {
+            Ok(Pdb::Portable(PortableFile {
+                cell: PortableCell::try_new(data, |data| PortablePdb::parse(data))?,
+                documents: Mutex::default(),
+            }))
+        } else {
+            Ok(Pdb::Windows(WindowsFile {
+                cell: WindowsCell::try_new(data, |data| WindowsPdb::open(data))?,
+                paths: Texts::default(),
+            }))
+        }
+    }
+
+    /// The line of an IL offset (rule 14), if the PDB has one.
+    pub(super) fn line(
+        &self,
+        token: Token,
+        il: IlOffset,
+    ) -> chronosym_pdb::Result<Option<SourceLine>> {
+        match self {
+            Pdb::Portable(pdb) => Ok(pdb.line(token, il)),
+            Pdb::Windows(pdb) => pdb.managed_line(token, il),
+        }
+    }
+}
+
+/// The PDB inside an image.
+pub(super) struct EmbeddedPdb(pub Pdb);
+
+impl Open for EmbeddedPdb {
+    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+        let pdb = PeImage::parse(&data)?.embedded_portable_pdb(MAX_EMBEDDED)?;
+        let pdb = pdb.ok_or(FileError::NoPdb)?;
+        Ok(EmbeddedPdb(Pdb::parse(FileData::from(pdb))?))
+    }
+}
+
+/// A portable PDB.
+pub(super) struct PortableFile {
+    cell: PortableCell,
+    /// By document row: putting a path together takes longer than finding a line.
+    documents: Mutex<FxHashMap<u32, Option<Arc<str>>>>,
+}
+
+impl PortableFile {
+    pub(super) fn with<R>(&self, ask: impl FnOnce(&PortablePdb<'_>) -> R) -> R {
+        self.cell.with_dependent(|_, pdb| ask(pdb))
+    }
+
+    fn line(&self, token: Token, il: IlOffset) -> Option<SourceLine> {
+        self.with(|pdb| {
+            let answer = pdb.line_at(token.row(), il.offset).or_else(|| {
+                // A prolog stands for the method's first sequence point, wherever that is.
+                let prolog = il.source == IlSource::Prolog;
+                prolog.then(|| pdb.first_line(token.row())).flatten()
+            })?;
+            let mut documents = self
+                .documents
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let file = documents
+                .entry(answer.document)
+                .or_insert_with(|| Some(pdb.document(answer.document)?.name.into()))
+                .clone()?;
+            Some(SourceLine {
+                file,
+                line: answer.start_line,
+                column: Some(answer.start_column).filter(|&column| column > 0),
+            })
+        })
+    }
+}
+
+/// A Windows PDB.
+pub(super) struct WindowsFile {
+    cell: WindowsCell,
+    paths: Texts,
+}
+
+impl WindowsFile {
+    pub(super) fn with<R>(&self, ask: impl FnOnce(&WindowsPdb<'_>) -> R) -> R {
+        self.cell.with_dependent(|_, pdb| ask(pdb))
+    }
+
+    fn managed_line(
+        &self,
+        token: Token,
+        il: IlOffset,
+    ) -> chronosym_pdb::Result<Option<SourceLine>> {
+        self.with(|pdb| {
+            let found = pdb.managed_line(token.0, il.offset)?;
+            Ok(found.and_then(|found| {
+                Some(SourceLine {
+                    file: self.paths.get(found.file.as_deref()?),
+                    line: found.line,
+                    column: found.column.map(u32::from),
+                })
+            }))
+        })
+    }
+
+    /// The frames at an RVA, innermost first.
+    pub(super) fn frames(&self, rva: u32) -> chronosym_pdb::Result<Vec<NativeFrame>> {
+        self.with(|pdb| {
+            let mut frames = Frames::new();
+            let Some(function) = pdb.find(rva, &mut frames)? else {
+                return Ok(Vec::new());
+            };
+            let approximate = function.kind == FunctionKind::Public;
+            let last = frames.len().saturating_sub(1);
+            let frames = frames.iter().enumerate().filter_map(|(i, frame)| {
+                let name = frame.name.as_ref()?.to_string();
+                let line = frame.file.as_deref().zip(frame.line);
+                Some(NativeFrame {
+                    offset: (i == last).then(|| u64::from(rva.saturating_sub(function.rva))),
+                    line: line
+                        .map(|(path, line)| SourceLine {
+                            file: self.paths.get(path),
+                            line,
+                            column: frame.column.map(u32::from),
+                        })
+                        .ok_or(LineReason::NoLineInfo),
+                    approximate,
+                    ..NativeFrame::new(demangle(&name).unwrap_or(name))
+                })
+            });
+            Ok(frames.collect())
+        })
+    }
+}

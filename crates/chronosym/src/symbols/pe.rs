@@ -1,0 +1,149 @@
+//! PE images and the perf maps of precompiled ones, open.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use chronosym_pdb::metadata::Metadata;
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::r2r::{AssemblyId, ModuleSource, R2rImage, R2rMap};
+use chronosym_symbols::mmap::FileData;
+
+use super::files::{FileError, Open};
+
+self_cell::self_cell! {
+    struct ImageCell {
+        owner: FileData,
+        #[not_covariant]
+        dependent: ImageParts,
+    }
+}
+
+/// What a PE image holds for a symboliser; the dearer parts are read when first asked for.
+pub(super) struct ImageParts<'d> {
+    pub image: PeImage<'d>,
+    metadata: OnceLock<Option<Metadata<'d>>>,
+    r2r: OnceLock<Option<R2rImage<'d>>>,
+}
+
+impl<'d> ImageParts<'d> {
+    pub(super) fn metadata(&self) -> Option<&Metadata<'d>> {
+        self.metadata
+            .get_or_init(|| self.image.metadata().ok())
+            .as_ref()
+    }
+
+    pub(super) fn r2r(&self) -> Option<&R2rImage<'d>> {
+        self.r2r
+            .get_or_init(|| R2rImage::open(self.image.clone()).ok())
+            .as_ref()
+    }
+}
+
+/// A PE image, managed or precompiled.
+pub(super) struct ImageFile(ImageCell);
+
+impl Open for ImageFile {
+    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+        let cell = ImageCell::try_new(data, |data| {
+            PeImage::parse(data).map(|image| ImageParts {
+                image,
+                metadata: OnceLock::new(),
+                r2r: OnceLock::new(),
+            })
+        });
+        Ok(ImageFile(cell?))
+    }
+}
+
+impl ImageFile {
+    pub(super) fn with<R>(&self, ask: impl FnOnce(&ImageParts<'_>) -> R) -> R {
+        self.0.with_dependent(|_, parts| ask(parts))
+    }
+}
+
+self_cell::self_cell! {
+    struct CompositeCell {
+        owner: Vec<FileData>,
+        #[not_covariant]
+        dependent: CompositeParts,
+    }
+}
+
+/// A composite image, with the metadata of those of its components that stand beside it.
+pub(super) struct CompositeParts<'d> {
+    pub image: R2rImage<'d>,
+    modules: Vec<(String, Metadata<'d>)>,
+}
+
+impl ModuleSource for CompositeParts<'_> {
+    fn metadata<'s>(&'s self, assembly: &AssemblyId<'_>) -> Option<&'s Metadata<'s>> {
+        let is_it = |(name, _): &&(String, Metadata<'_>)| *name == assembly.name;
+        self.modules
+            .iter()
+            .find(is_it)
+            .map(|(_, metadata)| metadata)
+    }
+}
+
+/// A composite image and its components.
+pub(super) struct CompositeFile(CompositeCell);
+
+impl Open for CompositeFile {
+    fn open(path: &Path, data: FileData) -> Result<Self, FileError> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        // Names out of the file: plain ones only.
+        let names: Vec<String> = R2rImage::parse(&data)?
+            .components()
+            .map(|assembly| assembly.name.into_owned())
+            .filter(|name| !name.contains(['/', '\\', '\0', ':']))
+            .collect();
+        let mut files = vec![data];
+        let mut found = Vec::new();
+        for name in names {
+            if let Ok(file) = FileData::map(&folder.join(format!("{name}.dll"))) {
+                files.push(file);
+                found.push(name);
+            }
+        }
+        let cell = CompositeCell::try_new(files, |files| {
+            let modules = found.into_iter().zip(&files[1..]);
+            let metadata = |data| PeImage::parse(data).and_then(|image| image.metadata());
+            Ok::<_, chronosym_pdb::Error>(CompositeParts {
+                image: R2rImage::parse(&files[0])?,
+                modules: modules
+                    .filter_map(|(name, data)| Some((name, metadata(data).ok()?)))
+                    .collect(),
+            })
+        });
+        Ok(CompositeFile(cell?))
+    }
+}
+
+impl CompositeFile {
+    pub(super) fn with<R>(&self, ask: impl FnOnce(&CompositeParts<'_>) -> R) -> R {
+        self.0.with_dependent(|_, parts| ask(parts))
+    }
+}
+
+self_cell::self_cell! {
+    struct MapCell {
+        owner: FileData,
+        #[covariant]
+        dependent: R2rMap,
+    }
+}
+
+/// The perf map of a precompiled image.
+pub(super) struct MapFile(MapCell);
+
+impl Open for MapFile {
+    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+        Ok(MapFile(MapCell::try_new(data, |data| R2rMap::parse(data))?))
+    }
+}
+
+impl MapFile {
+    pub(super) fn map(&self) -> &R2rMap<'_> {
+        self.0.borrow_dependent()
+    }
+}
