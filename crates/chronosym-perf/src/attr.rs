@@ -255,9 +255,7 @@ impl Attrs {
             _ if !is_sample && first.trailer_size() == 0 => return Some(0),
             IdPlace::Identifier if is_sample => 0,
             IdPlace::Identifier => body.len().checked_sub(8)?,
-            IdPlace::Field if is_sample => {
-                first.sample_offset(IDENTIFIER | IP | TID | TIME | ADDR)
-            }
+            IdPlace::Field if is_sample => first.sample_offset(IDENTIFIER | IP | TID | TIME | ADDR),
             IdPlace::Field => {
                 let behind = first.sample_offset(sample_type::ID | STREAM_ID | CPU | IDENTIFIER);
                 body.len().checked_sub(behind)?

@@ -10,7 +10,7 @@ pub enum ByteOrder {
 }
 
 /// Reads from the front of a slice; `None` where the slice ends before the value does.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     order: ByteOrder,

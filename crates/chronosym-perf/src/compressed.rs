@@ -67,7 +67,9 @@ impl Unpacker {
         if !self.in_frame && self.input.is_empty() && self.output.is_empty() {
             return false;
         }
-        if let (true, true, Some(window)) = (self.is_window_full, self.input.is_empty(), self.window) {
+        if let (true, true, Some(window)) =
+            (self.is_window_full, self.input.is_empty(), self.window)
+        {
             self.marks.push_back(self.total_out + window);
         }
         true
@@ -111,7 +113,8 @@ impl Unpacker {
             // Half a block is lost.
             self.bad_bytes += self.input.len() as u64;
             self.input.clear();
-            self.input.extend_from_slice(&LAST_BLOCK[..BLOCK_HEADER + self.checksum]);
+            self.input
+                .extend_from_slice(&LAST_BLOCK[..BLOCK_HEADER + self.checksum]);
         }
     }
 
@@ -162,7 +165,11 @@ impl Unpacker {
         };
         let header = u32::from_le_bytes([low, middle, high, 0]);
         const RUN: u32 = 1;
-        let size = if (header >> 1) & 3 == RUN { 1 } else { (header >> 3) as usize };
+        let size = if (header >> 1) & 3 == RUN {
+            1
+        } else {
+            (header >> 3) as usize
+        };
         let size = BLOCK_HEADER + size + if header & 1 == 0 { 0 } else { self.checksum };
         if self.input.len() < size {
             return Some(0);
@@ -188,6 +195,13 @@ fn frame(header: &[u8]) -> Option<(Option<u64>, usize)> {
     let &[descriptor, window] = header.strip_prefix(&MAGIC)?.first_chunk()?;
     let base = 1u64 << (10 + (window >> 3));
     let window = base + base / 8 * u64::from(window & 7);
-    let checksum = if descriptor & HAS_CHECKSUM == 0 { 0 } else { CHECKSUM };
-    Some(((descriptor & SINGLE_SEGMENT == 0).then_some(window), checksum))
+    let checksum = if descriptor & HAS_CHECKSUM == 0 {
+        0
+    } else {
+        CHECKSUM
+    };
+    Some((
+        (descriptor & SINGLE_SEGMENT == 0).then_some(window),
+        checksum,
+    ))
 }

@@ -15,7 +15,9 @@ pub enum Error {
         found: String,
     },
     /// The output of `simpleperf report-sample`, which is no recording.
-    #[error("a report of simpleperf (report-sample --protobuf), not a recording: give the perf.data that it was made of")]
+    #[error(
+        "a report of simpleperf (report-sample --protobuf), not a recording: give the perf.data that it was made of"
+    )]
     SimpleperfReport,
     /// A version of the format that this reader does not know.
     #[error("{format} version {version} is not supported (known: {known})")]
@@ -37,7 +39,9 @@ pub enum Error {
     },
     /// The descriptions of the events stand behind the samples, as `perf inject` may write them: such a file can be
     /// read from a source that seeks only.
-    #[error("the events of this perf.data are described behind its samples: it cannot be read from a stream")]
+    #[error(
+        "the events of this perf.data are described behind its samples: it cannot be read from a stream"
+    )]
     AttrsAfterData,
     /// The source failed. Every record read before it has been delivered.
     #[error("reading failed at offset {offset}")]

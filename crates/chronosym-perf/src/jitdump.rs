@@ -42,12 +42,12 @@ pub struct Header {
     /// Times are cycles of the processor's counter
     /// ([`TimeConversion`](crate::TimeConversion)); otherwise they are ns of `CLOCK_MONOTONIC`.
     pub has_cycles: bool,
-    /// V8 wrote it: the addresses of its lines are too high by the size of an ELF header.
-    is_v8: bool,
+    /// What the addresses of lines are too high by.
+    line_bias: u64,
 }
 
 /// One record; it borrows from the reader until the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record<'a> {
     /// Code was compiled.
@@ -62,7 +62,7 @@ pub enum Record<'a> {
 }
 
 /// Code that was compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load<'a> {
     /// ns, or cycles: [`Header::has_cycles`].
@@ -136,7 +136,7 @@ pub struct Line<'a> {
 }
 
 /// The source lines of a code body, in the order of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines<'a> {
     rows: Cursor<'a>,
     left: u64,
@@ -207,9 +207,17 @@ pub struct Reader<R> {
     /// Bytes of the record that was handed out last.
     used: usize,
     latest: u64,
-    /// Bodies of records that belong to the next load.
+    /// Bodies of the records that belong to the next load.
     lines: Vec<u8>,
     unwinding: Vec<u8>,
+}
+
+mod kind {
+    pub(super) const LOAD: u32 = 0;
+    pub(super) const MOVE: u32 = 1;
+    pub(super) const DEBUG_INFO: u32 = 2;
+    pub(super) const CLOSE: u32 = 3;
+    pub(super) const UNWINDING_INFO: u32 = 4;
 }
 
 /// The header of a record.
@@ -219,12 +227,6 @@ struct Head {
     size: usize,
     time: u64,
 }
-
-const LOAD: u32 = 0;
-const MOVE: u32 = 1;
-const DEBUG_INFO: u32 = 2;
-const CLOSE: u32 = 3;
-const UNWINDING_INFO: u32 = 4;
 
 impl<R: Read> Reader<R> {
     /// Begins a jitdump: reads its header and nothing more.
@@ -268,26 +270,31 @@ impl<R: Read> Reader<R> {
     /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage is counted in
     /// [`diagnostics`](Self::diagnostics) and never an error.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
-        self.stream.advance(std::mem::take(&mut self.used));
+        if self.used > 0 {
+            self.stream.advance(std::mem::take(&mut self.used));
+            self.lines.clear();
+            self.unwinding.clear();
+        }
         let head = loop {
             let Some(head) = self.head() else {
+                let offset = self.stream.end_offset();
                 return match self.stream.take_failure() {
-                    Some(source) => Err(Error::Io { offset: self.stream.end_offset(), source }),
+                    Some(source) => Err(Error::Io { offset, source }),
                     None => Ok(None),
                 };
             };
-            if self.is_delivered(head) {
+            if self.is_whole(head) {
                 break head;
             }
             self.stream.advance(head.size);
         };
         self.used = head.size;
+        self.diagnostics.late_records += u64::from(head.time < self.latest);
         self.latest = self.latest.max(head.time);
-        let offset = self.stream.offset();
-        Ok(self.decode(head, offset))
+        Ok(self.decode(head))
     }
 
-    /// The header of the next record, which is in the stream whole.
+    /// The header of the next record, all of which is in memory then.
     fn head(&mut self) -> Option<Head> {
         let order = self.header.byte_order;
         let head = self.stream.peek(RECORD_HEADER).and_then(|bytes| {
@@ -295,67 +302,214 @@ impl<R: Read> Reader<R> {
             let (kind, size, time) = (at.u32()?, at.u32()? as usize, at.u64()?);
             Some(Head { kind, size, time })
         });
-        let fits = |head: &Head| (RECORD_HEADER..=MOST_RECORD).contains(&head.size);
-        let head = head.filter(fits).filter(|head| self.stream.peek(head.size).is_some());
+        let head = head
+            .filter(|head| (RECORD_HEADER..=MOST_RECORD).contains(&head.size))
+            .filter(|head| self.stream.peek(head.size).is_some());
         if head.is_none() {
             let at_offset = self.stream.offset();
             let bytes_lost = self.stream.skip(u64::MAX);
-            if bytes_lost > 0 {
-                self.diagnostics.truncation = Some(Truncation { at_offset, bytes_lost });
-            }
+            let cut = Truncation {
+                at_offset,
+                bytes_lost,
+            };
+            self.diagnostics.truncation = Some(cut).filter(|cut| cut.bytes_lost > 0);
         }
         self.diagnostics.bytes_read = self.stream.end_offset();
         head
     }
 
-    /// Counts a record and keeps what belongs to the next load; whether it is one to hand out.
-    fn is_delivered(&mut self, head: Head) -> bool {
-        self.diagnostics.records += 1;
+    /// The body of the next record.
+    fn body(&self, head: Head) -> Cursor<'_> {
         let body = &self.stream.bytes()[RECORD_HEADER..head.size];
-        let mut at = Cursor::new(body, self.header.byte_order);
+        Cursor::new(body, self.header.byte_order)
+    }
+
+    /// Whether the record is one to hand out. What belongs to the next load is kept until then.
+    fn is_whole(&mut self, head: Head) -> bool {
+        self.diagnostics.records += 1;
+        let body = self.body(head);
         match head.kind {
-            DEBUG_INFO => {
-                self.lines.clear();
-                self.lines.extend_from_slice(body);
-                return false;
+            kind::LOAD if Load::read(body, head, 0).is_some() => true,
+            kind::MOVE if Move::read(body, head.time).is_some() => true,
+            kind::CLOSE => true,
+            kind::DEBUG_INFO | kind::UNWINDING_INFO => {
+                let kept = match head.kind {
+                    kind::DEBUG_INFO => &mut self.lines,
+                    _ => &mut self.unwinding,
+                };
+                kept.clear();
+                kept.extend_from_slice(&self.stream.bytes()[RECORD_HEADER..head.size]);
+                false
             }
-            UNWINDING_INFO => {
-                self.unwinding.clear();
-                self.unwinding.extend_from_slice(body);
-                return false;
-            }
-            LOAD if load(&mut at).is_some() => {}
-            MOVE if at.take(48).is_some() => {}
-            CLOSE => {}
-            LOAD | MOVE => {
+            kind::LOAD | kind::MOVE => {
                 self.diagnostics.bad_records += 1;
-                self.forget();
-                return false;
+                self.lines.clear();
+                self.unwinding.clear();
+                false
             }
             _ => {
                 self.diagnostics.unknown_records += 1;
-                return false;
+                false
             }
         }
-        self.diagnostics.late_records += u64::from(head.time < self.latest);
-        true
     }
 
-    /// Drops what belongs to a load that is not there.
-    fn forget(&mut self) {
-        self.lines.clear();
-        self.unwinding.clear();
-    }
-
-    fn decode(&mut self, head: Head, offset: u64) -> Option<Record<'_>> {
-        None
+    /// A record that is whole.
+    fn decode(&mut self, head: Head) -> Option<Record<'_>> {
+        let Header { byte_order, .. } = self.header;
+        let offset = self.stream.offset();
+        if head.kind == kind::LOAD && !self.lines.is_empty() {
+            let address = Load::read(self.body(head), head, offset)?.address;
+            let lines = Lines::read(&self.lines, &self.header, address);
+            if lines.is_none() {
+                self.diagnostics.bad_lines += 1;
+                self.lines.clear();
+            }
+        }
+        let body = self.body(head);
+        Some(match head.kind {
+            kind::LOAD => {
+                let mut load = Load::read(body, head, offset)?;
+                if let Some(lines) = Lines::read(&self.lines, &self.header, load.address) {
+                    load.lines = lines;
+                }
+                load.unwinding = Unwinding::read(Cursor::new(&self.unwinding, byte_order));
+                Record::Load(load)
+            }
+            kind::MOVE => Record::Move(Move::read(body, head.time)?),
+            _ => Record::Close { time: head.time },
+        })
     }
 }
 
-fn load<'a>(at: &mut Cursor<'a>) -> Option<Load<'a>> {
-    None
+impl<'a> Load<'a> {
+    /// `offset` is where the record stands in the file.
+    fn read(mut at: Cursor<'a>, head: Head, offset: u64) -> Option<Self> {
+        let (pid, tid) = (at.u32()?, at.u32()?);
+        // The second address is that of the code; the first one nobody uses.
+        at.u64()?;
+        let (address, size, index) = (at.u64()?, at.u64()?, at.u64()?);
+        let name = at.text();
+        let code_offset = offset + (head.size - at.rest().len()) as u64;
+        Some(Self {
+            time: head.time,
+            pid,
+            tid,
+            address,
+            size,
+            index,
+            name,
+            code_offset,
+            lines: Lines::none(&at),
+            code: at.take_u64(size),
+            unwinding: None,
+        })
+    }
+}
+
+impl Move {
+    fn read(mut at: Cursor<'_>, time: u64) -> Option<Self> {
+        let (pid, tid) = (at.u32()?, at.u32()?);
+        at.u64()?;
+        Some(Self {
+            time,
+            pid,
+            tid,
+            old_address: at.u64()?,
+            new_address: at.u64()?,
+            size: at.u64()?,
+            index: at.u64()?,
+        })
+    }
+}
+
+impl<'a> Unwinding<'a> {
+    fn read(mut at: Cursor<'a>) -> Option<Self> {
+        let (size, header, mapped_size) = (at.u64()?, at.u64()?, at.u64()?);
+        // The header stands behind the table, whatever the format's text says: writers and perf agree on that.
+        Some(Self {
+            eh_frame: at.take_u64(size.checked_sub(header)?)?,
+            eh_frame_header: at.take_u64(header)?,
+            mapped_size,
+        })
+    }
+}
+
+impl<'a> Lines<'a> {
+    fn none(at: &Cursor<'a>) -> Self {
+        Self {
+            rows: *at,
+            left: 0,
+            path: &[],
+            bias: 0,
+        }
+    }
+
+    /// The rows of a debug record, if it is about the code at `address` and they end where it does, up to padding.
+    fn read(body: &'a [u8], header: &Header, address: u64) -> Option<Self> {
+        const PADDING: usize = 7;
+        let mut at = Cursor::new(body, header.byte_order);
+        let (own, left) = (at.u64()?, at.u64()?);
+        let lines = Self {
+            left,
+            bias: header.line_bias,
+            ..Self::none(&at)
+        };
+        let mut walk = lines.clone();
+        while walk.next().is_some() {}
+        let is_whole = walk.left == 0 && walk.rows.rest().len() <= PADDING;
+        (own == address && is_whole).then_some(lines)
+    }
 }
 
 fn read_header<R: Read>(stream: &mut Stream<R>) -> Result<Header, Error> {
-    todo!()
+    let cut = Error::DamagedHeader {
+        format: FORMAT,
+        what: "it is cut short",
+    };
+    let byte_order = match stream.peek(4) {
+        Some(b"DTiJ") => ByteOrder::Little,
+        Some(b"JiTD") => ByteOrder::Big,
+        _ => return Err(Error::wrong_format(FORMAT, stream.bytes())),
+    };
+    let Some(bytes) = stream.peek(HEADER) else {
+        return Err(cut);
+    };
+    let mut at = Cursor::new(bytes, byte_order);
+    let mut next = || at.u32().unwrap_or(0);
+    let [_, version, size, elf_machine, reserved, pid] = std::array::from_fn(|_| next());
+    let flags = at.rest().get(8..);
+    let flags = flags.and_then(|flags| Cursor::new(flags, byte_order).u64());
+    // Version 2 of old Mono differs in what it does not say.
+    if !(1..=2).contains(&version) {
+        return Err(Error::UnsupportedVersion {
+            format: FORMAT,
+            version,
+            known: "1, 2",
+        });
+    }
+    let size = u64::from(size).max(HEADER as u64);
+    if stream.skip(size) < size {
+        return Err(cut);
+    }
+    Ok(Header {
+        byte_order,
+        elf_machine,
+        pid,
+        has_cycles: flags.unwrap_or(0) & 1 != 0,
+        line_bias: line_bias(reserved, elf_machine),
+    })
+}
+
+/// What the addresses of lines are too high by: V8, which leaves its mark in a reserved field, counts in the header of
+/// the ELF file that is made of the code later on.
+fn line_bias(reserved: u32, elf_machine: u32) -> u64 {
+    const V8: u32 = 0xdead_beef;
+    const X86: u32 = 3;
+    const ARM: u32 = 40;
+    match (reserved, elf_machine) {
+        (V8, X86 | ARM) => 0x34,
+        (V8, _) => 0x40,
+        _ => 0,
+    }
 }

@@ -9,10 +9,12 @@ mod diagnostics;
 mod error;
 mod header;
 mod info;
+pub mod jitdump;
 mod reader;
 mod record;
 mod round;
 mod sample;
+pub mod script;
 mod stream;
 
 pub use attr::EventAttr;
@@ -22,7 +24,5 @@ pub use diagnostics::Diagnostics;
 pub use error::{Error, Truncation};
 pub use info::{BuildIdEntry, ClockData, Info, Recorder, TimeConversion};
 pub use reader::{Options, Reader};
-pub use record::{
-    BuildId, Comm, CpuMode, Event, KernelSymbol, MappedFile, Mmap, Record, Task,
-};
+pub use record::{BuildId, Comm, CpuMode, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
 pub use sample::{Registers, Sample};

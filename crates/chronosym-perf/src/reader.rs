@@ -182,7 +182,10 @@ impl<R: Read> Reader<R> {
                     self.recording.round.finish();
                     let failure = self.recording.round.is_empty();
                     return match self.stream.take_failure().filter(|_| failure) {
-                        Some(source) => Err(Error::Io { offset: self.stream.end_offset(), source }),
+                        Some(source) => Err(Error::Io {
+                            offset: self.stream.end_offset(),
+                            source,
+                        }),
                         None => Ok(()),
                     };
                 }
@@ -292,10 +295,14 @@ impl<R: Read> Reader<R> {
         self.stage = Stage::Unpacking;
         self.unpacker.finish();
         let base = self.stream.offset();
-        if let Some(file) = self.file.as_ref().filter(|file| file.data_end() == Some(base)) {
-            while (self.stream.bytes().len() as u64) < MOST_SECTION_BYTES
-                && self.stream.read_more()
-            {}
+        if let Some(file) = self
+            .file
+            .as_ref()
+            .filter(|file| file.data_end() == Some(base))
+        {
+            while (self.stream.bytes().len() as u64) < MOST_SECTION_BYTES && self.stream.read_more()
+            {
+            }
             self.recording.read_features(file, self.stream.bytes());
         }
         self.recording.diagnostics.bytes_read = self.stream.end_offset();
@@ -409,8 +416,7 @@ impl Recording {
     fn next(&mut self) -> Option<Record<'_>> {
         let raw = RawRecord::new(self.round.next()?, self.order)?;
         let index = self.attrs.of(raw.kind, raw.body, raw.order);
-        let (record, whole) =
-            raw.decode(index.map(|index| (index, &self.attrs.all()[index])));
+        let (record, whole) = raw.decode(index.map(|index| (index, &self.attrs.all()[index])));
         let counts = &mut self.diagnostics;
         counts.bad_records += u64::from(!whole);
         counts.unknown_records += u64::from(raw.kind > kind::LAST_KNOWN);

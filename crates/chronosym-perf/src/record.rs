@@ -402,7 +402,11 @@ impl<'a> RawRecord<'a> {
                     tid: at.u32()?,
                     parent_tid: at.u32()?,
                 };
-                let variant = if self.kind == kind::FORK { Event::Fork } else { Event::Exit };
+                let variant = if self.kind == kind::FORK {
+                    Event::Fork
+                } else {
+                    Event::Exit
+                };
                 variant(task)
             }
             5 | 6 => {

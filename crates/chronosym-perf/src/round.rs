@@ -81,7 +81,8 @@ impl Round {
         self.rows.drain(..self.next);
         for row in &mut self.rows {
             let start = self.spare.len();
-            self.spare.extend_from_slice(&self.bytes[row.start..row.end]);
+            self.spare
+                .extend_from_slice(&self.bytes[row.start..row.end]);
             (row.start, row.end) = (start, self.spare.len());
         }
         std::mem::swap(&mut self.bytes, &mut self.spare);

@@ -7,4 +7,5 @@ mod metadata;
 pub mod netperf;
 pub mod nettrace;
 pub mod payload;
+pub mod perf;
 pub mod trace;
