@@ -14,8 +14,8 @@ const BLOCK_HEADER: usize = 3;
 /// An empty block that is the last of its frame, and room for the frame's checksum.
 const LAST_BLOCK: [u8; BLOCK_HEADER + CHECKSUM] = [1, 0, 0, 0, 0, 0, 0];
 const CHECKSUM: usize = 4;
-/// Bytes that one compressed byte may become, and what is allowed on top; records of idle machines reach 100.
-const MOST_EXPANSION: u64 = 1_000;
+/// Bytes that one compressed byte may become, and what is allowed on top. Real recordings stay below 20.
+const MOST_EXPANSION: u64 = 200;
 const FREE_EXPANSION: u64 = 64 << 20;
 
 #[derive(Default)]

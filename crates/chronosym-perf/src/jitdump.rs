@@ -150,7 +150,7 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Line<'a>> {
         const AS_BEFORE: [u8; 2] = [0xff, 0];
-        self.left = self.left.checked_sub(1)?;
+        let left = self.left.checked_sub(1)?;
         let address = self.rows.u64()?.wrapping_sub(self.bias);
         let (line, column) = (self.rows.u32()?, self.rows.u32()?);
         if self.rows.rest().starts_with(&AS_BEFORE) {
@@ -158,6 +158,7 @@ impl<'a> Iterator for Lines<'a> {
         } else {
             self.path = self.rows.text();
         }
+        self.left = left;
         Some(Line {
             address,
             line,

@@ -180,12 +180,12 @@ impl<R: Read> Reader<R> {
                 Step::RoundEnd => self.recording.round.mark(),
                 Step::End => {
                     self.recording.round.finish();
-                    let failure = self.recording.round.is_empty();
-                    return match self.stream.take_failure().filter(|_| failure) {
-                        Some(source) => Err(Error::Io {
-                            offset: self.stream.end_offset(),
-                            source,
-                        }),
+                    if self.recording.round.has_next() {
+                        return Ok(());
+                    }
+                    let offset = self.stream.end_offset();
+                    return match self.stream.take_failure() {
+                        Some(source) => Err(Error::Io { offset, source }),
                         None => Ok(()),
                     };
                 }

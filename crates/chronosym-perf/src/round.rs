@@ -56,10 +56,6 @@ impl Round {
         self.bytes.len() + size_of_val(self.rows.as_slice())
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// The next record that is ready.
     pub(crate) fn next(&mut self) -> Option<&[u8]> {
         let row = self.rows[..self.ready].get(self.next)?;

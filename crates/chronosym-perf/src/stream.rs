@@ -2,6 +2,8 @@
 
 use std::io::{self, ErrorKind, Read};
 
+/// Least room for a read at the start of a source and later on.
+const FIRST_CHUNK: usize = 16 * 1024;
 const CHUNK: usize = 64 * 1024;
 
 pub(crate) struct Stream<R> {
@@ -68,8 +70,11 @@ impl<R: Read> Stream<R> {
             self.filled -= self.at;
             self.at = 0;
         }
-        if self.buffer.len() < self.filled + CHUNK {
-            self.buffer.resize(self.filled.max(CHUNK) * 2, 0);
+        let room = self.filled.clamp(FIRST_CHUNK, CHUNK);
+        if self.buffer.len() < self.filled + room {
+            let mut grown = vec![0; (self.filled + room).next_power_of_two()];
+            grown[..self.filled].copy_from_slice(&self.buffer[..self.filled]);
+            self.buffer = grown;
         }
         while !self.ended {
             match self.source.read(&mut self.buffer[self.filled..]) {

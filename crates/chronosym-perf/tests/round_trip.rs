@@ -315,7 +315,7 @@ fn read_sample(attr: &PerfAttr, record: &Record<'_>) -> Vec<Vec<u64>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn samples_of_every_layout_come_back(
