@@ -65,6 +65,16 @@ impl<'a> Cursor<'a> {
         self.array().map(|bytes| word(bytes, self.order))
     }
 
+    /// A value that need not be there; `None` if it is and does not fit.
+    #[inline]
+    pub(crate) fn u64_if(&mut self, is_there: bool) -> Option<Option<u64>> {
+        if is_there {
+            self.u64().map(Some)
+        } else {
+            Some(None)
+        }
+    }
+
     #[inline]
     pub(crate) fn words(&mut self, count: u64) -> Option<Words<'a>> {
         let bytes = self.take_u64(count.checked_mul(8)?)?;

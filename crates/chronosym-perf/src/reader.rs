@@ -423,7 +423,7 @@ impl Recording {
         match record.event {
             Event::Lost { records, .. } => counts.lost_records += records,
             Event::LostSamples { samples, filtered } if !filtered => counts.lost_samples += samples,
-            Event::Throttle { .. } => counts.throttles += 1,
+            Event::Throttle { ended: false, .. } => counts.throttles += 1,
             Event::Mmap(_) => counts.cut_maps += u64::from(raw.flags & misc::CUT_MAPS != 0),
             Event::Aux { flags, .. } => counts.aux_faults += u64::from(flags & 0b1101 != 0),
             _ => {}

@@ -111,15 +111,10 @@ pub enum Event<'a> {
         /// A filter left them out: nothing is missing.
         filtered: bool,
     },
-    /// Sampling of a counter paused, too many events having come.
+    /// Sampling of a counter paused, too many events having come, or goes on.
     Throttle {
-        /// The counter's group.
-        id: u64,
-        /// The counter.
-        stream_id: u64,
-    },
-    /// Sampling goes on.
-    Unthrottle {
+        /// It goes on.
+        ended: bool,
         /// The counter's group.
         id: u64,
         /// The counter.
@@ -411,10 +406,10 @@ impl<'a> RawRecord<'a> {
             }
             5 | 6 => {
                 at.u64()?;
-                let (id, stream_id) = (at.u64()?, at.u64()?);
-                match self.kind {
-                    5 => Event::Throttle { id, stream_id },
-                    _ => Event::Unthrottle { id, stream_id },
+                Event::Throttle {
+                    ended: self.kind == 6,
+                    id: at.u64()?,
+                    stream_id: at.u64()?,
                 }
             }
             8 => {
@@ -514,25 +509,19 @@ impl<'a> RawRecord<'a> {
     }
 }
 
-/// Who was running when a record was written; the trailer has the size that its fields need.
-fn read_trailer(mut at: Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) {
+/// Who was running when a record was written.
+fn read_trailer(mut at: Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -> Option<()> {
     let has = |bit| attr.sample_type & bit != 0;
     if has(bit::TID) {
-        (record.pid, record.tid) = (at.u32(), at.u32());
+        (record.pid, record.tid) = (Some(at.u32()?), Some(at.u32()?));
     }
-    if has(bit::TIME) {
-        at.u64();
-    }
-    if has(bit::ID) {
-        record.id = at.u64();
-    }
-    if has(bit::STREAM_ID) {
-        record.stream_id = at.u64();
-    }
+    at.u64_if(has(bit::TIME))?;
+    record.id = at.u64_if(has(bit::ID))?;
+    record.stream_id = at.u64_if(has(bit::STREAM_ID))?;
     if has(bit::CPU) {
-        (record.cpu, _) = (at.u32(), at.u32());
+        record.cpu = Some(at.u32()?);
+        at.u32()?;
     }
-    if has(bit::IDENTIFIER) {
-        record.id = at.u64();
-    }
+    record.id = at.u64_if(has(bit::IDENTIFIER))?.or(record.id);
+    Some(())
 }

@@ -115,34 +115,20 @@ impl<'a> Sample<'a> {
         record: &mut Record<'_>,
     ) -> Option<()> {
         let has = |bit| attr.sample_type & bit != 0;
-        if has(bit::IDENTIFIER) {
-            record.id = Some(at.u64()?);
-        }
-        if has(bit::IP) {
-            self.ip = Some(at.u64()?);
-        }
+        record.id = at.u64_if(has(bit::IDENTIFIER))?;
+        self.ip = at.u64_if(has(bit::IP))?;
         if has(bit::TID) {
             (record.pid, record.tid) = (Some(at.u32()?), Some(at.u32()?));
         }
-        if has(bit::TIME) {
-            at.u64()?;
-        }
-        if has(bit::ADDR) {
-            self.address = Some(at.u64()?);
-        }
-        if has(bit::ID) {
-            record.id = Some(at.u64()?);
-        }
-        if has(bit::STREAM_ID) {
-            record.stream_id = Some(at.u64()?);
-        }
+        at.u64_if(has(bit::TIME))?;
+        self.address = at.u64_if(has(bit::ADDR))?;
+        record.id = at.u64_if(has(bit::ID))?.or(record.id);
+        record.stream_id = at.u64_if(has(bit::STREAM_ID))?;
         if has(bit::CPU) {
             record.cpu = Some(at.u32()?);
             at.u32()?;
         }
-        if has(bit::PERIOD) {
-            self.period = Some(at.u64()?);
-        }
+        self.period = at.u64_if(has(bit::PERIOD))?;
         if has(bit::READ) {
             self.counters = Some(counters(at, attr.read_format)?);
         }
@@ -180,27 +166,15 @@ impl<'a> Sample<'a> {
             let (low, middle, high) = (at.u32()?, at.u16()?, at.u16()?);
             self.weight = Some(u64::from(low) | u64::from(middle) << 32 | u64::from(high) << 48);
         }
-        if has(bit::DATA_SRC) {
-            self.data_source = Some(at.u64()?);
-        }
-        if has(bit::TRANSACTION) {
-            self.transaction = Some(at.u64()?);
-        }
+        self.data_source = at.u64_if(has(bit::DATA_SRC))?;
+        self.transaction = at.u64_if(has(bit::TRANSACTION))?;
         if has(bit::REGS_INTR) {
             self.interrupt_registers = Some(Registers::read(at, attr.sample_regs_intr)?);
         }
-        if has(bit::PHYS_ADDR) {
-            self.physical_address = Some(at.u64()?);
-        }
-        if has(bit::CGROUP) {
-            self.cgroup = Some(at.u64()?);
-        }
-        if has(bit::DATA_PAGE_SIZE) {
-            self.data_page_size = Some(at.u64()?);
-        }
-        if has(bit::CODE_PAGE_SIZE) {
-            self.code_page_size = Some(at.u64()?);
-        }
+        self.physical_address = at.u64_if(has(bit::PHYS_ADDR))?;
+        self.cgroup = at.u64_if(has(bit::CGROUP))?;
+        self.data_page_size = at.u64_if(has(bit::DATA_PAGE_SIZE))?;
+        self.code_page_size = at.u64_if(has(bit::CODE_PAGE_SIZE))?;
         if has(bit::AUX) {
             let size = at.u64()?;
             self.aux = Some(at.take_u64(size)?);

@@ -38,6 +38,10 @@ fn read(bytes: &[u8]) -> Result<(Vec<Key>, Diagnostics), Error> {
     read_with(bytes, Options::default())
 }
 
+fn count<R: Read>(reader: &mut Reader<R>) -> usize {
+    std::iter::from_fn(|| reader.next_record().expect("it does not fail").map(drop)).count()
+}
+
 /// Times of samples as they were delivered.
 fn times(bytes: &[u8], options: Options) -> (Vec<u64>, Diagnostics) {
     let mut reader = Reader::new(bytes, options).expect("it is a recording");
@@ -274,11 +278,7 @@ fn a_record_without_size_ends_the_records() {
         writer.compressed(5_000).file(),
     ] {
         let mut reader = Reader::new(form.as_slice(), Options::default()).expect("fine");
-        let mut count = 0;
-        while let Some(_) = reader.next_record().expect("a slice does not fail") {
-            count += 1;
-        }
-        assert_eq!(count, before);
+        assert_eq!(count(&mut reader), before);
         assert!(!reader.diagnostics().is_clean());
         // What follows the records is read all the same.
         assert_eq!(reader.info().hostname.as_deref(), Some("host"));
@@ -348,10 +348,7 @@ fn a_killed_recorder_leaves_its_records() {
     file.truncate(records + writer.written());
     let whole = read(&writer.file()).expect("fine").0;
     let mut reader = Reader::open(Cursor::new(&file), Options::default()).expect("fine");
-    let mut count = 0;
-    while let Some(_) = reader.next_record().expect("a slice does not fail") {
-        count += 1;
-    }
+    let count = count(&mut reader);
     assert_eq!(count, whole.len());
     let diagnostics = reader.diagnostics();
     assert!(
@@ -374,10 +371,7 @@ fn attributes_behind_the_records_need_a_source_that_seeks() {
     file[24..32].copy_from_slice(&end.to_le_bytes());
     assert!(matches!(read(&file), Err(Error::AttrsAfterData)));
     let mut reader = Reader::open(Cursor::new(&file), Options::default()).expect("fine");
-    let mut count = 0;
-    while let Some(_) = reader.next_record().expect("a slice does not fail") {
-        count += 1;
-    }
+    let count = count(&mut reader);
     assert_eq!(count, read(&writer.file()).expect("fine").0.len());
     assert!(
         reader.diagnostics().bad_sections == 0,

@@ -89,7 +89,8 @@ fn chains_are_split_where_their_marks_say() {
     const KERNEL: u64 = -128i64 as u64;
     const USER: u64 = -512i64 as u64;
     const DEFERRED: u64 = -640i64 as u64;
-    let cases: [(&[u64], &[(CpuMode, &[u64])]); 5] = [
+    type Parts<'a> = &'a [(CpuMode, &'a [u64])];
+    let cases: [(&[u64], Parts<'_>); 5] = [
         (
             &[KERNEL, 1, 2, USER, 3],
             &[(CpuMode::Kernel, &[1, 2]), (CpuMode::User, &[3])],
