@@ -68,6 +68,37 @@ fn main() -> ExitCode {
         check(&(loads.len(), addresses.len()), &(11_504, 6_163))?;
         check(&diagnostics.is_clean(), &true)
     }));
+    cases.push(case(TESTDATA, "damaged_recordings_never_panic", |folder| {
+        let bytes = recording(folder, "net8")?;
+        damaged(&bytes, 200, |bytes| {
+            let options = Options::default().with_round_limit(64 << 10);
+            let Ok(mut reader) = Reader::open(Cursor::new(bytes), options) else {
+                return 0;
+            };
+            let mut records = 0;
+            while let Ok(Some(_)) = reader.next_record() {
+                records += 1;
+            }
+            records
+        })
+    }));
+    cases.push(case(TESTDATA, "damaged_jitdumps_never_panic", |folder| {
+        let bytes = unpack(&folder.join("perf/net8/jit-5323.dump.gz"))?;
+        damaged(&bytes[..200_000], 200, |bytes| {
+            loads(bytes).map_or(0, |loads| loads.0.len())
+        })
+    }));
+    cases.push(case(TESTDATA, "damaged_texts_never_panic", |folder| {
+        let bytes = unpack(&folder.join("perf/net8/perf-script.txt.gz"))?;
+        damaged(&bytes[..200_000], 50, |bytes| {
+            let mut reader = script::Reader::new(bytes);
+            let mut frames = 0;
+            while let Ok(Some(sample)) = reader.next_sample() {
+                frames += sample.frames().count();
+            }
+            frames
+        })
+    }));
     cases.push(case(
         TESTDATA,
         "net10_jitdump_is_cut_after_its_first_load",
@@ -256,6 +287,26 @@ fn has_records(bytes: &[u8], kinds: BTreeMap<u32, u64>, kernel: u64) -> Result<(
     check(&reader.attrs()[0].clock_id, &Some(1))
 }
 
+/// Reads copies in which ten bytes are wrong; most of them have something left to read.
+fn damaged(bytes: &[u8], copies: usize, read: impl Fn(&[u8]) -> usize) -> Result<(), Failed> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let mut readable = 0;
+    for _ in 0..copies {
+        let mut copy = bytes.to_vec();
+        for _ in 0..10 {
+            copy[next() % bytes.len()] = next() as u8;
+        }
+        readable += usize::from(read(&copy) > 0);
+    }
+    check(&(readable > copies / 2), &true)
+}
+
 /// Address, code, names and lines of what was loaded.
 #[allow(clippy::type_complexity)]
 fn loads(dump: &[u8]) -> Result<(Vec<(u64, String, usize)>, jitdump::Diagnostics), Failed> {
@@ -265,7 +316,7 @@ fn loads(dump: &[u8]) -> Result<(Vec<(u64, String, usize)>, jitdump::Diagnostics
         let jitdump::Record::Load(load) = record else {
             continue;
         };
-        let (start, end) = (load.address, load.address + load.size);
+        let (start, end) = (load.address, load.address.saturating_add(load.size));
         for line in load.lines.clone() {
             check(&(start..=end).contains(&line.address), &true)?;
         }

@@ -413,6 +413,7 @@ impl Recording {
     }
 
     /// Hands out the next record that is ready, and counts what it tells of loss.
+    #[inline]
     fn next(&mut self) -> Option<Record<'_>> {
         let raw = RawRecord::new(self.round.next()?, self.order)?;
         let index = self.attrs.of(raw.kind, raw.body, raw.order);

@@ -335,6 +335,7 @@ impl<'a> RawRecord<'a> {
     }
 
     /// Decodes it as a record of the event `attr`; false if its content does not fit.
+    #[inline]
     pub(crate) fn decode(&self, attr: Option<(usize, &EventAttr)>) -> (Record<'a>, bool) {
         let mut record = Record {
             kind: self.kind,
