@@ -8,7 +8,7 @@ use crate::stream::Stream;
 
 pub(crate) const FORMAT: &str = "perf.data";
 /// Sections outside the samples are read whole: as many bytes as they may have.
-pub(crate) const MOST_SECTION_BYTES: u64 = 256 << 20;
+pub(crate) const MOST_SECTION_BYTES: u64 = 64 << 20;
 
 /// Offset and size of a section in bytes.
 #[derive(Clone, Copy)]

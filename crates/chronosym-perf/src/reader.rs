@@ -48,6 +48,8 @@ pub struct Reader<R> {
     stream: Stream<R>,
     unpacker: Unpacker,
     file: Option<FileHeader>,
+    /// What follows the records has been read already.
+    has_features: bool,
     stage: Stage,
     recording: Recording,
     round_limit: usize,
@@ -100,6 +102,7 @@ impl<R: Read> Reader<R> {
             stream,
             unpacker: Unpacker::default(),
             file,
+            has_features: tail.is_some_and(|tail| !tail.is_empty()),
             stage: Stage::Records,
             recording: Recording {
                 order,
@@ -294,16 +297,16 @@ impl<R: Read> Reader<R> {
     fn end_of_records(&mut self) -> Step {
         self.stage = Stage::Unpacking;
         self.unpacker.finish();
-        let base = self.stream.offset();
-        if let Some(file) = self
-            .file
-            .as_ref()
-            .filter(|file| file.data_end() == Some(base))
-        {
-            while (self.stream.bytes().len() as u64) < MOST_SECTION_BYTES && self.stream.read_more()
-            {
+        let is_behind =
+            self.file.as_ref().and_then(FileHeader::data_end) == Some(self.stream.offset());
+        if let Some(file) = self.file.take().filter(|_| is_behind) {
+            if !self.has_features {
+                while (self.stream.bytes().len() as u64) < MOST_SECTION_BYTES
+                    && self.stream.read_more()
+                {}
+                self.recording.read_features(&file, self.stream.bytes());
             }
-            self.recording.read_features(file, self.stream.bytes());
+            self.stream.skip(u64::MAX);
         }
         self.recording.diagnostics.bytes_read = self.stream.end_offset();
         Step::Next
@@ -365,11 +368,7 @@ impl Recording {
 
     /// The feature sections, of which `tail` begins with the table.
     fn read_features(&mut self, file: &FileHeader, tail: &[u8]) {
-        if self.diagnostics.truncation.is_some() && tail.is_empty() {
-            return;
-        }
         let base = file.data_end().unwrap_or(u64::MAX);
-        self.info = Info::default();
         for (number, section) in file.features(tail, self.order) {
             let bytes = section.and_then(|section| section.of(tail, base));
             let read = bytes

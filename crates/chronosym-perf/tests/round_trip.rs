@@ -508,3 +508,34 @@ fn features_come_back() {
         );
     }
 }
+
+#[test]
+fn what_records_say_of_the_machine_is_kept_beside_the_features() {
+    let mut writer = PerfWriter::new(PerfAttr::default());
+    let mut text = vec![64, 0, 0, 0];
+    text.extend(b"host");
+    text.resize(68, 0);
+    writer.feature(3, text);
+    let body = writer.body().words(&[10, 3 << 10, 1_000]);
+    writer.record(79, 0, body);
+    let body = writer.body().u32(9).raw(&[0xdd; 20]).raw(&[20, 0, 0, 0]);
+    writer.record(67, 2 | 1 << 15, body.name("/bin/b"));
+    writer.sample(5, 1, 1, &[1]);
+    let read = for_each(&writer.file(), |_| {});
+    let mut opened = Reader::open(Cursor::new(writer.file()), Options::default()).expect("fine");
+    while opened
+        .next_record()
+        .expect("a slice does not fail")
+        .is_some()
+    {}
+    for info in [read.info(), opened.info()] {
+        assert_eq!(info.hostname.as_deref(), Some("host"));
+        let conversion = info.time_conversion.expect("it has one");
+        assert_eq!(conversion.ns(1 << 20), 1_000 + (3 << 20));
+        let [entry] = &info.build_ids[..] else {
+            panic!("{info:?}")
+        };
+        assert_eq!((entry.pid, entry.id.as_bytes()), (9, &[0xdd; 20][..]));
+    }
+    assert!(read.diagnostics().is_clean() && opened.diagnostics().is_clean());
+}
