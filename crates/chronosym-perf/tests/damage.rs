@@ -157,6 +157,33 @@ fn rounds_put_records_in_order() {
 }
 
 #[test]
+fn rounds_of_compressed_records_end_where_the_recorder_ended_them() {
+    let mut writer = PerfWriter::new(PerfAttr::default());
+    for round in 0..200u64 {
+        for cpu in 0..2 {
+            for index in 0..10 {
+                // The second processor's records reach into the time of the next round.
+                writer.sample(1 + round * 20 + 2 * index + 11 * cpu, 1, 1, &[1]);
+            }
+        }
+        writer.round();
+    }
+    let options = Options::default().with_round_limit(16 << 10);
+    for form in [
+        writer.file(),
+        writer.compressed(500).file(),
+        writer.compressed(500).pipe(),
+    ] {
+        let (times, diagnostics) = times(&form, options);
+        assert_eq!(times.len(), 4_000);
+        assert!(times.is_sorted());
+        // It took the rounds to hold no more than the limit.
+        assert!(diagnostics.is_clean(), "{diagnostics:?}");
+        assert_eq!(diagnostics.rounds, 200);
+    }
+}
+
+#[test]
 fn of_one_time_samples_come_last_and_records_without_a_time_stay_where_they_are() {
     let attr = PerfAttr {
         flags: 0,

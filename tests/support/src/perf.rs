@@ -292,23 +292,52 @@ impl PerfWriter {
         file.raw(&head.data).raw(&self.data).bytes
     }
 
-    /// This recording, its records packed into compressed ones of at most `piece` bytes each, of one zstd stream
-    /// without an end. The stream holds them as they are.
+    /// This recording, the kernel's records packed into compressed ones of at most `piece` bytes each, of one zstd
+    /// stream without an end. The stream holds them as they are; the recorder's own records stand between.
     pub fn compressed(&self, piece: usize) -> Self {
-        // The magic, no options, a window of 1 KiB.
-        let mut stream = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0];
-        for block in self.data.chunks(1_000) {
-            stream.extend(&(block.len() as u32 * 8).to_le_bytes()[..3]);
-            stream.extend(block);
-        }
         let mut packed = Self {
             data: Vec::new(),
             ..self.clone()
         };
-        for piece in stream.chunks(piece) {
-            packed.record(81, 0, self.body().raw(piece));
+        // The magic, no options, a window of 1 KiB.
+        let mut stream = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0];
+        let mut pending = Vec::new();
+        let mut rest = self.data.as_slice();
+        loop {
+            let number = |bytes: &[u8]| match self.big {
+                true => bytes
+                    .iter()
+                    .fold(0, |all, &byte| all << 8 | usize::from(byte)),
+                false => (bytes.iter().rev()).fold(0, |all, &byte| all << 8 | usize::from(byte)),
+            };
+            let head = rest
+                .get(..8)
+                .map(|head| (number(&head[..4]), number(&head[6..])));
+            let (kind, size) = head.unwrap_or((64, 0));
+            let size = if size < 8 {
+                rest.len()
+            } else {
+                size.min(rest.len())
+            };
+            let (record, behind) = rest.split_at(size);
+            if kind < 64 {
+                pending.extend(record);
+            } else {
+                for block in pending.chunks(1_000) {
+                    stream.extend(&(block.len() as u32 * 8).to_le_bytes()[..3]);
+                    stream.extend(block);
+                }
+                for piece in stream.chunks(piece) {
+                    packed.record(81, 0, self.body().raw(piece));
+                }
+                (pending, stream) = (Vec::new(), Vec::new());
+                packed.raw(record);
+            }
+            if rest.is_empty() {
+                return packed;
+            }
+            rest = behind;
         }
-        packed
     }
 }
 
