@@ -54,7 +54,7 @@ fn any_event_is_a_weighted_sample() {
     let mut resolver = Resolver::new(&timeline, None);
     let mut found = Vec::new();
     timeline.for_each_weighed_sample(&Filter::default(), |class, time, weight| {
-        let stack = resolver.resolve(class, time).0;
+        let stack = resolver.resolve(class, time).expect("a stack").0;
         let leaf = script::text(resolver.frame(resolver.leaf(stack)));
         let label = timeline.event_types()[class.event.index()].label();
         found.push((time, label.to_string(), leaf, weight));
@@ -90,7 +90,7 @@ fn processes_images_and_symbols_without_a_trace() {
     let images: Vec<_> = timeline.images(first).map(|i| (i.name, i.base)).collect();
     assert_eq!(images, [("libc", 0x7000)]);
     let frame = &timeline.frames(first, 0x7010, 15, Position::Exact, None)[0];
-    assert_eq!(frame.module.as_deref(), Some("libc"));
+    assert_eq!(frame.module(), Some("libc"));
     assert_eq!(names(&timeline, 0x7010, 25), ["AfterUnload"]);
     assert_eq!(names(&timeline, 0x5010, 25), ["helper"]);
     let all: Vec<_> = timeline.processes().map(|p| (p.pid, p.name)).collect();
@@ -216,13 +216,13 @@ fn an_in_memory_pdb_is_whole_as_soon_as_its_last_chunk_is_there() {
             pointer_size: PointerSize::Eight,
             bytes: &chunk,
         };
-        live.push(id, at, payload, None);
+        live.push(id, at, payload);
         live.publish();
         let timeline = live.reader().timeline();
         let process = timeline.find_process(42, None).expect("the process");
         let module = timeline.modules(process).next().expect("a module").index;
-        let pdb = timeline.module_ref(process, module).in_memory_pdb;
-        pdb.map(<[u8]>::to_vec)
+        let module = timeline.module_ref(process, module).expect("a module");
+        module.in_memory_pdb.map(|pdb| pdb.to_vec())
     };
     assert_eq!(push(1, b"B"), None);
     assert_eq!(push(0, b"A"), Some(b"AB".to_vec()));
@@ -239,7 +239,7 @@ fn what_an_etl_lost_is_counted_by_kind() {
     let bytes = bytes.expect("memory");
     let mut session = Session::new(Options::default());
     let reader = EtlReader::open(&*bytes).expect("a trace");
-    chronosym::source::etl::read(reader, &mut session);
+    chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     let timeline = session.finish();
     let mut expected = Loss::of_events(0, u64::MAX, 3);
     expected.buffers = 2;
@@ -281,7 +281,7 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
         samples: chronosym::SampleSelection::Events(vec![selector]),
     });
     let reader = EtlReader::open(&*bytes).expect("a trace");
-    chronosym::source::etl::read(reader, &mut session);
+    chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     let timeline = session.finish();
     let mut weights = Vec::new();
     timeline.for_each_weighed_sample(&Filter::default(), |_, _, weight| weights.push(weight));

@@ -8,4 +8,5 @@ pub mod msf;
 pub mod netperf;
 pub mod nettrace;
 pub mod payload;
+pub mod perf;
 pub mod trace;

@@ -1,0 +1,269 @@
+//! What was recorded: the events of a recording, and which of them a record belongs to.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
+use crate::bytes::{ByteOrder, Cursor};
+use crate::record::kind;
+
+/// Bits of `sample_type`: which fields a sample has.
+pub(crate) mod sample_type {
+    pub(crate) const IP: u64 = 1;
+    pub(crate) const TID: u64 = 1 << 1;
+    pub(crate) const TIME: u64 = 1 << 2;
+    pub(crate) const ADDR: u64 = 1 << 3;
+    pub(crate) const READ: u64 = 1 << 4;
+    pub(crate) const CALLCHAIN: u64 = 1 << 5;
+    pub(crate) const ID: u64 = 1 << 6;
+    pub(crate) const CPU: u64 = 1 << 7;
+    pub(crate) const PERIOD: u64 = 1 << 8;
+    pub(crate) const STREAM_ID: u64 = 1 << 9;
+    pub(crate) const RAW: u64 = 1 << 10;
+    pub(crate) const BRANCH_STACK: u64 = 1 << 11;
+    pub(crate) const REGS_USER: u64 = 1 << 12;
+    pub(crate) const STACK_USER: u64 = 1 << 13;
+    pub(crate) const WEIGHT: u64 = 1 << 14;
+    pub(crate) const DATA_SRC: u64 = 1 << 15;
+    pub(crate) const IDENTIFIER: u64 = 1 << 16;
+    pub(crate) const TRANSACTION: u64 = 1 << 17;
+    pub(crate) const REGS_INTR: u64 = 1 << 18;
+    pub(crate) const PHYS_ADDR: u64 = 1 << 19;
+    pub(crate) const AUX: u64 = 1 << 20;
+    pub(crate) const CGROUP: u64 = 1 << 21;
+    pub(crate) const DATA_PAGE_SIZE: u64 = 1 << 22;
+    pub(crate) const CODE_PAGE_SIZE: u64 = 1 << 23;
+    pub(crate) const WEIGHT_STRUCT: u64 = 1 << 24;
+
+    /// Fields that the trailer of other records has.
+    pub(crate) const TRAILER: u64 = TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER;
+}
+
+const FREQUENCY: u64 = 1 << 10;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const USE_CLOCK_ID: u64 = 1 << 25;
+
+/// One event that was recorded: `perf_event_attr`, its name and its ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventAttr {
+    /// `cpu-clock`, `cycles:u`, `sched:sched_switch`: as the recorder names it, or by type and config if it does not.
+    pub name: Option<String>,
+    /// Type: 0 hardware, 1 software, 2 tracepoint, 3 cache, 4 raw, 5 breakpoint, others as
+    /// [`Info::pmus`](crate::Info::pmus) says.
+    pub kind: u32,
+    /// What of that type.
+    pub config: u64,
+    /// Events between two samples; `None` if the kernel was to keep a frequency.
+    pub period: Option<u64>,
+    /// Samples a second that the kernel was to keep.
+    pub frequency: Option<u64>,
+    /// Bits `PERF_SAMPLE_*`: the fields of a sample.
+    pub sample_type: u64,
+    /// Bits `PERF_FORMAT_*`: the shape of counter values.
+    pub read_format: u64,
+    /// The flags of the attribute, `disabled` being bit 0.
+    pub flags: u64,
+    /// Bits `PERF_SAMPLE_BRANCH_*`.
+    pub branch_sample_type: u64,
+    /// Which registers a sample has of user space: a bit each.
+    pub sample_regs_user: u64,
+    /// Bytes of the user stack that a sample copies at most.
+    pub sample_stack_user: u32,
+    /// The clock of all times, as `clock_gettime` numbers it (1 is `CLOCK_MONOTONIC`); `None` is the kernel's own
+    /// `sched_clock`, which no other program can read.
+    pub clock_id: Option<i32>,
+    /// Which registers a sample has at the interrupt: a bit each.
+    pub sample_regs_intr: u64,
+    /// The ids by which records refer to this event.
+    pub ids: Vec<u64>,
+}
+
+impl EventAttr {
+    /// From its bytes, of which older writers have fewer: what is missing is 0. `slot` is the room that the file
+    /// gives it. Also what follows it.
+    pub(crate) fn read<'a>(bytes: &'a [u8], order: ByteOrder) -> Option<(Self, Cursor<'a>)> {
+        let stated = {
+            let mut at = Cursor::new(bytes.get(4..)?, order);
+            at.u32()? as usize
+        };
+        // Size 0 stands for the first published layout.
+        let size = if stated == 0 { 64 } else { stated };
+        let (own, rest) = bytes.split_at_checked(size)?;
+        let mut at = Cursor::new(own, order);
+        let kind = at.u32()?;
+        at.u32()?;
+        let config = at.u64()?;
+        let every = at.u64()?;
+        let mut attr = Self {
+            name: default_name(kind, config).map(str::to_owned),
+            kind,
+            config,
+            sample_type: at.u64()?,
+            read_format: at.u64()?,
+            flags: at.u64()?,
+            ..Self::default()
+        };
+        if attr.flags & FREQUENCY == 0 {
+            attr.period = Some(every);
+        } else {
+            attr.frequency = Some(every);
+        }
+        // Wake-up, breakpoint type, two more words of config.
+        at.take(24)?;
+        attr.branch_sample_type = at.u64().unwrap_or(0);
+        attr.sample_regs_user = at.u64().unwrap_or(0);
+        attr.sample_stack_user = at.u32().unwrap_or(0);
+        let clock = at.u32().map(|id| id as i32);
+        attr.clock_id = clock.filter(|_| attr.flags & USE_CLOCK_ID != 0);
+        attr.sample_regs_intr = at.u64().unwrap_or(0);
+        Some((attr, Cursor::new(rest, order)))
+    }
+
+    /// Where in a sample's body a field of eight bytes stands that only such ones precede.
+    fn sample_offset(&self, before: u64) -> usize {
+        (self.sample_type & before).count_ones() as usize * 8
+    }
+
+    /// Bytes of the trailer that every record of the kernel has but samples.
+    pub(crate) fn trailer_size(&self) -> usize {
+        if self.flags & SAMPLE_ID_ALL == 0 {
+            return 0;
+        }
+        self.sample_offset(sample_type::TRAILER)
+    }
+
+    /// The time of a record, by its body.
+    #[inline]
+    pub(crate) fn time(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<u64> {
+        use sample_type::{IDENTIFIER, IP, TID, TIME};
+        let trailer = self.trailer_size();
+        let at = match record_kind {
+            _ if self.sample_type & TIME == 0 => None,
+            kind::SAMPLE => Some(self.sample_offset(IDENTIFIER | IP | TID)),
+            _ if trailer == 0 => None,
+            _ => (body.len().checked_sub(trailer)).map(|start| start + self.sample_offset(TID)),
+        };
+        let at = at.or(match record_kind {
+            kind::FORK | kind::EXIT => Some(16),
+            _ => None,
+        })?;
+        Cursor::new(body.get(at..)?, order).u64()
+    }
+}
+
+/// The names of the events that every kernel has.
+fn default_name(kind: u32, config: u64) -> Option<&'static str> {
+    let names: &[&str] = match kind {
+        0 => &[
+            "cycles",
+            "instructions",
+            "cache-references",
+            "cache-misses",
+            "branches",
+            "branch-misses",
+            "bus-cycles",
+            "stalled-cycles-frontend",
+            "stalled-cycles-backend",
+            "ref-cycles",
+        ],
+        1 => &[
+            "cpu-clock",
+            "task-clock",
+            "page-faults",
+            "context-switches",
+            "cpu-migrations",
+            "minor-faults",
+            "major-faults",
+            "alignment-faults",
+            "emulation-faults",
+            "dummy",
+            "bpf-output",
+            "cgroup-switches",
+        ],
+        _ => &[],
+    };
+    names.get(usize::try_from(config).ok()?).copied()
+}
+
+/// Where a record says which event it is of.
+#[derive(Clone, Copy, Default)]
+enum IdPlace {
+    /// There is one event, or none can be told from another.
+    #[default]
+    First,
+    /// First in a sample, last in other records.
+    Identifier,
+    /// The same position in all samples.
+    Field,
+    /// Layouts differ and nothing tells them apart.
+    Nowhere,
+}
+
+/// All events of a recording.
+#[derive(Default)]
+pub(crate) struct Attrs {
+    list: Vec<EventAttr>,
+    by_id: HashMap<u64, usize, RandomState>,
+    id_place: IdPlace,
+}
+
+impl Attrs {
+    pub(crate) fn all(&self) -> &[EventAttr] {
+        &self.list
+    }
+
+    pub(crate) fn push(&mut self, attr: EventAttr) {
+        for &id in &attr.ids {
+            self.by_id.insert(id, self.list.len());
+        }
+        self.list.push(attr);
+        let first = self.list[0].sample_type;
+        let all = |holds: fn(u64, u64) -> bool| {
+            (self.list.iter()).all(|attr| holds(attr.sample_type, first))
+        };
+        self.id_place = if self.list.len() == 1 {
+            IdPlace::First
+        } else if all(|own, _| own & sample_type::IDENTIFIER != 0) {
+            IdPlace::Identifier
+        } else if !all(|own, first| own == first) {
+            IdPlace::Nowhere
+        } else if first & sample_type::ID != 0 {
+            IdPlace::Field
+        } else {
+            IdPlace::First
+        };
+    }
+
+    /// The name that the recorder gave the event that has one of these ids, or stands at `index`.
+    pub(crate) fn name(&mut self, index: Option<usize>, ids: &[u64], name: String) {
+        let found = ids.iter().find_map(|id| self.by_id.get(id).copied());
+        if let Some(attr) = found.or(index).and_then(|at| self.list.get_mut(at)) {
+            attr.name = Some(name);
+        }
+    }
+
+    /// The event of a record, by its body. Records that the recorder made up have id 0.
+    #[inline]
+    pub(crate) fn of(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<usize> {
+        use sample_type::{ADDR, CPU, IDENTIFIER, IP, STREAM_ID, TID, TIME};
+        let first = self.list.first()?;
+        let is_sample = record_kind == kind::SAMPLE;
+        let at = match self.id_place {
+            IdPlace::First => return Some(0),
+            IdPlace::Nowhere => return None,
+            _ if !is_sample && first.trailer_size() == 0 => return Some(0),
+            IdPlace::Identifier if is_sample => 0,
+            IdPlace::Identifier => body.len().checked_sub(8)?,
+            IdPlace::Field if is_sample => first.sample_offset(IDENTIFIER | IP | TID | TIME | ADDR),
+            IdPlace::Field => {
+                let behind = first.sample_offset(sample_type::ID | STREAM_ID | CPU | IDENTIFIER);
+                body.len().checked_sub(behind)?
+            }
+        };
+        match Cursor::new(body.get(at..)?, order).u64()? {
+            0 => Some(0),
+            id => self.by_id.get(&id).copied(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Bounds-checked reads in the byte order of the machine that wrote the file.
+
+/// The order of the bytes in the integers of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The least significant byte stands first.
+    Little,
+    /// The most significant byte stands first.
+    Big,
+}
+
+/// Reads from the front of a slice; `None` where the slice ends before the value does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self { bytes, order }
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    #[inline]
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(count)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    /// As many bytes as a length field says.
+    pub(crate) fn take_u64(&mut self, count: u64) -> Option<&'a [u8]> {
+        self.take(usize::try_from(count).ok()?)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (taken, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(*taken)
+    }
+
+    #[inline]
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(|bytes| match self.order {
+            ByteOrder::Little => u16::from_le_bytes(bytes),
+            ByteOrder::Big => u16::from_be_bytes(bytes),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(|bytes| match self.order {
+            ByteOrder::Little => u32::from_le_bytes(bytes),
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(|bytes| word(bytes, self.order))
+    }
+
+    /// A value that need not be there; `None` if it is and does not fit.
+    #[inline]
+    pub(crate) fn u64_if(&mut self, is_there: bool) -> Option<Option<u64>> {
+        if is_there {
+            self.u64().map(Some)
+        } else {
+            Some(None)
+        }
+    }
+
+    #[inline]
+    pub(crate) fn words(&mut self, count: u64) -> Option<Words<'a>> {
+        let bytes = self.take_u64(count.checked_mul(8)?)?;
+        Some(Words {
+            bytes,
+            order: self.order,
+        })
+    }
+
+    /// The bytes up to the next NUL, which is stepped over, or up to the end.
+    pub(crate) fn text(&mut self) -> &'a [u8] {
+        let text = until_nul(self.bytes);
+        self.bytes = self.bytes.get(text.len() + 1..).unwrap_or_default();
+        text
+    }
+}
+
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|&byte| byte == 0);
+    &bytes[..end.unwrap_or(bytes.len())]
+}
+
+#[inline]
+fn word(bytes: [u8; 8], order: ByteOrder) -> u64 {
+    match order {
+        ByteOrder::Little => u64::from_le_bytes(bytes),
+        ByteOrder::Big => u64::from_be_bytes(bytes),
+    }
+}
+
+/// 64-bit values as they stand in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words<'a> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> Words<'a> {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / 8
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The value at an index.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<u64> {
+        let at = index.checked_mul(8)?;
+        let bytes = self.bytes.get(at..)?.first_chunk()?;
+        Some(word(*bytes, self.order))
+    }
+
+    /// The values in their order.
+    #[inline]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        let order = self.order;
+        let (chunks, _) = self.bytes.as_chunks();
+        chunks.iter().map(move |&bytes| word(bytes, order))
+    }
+
+    /// The first `count` values, and those behind them; `count` is at most the length.
+    pub(crate) fn split_at(self, count: usize) -> (Self, Self) {
+        let (before, after) = self.bytes.split_at(count * 8);
+        let with = |bytes| Self { bytes, ..self };
+        (with(before), with(after))
+    }
+}

@@ -1,0 +1,74 @@
+use std::io;
+
+/// Why a file could not be read at all, or no further.
+///
+/// Damage inside a file is no error: what can be read is delivered, the rest is counted in the reader's diagnostics.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The source does not begin like the format.
+    #[error("not {expected}: it begins with {found}")]
+    WrongFormat {
+        /// The format that was asked for.
+        expected: &'static str,
+        /// What stands there instead, for people: `an empty file` or the first bytes.
+        found: String,
+    },
+    /// The output of `simpleperf report-sample`, which is no recording.
+    #[error(
+        "a report of simpleperf (report-sample --protobuf), not a recording: give the perf.data that it was made of"
+    )]
+    SimpleperfReport,
+    /// A version of the format that this reader does not know.
+    #[error("{format} version {version} is not supported (known: {known})")]
+    UnsupportedVersion {
+        /// The format.
+        format: &'static str,
+        /// The version found.
+        version: u32,
+        /// The versions that can be read.
+        known: &'static str,
+    },
+    /// The header of the file is cut short, or points to where nothing can be.
+    #[error("the header of {format} is damaged: {what}")]
+    DamagedHeader {
+        /// The format.
+        format: &'static str,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The descriptions of the events stand behind the samples, as `perf inject` may write them: such a file can be
+    /// read from a source that seeks only.
+    #[error(
+        "the events of this perf.data are described behind its samples: it cannot be read from a stream"
+    )]
+    AttrsAfterData,
+    /// The source failed. Every record read before it has been delivered.
+    #[error("reading failed at offset {offset}")]
+    Io {
+        /// Offset in bytes.
+        offset: u64,
+        /// The source's own error.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn wrong_format(expected: &'static str, begins: &[u8]) -> Self {
+        let found = match begins.len() {
+            0 => "nothing: an empty file".to_owned(),
+            _ => format!("\"{}\"", begins[..begins.len().min(8)].escape_ascii()),
+        };
+        Self::WrongFormat { expected, found }
+    }
+}
+
+/// Where a file that is cut short or damaged beyond reading ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Truncation {
+    /// Offset after the last byte that could be used.
+    pub at_offset: u64,
+    /// Bytes that follow it and were not read as anything.
+    pub bytes_lost: u64,
+}

@@ -1,0 +1,119 @@
+//! The header of a file, and the sections that it points to.
+
+use std::io::Read;
+
+use crate::bytes::{ByteOrder, Cursor};
+use crate::error::Error;
+use crate::stream::Stream;
+
+pub(crate) const FORMAT: &str = "perf.data";
+/// Sections outside the samples are read whole: as many bytes as they may have.
+pub(crate) const MOST_SECTION_BYTES: u64 = 64 << 20;
+
+/// Offset and size of a section in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Section {
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+impl Section {
+    fn read(at: &mut Cursor<'_>) -> Option<Self> {
+        let (offset, size) = (at.u64()?, at.u64()?);
+        Some(Self { offset, size })
+    }
+
+    /// Its bytes in what was read from `base` on.
+    pub(crate) fn of<'a>(&self, bytes: &'a [u8], base: u64) -> Option<&'a [u8]> {
+        let start = usize::try_from(self.offset.checked_sub(base)?).ok()?;
+        let end = start.checked_add(usize::try_from(self.size).ok()?)?;
+        bytes.get(start..end)
+    }
+}
+
+pub(crate) struct Header {
+    pub(crate) order: ByteOrder,
+    /// `None` in a stream of pipe form, which has records only.
+    pub(crate) file: Option<FileHeader>,
+}
+
+pub(crate) struct FileHeader {
+    /// Bytes an attribute has, its row of ids included.
+    pub(crate) attr_size: u64,
+    pub(crate) attrs: Section,
+    /// Size 0 if the recorder was killed.
+    pub(crate) data: Section,
+    /// A bit a feature.
+    pub(crate) features: [u64; 4],
+}
+
+fn damaged(what: &'static str) -> Error {
+    let format = FORMAT;
+    Error::DamagedHeader { format, what }
+}
+
+impl Header {
+    /// Reads the header at the front of the stream; of a file it stays in the stream, its offsets being from there.
+    pub(crate) fn read<R: Read>(stream: &mut Stream<R>) -> Result<Self, Error> {
+        let Some(start) = stream.peek(16) else {
+            return Err(Error::wrong_format(FORMAT, stream.bytes()));
+        };
+        let (magic, sizes) = start.split_at(8);
+        let order = match magic {
+            b"PERFILE2" => ByteOrder::Little,
+            b"2ELIFREP" => ByteOrder::Big,
+            // Version 1, whose magic has no order of its own.
+            b"PERFFILE" if sizes[0] != 0 => ByteOrder::Little,
+            b"PERFFILE" => ByteOrder::Big,
+            _ if start.starts_with(b"SIMPLEPERF") => return Err(Error::SimpleperfReport),
+            _ => return Err(Error::wrong_format(FORMAT, start)),
+        };
+        let size = Cursor::new(sizes, order).u64().unwrap_or(0);
+        if size == 16 {
+            stream.advance(16);
+            return Ok(Self { order, file: None });
+        }
+        let size = size.min(104) as usize;
+        let bytes = stream.peek(size).ok_or(damaged("it is cut short"))?;
+        let file = FileHeader::parse(bytes, order).ok_or(damaged("it is too small"))?;
+        if file.attr_size < 80 {
+            return Err(damaged("its events have no room"));
+        }
+        if file.data.offset > MOST_SECTION_BYTES {
+            return Err(damaged("its samples begin too far behind"));
+        }
+        let file = Some(file);
+        Ok(Self { order, file })
+    }
+}
+
+impl FileHeader {
+    fn parse(bytes: &[u8], order: ByteOrder) -> Option<Self> {
+        let mut at = Cursor::new(bytes.get(16..)?, order);
+        let attr_size = at.u64()?;
+        let (attrs, data) = (Section::read(&mut at)?, Section::read(&mut at)?);
+        Section::read(&mut at)?;
+        // Older headers end here.
+        let features = std::array::from_fn(|_| at.u64().unwrap_or(0));
+        Some(Self {
+            attr_size,
+            attrs,
+            data,
+            features,
+        })
+    }
+
+    /// Offset behind the samples; `None` if the recorder was killed before it could say.
+    pub(crate) fn data_end(&self) -> Option<u64> {
+        (self.data.size != 0).then(|| self.data.offset.saturating_add(self.data.size))
+    }
+
+    /// The features that there are, and where, by the table at the front of what follows the samples.
+    pub(crate) fn features(&self, tail: &[u8], order: ByteOrder) -> Vec<(u32, Option<Section>)> {
+        let mut table = Cursor::new(tail, order);
+        (0..256u32)
+            .filter(|&number| self.features[number as usize / 64] >> (number % 64) & 1 != 0)
+            .map(|number| (number, Section::read(&mut table)))
+            .collect()
+    }
+}

@@ -1,0 +1,258 @@
+//! What the recorder says of the machine and of itself: feature sections, and the records that hold the same.
+
+use crate::attr::{Attrs, EventAttr};
+use crate::bytes::{ByteOrder, Cursor, until_nul};
+use crate::record::{BuildId, CpuMode};
+
+/// What the recorder says of the machine and of itself. In a stream of file form the most of it stands at the end: it is
+/// complete once all records have been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Info {
+    /// Who wrote the recording.
+    pub recorder: Recorder,
+    /// Name of the machine.
+    pub hostname: Option<String>,
+    /// Release of the kernel.
+    pub os_release: Option<String>,
+    /// Version of the recorder.
+    pub recorder_version: Option<String>,
+    /// `x86_64`, `aarch64`.
+    pub arch: Option<String>,
+    /// Processor, for people.
+    pub cpu_description: Option<String>,
+    /// Processor, for programs.
+    pub cpu_id: Option<String>,
+    /// Processors that the machine has room for.
+    pub cpus_available: Option<u32>,
+    /// Processors that ran.
+    pub cpus_online: Option<u32>,
+    /// Memory of the machine in KiB.
+    pub total_memory_kib: Option<u64>,
+    /// Arguments of the recorder, its own name first.
+    pub command_line: Vec<String>,
+    /// Build ids of the files in which samples fell.
+    pub build_ids: Vec<BuildIdEntry>,
+    /// Type numbers of the machine's counters and their names.
+    pub pmus: Vec<(u32, String)>,
+    /// First and last time of a sample, in ns.
+    pub sample_times_ns: Option<(u64, u64)>,
+    /// One moment on two clocks.
+    pub clock: Option<ClockData>,
+    /// How cycles of the processor become times.
+    pub time_conversion: Option<TimeConversion>,
+    /// Level of the compression, if records are compressed.
+    pub compression_level: Option<u32>,
+    /// The file is `data` of a folder whose other files hold most of the records.
+    pub is_directory: bool,
+    /// eBPF programs that the recording describes.
+    pub bpf_programs: u32,
+}
+
+/// Who wrote a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Recorder {
+    /// `perf` or what writes as it does.
+    #[default]
+    Perf,
+    /// `simpleperf` of Android. Its records of the kernel are read; those of its own, as names of Java code, are not.
+    Simpleperf,
+}
+
+/// Build id of a file that was mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildIdEntry {
+    /// Process, -1 for all of the machine; a guest's is that of its virtual machine.
+    pub pid: i32,
+    /// Whose file it is: of the kernel, of user space, of a guest.
+    pub cpu_mode: CpuMode,
+    /// The id.
+    pub id: BuildId,
+    /// Path, or `[kernel.kallsyms]`, `[vdso]` and the like.
+    pub name: Vec<u8>,
+}
+
+/// One moment on the clock of the recording and on the wall's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClockData {
+    /// The clock, as in [`EventAttr::clock_id`].
+    pub clock_id: u32,
+    /// ns since 1970.
+    pub wall_ns: u64,
+    /// ns on the clock.
+    pub clock_ns: u64,
+}
+
+/// How cycles of the processor's counter become times of the kernel's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimeConversion {
+    /// Bits to shift right by.
+    pub shift: u64,
+    /// Factor.
+    pub multiplier: u64,
+    /// ns at cycle 0.
+    pub zero_ns: u64,
+}
+
+impl TimeConversion {
+    /// The time of a cycle in ns, modulo 2^64.
+    pub fn ns(&self, cycles: u64) -> u64 {
+        let shift = self.shift.min(63) as u32;
+        let (whole, part) = (cycles >> shift, cycles & ((1 << shift) - 1));
+        let part = (part.wrapping_mul(self.multiplier)) >> shift;
+        (self.zero_ns)
+            .wrapping_add(whole.wrapping_mul(self.multiplier))
+            .wrapping_add(part)
+    }
+}
+
+/// First feature number that is simpleperf's own.
+const FIRST_SIMPLEPERF: u32 = 128;
+
+fn string(at: &mut Cursor<'_>) -> Option<String> {
+    let size = at.u32()?;
+    let bytes = at.take(size as usize)?;
+    Some(String::from_utf8_lossy(until_nul(bytes)).into_owned())
+}
+
+impl BuildIdEntry {
+    /// From a row of the feature or the body of a record, `flags` being those of its header.
+    pub(crate) fn read(mut at: Cursor<'_>, flags: u16) -> Option<Self> {
+        const HAS_LENGTH: u16 = 1 << 15;
+        let pid = at.u32()? as i32;
+        let id: &[u8; 20] = at.take(20)?.first_chunk()?;
+        let length = at.take(4)?[0];
+        // Without a length, ids of fewer bytes end in words of zeros.
+        let words = id.chunks(4).rposition(|word| word != [0; 4]);
+        let length = match flags & HAS_LENGTH {
+            0 => words.map_or(0, |last| 4 * (last + 1)),
+            _ => length.into(),
+        };
+        Some(Self {
+            pid,
+            cpu_mode: CpuMode::of(flags),
+            id: BuildId::new(id, length)?,
+            name: until_nul(at.rest()).to_vec(),
+        })
+    }
+}
+
+impl Info {
+    /// Takes in a feature section by its number; `None` if its content does not fit.
+    pub(crate) fn feature(
+        &mut self,
+        number: u32,
+        bytes: &[u8],
+        order: ByteOrder,
+        attrs: &mut Attrs,
+    ) -> Option<()> {
+        let mut at = Cursor::new(bytes, order);
+        match number {
+            2 => {
+                while !at.rest().is_empty() {
+                    at.u32()?;
+                    let (flags, size) = (at.u16()?, usize::from(at.u16()?));
+                    let row = at.take(size.checked_sub(8)?)?;
+                    self.build_ids
+                        .extend(BuildIdEntry::read(Cursor::new(row, order), flags));
+                }
+            }
+            3 => self.hostname = Some(string(&mut at)?),
+            4 => self.os_release = Some(string(&mut at)?),
+            5 => self.recorder_version = Some(string(&mut at)?),
+            6 => self.arch = Some(string(&mut at)?),
+            7 => (self.cpus_available, self.cpus_online) = (Some(at.u32()?), Some(at.u32()?)),
+            8 => self.cpu_description = Some(string(&mut at)?),
+            9 => self.cpu_id = Some(string(&mut at)?),
+            10 => self.total_memory_kib = Some(at.u64()?),
+            11 => {
+                for _ in 0..at.u32()? {
+                    self.command_line.push(string(&mut at)?);
+                }
+            }
+            12 => {
+                let (count, size) = (at.u32()?, at.u32()?);
+                for index in 0..count as usize {
+                    at.take(size as usize)?;
+                    let (ids, name) = (at.u32()?, string(&mut at)?);
+                    let ids: Vec<u64> = at.words(ids.into())?.iter().collect();
+                    attrs.name(Some(index), &ids, name);
+                }
+            }
+            16 => {
+                for _ in 0..at.u32()? {
+                    self.pmus.push((at.u32()?, string(&mut at)?));
+                }
+            }
+            21 => {
+                let times = (at.u64()?, at.u64()?);
+                self.sample_times_ns = Some(times).filter(|&times| times != (0, 0));
+            }
+            24 => self.is_directory = true,
+            25 => self.bpf_programs = at.u32()?,
+            27 => {
+                at.take(8)?;
+                self.compression_level = Some(at.u32()?);
+            }
+            29 => {
+                at.u32()?;
+                self.clock = Some(ClockData {
+                    clock_id: at.u32()?,
+                    wall_ns: at.u64()?,
+                    clock_ns: at.u64()?,
+                });
+            }
+            FIRST_SIMPLEPERF.. => self.recorder = Recorder::Simpleperf,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Takes in a record of the recorder's own, by its number; `None` if its content does not fit.
+    pub(crate) fn own_record(
+        &mut self,
+        kind: u32,
+        flags: u16,
+        body: &[u8],
+        order: ByteOrder,
+        attrs: &mut Attrs,
+    ) -> Option<()> {
+        let mut at = Cursor::new(body, order);
+        match kind {
+            64 => {
+                let (mut attr, ids) = EventAttr::read(body, order)?;
+                attr.ids = { ids }.words(ids.rest().len() as u64 / 8)?.iter().collect();
+                attrs.push(attr);
+            }
+            67 => self.build_ids.push(BuildIdEntry::read(at, flags)?),
+            78 => {
+                const NAME: u64 = 2;
+                let (what, id) = (at.u64()?, at.u64()?);
+                if what == NAME {
+                    let name = String::from_utf8_lossy(at.text()).into_owned();
+                    attrs.name(None, &[id], name);
+                }
+            }
+            79 => {
+                self.time_conversion = Some(TimeConversion {
+                    shift: at.u64()?,
+                    multiplier: at.u64()?,
+                    zero_ns: at.u64()?,
+                });
+            }
+            80 => {
+                let number = at.u64()?;
+                // The first number that the recorder does not use marks the end of the features.
+                if let (Ok(number), false) = (u32::try_from(number), at.rest().is_empty()) {
+                    self.feature(number, at.rest(), order, attrs)?;
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}

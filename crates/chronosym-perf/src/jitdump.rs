@@ -1,0 +1,516 @@
+//! jitdump: what a runtime compiled, when, and where it put the code.
+//!
+//! ```no_run
+//! use chronosym_perf::jitdump::{Reader, Record};
+//!
+//! # fn list(source: impl std::io::Read) -> Result<(), chronosym_perf::Error> {
+//! let mut reader = Reader::new(source)?;
+//! while let Some(record) = reader.next_record()? {
+//!     if let Record::Load(load) = record {
+//!         println!("{} {:#x} {}", load.time, load.address, String::from_utf8_lossy(load.name));
+//!     }
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! There is no record for code that goes: the latest load or move that covers an address is what stood there, and ends
+//! what it overlaps. Records come in the order of the file, which is that of their times unless
+//! [`Diagnostics::late_records`] says otherwise.
+
+use std::io::Read;
+
+use crate::bytes::{ByteOrder, Cursor};
+use crate::error::{Error, Truncation};
+use crate::stream::Stream;
+
+const FORMAT: &str = "jitdump";
+const HEADER: usize = 40;
+const RECORD_HEADER: usize = 16;
+/// A record is held whole, but not one that is larger than this.
+const MOST_RECORD: usize = 256 << 20;
+
+/// What a jitdump says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Header {
+    /// The order of bytes of the machine that wrote it.
+    pub byte_order: ByteOrder,
+    /// ELF's number of the processor: 62 x86-64, 183 arm64.
+    pub elf_machine: u32,
+    /// The process, by the number that it has for itself: in a container another than outside.
+    pub pid: u32,
+    /// Times are cycles of the processor's counter
+    /// ([`TimeConversion`](crate::TimeConversion)); otherwise they are ns of `CLOCK_MONOTONIC`.
+    pub has_cycles: bool,
+    /// What the addresses of lines are too high by.
+    line_bias: u64,
+}
+
+/// One record; it borrows from the reader until the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Record<'a> {
+    /// Code was compiled.
+    Load(Load<'a>),
+    /// Code was moved: from then on it stands at the new address only.
+    Move(Move),
+    /// The runtime ended in order.
+    Close {
+        /// As [`Load::time`].
+        time: u64,
+    },
+}
+
+/// Code that was compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Load<'a> {
+    /// ns, or cycles: [`Header::has_cycles`].
+    pub time: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread that compiled it.
+    pub tid: u32,
+    /// First address of the code.
+    pub address: u64,
+    /// Bytes of the code.
+    pub size: u64,
+    /// Number of the code body, of which a [`Move`] speaks.
+    pub index: u64,
+    /// The name, in the spelling of the runtime.
+    pub name: &'a [u8],
+    /// The machine code; `None` if the file does not have it.
+    pub code: Option<&'a [u8]>,
+    /// Offset of the machine code in the file, in bytes.
+    pub code_offset: u64,
+    /// Source lines.
+    pub lines: Lines<'a>,
+    /// How to unwind.
+    pub unwinding: Option<Unwinding<'a>>,
+}
+
+/// Code that was moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Move {
+    /// ns, or cycles: [`Header::has_cycles`].
+    pub time: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread that moved it.
+    pub tid: u32,
+    /// First address before.
+    pub old_address: u64,
+    /// First address from now on. The two ranges may overlap.
+    pub new_address: u64,
+    /// Bytes of the code.
+    pub size: u64,
+    /// As [`Load::index`].
+    pub index: u64,
+}
+
+/// Unwind tables of a code body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unwinding<'a> {
+    /// `.eh_frame`.
+    pub eh_frame: &'a [u8],
+    /// `.eh_frame_hdr`.
+    pub eh_frame_header: &'a [u8],
+    /// Bytes of both that are mapped in the process; 0 if they are in the file only.
+    pub mapped_size: u64,
+}
+
+/// A position in source text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line<'a> {
+    /// First address of the code that it is about.
+    pub address: u64,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, or a discriminator: as the runtime sees it.
+    pub column: u32,
+    /// Path of the source file.
+    pub path: &'a [u8],
+}
+
+/// The source lines of a code body, in the order of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines<'a> {
+    rows: Cursor<'a>,
+    left: u64,
+    path: &'a [u8],
+    /// What addresses are too high by.
+    bias: u64,
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        const AS_BEFORE: [u8; 2] = [0xff, 0];
+        let left = self.left.checked_sub(1)?;
+        let address = self.rows.u64()?.wrapping_sub(self.bias);
+        let (line, column) = (self.rows.u32()?, self.rows.u32()?);
+        if self.rows.rest().starts_with(&AS_BEFORE) {
+            self.rows.take(AS_BEFORE.len());
+        } else {
+            self.path = self.rows.text();
+        }
+        self.left = left;
+        Some(Line {
+            address,
+            line,
+            column,
+            path: self.path,
+        })
+    }
+}
+
+/// Everything about a jitdump that was not as it should be, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostics {
+    /// Bytes read from the source.
+    pub bytes_read: u64,
+    /// Records read, those that belong to a load and unknown ones among them.
+    pub records: u64,
+    /// Set if the file ends inside a record or cannot be followed further.
+    pub truncation: Option<Truncation>,
+    /// Records whose content does not fit their size, left out.
+    pub bad_records: u64,
+    /// Line tables that do not end where they should, left out: their code is there without lines.
+    pub bad_lines: u64,
+    /// Records of a type that this reader does not know, left out.
+    pub unknown_records: u64,
+    /// Records whose time is before that of an earlier record.
+    pub late_records: u64,
+}
+
+impl Diagnostics {
+    /// Whether the file was whole and read entirely.
+    pub fn is_clean(&self) -> bool {
+        let counted = Self {
+            bytes_read: self.bytes_read,
+            records: self.records,
+            ..Self::default()
+        };
+        *self == counted
+    }
+}
+
+/// Reads a jitdump from front to back, from any source.
+pub struct Reader<R> {
+    stream: Stream<R>,
+    header: Header,
+    diagnostics: Diagnostics,
+    /// Bytes of the record that was handed out last.
+    used: usize,
+    latest: u64,
+    /// Bodies of the records that belong to the next load.
+    lines: Vec<u8>,
+    unwinding: Vec<u8>,
+}
+
+mod kind {
+    pub(super) const LOAD: u32 = 0;
+    pub(super) const MOVE: u32 = 1;
+    pub(super) const DEBUG_INFO: u32 = 2;
+    pub(super) const CLOSE: u32 = 3;
+    pub(super) const UNWINDING_INFO: u32 = 4;
+}
+
+/// The header of a record.
+#[derive(Clone, Copy)]
+struct Head {
+    kind: u32,
+    size: usize,
+    time: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Begins a jitdump: reads its header and nothing more.
+    ///
+    /// # Errors
+    /// [`Error::WrongFormat`], [`Error::UnsupportedVersion`], [`Error::DamagedHeader`], [`Error::Io`].
+    pub fn new(source: R) -> Result<Self, Error> {
+        let mut stream = Stream::new(source);
+        let header = read_header(&mut stream);
+        if let Some(source) = stream.take_failure() {
+            let offset = stream.end_offset();
+            return Err(Error::Io { offset, source });
+        }
+        Ok(Self {
+            header: header?,
+            diagnostics: Diagnostics {
+                bytes_read: stream.end_offset(),
+                ..Diagnostics::default()
+            },
+            stream,
+            used: 0,
+            latest: 0,
+            lines: Vec::new(),
+            unwinding: Vec::new(),
+        })
+    }
+
+    /// What the file says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was wrong with the file so far.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// The next load, move or close; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage is counted in
+    /// [`diagnostics`](Self::diagnostics) and never an error.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        if self.used > 0 {
+            self.stream.advance(std::mem::take(&mut self.used));
+            self.lines.clear();
+            self.unwinding.clear();
+        }
+        let head = loop {
+            let Some(head) = self.head() else {
+                let offset = self.stream.end_offset();
+                return match self.stream.take_failure() {
+                    Some(source) => Err(Error::Io { offset, source }),
+                    None => Ok(None),
+                };
+            };
+            if self.is_whole(head) {
+                break head;
+            }
+            self.stream.advance(head.size);
+        };
+        self.used = head.size;
+        self.diagnostics.late_records += u64::from(head.time < self.latest);
+        self.latest = self.latest.max(head.time);
+        Ok(self.decode(head))
+    }
+
+    /// The header of the next record, all of which is in memory then.
+    fn head(&mut self) -> Option<Head> {
+        let order = self.header.byte_order;
+        let head = self.stream.peek(RECORD_HEADER).and_then(|bytes| {
+            let mut at = Cursor::new(bytes, order);
+            let (kind, size, time) = (at.u32()?, at.u32()? as usize, at.u64()?);
+            Some(Head { kind, size, time })
+        });
+        let head = head
+            .filter(|head| (RECORD_HEADER..=MOST_RECORD).contains(&head.size))
+            .filter(|head| self.stream.peek(head.size).is_some());
+        if head.is_none() {
+            let at_offset = self.stream.offset();
+            let bytes_lost = self.stream.skip(u64::MAX);
+            let cut = Truncation {
+                at_offset,
+                bytes_lost,
+            };
+            self.diagnostics.truncation = Some(cut).filter(|cut| cut.bytes_lost > 0);
+        }
+        self.diagnostics.bytes_read = self.stream.end_offset();
+        head
+    }
+
+    /// The body of the next record.
+    fn body(&self, head: Head) -> Cursor<'_> {
+        let body = &self.stream.bytes()[RECORD_HEADER..head.size];
+        Cursor::new(body, self.header.byte_order)
+    }
+
+    /// Whether the record is one to hand out. What belongs to the next load is kept until then.
+    fn is_whole(&mut self, head: Head) -> bool {
+        self.diagnostics.records += 1;
+        let body = self.body(head);
+        match head.kind {
+            kind::LOAD if Load::read(body, head, 0).is_some() => true,
+            kind::MOVE if Move::read(body, head.time).is_some() => true,
+            kind::CLOSE => true,
+            kind::DEBUG_INFO | kind::UNWINDING_INFO => {
+                let kept = match head.kind {
+                    kind::DEBUG_INFO => &mut self.lines,
+                    _ => &mut self.unwinding,
+                };
+                kept.clear();
+                kept.extend_from_slice(&self.stream.bytes()[RECORD_HEADER..head.size]);
+                false
+            }
+            kind::LOAD | kind::MOVE => {
+                self.diagnostics.bad_records += 1;
+                self.lines.clear();
+                self.unwinding.clear();
+                false
+            }
+            _ => {
+                self.diagnostics.unknown_records += 1;
+                false
+            }
+        }
+    }
+
+    /// A record that is whole.
+    fn decode(&mut self, head: Head) -> Option<Record<'_>> {
+        let Header { byte_order, .. } = self.header;
+        let offset = self.stream.offset();
+        if head.kind == kind::LOAD && !self.lines.is_empty() {
+            let address = Load::read(self.body(head), head, offset)?.address;
+            let lines = Lines::read(&self.lines, &self.header, address);
+            if lines.is_none() {
+                self.diagnostics.bad_lines += 1;
+                self.lines.clear();
+            }
+        }
+        let body = self.body(head);
+        Some(match head.kind {
+            kind::LOAD => {
+                let mut load = Load::read(body, head, offset)?;
+                if let Some(lines) = Lines::read(&self.lines, &self.header, load.address) {
+                    load.lines = lines;
+                }
+                load.unwinding = Unwinding::read(Cursor::new(&self.unwinding, byte_order));
+                Record::Load(load)
+            }
+            kind::MOVE => Record::Move(Move::read(body, head.time)?),
+            _ => Record::Close { time: head.time },
+        })
+    }
+}
+
+impl<'a> Load<'a> {
+    /// `offset` is where the record stands in the file.
+    fn read(mut at: Cursor<'a>, head: Head, offset: u64) -> Option<Self> {
+        let (pid, tid) = (at.u32()?, at.u32()?);
+        // The second address is that of the code; the first one nobody uses.
+        at.u64()?;
+        let (address, size, index) = (at.u64()?, at.u64()?, at.u64()?);
+        let name = at.text();
+        let code_offset = offset + (head.size - at.rest().len()) as u64;
+        Some(Self {
+            time: head.time,
+            pid,
+            tid,
+            address,
+            size,
+            index,
+            name,
+            code_offset,
+            lines: Lines::none(&at),
+            code: at.take_u64(size),
+            unwinding: None,
+        })
+    }
+}
+
+impl Move {
+    fn read(mut at: Cursor<'_>, time: u64) -> Option<Self> {
+        let (pid, tid) = (at.u32()?, at.u32()?);
+        at.u64()?;
+        Some(Self {
+            time,
+            pid,
+            tid,
+            old_address: at.u64()?,
+            new_address: at.u64()?,
+            size: at.u64()?,
+            index: at.u64()?,
+        })
+    }
+}
+
+impl<'a> Unwinding<'a> {
+    fn read(mut at: Cursor<'a>) -> Option<Self> {
+        let (size, header, mapped_size) = (at.u64()?, at.u64()?, at.u64()?);
+        // The header stands behind the table, whatever the format's text says: writers and perf agree on that.
+        Some(Self {
+            eh_frame: at.take_u64(size.checked_sub(header)?)?,
+            eh_frame_header: at.take_u64(header)?,
+            mapped_size,
+        })
+    }
+}
+
+impl<'a> Lines<'a> {
+    fn none(at: &Cursor<'a>) -> Self {
+        Self {
+            rows: *at,
+            left: 0,
+            path: &[],
+            bias: 0,
+        }
+    }
+
+    /// The rows of a debug record, if it is about the code at `address` and they end where it does, up to padding.
+    fn read(body: &'a [u8], header: &Header, address: u64) -> Option<Self> {
+        const PADDING: usize = 7;
+        let mut at = Cursor::new(body, header.byte_order);
+        let (own, left) = (at.u64()?, at.u64()?);
+        let lines = Self {
+            left,
+            bias: header.line_bias,
+            ..Self::none(&at)
+        };
+        let mut walk = lines.clone();
+        while walk.next().is_some() {}
+        let is_whole = walk.left == 0 && walk.rows.rest().len() <= PADDING;
+        (own == address && is_whole).then_some(lines)
+    }
+}
+
+fn read_header<R: Read>(stream: &mut Stream<R>) -> Result<Header, Error> {
+    let cut = Error::DamagedHeader {
+        format: FORMAT,
+        what: "it is cut short",
+    };
+    let byte_order = match stream.peek(4) {
+        Some(b"DTiJ") => ByteOrder::Little,
+        Some(b"JiTD") => ByteOrder::Big,
+        _ => return Err(Error::wrong_format(FORMAT, stream.bytes())),
+    };
+    let Some(bytes) = stream.peek(HEADER) else {
+        return Err(cut);
+    };
+    let mut at = Cursor::new(bytes, byte_order);
+    let mut next = || at.u32().unwrap_or(0);
+    let [_, version, size, elf_machine, reserved, pid] = std::array::from_fn(|_| next());
+    let flags = at.rest().get(8..);
+    let flags = flags.and_then(|flags| Cursor::new(flags, byte_order).u64());
+    // Version 2 of old Mono differs in what it does not say.
+    if !(1..=2).contains(&version) {
+        return Err(Error::UnsupportedVersion {
+            format: FORMAT,
+            version,
+            known: "1, 2",
+        });
+    }
+    let size = u64::from(size).max(HEADER as u64);
+    if stream.skip(size) < size {
+        return Err(cut);
+    }
+    Ok(Header {
+        byte_order,
+        elf_machine,
+        pid,
+        has_cycles: flags.unwrap_or(0) & 1 != 0,
+        line_bias: line_bias(reserved, elf_machine),
+    })
+}
+
+/// What the addresses of lines are too high by: V8, which leaves its mark in a reserved field, counts in the header of
+/// the ELF file that is made of the code later on.
+fn line_bias(reserved: u32, elf_machine: u32) -> u64 {
+    const V8: u32 = 0xdead_beef;
+    const X86: u32 = 3;
+    const ARM: u32 = 40;
+    match (reserved, elf_machine) {
+        (V8, X86 | ARM) => 0x34,
+        (V8, _) => 0x40,
+        _ => 0,
+    }
+}

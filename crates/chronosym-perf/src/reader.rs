@@ -1,0 +1,433 @@
+//! The reader: takes bytes from the source, steps from record to record, hands them out in order.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use crate::attr::{Attrs, EventAttr};
+use crate::bytes::{ByteOrder, Cursor};
+use crate::compressed::{Unpacked, Unpacker};
+use crate::diagnostics::Diagnostics;
+use crate::error::{Error, Truncation};
+use crate::header::{FileHeader, Header, MOST_SECTION_BYTES, Section};
+use crate::info::Info;
+use crate::record::{Event, RawRecord, Record, kind, misc};
+use crate::round::Round;
+use crate::stream::Stream;
+
+/// What a reader may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes that records may take in memory while they wait for earlier ones: 40 each and their own size.
+    ///
+    /// When they reach the limit, the older half is delivered and [`Diagnostics::forced_rounds`] counts it; records that
+    /// turn out to be earlier still follow out of order and are counted, too. 256 MiB unless told.
+    pub round_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            round_limit: 256 << 20,
+        }
+    }
+}
+
+impl Options {
+    /// These options with another [`round_limit`](Self::round_limit).
+    pub fn with_round_limit(mut self, bytes: usize) -> Self {
+        self.round_limit = bytes;
+        self
+    }
+}
+
+/// Reads the records of a recording in the order of their times.
+///
+/// Records without a time stay where they stand in the file, those of the state before the recording come first. Of one
+/// time, samples come last, and otherwise the order is that of the file.
+pub struct Reader<R> {
+    stream: Stream<R>,
+    unpacker: Unpacker,
+    file: Option<FileHeader>,
+    /// What follows the records has been read already.
+    has_features: bool,
+    stage: Stage,
+    recording: Recording,
+    round_limit: usize,
+}
+
+/// How far the source has been read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Records,
+    /// What was compressed is still to be handed out.
+    Unpacking,
+    Ended,
+}
+
+/// What has been read and not yet handed out.
+struct Recording {
+    order: ByteOrder,
+    attrs: Attrs,
+    info: Info,
+    round: Round,
+    diagnostics: Diagnostics,
+}
+
+enum Step {
+    Next,
+    RoundEnd,
+    End,
+}
+
+impl<R: Read> Reader<R> {
+    /// Begins a recording from any source, of file form or of pipe form.
+    ///
+    /// # Errors
+    /// [`Error::WrongFormat`], [`Error::SimpleperfReport`], [`Error::DamagedHeader`], [`Error::AttrsAfterData`],
+    /// [`Error::Io`].
+    pub fn new(source: R, options: Options) -> Result<Self, Error> {
+        Self::with_tail(source, options, None)
+    }
+
+    /// `tail` is what follows the samples, where that is known already.
+    fn with_tail(source: R, options: Options, tail: Option<&[u8]>) -> Result<Self, Error> {
+        let mut stream = Stream::new(source);
+        let header = Header::read(&mut stream);
+        if let Some(source) = stream.take_failure() {
+            let offset = stream.end_offset();
+            return Err(Error::Io { offset, source });
+        }
+        let Header { order, file } = header?;
+        let mut reader = Self {
+            stream,
+            unpacker: Unpacker::default(),
+            file,
+            has_features: tail.is_some_and(|tail| !tail.is_empty()),
+            stage: Stage::Records,
+            recording: Recording {
+                order,
+                attrs: Attrs::default(),
+                info: Info::default(),
+                round: Round::default(),
+                diagnostics: Diagnostics::default(),
+            },
+            round_limit: options.round_limit,
+        };
+        if let Some(file) = &reader.file {
+            let start = file.data.offset as usize;
+            // A source that is shorter has what it has.
+            reader.stream.peek(start);
+            let recording = &mut reader.recording;
+            let bytes = reader.stream.bytes();
+            let head = &bytes[..start.min(bytes.len())];
+            let base = file.data_end().unwrap_or(u64::MAX);
+            let stands_behind = file.attrs.offset >= base && file.attrs.size > 0;
+            if stands_behind && tail.is_none() {
+                return Err(Error::AttrsAfterData);
+            }
+            let tail = tail.unwrap_or_default();
+            let find = |section: Section| section.of(head, 0).or_else(|| section.of(tail, base));
+            recording.read_attrs(file, find);
+            recording.diagnostics.unfinished = file.data.size == 0;
+            if !tail.is_empty() {
+                recording.read_features(file, tail);
+            }
+            reader.stream.advance(start);
+        }
+        reader.recording.diagnostics.bytes_read = reader.stream.end_offset();
+        Ok(reader)
+    }
+
+    /// What was recorded. In pipe form events may be added while reading, and names to events.
+    pub fn attrs(&self) -> &[EventAttr] {
+        self.recording.attrs.all()
+    }
+
+    /// What the recorder says of the machine and of itself.
+    pub fn info(&self) -> &Info {
+        &self.recording.info
+    }
+
+    /// The order of bytes of the machine that recorded.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.recording.order
+    }
+
+    /// What was wrong with the recording so far.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.recording.diagnostics
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage is counted in
+    /// [`diagnostics`](Self::diagnostics) and never an error.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        if !self.recording.round.has_next() {
+            self.read_round()?;
+        }
+        Ok(self.recording.next())
+    }
+
+    /// Reads until records are ready to be handed out, or the end.
+    fn read_round(&mut self) -> Result<(), Error> {
+        self.recording.round.recycle();
+        loop {
+            match self.step() {
+                Step::Next if self.recording.round.size() <= self.round_limit => {}
+                Step::Next => {
+                    self.recording.diagnostics.forced_rounds += 1;
+                    self.recording.round.force();
+                }
+                Step::RoundEnd => self.recording.round.mark(),
+                Step::End => {
+                    self.recording.round.finish();
+                    if self.recording.round.has_next() {
+                        return Ok(());
+                    }
+                    let offset = self.stream.end_offset();
+                    return match self.stream.take_failure() {
+                        Some(source) => Err(Error::Io { offset, source }),
+                        None => Ok(()),
+                    };
+                }
+            }
+            if self.recording.round.has_next() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        match self.unpacker.next(self.recording.order) {
+            Unpacked::Record(size) => {
+                self.recording.put(&self.unpacker.output()[..size]);
+                self.unpacker.advance(size);
+                return Step::Next;
+            }
+            Unpacked::Mark => return Step::RoundEnd,
+            Unpacked::Nothing => {}
+        }
+        match self.stage {
+            Stage::Records => self.read_record(),
+            Stage::Unpacking => {
+                self.recording.diagnostics.bad_compressed_bytes =
+                    self.unpacker.bad_bytes + self.unpacker.leftover();
+                self.stage = Stage::Ended;
+                Step::Next
+            }
+            Stage::Ended => Step::End,
+        }
+    }
+
+    /// Reads the next record from the source.
+    fn read_record(&mut self) -> Step {
+        let order = self.recording.order;
+        let end = self.file.as_ref().and_then(FileHeader::data_end);
+        let left = end.map_or(u64::MAX, |end| end.saturating_sub(self.stream.offset()));
+        if left == 0 {
+            return self.end_of_records();
+        }
+        let header = self.stream.peek(RawRecord::HEADER);
+        let size = header.and_then(|header| RawRecord::size(header, order));
+        let size = size.filter(|&size| size >= RawRecord::HEADER && size as u64 <= left);
+        let Some(bytes) = size.and_then(|size| self.stream.peek(size)) else {
+            return self.cut(left);
+        };
+        let Some(raw) = RawRecord::new(bytes, order) else {
+            return self.cut(left);
+        };
+        let mut step = Step::Next;
+        let mut skipped = 0;
+        match raw.kind {
+            ..kind::FIRST_OWN => self.recording.put(bytes),
+            // The formats of tracepoints, and the data of hardware traces, follow their record.
+            66 => {
+                let size = Cursor::new(raw.body, order).u32().unwrap_or(0);
+                skipped = u64::from(size).next_multiple_of(8);
+            }
+            68 => {
+                self.recording.diagnostics.rounds += 1;
+                if !self.unpacker.mark() {
+                    step = Step::RoundEnd;
+                }
+            }
+            71 => skipped = Cursor::new(raw.body, order).u64().unwrap_or(0),
+            72 => self.recording.diagnostics.aux_faults += 1,
+            81 => self.unpacker.feed(raw.body),
+            83 => {
+                let mut at = Cursor::new(raw.body, order);
+                match at.u64().and_then(|size| at.take_u64(size)) {
+                    Some(packed) => self.unpacker.feed(packed),
+                    None => self.recording.diagnostics.bad_sections += 1,
+                }
+            }
+            _ => self.recording.put_own(raw),
+        }
+        let size = bytes.len();
+        self.stream.advance(size);
+        if skipped > 0 {
+            let room = left - size as u64;
+            let there = self.stream.skip(skipped.min(room));
+            self.recording.diagnostics.skipped_bytes += there;
+            if there < skipped {
+                return self.cut(room - there);
+            }
+        }
+        self.recording.diagnostics.bytes_read = self.stream.end_offset();
+        step
+    }
+
+    /// Nothing that follows can be read as records, of which there should be `left` bytes.
+    fn cut(&mut self, left: u64) -> Step {
+        let at_offset = self.stream.offset();
+        let bytes_lost = self.stream.skip(left);
+        let promised = self.file.as_ref().and_then(FileHeader::data_end);
+        if bytes_lost > 0 || promised.is_some() {
+            self.recording.diagnostics.truncation = Some(Truncation {
+                at_offset,
+                bytes_lost,
+            });
+        }
+        self.end_of_records()
+    }
+
+    /// Takes in what follows the records.
+    fn end_of_records(&mut self) -> Step {
+        self.stage = Stage::Unpacking;
+        self.unpacker.finish();
+        let is_behind =
+            self.file.as_ref().and_then(FileHeader::data_end) == Some(self.stream.offset());
+        if let Some(file) = self.file.take().filter(|_| is_behind) {
+            if !self.has_features {
+                while (self.stream.bytes().len() as u64) < MOST_SECTION_BYTES
+                    && self.stream.read_more()
+                {}
+                self.recording.read_features(&file, self.stream.bytes());
+            }
+            self.stream.skip(u64::MAX);
+        }
+        self.recording.diagnostics.bytes_read = self.stream.end_offset();
+        Step::Next
+    }
+}
+
+impl<R: Read + Seek> Reader<R> {
+    /// Begins a recording from a source that seeks: what is described behind the samples is known from the start then.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), but for [`Error::AttrsAfterData`].
+    pub fn open(mut source: R, options: Options) -> Result<Self, Error> {
+        let io = |source| Error::Io { offset: 0, source };
+        let mut stream = Stream::new(&mut source);
+        let header = Header::read(&mut stream);
+        if let Some(failure) = stream.take_failure() {
+            return Err(io(failure));
+        }
+        let mut tail = Vec::new();
+        if let Some(end) = header?.file.and_then(|file| file.data_end()) {
+            source.seek(SeekFrom::Start(end)).map_err(io)?;
+            let mut rest = source.by_ref().take(MOST_SECTION_BYTES);
+            rest.read_to_end(&mut tail).map_err(io)?;
+        }
+        source.rewind().map_err(io)?;
+        Self::with_tail(source, options, Some(&tail))
+    }
+}
+
+impl Recording {
+    /// The attributes and their ids, wherever they stand.
+    fn read_attrs<'a>(&mut self, file: &FileHeader, find: impl Fn(Section) -> Option<&'a [u8]>) {
+        let order = self.order;
+        let Some(rows) = find(file.attrs).filter(|rows| !rows.is_empty()) else {
+            self.diagnostics.bad_sections += 1;
+            return;
+        };
+        let attr_size = usize::try_from(file.attr_size).unwrap_or(usize::MAX);
+        for row in rows.chunks_exact(attr_size) {
+            let (bytes, ids) = row.split_at(attr_size - 16);
+            let mut ids = Cursor::new(ids, order);
+            let section = ids.u64().zip(ids.u64());
+            let section = section.map(|(offset, size)| Section { offset, size });
+            let Some((mut attr, _)) = EventAttr::read(bytes, order) else {
+                self.diagnostics.bad_sections += 1;
+                continue;
+            };
+            match section.filter(|section| section.size > 0).map(&find) {
+                Some(Some(ids)) => {
+                    let words = Cursor::new(ids, order).words(ids.len() as u64 / 8);
+                    attr.ids = words.map_or(Vec::new(), |words| words.iter().collect());
+                }
+                Some(None) => self.diagnostics.bad_sections += 1,
+                None => {}
+            }
+            self.attrs.push(attr);
+        }
+    }
+
+    /// The feature sections, of which `tail` begins with the table.
+    fn read_features(&mut self, file: &FileHeader, tail: &[u8]) {
+        let base = file.data_end().unwrap_or(u64::MAX);
+        for (number, section) in file.features(tail, self.order) {
+            let bytes = section.and_then(|section| section.of(tail, base));
+            let read = bytes
+                .and_then(|bytes| (self.info).feature(number, bytes, self.order, &mut self.attrs));
+            if read.is_none() {
+                self.diagnostics.bad_sections += 1;
+            }
+        }
+    }
+
+    /// Keeps a record of the kernel until its turn comes.
+    fn put(&mut self, bytes: &[u8]) {
+        let Some(raw) = RawRecord::new(bytes, self.order) else {
+            return;
+        };
+        if raw.kind >= kind::FIRST_OWN {
+            return;
+        }
+        self.diagnostics.records += 1;
+        let attr = self.attrs.of(raw.kind, raw.body, self.order);
+        let attr = attr.map(|index| &self.attrs.all()[index]);
+        let is_sample = raw.kind == kind::SAMPLE;
+        if is_sample && attr.is_none() {
+            self.diagnostics.unknown_events += 1;
+            return;
+        }
+        let time = attr.and_then(|attr| attr.time(raw.kind, raw.body, self.order));
+        if time.is_some_and(|time| self.round.is_late(time)) {
+            self.diagnostics.late_records += 1;
+        }
+        self.round.push(bytes, time, is_sample);
+    }
+
+    /// Takes in a record of the recorder.
+    fn put_own(&mut self, raw: RawRecord<'_>) {
+        let (info, attrs) = (&mut self.info, &mut self.attrs);
+        let read = info.own_record(raw.kind, raw.flags, raw.body, self.order, attrs);
+        if read.is_none() {
+            self.diagnostics.bad_sections += 1;
+        }
+    }
+
+    /// Hands out the next record that is ready, and counts what it tells of loss.
+    #[inline]
+    fn next(&mut self) -> Option<Record<'_>> {
+        let raw = RawRecord::new(self.round.next()?, self.order)?;
+        let index = self.attrs.of(raw.kind, raw.body, raw.order);
+        let (record, whole) = raw.decode(index.map(|index| (index, &self.attrs.all()[index])));
+        let counts = &mut self.diagnostics;
+        counts.bad_records += u64::from(!whole);
+        counts.unknown_records += u64::from(raw.kind > kind::LAST_KNOWN);
+        match record.event {
+            Event::Lost { records, .. } => counts.lost_records += records,
+            Event::LostSamples { samples, filtered } if !filtered => counts.lost_samples += samples,
+            Event::Throttle { ended: false, .. } => counts.throttles += 1,
+            Event::Mmap(_) => counts.cut_maps += u64::from(raw.flags & misc::CUT_MAPS != 0),
+            Event::Aux { flags, .. } => counts.aux_faults += u64::from(flags & 0b1101 != 0),
+            _ => {}
+        }
+        Some(record)
+    }
+}

@@ -1,0 +1,348 @@
+//! The text that `perf script` prints.
+//!
+//! ```
+//! use chronosym_perf::script::Reader;
+//!
+//! # fn main() -> Result<(), chronosym_perf::Error> {
+//! let text = b"work er 12/13 [001]  4710.772860:     250000 cpu-clock: \n\
+//!     \x20\tffffffff815a2001 next_uptodate_folio+0xc1 ([kernel.kallsyms])\n\n";
+//! let mut reader = Reader::new(text.as_slice());
+//! let sample = reader.next_sample()?.expect("there is one");
+//! assert_eq!((sample.comm, sample.pid, sample.tid), ("work er", Some(12), 13));
+//! let frame = sample.frames().next().expect("it has a frame");
+//! assert_eq!((frame.symbol, frame.offset), (Some("next_uptodate_folio"), Some(0xc1)));
+//! # Ok(()) }
+//! ```
+//!
+//! Addresses of frames in files are offsets in the file, all others addresses of the process: perf prints them so. Text
+//! that is not UTF-8 is replaced.
+
+use std::io::Read;
+
+use crate::error::Error;
+use crate::stream::Stream;
+
+/// Bytes of a line, and of all lines of a sample, beyond which the rest is left out.
+const MOST_LINE: usize = 64 << 10;
+const MOST_SAMPLE: usize = 4 << 20;
+
+/// One sample; it borrows from the reader until the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sample<'a> {
+    /// Name of the thread.
+    pub comm: &'a str,
+    /// Process; `None` if only the thread was printed.
+    pub pid: Option<u32>,
+    /// Thread.
+    pub tid: u32,
+    /// Processor, if it was printed.
+    pub cpu: Option<u32>,
+    /// ns on the clock of the recording, cut to what was printed: mostly to µs.
+    pub time_ns: u64,
+    /// Events that the sample stands for, if that was printed.
+    pub period: Option<u64>,
+    /// Name of the event, empty if it was not printed.
+    pub event: &'a str,
+    /// What follows the event on its line: the fields of a tracepoint.
+    pub text: &'a str,
+    frames: &'a str,
+}
+
+/// A frame of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Frame<'a> {
+    /// Offset in the file for frames of files, otherwise the address in the process.
+    pub address: u64,
+    /// Name, as the symbols had it.
+    pub symbol: Option<&'a str>,
+    /// Bytes from the start of the symbol, if they were printed.
+    pub offset: Option<u64>,
+    /// Path of the file, `[kernel.kallsyms]`, `perf-PID.map` and the like.
+    pub dso: Option<&'a str>,
+    /// It is part of the next frame: a call that the compiler put in its place.
+    pub is_inlined: bool,
+}
+
+/// Everything about a text that was not as it should be, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostics {
+    /// Bytes read from the source.
+    pub bytes_read: u64,
+    /// Samples read.
+    pub samples: u64,
+    /// Records other than samples: mappings, thread starts and the like; left out.
+    pub other_records: u64,
+    /// Lines that are neither head nor frame of a sample, left out.
+    pub unknown_lines: u64,
+    /// Lines that were cut because they are too long, or left out because their sample has too many.
+    pub long_lines: u64,
+}
+
+impl Diagnostics {
+    /// Whether all of the text was read.
+    pub fn is_clean(&self) -> bool {
+        self.unknown_lines == 0 && self.long_lines == 0
+    }
+}
+
+/// Reads samples from front to back, from any source, in the order of the text.
+pub struct Reader<R> {
+    stream: Stream<R>,
+    diagnostics: Diagnostics,
+    /// The line that is looked at, and the head of the next sample once it was seen.
+    line: String,
+    has_head: bool,
+    head: String,
+    frames: String,
+}
+
+impl<R: Read> Reader<R> {
+    /// Begins a text. Any text will do: what is no sample is counted.
+    pub fn new(source: R) -> Self {
+        Self {
+            stream: Stream::new(source),
+            diagnostics: Diagnostics::default(),
+            line: String::new(),
+            has_head: false,
+            head: String::new(),
+            frames: String::new(),
+        }
+    }
+
+    /// What was wrong with the text so far.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// The next sample; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the source fails, after everything read before has been delivered.
+    pub fn next_sample(&mut self) -> Result<Option<Sample<'_>>, Error> {
+        self.frames.clear();
+        while !self.has_head {
+            if !self.read_line() {
+                let offset = self.stream.end_offset();
+                return match self.stream.take_failure() {
+                    Some(source) => Err(Error::Io { offset, source }),
+                    None => Ok(None),
+                };
+            }
+            self.look();
+        }
+        std::mem::swap(&mut self.head, &mut self.line);
+        self.has_head = false;
+        // A blank line ends the frames, or the head of the next sample.
+        while self.read_line() && !self.line.trim().is_empty() {
+            let is_frame = frame(&self.line).is_some();
+            if is_frame && (self.line.starts_with('\t') || head(&self.line).is_none()) {
+                if self.frames.len() + self.line.len() < MOST_SAMPLE {
+                    self.frames.push_str(&self.line);
+                    self.frames.push('\n');
+                } else {
+                    self.diagnostics.long_lines += 1;
+                }
+                continue;
+            }
+            self.look();
+            if self.has_head {
+                break;
+            }
+        }
+        self.diagnostics.samples += 1;
+        Ok(head(&self.head).map(|sample| Sample {
+            frames: &self.frames,
+            ..sample
+        }))
+    }
+
+    /// What a line outside the frames is.
+    fn look(&mut self) {
+        let line = self.line.trim();
+        match head(&self.line) {
+            _ if line.is_empty() || line.starts_with('#') => {}
+            Some(head) if head.text.starts_with("PERF_RECORD_") => {
+                self.diagnostics.other_records += 1;
+            }
+            Some(_) => self.has_head = true,
+            None => self.diagnostics.unknown_lines += 1,
+        }
+    }
+
+    /// Reads a line, without its end; false at the end of the text.
+    fn read_line(&mut self) -> bool {
+        self.line.clear();
+        let mut seen = 0;
+        let end = loop {
+            let bytes = self.stream.bytes();
+            if let Some(end) = bytes[seen..].iter().position(|&byte| byte == b'\n') {
+                break seen + end + 1;
+            }
+            seen = bytes.len();
+            // Of a line without an end only the beginning is held.
+            if seen > MOST_LINE || !self.stream.read_more() {
+                break seen;
+            }
+        };
+        let bytes = &self.stream.bytes()[..end];
+        let is_ended = bytes.ends_with(b"\n");
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let kept = &text[..text.len().min(MOST_LINE)];
+        self.line.push_str(String::from_utf8_lossy(kept).trim_end());
+        let is_long = kept.len() < text.len();
+        self.stream.advance(end);
+        if is_long {
+            self.diagnostics.long_lines += 1;
+            while !is_ended && self.skip_to_line_end() {}
+        }
+        self.diagnostics.bytes_read = self.stream.end_offset();
+        end > 0
+    }
+
+    /// Steps over what is left of a line in memory; true if the line goes on.
+    fn skip_to_line_end(&mut self) -> bool {
+        let bytes = self.stream.bytes();
+        let end = bytes.iter().position(|&byte| byte == b'\n');
+        self.stream.advance(end.map_or(bytes.len(), |end| end + 1));
+        end.is_none() && self.stream.read_more()
+    }
+}
+
+impl<'a> Sample<'a> {
+    /// The frames, innermost first.
+    pub fn frames(&self) -> impl Iterator<Item = Frame<'a>> + use<'a> {
+        let own_line = frame(self.text).into_iter();
+        own_line.chain(self.frames.lines().filter_map(frame))
+    }
+}
+
+/// The head of a sample: `COMM PID/TID [CPU] SECONDS.FRACTION: PERIOD EVENT: TEXT`. Names of threads may look like
+/// anything, so it is found by its time.
+fn head(line: &str) -> Option<Sample<'_>> {
+    let mut from = 0;
+    loop {
+        let colon = from + line.get(from..)?.find(':')?;
+        from = colon + 1;
+        if let Some(sample) = head_before(&line[..colon]) {
+            return Some(head_behind(sample, line[colon + 1..].trim_start()));
+        }
+    }
+}
+
+fn head_before(line: &str) -> Option<Sample<'_>> {
+    let (before, time) = line.rsplit_once([' ', '\t'])?;
+    let (seconds, fraction) = time.split_once('.')?;
+    if !matches!(fraction.len(), 6 | 9) {
+        return None;
+    }
+    let scale = 10u64.pow(9 - fraction.len() as u32);
+    let time_ns =
+        (number(seconds)?.checked_mul(1_000_000_000)?).checked_add(number(fraction)? * scale)?;
+    let before = before.trim_end();
+    let (before, cpu) = match before
+        .strip_suffix(']')
+        .and_then(|cpu| cpu.rsplit_once('['))
+    {
+        Some((before, cpu)) => (before.trim_end(), Some(number(cpu)?.try_into().ok()?)),
+        None => (before, None),
+    };
+    let (comm, ids) = before.rsplit_once([' ', '\t'])?;
+    let (pid, tid) = match ids.split_once('/') {
+        Some((pid, tid)) => (Some(id(pid)?), id(tid)?),
+        None => (None, id(ids)?),
+    };
+    Some(Sample {
+        comm: comm.trim(),
+        pid,
+        tid,
+        cpu,
+        time_ns,
+        period: None,
+        event: "",
+        text: "",
+        frames: "",
+    })
+}
+
+fn head_behind<'a>(sample: Sample<'a>, rest: &'a str) -> Sample<'a> {
+    let mut words = rest.splitn(2, char::is_whitespace);
+    let period = words.next().and_then(number);
+    let rest = period.and(words.next()).map_or(rest, str::trim_start);
+    let (event, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    match event.strip_suffix(':') {
+        Some(event) => Sample {
+            period,
+            event,
+            text: text.trim(),
+            ..sample
+        },
+        None => Sample {
+            period,
+            text: rest,
+            ..sample
+        },
+    }
+}
+
+fn number(text: &str) -> Option<u64> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
+
+/// A process or thread; perf prints those of the kernel as -1.
+fn id(text: &str) -> Option<u32> {
+    match text {
+        "-1" => Some(u32::MAX),
+        _ => number(text)?.try_into().ok(),
+    }
+}
+
+/// A frame: `ADDRESS SYMBOL+OFFSET (DSO)`, of which perf may print the address only.
+fn frame(line: &str) -> Option<Frame<'_>> {
+    let line = line.trim();
+    let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
+    if address.starts_with('+') {
+        return None;
+    }
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let rest = rest.trim();
+    let (symbol, dso) = match last_group(rest) {
+        Some((symbol, dso)) => (symbol, Some(dso)),
+        None => (rest, None),
+    };
+    let (symbol, offset) = match symbol.rsplit_once("+0x") {
+        Some((name, offset)) => match u64::from_str_radix(offset, 16) {
+            Ok(offset) => (name, Some(offset)),
+            Err(_) => (symbol, None),
+        },
+        None => (symbol, None),
+    };
+    let known = |text: &&str| !text.is_empty() && *text != "[unknown]";
+    Some(Frame {
+        address,
+        symbol: Some(symbol).filter(known),
+        offset,
+        is_inlined: dso == Some("inlined"),
+        dso: dso.filter(|&dso| dso != "inlined").filter(known),
+    })
+}
+
+/// Splits a text into what stands before its last pair of parentheses and what inside: both may have others.
+fn last_group(text: &str) -> Option<(&str, &str)> {
+    let inside = text.strip_suffix(')')?;
+    let mut open = 1;
+    for (at, byte) in inside.bytes().enumerate().rev() {
+        match byte {
+            b')' => open += 1,
+            b'(' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return Some((inside[..at].trim_end(), &inside[at + 1..]));
+        }
+    }
+    None
+}
