@@ -136,11 +136,11 @@ fn kinds(trace: &[u8]) -> Result<(), Failed> {
             };
             let frames = timeline.frames(process, address, time, position, None);
             let single = &frames[0];
-            let found = match (single.evidence, single.rva) {
-                (Some(Evidence::Load), _) => Kind::Jit,
-                (_, Some(_)) | (Some(_), _) if address >= 0xffff_0000_0000_0000 => Kind::Kernel,
-                (_, Some(_)) | (Some(_), _) => Kind::Image,
-                (None, None) => Kind::Unknown,
+            let found = match single.evidence {
+                Some(Evidence::Load) => Kind::Jit,
+                Some(_) if address >= 0xffff_0000_0000_0000 => Kind::Kernel,
+                Some(_) => Kind::Image,
+                None => Kind::Unknown,
             };
             *by_engine.entry(found).or_default() += 1;
             if found != kind {

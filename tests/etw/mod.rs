@@ -124,7 +124,7 @@ pub fn samples_that(timeline: &Arc<Timeline>, filter: &Filter) -> Vec<String> {
         let thread = timeline.thread_view(class.thread).expect("a thread");
         let process = timeline.process_view(thread.process).expect("a process");
         let (stack, _) = resolver.resolve(class, time).expect("a stack");
-        let mut frames: Vec<String> = resolver
+        let mut frames: Vec<&str> = resolver
             .stack(stack)
             .map(|f| resolver.frame(f).label())
             .collect();
