@@ -159,16 +159,11 @@ fn publishing(methods: u64) -> u64 {
     let mut live = LiveSession::new();
     let event_type = live.event_type(schema.clone());
     let mut load = |live: &mut LiveSession, n: u64| {
-        let raw = RawEvent {
-            time_ns: n * 1000,
-            process_id: Some(1),
-            thread_id: Some(1),
-            processor: None,
+        let payload = Payload {
             pointer_size: PointerSize::Eight,
-            schema: &schema,
-            payload: &script::method(n, 0x1_0000 + n * 0x100, 0x80, "Loaded").encode(2),
+            bytes: &script::method(n, 0x1_0000 + n * 0x100, 0x80, "Loaded").encode(2),
         };
-        live.push(event_type, &raw, None);
+        live.push(event_type, At::new(n * 1000).process(1).thread(1), payload);
     };
     (0..methods).for_each(|n| load(&mut live, n));
     live.publish();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use chronosym::source::etl::{EtlReport, Schemas, raw_event, read};
-use chronosym::{Code, Evidence, Filter, Options, Position, Resolver, Session, Timeline};
+use chronosym::{Evidence, Filter, Options, Position, Resolver, Session, Timeline};
 use chronosym_conformance::{CORPUS, case, unzip};
 use chronosym_etl::EtlReader;
 use chronosym_events::Provider;
@@ -136,11 +136,11 @@ fn kinds(trace: &[u8]) -> Result<(), Failed> {
             };
             let frames = timeline.frames(process, address, time, position, None);
             let single = &frames[0];
-            let found = match (single.evidence, single.code) {
-                (Some(Evidence::Load), _) => Kind::Jit,
-                (None, Code::Nothing) => Kind::Unknown,
-                _ if address >= 0xffff_0000_0000_0000 => Kind::Kernel,
-                _ => Kind::Image,
+            let found = match single.evidence {
+                Some(Evidence::Load) => Kind::Jit,
+                Some(_) if address >= 0xffff_0000_0000_0000 => Kind::Kernel,
+                Some(_) => Kind::Image,
+                None => Kind::Unknown,
             };
             *by_engine.entry(found).or_default() += 1;
             if found != kind {

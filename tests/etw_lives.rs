@@ -2,7 +2,7 @@
 
 mod etw;
 
-use chronosym::{Certainty, Filter, NameReason, Position, Resolver, SampleSelection};
+use chronosym::{Certainty, Filter, NameReason, Position, Resolver, SampleSelection, When};
 use chronosym_support::etl::{
     At, CLR_RUNDOWN, CLR_RUNTIME, EtlWriter, Event, Image, Op, Options as FileOptions, Process,
     buffers, guid, utf16,
@@ -45,8 +45,9 @@ fn image_in_place_of_another_at_the_same_base() {
         let mut of = Vec::new();
         timeline.for_each_sample(&Filter::default(), |class, time| {
             if time / 1_000_000 == ms {
-                let (stack, _) =
-                    resolver.resolve_stack(process, class.stack, time, Position::Exact);
+                let (stack, _) = resolver
+                    .resolve_stack(process, class.stack, When::At(time), Position::Exact)
+                    .expect("a stack");
                 of.push(resolver.frame(resolver.leaf(stack)).name().err());
             }
         });
@@ -418,7 +419,7 @@ fn processes_have_names_and_command_lines() {
     let w = with_process(FileOptions::default());
     let timeline = timeline(w);
     let process = timeline.find_process(PID, None).unwrap();
-    let view = timeline.process_view(process);
+    let view = timeline.process_view(process).expect("a process");
     assert_eq!(view.name, Some("app"));
     assert_eq!(view.command_line, Some("app.exe --fast"));
 }
