@@ -158,7 +158,7 @@ fn publishing(methods: u64) -> u64 {
     }));
     let mut live = LiveSession::new();
     let event_type = live.event_type(schema.clone());
-    let mut load = |live: &mut LiveSession, n: u64| {
+    let load = |live: &mut LiveSession, n: u64| {
         let payload = Payload {
             pointer_size: PointerSize::Eight,
             bytes: &script::method(n, 0x1_0000 + n * 0x100, 0x80, "Loaded").encode(2),

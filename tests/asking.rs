@@ -5,7 +5,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 use chronosym::{
     AddressAt, Answer, Certainty, Code, Filter, LiveSession, NameReason, Options, Position,
-    Profile, Resolver, Session, StackId, Timeline, When,
+    Profile, Resolver, Session, StackId, When,
 };
 use chronosym_conformance::script::*;
 use chronosym_support::payload::Method;
@@ -168,26 +168,21 @@ fn ids_of_another_timeline_find_nothing() {
 }
 
 #[test]
-fn a_stack_that_a_live_session_interned_is_resolved() {
+fn a_stack_of_a_live_session_is_resolved_by_its_addresses() {
     let mut live = LiveSession::new();
     live.perf_map(7, b"1000 10 one\n2000 10 two\n");
-    let early = live.stacks().intern([0x1001, 0x2001].into_iter());
     live.publish();
-    let before = live.reader().timeline();
-    let late = live.stacks().intern([0x2001, 0x1001].into_iter());
-    live.publish();
-    let names = |timeline: &Arc<Timeline>, stack: Option<StackId>| -> Option<Vec<String>> {
-        let process = timeline.find_process(7, None)?;
-        let mut resolver = Resolver::new(timeline, None);
-        let (stack, _) = resolver.resolve_stack(process, stack?, When::Unknown, Position::Exact)?;
-        let frames = resolver.stack(stack).map(|id| text(resolver.frame(id)));
-        Some(frames.collect())
-    };
-    let owned = |names: [&str; 2]| Some(names.map(str::to_owned).to_vec());
-    assert_eq!(names(&before, early), owned(["one", "two"]));
-    assert_eq!(names(&before, late), None, "it came later");
-    let after = live.reader().timeline();
-    assert_eq!(names(&after, late), owned(["two", "one"]));
+    let timeline = live.reader().timeline();
+    let process = timeline.find_process(7, None).expect("the process");
+    let mut resolver = Resolver::new(&timeline, None);
+    let addresses = [0x1001, 0x2001];
+    let resolved = resolver.resolve_addresses(process, &addresses, When::Unknown, Position::Exact);
+    let (stack, _) = resolved.expect("a stack");
+    let names: Vec<_> = resolver
+        .stack(stack)
+        .map(|id| text(resolver.frame(id)))
+        .collect();
+    assert_eq!(names, ["one", "two"]);
 }
 
 /// Something that holds what it asks, as a user interface does.

@@ -333,9 +333,9 @@ fn what_a_process_had_goes_with_it_in_live_sessions_too() {
         assert_eq!(name(200), "T.A");
         assert_eq!(name(700), "AfterUnload");
         let pid = timeline.process_view(process).expect("a process").pid;
-        let alive = |time| timeline.find_process(pid, Some(time));
+        let alive = |time| timeline.find_process(pid.expect("a pid"), Some(time));
         assert_eq!((alive(200), alive(700)), (Some(process), None));
-        assert_eq!(timeline.process_of(pid, 700), Some(process));
+        assert_eq!(timeline.process_of(pid.expect("a pid"), 700), Some(process));
     }
 }
 

@@ -252,9 +252,10 @@ fn a_pdb_without_section_headers_answers_for_an_image_of_its_size() {
         ..right
     });
     let ours = frames(&timeline, process, 0x1020, &found);
-    assert_eq!(ours[0].name_reason, Some(NameReason::SymbolFileDamaged));
+    assert_eq!(ours[0].name(), Err(NameReason::SymbolFileDamaged));
     let image = timeline.images(process).next().expect("the image").index;
-    let file = found.image_symbols(&timeline.image_ref(process, image));
+    let image = timeline.image_ref(process, image).expect("an image");
+    let file = found.image_symbols(&image);
     let text = file.found.expect_err("a reason").to_string();
     assert!(text.contains("the image ends at 0x"), "{text}");
 }

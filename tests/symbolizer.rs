@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chronosym::facts::At;
 use chronosym::symbols::{Place, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
     EventKey, EventSchema, IlOffset, IlSource, LineReason, LiveSession, ModuleRef, NameReason,
-    Options, PointerSize, Position, Provider, RawEvent, Session, SourceLine, SymbolSource,
-    Timeline,
+    Payload, PointerSize, Position, Provider, SourceLine, SymbolSource, Timeline,
 };
 use chronosym_pdb::pe::PeImage;
 use chronosym_support::payload::{self, Module};
@@ -43,7 +43,7 @@ fn pdb_of(assembly: &str) -> ([u8; 16], u32) {
 }
 
 /// An event of the runtime.
-fn push(session: &mut Session, id: u32, version: u32, payload: &[u8]) {
+fn push(session: &mut LiveSession, id: u32, version: u32, payload: &[u8]) {
     let provider = Provider::Runtime;
     let key = EventKey::Manifest {
         provider,
@@ -51,21 +51,16 @@ fn push(session: &mut Session, id: u32, version: u32, payload: &[u8]) {
         version,
     };
     let schema = Arc::new(EventSchema::new(key));
-    let event_type = session.event_type(schema.clone());
-    let event = RawEvent {
-        time_ns: 1_000,
-        process_id: Some(PID),
-        thread_id: Some(1),
-        processor: None,
+    let event_type = session.event_type(schema);
+    let payload = Payload {
         pointer_size: PointerSize::Eight,
-        schema: &schema,
-        payload,
+        bytes: payload,
     };
-    session.push(event_type, &event, None, None);
+    session.push(event_type, At::new(1_000).process(PID).thread(1), payload);
 }
 
 /// The load of the process's one module; without a PDB the event is of a version that has none.
-fn module_load(session: &mut Session, path: &str, pdb: Option<([u8; 16], u32)>) {
+fn module_load(session: &mut LiveSession, path: &str, pdb: Option<([u8; 16], u32)>) {
     let (guid, age) = pdb.unwrap_or_default();
     let module = Module {
         id: 1,
@@ -78,16 +73,22 @@ fn module_load(session: &mut Session, path: &str, pdb: Option<([u8; 16], u32)>) 
 }
 
 /// A timeline with one module.
-fn timeline(path: &str, pdb: Option<([u8; 16], u32)>) -> Timeline {
-    let mut session = Session::new(Options::default());
+fn timeline(path: &str, pdb: Option<([u8; 16], u32)>) -> Arc<Timeline> {
+    let mut session = LiveSession::new();
     module_load(&mut session, path, pdb);
-    session.finish()
+    finished(session)
+}
+
+fn finished(mut session: LiveSession) -> Arc<Timeline> {
+    session.finish();
+    session.reader().timeline()
 }
 
 fn module(timeline: &Timeline) -> ModuleRef<'_> {
     let process = timeline.find_process(PID, None).expect("the process");
     let module = timeline.modules(process).next().expect("the module");
-    timeline.module_ref(process, module.index)
+    let module = timeline.module_ref(process, module.index);
+    module.expect("the module")
 }
 
 /// The first line of each of the first methods.
@@ -187,7 +188,7 @@ fn a_pdb_in_the_trace_answers_once_it_is_whole() {
 
     // The same module with another PDB in memory is another module.
     let other = std::fs::read(testdata("clr31/workload/PluginB.pdb")).expect("a PDB");
-    let mut session = Session::new(Options::default());
+    let mut session = LiveSession::new();
     module_load(&mut session, "PluginA.dll", None);
     push(
         &mut session,
@@ -196,7 +197,7 @@ fn a_pdb_in_the_trace_answers_once_it_is_whole() {
         &payload::code_symbols(1, 1, 0, &other, 0),
     );
     assert_eq!(
-        files_of(&lines(&session.finish(), &symbols)),
+        files_of(&lines(&finished(session), &symbols)),
         ["PluginB.cs"]
     );
 }
@@ -235,8 +236,8 @@ fn a_file_that_is_replaced_is_another_file() {
     }
 }
 
-fn answers(timeline: &Timeline, symbols: &dyn SymbolSource) -> Vec<String> {
-    let profile = timeline.profile(&chronosym::Filter::default(), Some(symbols));
+fn answers(timeline: &Arc<Timeline>, symbols: &Arc<Symbolizer>) -> Vec<String> {
+    let profile = timeline.profile(&chronosym::Filter::default(), Some(symbols.clone()));
     let frames = profile.entries.iter().flat_map(|entry| {
         let ids = profile.resolver.stack(entry.stack);
         ids.map(|id| format!("{:?}", profile.resolver.frame(id)))
@@ -256,16 +257,16 @@ fn timelines_within_few_bytes_and_on_two_threads_have_the_answers_of_their_own()
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let alone = traces
         .each_ref()
-        .map(|trace| answers(&trace.timeline, &symbols(&folders)));
+        .map(|trace| answers(&trace.timeline, &Arc::new(symbols(&folders))));
     assert!(
         alone
             .iter()
-            .all(|answers| answers.iter().any(|frame| frame.contains("line: Some")))
+            .all(|answers| answers.iter().any(|frame| frame.contains("line: Ok")))
     );
     let mut small = SymbolOptions::default();
     (small.open_bytes, small.memory_bytes) = (1, 1);
     for options in [small, SymbolOptions::default()] {
-        let shared = symbols_with(&folders, options);
+        let shared = Arc::new(symbols_with(&folders, options));
         std::thread::scope(|scope| {
             for (trace, alone) in traces.iter().zip(&alone) {
                 scope.spawn(|| assert!(answers(&trace.timeline, &shared) == *alone));
@@ -320,7 +321,7 @@ fn a_source_may_leave_out_every_method() {
     let timeline = timeline("PluginA.dll", Some(pdb_of("clr31/workload/PluginA.dll")));
     let process = timeline.find_process(PID, None).expect("the process");
     let frames = timeline.frames(process, 0x1000, 2_000, Position::Exact, Some(&Nothing));
-    assert_ne!(frames[0].name_reason, Some(NameReason::SymbolFileMismatch));
+    assert_ne!(frames[0].name(), Err(NameReason::SymbolFileMismatch));
     assert!(
         lines(&timeline, &Nothing)
             .iter()

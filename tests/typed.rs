@@ -341,15 +341,17 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
         let mut session = Session::new(Options::default());
         let mut methods = 0;
         let reader = EtlReader::open(&*bytes).expect("a trace");
-        chronosym::source::etl::read_with(reader, &mut session, &mut |seen: Seen<'_>| {
-            let decoded = seen.event.decode();
-            methods += usize::from(matches!(decoded, Ok(Some(_))) && seen.stack == [0x10]);
-            if methods == most {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        });
+        let read =
+            chronosym::source::etl::read_with(reader, &mut session, &mut |seen: Seen<'_>| {
+                let decoded = seen.event.decode();
+                methods += usize::from(matches!(decoded, Ok(Some(_))) && seen.stack == [0x10]);
+                if methods == most {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+        read.expect("the first recording");
         assert_eq!(methods, most);
     }
 }

@@ -136,15 +136,17 @@ impl CallTree {
         let timeline = profile.resolver.timeline();
         let thread = timeline.thread_view(index)?;
         let process = timeline.process_view(thread.process)?;
-        let label = self.label(Identity::Process(thread.process), || {
-            place(process.label())
-        });
+        let label = self.label(Identity::Process(thread.process), || place(process.label()));
         let root = self.node(label, None);
         if !threads {
             return Some(root);
         }
         let label = self.label(Identity::Thread(index), || {
-            place(format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid))
+            place(format!(
+                "{} ({})",
+                thread.name.unwrap_or("thread"),
+                thread.tid
+            ))
         });
         Some(self.node(label, Some(root)))
     }

@@ -48,7 +48,8 @@ pub fn hot_methods(profile: &Profile) -> Vec<HotMethod> {
             }
         }
     }
-    let mut hottest: Vec<Option<(u64, Reverse<(&str, u32)>)>> = vec![None; count];
+    type Line<'a> = (&'a str, u32);
+    let mut hottest: Vec<Option<(u64, Reverse<Line<'_>>)>> = vec![None; count];
     for ((row, file, line), samples) in lines {
         let hottest = &mut hottest[row as usize];
         *hottest = (*hottest).max(Some((samples, Reverse((file, line)))));

@@ -7,15 +7,15 @@ use chronosym_events::EventSchema;
 use chronosym_timeline::{Id, LiveMap};
 
 use crate::body::BodyIndex;
+use crate::event_types::{EventTypeId, EventTypeInfo};
+use crate::facts::{At, Fact};
 use crate::frame::Position;
 use crate::index::Index;
 use crate::machine::ProcessState;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
-use crate::resolve::AddressSpace;
-use crate::event_types::{EventTypeId, EventTypeInfo};
-use crate::facts::{At, Fact};
 use crate::recording::{Loss, TraceFacts};
+use crate::resolve::AddressSpace;
 use crate::selection::{Options, SampleSelection};
 use crate::session::{Payload, Session};
 use crate::timeline::{Timeline, body_occupant, image_occupant};

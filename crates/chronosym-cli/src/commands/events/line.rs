@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use chronosym::EventSelector;
 use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, Value};
-use chronosym_types::escape::push_json as push_json_string;
 use serde::Serialize as _;
 
 use crate::args::EventFormat;
