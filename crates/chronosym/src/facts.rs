@@ -15,7 +15,7 @@
 //! let timeline = session.finish();
 //! let process = timeline.find_process(42, None).expect("it was stated");
 //! let frames = timeline.frames(process, 0x1010, 2_000, chronosym::Position::Exact, None);
-//! assert_eq!(frames[0].name.as_deref(), Some("Ns.Type.Run"));
+//! assert_eq!(frames[0].name(), Ok("Ns.Type.Run"));
 //! ```
 
 pub use chronosym_events::{Action, Extent, MethodFlags, Text};

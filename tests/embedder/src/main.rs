@@ -1,14 +1,17 @@
 //! A profiler that runs for a day: methods come and go, a user interface asks about them, and memory stays what it was.
 
-mod feed;
 mod ui;
 
 use std::alloc::System;
 
 use cap::Cap;
+use chronosym::facts::{At, Method, Module};
+use chronosym::{Action, LiveSession};
 
-use feed::{Feed, Method};
 use ui::Ui;
+
+/// The process that is profiled.
+const PID: u32 = 42;
 
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
@@ -23,40 +26,50 @@ const KEPT: u64 = 10 * MINUTE;
 /// Bytes that a day may add to what is held after two hours: about three a method.
 const GROWTH: usize = 256 << 10;
 
-/// The `n`th method: its place was used before, by one of another size.
-fn method(n: u64) -> Method<'static> {
-    Method {
-        id: 0x7f00_0000_0000 + n * 8,
-        module: 0x10,
-        start: 0x7fa0_0000_0000 + n % 128 * 0x400,
-        size: 0x100 + (n / 128 % 8) as u32 * 0x60,
-        namespace: "Day",
-        name: ["Breakfast", "Lunch", "Dinner"][(n % 3) as usize],
-    }
+/// Where the `n`th method stands: its place was used before, by one of another size.
+fn start(n: u64) -> u64 {
+    0x7fa0_0000_0000 + n % 128 * 0x400
+}
+
+fn name(n: u64) -> &'static str {
+    ["Breakfast", "Lunch", "Dinner"][(n % 3) as usize]
+}
+
+/// The `n`th method is loaded or unloaded.
+fn method(action: Action, n: u64) -> Method<'static> {
+    let size = 0x100 + (n / 128 % 8) as u32 * 0x60;
+    Method::new(action, 0x7f00_0000_0000 + n * 8, start(n), size)
+        .named("Day", name(n), "void  ()")
+        .in_module(0x10, 0x0600_0001)
+}
+
+/// A moment of the process, in ns since the recording began.
+fn at(time_ns: u64) -> At {
+    At::new(time_ns).process(PID).thread(1)
 }
 
 fn main() {
-    let mut feed = Feed::new();
-    let ui = Ui::open(feed.live.reader());
-    feed.module_load(0, 0x10, "/app/Day.dll");
+    let mut live = LiveSession::new();
+    let ui = Ui::open(live.reader(), PID);
+    live.apply(at(0), Module::new(Action::Load, 0x10, "/app/Day.dll"));
     let (mut after_two_hours, mut most) = (0, 0);
     for now in 1..=24 * HOUR {
         let time = now * SECOND;
         if now > LIFE {
-            feed.method_unload(time - 1, &method(now - LIFE));
+            live.apply(at(time - 1), method(Action::Unload, now - LIFE));
         }
-        feed.method_load(time, &method(now));
+        live.apply(at(time), method(Action::Load, now));
         if now % MINUTE == 0 {
-            feed.live.advance(time);
+            live.advance(time);
             if now % KEPT == 0 {
-                feed.live.forget_before(time - KEPT * SECOND);
+                live.forget_before(time - KEPT * SECOND);
             }
-            feed.live.publish();
+            live.publish();
             let then = now - LIFE.min(now) / 2;
-            let (there, label) = (method(then), ui.ask(method(then).start + 8, time));
-            assert_eq!(label, format!("Day!Day.{}", there.name), "at {now} s");
+            let label = ui.ask(start(then) + 8, time);
+            assert_eq!(label, format!("Day!Day.{}", name(then)), "at {now} s");
             // Its place was free when the one before it had gone.
-            let free = ui.ask(method(now).start, time - 10 * SECOND);
+            let free = ui.ask(start(now), time - 10 * SECOND);
             assert!(!free.contains("Day."), "{free} at {now} s");
         }
         if now % HOUR == 0 {

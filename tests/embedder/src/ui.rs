@@ -5,25 +5,43 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use chronosym::symbols::{SymbolOptions, Symbolizer};
-use chronosym::{Frame, LiveReader, Position, Timeline};
-
-use crate::feed::PID;
+use chronosym::{LiveReader, Position, Resolver, SymbolSource, When};
 
 /// Names addresses of the timeline that it holds: to be kept in any struct, on any thread.
 struct Names {
-    timeline: Arc<Timeline>,
-    symbols: Symbolizer,
+    reader: LiveReader,
+    pid: u32,
+    resolver: Resolver,
+    symbols: Arc<dyn SymbolSource>,
 }
 
 impl Names {
-    fn frames(&self, address: u64, time_ns: u64) -> Vec<Frame> {
-        let Some(process) = self.timeline.find_process(PID, None) else {
-            return Vec::new();
+    fn new(reader: LiveReader, pid: u32) -> Self {
+        let symbolizer = Symbolizer::new(Default::default(), SymbolOptions::default());
+        let symbols: Arc<dyn SymbolSource> = Arc::new(symbolizer);
+        Names {
+            resolver: Resolver::new(&reader.timeline(), Some(symbols.clone())),
+            reader,
+            pid,
+            symbols,
+        }
+    }
+
+    /// What stood at an address at a time, by all that was published until now.
+    fn label(&mut self, address: u64, time_ns: u64) -> String {
+        let timeline = self.reader.timeline();
+        if !Arc::ptr_eq(&timeline, self.resolver.timeline()) {
+            self.resolver = Resolver::new(&timeline, Some(self.symbols.clone()));
+        }
+        let Some(process) = timeline.find_process(self.pid, None) else {
+            return String::new();
         };
-        let symbols = Some(&self.symbols as _);
-        let position = Position::Exact;
-        self.timeline
-            .frames(process, address, time_ns, position, symbols)
+        let when = When::At(time_ns);
+        let resolved = self
+            .resolver
+            .resolve_addresses(process, &[address], when, Position::Exact);
+        let frame = resolved.map(|(stack, _)| self.resolver.frame(self.resolver.leaf(stack)));
+        frame.map_or_else(String::new, |frame| frame.label().to_owned())
     }
 }
 
@@ -34,21 +52,13 @@ pub struct Ui {
 }
 
 impl Ui {
-    pub fn open(reader: LiveReader) -> Self {
+    pub fn open(reader: LiveReader, pid: u32) -> Self {
         let (ask, questions) = channel();
         let (answer, answers) = channel();
         let thread = thread::spawn(move || {
-            let mut names = Names {
-                timeline: reader.timeline(),
-                symbols: Symbolizer::new(Default::default(), SymbolOptions::default()),
-            };
+            let mut names = Names::new(reader, pid);
             for (address, time_ns) in questions {
-                names.timeline = reader.timeline();
-                let label = |frame: &Frame| frame.label();
-                let text = names
-                    .frames(address, time_ns)
-                    .first()
-                    .map_or_else(String::new, label);
+                let text = names.label(address, time_ns);
                 if answer.send(text).is_err() {
                     return;
                 }
