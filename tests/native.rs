@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use chronosym_symbols::style::{Printer, Style};
-use chronosym_symbols::{Address, Answers, Companions, NativeSymbols, Query};
+use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Name, flags of both compiler runs and the link, what is done to the linked program.
@@ -311,9 +311,7 @@ impl Program {
     }
 
     fn open(&self) -> Result<NativeSymbols, Failed> {
-        let folder = self.path.parent().ok_or("no folder")?.to_owned();
-        let symbols = NativeSymbols::open_path_with(&self.path, Companions::Beside(folder))?;
-        Ok(symbols)
+        Ok(NativeSymbols::open_path(&self.path)?)
     }
 }
 

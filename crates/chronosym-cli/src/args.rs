@@ -382,6 +382,9 @@ pub struct Symbolize {
     /// Plain addresses of --obj are bytes from the image's base too.
     #[arg(long)]
     pub rva: bool,
+    /// Open no other file at a path that --obj records, such as those of split debug information.
+    #[arg(long, requires = "obj")]
+    pub no_recorded_paths: bool,
     /// The process; PID@TIME means the one that had it then.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,

@@ -1,6 +1,7 @@
 //! What is read of an object file when it is opened: its headers, nothing else.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ObjectSegment};
 use object::{Architecture, ObjectKind, SectionFlags};
@@ -39,11 +40,20 @@ pub(crate) struct Container {
     pub(crate) debug: DebugSections,
     /// Virtual addresses of code, sorted, disjoint.
     pub(crate) code: Vec<Range<u64>>,
+    /// Where the file really lies, if it was opened by its path.
+    pub(crate) folder: Option<PathBuf>,
     base: u64,
     segments: Vec<Segment>,
 }
 
 impl Container {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let mut container = Self::parse(FileData::map(path)?)?;
+        let real = path.canonicalize().ok();
+        container.folder = real.as_deref().and_then(Path::parent).map(Path::to_owned);
+        Ok(container)
+    }
+
     pub(crate) fn parse(data: FileData) -> Result<Self> {
         let file = parse(&data)?;
         let format = match &file {
@@ -103,6 +113,7 @@ impl Container {
             build_id,
             debug,
             code,
+            folder: None,
             base,
             segments,
         })
@@ -187,7 +198,8 @@ pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
     next.checked_sub(1).is_some_and(|i| va < code[i].end)
 }
 
-fn code_range<'d>(section: &impl ObjectSection<'d>) -> Option<Range<u64>> {
+/// Where a section of code is mapped; nothing for any other section.
+pub(super) fn code_range<'d>(section: &impl ObjectSection<'d>) -> Option<Range<u64>> {
     let executable = match section.flags() {
         SectionFlags::Elf { sh_flags, .. } => {
             sh_flags.contains(object::elf::SHF_EXECINSTR)

@@ -9,9 +9,9 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{AssemblyId, ModuleSource, R2rImage, R2rMap};
 use chronosym_pdb::windows::WindowsPdb;
+use chronosym_symbols::NativeSymbols;
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::{Companions, NativeSymbols};
 use rustc_hash::FxHashMap;
 
 use crate::frame::SourceLine;
@@ -425,8 +425,7 @@ impl OpenFiles {
         ask: impl FnOnce(&NativeFile) -> Result<R, String>,
     ) -> Result<R, String> {
         let open = self.open(path, As::Native, |_| {
-            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            let symbols = NativeSymbols::open_path_with(path, Companions::Beside(folder));
+            let symbols = NativeSymbols::open_path(path);
             Ok(Open::Native(Box::new(NativeFile {
                 symbols: symbols.map_err(|error| error.to_string())?,
                 texts: Texts::default(),

@@ -43,17 +43,22 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
         ));
     }
     let mut out = output::open(args.output.as_deref());
-    let found = match (&args.obj, &args.pdb) {
-        (Some(image), None) => companion::pdb_of(image, &args.symbols, quiet)?,
-        _ => None,
+    let mut found = match (&args.obj, &args.pdb) {
+        (Some(image), None) => companion::pdb_of(image, &args.symbols)?,
+        _ => companion::Found::default(),
     };
-    match (&args.trace, &args.obj, args.pdb.as_ref().or(found.as_ref())) {
+    super::tell(&std::mem::take(&mut found.notes), quiet);
+    match (
+        &args.trace,
+        &args.obj,
+        args.pdb.as_ref().or(found.pdb.as_ref()),
+    ) {
         (Some(trace), None, None) => {
             let mut source = trace::TraceSource::open(trace, args, quiet)?;
             answer(args, &questions, &mut source, &mut out, quiet)
         }
         (None, Some(object), None) => {
-            let mut source = object::ObjectSource::open(object, args)?;
+            let mut source = object::ObjectSource::open(object, args, found)?;
             answer(args, &questions, &mut source, &mut out, quiet)
         }
         (None, object, Some(pdb)) => {
