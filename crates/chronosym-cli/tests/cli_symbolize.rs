@@ -294,7 +294,12 @@ fn what_has_no_name_says_why() {
         unknown("InvalidAddress"),
     ];
     assert_eq!(reasons(&asked), expected);
-    // Without the PDB the image itself is asked, in the same words.
+    // Without the PDB the image itself is asked, in the same words but for the reason.
+    let expected = [
+        known("NoSymbolFile"),
+        unknown("NoSymbolFile"),
+        unknown("InvalidAddress"),
+    ];
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("small.exe");
     std::fs::copy(&image, &alone).unwrap();

@@ -14,6 +14,12 @@ const MAX_MSVC_LEN: usize = 4096;
 /// A readable name longer than this is none; back references let a short name unfold without end.
 const MAX_OUTPUT: usize = 64 << 10;
 
+/// In more pieces none is written: a name may unfold to empty ones, too.
+const PIECES: usize = 1 << 18;
+
+/// As much is shown of a name that is too long, or unfolds to too much, in bytes.
+const MAX_RAW: usize = 4 << 10;
+
 /// Of a longer name the end of its nesting is not searched for.
 const MAX_NAME_ENDS: usize = 64;
 
@@ -35,89 +41,136 @@ pub enum Dialect {
     Gnu,
 }
 
-/// The readable form of a mangled name; `None` if it is not mangled in a way known here, or too long.
+/// The readable form of a mangled name; `None` if it is not mangled in a way known here.
+///
+/// Of a name that is too long, or would unfold to more than 64 KiB, it is the beginning as it is, 4 KiB at most.
 pub fn demangle(name: &str) -> Option<String> {
     demangle_as(name, Dialect::Plain)
 }
 
 /// The readable form in a tool's way of writing.
 pub fn demangle_as(name: &str, dialect: Dialect) -> Option<String> {
-    if name.len() > MAX_LEN {
-        return None;
-    }
     match name.as_bytes() {
-        [b'?', ..] if name.len() <= MAX_MSVC_LEN => with_stack(name, msvc),
+        [b'?', ..] | [b'_', b'R' | b'Z', ..] | [b'R', ..] | [b'_', b'_', b'Z', ..] => {}
+        [b'_', b'_', b'_', b'Z', ..] => {}
+        _ => return None,
+    }
+    let read = if name.len() > MAX_LEN {
+        Err(Unreadable::TooMuch)
+    } else {
+        read(name, dialect)
+    };
+    match read {
+        Ok(readable) => Some(readable),
+        Err(Unreadable::Unknown) => None,
+        Err(Unreadable::TooMuch) => {
+            let end = (0..=MAX_RAW.min(name.len())).rev();
+            let end = end.into_iter().find(|&at| name.is_char_boundary(at));
+            Some(name[..end.unwrap_or(0)].to_owned())
+        }
+    }
+}
+
+/// Why a name has no readable form.
+#[derive(Debug)]
+enum Unreadable {
+    /// It is not mangled in a way known here.
+    Unknown,
+    /// It is too long, or unfolds to too much.
+    TooMuch,
+}
+
+fn read(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
+    match name.as_bytes() {
+        [b'?', ..] if name.len() > MAX_MSVC_LEN => Err(Unreadable::TooMuch),
+        [b'?', ..] if dialect == Dialect::Llvm => with_stack(name, |name| {
+            msvc(
+                name,
+                DemangleFlags::llvm()
+                    | DemangleFlags::NO_ACCESS_SPECIFIERS
+                    | DemangleFlags::NO_MS_KEYWORDS
+                    | DemangleFlags::NO_MEMBER_TYPE
+                    | DemangleFlags::NO_FUNCTION_RETURNS,
+            )
+        }),
+        [b'?', ..] => with_stack(name, |name| msvc(name, DemangleFlags::llvm())),
         [b'_', b'R', ..] | [b'R', ..] => match name.split_once('.') {
             // Nothing in the scheme itself has a dot; the demangler drops what follows one.
             Some((own, mark)) if dialect == Dialect::Llvm => {
-                Some(format!("{} (.{mark})", rust(own)?))
+                Ok(format!("{} (.{mark})", rust(own)?))
             }
             _ => rust(name),
         },
-        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => {
-            if dialect != Dialect::Llvm
-                && let Some(readable) = rust(name)
-            {
-                return Some(readable);
+        _ => {
+            if dialect != Dialect::Llvm {
+                match rust(name) {
+                    Err(Unreadable::Unknown) => {}
+                    read => return read,
+                }
             }
             let readable = itanium(name)?;
-            Some(match dialect {
+            Ok(match dialect {
                 Dialect::Llvm => as_llvm(&readable),
                 _ => readable,
             })
         }
-        _ => None,
     }
 }
 
-fn rust(name: &str) -> Option<String> {
-    let name = rustc_demangle::try_demangle(name).ok()?;
-    let mut out = Limited(String::new());
-    write!(out, "{name:#}").ok()?;
-    Some(out.0)
+fn rust(name: &str) -> Result<String, Unreadable> {
+    let name = rustc_demangle::try_demangle(name).map_err(|_| Unreadable::Unknown)?;
+    let mut out = Limited::default();
+    let written = write!(out, "{name:#}");
+    out.text(written)
 }
 
-fn msvc(name: &str) -> Option<String> {
-    msvc_demangler::demangle(name, DemangleFlags::llvm()).ok()
+fn msvc(name: &str, flags: DemangleFlags) -> Result<String, Unreadable> {
+    match msvc_demangler::demangle(name, flags) {
+        Ok(readable) if readable.len() > MAX_OUTPUT => Err(Unreadable::TooMuch),
+        Ok(readable) => Ok(readable),
+        Err(error) if error.is_too_large() => Err(Unreadable::TooMuch),
+        Err(_) => Err(Unreadable::Unknown),
+    }
 }
 
-fn itanium(name: &str) -> Option<String> {
+fn itanium(name: &str) -> Result<String, Unreadable> {
     // ThinLTO's mark on what it made global; the demangler knows GCC's marks only.
     if let Some((name, number)) = name.rsplit_once(".llvm.")
         && number.bytes().all(|b| b.is_ascii_digit())
     {
-        return Some(format!("{} [clone .llvm.{number}]", itanium(name)?));
+        return Ok(format!("{} [clone .llvm.{number}]", itanium(name)?));
     }
     // The default limit of its recursion suits any stack and nearly every name.
-    cpp(name, None).or_else(|| {
-        (name.len() > SHALLOW)
-            .then(|| with_stack(name, |name| cpp(name, Some(2048))))
-            .flatten()
-    })
+    match cpp(name, None) {
+        Err(Unreadable::Unknown) if name.len() > SHALLOW => {
+            with_stack(name, |name| cpp(name, Some(2048)))
+        }
+        read => read,
+    }
 }
 
-fn cpp(name: &str, depth: Option<u32>) -> Option<String> {
+fn cpp(name: &str, depth: Option<u32>) -> Result<String, Unreadable> {
     let mut parse = ParseOptions::default();
     let mut print = DemangleOptions::default();
     if let Some(depth) = depth {
         parse = parse.recursion_limit(depth);
         print = print.recursion_limit(depth);
     }
-    let symbol =
-        cpp_demangle::BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
-    let (symbol, tail) = symbol;
+    let symbol = cpp_demangle::BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse);
+    let (symbol, tail) = symbol.map_err(|_| Unreadable::Unknown)?;
     // `@GLIBC_2.2` and the like: a version is no part of the name, but not part of the mangling either.
     if !(tail.is_empty() || tail.starts_with(b"@")) {
-        return None;
+        return Err(Unreadable::Unknown);
     }
-    let mut out = Limited(String::new());
-    symbol.structured_demangle(&mut out, &print).ok()?;
-    let mangled = &name[..name.len() - tail.len()];
-    if let Some(whole) = with_first_parameter(mangled, &out.0, &parse, &print) {
-        out.0 = whole;
+    let mut out = Limited::default();
+    let written = symbol.structured_demangle(&mut out, &print);
+    let mut text = out.text(written)?;
+    let (mangled, tail) = name.split_at(name.len() - tail.len());
+    if let Some(whole) = with_first_parameter(mangled, &text, &parse, &print) {
+        text = whole;
     }
-    out.0.push_str(std::str::from_utf8(tail).ok()?);
-    Some(with_suffixes(without_empty_packs(out.0)))
+    text.push_str(tail);
+    Ok(with_suffixes(without_empty_packs(text)))
 }
 
 /// The readable form of a constructor or conversion that is a template, with all its parameters.
@@ -134,9 +187,9 @@ fn with_first_parameter(
     let mark = MARKS.iter().filter_map(|mark| mangled.find(mark)).min()?;
     let show = |mangled: &str, print: &DemangleOptions| {
         let symbol = cpp_demangle::BorrowedSymbol::new_with_options(mangled.as_bytes(), parse);
-        let mut out = Limited(String::new());
-        symbol.ok()?.structured_demangle(&mut out, print).ok()?;
-        Some(out.0)
+        let mut out = Limited::default();
+        let written = symbol.ok()?.structured_demangle(&mut out, print);
+        out.text(written).ok()
     };
     // The name is what can be read first: it ends where its nesting does.
     let bare = print.no_params().no_return_type();
@@ -220,30 +273,50 @@ fn with_suffixes(name: String) -> String {
 }
 
 /// Runs `work` where deep recursion does no harm.
-fn with_stack(name: &str, work: fn(&str) -> Option<String>) -> Option<String> {
+fn with_stack(
+    name: &str,
+    work: fn(&str) -> Result<String, Unreadable>,
+) -> Result<String, Unreadable> {
     if name.len() <= SHALLOW {
         return work(name);
     }
     std::thread::scope(|scope| {
-        std::thread::Builder::new()
-            .stack_size(DEEP_STACK)
-            .spawn_scoped(scope, || work(name))
-            .ok()?
-            .join()
-            .ok()
-            .flatten()
+        let thread = std::thread::Builder::new().stack_size(DEEP_STACK);
+        let thread = thread.spawn_scoped(scope, || work(name));
+        let read = thread.map(|thread| thread.join());
+        read.ok()
+            .and_then(Result::ok)
+            .unwrap_or(Err(Unreadable::Unknown))
     })
 }
 
-/// Text up to [`MAX_OUTPUT`].
-struct Limited(String);
+/// Text up to [`MAX_OUTPUT`], in so many pieces.
+#[derive(Default)]
+struct Limited {
+    text: String,
+    pieces: usize,
+    full: bool,
+}
+
+impl Limited {
+    /// What was written, if all could be.
+    fn text(self, written: fmt::Result) -> Result<String, Unreadable> {
+        match written {
+            Ok(()) => Ok(self.text),
+            Err(_) if self.full => Err(Unreadable::TooMuch),
+            Err(_) => Err(Unreadable::Unknown),
+        }
+    }
+}
 
 impl fmt::Write for Limited {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > MAX_OUTPUT {
+        self.pieces += 1;
+        self.full |= self.text.len() + text.len() > MAX_OUTPUT || self.pieces > PIECES;
+        if self.full {
             return Err(fmt::Error);
         }
-        self.0.push_str(text);
+        self.text.push_str(text);
         Ok(())
     }
 }
@@ -418,5 +491,37 @@ mod tests {
             bomb.push_str(&format!("St4pairI{reference}{reference}E"));
         }
         assert!(demangle(&bomb).is_none_or(|n| n.len() <= MAX_OUTPUT));
+    }
+
+    #[test]
+    fn names_that_unfold_without_end_are_shown_as_they_are() {
+        // Each function pointer takes the one before it many times over, as template arguments do.
+        let digits = |n: usize, level: usize| level.saturating_sub(1).to_string().repeat(n);
+        let pointers = |levels: usize| -> String {
+            let level = |i| {
+                format!(
+                    "P6AX{}PEAH@Z",
+                    if i == 0 {
+                        "D".to_owned()
+                    } else {
+                        digits(16, i)
+                    }
+                )
+            };
+            (0..levels).map(level).collect()
+        };
+        let bomb = format!("?f@@YAX{}@Z", pointers(9));
+        let nested = (0..24).fold("H".to_owned(), |inner, _| {
+            format!("V?$A@{inner}@@V1@V1@V1@V1@")
+        });
+        let nested = format!("?f@@YAX{nested}@Z");
+        for bomb in [bomb, nested] {
+            assert!(bomb.len() < 600, "{}", bomb.len());
+            assert_eq!(demangle(&bomb).as_deref(), Some(bomb.as_str()));
+        }
+        let mild = format!("?f@@YAX{}@Z", pointers(2));
+        assert!(demangle(&mild).is_some_and(|name| name.starts_with("void __cdecl f(")));
+        let long = format!("_Z{}", "9".repeat(MAX_LEN));
+        assert_eq!(demangle(&long).map(|name| name.len()), Some(MAX_RAW));
     }
 }

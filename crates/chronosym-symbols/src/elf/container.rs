@@ -171,8 +171,31 @@ fn parse(data: &[u8]) -> Result<object::File<'_>> {
             | object::FileKind::Pe32
             | object::FileKind::Pe64,
         ) => object::File::parse(data).map_err(|e| Error::damaged("file header", e)),
-        _ => Err(Error::UnknownFormat),
+        _ => Err(match other_format(data) {
+            Some(what) => Error::Unsupported { what },
+            None => Error::UnknownFormat,
+        }),
     }
+}
+
+/// Formats that are known by name only.
+fn other_format(data: &[u8]) -> Option<&'static str> {
+    let machine = |low, high| matches!([low, high], [0x64, 0x86] | [0x4C, 0x01] | [0x64, 0xAA]);
+    Some(match data {
+        [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => "Mach-O",
+        // Java's classes begin alike; what follows is their version, which is no small number.
+        [0xCA, 0xFE, 0xBA, 0xBE | 0xBF, 0, 0, 0, ..=42, ..] => "Mach-O for several processors",
+        [b'M', b'O', b'D', b'U', b'L', b'E', b' ', ..] => "a symbol file of Breakpad",
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "an archive of object files",
+        [0, b'a', b's', b'm', ..] => "WebAssembly",
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => "a file compressed with xz",
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => "a file compressed with zstd",
+        [0x1F, 0x8B, ..] => "a file compressed with gzip",
+        // COFF, plain or for more sections.
+        [0, 0, 0xFF, 0xFF, ..] => "a COFF object file",
+        &[low, high, ..] if machine(low, high) => "a COFF object file",
+        _ => return None,
+    })
 }
 
 /// True if addresses in the file are not final. Split and supplementary debug files are of the relocatable kind as well, but
