@@ -1,8 +1,9 @@
 //! Names without their mangling: Rust (both schemes), C++ as GCC and Clang mangle it, C++ as MSVC does.
 
+mod itanium;
+
 use std::fmt::{self, Write as _};
 
-use cpp_demangle::{DemangleOptions, ParseOptions};
 use msvc_demangler::DemangleFlags;
 
 /// Longer names are left as they are: MSVC hashes what exceeds 4,096 characters, and no C++ program is readable beyond this.
@@ -19,9 +20,6 @@ const PIECES: usize = 1 << 18;
 
 /// As much is shown of a name that is too long, or unfolds to too much, in bytes.
 const MAX_RAW: usize = 4 << 10;
-
-/// Of a longer name the end of its nesting is not searched for.
-const MAX_NAME_ENDS: usize = 64;
 
 /// Names up to this length cannot nest deeply enough to exhaust a thread's stack.
 const SHALLOW: usize = 256;
@@ -108,11 +106,7 @@ fn read(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
                     read => return read,
                 }
             }
-            let readable = itanium(name)?;
-            Ok(match dialect {
-                Dialect::Llvm => as_llvm(&readable),
-                _ => readable,
-            })
+            cpp(name, dialect)
         }
     }
 }
@@ -133,149 +127,25 @@ fn msvc(name: &str, flags: DemangleFlags) -> Result<String, Unreadable> {
     }
 }
 
-fn itanium(name: &str) -> Result<String, Unreadable> {
-    // ThinLTO's mark on what it made global; the demangler knows GCC's marks only.
-    if let Some((name, number)) = name.rsplit_once(".llvm.")
-        && number.bytes().all(|b| b.is_ascii_digit())
-    {
-        return Ok(format!("{} [clone .llvm.{number}]", itanium(name)?));
-    }
-    // The default limit of its recursion suits any stack and nearly every name.
-    match cpp(name, None) {
+/// Names that nest no deeper are read on any stack, and nearly every name is of these.
+const DEPTH: usize = 96;
+
+/// Names that nest deeper are not read.
+const MAX_DEPTH: usize = 2048;
+
+fn cpp(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
+    match itanium::demangle(name, dialect, DEPTH) {
         Err(Unreadable::Unknown) if name.len() > SHALLOW => {
-            with_stack(name, |name| cpp(name, Some(2048)))
+            with_stack(name, |name| itanium::demangle(name, dialect, MAX_DEPTH))
         }
         read => read,
     }
 }
 
-fn cpp(name: &str, depth: Option<u32>) -> Result<String, Unreadable> {
-    let mut parse = ParseOptions::default();
-    let mut print = DemangleOptions::default();
-    if let Some(depth) = depth {
-        parse = parse.recursion_limit(depth);
-        print = print.recursion_limit(depth);
-    }
-    let symbol = cpp_demangle::BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse);
-    let (symbol, tail) = symbol.map_err(|_| Unreadable::Unknown)?;
-    // `@GLIBC_2.2` and the like: a version is no part of the name, but not part of the mangling either.
-    if !(tail.is_empty() || tail.starts_with(b"@")) {
-        return Err(Unreadable::Unknown);
-    }
-    let mut out = Limited::default();
-    let written = symbol.structured_demangle(&mut out, &print);
-    let mut text = out.text(written)?;
-    let (mangled, tail) = name.split_at(name.len() - tail.len());
-    if let Some(whole) = with_first_parameter(mangled, &text, &parse, &print) {
-        text = whole;
-    }
-    text.push_str(tail);
-    Ok(with_suffixes(without_empty_packs(text)))
-}
-
-/// The readable form of a constructor or conversion that is a template, with all its parameters.
-///
-/// Functions made from templates state what they return before what they take; these two kinds return nothing and state
-/// nothing, but the demangler leaves out their first parameter as it leaves out a return type. It is told of one: `void`.
-fn with_first_parameter(
-    mangled: &str,
-    readable: &str,
-    parse: &ParseOptions,
-    print: &DemangleOptions,
-) -> Option<String> {
-    const MARKS: [&str; 5] = ["C1I", "C2I", "C4I", "C5I", "cv"];
-    let mark = MARKS.iter().filter_map(|mark| mangled.find(mark)).min()?;
-    let show = |mangled: &str, print: &DemangleOptions| {
-        let symbol = cpp_demangle::BorrowedSymbol::new_with_options(mangled.as_bytes(), parse);
-        let mut out = Limited::default();
-        let written = symbol.ok()?.structured_demangle(&mut out, print);
-        out.text(written).ok()
-    };
-    // The name is what can be read first: it ends where its nesting does.
-    let bare = print.no_params().no_return_type();
-    let ends = mangled.match_indices('E').filter(|&(at, _)| at > mark);
-    let (end, name) = ends
-        .take(MAX_NAME_ENDS)
-        .find_map(|(at, _)| Some((at + 1, show(&format!("{}v", &mangled[..at + 1]), &bare)?)))?;
-    // A return type stands before the name; without a template, the made one stands among the parameters.
-    let parameters = readable.strip_prefix(&name)?;
-    let whole = show(&format!("{}v{}", &mangled[..end], &mangled[end..]), print)?;
-    let all = whole.strip_prefix(&name)?;
-    (parameters.starts_with('(') && all.starts_with('(') && !all.starts_with("(void"))
-        .then_some(whole)
-}
-
-/// Takes off the comma that the demangler puts before an empty parameter pack at the end of a list.
-fn without_empty_packs(name: String) -> String {
-    // `operator,` may stand there in earnest.
-    if !name.contains(", >") || name.contains("operator,") {
-        return name;
-    }
-    let mut out = String::with_capacity(name.len());
-    for (i, part) in name.split('>').enumerate() {
-        if i > 0 {
-            let kept = out.trim_end_matches(", ").len();
-            if kept < out.len() {
-                out.truncate(kept);
-                // Two closing brackets stay apart.
-                out.push_str(if out.ends_with('>') { " " } else { "" });
-            }
-            out.push('>');
-        }
-        out.push_str(part);
-    }
-    out
-}
-
-/// Writes integer literals as both tools do: `3ul`, not `(unsigned long)3`.
-fn with_suffixes(name: String) -> String {
-    const CASTS: [(&str, &str); 5] = [
-        ("(unsigned long long)", "ull"),
-        ("(unsigned long)", "ul"),
-        ("(unsigned int)", "u"),
-        ("(long long)", "ll"),
-        ("(long)", "l"),
-    ];
-    if !CASTS.iter().any(|(cast, _)| name.contains(cast)) {
-        return name;
-    }
-    let mut out = String::with_capacity(name.len());
-    let mut rest = name.as_str();
-    while let Some(at) = rest.find('(') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let literal = CASTS.iter().find_map(|(cast, suffix)| {
-            let value = rest.strip_prefix(cast)?;
-            let digits = value.strip_prefix('-').unwrap_or(value);
-            let len = digits.bytes().take_while(u8::is_ascii_digit).count();
-            (len > 0).then(|| {
-                (
-                    &value[..value.len() - digits.len() + len],
-                    *suffix,
-                    cast.len(),
-                )
-            })
-        });
-        match literal {
-            Some((value, suffix, cast)) => {
-                out.push_str(value);
-                out.push_str(suffix);
-                rest = &rest[cast + value.len()..];
-            }
-            None => {
-                out.push('(');
-                rest = &rest[1..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
 /// Runs `work` where deep recursion does no harm.
 fn with_stack(
     name: &str,
-    work: fn(&str) -> Result<String, Unreadable>,
+    work: impl Fn(&str) -> Result<String, Unreadable> + Sync,
 ) -> Result<String, Unreadable> {
     if name.len() <= SHALLOW {
         return work(name);
@@ -319,76 +189,6 @@ impl fmt::Write for Limited {
         self.text.push_str(text);
         Ok(())
     }
-}
-
-/// Rewrites what LLVM writes in its own way.
-fn as_llvm(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    // GNU keeps the operator and the template's bracket apart.
-    let joined = name.replace("operator< <", "operator<<");
-    let mut rest = joined.as_str();
-    while let Some(at) = rest.find(['{', '[']) {
-        let (before, marked) = rest.split_at(at);
-        out.push_str(before);
-        rest = match rewritten(marked, &mut out) {
-            Some(len) => &marked[len..],
-            None => {
-                out.push_str(&marked[..1]);
-                &marked[1..]
-            }
-        };
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Writes LLVM's form of what `text` begins with, and returns the length of what it replaces.
-fn rewritten(text: &str, out: &mut String) -> Option<usize> {
-    if let Some(suffix) = text.strip_prefix("[clone ") {
-        let end = suffix.find(']')?;
-        let _ = write!(out, "({})", &suffix[..end]);
-        return Some("[clone ".len() + end + 1);
-    }
-    // The first is numbered 1 by GNU, not at all by LLVM; the second is LLVM's 0.
-    let number = |digits: &str| -> Option<String> {
-        match digits.parse::<u32>().ok()? {
-            0 => None,
-            1 => Some(String::new()),
-            n => Some((n - 2).to_string()),
-        }
-    };
-    if let Some(body) = text.strip_prefix("{lambda(") {
-        let close = matching(body)?;
-        let digits = body[close..].strip_prefix(")#")?;
-        let end = digits.find('}')?;
-        let _ = write!(
-            out,
-            "'lambda{}'({})",
-            number(&digits[..end])?,
-            as_llvm(&body[..close])
-        );
-        return Some("{lambda(".len() + close + 2 + end + 1);
-    }
-    if let Some(digits) = text.strip_prefix("{unnamed type#") {
-        let end = digits.find('}')?;
-        let _ = write!(out, "'unnamed{}'", number(&digits[..end])?);
-        return Some("{unnamed type#".len() + end + 1);
-    }
-    None
-}
-
-/// Position of the bracket that closes one opened before `text`.
-fn matching(text: &str) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' | '{' => depth += 1,
-            ')' if depth == 0 => return Some(at),
-            ')' | '}' => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]
