@@ -324,4 +324,17 @@ mod tests {
         let long = format!("_Z{}", "9".repeat(MAX_LEN));
         assert_eq!(demangle(&long).map(|name| name.len()), Some(MAX_RAW));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_name_ends_the_program(
+            body in "[NZSTIJELCDPRKFAMXUOdtvcliabef0-9_@.é]{0,60}",
+            scheme in proptest::sample::select(vec!["_Z", "_ZN1a", "_Z1fI", "_ZZ1fvE", "?f@@", "_R", "_Z1fDp"]),
+        ) {
+            for dialect in [Dialect::Plain, Dialect::Llvm, Dialect::Gnu] {
+                let readable = demangle_as(&format!("{scheme}{body}"), dialect);
+                proptest::prop_assert!(readable.is_none_or(|name| name.len() <= 2 * MAX_OUTPUT));
+            }
+        }
+    }
 }

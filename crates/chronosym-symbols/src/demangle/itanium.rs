@@ -119,7 +119,7 @@ pub(super) fn demangle(
         let from = parser.at;
         let suffix = parser.suffix().ok_or(Unreadable::Unknown)?;
         let suffix = if dialect == Dialect::Llvm {
-            parser.at = own.find('@').unwrap_or(own.len());
+            parser.at = own[from..].find('@').map_or(own.len(), |at| from + at);
             &own[from..parser.at]
         } else {
             suffix
@@ -127,7 +127,7 @@ pub(super) fn demangle(
         whole = parser.add(Node::Clone(whole, suffix));
     }
     // `@GLIBC_2.2` and the like: a version is no part of the name, but not part of the mangling either.
-    let tail = &own[parser.at..];
+    let tail = own.get(parser.at..).ok_or(Unreadable::Unknown)?;
     if !(tail.is_empty() || tail.starts_with('@')) {
         return Err(Unreadable::Unknown);
     }
@@ -143,66 +143,26 @@ pub(super) fn demangle(
     writer.out.text(written.ok_or(std::fmt::Error))
 }
 
+#[rustfmt::skip]
 const BINARY: [(&str, &str); 36] = [
-    ("aN", "&="),
-    ("aS", "="),
-    ("aa", "&&"),
-    ("an", "&"),
-    ("cm", ","),
-    ("ds", ".*"),
-    ("dV", "/="),
-    ("dv", "/"),
-    ("eO", "^="),
-    ("eo", "^"),
-    ("eq", "=="),
-    ("ge", ">="),
-    ("gt", ">"),
-    ("lS", "<<="),
-    ("le", "<="),
-    ("ls", "<<"),
-    ("lt", "<"),
-    ("mI", "-="),
-    ("mL", "*="),
-    ("mi", "-"),
-    ("ml", "*"),
-    ("ne", "!="),
-    ("oR", "|="),
-    ("oo", "||"),
-    ("or", "|"),
-    ("pL", "+="),
-    ("pl", "+"),
-    ("pm", "->*"),
-    ("rM", "%="),
-    ("rS", ">>="),
-    ("rm", "%"),
-    ("rs", ">>"),
-    ("ss", "<=>"),
-    ("aO", "&="),
-    ("ix", "[]"),
-    ("dt", "."),
+    ("aN", "&="), ("aS", "="), ("aa", "&&"), ("an", "&"), ("cm", ","), ("ds", ".*"), ("dV", "/="),
+    ("dv", "/"), ("eO", "^="), ("eo", "^"), ("eq", "=="), ("ge", ">="), ("gt", ">"), ("lS", "<<="),
+    ("le", "<="), ("ls", "<<"), ("lt", "<"), ("mI", "-="), ("mL", "*="), ("mi", "-"), ("ml", "*"),
+    ("ne", "!="), ("oR", "|="), ("oo", "||"), ("or", "|"), ("pL", "+="), ("pl", "+"), ("pm", "->*"),
+    ("rM", "%="), ("rS", ">>="), ("rm", "%"), ("rs", ">>"), ("ss", "<=>"), ("aO", "&="),
+    ("ix", "[]"), ("dt", "."),
 ];
 
+#[rustfmt::skip]
 const UNARY: [(&str, &str); 8] = [
-    ("ad", "&"),
-    ("co", "~"),
-    ("de", "*"),
-    ("ng", "-"),
-    ("nt", "!"),
-    ("ps", "+"),
-    ("pp", "++"),
+    ("ad", "&"), ("co", "~"), ("de", "*"), ("ng", "-"), ("nt", "!"), ("ps", "+"), ("pp", "++"),
     ("mm", "--"),
 ];
 
+#[rustfmt::skip]
 const NAMED: [(&str, &str); 9] = [
-    ("aw", " co_await"),
-    ("cl", "()"),
-    ("da", " delete[]"),
-    ("dl", " delete"),
-    ("na", " new[]"),
-    ("nw", " new"),
-    ("pt", "->"),
-    ("qu", "?"),
-    ("ix", "[]"),
+    ("aw", " co_await"), ("cl", "()"), ("da", " delete[]"), ("dl", " delete"), ("na", " new[]"),
+    ("nw", " new"), ("pt", "->"), ("qu", "?"), ("ix", "[]"),
 ];
 
 fn look_up(table: &[(&str, &'static str)], code: &str) -> Option<&'static str> {
@@ -232,7 +192,8 @@ impl<'a> Parser<'a> {
     }
 
     fn eat(&mut self, text: &str) -> bool {
-        let found = self.text[self.at..].starts_with(text);
+        let rest = self.text.get(self.at..);
+        let found = rest.is_some_and(|rest| rest.starts_with(text));
         if found {
             self.at += text.len();
         }
