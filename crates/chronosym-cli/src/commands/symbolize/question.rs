@@ -258,7 +258,7 @@ mod tests {
             ),
             // AddressSanitizer
             (
-                "#1 0x55d0c0 (/tmp/b/prog+0xbc90) (BuildId: ab)",
+                "#1 0x55d0c0 (/srv/b/prog+0xbc90) (BuildId: ab)",
                 "#1 <55d0c0> (<prog bc90>) (BuildId: ab)",
             ),
             // HotSpot, Windows
