@@ -615,14 +615,16 @@ fn names_differ(
             decorated && (raw.0 == other.0 || plain.strip_prefix('_') == Some(other.0.as_str()));
         // Elsewhere the places have been compared along with the mangled names.
         let placed = !decorated || mine.1 == other.1;
-        placed && (mine.0 == other.0 || templated_constructor || pack || undecorated)
+        // LLVM 14 cannot read all that GCC mangles, and leaves it as it is.
+        let unread = other.0.starts_with("_Z") && raw.0 == other.0;
+        placed && (mine.0 == other.0 || templated_constructor || pack || undecorated || unread)
     };
     mine_raw
         .iter()
         .zip(mine)
         .zip(other)
         .all(|((raw, mine), other)| known(raw, mine, other))
-        .then_some("templated constructors, packs of references, names of 32-bit Windows")
+        .then_some("templated constructors, packs of references, names of 32-bit Windows, names that LLVM cannot read")
 }
 
 type Class = fn(&Answers, usize, &[Frame], &[Frame]) -> Option<&'static str>;
