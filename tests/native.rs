@@ -616,7 +616,8 @@ fn names_differ(
         // Elsewhere the places have been compared along with the mangled names.
         let placed = !decorated || mine.1 == other.1;
         // LLVM 14 cannot read all that GCC mangles, and leaves it as it is.
-        let unread = other.0.starts_with("_Z") && raw.0 == other.0;
+        let unread = raw.0.starts_with('_')
+            && raw.0.trim_start_matches('_') == other.0.trim_start_matches('_');
         placed && (mine.0 == other.0 || templated_constructor || pack || undecorated || unread)
     };
     mine_raw
