@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use chronosym_symbols::style::{Printer, Style};
-use chronosym_symbols::{Address, Answers, Companions, NativeSymbols, Query};
+use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Name, flags of both compiler runs and the link, what is done to the linked program.
@@ -311,9 +311,7 @@ impl Program {
     }
 
     fn open(&self) -> Result<NativeSymbols, Failed> {
-        let folder = self.path.parent().ok_or("no folder")?.to_owned();
-        let symbols = NativeSymbols::open_path_with(&self.path, Companions::Beside(folder))?;
-        Ok(symbols)
+        Ok(NativeSymbols::open_path(&self.path)?)
     }
 }
 
@@ -617,14 +615,17 @@ fn names_differ(
             decorated && (raw.0 == other.0 || plain.strip_prefix('_') == Some(other.0.as_str()));
         // Elsewhere the places have been compared along with the mangled names.
         let placed = !decorated || mine.1 == other.1;
-        placed && (mine.0 == other.0 || templated_constructor || pack || undecorated)
+        // LLVM 14 cannot read all that GCC mangles, and leaves it as it is.
+        let unread = raw.0.starts_with('_')
+            && raw.0.trim_start_matches('_') == other.0.trim_start_matches('_');
+        placed && (mine.0 == other.0 || templated_constructor || pack || undecorated || unread)
     };
     mine_raw
         .iter()
         .zip(mine)
         .zip(other)
         .all(|((raw, mine), other)| known(raw, mine, other))
-        .then_some("templated constructors, packs of references, names of 32-bit Windows")
+        .then_some("templated constructors, packs of references, names of 32-bit Windows, names that LLVM cannot read")
 }
 
 type Class = fn(&Answers, usize, &[Frame], &[Frame]) -> Option<&'static str>;

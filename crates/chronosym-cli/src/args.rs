@@ -227,6 +227,14 @@ fn address(text: &str) -> Result<u64, String> {
     units::parse_address(text).ok_or_else(|| "expected 0x… or a number".to_owned())
 }
 
+fn radix(text: &str) -> Result<u32, String> {
+    match text {
+        "10" => Ok(10),
+        "16" => Ok(16),
+        _ => Err("expected 10 or 16".to_owned()),
+    }
+}
+
 /// An address of `symbolize` stays as it was written: answers repeat it.
 fn place(text: &str) -> Result<String, String> {
     match Question::parse(text).place {
@@ -382,6 +390,9 @@ pub struct Symbolize {
     /// Plain addresses of --obj are bytes from the image's base too.
     #[arg(long)]
     pub rva: bool,
+    /// Open no other file at a path that --obj records, such as those of split debug information.
+    #[arg(long, requires = "obj")]
+    pub no_recorded_paths: bool,
     /// The process; PID@TIME means the one that had it then.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
@@ -391,6 +402,10 @@ pub struct Symbolize {
     /// The addresses are where calls return to.
     #[arg(long)]
     pub caller: bool,
+    /// Whether numbers without 0x are decimal or hexadecimal. Unless said, they are decimal as far as they can be; a list with one
+    /// that cannot is hexadecimal.
+    #[arg(long, value_parser = radix, value_name = "10|16")]
+    pub radix: Option<u32>,
     /// Replace addresses in the text on standard input by what stands there.
     #[arg(long, conflicts_with = "addresses")]
     pub filter: bool,

@@ -64,7 +64,7 @@ fn lists_and_texts_are_read_from_standard_input() {
     let address = frame["address"].as_str().unwrap();
     let number = u64::from_str_radix(&address[2..], 16).unwrap();
     let name = frame["name"].as_str().unwrap();
-    let list = format!("{address}\n{number}\nnonsense\n{number:016x} {address}\n");
+    let list = format!("{address}\n{number}\nnonsense\n0x{number:016x} {address}\n");
     let run = run_with_input(
         &["symbolize", "--trace", &trace, "--caller"],
         list.as_bytes(),
@@ -294,7 +294,12 @@ fn what_has_no_name_says_why() {
         unknown("InvalidAddress"),
     ];
     assert_eq!(reasons(&asked), expected);
-    // Without the PDB the image itself is asked, in the same words.
+    // Without the PDB the image itself is asked, in the same words but for the reason.
+    let expected = [
+        known("NoSymbolFile"),
+        unknown("NoSymbolFile"),
+        unknown("InvalidAddress"),
+    ];
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("small.exe");
     std::fs::copy(&image, &alone).unwrap();
@@ -342,6 +347,87 @@ fn a_pdb_of_managed_code_is_refused() {
         "{}",
         refused.stderr
     );
+}
+
+#[test]
+fn functions_of_a_pdb_say_what_they_take_where_llvm_says_it() {
+    let pdb = arg("pdb-small/x86_64/small.pdb");
+    let ask = |style| run(&["symbolize", "--pdb", &pdb, "--style", style, "0x1100"]).stdout;
+    assert!(ask("llvm").starts_with("twice_inlined(struct geo::Vec &, int)\n"));
+    assert!(ask("gnu").starts_with("twice_inlined\n"));
+}
+
+#[test]
+fn an_image_alone_names_the_pdb_that_it_asks_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("small.exe");
+    std::fs::copy(testdata("pdb-small/x86_64/small.exe"), &image).unwrap();
+    let ask = |more: &[&str]| {
+        let image = image.to_str().unwrap();
+        let words = [
+            "symbolize",
+            "--style",
+            "json",
+            "--obj",
+            image,
+            "0x140002004",
+        ];
+        json_lines(&[&words, more].concat())[0]["frames"][0].clone()
+    };
+    let alone = ask(&[]);
+    assert_eq!(alone["name_reason"], "NoSymbolFile");
+    let id = alone["pdb_id"].as_str().unwrap();
+    assert!(id.len() > 32, "{id}");
+    let server = ["--symbol-path", "srv*https://symbols.invalid/", "--offline"];
+    assert_eq!(ask(&server)["name_reason"], "Offline");
+    std::fs::copy(
+        testdata("pdb-small/i686/small.pdb"),
+        folder.path().join("small.pdb"),
+    )
+    .unwrap();
+    let mismatched = ask(&[]);
+    assert_eq!(mismatched["name_reason"], "SymbolFileMismatch");
+    assert_eq!(mismatched["pdb_id"], id);
+}
+
+#[test]
+fn a_list_with_a_hexadecimal_number_is_hexadecimal() {
+    let own = env!("CARGO_BIN_EXE_chronosym");
+    let listed = |more: &[&str]| {
+        let args = [&["symbolize", "--obj", own, "--style", "json"], more].concat();
+        let run = run_with_input(&args, b"10\n1f\n");
+        let first: Value = serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();
+        (first["address"].clone(), run.stderr.contains("--radix 10"))
+    };
+    assert_eq!(listed(&[]), (Value::from("0x10"), true));
+    assert_eq!(listed(&["--radix", "10"]), (Value::from("0xa"), false));
+}
+
+#[test]
+fn formats_that_are_not_read_are_named() {
+    for (bytes, name) in [
+        (
+            &[0xCF, 0xFA, 0xED, 0xFE, 7, 0, 0, 1][..],
+            "Mach-O is not read",
+        ),
+        (
+            b"MODULE Linux x86_64 0 a\n",
+            "a symbol file of Breakpad is not read",
+        ),
+        (
+            &[0x64, 0x86, 2, 0, 0, 0, 0, 0],
+            "a COFF object file is not read",
+        ),
+        (
+            &[0x28, 0xB5, 0x2F, 0xFD, 0],
+            "a file compressed with zstd is not read",
+        ),
+    ] {
+        let made = file(bytes);
+        let run = run(&["symbolize", "--obj", made.to_str().unwrap(), "0x10"]);
+        assert_eq!(run.status, 1);
+        assert!(run.stderr.contains(name), "{}", run.stderr);
+    }
 }
 
 #[test]
@@ -503,6 +589,16 @@ fn a_stripped_image_is_answered_from_its_debug_file() {
     };
     let alone = ask(&[]);
     assert_eq!(alone.stdout, "0x1000 ?? (no name)\n");
+    let why = json_lines(&[
+        "symbolize",
+        "--style",
+        "json",
+        "--obj",
+        app.to_str().unwrap(),
+        "0x1000",
+    ]);
+    assert_eq!(why[0]["frames"][0]["name_reason"], "NoSymbolFile");
+    assert_eq!(why[0]["frames"][0]["build_id"], "ab".repeat(20).as_str());
     assert!(
         alone
             .stderr

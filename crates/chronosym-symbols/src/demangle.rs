@@ -1,8 +1,9 @@
 //! Names without their mangling: Rust (both schemes), C++ as GCC and Clang mangle it, C++ as MSVC does.
 
+mod itanium;
+
 use std::fmt::{self, Write as _};
 
-use cpp_demangle::{DemangleOptions, ParseOptions};
 use msvc_demangler::DemangleFlags;
 
 /// Longer names are left as they are: MSVC hashes what exceeds 4,096 characters, and no C++ program is readable beyond this.
@@ -14,8 +15,11 @@ const MAX_MSVC_LEN: usize = 4096;
 /// A readable name longer than this is none; back references let a short name unfold without end.
 const MAX_OUTPUT: usize = 64 << 10;
 
-/// Of a longer name the end of its nesting is not searched for.
-const MAX_NAME_ENDS: usize = 64;
+/// In more pieces none is written: a name may unfold to empty ones, too.
+const PIECES: usize = 1 << 18;
+
+/// As much is shown of a name that is too long, or unfolds to too much, in bytes.
+const MAX_RAW: usize = 4 << 10;
 
 /// Names up to this length cannot nest deeply enough to exhaust a thread's stack.
 const SHALLOW: usize = 256;
@@ -35,287 +39,156 @@ pub enum Dialect {
     Gnu,
 }
 
-/// The readable form of a mangled name; `None` if it is not mangled in a way known here, or too long.
+/// The readable form of a mangled name; `None` if it is not mangled in a way known here.
+///
+/// Of a name that is too long, or would unfold to more than 64 KiB, it is the beginning as it is, 4 KiB at most.
 pub fn demangle(name: &str) -> Option<String> {
     demangle_as(name, Dialect::Plain)
 }
 
 /// The readable form in a tool's way of writing.
 pub fn demangle_as(name: &str, dialect: Dialect) -> Option<String> {
-    if name.len() > MAX_LEN {
-        return None;
-    }
     match name.as_bytes() {
-        [b'?', ..] if name.len() <= MAX_MSVC_LEN => with_stack(name, msvc),
+        [b'?', ..] | [b'_', b'R' | b'Z', ..] | [b'R', ..] | [b'_', b'_', b'Z', ..] => {}
+        [b'_', b'_', b'_', b'Z', ..] => {}
+        _ => return None,
+    }
+    let read = if name.len() > MAX_LEN {
+        Err(Unreadable::TooMuch)
+    } else {
+        read(name, dialect)
+    };
+    match read {
+        Ok(readable) => Some(readable),
+        Err(Unreadable::Unknown) => None,
+        Err(Unreadable::TooMuch) => {
+            let end = (0..=MAX_RAW.min(name.len())).rev();
+            let end = end.into_iter().find(|&at| name.is_char_boundary(at));
+            Some(name[..end.unwrap_or(0)].to_owned())
+        }
+    }
+}
+
+/// Why a name has no readable form.
+#[derive(Debug)]
+enum Unreadable {
+    /// It is not mangled in a way known here.
+    Unknown,
+    /// It is too long, or unfolds to too much.
+    TooMuch,
+}
+
+fn read(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
+    match name.as_bytes() {
+        [b'?', ..] if name.len() > MAX_MSVC_LEN => Err(Unreadable::TooMuch),
+        [b'?', ..] if dialect == Dialect::Llvm => with_stack(name, |name| {
+            msvc(
+                name,
+                DemangleFlags::llvm()
+                    | DemangleFlags::NO_ACCESS_SPECIFIERS
+                    | DemangleFlags::NO_MS_KEYWORDS
+                    | DemangleFlags::NO_MEMBER_TYPE
+                    | DemangleFlags::NO_FUNCTION_RETURNS,
+            )
+        }),
+        [b'?', ..] => with_stack(name, |name| msvc(name, DemangleFlags::llvm())),
         [b'_', b'R', ..] | [b'R', ..] => match name.split_once('.') {
             // Nothing in the scheme itself has a dot; the demangler drops what follows one.
             Some((own, mark)) if dialect == Dialect::Llvm => {
-                Some(format!("{} (.{mark})", rust(own)?))
+                Ok(format!("{} (.{mark})", rust(own)?))
             }
             _ => rust(name),
         },
-        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => {
-            if dialect != Dialect::Llvm
-                && let Some(readable) = rust(name)
-            {
-                return Some(readable);
+        _ => {
+            if dialect != Dialect::Llvm {
+                match rust(name) {
+                    Err(Unreadable::Unknown) => {}
+                    read => return read,
+                }
             }
-            let readable = itanium(name)?;
-            Some(match dialect {
-                Dialect::Llvm => as_llvm(&readable),
-                _ => readable,
-            })
-        }
-        _ => None,
-    }
-}
-
-fn rust(name: &str) -> Option<String> {
-    let name = rustc_demangle::try_demangle(name).ok()?;
-    let mut out = Limited(String::new());
-    write!(out, "{name:#}").ok()?;
-    Some(out.0)
-}
-
-fn msvc(name: &str) -> Option<String> {
-    msvc_demangler::demangle(name, DemangleFlags::llvm()).ok()
-}
-
-fn itanium(name: &str) -> Option<String> {
-    // ThinLTO's mark on what it made global; the demangler knows GCC's marks only.
-    if let Some((name, number)) = name.rsplit_once(".llvm.")
-        && number.bytes().all(|b| b.is_ascii_digit())
-    {
-        return Some(format!("{} [clone .llvm.{number}]", itanium(name)?));
-    }
-    // The default limit of its recursion suits any stack and nearly every name.
-    cpp(name, None).or_else(|| {
-        (name.len() > SHALLOW)
-            .then(|| with_stack(name, |name| cpp(name, Some(2048))))
-            .flatten()
-    })
-}
-
-fn cpp(name: &str, depth: Option<u32>) -> Option<String> {
-    let mut parse = ParseOptions::default();
-    let mut print = DemangleOptions::default();
-    if let Some(depth) = depth {
-        parse = parse.recursion_limit(depth);
-        print = print.recursion_limit(depth);
-    }
-    let symbol =
-        cpp_demangle::BorrowedSymbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
-    let (symbol, tail) = symbol;
-    // `@GLIBC_2.2` and the like: a version is no part of the name, but not part of the mangling either.
-    if !(tail.is_empty() || tail.starts_with(b"@")) {
-        return None;
-    }
-    let mut out = Limited(String::new());
-    symbol.structured_demangle(&mut out, &print).ok()?;
-    let mangled = &name[..name.len() - tail.len()];
-    if let Some(whole) = with_first_parameter(mangled, &out.0, &parse, &print) {
-        out.0 = whole;
-    }
-    out.0.push_str(std::str::from_utf8(tail).ok()?);
-    Some(with_suffixes(without_empty_packs(out.0)))
-}
-
-/// The readable form of a constructor or conversion that is a template, with all its parameters.
-///
-/// Functions made from templates state what they return before what they take; these two kinds return nothing and state
-/// nothing, but the demangler leaves out their first parameter as it leaves out a return type. It is told of one: `void`.
-fn with_first_parameter(
-    mangled: &str,
-    readable: &str,
-    parse: &ParseOptions,
-    print: &DemangleOptions,
-) -> Option<String> {
-    const MARKS: [&str; 5] = ["C1I", "C2I", "C4I", "C5I", "cv"];
-    let mark = MARKS.iter().filter_map(|mark| mangled.find(mark)).min()?;
-    let show = |mangled: &str, print: &DemangleOptions| {
-        let symbol = cpp_demangle::BorrowedSymbol::new_with_options(mangled.as_bytes(), parse);
-        let mut out = Limited(String::new());
-        symbol.ok()?.structured_demangle(&mut out, print).ok()?;
-        Some(out.0)
-    };
-    // The name is what can be read first: it ends where its nesting does.
-    let bare = print.no_params().no_return_type();
-    let ends = mangled.match_indices('E').filter(|&(at, _)| at > mark);
-    let (end, name) = ends
-        .take(MAX_NAME_ENDS)
-        .find_map(|(at, _)| Some((at + 1, show(&format!("{}v", &mangled[..at + 1]), &bare)?)))?;
-    // A return type stands before the name; without a template, the made one stands among the parameters.
-    let parameters = readable.strip_prefix(&name)?;
-    let whole = show(&format!("{}v{}", &mangled[..end], &mangled[end..]), print)?;
-    let all = whole.strip_prefix(&name)?;
-    (parameters.starts_with('(') && all.starts_with('(') && !all.starts_with("(void"))
-        .then_some(whole)
-}
-
-/// Takes off the comma that the demangler puts before an empty parameter pack at the end of a list.
-fn without_empty_packs(name: String) -> String {
-    // `operator,` may stand there in earnest.
-    if !name.contains(", >") || name.contains("operator,") {
-        return name;
-    }
-    let mut out = String::with_capacity(name.len());
-    for (i, part) in name.split('>').enumerate() {
-        if i > 0 {
-            let kept = out.trim_end_matches(", ").len();
-            if kept < out.len() {
-                out.truncate(kept);
-                // Two closing brackets stay apart.
-                out.push_str(if out.ends_with('>') { " " } else { "" });
-            }
-            out.push('>');
-        }
-        out.push_str(part);
-    }
-    out
-}
-
-/// Writes integer literals as both tools do: `3ul`, not `(unsigned long)3`.
-fn with_suffixes(name: String) -> String {
-    const CASTS: [(&str, &str); 5] = [
-        ("(unsigned long long)", "ull"),
-        ("(unsigned long)", "ul"),
-        ("(unsigned int)", "u"),
-        ("(long long)", "ll"),
-        ("(long)", "l"),
-    ];
-    if !CASTS.iter().any(|(cast, _)| name.contains(cast)) {
-        return name;
-    }
-    let mut out = String::with_capacity(name.len());
-    let mut rest = name.as_str();
-    while let Some(at) = rest.find('(') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let literal = CASTS.iter().find_map(|(cast, suffix)| {
-            let value = rest.strip_prefix(cast)?;
-            let digits = value.strip_prefix('-').unwrap_or(value);
-            let len = digits.bytes().take_while(u8::is_ascii_digit).count();
-            (len > 0).then(|| {
-                (
-                    &value[..value.len() - digits.len() + len],
-                    *suffix,
-                    cast.len(),
-                )
-            })
-        });
-        match literal {
-            Some((value, suffix, cast)) => {
-                out.push_str(value);
-                out.push_str(suffix);
-                rest = &rest[cast + value.len()..];
-            }
-            None => {
-                out.push('(');
-                rest = &rest[1..];
-            }
+            cpp(name, dialect)
         }
     }
-    out.push_str(rest);
-    out
+}
+
+fn rust(name: &str) -> Result<String, Unreadable> {
+    let name = rustc_demangle::try_demangle(name).map_err(|_| Unreadable::Unknown)?;
+    let mut out = Limited::default();
+    let written = write!(out, "{name:#}");
+    out.text(written)
+}
+
+fn msvc(name: &str, flags: DemangleFlags) -> Result<String, Unreadable> {
+    match msvc_demangler::demangle(name, flags) {
+        Ok(readable) if readable.len() > MAX_OUTPUT => Err(Unreadable::TooMuch),
+        Ok(readable) => Ok(readable),
+        Err(error) if error.is_too_large() => Err(Unreadable::TooMuch),
+        Err(_) => Err(Unreadable::Unknown),
+    }
+}
+
+/// Names that nest no deeper are read on any stack, and nearly every name is of these.
+const DEPTH: usize = 96;
+
+/// Names that nest deeper are not read.
+const MAX_DEPTH: usize = 2048;
+
+fn cpp(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
+    match itanium::demangle(name, dialect, DEPTH) {
+        Err(Unreadable::Unknown) if name.len() > SHALLOW => {
+            with_stack(name, |name| itanium::demangle(name, dialect, MAX_DEPTH))
+        }
+        read => read,
+    }
 }
 
 /// Runs `work` where deep recursion does no harm.
-fn with_stack(name: &str, work: fn(&str) -> Option<String>) -> Option<String> {
+fn with_stack(
+    name: &str,
+    work: impl Fn(&str) -> Result<String, Unreadable> + Sync,
+) -> Result<String, Unreadable> {
     if name.len() <= SHALLOW {
         return work(name);
     }
     std::thread::scope(|scope| {
-        std::thread::Builder::new()
-            .stack_size(DEEP_STACK)
-            .spawn_scoped(scope, || work(name))
-            .ok()?
-            .join()
-            .ok()
-            .flatten()
+        let thread = std::thread::Builder::new().stack_size(DEEP_STACK);
+        let thread = thread.spawn_scoped(scope, || work(name));
+        let read = thread.map(|thread| thread.join());
+        read.ok()
+            .and_then(Result::ok)
+            .unwrap_or(Err(Unreadable::Unknown))
     })
 }
 
-/// Text up to [`MAX_OUTPUT`].
-struct Limited(String);
+/// Text up to [`MAX_OUTPUT`], in so many pieces.
+#[derive(Default)]
+struct Limited {
+    text: String,
+    pieces: usize,
+    full: bool,
+}
+
+impl Limited {
+    /// What was written, if all could be.
+    fn text(self, written: fmt::Result) -> Result<String, Unreadable> {
+        match written {
+            Ok(()) => Ok(self.text),
+            Err(_) if self.full => Err(Unreadable::TooMuch),
+            Err(_) => Err(Unreadable::Unknown),
+        }
+    }
+}
 
 impl fmt::Write for Limited {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > MAX_OUTPUT {
+        self.pieces += 1;
+        self.full |= self.text.len() + text.len() > MAX_OUTPUT || self.pieces > PIECES;
+        if self.full {
             return Err(fmt::Error);
         }
-        self.0.push_str(text);
+        self.text.push_str(text);
         Ok(())
     }
-}
-
-/// Rewrites what LLVM writes in its own way.
-fn as_llvm(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    // GNU keeps the operator and the template's bracket apart.
-    let joined = name.replace("operator< <", "operator<<");
-    let mut rest = joined.as_str();
-    while let Some(at) = rest.find(['{', '[']) {
-        let (before, marked) = rest.split_at(at);
-        out.push_str(before);
-        rest = match rewritten(marked, &mut out) {
-            Some(len) => &marked[len..],
-            None => {
-                out.push_str(&marked[..1]);
-                &marked[1..]
-            }
-        };
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Writes LLVM's form of what `text` begins with, and returns the length of what it replaces.
-fn rewritten(text: &str, out: &mut String) -> Option<usize> {
-    if let Some(suffix) = text.strip_prefix("[clone ") {
-        let end = suffix.find(']')?;
-        let _ = write!(out, "({})", &suffix[..end]);
-        return Some("[clone ".len() + end + 1);
-    }
-    // The first is numbered 1 by GNU, not at all by LLVM; the second is LLVM's 0.
-    let number = |digits: &str| -> Option<String> {
-        match digits.parse::<u32>().ok()? {
-            0 => None,
-            1 => Some(String::new()),
-            n => Some((n - 2).to_string()),
-        }
-    };
-    if let Some(body) = text.strip_prefix("{lambda(") {
-        let close = matching(body)?;
-        let digits = body[close..].strip_prefix(")#")?;
-        let end = digits.find('}')?;
-        let _ = write!(
-            out,
-            "'lambda{}'({})",
-            number(&digits[..end])?,
-            as_llvm(&body[..close])
-        );
-        return Some("{lambda(".len() + close + 2 + end + 1);
-    }
-    if let Some(digits) = text.strip_prefix("{unnamed type#") {
-        let end = digits.find('}')?;
-        let _ = write!(out, "'unnamed{}'", number(&digits[..end])?);
-        return Some("{unnamed type#".len() + end + 1);
-    }
-    None
-}
-
-/// Position of the bracket that closes one opened before `text`.
-fn matching(text: &str) -> Option<usize> {
-    let mut depth = 0usize;
-    for (at, c) in text.char_indices() {
-        match c {
-            '(' | '{' => depth += 1,
-            ')' if depth == 0 => return Some(at),
-            ')' | '}' => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -418,5 +291,50 @@ mod tests {
             bomb.push_str(&format!("St4pairI{reference}{reference}E"));
         }
         assert!(demangle(&bomb).is_none_or(|n| n.len() <= MAX_OUTPUT));
+    }
+
+    #[test]
+    fn names_that_unfold_without_end_are_shown_as_they_are() {
+        // Each function pointer takes the one before it many times over, as template arguments do.
+        let digits = |n: usize, level: usize| level.saturating_sub(1).to_string().repeat(n);
+        let pointers = |levels: usize| -> String {
+            let level = |i| {
+                format!(
+                    "P6AX{}PEAH@Z",
+                    if i == 0 {
+                        "D".to_owned()
+                    } else {
+                        digits(16, i)
+                    }
+                )
+            };
+            (0..levels).map(level).collect()
+        };
+        let bomb = format!("?f@@YAX{}@Z", pointers(9));
+        let nested = (0..24).fold("H".to_owned(), |inner, _| {
+            format!("V?$A@{inner}@@V1@V1@V1@V1@")
+        });
+        let nested = format!("?f@@YAX{nested}@Z");
+        for bomb in [bomb, nested] {
+            assert!(bomb.len() < 600, "{}", bomb.len());
+            assert_eq!(demangle(&bomb).as_deref(), Some(bomb.as_str()));
+        }
+        let mild = format!("?f@@YAX{}@Z", pointers(2));
+        assert!(demangle(&mild).is_some_and(|name| name.starts_with("void __cdecl f(")));
+        let long = format!("_Z{}", "9".repeat(MAX_LEN));
+        assert_eq!(demangle(&long).map(|name| name.len()), Some(MAX_RAW));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_name_ends_the_program(
+            body in "[NZSTIJELCDPRKFAMXUOdtvcliabef0-9_@.é]{0,60}",
+            scheme in proptest::sample::select(vec!["_Z", "_ZN1a", "_Z1fI", "_ZZ1fvE", "?f@@", "_R", "_Z1fDp"]),
+        ) {
+            for dialect in [Dialect::Plain, Dialect::Llvm, Dialect::Gnu] {
+                let readable = demangle_as(&format!("{scheme}{body}"), dialect);
+                proptest::prop_assert!(readable.is_none_or(|name| name.len() <= 2 * MAX_OUTPUT));
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ pub enum Error {
     #[error("not an ELF or PE file")]
     UnknownFormat,
     /// A known format in a variant that is not read.
-    #[error("{what} is not supported")]
+    #[error("{what} is not read")]
     Unsupported {
         /// The variant.
         what: &'static str,

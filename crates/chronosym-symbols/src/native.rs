@@ -12,10 +12,9 @@ use crate::answer::{Address, Answers};
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::known::Known;
 use crate::dwarf::unit::Sections;
-use crate::elf::companions::{self, Companions};
+use crate::elf::companions::{self, Companions, Missed};
 use crate::elf::container::Container;
 use crate::elf::symbols::SymbolTable;
-#[allow(unused_imports)]
 use crate::error::Error;
 use crate::error::Result;
 use crate::identity::BuildId;
@@ -57,14 +56,16 @@ impl Default for Query {
 pub struct NativeSymbols {
     pub(crate) image: Container,
     companions: Companions,
-    name: OsString,
+    /// What the file is called, also where it is a link.
+    names: Vec<OsString>,
     pub(crate) index: UnitIndex,
     pub(crate) starts: UnitStarts,
     pub(crate) supplement_starts: UnitStarts,
     /// And what was met instead.
-    debug_file: OnceLock<(Option<Container>, Vec<String>)>,
+    debug_file: OnceLock<(Option<Container>, Missed)>,
     supplement: OnceLock<Option<Container>>,
-    package: OnceLock<Option<Container>>,
+    packages: OnceLock<Vec<Arc<Container>>>,
+    other_packages: OnceLock<Vec<Arc<Container>>>,
     /// Files of split units by their id; of those that are not there, the name.
     split: Mutex<FxHashMap<u64, Result<Arc<Container>, String>>>,
     symbols: OnceLock<(SymbolTable, Option<String>)>,
@@ -82,17 +83,21 @@ impl NativeSymbols {
     /// [`Error::UnknownFormat`] for anything but ELF and PE, [`Error::Unsupported`] for files that are not linked,
     /// [`Error::Damaged`] for headers that contradict themselves.
     pub fn open(data: impl Into<FileData>) -> Result<Self> {
-        Self::with_companions(data.into(), OsString::new(), Companions::None)
+        let image = Container::parse(data.into())?;
+        Ok(Self::with_companions(
+            image,
+            Vec::new(),
+            Companions::default(),
+        ))
     }
 
     /// Maps an object file and reads its headers; the files it names are looked for beside it
-    /// ([`Companions::Beside`]).
+    /// ([`Companions::beside`]).
     ///
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
     pub fn open_path(path: &Path) -> Result<Self> {
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        Self::open_path_with(path, Companions::Beside(folder))
+        Self::open_path_with(path, Companions::beside(path))
     }
 
     /// Maps an object file and reads its headers; `companions` says what else may be opened.
@@ -100,25 +105,32 @@ impl NativeSymbols {
     /// # Errors
     /// As [`NativeSymbols::open`], and [`Error::Io`].
     pub fn open_path_with(path: &Path, companions: Companions) -> Result<Self> {
-        let name = path.file_name().unwrap_or_default().to_owned();
-        Self::with_companions(FileData::map(path)?, name, companions)
+        let image = Container::open(path)?;
+        let real = path.canonicalize().ok();
+        let paths = [Some(path), real.as_deref()].into_iter().flatten();
+        let mut names: Vec<OsString> = paths
+            .filter_map(|path| path.file_name().map(OsString::from))
+            .collect();
+        names.dedup();
+        Ok(Self::with_companions(image, names, companions))
     }
 
-    fn with_companions(data: FileData, name: OsString, companions: Companions) -> Result<Self> {
-        Ok(Self {
-            image: Container::parse(data)?,
+    fn with_companions(image: Container, names: Vec<OsString>, companions: Companions) -> Self {
+        Self {
+            image,
             companions,
-            name,
+            names,
             index: UnitIndex::default(),
             starts: UnitStarts::default(),
             supplement_starts: UnitStarts::default(),
             debug_file: OnceLock::new(),
             supplement: OnceLock::new(),
-            package: OnceLock::new(),
+            packages: OnceLock::new(),
+            other_packages: OnceLock::new(),
             split: Mutex::default(),
             symbols: OnceLock::new(),
             known: WeightedLru::new(MAX_KNOWN),
-        })
+        }
     }
 
     /// Takes the debug information from a file found elsewhere. To be called before the first question.
@@ -127,11 +139,11 @@ impl NativeSymbols {
     /// As [`NativeSymbols::open_path`], and [`Error::NotItsDebugFile`] unless the build id says that it is of this build or,
     /// without one, the checksum of `.gnu_debuglink`.
     pub fn set_debug_file(&mut self, path: &Path) -> Result<()> {
-        let file = Container::parse(FileData::map(path)?)?;
+        let file = Container::open(path)?;
         if let Some(problem) = companions::difference(&self.image, &file) {
             return Err(Error::NotItsDebugFile { problem });
         }
-        self.debug_file = OnceLock::from((Some(file), Vec::new()));
+        self.debug_file = OnceLock::from((Some(file), Missed::default()));
         Ok(())
     }
 
@@ -141,14 +153,56 @@ impl NativeSymbols {
         Some(name.to_string_lossy().into_owned())
     }
 
+    /// The build id and the path of the supplementary file that holds what the debug information shares with that of others
+    /// (`.gnu_debugaltlink`), where it is named but was not found.
+    pub fn missing_supplement(&self) -> Option<(BuildId, String)> {
+        if self.supplement().is_some() {
+            return None;
+        }
+        let (path, id) = companions::supplement_link(self.debug())?;
+        Some((id, String::from_utf8_lossy(path).into_owned()))
+    }
+
+    /// Takes the supplementary file from elsewhere. To be called before the first question.
+    ///
+    /// # Errors
+    /// As [`NativeSymbols::open_path`], and [`Error::BuildIdMismatch`] if it is another one, or if none is named.
+    pub fn set_supplement(&mut self, path: &Path) -> Result<()> {
+        let file = Container::open(path)?;
+        let Some((_, wanted)) = companions::supplement_link(self.debug()) else {
+            return Err(Error::NotItsDebugFile {
+                problem: "the file names no supplementary file".to_owned(),
+            });
+        };
+        file.expect_build_id(&wanted)?;
+        self.supplement = OnceLock::from(Some(file));
+        Ok(())
+    }
+
+    /// True if nothing but what other images may link to has names: neither debug information nor a symbol table was found.
+    pub fn is_stripped(&self) -> bool {
+        !self.debug().debug.has(gimli::SectionId::DebugInfo, false) && !self.symbols().1.has_own()
+    }
+
+    /// True if a debug file was met that is of another build.
+    pub fn met_other_build(&self) -> bool {
+        let met = self.debug_file.get();
+        met.is_some_and(|(_, missed)| missed.other_build)
+    }
+
     /// Which other files were missed so far, or are not of this build.
     pub fn missed(&self) -> Vec<String> {
-        if self.companions == Companions::None {
+        if self.companions.folders.is_empty() {
             return Vec::new();
         }
         let mut notes = Vec::new();
-        if let Some((_, met)) = self.debug_file.get() {
-            notes.clone_from(met);
+        if let Some((_, missed)) = self.debug_file.get() {
+            notes.clone_from(&missed.notes);
+        }
+        if let (Some(None), Some((id, path))) = (self.supplement.get(), self.missing_supplement()) {
+            notes.push(format!(
+                "supplementary file {path} (build id {id}) not found: names that it holds are not known"
+            ));
         }
         let split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
         let missing: BTreeSet<&String> = split.values().filter_map(|f| f.as_ref().err()).collect();
@@ -241,30 +295,38 @@ impl NativeSymbols {
             .as_ref()
     }
 
-    pub(crate) fn package(&self) -> Option<&Container> {
-        self.package
-            .get_or_init(|| self.companions.package(&self.name))
-            .as_ref()
-    }
-
-    /// The file of a split unit, opened once.
+    /// The file of a split unit, opened once: a package, or a file of its own. Where none `has` the unit, the first that should.
     pub(crate) fn split_unit(
         &self,
         id: u64,
         comp_dir: Option<&[u8]>,
         name: &[u8],
+        has: impl Fn(&Container) -> bool,
     ) -> Option<Arc<Container>> {
+        let shared = |files: Vec<Container>| files.into_iter().map(Arc::new).collect();
+        let packages = self
+            .packages
+            .get_or_init(|| shared(self.companions.packages(&self.names)));
+        let find = || {
+            let files = self.companions.split_unit(comp_dir, name);
+            let files = files.iter().filter_map(|path| Container::open(path).ok());
+            let mut first = None;
+            for file in packages.iter().cloned().chain(files.map(Arc::new)) {
+                if has(&file) {
+                    return Ok(file);
+                }
+                first.get_or_insert(file);
+            }
+            let others = self
+                .other_packages
+                .get_or_init(|| shared(self.companions.other_packages()));
+            let other = others.iter().find(|file| has(file)).cloned();
+            other
+                .or(first)
+                .ok_or_else(|| String::from_utf8_lossy(name).into_owned())
+        };
         let mut split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
-        split
-            .entry(id)
-            .or_insert_with(|| {
-                let file = self.companions.split_unit(comp_dir, name);
-                file.map(Arc::new)
-                    .ok_or_else(|| String::from_utf8_lossy(name).into_owned())
-            })
-            .as_ref()
-            .ok()
-            .cloned()
+        split.entry(id).or_insert_with(find).as_ref().ok().cloned()
     }
 
     pub(crate) fn symbols(&self) -> (&Container, &SymbolTable) {

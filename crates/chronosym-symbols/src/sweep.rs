@@ -14,6 +14,7 @@ use crate::dwarf::names::Space;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::split;
 use crate::dwarf::unit::{Sections, Table, Unit};
+use crate::elf::container::Container;
 use crate::native::{NativeSymbols, Query};
 
 /// Fewer units than this are not worth a thread.
@@ -293,13 +294,9 @@ impl<'a> Sweep<'a> {
             });
         };
         if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
-            let package = self.symbols.package();
-            let mut split = package.map(|package| split::find(package, id));
-            let file;
-            if matches!(split, None | Some(Ok(None))) {
-                file = self.symbols.split_unit(id.0, unit.comp_dir, name);
-                split = file.as_deref().map(|file| split::find(file, id)).or(split);
-            }
+            let has = |file: &Container| matches!(split::find(file, id), Ok(Some(_)));
+            let file = self.symbols.split_unit(id.0, unit.comp_dir, name, has);
+            let split = file.as_deref().map(|file| split::find(file, id));
             let sound = split.is_none();
             match split {
                 Some(Ok(Some(split))) => return split.resolve(unit, context, wanted, out, each),

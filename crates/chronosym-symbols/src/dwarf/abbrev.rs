@@ -14,6 +14,11 @@ pub(crate) enum Kind {
     Other,
     /// Step over it; its children are known to hold no code, and it says where they end.
     Skippable,
+    /// A class, which says where its children end. One within a function may hold the code of its methods.
+    Class,
+    /// A function without code of its own, which says where its children end: classes among them may hold the code of
+    /// their methods.
+    Abstract,
     /// A function with code.
     Function,
     /// A function inlined into another.
@@ -112,15 +117,12 @@ impl Abbreviations {
         let kind = match tag {
             dw::DW_TAG_subprogram if code => Kind::Function,
             dw::DW_TAG_inlined_subroutine => Kind::Inlined,
-            dw::DW_TAG_subprogram
-            | dw::DW_TAG_structure_type
-            | dw::DW_TAG_class_type
-            | dw::DW_TAG_union_type
-            | dw::DW_TAG_enumeration_type
-            | dw::DW_TAG_array_type
-            | dw::DW_TAG_subroutine_type
-                if sibling && has_children =>
-            {
+            _ if !(sibling && has_children) => Kind::Other,
+            dw::DW_TAG_subprogram => Kind::Abstract,
+            dw::DW_TAG_structure_type | dw::DW_TAG_class_type | dw::DW_TAG_union_type => {
+                Kind::Class
+            }
+            dw::DW_TAG_enumeration_type | dw::DW_TAG_array_type | dw::DW_TAG_subroutine_type => {
                 Kind::Skippable
             }
             _ => Kind::Other,

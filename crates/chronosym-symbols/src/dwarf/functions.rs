@@ -63,7 +63,7 @@ pub(crate) struct Walk {
     /// For every address wanted that has a function: where the piece of it that the address is in begins, or is entered
     /// if the entry lies before the address.
     pub(crate) pieces: Vec<u64>,
-    /// Nodes around the current entry, with their depth.
+    /// Nodes around the current entry, with the depth of what is inside them.
     open: Vec<(usize, u32)>,
     /// How many wanted addresses have no function yet.
     left: usize,
@@ -108,104 +108,24 @@ impl Walk {
         self.left = wanted.len();
         self.budget = Budget::for_ranges(&unit.sections);
 
-        let mut cursor = unit.cursor(from);
-        let mut depth = 1usize;
-        while cursor.pos < cursor.data.len() {
-            if self.left == 0 && self.open.is_empty() {
-                break;
-            }
-            let at = cursor.pos;
-            let number = cursor.uleb()?;
-            if number == 0 {
-                depth -= 1;
-                if depth == 0 {
-                    break;
-                }
-                while self.open.last().is_some_and(|&(d, _)| d >= depth) {
-                    self.open.pop();
-                }
-                continue;
-            }
-            let abbreviation = abbreviations.get(number)?;
-            let inside = !self.open.is_empty();
-            let mut opened = NONE;
-            match abbreviation.kind {
-                Kind::Function => {
-                    let attributes = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
-                    opened = self.enter(unit, Entry::Unit(at), NONE, &attributes, wanted, code)?;
-                }
-                Kind::Inlined if inside => {
-                    let attributes = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
-                    let parent = self.open.last().map_or(NONE, |&(_, node)| node);
-                    let entry = attributes.origin.unwrap_or(Entry::Unit(at));
-                    opened = self.enter(unit, entry, parent, &attributes, wanted, code)?;
-                }
-                Kind::Skippable => {
-                    if let Some(end) = sibling(unit, abbreviations, &mut cursor, abbreviation)? {
-                        cursor.pos = end;
-                        continue;
-                    }
-                }
-                Kind::Other | Kind::Inlined => {
-                    cursor.skip_steps(abbreviations.steps(abbreviation), unit.encoding)?;
-                }
-            }
-            if abbreviation.has_children {
-                if opened != NONE {
-                    self.open.push((depth, opened));
-                }
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return Err(Bad::Depth);
-                }
-            }
-        }
-        Ok(())
+        let mut search = Search {
+            walk: self,
+            unit,
+            wanted,
+            code,
+        };
+        walk(unit, abbreviations, from, &mut search)
     }
 
     /// Calls `each` with every range of every function, and where its entry is, in the order of the walk.
     pub(crate) fn each_function(
         unit: &Unit<'_>,
         abbreviations: &Abbreviations,
-        mut each: impl FnMut(u64, u64, usize),
+        each: impl FnMut(u64, u64, usize),
     ) -> Result<(), Bad> {
-        let mut budget = Budget::for_ranges(&unit.sections);
-        let mut cursor = unit.cursor(unit.first_child);
-        let mut depth = 1usize;
-        while cursor.pos < cursor.data.len() {
-            let at = cursor.pos;
-            let number = cursor.uleb()?;
-            if number == 0 {
-                depth -= 1;
-                if depth == 0 {
-                    break;
-                }
-                continue;
-            }
-            let abbreviation = abbreviations.get(number)?;
-            match abbreviation.kind {
-                Kind::Function => {
-                    let found = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
-                    found.each_range(unit, &mut budget, |low, high| each(low, high, at))?;
-                }
-                Kind::Skippable => {
-                    if let Some(end) = sibling(unit, abbreviations, &mut cursor, abbreviation)? {
-                        cursor.pos = end;
-                        continue;
-                    }
-                }
-                Kind::Other | Kind::Inlined => {
-                    cursor.skip_steps(abbreviations.steps(abbreviation), unit.encoding)?;
-                }
-            }
-            if abbreviation.has_children {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return Err(Bad::Depth);
-                }
-            }
-        }
-        Ok(())
+        let budget = Budget::for_ranges(&unit.sections);
+        let mut list = List { unit, budget, each };
+        walk(unit, abbreviations, unit.first_child, &mut list)
     }
 
     /// Makes a node of an entry whose children may matter: a function that covers a wanted address, or anything inlined
@@ -277,6 +197,191 @@ impl Walk {
         });
         read.map(|()| id)
     }
+}
+
+/// What a walk is made for.
+trait Visitor {
+    /// True once nothing of the entries to come matters.
+    fn done(&self) -> bool {
+        false
+    }
+
+    /// A function with code, and at which depth its children are if it has some.
+    fn function(&mut self, at: usize, read: &Attributes<'_>, inner: usize) -> Result<(), Bad>;
+
+    /// True if what is inlined here matters.
+    fn wants_inlined(&self) -> bool {
+        false
+    }
+
+    /// What is inlined into the function around it, as [`Visitor::function`].
+    fn inlined(&mut self, _at: usize, _read: &Attributes<'_>, _inner: usize) -> Result<(), Bad> {
+        Ok(())
+    }
+
+    /// All children at a depth are done with.
+    fn leave(&mut self, _inner: usize) {}
+}
+
+/// Finds the functions at addresses.
+struct Search<'w, 'u, 'a> {
+    walk: &'w mut Walk,
+    unit: &'u Unit<'a>,
+    wanted: &'u [u64],
+    code: &'u [Range<u64>],
+}
+
+impl Search<'_, '_, '_> {
+    fn enter(
+        &mut self,
+        entry: Entry,
+        parent: u32,
+        read: &Attributes<'_>,
+        inner: usize,
+    ) -> Result<(), Bad> {
+        let walk = &mut *self.walk;
+        let opened = walk.enter(self.unit, entry, parent, read, self.wanted, self.code)?;
+        if opened != NONE && inner != 0 {
+            walk.open.push((inner, opened));
+        }
+        Ok(())
+    }
+}
+
+impl Visitor for Search<'_, '_, '_> {
+    #[inline]
+    fn done(&self) -> bool {
+        self.walk.left == 0 && self.walk.open.is_empty()
+    }
+
+    #[inline]
+    fn function(&mut self, at: usize, read: &Attributes<'_>, inner: usize) -> Result<(), Bad> {
+        self.enter(Entry::Unit(at), NONE, read, inner)
+    }
+
+    #[inline]
+    fn wants_inlined(&self) -> bool {
+        !self.walk.open.is_empty()
+    }
+
+    #[inline]
+    fn inlined(&mut self, at: usize, read: &Attributes<'_>, inner: usize) -> Result<(), Bad> {
+        let parent = self.walk.open.last().map_or(NONE, |&(_, node)| node);
+        self.enter(read.origin.unwrap_or(Entry::Unit(at)), parent, read, inner)
+    }
+
+    #[inline]
+    fn leave(&mut self, inner: usize) {
+        while self.walk.open.last().is_some_and(|&(d, _)| d >= inner) {
+            self.walk.open.pop();
+        }
+    }
+}
+
+/// Lists all functions.
+struct List<'u, 'a, F> {
+    unit: &'u Unit<'a>,
+    budget: Budget,
+    each: F,
+}
+
+impl<F: FnMut(u64, u64, usize)> Visitor for List<'_, '_, F> {
+    fn function(&mut self, at: usize, read: &Attributes<'_>, _: usize) -> Result<(), Bad> {
+        let each = |low, high| (self.each)(low, high, at);
+        read.each_range(self.unit, &mut self.budget, each)
+    }
+}
+
+/// Walks the entries from `from` on; those inside functions that have no code of their own, and inside classes of functions, after
+/// all others and only if they still matter: GCC puts the code of lambdas and of other local classes' methods there.
+fn walk(
+    unit: &Unit<'_>,
+    abbreviations: &Abbreviations,
+    from: usize,
+    visitor: &mut impl Visitor,
+) -> Result<(), Bad> {
+    let mut later = Vec::new();
+    let whole = from..unit.data.len();
+    walk_part(unit, abbreviations, whole, Some(&mut later), visitor)?;
+    for part in later {
+        walk_part(unit, abbreviations, part, None, visitor)?;
+    }
+    Ok(())
+}
+
+/// Walks entries and all inside them; what is to be walked `later` is put there instead.
+fn walk_part(
+    unit: &Unit<'_>,
+    abbreviations: &Abbreviations,
+    part: Range<usize>,
+    mut later: Option<&mut Vec<Range<usize>>>,
+    visitor: &mut impl Visitor,
+) -> Result<(), Bad> {
+    let mut cursor = unit.cursor(part.start);
+    let mut depth = 1usize;
+    // The depth inside the outermost function around.
+    let mut local = usize::MAX;
+    while cursor.pos < part.end && !visitor.done() {
+        let at = cursor.pos;
+        let number = cursor.uleb()?;
+        if number == 0 {
+            visitor.leave(depth);
+            if local == depth {
+                local = usize::MAX;
+            }
+            depth -= 1;
+            if depth == 0 {
+                break;
+            }
+            continue;
+        }
+        let abbreviation = abbreviations.get(number)?;
+        let inner = if abbreviation.has_children {
+            depth + 1
+        } else {
+            0
+        };
+        match abbreviation.kind {
+            Kind::Function => {
+                let read = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
+                visitor.function(at, &read, inner)?;
+                if inner != 0 {
+                    local = local.min(inner);
+                }
+            }
+            Kind::Inlined if visitor.wants_inlined() => {
+                let read = attributes(unit, abbreviations, &mut cursor, abbreviation)?;
+                visitor.inlined(at, &read, inner)?;
+            }
+            Kind::Skippable | Kind::Class | Kind::Abstract => {
+                let end = sibling(unit, abbreviations, &mut cursor, abbreviation)?;
+                let skipped_to = match (abbreviation.kind, &mut later) {
+                    (Kind::Skippable, _) => end,
+                    (kind, Some(later)) => end.inspect(|&end| {
+                        if kind == Kind::Abstract || local <= depth {
+                            later.push(cursor.pos..end);
+                        }
+                    }),
+                    (_, None) => None,
+                };
+                if let Some(end) = skipped_to {
+                    cursor.pos = end;
+                    continue;
+                }
+            }
+            Kind::Other | Kind::Inlined => {
+                cursor.skip_steps(abbreviations.steps(abbreviation), unit.encoding)?;
+            }
+        }
+        if abbreviation.has_children {
+            depth += 1;
+            if depth > MAX_DEPTH {
+                return Err(Bad::Depth);
+            }
+        }
+    }
+    visitor.leave(0);
+    Ok(())
 }
 
 #[inline]

@@ -1,5 +1,7 @@
 //! Which unit an address belongs to.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::OnceLock;
 
 use gimli::{DebugAranges, DebugInfo, SectionId};
@@ -10,9 +12,6 @@ use super::lines::Lines;
 use super::unit::{Sections, Table, Unit};
 use crate::elf::container::Container;
 
-/// How many ranges before the nearest one are asked whether they reach over it.
-const MAX_STEPS_BACK: usize = 64;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     begin: u64,
@@ -20,49 +19,57 @@ struct Piece {
     unit: usize,
 }
 
-/// Sorted ranges of addresses, each with the offset of its unit.
+/// Ranges of addresses, sorted and disjoint, each with the offset of its unit.
 #[derive(Debug, Default)]
-pub(crate) struct Ranges {
-    pieces: Vec<Piece>,
-    /// The furthest end of a piece and all before it.
-    reach: Vec<u64>,
-}
+pub(crate) struct Ranges(Vec<Piece>);
 
 impl Ranges {
+    /// Where ranges overlap the unit that is first in the file has the address: of an inline function that several units
+    /// contain the linker keeps the first copy, and GNU's lets the debug information of the others point there too.
     fn new(mut pieces: Vec<Piece>) -> Self {
         // Stable, so that of equal ones the first stays first; then touching pieces of one unit become one. Compilers list a
         // piece a function and linkers keep them together. Gaps stay gaps: they may hold code of a unit not listed here.
         pieces.sort_by_key(|p| p.begin);
-        pieces.dedup_by(|next, kept| {
-            let joins = next.unit == kept.unit && next.begin <= kept.end;
-            if joins {
-                kept.end = kept.end.max(next.end);
+        let mut found = Ranges(Vec::with_capacity(pieces.len()));
+        // Those that reach beyond what is done, the first unit on top.
+        let mut open: BinaryHeap<Reverse<(usize, u64)>> = BinaryHeap::new();
+        let mut done = 0;
+        for piece in pieces {
+            found.add_until(piece.begin, &mut done, &mut open);
+            done = piece.begin;
+            open.push(Reverse((piece.unit, piece.end)));
+        }
+        found.add_until(u64::MAX, &mut done, &mut open);
+        found.0.shrink_to_fit();
+        found
+    }
+
+    fn add_until(
+        &mut self,
+        until: u64,
+        done: &mut u64,
+        open: &mut BinaryHeap<Reverse<(usize, u64)>>,
+    ) {
+        while let Some(&Reverse((unit, end))) = open.peek()
+            && *done < until
+        {
+            if end <= *done {
+                open.pop();
+                continue;
             }
-            joins
-        });
-        pieces.shrink_to_fit();
-        let mut furthest = 0;
-        let reach = pieces
-            .iter()
-            .map(|p| {
-                furthest = p.end.max(furthest);
-                furthest
-            })
-            .collect();
-        Self { pieces, reach }
+            let (begin, end) = (*done, end.min(until));
+            match self.0.last_mut() {
+                Some(last) if last.unit == unit && last.end == begin => last.end = end,
+                _ => self.0.push(Piece { begin, end, unit }),
+            }
+            *done = end;
+        }
     }
 
     fn find(&self, va: u64) -> Option<usize> {
-        let next = self.pieces.partition_point(|p| p.begin <= va);
-        for i in (next.saturating_sub(MAX_STEPS_BACK)..next).rev() {
-            if self.reach[i] <= va {
-                return None;
-            }
-            if va < self.pieces[i].end {
-                return Some(self.pieces[i].unit);
-            }
-        }
-        None
+        let next = self.0.partition_point(|p| p.begin <= va);
+        let piece = self.0[..next].last()?;
+        (va < piece.end).then_some(piece.unit)
     }
 }
 
@@ -224,5 +231,24 @@ impl UnitStarts {
         let all = self.all(sections);
         let next = all.partition_point(|&start| start <= at);
         next.checked_sub(1).map(|i| all[i])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn the_first_unit_in_the_file_has_an_address(
+            all in proptest::collection::vec((0..40_u64, 1..12_u64, 0..6_usize), 0..30),
+            va in 0..60_u64,
+        ) {
+            let piece = |(begin, len, unit)| Piece { begin, end: begin + len, unit };
+            let all: Vec<Piece> = all.into_iter().map(piece).collect();
+            let covers = |p: &&Piece| (p.begin..p.end).contains(&va);
+            let expected = all.iter().filter(covers).map(|p| p.unit).min();
+            proptest::prop_assert_eq!(Ranges::new(all).find(va), expected);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The other files that an object file names: its debug information, its split units, what it shares with others.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::{Component, Path, PathBuf};
 
@@ -15,101 +15,177 @@ use crate::mmap::FileData;
 /// The most that a mini symbol table may unpack to, in bytes.
 const MAX_MINI: usize = 256 << 20;
 
-/// Which files beside the one given may be opened. Their names stand in the file, which may come from anywhere.
+/// How many packages of other names are asked for a split unit.
+const MAX_PACKAGES: usize = 64;
+
+/// What came of a search.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Missed {
+    pub(crate) notes: Vec<String>,
+    /// A file of another build was there.
+    pub(crate) other_build: bool,
+}
+
+/// Where the system keeps debug files.
+const SYSTEM: &str = "/usr/lib/debug";
+
+/// Which files beside the one given may be opened. Their names stand in the file, which may come from anywhere; whether a file is
+/// the right one is seen by its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Companions {
-    /// None.
-    #[default]
-    None,
-    /// Those that lie in this folder or its `.debug` folder, and the system's folder of debug files. Only the last part of
-    /// the names in the file counts.
-    Beside(PathBuf),
-    /// Also those at the paths that the file names: for files built on this machine.
-    Trusted(PathBuf),
+pub struct Companions {
+    /// They may lie in these folders, which are searched in this order, and where the system keeps debug files. Only the last part
+    /// of the names in the file counts. Without a folder no other file is opened.
+    pub folders: Vec<PathBuf>,
+    /// They may also lie at the paths that the file records: for files built on this machine.
+    pub recorded_paths: bool,
 }
 
 impl Companions {
-    fn folder(&self) -> Option<&Path> {
-        match self {
-            Self::None => None,
-            Self::Beside(folder) | Self::Trusted(folder) => Some(folder),
+    /// Those beside a file, and beside what it is a link to.
+    pub fn beside(path: &Path) -> Self {
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let mut folders = vec![folder];
+        if path.is_symlink() {
+            let target = path.canonicalize().ok();
+            folders.extend(target.as_deref().and_then(Path::parent).map(Path::to_owned));
+        }
+        Self {
+            folders,
+            recorded_paths: false,
         }
     }
 
+    /// In each folder, and in one of this name in it.
+    fn within<'f>(&'f self, sub: &'f str, name: &'f Path) -> impl Iterator<Item = PathBuf> + 'f {
+        let folders = self.folders.iter();
+        folders.flat_map(move |folder| [folder.join(name), folder.join(sub).join(name)])
+    }
+
     /// The file that `.gnu_debuglink` or the build id leads to, if it is of the same build; else what was met instead.
-    pub(crate) fn debug_file(&self, container: &Container) -> (Option<Container>, Vec<String>) {
-        let Some(folder) = self.folder() else {
-            return (None, Vec::new());
-        };
+    pub(crate) fn debug_file(&self, container: &Container) -> (Option<Container>, Missed) {
+        let mut missed = Missed::default();
+        if self.folders.is_empty() {
+            return (None, missed);
+        }
         let link = debug_link(container);
         let mut places: Vec<PathBuf> = Vec::new();
         places.extend(container.build_id.as_ref().and_then(system_path));
         if let Some((name, _)) = &link {
-            places.extend([folder.join(name), folder.join(".debug").join(name)]);
+            places.extend(self.within(".debug", name));
         }
         let mut bare = None;
-        let mut notes = Vec::new();
         for path in places.iter().filter(|path| path.is_file()) {
-            let why = match try_open(path) {
+            let why = match Container::open(path) {
                 Ok(found) => match difference(container, &found) {
                     None if found.debug.has(SectionId::DebugInfo, false) => {
-                        return (Some(found), Vec::new());
+                        return (Some(found), Missed::default());
                     }
                     // The link may name the stripped file itself, whose namesake is in `.debug`.
                     None => {
                         bare.get_or_insert(found);
                         continue;
                     }
-                    Some(why) => why,
+                    Some(why) => {
+                        missed.other_build = true;
+                        why
+                    }
                 },
                 Err(error) => error.to_string(),
             };
-            notes.push(format!("{} is not used: {why}", path.display()));
+            let note = format!("{} is not used: {why}", path.display());
+            missed.notes.push(note);
         }
-        if let (None, true, Some((name, _))) = (&bare, notes.is_empty(), &link) {
-            notes.push(format!("stripped; debug file {} not found", name.display()));
+        if let (None, true, Some((name, _))) = (&bare, missed.notes.is_empty(), &link) {
+            let note = format!("stripped; debug file {} not found", name.display());
+            missed.notes.push(note);
         }
-        (bare, notes)
+        (bare, missed)
     }
 
     /// The supplementary file of `.gnu_debugaltlink`, checked by its build id.
     pub(crate) fn supplement(&self, container: &Container) -> Option<Container> {
-        let folder = self.folder()?;
-        let file = container.file().ok()?;
-        let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
-        let id = BuildId::new(id)?;
+        let (name, id) = supplement_link(container)?;
         let mut places = Vec::new();
-        if let Self::Trusted(_) = self {
-            places.push(folder.join(os_path(name)?));
+        if self.folders.is_empty() {
+            return None;
+        }
+        let recorded = os_path(name)?;
+        if self.recorded_paths {
+            // Counted from the file that names it, which need not lie in one of the folders.
+            let own = container.folder.as_deref();
+            places.extend(own.map(|folder| folder.join(&recorded)));
+            places.extend(self.folders.iter().map(|folder| folder.join(&recorded)));
         }
         let last = last_part(name)?;
-        places.push(folder.join(&last));
-        places.push(folder.join(".dwz").join(&last));
+        places.extend(self.within(".dwz", &last));
         places.extend(system_path(&id));
+        let system = Path::new(SYSTEM).join(".dwz");
+        places.extend(listed(&system).into_iter().map(|sub| sub.join(&last)));
+        places.push(system.join(&last));
         places
             .into_iter()
-            .filter_map(|path| open(&path))
+            .filter_map(|path| Container::open(&path).ok())
             .find(|found| found.build_id.as_ref() == Some(&id))
     }
 
-    /// The package of split units: the object's name with `.dwp` added.
-    pub(crate) fn package(&self, object_name: &OsStr) -> Option<Container> {
-        let mut name = object_name.to_owned();
-        name.push(".dwp");
-        open(&self.folder()?.join(name))
+    /// The packages of split units that go by one of the object's names: with `.dwp` added, or in place of `.debug`.
+    pub(crate) fn packages(&self, object_names: &[OsString]) -> Vec<Container> {
+        let mut found = Vec::new();
+        for folder in &self.folders {
+            for name in object_names {
+                let mut added = name.clone();
+                added.push(".dwp");
+                found.extend(Container::open(&folder.join(added)));
+                let debug = Path::new(name).extension().is_some_and(|e| e == "debug");
+                let other = if debug { "dwp" } else { "debug.dwp" };
+                let other = Path::new(name).with_extension(other);
+                found.extend(Container::open(&folder.join(other)));
+            }
+        }
+        found
     }
 
-    /// The file of one split unit. That it is the right one is seen by its id.
-    pub(crate) fn split_unit(&self, comp_dir: Option<&[u8]>, name: &[u8]) -> Option<Container> {
-        let folder = self.folder()?;
-        let mut places = vec![folder.join(last_part(name)?)];
-        if let Self::Trusted(_) = self {
-            let base = comp_dir.and_then(os_path).unwrap_or_default();
-            places.push(base.join(os_path(name)?));
-        }
-        places.into_iter().find_map(|path| open(&path))
+    /// Packages by whatever name, for objects that were renamed.
+    pub(crate) fn other_packages(&self) -> Vec<Container> {
+        let files = self.folders.iter().flat_map(|folder| listed(folder));
+        let packages = files.filter(|path| path.extension().is_some_and(|e| e == "dwp"));
+        packages
+            .take(MAX_PACKAGES)
+            .filter_map(|path| Container::open(&path).ok())
+            .collect()
     }
+
+    /// Where the file of one split unit may be.
+    pub(crate) fn split_unit(&self, comp_dir: Option<&[u8]>, name: &[u8]) -> Vec<PathBuf> {
+        let mut places = Vec::new();
+        if self.recorded_paths
+            && let Some(path) = os_path(name)
+        {
+            let base = comp_dir.and_then(os_path).unwrap_or_default();
+            places.push(base.join(path));
+        }
+        let last = last_part(name);
+        places.extend(
+            last.iter()
+                .flat_map(|last| self.folders.iter().map(move |folder| folder.join(last))),
+        );
+        places
+    }
+}
+
+/// The files in a folder, by name.
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    // The empty path means the folder that one is in.
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort_unstable();
+    paths
 }
 
 /// The symbol table in `.gnu_debugdata`: an ELF file, packed with xz, of the functions that `.dynsym` lacks.
@@ -172,21 +248,18 @@ pub(crate) fn difference(ours: &Container, theirs: &Container) -> Option<String>
     }
 }
 
-fn try_open(path: &Path) -> Result<Container> {
-    Container::parse(FileData::map(path)?)
-}
-
-fn open(path: &Path) -> Option<Container> {
-    try_open(path).ok()
+/// The supplementary file's path and build id (`.gnu_debugaltlink`).
+pub(crate) fn supplement_link(container: &Container) -> Option<(&[u8], BuildId)> {
+    let file = container.file().ok()?;
+    let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
+    Some((name, BuildId::new(id)?))
 }
 
 /// Where distributions put the debug file of a build: `/usr/lib/debug/.build-id/ab/cdef….debug`.
 fn system_path(id: &BuildId) -> Option<PathBuf> {
     let hex = id.to_string();
     let (head, tail) = hex.split_at_checked(2)?;
-    Some(PathBuf::from(format!(
-        "/usr/lib/debug/.build-id/{head}/{tail}.debug"
-    )))
+    Some(Path::new(SYSTEM).join(format!(".build-id/{head}/{tail}.debug")))
 }
 
 /// A path out of a file, as a path here.

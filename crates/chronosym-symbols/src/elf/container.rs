@@ -1,6 +1,7 @@
 //! What is read of an object file when it is opened: its headers, nothing else.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ObjectSegment};
 use object::{Architecture, ObjectKind, SectionFlags};
@@ -39,11 +40,20 @@ pub(crate) struct Container {
     pub(crate) debug: DebugSections,
     /// Virtual addresses of code, sorted, disjoint.
     pub(crate) code: Vec<Range<u64>>,
+    /// Where the file really lies, if it was opened by its path.
+    pub(crate) folder: Option<PathBuf>,
     base: u64,
     segments: Vec<Segment>,
 }
 
 impl Container {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let mut container = Self::parse(FileData::map(path)?)?;
+        let real = path.canonicalize().ok();
+        container.folder = real.as_deref().and_then(Path::parent).map(Path::to_owned);
+        Ok(container)
+    }
+
     pub(crate) fn parse(data: FileData) -> Result<Self> {
         let file = parse(&data)?;
         let format = match &file {
@@ -103,6 +113,7 @@ impl Container {
             build_id,
             debug,
             code,
+            folder: None,
             base,
             segments,
         })
@@ -160,8 +171,31 @@ fn parse(data: &[u8]) -> Result<object::File<'_>> {
             | object::FileKind::Pe32
             | object::FileKind::Pe64,
         ) => object::File::parse(data).map_err(|e| Error::damaged("file header", e)),
-        _ => Err(Error::UnknownFormat),
+        _ => Err(match other_format(data) {
+            Some(what) => Error::Unsupported { what },
+            None => Error::UnknownFormat,
+        }),
     }
+}
+
+/// Formats that are known by name only.
+fn other_format(data: &[u8]) -> Option<&'static str> {
+    let machine = |low, high| matches!([low, high], [0x64, 0x86] | [0x4C, 0x01] | [0x64, 0xAA]);
+    Some(match data {
+        [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => "Mach-O",
+        // Java's classes begin alike; what follows is their version, which is no small number.
+        [0xCA, 0xFE, 0xBA, 0xBE | 0xBF, 0, 0, 0, ..=42, ..] => "Mach-O for several processors",
+        [b'M', b'O', b'D', b'U', b'L', b'E', b' ', ..] => "a symbol file of Breakpad",
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "an archive of object files",
+        [0, b'a', b's', b'm', ..] => "WebAssembly",
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => "a file compressed with xz",
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => "a file compressed with zstd",
+        [0x1F, 0x8B, ..] => "a file compressed with gzip",
+        // COFF, plain or for more sections.
+        [0, 0, 0xFF, 0xFF, ..] => "a COFF object file",
+        &[low, high, ..] if machine(low, high) => "a COFF object file",
+        _ => return None,
+    })
 }
 
 /// True if addresses in the file are not final. Split and supplementary debug files are of the relocatable kind as well, but
@@ -187,7 +221,8 @@ pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
     next.checked_sub(1).is_some_and(|i| va < code[i].end)
 }
 
-fn code_range<'d>(section: &impl ObjectSection<'d>) -> Option<Range<u64>> {
+/// Where a section of code is mapped; nothing for any other section.
+pub(super) fn code_range<'d>(section: &impl ObjectSection<'d>) -> Option<Range<u64>> {
     let executable = match section.flags() {
         SectionFlags::Elf { sh_flags, .. } => {
             sh_flags.contains(object::elf::SHF_EXECINSTR)

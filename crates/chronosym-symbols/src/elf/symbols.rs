@@ -1,9 +1,9 @@
 //! The symbol tables as one sorted list of code ranges.
 
-use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol};
+use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSection, ObjectSymbol};
 use object::{SymbolKind, SymbolSection};
 
-use super::container::{Container, Format};
+use super::container::{Container, Format, code_range};
 use crate::answer::Source;
 use crate::mmap::FileData;
 
@@ -56,6 +56,7 @@ impl SymbolTable {
             collect(
                 container,
                 data,
+                &file,
                 file.symbols(),
                 Source::SymbolTable,
                 &mut entries,
@@ -64,6 +65,7 @@ impl SymbolTable {
                 collect(
                     container,
                     data,
+                    &file,
                     file.dynamic_symbols(),
                     Source::DynamicSymbols,
                     &mut entries,
@@ -79,6 +81,7 @@ impl SymbolTable {
                 collect(
                     container,
                     &mini.data,
+                    &file,
                     file.symbols(),
                     Source::SymbolTable,
                     &mut entries,
@@ -112,6 +115,12 @@ impl SymbolTable {
         Self { entries, mini }
     }
 
+    /// True if there is more than what other images may link to.
+    pub(crate) fn has_own(&self) -> bool {
+        let mut sources = self.entries.iter().map(|entry| entry.source);
+        sources.any(|source| source == Source::SymbolTable)
+    }
+
     pub(crate) fn find<'a>(&'a self, container: &'a Container, va: u64) -> Option<Symbol<'a>> {
         let next = self.entries.partition_point(|e| e.start <= va);
         let from = next.saturating_sub(MAX_STEPS_BACK);
@@ -136,11 +145,20 @@ impl SymbolTable {
 fn collect<'d>(
     container: &Container,
     data: &[u8],
+    file: &object::File<'_>,
     symbols: impl Iterator<Item = impl ObjectSymbol<'d>>,
     source: Source,
     out: &mut Vec<Entry>,
 ) {
     let pe = container.format == Format::Pe;
+    let mut code_sections = Vec::new();
+    for section in file.sections() {
+        let index = section.index().0;
+        if code_range(&section).is_some() {
+            code_sections.resize(code_sections.len().max(index + 1), false);
+            code_sections[index] = true;
+        }
+    }
     for symbol in symbols {
         let rank = match symbol.kind() {
             SymbolKind::Text => FUNCTION,
@@ -150,7 +168,11 @@ fn collect<'d>(
             SymbolKind::Section if pe => BOUNDARY,
             _ => continue,
         };
-        if !matches!(symbol.section(), SymbolSection::Section(_)) {
+        // Of symbols in other sections, those of debug information for one, the value is no address of code.
+        let SymbolSection::Section(index) = symbol.section() else {
+            continue;
+        };
+        if !(code_sections.get(index.0)).is_some_and(|&code| code) {
             continue;
         }
         let mut start = symbol.address();

@@ -7,6 +7,9 @@ use chronosym_types::escape;
 use super::{Printer, number};
 use crate::answer::{Answer, Missing, Source};
 
+/// Programs that read JSON may keep numbers as `f64`: greater ones stand as text.
+const MAX_NUMBER: u64 = 1 << 53;
+
 pub(super) fn print(
     printer: &Printer<'_>,
     out: &mut impl Write,
@@ -14,10 +17,11 @@ pub(super) fn print(
     answer: &Answer<'_>,
 ) -> io::Result<()> {
     write!(out, "{{\"address\":\"{address:#x}\",\"frames\":[")?;
+    let no_name = printer.image.as_ref().map_or("NoName", |i| i.no_name);
     if let Some(missing) = answer.missing() {
         let reason = match missing {
             Missing::OutsideImage => "InvalidAddress",
-            Missing::NoName => "NoName",
+            Missing::NoName => no_name,
             Missing::Damaged => "SymbolFileDamaged",
         };
         write!(out, "{{\"address\":\"{address:#x}\"")?;
@@ -39,7 +43,7 @@ pub(super) fn print(
             }
             None => {
                 place(printer, out, answer)?;
-                out.write_all(b",\"name_reason\":\"NoName\"")?;
+                write!(out, ",\"name_reason\":\"{no_name}\"")?;
             }
         }
         if let Some(offset) = offset {
@@ -87,10 +91,16 @@ fn place(printer: &Printer<'_>, out: &mut impl Write, answer: &Answer<'_>) -> io
     string(out, image.module)?;
     if let Some(rva) = answer.address().checked_sub(image.base) {
         out.write_all(b",\"rva\":")?;
-        number(out, rva.saturating_add(image.taken_off))?;
+        match rva.saturating_add(image.taken_off) {
+            rva @ ..=MAX_NUMBER => number(out, rva)?,
+            rva => write!(out, "\"{rva:#x}\"")?,
+        }
     }
     if let Some(id) = image.build_id {
         write!(out, ",\"build_id\":\"{id}\"")?;
+    }
+    if let Some(id) = image.pdb_id {
+        write!(out, ",\"pdb_id\":\"{id}\"")?;
     }
     Ok(())
 }

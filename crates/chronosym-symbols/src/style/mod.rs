@@ -61,6 +61,10 @@ pub struct Image<'a> {
     pub base: u64,
     /// Its build id, if it has one.
     pub build_id: Option<&'a BuildId>,
+    /// The id of the PDB that a PE image asks for.
+    pub pdb_id: Option<&'a str>,
+    /// Why code of the image has no name, where nothing else says so: one of the closed list of reasons.
+    pub no_name: &'a str,
     /// What was taken off the addresses before they were looked up: 1 for those that calls return to.
     pub taken_off: u64,
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::{
-    Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
-};
+use chronosym_symbols::{Address, Answer, Answers, Missing, NativeSymbols, Query, Source};
 
 use super::files::{FileAt, FileError, Files, Open};
 use super::texts::Texts;
@@ -29,9 +27,8 @@ struct ObjectFile {
 
 impl Open for ObjectFile {
     fn open(path: &Path, _: FileData) -> Result<Self, FileError> {
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(ObjectFile {
-            symbols: NativeSymbols::open_path_with(path, Companions::Beside(folder))?,
+            symbols: NativeSymbols::open_path(path)?,
             texts: Texts::default(),
         })
     }

@@ -5,109 +5,158 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use chronosym::file_name;
 use chronosym_pdb::pe::PeImage;
-use chronosym_symbols::NativeSymbols;
 use chronosym_symbols::identity::{BuildId, Guid, PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::path::PathElement;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
+use chronosym_symbols::{Companions, NativeSymbols};
 
-use crate::args::Symbols;
-use crate::{commands, symbols};
+use crate::args::{Symbolize, Symbols};
+use crate::symbols;
 
-/// The PDB that an image asks for, beside the image or where the options say. Nothing if it is no PE image or asks for none; a note
-/// if there is none.
-pub fn pdb_of(image: &Path, options: &Symbols, quiet: bool) -> Result<Option<PathBuf>> {
+/// What there is of the symbols that lie outside an image.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The PDB, if the image is a PE image that asks for one.
+    pub pdb: Option<PathBuf>,
+    /// Its id, found or not.
+    pub pdb_id: Option<String>,
+    /// Why a file that was looked for is not there: one of the closed list of reasons.
+    pub reason: Option<&'static str>,
+    pub notes: Vec<String>,
+}
+
+impl Found {
+    /// Where a file is; else notes why there is none, and where it was looked for.
+    fn acquire(&mut self, request: &Request, config: StoreConfig, what: &str) -> Option<PathBuf> {
+        let outcome = Stores::new(config).acquire(request, &read_identity);
+        let found = outcome.file.map(|found| found.path).map_err(|reason| {
+            let attempts = outcome.attempts.iter();
+            let tried: String = attempts.map(|attempt| format!("; {attempt}")).collect();
+            self.reason = Some(reason.name());
+            self.notes.push(format!("no {what}: {reason}{tried}"));
+        });
+        found.ok()
+    }
+}
+
+/// The PDB that an image asks for, beside the image or where the options say.
+pub fn pdb_of(image: &Path, options: &Symbols) -> Result<Found> {
+    let mut found = Found::default();
     let mut config = symbols::config(options)?;
-    let mut notes = symbols::path_problems(&config);
-    let found = wanted(image).and_then(|(wanted, name)| {
-        let beside = image
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let beside = beside.unwrap_or(Path::new("."));
-        config.folders.insert(0, beside.to_owned());
+    if let Some((id, name)) = wanted(image) {
+        found.notes = symbols::path_problems(&config);
+        let mut beside = Companions::beside(image).folders;
+        for folder in beside.iter_mut().filter(|f| f.as_os_str().is_empty()) {
+            *folder = PathBuf::from(".");
+        }
+        config.folders.splice(0..0, beside);
+        found.pdb_id = Some(format!("{:#}{:x}", id.guid, id.age));
+        let wanted = Wanted::Pdb {
+            id,
+            stamp: None,
+            format: PdbFormat::Windows,
+        };
         let request = Request::new(wanted, name.as_str());
-        acquire(&request, config, &format!("{name} of {}", image.display()))
-            .map_err(|why| notes.push(why))
-            .ok()
-    });
-    commands::tell(&notes, quiet);
+        found.pdb = found.acquire(&request, config, &format!("{name} of {}", image.display()));
+    }
     Ok(found)
 }
 
-/// Takes the debug information of a stripped ELF image from where the options say. What came of that, if nothing did.
-pub fn add_debug_file(image: &mut NativeSymbols, path: &Path, options: &Symbols) -> Vec<String> {
-    let found = match (image.build_id(), image.debug_link()) {
-        (Some(id), link) => {
-            stored(id, link, path, options).map(|found| found.into_iter().collect())
+/// Where the files that an image names may lie: beside it, and in the folders that the options say.
+pub fn places(image: &Path, args: &Symbolize) -> Result<Companions> {
+    let config = symbols::config(&args.symbols)?;
+    let mut places = Companions::beside(image);
+    places.folders.extend(config.folders);
+    let elements = config.path.elements.into_iter();
+    places.folders.extend(elements.filter_map(|e| match e {
+        PathElement::Folder(folder) => Some(folder),
+        _ => None,
+    }));
+    places.recorded_paths = !args.no_recorded_paths;
+    Ok(places)
+}
+
+/// Takes the debug information of a stripped ELF image, and what that shares with other images', from where the options say.
+pub fn add_files(image: &mut NativeSymbols, path: &Path, options: &Symbols, found: &mut Found) {
+    if !image.has_lines() {
+        let link = image.debug_link();
+        let places = match image.build_id().cloned() {
+            Some(id) => {
+                let what = format!("debug file of {}", path.display());
+                found.stored(id, path, link, options, &what)
+            }
+            // Only the link's checksum tells which file it is, and no store is asked by that.
+            None => {
+                let folders = options.symbols.iter();
+                let link = link.iter();
+                link.flat_map(|link| folders.clone().map(move |dir| dir.join(link)))
+                    .collect()
+            }
+        };
+        for place in places.iter().filter(|place| place.is_file()) {
+            match image.set_debug_file(place) {
+                Ok(()) => {
+                    *found = Found::default();
+                    break;
+                }
+                Err(error) => {
+                    let note = format!("{} is not used: {error}", place.display());
+                    found.notes.push(note);
+                }
+            }
         }
-        // Only the link's checksum tells which file it is, and no store is asked by that.
-        (None, Some(link)) => Ok(options
-            .symbols
-            .iter()
-            .map(|dir| dir.join(&link))
-            .collect::<Vec<_>>()),
-        (None, None) => Ok(Vec::new()),
-    };
-    let places = match found {
-        Ok(places) => places,
-        Err(why) => return vec![why],
-    };
-    let mut notes = Vec::new();
-    for place in places.iter().filter(|place| place.is_file()) {
-        match image.set_debug_file(place) {
-            Ok(()) => return Vec::new(),
-            Err(error) => notes.push(format!("{} is not used: {error}", place.display())),
+    }
+    if let Some((id, name)) = image.missing_supplement() {
+        let what = format!("supplementary file of {}", path.display());
+        for place in found.stored(id, Path::new(&name), None, options, &what) {
+            if let Err(error) = image.set_supplement(&place) {
+                let note = format!("{} is not used: {error}", place.display());
+                found.notes.push(note);
+            }
         }
     }
-    notes
 }
 
-/// The debug file of a build, if the options say where to look; why there is none, if they do.
-fn stored(
-    id: &BuildId,
-    link: Option<String>,
-    image: &Path,
-    options: &Symbols,
-) -> Result<Option<PathBuf>, String> {
-    let config = symbols::config(options).map_err(|error| error.to_string())?;
-    let path = &config.path;
-    if config.folders.is_empty() && path.elements.is_empty() && config.debuginfod.is_empty() {
-        return Ok(None);
+impl Found {
+    /// The file with that build id, if the options say where to look.
+    fn stored(
+        &mut self,
+        id: BuildId,
+        path: &Path,
+        or_named: Option<String>,
+        options: &Symbols,
+        what: &str,
+    ) -> Vec<PathBuf> {
+        let config = match symbols::config(options) {
+            Ok(config) => config,
+            Err(error) => {
+                self.notes.push(error.to_string());
+                return Vec::new();
+            }
+        };
+        let path_elements = &config.path.elements;
+        if config.folders.is_empty() && path_elements.is_empty() && config.debuginfod.is_empty() {
+            return Vec::new();
+        }
+        let own = file_name(&path.to_string_lossy()).to_owned();
+        let mut request = Request::new(Wanted::ElfDebug(id), own);
+        if let Some(link) = or_named {
+            request = request.or_named(link);
+        }
+        self.acquire(&request, config, what).into_iter().collect()
     }
-    let own = file_name(&image.to_string_lossy()).to_owned();
-    let mut request = Request::new(Wanted::ElfDebug(id.clone()), own);
-    if let Some(link) = link {
-        request = request.or_named(link);
-    }
-    acquire(
-        &request,
-        config,
-        &format!("debug file of {}", image.display()),
-    )
-    .map(Some)
 }
 
-/// Where the file is; else why there is none, and where it was looked for.
-fn acquire(request: &Request, config: StoreConfig, what: &str) -> Result<PathBuf, String> {
-    let outcome = Stores::new(config).acquire(request, &read_identity);
-    outcome.file.map(|found| found.path).map_err(|reason| {
-        let attempts = outcome.attempts.iter();
-        let tried: String = attempts.map(|attempt| format!("; {attempt}")).collect();
-        format!("no {what}: {reason}{tried}")
-    })
-}
-
-fn wanted(image: &Path) -> Option<(Wanted, String)> {
+/// The PDB that an image asks for.
+fn wanted(image: &Path) -> Option<(PdbId, String)> {
     let data = FileData::map(image).ok()?;
     let codeview = PeImage::parse(&data).ok()?.native_codeview()?;
-    // Linkers give images without a PDB an identity, too.
     let name = file_name(&codeview.path);
-    let wanted = Wanted::Pdb {
-        id: PdbId {
-            guid: Guid(codeview.id.guid.0),
-            age: codeview.id.age,
-        },
-        stamp: None,
-        format: PdbFormat::Windows,
+    let id = PdbId {
+        guid: Guid(codeview.id.guid.0),
+        age: codeview.id.age,
     };
-    (!name.is_empty() && wanted.is_identified()).then(|| (wanted, name.to_owned()))
+    // Linkers give images without a PDB an identity, too.
+    (!name.is_empty() && id.guid != Guid([0; 16])).then(|| (id, name.to_owned()))
 }

@@ -12,6 +12,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 
 use anyhow::{Context, Result, bail};
 
+use self::question::Numbers;
 pub use self::question::Question;
 use crate::args::{Symbolize, Usage};
 use crate::output;
@@ -34,8 +35,9 @@ trait Source {
 }
 
 pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
-    let words = args.addresses.iter();
-    let questions: Vec<Question<'_>> = words.map(|text| Question::parse(text)).collect();
+    let words: Vec<&str> = args.addresses.iter().map(String::as_str).collect();
+    let mut numbers = Numbers::new(args.radix);
+    let questions = numbers.read(&words);
     let reads_trace = args.trace.as_ref().is_some_and(|t| t.as_os_str() == "-");
     if reads_trace && questions.is_empty() {
         bail!(Usage(
@@ -43,24 +45,29 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
         ));
     }
     let mut out = output::open(args.output.as_deref());
-    let found = match (&args.obj, &args.pdb) {
-        (Some(image), None) => companion::pdb_of(image, &args.symbols, quiet)?,
-        _ => None,
+    let mut found = match (&args.obj, &args.pdb) {
+        (Some(image), None) => companion::pdb_of(image, &args.symbols)?,
+        _ => companion::Found::default(),
     };
-    match (&args.trace, &args.obj, args.pdb.as_ref().or(found.as_ref())) {
+    super::tell(&std::mem::take(&mut found.notes), quiet);
+    match (
+        &args.trace,
+        &args.obj,
+        args.pdb.as_ref().or(found.pdb.as_ref()),
+    ) {
         (Some(trace), None, None) => {
             let mut source = trace::TraceSource::open(trace, args, quiet)?;
-            answer(args, &questions, &mut source, &mut out, quiet)
+            answer(args, &questions, numbers, &mut source, &mut out, quiet)
         }
         (None, Some(object), None) => {
-            let mut source = object::ObjectSource::open(object, args)?;
-            answer(args, &questions, &mut source, &mut out, quiet)
+            let mut source = object::ObjectSource::open(object, args, found)?;
+            answer(args, &questions, numbers, &mut source, &mut out, quiet)
         }
         (None, object, Some(pdb)) => {
             let files = pdb::Files::open(pdb, object.as_deref())?;
             let parsed = files.parse()?;
             let mut source = pdb::PdbSource::new(&files, &parsed, args);
-            answer(args, &questions, &mut source, &mut out, quiet)
+            answer(args, &questions, numbers, &mut source, &mut out, quiet)
         }
         _ => bail!("whose addresses? Say --trace TRACE, --obj FILE or --pdb FILE"),
     }
@@ -69,6 +76,7 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
 fn answer(
     args: &Symbolize,
     questions: &[Question<'_>],
+    mut numbers: Numbers,
     source: &mut dyn Source,
     out: &mut dyn Write,
     quiet: bool,
@@ -78,13 +86,15 @@ fn answer(
         if args.filter {
             rewrite(stdin, source, out)?;
         } else {
-            list(stdin, source, out)?;
+            list(stdin, &mut numbers, source, out)?;
         }
     } else {
         source.print(questions, out)?;
     }
     out.flush()?;
-    super::tell(&source.notes(), quiet);
+    let mut notes = Vec::from_iter(numbers.note());
+    notes.extend(source.notes());
+    super::tell(&notes, quiet);
     Ok(())
 }
 
@@ -106,13 +116,15 @@ fn next_lines<R: Read>(input: &mut BufReader<R>, lines: &mut Vec<u8>) -> Result<
 
 fn list<R: Read>(
     mut input: BufReader<R>,
+    numbers: &mut Numbers,
     source: &mut dyn Source,
     out: &mut dyn Write,
 ) -> Result<()> {
     let mut lines = Vec::new();
     while next_lines(&mut input, &mut lines)? {
         let text = String::from_utf8_lossy(&lines);
-        let questions: Vec<Question<'_>> = text.split_whitespace().map(Question::parse).collect();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let questions = numbers.read(&words);
         source.print(&questions, out)?;
         out.flush()?;
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use chronosym_symbols::style::{Image, Printer};
-use chronosym_symbols::{Address, Answers, Companions, Error, NativeSymbols, Query};
+use chronosym_symbols::{Address, Answers, Error, NativeSymbols, Query};
 
 use super::question::{Place, Question};
 use super::{Source, companion, ordered, shown};
@@ -22,18 +22,25 @@ pub struct ObjectSource {
     rva: bool,
     answers: Answers,
     damage: HashSet<String>,
-    notes: Vec<String>,
+    found: companion::Found,
+    /// Why code has no name, where nothing else says so.
+    no_name: &'static str,
 }
 
 impl ObjectSource {
-    pub fn open(path: &Path, args: &Symbolize) -> Result<Self> {
-        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        let mut symbols = NativeSymbols::open_path_with(path, Companions::Beside(folder))
-            .map_err(|error| no_file(error, path))?;
-        let mut notes = Vec::from_iter(unread(args));
-        if !symbols.has_lines() {
-            notes.extend(companion::add_debug_file(&mut symbols, path, &args.symbols));
-        }
+    pub fn open(path: &Path, args: &Symbolize, mut found: companion::Found) -> Result<Self> {
+        let places = companion::places(path, args)?;
+        let mut symbols =
+            NativeSymbols::open_path_with(path, places).map_err(|error| no_file(error, path))?;
+        companion::add_files(&mut symbols, path, &args.symbols, &mut found);
+        found.notes.extend(unread(args));
+        let missing = symbols.is_stripped() || symbols.missing_supplement().is_some();
+        let no_name = match found.reason {
+            _ if !missing => "NoName",
+            Some("NoSymbolFile") | None if symbols.met_other_build() => "SymbolFileMismatch",
+            Some(reason) => reason,
+            None => "NoSymbolFile",
+        };
         let mut query = Query::default();
         query.lines = !args.symbols.no_lines;
         query.symbol_names = style(args.style).wants_symbol_names() && !args.filter;
@@ -47,7 +54,8 @@ impl ObjectSource {
             rva: args.rva,
             answers: Answers::new(),
             damage: HashSet::new(),
-            notes,
+            found,
+            no_name,
         })
     }
 
@@ -132,6 +140,8 @@ impl Source for ObjectSource {
             module: &self.module,
             base: self.symbols.base(),
             build_id: self.symbols.build_id(),
+            pdb_id: self.found.pdb_id.as_deref(),
+            no_name: self.no_name,
             taken_off: u64::from(self.caller),
         });
         let print = |index: usize, text: &mut Vec<u8>| {
@@ -175,7 +185,7 @@ impl Source for ObjectSource {
     fn notes(&self) -> Vec<String> {
         let mut damage: Vec<String> = self.damage.iter().cloned().collect();
         damage.sort();
-        let mut notes = self.notes.clone();
+        let mut notes = self.found.notes.clone();
         notes.extend(self.symbols.missed());
         notes.extend(damage);
         notes

@@ -11,7 +11,7 @@ use chronosym::{LineReason, NameReason};
 use chronosym_export::{FrameObject, Hex};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
-use chronosym_symbols::demangle::demangle;
+use chronosym_symbols::demangle::{Dialect, demangle, demangle_as};
 use chronosym_symbols::mmap::FileData;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -170,13 +170,24 @@ impl<'p> PdbSource<'p> {
             }
         };
         let offset = rva.saturating_sub(u64::from(function.rva));
+        // LLVM prints a function's linkage name, which says what it takes, where it is public.
+        let public = match self.style {
+            Style::Llvm => self.pdb.symbol(function.rva).ok().flatten(),
+            _ => None,
+        };
+        let public = public.filter(|symbol| symbol.rva == function.rva);
         // These are linkers' names, of what no compiler recorded.
         let decorated = matches!(
             function.kind,
             FunctionKind::Public | FunctionKind::Thunk | FunctionKind::Trampoline
         );
         let shown = |frame: &chronosym_pdb::windows::Frame<'_>| {
+            let linkage = public.as_ref().filter(|_| !frame.inlined);
+            let linkage = linkage.and_then(|symbol| demangle_as(&symbol.name, Dialect::Llvm));
             let name = frame.name.as_ref().map(|name| {
+                if let Some(linkage) = linkage {
+                    return linkage;
+                }
                 let text = name.to_string();
                 if decorated {
                     demangle(&text).unwrap_or(text)

@@ -1,0 +1,391 @@
+//! Programs as everyday builds lay them out, compiled here: where the debug information lies, who compiled it, how it is packed.
+//! Every seventh byte of the code beside llvm-symbolizer's answers: names, depth, lines.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use chronosym_symbols::style::{Printer, Style};
+use chronosym_symbols::{Address, Answers, Companions, NativeSymbols, Query};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// Name, compiler, flags.
+const COMPILED: [(&str, &str, &[&str]); 15] = [
+    ("gcc-o0", "g++", &["-O0", "-g"]),
+    ("gcc-og", "g++", &["-Og", "-g"]),
+    ("gcc-o2", "g++", &["-O2", "-g"]),
+    ("gcc-o3-dwarf4", "g++", &["-O3", "-gdwarf-4"]),
+    ("gcc-zlib", "g++", &["-O2", "-g", "-gz=zlib"]),
+    ("gcc-lto", "g++", &["-O2", "-g", "-flto"]),
+    ("gcc-g1", "g++", &["-O2", "-g1"]),
+    ("gcc-split", "g++", &["-O2", "-gdwarf-5", "-gsplit-dwarf"]),
+    ("clang-o0", "clang++", &["-O0", "-g"]),
+    ("clang-o2", "clang++", &["-O2", "-g"]),
+    ("clang-dwarf4", "clang++", &["-O2", "-gdwarf-4"]),
+    ("clang-g1", "clang++", &["-O2", "-g1"]),
+    (
+        "clang-lld",
+        "clang++",
+        &[
+            "-O2",
+            "-g",
+            "-fuse-ld=lld",
+            "-ffunction-sections",
+            "-Wl,--gc-sections",
+        ],
+    ),
+    (
+        "clang-split",
+        "clang++",
+        &["-O2", "-gdwarf-5", "-gsplit-dwarf"],
+    ),
+    (
+        "clang-split4",
+        "clang++",
+        &["-O2", "-gdwarf-4", "-gsplit-dwarf"],
+    ),
+];
+
+/// Name, flags of rustc.
+const RUST: [(&str, &[&str]); 4] = [
+    ("rust-plain", &["-Copt-level=1", "-g"]),
+    (
+        "rust-unpacked",
+        &["-Copt-level=1", "-g", "-Csplit-debuginfo=unpacked"],
+    ),
+    (
+        "rust-packed",
+        &["-Copt-level=1", "-g", "-Csplit-debuginfo=packed"],
+    ),
+    (
+        "rust-lines",
+        &["-Copt-level=1", "-Cdebuginfo=line-tables-only"],
+    ),
+];
+
+/// What may differ from LLVM 14's tool, of the answers of all programs of one name, because that is wrong there: it does not apply
+/// the skeleton's `low_pc` to ranges of split units, and so misses what is inlined.
+const MAX_LESS_DEEP: usize = 60;
+
+fn main() -> ExitCode {
+    let required = std::env::var_os("CHRONOSYM_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+    let absent = |tool: &&str| Command::new(tool).arg("--version").output().is_err();
+    let mut trials = Vec::new();
+    let mut add =
+        |name: &str, tools: &[&str], check: Box<dyn FnOnce() -> Result<(), Failed> + Send>| {
+            let missing = tools.iter().find(|tool| absent(tool));
+            let ignored = missing.is_some() && !required;
+            trials.push(Trial::test(name, check).with_ignored_flag(ignored));
+        };
+    for (name, compiler, flags) in COMPILED {
+        let tools = [compiler, "llvm-symbolizer"];
+        add(
+            name,
+            &tools,
+            Box::new(move || Program::compile(compiler, flags)?.check()),
+        );
+    }
+    for (name, flags) in RUST {
+        let check = move || Program::rustc(flags)?.check();
+        add(name, &["rustc", "llvm-symbolizer"], Box::new(check));
+    }
+    add(
+        "split-elsewhere",
+        &["g++", "dwp"],
+        Box::new(split_elsewhere),
+    );
+    add("linked-name", &["g++", "objcopy"], Box::new(linked_name));
+    add(
+        "shared-elsewhere",
+        &["g++", "dwz"],
+        Box::new(shared_elsewhere),
+    );
+    add(
+        "other-symbols",
+        &["g++", "objcopy"],
+        Box::new(symbols_of_other_sections),
+    );
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+struct Program {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Program {
+    fn compile(compiler: &str, flags: &[&str]) -> Result<Self, Failed> {
+        let folder = tempfile::tempdir()?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native/locals.cpp");
+        for (object, define) in [("first.o", "-DFIRST"), ("second.o", "-DSECOND")] {
+            run(Command::new(compiler)
+                .current_dir(&folder)
+                .args(flags)
+                .args([define, "-c", "-o", object])
+                .arg(&source))?;
+        }
+        run(Command::new(compiler)
+            .current_dir(&folder)
+            .args(flags)
+            .args([
+                "first.o",
+                "second.o",
+                "-o",
+                "program",
+                "-Wl,--build-id=sha1",
+            ]))?;
+        let path = folder.path().join("program");
+        Ok(Self { folder, path })
+    }
+
+    fn rustc(flags: &[&str]) -> Result<Self, Failed> {
+        let folder = tempfile::tempdir()?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native/closures.rs");
+        run(Command::new("rustc")
+            .current_dir(&folder)
+            .args(flags)
+            .args([
+                "--edition",
+                "2021",
+                "--crate-name",
+                "program",
+                "-o",
+                "program",
+            ])
+            .arg(&source))?;
+        let path = folder.path().join("program");
+        Ok(Self { folder, path })
+    }
+
+    /// Every seventh byte of the functions of the program's own.
+    fn addresses(&self, symbols: &NativeSymbols) -> Vec<u64> {
+        let all = symbols.code().iter().flat_map(|r| r.clone().step_by(7));
+        all.take(20_000).collect()
+    }
+
+    fn check(&self) -> Result<(), Failed> {
+        let mut places = Companions::beside(&self.path);
+        places.recorded_paths = true;
+        let symbols = NativeSymbols::open_path_with(&self.path, places)?;
+        let addresses = self.addresses(&symbols);
+        let ours = answers(&symbols, &addresses)?;
+        let theirs = llvm(&self.path, &addresses)?;
+        if ours.len() != theirs.len() {
+            return Err(format!(
+                "{} answers, {} of llvm-symbolizer",
+                ours.len(),
+                theirs.len()
+            )
+            .into());
+        }
+        let mut less_deep = 0;
+        for ((address, ours), theirs) in addresses.iter().zip(&ours).zip(&theirs) {
+            // LLVM's file of a symbol is no place in the source.
+            let place =
+                |(m, o): (&Frame, &Frame)| m.1 == o.1 || (m.1 == "??:0:0" && o.1.ends_with(":0:0"));
+            let same = ours.len() == theirs.len()
+                && ours
+                    .iter()
+                    .zip(theirs)
+                    .all(|(m, o)| m.0 == o.0 && place((m, o)));
+            let beyond = ours.len() == 1
+                && ours[0].0 == "??"
+                && matches!(theirs[0].0.as_str(), "_init" | "_fini");
+            if same || beyond {
+                continue;
+            }
+            if theirs.len() < ours.len() && ours[0].1 == theirs[0].1 {
+                less_deep += 1;
+                continue;
+            }
+            return Err(format!("{address:#x}\n ours {ours:?}\n llvm {theirs:?}").into());
+        }
+        if less_deep > MAX_LESS_DEEP || addresses.len() < 50 {
+            let all = addresses.len();
+            return Err(format!("{less_deep} of {all} answers of LLVM are less deep").into());
+        }
+        Ok(())
+    }
+}
+
+/// Debug information that lies neither beside the program nor where it was compiled.
+fn split_elsewhere() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-gdwarf-4", "-gsplit-dwarf"])?;
+    let expected = answers_with(&program.path, |_| {})?;
+    let apart = tempfile::tempdir()?;
+    let moved = apart.path().join("moved");
+    std::fs::copy(&program.path, &moved)?;
+    let found = |change: &dyn Fn(&mut Companions)| answers_with(&moved, change);
+    assert_ne!(found(&|_| {})?, expected);
+    assert_eq!(found(&|places| places.recorded_paths = true)?, expected);
+    let folder = |places: &mut Companions| places.folders.push(program.folder.path().to_owned());
+    assert_eq!(found(&folder)?, expected);
+    // A package under the name of the program, of its debug file, or of neither.
+    run(Command::new("dwp")
+        .current_dir(&program.folder)
+        .args(["-e", "program", "-o", "all"]))?;
+    for name in ["moved.dwp", "moved.debug.dwp", "other.dwp"] {
+        let package = apart.path().join(name);
+        std::fs::copy(program.folder.path().join("all"), &package)?;
+        assert_eq!(found(&|_| {})?, expected, "{name}");
+        std::fs::remove_file(package)?;
+    }
+    // Of another build nothing is taken.
+    let other = Program::compile("g++", &["-O1", "-gdwarf-4", "-gsplit-dwarf"])?;
+    let folder = |places: &mut Companions| places.folders.push(other.folder.path().to_owned());
+    let refused = found(&folder)
+        .err()
+        .and_then(|e| e.message().map(str::to_owned));
+    assert!(refused.is_some_and(|why| why.contains("the file found for it lacks it")));
+    Ok(())
+}
+
+/// What a link leads to has its companions beside it.
+fn linked_name() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-g"])?;
+    let expected = answers_with(&program.path, |_| {})?;
+    let at = |name: &str| program.folder.path().join(name);
+    run(Command::new("objcopy")
+        .arg("--only-keep-debug")
+        .args([&program.path, &at("program.debug")]))?;
+    run(Command::new("objcopy")
+        .arg("--strip-all")
+        .arg(format!(
+            "--add-gnu-debuglink={}",
+            at("program.debug").display()
+        ))
+        .arg(&program.path))?;
+    let apart = tempfile::tempdir()?;
+    let link = apart.path().join("link");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&program.path, &link)?;
+    assert_eq!(answers_with(&link, |_| {})?, expected);
+    Ok(())
+}
+
+/// The supplementary file is found by its name in any folder, and set by its build id from anywhere.
+fn shared_elsewhere() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-g"])?;
+    let expected = answers_with(&program.path, |_| {})?;
+    let at = |name: &str| program.folder.path().join(name);
+    std::fs::copy(&program.path, at("copy"))?;
+    run(Command::new("dwz").current_dir(&program.folder).args([
+        "-m",
+        "common.debug",
+        "program",
+        "copy",
+    ]))?;
+    assert_eq!(answers_with(&program.path, |_| {})?, expected);
+    let apart = tempfile::tempdir()?;
+    let common = apart.path().join("common.debug");
+    std::fs::rename(at("common.debug"), &common)?;
+    let symbols = NativeSymbols::open_path(&program.path)?;
+    assert!(
+        symbols
+            .missing_supplement()
+            .is_some_and(|(_, path)| path == "common.debug")
+    );
+    assert!(
+        symbols
+            .missed()
+            .iter()
+            .any(|note| note.contains("supplementary file common.debug"))
+    );
+    let folder = |places: &mut Companions| places.folders.push(apart.path().to_owned());
+    assert_eq!(answers_with(&program.path, folder)?, expected);
+    let elsewhere = apart.path().join("x");
+    std::fs::rename(&common, &elsewhere)?;
+    let mut symbols = NativeSymbols::open_path(&program.path)?;
+    assert!(symbols.set_supplement(&program.path).is_err());
+    symbols.set_supplement(&elsewhere)?;
+    let addresses = program.addresses(&symbols);
+    assert_eq!(answers(&symbols, &addresses)?, expected);
+    Ok(())
+}
+
+/// A symbol of a section that is no code names none, whatever its value.
+fn symbols_of_other_sections() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-g"])?;
+    let symbols = NativeSymbols::open_path(&program.path)?;
+    let expected = answers_with(&program.path, |_| {})?;
+    let inside = symbols.code().last().ok_or("no code")?.start + 3;
+    run(Command::new("objcopy")
+        .arg(format!("--add-symbol=stray=.debug_info:{inside:#x},local"))
+        .arg(&program.path))?;
+    assert_eq!(answers_with(&program.path, |_| {})?, expected);
+    Ok(())
+}
+
+/// A function and its place.
+type Frame = (String, String);
+
+fn answers_with(path: &Path, change: impl Fn(&mut Companions)) -> Result<Vec<Vec<Frame>>, Failed> {
+    let mut places = Companions::beside(path);
+    change(&mut places);
+    let symbols = NativeSymbols::open_path_with(path, places)?;
+    let all = symbols.code().iter().flat_map(|r| r.clone().step_by(7));
+    answers(&symbols, &all.collect::<Vec<u64>>())
+}
+
+fn answers(symbols: &NativeSymbols, addresses: &[u64]) -> Result<Vec<Vec<Frame>>, Failed> {
+    let asked: Vec<Address> = addresses
+        .iter()
+        .map(|&a| Address::VirtualAddress(a))
+        .collect();
+    let mut answers = Answers::new();
+    let mut query = Query::default();
+    query.symbol_names = true;
+    symbols.find_all(&asked, &query, &mut answers);
+    if !answers.damage().is_empty() {
+        return Err(format!("damage: {:?}", answers.damage()).into());
+    }
+    let mut text = Vec::new();
+    Printer::new(Style::Llvm, &answers)
+        .demangle(false)
+        .print_all(&mut text)?;
+    Ok(frames(&String::from_utf8(text)?))
+}
+
+fn llvm(path: &Path, addresses: &[u64]) -> Result<Vec<Vec<Frame>>, Failed> {
+    let mut child = Command::new("llvm-symbolizer")
+        .arg("--no-demangle")
+        .arg(format!("--obj={}", path.display()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut input = child.stdin.take().ok_or("no pipe")?;
+    let text: String = addresses.iter().map(|a| format!("{a:#x}\n")).collect();
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    let output = child.wait_with_output()?;
+    let _ = writer.join();
+    Ok(frames(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn frames(text: &str) -> Vec<Vec<Frame>> {
+    let answers = text.trim_end().split("\n\n");
+    let frame = |pair: &[&str]| {
+        (
+            pair[0].to_owned(),
+            pair.get(1).map_or(String::new(), |p| (*p).to_owned()),
+        )
+    };
+    answers
+        .map(|answer| {
+            answer
+                .lines()
+                .collect::<Vec<_>>()
+                .chunks(2)
+                .map(frame)
+                .collect()
+        })
+        .collect()
+}
+
+fn run(command: &mut Command) -> Result<(), Failed> {
+    let output = command.output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
+}
