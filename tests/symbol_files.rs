@@ -308,7 +308,10 @@ fn frames_of_callers_stand_at_their_return_addresses() {
             compared += 1;
         }
         let named = |frames: Vec<Frame>| -> Vec<_> {
-            frames.into_iter().map(|f| (f.function, f.line)).collect()
+            frames
+                .into_iter()
+                .map(|f| (f.name().ok().map(str::to_owned), f.line))
+                .collect()
         };
         assert_eq!(named(caller), named(call), "{rva:#x}");
     }

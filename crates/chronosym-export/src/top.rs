@@ -48,11 +48,11 @@ pub fn hot_methods(profile: &Profile) -> Vec<HotMethod> {
             }
         }
     }
-    type Line<'a> = (&'a str, u32);
-    let mut hottest: Vec<Option<(u64, Reverse<Line<'_>>)>> = vec![None; count];
+    // Of lines with as many samples the first.
+    let mut hottest = vec![None; count];
     for ((row, file, line), samples) in lines {
-        let hottest = &mut hottest[row as usize];
-        *hottest = (*hottest).max(Some((samples, Reverse((file, line)))));
+        let known = &mut hottest[row as usize];
+        *known = (*known).max(Some((samples, Reverse((file, line)))));
     }
     let method = |row: usize| HotMethod {
         label: format!(
