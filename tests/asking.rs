@@ -38,6 +38,7 @@ fn sole(answer: Answer) -> String {
 }
 
 /// Rule 19.
+// Rule 19.
 #[test]
 fn without_a_time_the_sole_occupant_answers_and_of_several_each() {
     let answers = answers();
@@ -275,6 +276,7 @@ fn overloads_are_two_functions_and_two_rows() {
 }
 
 /// Rule 18.
+// Rule 18.
 #[test]
 fn names_that_contest_an_address_without_a_time_are_approximate() {
     let mut session = Session::new(Options::default());

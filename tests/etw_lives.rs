@@ -89,6 +89,7 @@ fn images_that_only_a_rundown_lists_were_there_all_along() {
     );
 }
 
+// Rule 5.
 #[test]
 fn image_over_jitted_code_closes_it() {
     let base = 0x7ff0_0000_0000;
@@ -284,6 +285,7 @@ fn circular_file_keeps_the_youngest_lap() {
     assert!(different <= 2, "{different}");
 }
 
+// Rule 10.
 #[test]
 fn kernel_stands_in_every_process_and_the_systems_user_mode_in_none() {
     let mut w = with_process(FileOptions::default());

@@ -116,6 +116,7 @@ fn none(_: &str, _: u32, _: u32) -> bool {
     false
 }
 
+// Rule 14.
 #[test]
 fn lines_of_net_10() {
     for (trace, least) in [

@@ -131,6 +131,7 @@ fn churn(methods: i64) -> Vec<u8> {
     writer.finish()
 }
 
+// Rule 20.
 #[test]
 fn answers_can_be_had_while_events_arrive() {
     let bytes = churn(2_000);
@@ -265,6 +266,7 @@ fn a_second_session_tells_what_was_there_before_the_first() {
 }
 
 /// The processor is known by the addresses in stacks, which a live session does not keep.
+// Rule 9.
 #[test]
 fn live_is_frozen_where_addresses_tell_the_processor() {
     let mut w = NettraceWriter::v4().info(TraceInfo {

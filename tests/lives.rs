@@ -6,6 +6,7 @@ use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{self, ILMap, Method, Module};
 use chronosym_support::trace::TraceInfo;
 
+// Rule 3.
 #[test]
 fn a_shutdown_unloads_and_then_lists_one_body_not_two() {
     let mut s = Script::default();
@@ -22,6 +23,7 @@ fn a_shutdown_unloads_and_then_lists_one_body_not_two() {
     assert_eq!(answers.at(0x1010, 110).certainty, Some(Certainty::Exact));
 }
 
+// Rule 3.
 #[test]
 fn a_rundown_does_not_extend_what_something_else_was_loaded_over() {
     let mut s = Script::default();
@@ -38,6 +40,7 @@ fn a_rundown_does_not_extend_what_something_else_was_loaded_over() {
     assert_eq!(answers.name(0x1010, 45), "T.A");
 }
 
+// Rule 3.
 #[test]
 fn an_id_and_start_used_again_under_another_name_is_another_body() {
     let mut s = Script::default();
@@ -52,6 +55,7 @@ fn an_id_and_start_used_again_under_another_name_is_another_body() {
     assert_eq!(answers.name(0x1010, 40), "T.Dyn2");
 }
 
+// Rule 3.
 #[test]
 fn the_same_event_of_two_sessions_is_one_fact() {
     let mut s = Script::default();
@@ -65,6 +69,7 @@ fn the_same_event_of_two_sessions_is_one_fact() {
     assert_eq!(answers.name(0x1010, 20), "AfterUnload");
 }
 
+// Rule 2.
 #[test]
 fn a_start_rundown_reaches_back_and_an_end_rundown_forward() {
     let mut s = Script::default();
@@ -86,6 +91,7 @@ fn a_start_rundown_reaches_back_and_an_end_rundown_forward() {
     assert_eq!(answers.name(0x2010, 99), "T.Listed");
 }
 
+// Rule 4.
 #[test]
 fn an_unknown_begin_does_not_reach_past_the_load_of_its_module() {
     let mut s = Script::default();
@@ -105,6 +111,7 @@ fn an_unknown_begin_does_not_reach_past_the_load_of_its_module() {
     assert_eq!(answers.name(0x1010, 40), "T.A");
 }
 
+// Rule 6.
 #[test]
 fn a_module_closes_what_it_contained() {
     let mut s = Script::default();
@@ -125,6 +132,7 @@ fn a_module_closes_what_it_contained() {
     assert_eq!(answers.name(0x2010, 40), "T.Other");
 }
 
+// Rule 6.
 #[test]
 fn a_domain_closes_the_modules_in_it() {
     let mut s = Script::default();
@@ -229,6 +237,7 @@ fn events_of_runtimes_to_come_are_read_as_far_as_they_are_known() {
     assert_eq!(frame.certainty, Some(Certainty::Exact));
 }
 
+// Rule 7.
 #[test]
 fn a_method_compiled_again_leaves_the_older_body_alive() {
     let mut s = Script::default();
@@ -253,6 +262,7 @@ fn a_method_compiled_again_leaves_the_older_body_alive() {
     );
 }
 
+// Rule 12.
 #[test]
 fn rundown_maps_precede_the_event_that_they_belong_to() {
     let mut s = Script::default();
@@ -341,6 +351,7 @@ fn a_versioned_map_of_a_rundown_that_lost_its_neighbour_binds_by_version() {
     assert_eq!((il(0x1010), il(0x2010)), (Some(11), Some(22)));
 }
 
+// Rule 12.
 #[test]
 fn a_versioned_map_without_a_neighbour_binds_by_version_and_extent() {
     let mut s = Script::default();
@@ -441,6 +452,7 @@ fn of_several_maps_the_latest_before_a_body_of_unknown_begin_is_its_own() {
     assert_eq!(answers.0.unbound_il_maps(), 1);
 }
 
+// Rule 16.
 #[test]
 fn a_stub_is_named_after_its_only_target() {
     let mut s = Script::default();
@@ -540,6 +552,7 @@ fn modules_listed_after_their_methods_still_name_them() {
     assert_eq!(s.finish().at(0x1010, 20).module(), Some("Plugin"));
 }
 
+// Rule 17.
 #[test]
 fn inlined_frames_come_from_the_tree_of_the_very_body() {
     let mut s = Script::default();
@@ -611,6 +624,7 @@ fn a_module_id_used_again_does_not_take_over_the_bodies_of_before() {
     }
 }
 
+// Rule 15.
 #[test]
 fn an_entry_point_within_other_code_is_none() {
     let entry = payload::r2r_entry_point(9, ("T", "Guess", "void  ()"), 0x5000, 0);

@@ -97,6 +97,7 @@ fn frames(timeline: &Arc<Timeline>, mut each: impl FnMut(&chronosym::Frame, Posi
     });
 }
 
+// Rule 18.
 #[test]
 fn a_perf_map_names_what_no_rundown_listed() {
     let bare = read(NO_RUNDOWN, false);
@@ -196,6 +197,7 @@ fn method_of(text: &str) -> &str {
     head.rsplit(' ').next().unwrap_or_default()
 }
 
+// Rule 13.
 #[test]
 fn il_maps_give_the_runtimes_own_offsets() {
     for trace in ["full", "minimal", "attach"] {

@@ -28,6 +28,7 @@ fn a_tiers_keep_their_own_il_maps() {
     );
 }
 
+// Rule 1.
 #[test]
 fn b_an_address_is_used_again_after_an_unload() {
     let mut s = Script::default();
@@ -64,6 +65,7 @@ fn c_a_second_method_known_from_the_rundown_only_does_not_take_the_samples_of_th
     assert_eq!(answers.name(0x1010, 50), "T.Second");
 }
 
+// Rule 5.
 #[test]
 fn c2_a_load_closes_what_was_there_without_a_rundown() {
     let mut s = Script::default();
@@ -91,6 +93,7 @@ fn d_nothing_is_named_after_a_method_that_came_later() {
     assert_eq!(answers.name(0x1010, 10_000_000), "T.Late");
 }
 
+// Rule 8.
 #[test]
 fn d_the_start_of_the_jit_bounds_how_early_code_can_run() {
     let mut s = Script::default();
@@ -112,6 +115,7 @@ fn d_a_load_that_lags_does_not_take_the_samples_of_an_older_occupant() {
     assert_eq!(answers.name(0x1010, 9_500_000), "AfterUnload");
 }
 
+// Rule 9.
 #[test]
 fn f_a_call_that_ends_a_method_belongs_to_it_and_not_to_its_neighbour() {
     let mut s = Script::default();
@@ -197,6 +201,7 @@ fn h_events_without_names_still_say_where_code_is() {
     assert_eq!(answers.name(0x2010, 40), "AfterUnload");
 }
 
+// Rule 15.
 #[test]
 fn i_an_entry_point_names_precompiled_code() {
     let mut s = Script::default();

@@ -355,3 +355,23 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
         assert_eq!(methods, most);
     }
 }
+
+// Rule 11.
+#[test]
+fn a_body_wins_over_a_symbol_and_a_symbol_over_an_image() {
+    let mut session = Session::new(Options::default());
+    let at = |time| At::new(time).process(42).thread(7);
+    session.apply(
+        at(0),
+        Image::new(Action::Load, 0x1_0000, 0x1000, "/lib/libx.so"),
+    );
+    session.apply(at(0), Symbol::new(0x1_0000, 0x1_00ff, "symbol"));
+    let method = |action| Method::new(action, 1, 0x1_0000, 0x40).named("T", "M", "void  ()");
+    session.apply(at(10), method(Action::Load));
+    session.apply(at(20), method(Action::Unload));
+    let timeline = session.finish();
+    assert_eq!(names(&timeline, 0x1_0010, 15), ["T.M"]);
+    assert_eq!(names(&timeline, 0x1_0010, 25), ["symbol"]);
+    assert_eq!(names(&timeline, 0x1_0080, 15), ["symbol"]);
+    assert_eq!(names(&timeline, 0x1_0200, 15), ["NoSymbolFile"]);
+}

@@ -1,0 +1,100 @@
+//! Rules of resolution have numbers: what code cites is in `docs/resolution.md`, and each rule there has a test that names it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The numbers of the list items in the document.
+fn documented() -> BTreeSet<u32> {
+    let text = fs::read_to_string(root().join("docs/resolution.md")).expect("the document");
+    let numbers = text.lines().filter_map(|line| {
+        let (number, rest) = line.split_once(". **")?;
+        (!rest.is_empty()).then(|| number.parse().ok()).flatten()
+    });
+    numbers.collect()
+}
+
+/// Rust sources below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() && entry.file_name() != "target" {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The numbers after `rule` or `rules` in the comments of a text: `rule 12`, `rules 1 to 7`, `rules 8 and 9`.
+fn cited(text: &str) -> BTreeSet<u32> {
+    let mut numbers = BTreeSet::new();
+    let comments = text.lines().filter_map(|line| line.split_once("//"));
+    for (_, comment) in comments {
+        let comment = comment.to_ascii_lowercase();
+        for (at, _) in comment.match_indices("rule") {
+            let rest = comment[at + 4..].trim_start_matches('s');
+            let mut words = rest.split_whitespace();
+            let mut last = None;
+            let mut through = false;
+            for word in words.by_ref() {
+                let digits = word.trim_matches(|c: char| !c.is_ascii_digit());
+                match digits.parse::<u32>() {
+                    Ok(number) if through => numbers.extend(last.unwrap_or(number)..=number),
+                    Ok(number) => {
+                        numbers.insert(number);
+                        last = Some(number);
+                    }
+                    Err(_) if last.is_none() || !matches!(word, "to" | "and" | "or") => break,
+                    Err(_) => {}
+                }
+                through = word == "to";
+            }
+        }
+    }
+    numbers
+}
+
+fn cited_below(folder: &str) -> BTreeSet<u32> {
+    let mut files = Vec::new();
+    sources(&root().join(folder), &mut files);
+    let own = Path::new(file!()).file_name();
+    let files = files.iter().filter(|file| file.file_name() != own);
+    files
+        .flat_map(|file| cited(&fs::read_to_string(file).expect("a source")))
+        .collect()
+}
+
+#[test]
+fn citations_are_read() {
+    assert_eq!(cited("// rules 1 to 3, and more"), [1, 2, 3].into());
+    assert_eq!(cited("//! (rules 8 and 10)."), [8, 10].into());
+    assert_eq!(cited("let rule = 5; // no rule"), [].into());
+    assert_eq!(cited("/// Rule 19: without 2"), [19].into());
+}
+
+#[test]
+fn each_citation_leads_to_a_rule() {
+    let documented = documented();
+    assert!(documented.len() >= 20, "{documented:?}");
+    let lost: Vec<_> = ["crates", "tests", "benches"]
+        .into_iter()
+        .flat_map(cited_below)
+        .filter(|rule| !documented.contains(rule))
+        .collect();
+    assert!(
+        lost.is_empty(),
+        "cited but not in docs/resolution.md: {lost:?}"
+    );
+}
+
+#[test]
+fn each_rule_has_a_test_that_names_it() {
+    let named = cited_below("tests");
+    let without: Vec<_> = documented().difference(&named).copied().collect();
+    assert!(without.is_empty(), "no test names these rules: {without:?}");
+}
