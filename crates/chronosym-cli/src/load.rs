@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::open::{Note, read_perf_map};
+use chronosym::open::{Note, SymbolEntries, read_perf_map};
 use chronosym::{Filter, Limits, Options, ProcessIndex, SampleSelection, Session, Timeline};
 
 use crate::args::{self, EventFilters, Filters, Symbols, Usage};
@@ -19,12 +19,16 @@ pub struct Loaded {
     pub lost_events: u64,
     /// Whether a file ends in the middle.
     pub is_cut_short: bool,
+    /// Symbol files in the zip file that the trace came in.
+    pub symbol_entries: SymbolEntries,
 }
 
 /// Reads traces into a timeline; `samples` says whose stacks are kept.
 pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
     let mut session = Session::new(Options { samples });
-    let report = input::open(paths)?.read(&mut session)?;
+    let recording = input::open(paths)?;
+    let symbol_entries = recording.symbol_entries();
+    let report = recording.read(&mut session)?;
     let mut strange = Vec::new();
     for map in &symbols.perf_map {
         strange.extend(add_perf_map(map, &mut session)?);
@@ -41,6 +45,7 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
         notes,
         lost_events: report.lost_events,
         is_cut_short: report.is_cut_short,
+        symbol_entries,
     })
 }
 

@@ -9,6 +9,7 @@ use chronosym::symbols::{
 };
 
 use crate::args::Symbols;
+use crate::load::Loaded;
 use crate::output::text_line;
 use crate::progress::tell;
 
@@ -42,16 +43,32 @@ fn symbolizer(args: &Symbols, config: StoreConfig) -> Symbolizer {
 }
 
 /// The symbol source that the options describe. Says on standard error what of the options has no effect.
-pub fn open(args: &Symbols) -> Result<Symbolizer> {
-    let config = config(args)?;
-    Ok(symbolizer(args, config))
+pub fn open(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
+    let symbols = symbolizer(args, config(args)?);
+    add_entries(&symbols, loaded);
+    Ok(symbols)
 }
 
 /// As [`open`], but fetches nothing unless this command line names a symbol path: for a first look at a trace.
-pub fn open_for_a_look(args: &Symbols) -> Result<Symbolizer> {
+pub fn open_for_a_look(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
-    Ok(symbolizer(args, config))
+    let symbols = symbolizer(args, config);
+    add_entries(&symbols, loaded);
+    Ok(symbols)
+}
+
+/// Symbol files that the trace's own zip file holds are looked at, too.
+fn add_entries(symbols: &Symbolizer, loaded: &Loaded) {
+    let (folder, errors) = loaded.symbol_entries.unpack_for(&loaded.timeline);
+    if let Some(folder) = folder {
+        symbols.add_trace_folder(folder);
+    }
+    for (name, error) in errors {
+        tell(&format!(
+            "{name} in the trace's zip file cannot be unpacked: {error}"
+        ));
+    }
 }
 
 /// Parts of the symbol path that mean nothing.

@@ -27,7 +27,7 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
         Position::Exact
     };
     let mut out = output::open(args.input.output.as_deref());
-    let symbols = symbols::open(&args.input.symbols)?;
+    let symbols = symbols::open(&args.input.symbols, &loaded)?;
     let question = Question {
         process,
         address: args.input.address,

@@ -59,7 +59,7 @@ fn open_samples(
 ) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
     let loaded = load::load(&input.traces, load::selection(filters), &input.symbols)?;
     tell(&loaded.notes, quiet);
-    let symbols = Arc::new(crate::symbols::open(&input.symbols)?);
+    let symbols = Arc::new(crate::symbols::open(&input.symbols, &loaded)?);
     let filter = chronosym::Filter {
         tid: filters.tid,
         ..load::filter(&filters.processes, &loaded.timeline)?

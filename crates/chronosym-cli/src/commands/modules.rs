@@ -18,7 +18,7 @@ pub fn run(args: &Listing, quiet: bool) -> Result<()> {
     )?;
     super::tell(&loaded.notes, quiet);
     let timeline = &loaded.timeline;
-    let symbols = symbols::open(&args.input.symbols)?;
+    let symbols = symbols::open(&args.input.symbols, &loaded)?;
     let filter = load::filter(&args.filters, timeline)?;
     let mut out = output::open(args.input.output.as_deref());
     for process in timeline

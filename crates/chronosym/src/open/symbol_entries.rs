@@ -1,6 +1,6 @@
 //! Symbol files that lie beside a trace in its zip file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::meter::{Meter, Unpacked};
 use super::zip::Entry;
+use crate::images::file_name;
+use crate::timeline::Timeline;
 
 /// Symbol files in the zip file that a recording came in: PerfView packs PDBs as `symbols/NAME.pdb/ID/NAME.pdb`.
 ///
@@ -82,6 +84,28 @@ impl SymbolEntries {
             paths.push(path);
         }
         Ok(paths)
+    }
+
+    /// Unpacks every entry whose name is that of a symbol file of the timeline's modules and images. Returns the folder, if there is
+    /// one, and what could not be unpacked.
+    pub fn unpack_for(&self, timeline: &Timeline) -> (Option<&Path>, Vec<(String, io::Error)>) {
+        let folder = self.folder();
+        if folder.is_none() {
+            return (None, Vec::new());
+        }
+        let pdbs = timeline.processes().flat_map(|process| {
+            let modules = timeline.modules(process.index);
+            let managed = modules.flat_map(|m| [m.managed_pdb, m.native_pdb]);
+            let images = timeline.images(process.index).map(|image| image.pdb);
+            managed
+                .chain(images)
+                .flatten()
+                .map(|pdb| file_name(&pdb.path))
+        });
+        let names: BTreeSet<&str> = pdbs.filter(|name| !name.is_empty()).collect();
+        let unpacked = names.into_iter().map(|name| (name, self.unpack(name)));
+        let errors = unpacked.filter_map(|(name, result)| Some((name.to_owned(), result.err()?)));
+        (folder, errors.collect())
     }
 }
 

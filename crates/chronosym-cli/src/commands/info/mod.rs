@@ -28,7 +28,10 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
         SampleSelection::Profilers,
         &args.input.symbols,
     )?;
-    let symbols = Arc::new(crate::symbols::open_for_a_look(&args.input.symbols)?);
+    let symbols = Arc::new(crate::symbols::open_for_a_look(
+        &args.input.symbols,
+        &loaded,
+    )?);
     let summary = Summary::new(&loaded.timeline, symbols);
     let path = args.input.output.as_deref();
     let mut out = output::open(path);

@@ -93,7 +93,7 @@ impl TraceSource {
         });
         let images = images.collect();
         Ok(TraceSource {
-            symbols: crate::symbols::open(&args.symbols)?,
+            symbols: crate::symbols::open(&args.symbols, &loaded)?,
             processes,
             time: args.time.or(args.pid.and_then(|(_, at)| at)),
             position: if args.caller {
