@@ -65,7 +65,7 @@ fn any_event_is_a_weighted_sample() {
         [
             row(20, "App/Allocation", weights[0]),
             row(21, "App/Allocation", weights[1]),
-            row(30, "Samples/cpu", Weight::One),
+            row(30, "Samples/cpu", Weight::Unknown),
         ]
     );
 }

@@ -69,6 +69,8 @@ mod timeline;
 mod universal;
 mod untimed;
 mod views;
+mod waiting;
+mod weights;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_events::{
@@ -111,6 +113,7 @@ pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
 };
+pub use waiting::{Activity, WallFlag};
 #[cfg(feature = "symbols")]
 pub use {chronosym_pdb, chronosym_symbols};
 
