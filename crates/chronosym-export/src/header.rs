@@ -71,7 +71,7 @@ pub fn describe(profile: &Profile) -> String {
         ));
         let bytes: u64 = profile.entries.iter().map(|entry| entry.bytes).sum();
         if bytes > 0 {
-            lines.push(format!("they stand for {bytes} bytes"));
+            lines.push(format!("they stand for {} bytes", show_count(bytes)));
         }
     }
     lines.join("\n")
@@ -114,12 +114,12 @@ fn split(profile: &Profile) -> String {
     let parts = [
         part("running", Activity::Running),
         part(waiting, Activity::Waiting),
-        part("running or waiting", Activity::Unknown),
+        part("not known which", Activity::Unknown),
     ];
     let mut line = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
     if !doubts.is_empty() {
         let doubts: Vec<&str> = doubts.into_iter().collect();
-        line.push_str("; known waiting methods decide: ");
+        line.push_str("\nwhat waits is known by the names of methods alone: ");
         line.push_str(&doubts.join(", "));
     }
     line
@@ -130,7 +130,7 @@ fn untimed(profile: &Profile) -> u64 {
 }
 
 fn count(n: u64, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+    format!("{} {what}{}", show_count(n), if n == 1 { "" } else { "s" })
 }
 
 /// A short time, in ms.
@@ -143,6 +143,19 @@ fn ms(ns: u64) -> String {
 /// A long time.
 fn seconds(ns: u64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
+}
+
+/// A number with thousands separated, for people.
+pub fn show_count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// What a reason means, for someone who has never heard of it.

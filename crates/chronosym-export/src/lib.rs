@@ -14,7 +14,7 @@ mod top;
 
 pub use call_tree::{CallTree, TreeOptions};
 pub use folded::write_folded;
-pub use header::{describe, meaning};
+pub use header::{describe, meaning, show_count};
 pub use json::{FrameObject, Hex, write_json_lines};
 pub use measure::Measure;
 pub use text::{TextOptions, write_text};

@@ -74,6 +74,19 @@ struct Own {
 }
 
 impl Summary {
+    /// How many innermost frames have no name for a reason, and how many of all.
+    fn share(&self, reason: NameReason) -> String {
+        let of = |counts: &BTreeMap<NameReason, u64>, all: u64| {
+            let n = counts.get(&reason).copied().unwrap_or(0);
+            n as f64 * 100.0 / all.max(1) as f64
+        };
+        format!(
+            "{:.0} % of self, {:.0} % of all frames",
+            of(&self.own.reasons, self.samples),
+            of(&self.reasons, self.frames)
+        )
+    }
+
     fn new(timeline: &Arc<Timeline>, symbols: Arc<Symbolizer>) -> Self {
         let profile = timeline.profile(&Filter::default(), Some(symbols));
         let classes = timeline.samples().classes();
@@ -153,11 +166,11 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
     if !without.is_empty() && unlisted * 100 > summary.frames {
         advice.push(format!(
             "NO RUNDOWN of {}: the runtime lists all its code at the end of a recording, and this trace has no such \
-             list. Code that was compiled or loaded before the recording began has no name: {:.0} % of all frames. \
+             list. Code that was compiled or loaded before the recording began has no name: {}. \
              Next time leave the rundown on (dotnet-trace: not --rundown false), and stop the recording while the \
              process still runs.{}",
             without.join(", "),
-            unlisted as f64 * 100.0 / summary.frames as f64,
+            summary.share(NameReason::NoRundown),
             if summary.evidence.contains_key(&Evidence::PerfMap) {
                 " (The perf map has no precompiled code.)"
             } else {
@@ -179,9 +192,9 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
         .unwrap_or(0);
     if images * 10 > summary.frames {
         advice.push(format!(
-            "NO SYMBOL FILES for {:.0} % of all frames: they lie in native or precompiled images whose functions only \
+            "NO SYMBOL FILES for {}: they lie in native or precompiled images whose functions only \
              their symbol files name. Give folders that hold them with --symbols; `chronosym modules` says which files.",
-            images as f64 * 100.0 / summary.frames as f64
+            summary.share(NameReason::NoSymbolFile)
         ));
     }
     let maps = timeline.event_types().iter().any(|t| {
