@@ -15,10 +15,13 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Time, or samples where the time of any is not known.
+    /// Time where that of all samples is known, bytes where all of them state some, samples otherwise.
     pub fn of(profile: &Profile) -> Self {
+        let mut entries = profile.entries.iter();
+        let states_bytes = entries.len() > 0 && entries.all(|entry| entry.bytes > 0);
         match profile.time_ns() {
             Some(time) if time > 0 => Measure::Time,
+            _ if states_bytes => Measure::Bytes,
             _ => Measure::Samples,
         }
     }

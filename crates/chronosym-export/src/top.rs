@@ -158,22 +158,26 @@ fn write_unnamed(
         }
     }
     let share = |n: u64| n as f64 * 100.0 / all.max(1) as f64;
+    let share_text = |n: u64| match share(n) {
+        s if s < 0.05 => "<0.1%".to_owned(),
+        s => format!("{s:.1}%"),
+    };
     if guessed > 0 {
         writeln!(
             out,
-            "\n{:.1}% of self has a name that is a guess (~)",
-            share(guessed)
+            "\n{} of self has a name that is a guess (~)",
+            share_text(guessed)
         )?;
     }
     let sum: u64 = unnamed.values().sum();
     if sum == 0 {
         return Ok(());
     }
-    writeln!(out, "\n{:.1}% of self has no name:", share(sum))?;
+    writeln!(out, "\n{} of self has no name:", share_text(sum))?;
     let mut reasons: Vec<_> = unnamed.into_iter().collect();
     reasons.sort_by_key(|&(_, weight)| Reverse(weight));
     for (reason, weight) in &reasons {
-        writeln!(out, "{:>6.1}%  {}", share(*weight), meaning(*reason))?;
+        writeln!(out, "{:>7}  {}", share_text(*weight), meaning(*reason))?;
     }
     let is_file = |reason: NameReason| {
         matches!(

@@ -359,6 +359,7 @@ impl EtlSource {
         session: &Session,
     ) {
         let mut event = waiting(record, id);
+        event.sample.weight = crate::allocation::weight(raw.schema, raw.payload);
         // The stack of a context switch is that of the thread which goes on.
         if matches!(
             raw.schema.key(),
