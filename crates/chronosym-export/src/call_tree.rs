@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chronosym::{Frame, ProcessIndex, Profile, ResolvedStack, ThreadIndex};
 use rustc_hash::FxHashMap;
 
-use crate::measure::Measure;
+use crate::measure::{Measure, add};
 use crate::rows::{Row, Rows};
 
 /// What makes up the nodes of a [`CallTree`].
@@ -138,7 +138,10 @@ impl CallTree {
                 node = tree.node(label, Some(node));
                 known.insert((root, stack), node);
             }
-            tree.nodes[node as usize].own += options.measure.weight(entry);
+            add(
+                &mut tree.nodes[node as usize].own,
+                options.measure.weight(entry),
+            );
         }
         tree
     }
@@ -211,7 +214,8 @@ impl CallTree {
         // A child always comes after its parent.
         for index in (0..self.nodes.len()).rev() {
             if let Some(parent) = self.nodes[index].parent {
-                totals[parent as usize] += totals[index];
+                let total = totals[index];
+                add(&mut totals[parent as usize], total);
             }
         }
         totals

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use chronosym_types::escape::folded;
 
 use crate::call_tree::{CallTree, Label, NodeIndex};
-use crate::measure::Measure;
+use crate::measure::{Measure, add};
 
 /// Writes `process (pid);thread (tid);outermost;…;leaf weight` for every distinct stack, sorted by text.
 ///
@@ -32,10 +32,10 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     let mut paths = paths.into_iter().peekable();
     while let Some((labels_of, mut weight)) = paths.next() {
         while let Some(next) = paths.next_if(|next| next.0 == labels_of) {
-            weight += next.1;
+            add(&mut weight, next.1);
         }
         if measure == Measure::Time {
-            weight = (weight + 500) / 1_000;
+            weight = weight.saturating_add(500) / 1_000;
         }
         line.clear();
         for (i, label) in labels_of.iter().enumerate() {

@@ -69,7 +69,7 @@ pub fn describe(profile: &Profile) -> String {
             "{} {over}: where the chosen events happened",
             count(samples, "event stack")
         ));
-        let bytes: u64 = profile.entries.iter().map(|entry| entry.bytes).sum();
+        let bytes = Measure::Bytes.total(profile);
         if bytes > 0 {
             lines.push(format!("they stand for {} bytes", show_count(bytes)));
         }
@@ -83,8 +83,11 @@ fn split(profile: &Profile) -> String {
     let of = |activity: Option<Activity>| -> (u64, u64) {
         let entries = profile.entries.iter();
         let entries = entries.filter(|entry| activity.is_none_or(|a| a == entry.activity));
-        entries.fold((0, 0), |(samples, weight), entry| {
-            (samples + entry.samples, weight + measure.weight(entry))
+        entries.fold((0, 0u64), |(samples, weight), entry| {
+            (
+                samples + entry.samples,
+                weight.saturating_add(measure.weight(entry)),
+            )
         })
     };
     let all = of(None).1;

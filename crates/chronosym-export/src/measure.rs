@@ -35,6 +35,12 @@ impl Measure {
         }
     }
 
+    /// What all entries come to.
+    pub fn total(self, profile: &Profile) -> u64 {
+        let add = |all: u64, entry| all.saturating_add(self.weight(entry));
+        profile.entries.iter().fold(0, add)
+    }
+
     /// A weight in a column of its unit: ms, samples or bytes.
     pub(crate) fn show(self, weight: u64) -> String {
         match self {
@@ -51,4 +57,9 @@ impl Measure {
             Measure::Bytes => format!("{of} bytes"),
         }
     }
+}
+
+/// Adds up what a hostile trace may state beyond all bounds.
+pub(crate) fn add(sum: &mut u64, weight: u64) {
+    *sum = sum.saturating_add(weight);
 }

@@ -40,7 +40,8 @@ pub fn write_text(
     writeln!(out, "{}", describe(profile))?;
     let measure = tree.measure;
     let totals = tree.totals();
-    let all: u64 = tree.nodes.iter().map(|n| n.own).sum();
+    let own = tree.nodes.iter().map(|n| n.own);
+    let all = own.fold(0, u64::saturating_add);
     if all == 0 {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 
 use crate::header::{describe, meaning};
-use crate::measure::Measure;
+use crate::measure::{Measure, add};
 use crate::rows::Rows;
 use crate::text::write_line;
 
@@ -43,14 +43,14 @@ pub fn hot_methods(profile: &Profile, measure: Measure, addresses: bool) -> Vec<
             let frame = resolver.frame(frame);
             let row = rows.of[frame.function.id().index()];
             if depth == 0 {
-                own[row as usize] += weight;
+                add(&mut own[row as usize], weight);
                 if let Ok(line) = &frame.line {
                     let line = (row, &*line.file, line.line);
-                    *lines.entry(line).or_insert(0) += weight;
+                    add(lines.entry(line).or_insert(0), weight);
                 }
             }
             if std::mem::replace(&mut seen[row as usize], at) != at {
-                total[row as usize] += weight;
+                add(&mut total[row as usize], weight);
             }
         }
     }
@@ -104,7 +104,7 @@ pub fn write_top(profile: &Profile, options: TopOptions, out: &mut impl Write) -
     }
     let measure = Measure::of(profile);
     let methods = hot_methods(profile, measure, options.addresses);
-    let all: u64 = profile.entries.iter().map(|e| measure.weight(e)).sum();
+    let all = measure.total(profile);
     let (own, total) = (measure.head("self"), measure.head("total"));
     writeln!(
         out,
@@ -150,9 +150,9 @@ fn write_unnamed(
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         match leaf.name() {
-            Err(reason) => *unnamed.entry(reason).or_default() += measure.weight(entry),
+            Err(reason) => add(unnamed.entry(reason).or_default(), measure.weight(entry)),
             Ok(_) if leaf.certainty == Some(Certainty::Approximate) => {
-                guessed += measure.weight(entry);
+                add(&mut guessed, measure.weight(entry));
             }
             Ok(_) => {}
         }
@@ -169,7 +169,7 @@ fn write_unnamed(
             share_text(guessed)
         )?;
     }
-    let sum: u64 = unnamed.values().sum();
+    let sum = unnamed.values().copied().fold(0, u64::saturating_add);
     if sum == 0 {
         return Ok(());
     }

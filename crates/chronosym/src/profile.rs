@@ -73,7 +73,8 @@ impl Profile {
     /// The time in ns that the samples stand for; `None` where that of any is unknown (rule 21).
     pub fn time_ns(&self) -> Option<u64> {
         let is_timed = self.entries.iter().all(|e| e.untimed == 0);
-        is_timed.then(|| self.entries.iter().map(|e| e.time_ns).sum())
+        let sum = |all: u64, e: &ProfileEntry| all.saturating_add(e.time_ns);
+        is_timed.then(|| self.entries.iter().fold(0, sum))
     }
 
     /// Whether the samples say where processors were busy, and not just where threads stood.
@@ -99,13 +100,13 @@ impl Timeline {
         let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind, Activity), usize> =
             FxHashMap::default();
         let activities = self.class_activities();
-        let mut times = u64::MAX..0;
+        let (mut first, mut last) = (u64::MAX, 0);
         for (class, time, weight) in self.weighed() {
             let at = class as usize;
             if !passing[at] || !filter.has_time(time) {
                 continue;
             }
-            times = times.start.min(time)..times.end.max(time);
+            (first, last) = (first.min(time), last.max(time));
             let time = time.min(ALWAYS.end - 1);
             let holds = |(valid, _): &&(Range<u64>, usize)| valid.contains(&time);
             if let Some((_, entry)) = answers[at].iter().find(holds) {
@@ -138,7 +139,7 @@ impl Timeline {
             resolver,
             entries,
             sample_interval_ns: self.facts.sample_interval_ns,
-            times: times.start.min(times.end)..times.end,
+            times: first.min(last)..last,
         }
     }
 
