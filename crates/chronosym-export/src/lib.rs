@@ -5,13 +5,17 @@
 
 mod call_tree;
 mod folded;
+mod header;
 mod json;
+mod measure;
 mod rows;
 mod text;
 mod top;
 
 pub use call_tree::{CallTree, TreeOptions};
 pub use folded::write_folded;
+pub use header::{describe, meaning, show_count};
 pub use json::{FrameObject, Hex, write_json_lines};
+pub use measure::Measure;
 pub use text::{TextOptions, write_text};
 pub use top::{HotMethod, TopOptions, hot_methods, write_top};

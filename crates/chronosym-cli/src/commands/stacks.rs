@@ -3,19 +3,15 @@
 use std::io::Write;
 
 use anyhow::Result;
-use chronosym_export::{CallTree, TextOptions, TreeOptions};
+use chronosym_export::{CallTree, Measure, TextOptions, TreeOptions};
 
-use crate::args::{StackFormat, Stacks};
+use crate::args::{StackFormat, StackWeight, Stacks};
 use crate::output;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
-    let (loaded, symbols, filter) = super::open_samples(&args.input, &args.filters, quiet)?;
+    let (loaded, symbols, filter) =
+        super::open_samples(&args.input, &args.filters, &args.samples, quiet)?;
     let timeline = &loaded.timeline;
-    let filter = chronosym::Filter {
-        managed_only: args.managed_only,
-        idle: args.idle,
-        ..filter
-    };
     let path = args.input.output.as_deref();
     let terminal = output::is_terminal(path);
     let format = args.format.unwrap_or(if terminal {
@@ -34,6 +30,13 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
                 threads: !args.no_threads,
                 lines: args.lines,
                 files: format == StackFormat::Text,
+                addresses: args.samples.addresses,
+                measure: match (format, args.weight) {
+                    (StackFormat::Text, _) => Measure::of(&profile),
+                    (_, StackWeight::Samples) => Measure::Samples,
+                    (_, StackWeight::Time) => Measure::Time,
+                    (_, StackWeight::Bytes) => Measure::Bytes,
+                },
             },
         );
         match format {
