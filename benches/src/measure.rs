@@ -18,6 +18,7 @@ pub fn folded(timeline: &Arc<Timeline>) {
             threads: true,
             lines: false,
             files: false,
+            ..TreeOptions::default()
         },
     );
     write_folded(&tree, &mut io::sink()).expect("a sink takes all");
