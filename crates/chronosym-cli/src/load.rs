@@ -24,7 +24,7 @@ pub struct Loaded {
 /// Reads traces into a timeline; `samples` says whose stacks are kept.
 pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
     let mut session = Session::new(Options { samples });
-    let report = input::open(paths)?.read(&mut session)?;
+    let report = input::open(paths, symbols)?.read(&mut session)?;
     let mut strange = Vec::new();
     for map in &symbols.perf_map {
         strange.extend(add_perf_map(map, &mut session)?);

@@ -16,6 +16,19 @@ index_type! {
     ImageIndex
 }
 
+/// What becomes of an address in a mapping when it is looked up in an ELF file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Addressing {
+    /// The recorder said which of the file's own addresses stand there.
+    #[default]
+    Virtual,
+    /// Only the offset in the file is known: the file's program headers lead on.
+    FileOffset,
+    /// Bytes from the first one that the file has: a kernel, whose parts stay together wherever it is put.
+    Rva,
+}
+
 /// One mapping of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
@@ -26,6 +39,8 @@ pub(crate) struct Image {
     pub file_offset: u64,
     /// What must be added to (address − base) to get an RVA: 0 for whole images, more for a segment of an ELF file.
     pub rva_bias: u64,
+    pub addressing: Addressing,
+    pub is_function: bool,
     pub path: StringId,
     /// File name without folder and extension.
     pub simple_name: StringId,
@@ -69,6 +84,14 @@ impl Image {
         self.base.saturating_add(self.size.max(1) - 1)
     }
 
+    /// When it was first there, as far as is known.
+    pub fn begin_ns(&self) -> u64 {
+        match self.begin {
+            Begin::At(at) => at,
+            Begin::Before(_) | Begin::Unbounded => 0,
+        }
+    }
+
     pub fn rva(&self, address: u64) -> u64 {
         address.wrapping_sub(self.base).wrapping_add(self.rva_bias)
     }
@@ -87,6 +110,17 @@ impl MappedImages {
         self.current.get(&base).copied()
     }
 
+    /// Maps what stands in the process that this one is a copy of.
+    pub fn inherit(&mut self, images: &mut Vec<Image>, image: Image, time: u64) {
+        let index = ImageIndex(images.len() as u32);
+        self.current.insert(image.base, (index, time));
+        images.push(Image {
+            begin: Begin::At(time),
+            end: End::Open,
+            ..image
+        });
+    }
+
     /// Applies an image event; returns the image that it speaks of, and whether it is a new one.
     pub fn apply(
         &mut self,
@@ -98,7 +132,7 @@ impl MappedImages {
         let ends = matches!(fact.action, Action::Unload | Action::DCEnd);
         let path = names.text(fact.path);
         let text = names.strings.get(path);
-        if is_anonymous(text) {
+        if is_anonymous(text) && fact.base >> 63 == 0 {
             return None;
         }
         let name = file_name(text);
@@ -122,6 +156,8 @@ impl MappedImages {
                 size: fact.size,
                 file_offset: fact.file_offset,
                 rva_bias: fact.file_offset,
+                addressing: fact.addressing,
+                is_function: fact.is_function,
                 path,
                 simple_name: names.strings.intern(&simple),
                 timestamp: None,
