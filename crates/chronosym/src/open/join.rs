@@ -382,8 +382,10 @@ impl Join<'_> {
             },
         };
         let (found, end) = dump::read_from(reader, self.session, place);
-        self.report.notes.extend(Note::of_jitdump(&found));
-        self.report.is_cut_short |= found.truncation.is_some();
+        for note in Note::of_jitdump(&found) {
+            self.cannot_read(name.clone(), &note.to_string());
+        }
+        self.report.is_cut_short |= is_alone && found.truncation.is_some();
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
             error_ns: offset.error_ns,

@@ -74,11 +74,11 @@ pub enum Note {
         /// Why.
         error: DecodeError,
     },
-    /// A file that goes with a recording cannot be read.
+    /// A file that goes with a recording cannot be used as a whole.
     Companion {
         /// The file.
         name: String,
-        /// Why not.
+        /// What is wrong with it.
         error: String,
     },
     /// Something that happened more than once.
@@ -312,7 +312,7 @@ impl fmt::Display for Note {
             } => {
                 write!(f, "{events} {event} events do not decode: {error}")
             }
-            Note::Companion { name, error } => write!(f, "{name} cannot be read: {error}"),
+            Note::Companion { name, error } => write!(f, "{name}: {error}"),
             Note::Counted { count, what, .. } => write!(f, "{count} {what}"),
         }
     }

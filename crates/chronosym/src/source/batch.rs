@@ -163,7 +163,8 @@ pub(super) struct Feed {
     pointer_size: PointerSize,
     /// When the trace began, in ns since the session's time 0.
     began_ns: i64,
-    /// Whose the events are that name no process.
+    /// What the traced process calls itself, and which one it is.
+    pub(super) own_id: Option<u32>,
     pub(super) process: Option<u32>,
     /// Whether wall-clock samples are wanted.
     pub(super) ticks: bool,
@@ -182,6 +183,7 @@ impl Feed {
         Feed {
             pointer_size: pointer_size(pointer_bytes),
             began_ns,
+            own_id: None,
             process: None,
             ticks: true,
             types: Vec::new(),
@@ -251,7 +253,10 @@ impl Feed {
         }
         let at = At {
             time_ns: self.at(record.time_ns),
-            process: record.process_id.or(self.process),
+            process: match record.process_id {
+                own if own == self.own_id => self.process,
+                other => other.or(self.process),
+            },
             thread: Some(record.thread_id),
             writer: Some(record.capture_thread),
         };

@@ -106,7 +106,8 @@ pub(crate) fn read_joined<R: Read + Send>(
     ticks: bool,
 ) -> (Diagnostics, Result<(), Error>) {
     let mut feed = Feed::new(reader.header().pointer_size, began_ns);
-    (feed.process, feed.ticks) = (process, ticks);
+    (feed.own_id, feed.process) = (reader.header().process_id, process);
+    feed.ticks = ticks;
     read_all(reader, feed, session)
 }
 
