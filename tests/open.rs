@@ -241,10 +241,10 @@ fn refusals_are_told_apart() {
         )
     });
     let twice = zip(&[("a", &trace), ("b", &trace)]);
-    assert!(matches!(
-        refusal(open_bytes(&twice)),
-        OpenError::SeveralRecordings { .. }
-    ));
+    let read = open_bytes(&twice)
+        .expect("two")
+        .timeline(Options::default());
+    assert!(matches!(read, Err(OpenError::Copies { .. })));
     // The reader has the last word.
     let unknown = [&b"Nettrace"[..], &[0xff; 40]].concat();
     let read = open_bytes(&unknown)

@@ -33,6 +33,7 @@ fn samples(timeline: &Timeline) -> BTreeMap<ThreadIndex, Vec<(u64, u64)>> {
 /// Elsewhere a sample lasts until the thread's next event that has a stack. Other events between two samples share the time
 /// out anew, but leave its sum as it is. Two things differ, and are taken into account here: the last sample of a thread
 /// lasts no time there, and one that the next ticks do not see (it has no managed frame then) lasts until it comes back.
+// Rule 21.
 #[test]
 fn rule_21_threads_have_the_time_in_which_they_were_seen() {
     for name in ["clr10/traces/all", "clr31/workload/traces/all"] {
@@ -99,6 +100,7 @@ fn rule_21_cpu_samples_stand_for_the_period_that_the_recorder_states() {
     });
 }
 
+// Rule 22.
 #[test]
 fn rule_22_a_flag_is_believed_where_its_runtime_writes_it_rightly_and_nothing_contradicts_it() {
     for (name, flag) in [

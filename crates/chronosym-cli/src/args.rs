@@ -133,8 +133,9 @@ pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
 /// The trace and where results go.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
-    /// one recording may be named together.
+    /// The trace: .nettrace, .netperf, .etl or perf.data, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// of one recording may be named together, and recordings of one machine and time that become one timeline: a
+    /// perf.data, nettrace files of its processes, jitdumps and perf maps.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write results to this file, which is none of those that are read.
@@ -147,8 +148,8 @@ pub struct Input {
 /// The trace and where results go, for commands that need no symbols.
 #[derive(Debug, Args)]
 pub struct PlainInput {
-    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
-    /// one recording may be named together.
+    /// The trace: .nettrace, .netperf, .etl or perf.data, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// of one recording may be named together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write results to this file.
@@ -184,6 +185,15 @@ pub struct Symbols {
     /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,
+    /// A process of a container that calls itself OWN is PID in the perf.data; may be given several times.
+    #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
+    pub map_pid: Vec<(u32, u32)>,
+}
+
+fn pid_pair(text: &str) -> Result<(u32, u32), String> {
+    let pair = text.split_once('=');
+    let pair = pair.and_then(|(own, pid)| Some((own.parse().ok()?, pid.parse().ok()?)));
+    pair.ok_or_else(|| "expected OWN=PID, two process ids".to_owned())
 }
 
 /// Which processes, and when.

@@ -8,14 +8,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use chronosym::{Input, OpenError, Opener, Recording};
 
+use crate::args::Symbols;
 use crate::progress;
 
 /// Opens what is named together; `-` is standard input.
-pub fn open(paths: &[PathBuf]) -> Result<Recording, OpenError> {
-    let opener = Opener::new().watch(|progress| {
+pub fn open(paths: &[PathBuf], symbols: &Symbols) -> Result<Recording, OpenError> {
+    let mut opener = Opener::new().watch(|progress| {
         progress::show(progress.read, progress.total);
         ControlFlow::Continue(())
     });
+    if symbols.trust_trace_paths {
+        opener = opener.trust_trace_paths();
+    }
+    for &(own, pid) in &symbols.map_pid {
+        opener = opener.map_pid(own, pid);
+    }
     opener.open(paths.iter().map(|path| input(path)))
 }
 

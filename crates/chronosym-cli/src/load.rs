@@ -26,7 +26,7 @@ pub struct Loaded {
 /// Reads traces into a timeline; `samples` says whose stacks are kept.
 pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
     let mut session = Session::new(Options { samples });
-    let recording = input::open(paths)?;
+    let recording = input::open(paths, symbols)?;
     let symbol_entries = recording.symbol_entries();
     let report = recording.read(&mut session)?;
     let mut strange = Vec::new();

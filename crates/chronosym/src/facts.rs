@@ -24,6 +24,7 @@ use crate::body::PdbId;
 use crate::event_types::EventTypeId;
 use crate::evidence::Evidence;
 use crate::il_map;
+pub use crate::images::Addressing;
 use crate::samples::{SampleKind, Weight};
 
 /// When a fact was stated, and of whom.
@@ -76,6 +77,13 @@ impl At {
 pub enum Fact<'a> {
     /// A process starts, stops, or is there.
     Process(Process<'a>),
+    /// A process begins as a copy of another: whatever is mapped there at this time is mapped here, too.
+    Fork {
+        /// The other process.
+        parent: u32,
+    },
+    /// A process runs another program from now on: nothing that was mapped or compiled is left.
+    Exec,
     /// What the thread is called.
     ThreadName(Text<'a>),
     /// A file is mapped or unmapped.
@@ -103,6 +111,13 @@ pub enum Fact<'a> {
     Stub(Stub<'a>),
     /// A body of a compiler that is not the CLR's: a jitdump record.
     NativeMethod(NativeMethod<'a>),
+    /// Such a body stands at another address from now on.
+    NativeMove {
+        /// An address in it until now.
+        from: u64,
+        /// The address in its place.
+        to: u64,
+    },
     /// A named range without a life (rule 18).
     Symbol(Symbol<'a>),
 }
@@ -168,6 +183,10 @@ pub struct Image<'a> {
     pub path: Text<'a>,
     /// Where in the file the mapping begins, in bytes: 0 for images mapped as a whole.
     pub file_offset: u64,
+    /// How its addresses are found in an ELF file.
+    pub addressing: Addressing,
+    /// It is one function, called as the path says: an eBPF program.
+    pub is_function: bool,
     /// The time stamp in its header.
     pub timestamp: Option<u32>,
     /// The checksum in its header.
@@ -187,6 +206,8 @@ impl<'a> Image<'a> {
             size,
             path: path.into(),
             file_offset: 0,
+            addressing: Addressing::Virtual,
+            is_function: false,
             timestamp: None,
             checksum: None,
             pdb: None,

@@ -1,8 +1,9 @@
 //! Native images: files mapped at a base, and what identifies them.
 
+use std::collections::BTreeMap;
+
 use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
-use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
 use crate::facts;
@@ -16,6 +17,19 @@ index_type! {
     ImageIndex
 }
 
+/// What becomes of an address in a mapping when it is looked up in an ELF file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Addressing {
+    /// The recorder said which of the file's own addresses stand there.
+    #[default]
+    Virtual,
+    /// Only the offset in the file is known: the file's program headers lead on.
+    FileOffset,
+    /// Bytes from the first one that the file has: a kernel, whose parts stay together wherever it is put.
+    Rva,
+}
+
 /// One mapping of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
@@ -26,6 +40,8 @@ pub(crate) struct Image {
     pub file_offset: u64,
     /// What must be added to (address − base) to get an RVA: 0 for whole images, more for a segment of an ELF file.
     pub rva_bias: u64,
+    pub addressing: Addressing,
+    pub is_function: bool,
     pub path: StringId,
     /// File name without folder and extension.
     pub simple_name: StringId,
@@ -69,6 +85,14 @@ impl Image {
         self.base.saturating_add(self.size.max(1) - 1)
     }
 
+    /// When it was first there, as far as is known.
+    pub fn begin_ns(&self) -> u64 {
+        match self.begin {
+            Begin::At(at) => at,
+            Begin::Before(_) | Begin::Unbounded => 0,
+        }
+    }
+
     pub fn rva(&self, address: u64) -> u64 {
         address.wrapping_sub(self.base).wrapping_add(self.rva_bias)
     }
@@ -78,13 +102,65 @@ impl Image {
 #[derive(Debug, Default)]
 pub(crate) struct MappedImages {
     /// The image that stands at a base now, and the time of the event that spoke of it last.
-    current: FxHashMap<u64, (ImageIndex, u64)>,
+    current: BTreeMap<u64, (ImageIndex, u64)>,
 }
 
 impl MappedImages {
     /// The image that was last said to stand at a base, and when.
     pub fn at(&self, base: u64) -> Option<(ImageIndex, u64)> {
         self.current.get(&base).copied()
+    }
+
+    /// The image that stands at all addresses from first to last.
+    fn holding(&self, images: &[Image], first: u64, last: u64) -> Option<ImageIndex> {
+        let (_, &(index, _)) = self.current.range(..=first).next_back()?;
+        let image = &images[index.index()];
+        (image.last() >= last && !matches!(image.end, End::At(_))).then_some(index)
+    }
+
+    /// Takes the addresses from first to last away from what stands there; what is left of it are images of their own.
+    fn cut(&mut self, images: &mut Vec<Image>, time: u64, first: u64, last: u64) {
+        let covered = self.current.range(..=last).rev();
+        let covered: Vec<_> = covered
+            .map(|(&base, &(index, _))| (base, index))
+            .take_while(|(_, index)| images[index.index()].last() >= first)
+            .collect();
+        for (base, index) in covered {
+            self.current.remove(&base);
+            let whole = images[index.index()].clone();
+            if matches!(whole.end, End::At(_)) {
+                continue;
+            }
+            images[index.index()].end = End::At(time);
+            let before = first.checked_sub(whole.base).filter(|&size| size > 0);
+            let after = whole.last().checked_sub(last).filter(|&size| size > 0);
+            let pieces = [
+                before.map(|size| (whole.base, size)),
+                after.map(|size| (last + 1, size)),
+            ];
+            for (base, size) in pieces.into_iter().flatten() {
+                let behind = base - whole.base;
+                let piece = Image {
+                    base,
+                    size,
+                    file_offset: whole.file_offset.wrapping_add(behind),
+                    rva_bias: whole.rva_bias.wrapping_add(behind),
+                    ..whole.clone()
+                };
+                self.inherit(images, piece, time);
+            }
+        }
+    }
+
+    /// Maps what stands in the process that this one is a copy of.
+    pub fn inherit(&mut self, images: &mut Vec<Image>, image: Image, time: u64) {
+        let index = ImageIndex(images.len() as u32);
+        self.current.insert(image.base, (index, time));
+        images.push(Image {
+            begin: Begin::At(time),
+            end: End::Open,
+            ..image
+        });
     }
 
     /// Applies an image event; returns the image that it speaks of, and whether it is a new one.
@@ -98,7 +174,20 @@ impl MappedImages {
         let ends = matches!(fact.action, Action::Unload | Action::DCEnd);
         let path = names.text(fact.path);
         let text = names.strings.get(path);
-        if is_anonymous(text) {
+        // On Linux a mapping takes the place of what it covers and of nothing else, whatever it is of.
+        if let (Addressing::FileOffset, false, Some(size)) =
+            (fact.addressing, ends, fact.size.checked_sub(1))
+        {
+            let (first, last) = (fact.base, fact.base.saturating_add(size));
+            if let Some(index) = self.holding(images, first, last)
+                && images[index.index()].path == path
+                && images[index.index()].rva(first) == fact.file_offset
+            {
+                return Some((index, false));
+            }
+            self.cut(images, time, first, last);
+        }
+        if is_anonymous(text) && fact.base >> 63 == 0 {
             return None;
         }
         let name = file_name(text);
@@ -122,6 +211,8 @@ impl MappedImages {
                 size: fact.size,
                 file_offset: fact.file_offset,
                 rva_bias: fact.file_offset,
+                addressing: fact.addressing,
+                is_function: fact.is_function,
                 path,
                 simple_name: names.strings.intern(&simple),
                 timestamp: None,

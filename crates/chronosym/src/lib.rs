@@ -85,6 +85,8 @@ pub use chronosym_etl;
 pub use chronosym_events;
 #[cfg(feature = "nettrace")]
 pub use chronosym_nettrace;
+#[cfg(feature = "perf")]
+pub use chronosym_perf;
 pub use event_types::{EventTypeId, EventTypeInfo};
 pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use filter::Filter;
@@ -92,14 +94,14 @@ pub use frame::{Code, Frame, Position, SourceLine};
 pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, BinaryId, Function, FunctionId};
 pub use il_map::{IlOffset, IlSource};
-pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
+pub use images::{Addressing, ImageIndex, PerfMapId, file_name, simple_name};
 pub use limits::{LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
 #[cfg(feature = "open")]
 pub use open::{Input, OpenError, Opener, Recording, Report, open};
 pub use process::{ProcessIndex, ThreadIndex};
 pub use profile::{Profile, ProfileEntry};
-pub use recording::{Loss, SessionDiagnostics, TraceFacts};
+pub use recording::{ClockMatch, JoinedRecording, Loss, SessionDiagnostics, TraceFacts};
 pub use resolve::AddressAt;
 pub use resolver::{FrameId, ResolvedStack, Resolver};
 pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};

@@ -77,6 +77,11 @@ impl Machine {
         let writer = at.writer();
         match fact {
             Fact::Process(process) => self.apply_process(at, &process),
+            Fact::Fork { parent } => {
+                let parent = self.process(Some(parent), at.time_ns);
+                self.fork(parent, process, at.time_ns);
+            }
+            Fact::Exec => state.end_all(at.time_ns),
             Fact::ThreadName(name) => {
                 let thread = self
                     .processes
@@ -102,6 +107,7 @@ impl Machine {
             }
             Fact::Stub(stub) => state.code.stub(&stub, names),
             Fact::NativeMethod(method) => state.code.native_method(at.time_ns, &method, names),
+            Fact::NativeMove { from, to } => state.code.native_move(at.time_ns, from, to),
             Fact::Symbol(symbol) => {
                 let text = symbol.name.to_text();
                 let parsed = SymbolText::parse(&text);
@@ -183,6 +189,28 @@ impl Machine {
         Some((index, is_new))
     }
 
+    /// Maps what stands in one process in another.
+    fn fork(&mut self, parent: ProcessIndex, child: ProcessIndex, time: u64) {
+        let stood = |image: &&Image| image.begin_ns() <= time && !has_ended(image.end, time);
+        let images = self.states[parent.index()].images.iter().filter(stood);
+        let images: Vec<Image> = images.cloned().collect();
+        let mapped = &mut self.states[child.index()];
+        for image in images {
+            mapped.mapped.inherit(&mut mapped.images, image, time);
+        }
+    }
+
+    /// Ends what was compiled where an image was mapped later (rule 5), for sources that told of images first.
+    pub fn map_images_over_code(&mut self) {
+        for state in &mut self.states {
+            for image in &state.images {
+                if let Begin::At(at) = image.begin {
+                    state.code.image_mapped(image.base, image.last(), at);
+                }
+            }
+        }
+    }
+
     /// What was stated of a process after its end does not outlive it either.
     pub fn close_ended(&mut self) {
         self.ensure_states();
@@ -195,6 +223,12 @@ impl Machine {
 }
 
 impl ProcessState {
+    /// The process begins anew: what stands there now is gone.
+    fn end_all(&mut self, time: u64) {
+        self.close(time);
+        self.mapped = MappedImages::default();
+    }
+
     /// The process stopped: its code answers no longer (rule 6).
     fn close(&mut self, time: u64) {
         self.code.close_all(time);

@@ -94,6 +94,68 @@ pub struct TraceFacts {
     pub machine: Option<String>,
     /// The pid of a trace that is of one process only.
     pub process_id: Option<u32>,
+    /// What several recordings were joined from; empty for one.
+    pub recordings: Vec<JoinedRecording>,
+    /// How far the clocks of those can be apart, in ns: what begins or ends within that of a time may be on either side of it.
+    pub clock_error_ns: u64,
+}
+
+/// One of several recordings that were joined into one timeline.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct JoinedRecording {
+    /// What it is called.
+    pub name: String,
+    /// Its format, and what of it is used.
+    pub gives: &'static str,
+    /// How its clock was put on the timeline's.
+    pub clock: ClockMatch,
+    /// ns that its clock is behind the timeline's.
+    pub offset_ns: i64,
+    /// How far that can be wrong, in ns.
+    pub error_ns: u64,
+}
+
+impl JoinedRecording {
+    #[cfg(feature = "open")]
+    pub(crate) fn new(name: &str, gives: &'static str, clock: ClockMatch) -> Self {
+        JoinedRecording {
+            name: name.to_owned(),
+            gives,
+            clock,
+            offset_ns: 0,
+            error_ns: 0,
+        }
+    }
+}
+
+/// How the clock of a recording was put on that of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClockMatch {
+    /// It is the same clock.
+    Same,
+    /// Both say what time it was on the wall.
+    Wall,
+    /// From what both saw: starts and ends of threads.
+    Estimated,
+    /// Nothing tells: taken for the same.
+    Assumed,
+    /// It has no times.
+    Timeless,
+}
+
+impl ClockMatch {
+    /// In words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ClockMatch::Same => "same clock",
+            ClockMatch::Wall => "by wall time",
+            ClockMatch::Estimated => "estimated from starts and ends of threads",
+            ClockMatch::Assumed => "assumed to be the same clock",
+            ClockMatch::Timeless => "no times",
+        }
+    }
 }
 
 impl TraceFacts {

@@ -57,6 +57,7 @@ impl Timeline {
             pdb: image.pdb.as_ref(),
             il_pdb: image.il_pdb.as_ref(),
             build_id: self.some(image.build_id),
+            addressing: image.addressing,
             part: image.part.as_ref().map(|part| PartRef {
                 file_offset: part.file_offset,
                 code_delta: part.code_delta,

@@ -61,6 +61,37 @@ pub(crate) struct Location {
     pub valid: Range<u64>,
 }
 
+impl Location {
+    /// Rule 23: where clocks can be so many ns apart, what begins or ends within that of a time may do so on its other side.
+    fn within(mut self, error_ns: u64, time: u64) -> Self {
+        if error_ns == 0 || self.certainty != Certainty::Exact {
+            return self;
+        }
+        let Range { start, end } = self.valid;
+        let from = if start == 0 {
+            0
+        } else {
+            start.saturating_add(error_ns)
+        };
+        let to = if end == u64::MAX {
+            end
+        } else {
+            end.saturating_sub(error_ns)
+        };
+        if (from..to).contains(&time) {
+            self.valid = from..to;
+            return self;
+        }
+        self.certainty = Certainty::Inferred;
+        if time < from {
+            self.valid.end = from.min(end);
+        } else {
+            self.valid.start = to.max(start);
+        }
+        self
+    }
+}
+
 /// A process's address space, frozen.
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
@@ -155,7 +186,7 @@ impl Timeline {
     ) -> Location {
         let (body, gap) = space.body_at(address, time, &self.losses);
         if let Some(location) = body {
-            return location;
+            return location.within(self.facts.clock_error_ns, time);
         }
         if let Some(row) = latest_row(&space.untimed, address) {
             let found = Found::Untimed(row);

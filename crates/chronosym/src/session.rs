@@ -48,7 +48,7 @@ pub struct Session {
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
     /// What the session was read from first.
-    #[cfg(any(feature = "nettrace", feature = "etl"))]
+    #[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
     pub(crate) recording: Option<crate::source::Identity>,
     /// The sampled thread that was seen last: most samples come in runs.
     last_thread: Option<(Option<u32>, u64, ThreadIndex)>,
@@ -188,7 +188,8 @@ impl Session {
         };
         self.count(id, 1, u64::from(!leaf_first.is_empty()), at.time_ns);
         self.see_addresses(leaf_first);
-        if (selected || self.options.wants_profilers())
+        let of_profiler = sample.kind != SampleKind::Event && self.options.wants_profilers();
+        if (selected || of_profiler)
             && let Some(stack) = self.intern(leaf_first.iter().copied())
         {
             self.log(id, at, stack, sample);

@@ -8,7 +8,7 @@ use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
 use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
-use crate::images::{Image, PerfMapId};
+use crate::images::{Addressing, Image, PerfMapId};
 use crate::names::Names;
 use crate::process::ProcessIndex;
 
@@ -154,6 +154,8 @@ pub struct ImageRef<'t> {
     pub il_pdb: Option<&'t PdbId>,
     /// Build id in hex.
     pub build_id: Option<&'t str>,
+    /// What its RVAs are in an ELF file.
+    pub addressing: Addressing,
     /// Which part of a PE file this is, where the runtime mapped it piece by piece: then neither base nor size are the
     /// image's, and RVAs are those of the section with the code.
     pub part: Option<PartRef<'t>>,
@@ -170,6 +172,7 @@ pub struct ImageIdentity {
     pdb: Option<PdbId>,
     il_pdb: Option<PdbId>,
     build_id: Option<Box<str>>,
+    addressing: Addressing,
     machine: Option<Box<str>>,
     /// Files of what is mapped piece by piece are held to all pieces of the process.
     part: Option<SnapshotKey>,
@@ -186,6 +189,7 @@ impl<'t> ImageRef<'t> {
             pdb: None,
             il_pdb: None,
             build_id: None,
+            addressing: Addressing::Virtual,
             part: None,
             machine: None,
         }
@@ -211,6 +215,7 @@ impl<'t> ImageRef<'t> {
             pdb: self.pdb.cloned(),
             il_pdb: self.il_pdb.cloned(),
             build_id: self.build_id.map(Into::into),
+            addressing: self.addressing,
             machine: self.machine.map(Into::into),
             part: self.part_key(),
         }
@@ -224,6 +229,7 @@ impl PartialEq<ImageRef<'_>> for ImageIdentity {
             && self.pdb.as_ref() == image.pdb
             && self.il_pdb.as_ref() == image.il_pdb
             && self.build_id.as_deref() == image.build_id
+            && self.addressing == image.addressing
             && self.machine.as_deref() == image.machine
             && self.part == image.part_key()
     }

@@ -150,6 +150,37 @@ impl ProcessCode {
         }
     }
 
+    /// Code of such a compiler was moved: the two places may overlap.
+    pub fn native_move(&mut self, time: u64, from: u64, to: u64) {
+        let Some(old) = self.occupant(from) else {
+            return;
+        };
+        let moved = CodeBody {
+            start: (self.bodies[old.index()].start)
+                .wrapping_sub(from)
+                .wrapping_add(to),
+            begin: Begin::At(time),
+            end: End::Open,
+            earliest: time,
+            ..self.bodies[old.index()].clone()
+        };
+        self.occupied.remove(&self.bodies[old.index()].start);
+        self.close(old, time);
+        let body = BodyIndex(self.bodies.len() as u32);
+        self.bodies.push(moved);
+        self.by_method.push((0, 0), body);
+        self.occupy(body);
+        self.changed(body);
+    }
+
+    /// Whether an event of a runtime was the last to say what stands at an address.
+    pub fn is_told_by_events(&self, address: u64) -> bool {
+        let body = self
+            .occupant(address)
+            .map(|body| &self.bodies[body.index()]);
+        body.is_some_and(|body| body.evidence != EvidenceSet::of(Evidence::JitDump))
+    }
+
     /// A live load.
     fn load(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
         let state = self.threads.entry(thread).or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::FrameBuilder;
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::{Code, Frame};
+use crate::frame::{Code, Frame, SourceLine};
 use crate::functions::{Binary, Function};
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Location};
@@ -48,6 +48,16 @@ impl FrameBuilder<'_> {
             .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
         let method = module.map(|module| (module, body.token));
         let line = match self.managed_line(&function, method, il) {
+            Err(reason) if body.lines.is_some() => {
+                match timeline.stated_line(process, index, native) {
+                    Some((file, line)) => Ok(self.functions.line(SourceLine {
+                        file: file.into(),
+                        line,
+                        column: None,
+                    })),
+                    None => Err(reason),
+                }
+            }
             Err(LineReason::NoILMap) => Err(no_map.unwrap_or(LineReason::NoILMap)),
             line => line,
         };

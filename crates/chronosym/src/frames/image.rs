@@ -7,6 +7,7 @@ use crate::functions::BinarySource;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Location};
+use crate::symbol_source::NativeFrame;
 
 impl FrameBuilder<'_> {
     /// Appends the frames of an image: those that its symbol file knows, or one that says why there is no name.
@@ -22,6 +23,10 @@ impl FrameBuilder<'_> {
         let image = &timeline.spaces[process.index()].state.images[index.index()];
         let rva = image.rva(timeline.normalise(at.address));
         let found = match self.symbols {
+            _ if image.is_function => Ok(vec![NativeFrame {
+                offset: Some(image.rva(location.looked_up)),
+                ..NativeFrame::new(self.text(image.path))
+            }]),
             None => Err(NameReason::NoSymbolFile),
             Some(symbols) => symbols.native(
                 &timeline.image_of(process, index),

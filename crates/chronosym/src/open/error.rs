@@ -8,7 +8,7 @@ use crate::limits::LimitReached;
 use crate::source::ReadError;
 
 const EXPECTED: &str =
-    "expected a .nettrace, .netperf or .etl trace, or a zip or gzip file with one";
+    "expected a .nettrace, .netperf, .etl or perf.data trace, or a zip or gzip file with one";
 
 /// Why nothing can be opened. Messages name the input; causes are in [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
@@ -103,8 +103,8 @@ pub enum OpenError {
     },
     /// Traces that cannot be read together.
     #[error(
-        "{first} and {second} are recordings of their own: read them one by one; only .etl files of one recording can be \
-         read together"
+        "{first} and {second} cannot be joined: read them one by one; .etl files of one recording can be read together, \
+         and one perf.data with nettrace files of processes of its machine"
     )]
     SeveralRecordings {
         /// The trace that came first.
@@ -112,7 +112,7 @@ pub enum OpenError {
         /// The other.
         second: String,
     },
-    /// .etl files of several recordings.
+    /// Recordings of different machines or times.
     #[error(
         "{first} and {second} are not of one recording: their {what} differs; read them one by one"
     )]

@@ -24,11 +24,22 @@ pub type ByteStream = Box<dyn Read + Send>;
 /// Something that is read at any position.
 pub type PositionedBytes = Box<dyn ReadAt + Send>;
 
-/// The traces that were found, each with what it is called.
+/// Something of this library's own that is read at any position, one reader at a time.
+pub trait Seekable: Read + Seek + Send {}
+impl<T: Read + Seek + Send> Seekable for T {}
+
+/// Something that is read from front to back, and can be set back.
+pub type SeekableBytes = Box<dyn Seekable>;
+
+/// What was found, each with what it is called.
 #[derive(Default)]
 pub(super) struct Found {
     pub streams: Vec<(String, Format, ByteStream)>,
     pub etl: Vec<(String, PositionedBytes)>,
+    pub perf: Vec<(String, SeekableBytes)>,
+    pub jitdumps: Vec<(String, ByteStream)>,
+    /// Perf maps by their process.
+    pub maps: Vec<(String, u32, ByteStream)>,
     pub symbols: Vec<Entry>,
 }
 
@@ -47,6 +58,13 @@ enum Bytes {
     Stream(ByteStream),
 }
 
+impl Found {
+    fn count(&self) -> usize {
+        let (traces, code) = (self.streams.len() + self.etl.len(), self.jitdumps.len());
+        traces + self.perf.len() + code + self.maps.len()
+    }
+}
+
 pub(super) struct Finder {
     pub meter: Arc<Meter>,
     pub notes: Notes,
@@ -58,7 +76,7 @@ impl Finder {
     pub fn look_into(&mut self, input: Input) -> Result<(), OpenError> {
         let first = self.open(input)?;
         let name = first.name.clone();
-        let before = self.found.streams.len() + self.found.etl.len();
+        let before = self.found.count();
         let mut instead = None;
         let mut queue = VecDeque::from([first]);
         while let Some(piece) = queue.pop_front() {
@@ -66,7 +84,7 @@ impl Finder {
                 instead.get_or_insert(found);
             }
         }
-        if self.found.streams.len() + self.found.etl.len() == before {
+        if self.found.count() == before {
             return Err(OpenError::NoTraceInside {
                 name,
                 found: instead,
@@ -159,6 +177,22 @@ impl Finder {
                     (file, false) => Box::new(file),
                 };
                 self.found.etl.push((name, source));
+            }
+            Content::Trace(Format::PerfData) => {
+                let source: SeekableBytes = match self.file(&name, bytes)? {
+                    (file, true) => Box::new(self.metered(file)),
+                    (file, false) => Box::new(file),
+                };
+                self.found.perf.push((name, source));
+            }
+            Content::Trace(Format::JitDump) => {
+                let stream = self.stream(bytes);
+                self.found.jitdumps.push((name, stream));
+            }
+            Content::Unknown if pid_in_name(&name, "perf-", ".map").is_some() => {
+                let pid = pid_in_name(&name, "perf-", ".map").unwrap_or_default();
+                let stream = self.stream(bytes);
+                self.found.maps.push((name, pid, stream));
             }
             Content::Trace(format) => {
                 let stream = self.stream(bytes);
@@ -343,10 +377,9 @@ impl Finder {
                 self.leave_out(&name, error)?;
                 continue;
             }
-            if !matches!(
-                sniff(&head),
-                Content::Trace(_) | Content::Zip | Content::Gzip
-            ) {
+            let is_map = pid_in_name(&name, "perf-", ".map").is_some();
+            let content = sniff(&head);
+            if !is_map && !matches!(content, Content::Trace(_) | Content::Zip | Content::Gzip) {
                 continue;
             }
             let whole = head.as_slice().chain(entry);
@@ -367,6 +400,16 @@ impl Finder {
     }
 }
 
+/// The process of a file called `perf-PID.map` or the like, whatever it is in.
+pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
+    let name = name.strip_suffix(" (gzip)").unwrap_or(name);
+    let name = name.trim_end_matches(')');
+    let name = name.rsplit(['/', '\\', '(']).next()?;
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let pid = name.strip_prefix(before)?.strip_suffix(after)?;
+    pid.parse().ok()
+}
+
 /// A name that does not grow with the layers.
 fn short(mut name: String) -> String {
     const MOST: usize = 4096;
@@ -378,7 +421,7 @@ fn short(mut name: String) -> String {
 }
 
 /// Keeps a stream, `most` bytes of it, where it can be read at any position. Whether that is all of it.
-fn keep(source: impl Read, most: u64) -> io::Result<(File, bool)> {
+pub(super) fn keep(source: impl Read, most: u64) -> io::Result<(File, bool)> {
     let mut file = tempfile::tempfile()?;
     let mut source = source.take(most.saturating_add(1));
     let n = io::copy(&mut source, &mut file)?;

@@ -14,6 +14,12 @@ pub enum Format {
     Netperf,
     /// Event Tracing for Windows.
     Etl,
+    /// A CPU profile of Linux.
+    PerfData,
+    /// What a runtime on Linux compiled.
+    JitDump,
+    /// Several recordings of one machine.
+    Joined,
 }
 
 impl fmt::Display for Format {
@@ -22,6 +28,9 @@ impl fmt::Display for Format {
             Format::Nettrace => "nettrace",
             Format::Netperf => "netperf",
             Format::Etl => "etl",
+            Format::PerfData => "perf.data",
+            Format::JitDump => "jitdump",
+            Format::Joined => "joined",
         })
     }
 }
@@ -56,10 +65,11 @@ const SIGNATURES: &[Signature] = &[
     (b"PK\x05\x06", &[], Zip),
     (b"\x1f\x8b", &[], Gzip),
     (b"version https://git-lfs", &[], Known("a Git LFS pointer; fetch the file itself with git lfs pull")),
-    (b"PERFILE2", &[], Known("a perf.data file")),
-    (b"2ELIFREP", &[], Known("a perf.data file")),
-    (b"JiTD", &[], Known("a jitdump file")),
-    (b"DTiJ", &[], Known("a jitdump file")),
+    (b"PERFILE2", &[], Trace(Format::PerfData)),
+    (b"PERFFILE", &[], Trace(Format::PerfData)),
+    (b"2ELIFREP", &[], Trace(Format::PerfData)),
+    (b"JiTD", &[], Trace(Format::JitDump)),
+    (b"DTiJ", &[], Trace(Format::JitDump)),
     (b"\xc1\x1f\xfc\xc1", &[], Known("an LTTng CTF stream")),
     (b"\x57\x1d\xd1\x75", &[], Known("LTTng CTF metadata")),
     (b"/* CTF 1.", &[], Known("LTTng CTF metadata")),

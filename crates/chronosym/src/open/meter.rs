@@ -1,7 +1,7 @@
 //! What is counted while a recording is read: how far reading has come, whether it is still wanted, what was unpacked.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -109,6 +109,12 @@ impl<S: Read> Read for Metered<S> {
         let n = self.source.read(buffer)?;
         self.meter.count_read(n)?;
         Ok(n)
+    }
+}
+
+impl<S: Seek> Seek for Metered<S> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.source.seek(to)
     }
 }
 

@@ -13,9 +13,12 @@
 //! nettrace and netperf are read from front to back, and go through a wrapper without being unpacked first. An .etl in a
 //! wrapper is unpacked to a temporary file, within [`Limits`].
 
+mod clocks;
+mod companions;
 mod error;
 mod find;
 mod format;
+mod join;
 mod meter;
 mod note;
 mod perf_map;
@@ -31,14 +34,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use error::OpenError;
-pub use find::{ByteStream, PositionedBytes};
+pub use find::{ByteStream, PositionedBytes, Seekable, SeekableBytes};
 pub use format::Format;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{Recording, RecordingBytes, Report};
+pub use recording::{JoinedBytes, Recording, RecordingBytes, Report};
 pub use symbol_entries::SymbolEntries;
 
+use companions::Beside;
 use find::{Finder, Found};
 use meter::{Meter, Watch};
 use salvage::is;
@@ -96,6 +100,7 @@ impl fmt::Debug for Input {
 pub struct Opener {
     limits: Limits,
     watch: Option<Box<Watch>>,
+    beside: Beside,
 }
 
 impl Opener {
@@ -120,7 +125,21 @@ impl Opener {
         self
     }
 
-    /// Opens what is named together: one trace, or all .etl files of one recording.
+    /// Opens jitdumps and perf maps also where a perf.data says that they were, or where runtimes put them: it was recorded
+    /// on this machine. Those beside the perf.data are opened anyway.
+    pub fn trust_trace_paths(mut self) -> Self {
+        self.beside.trusts_paths = true;
+        self
+    }
+
+    /// A process that calls itself `own`, in a container, is `pid` in the perf.data.
+    pub fn map_pid(mut self, own: u32, pid: u32) -> Self {
+        self.beside.pids.push((own, pid));
+        self
+    }
+
+    /// Opens what is named together: one trace, all .etl files of one recording, or recordings of one machine and time
+    /// that become one timeline: a perf.data, nettrace files of several processes, jitdumps, perf maps.
     ///
     /// # Errors
     /// [`OpenError`] says why nothing can be read, or why the inputs are not one recording.
@@ -132,10 +151,12 @@ impl Opener {
             notes: Notes::default(),
             found: Found::default(),
         };
+        let mut beside = self.beside;
         for input in inputs {
+            beside.add_folder(&input);
             finder.look_into(input)?;
         }
-        Recording::new(finder)
+        Recording::new(finder, beside)
     }
 }
 

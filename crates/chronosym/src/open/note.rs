@@ -7,6 +7,7 @@ use chronosym_events::DecodeError;
 
 use crate::limits::LimitReached;
 use crate::source::etl::EtlReport;
+use crate::source::perf::PerfReport;
 use crate::timeline::Timeline;
 
 /// Something that is wrong with a recording. What is not concerned was read all the same.
@@ -72,6 +73,13 @@ pub enum Note {
         event: String,
         /// Why.
         error: DecodeError,
+    },
+    /// A file that goes with a recording cannot be used as a whole.
+    Companion {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        error: String,
     },
     /// Something that happened more than once.
     Counted {
@@ -142,6 +150,52 @@ impl Note {
             .chain(dropped)
             .chain(counted(&rows))
             .collect()
+    }
+
+    /// What was found while a perf.data was read into a session.
+    pub fn of_perf(report: &PerfReport) -> Vec<Note> {
+        let d = &report.diagnostics;
+        let cut = d.truncation.map(Note::cut);
+        #[rustfmt::skip]
+        let rows = [
+            (u64::from(d.unfinished), Damage, "recording was never finished: the recorder was killed before it wrote what it knows of the machine"),
+            (d.lost_records, Loss, "records were lost while recording"),
+            (d.lost_samples, Loss, "samples were lost while recording"),
+            (d.throttles, Loss, "times the kernel paused sampling, too many samples having come"),
+            (d.cut_maps, Loss, "processes have more mappings than the recorder had time to list"),
+            (d.bad_records, Damage, "records make no sense and were left out"),
+            (d.bad_sections, Damage, "descriptions of the machine or of events cannot be read"),
+            (d.bad_compressed_bytes, Damage, "compressed bytes cannot be unpacked"),
+            (d.unknown_records, Unused, "records are of an unknown type"),
+            (d.unknown_events, Unused, "samples are of an event that is not described, and were left out"),
+            (d.late_records, Unused, "records could not be put in the order of time"),
+            (d.forced_rounds, NoteKind::Limit, "times the records were too many to be put in order as a whole"),
+            (d.aux_faults, Unused, "faults of hardware traces, which are not read"),
+            (report.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
+            (report.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
+        ];
+        cut.into_iter().chain(counted(&rows)).collect()
+    }
+
+    /// What a reader of jitdumps found.
+    pub fn of_jitdump(found: &chronosym_perf::jitdump::Diagnostics) -> Vec<Note> {
+        let d = found;
+        let cut = d.truncation.map(Note::cut);
+        #[rustfmt::skip]
+        let rows = [
+            (d.bad_records, Damage, "records of the jitdump make no sense and were left out"),
+            (d.bad_lines, Damage, "line tables of the jitdump make no sense and were left out"),
+            (d.unknown_records, Unused, "records of the jitdump are of an unknown type"),
+            (d.late_records, Unused, "records of the jitdump are out of the order of time"),
+        ];
+        cut.into_iter().chain(counted(&rows)).collect()
+    }
+
+    fn cut(cut: chronosym_perf::Truncation) -> Note {
+        Note::CutShort {
+            at_offset: cut.at_offset,
+            bytes_lost: cut.bytes_lost,
+        }
     }
 
     /// What a reader of .etl found.
@@ -258,6 +312,7 @@ impl fmt::Display for Note {
             } => {
                 write!(f, "{events} {event} events do not decode: {error}")
             }
+            Note::Companion { name, error } => write!(f, "{name}: {error}"),
             Note::Counted { count, what, .. } => write!(f, "{count} {what}"),
         }
     }

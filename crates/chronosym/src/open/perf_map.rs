@@ -1,12 +1,12 @@
 //! Perf maps, which may be gzipped.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::error::OpenError;
+use super::error::{OpenError, failed};
 use crate::limits::{LimitReached, Limits};
 
 /// The text of a perf map, plain or gzipped, for [`Session::perf_map`](crate::Session::perf_map).
@@ -22,20 +22,33 @@ pub fn read_perf_map(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>,
     };
     let file = File::open(&path).map_err(read)?;
     let mut file = BufReader::new(file);
-    let most = limits.perf_map_bytes;
-    let (mut text, rest) = (Vec::new(), most.saturating_add(1));
     if file.fill_buf().map_err(read)?.starts_with(&[0x1f, 0x8b]) {
-        let unpacked = MultiGzDecoder::new(file).take(rest).read_to_end(&mut text);
-        unpacked.map_err(|source| OpenError::Damaged {
-            name: format!("{name} (gzip)"),
-            source,
-        })?;
-    } else {
-        file.take(rest).read_to_end(&mut text).map_err(read)?;
+        let name = format!("{name} (gzip)");
+        let damaged = |name, source| OpenError::Damaged { name, source };
+        return whole(&name, MultiGzDecoder::new(file), limits, damaged);
     }
+    whole(&name, file, limits, |name, source| OpenError::Read {
+        name,
+        source,
+    })
+}
+
+/// All of a perf map.
+pub(super) fn whole(
+    name: &str,
+    source: impl Read,
+    limits: &Limits,
+    or: impl FnOnce(String, io::Error) -> OpenError,
+) -> Result<Vec<u8>, OpenError> {
+    let most = limits.perf_map_bytes;
+    let mut text = Vec::new();
+    let read = source.take(most.saturating_add(1)).read_to_end(&mut text);
+    read.map_err(|error| failed(name, error, or))?;
     if text.len() as u64 > most {
-        let limit = LimitReached::PerfMapBytes(most);
-        return Err(OpenError::Limit { name, limit });
+        return Err(OpenError::Limit {
+            name: name.to_owned(),
+            limit: LimitReached::PerfMapBytes(most),
+        });
     }
     Ok(text)
 }

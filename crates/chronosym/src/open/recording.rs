@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use chronosym_etl::{EtlError, EtlReader, ReadAt};
 
+use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, Finder, Found, PositionedBytes};
+use super::find::{ByteStream, Finder, Found, PositionedBytes, SeekableBytes};
 use super::format::Format;
+use super::join::Parts;
 use super::meter::Meter;
 use super::note::{Note, Notes};
 use super::symbol_entries::SymbolEntries;
 use crate::selection::Options;
 use crate::session::Session;
-use crate::source::ReadError;
-use crate::source::{etl, nettrace};
+use crate::source::{Identity, etl, nettrace};
 use crate::timeline::Timeline;
 
 /// A recording that was opened, ready to be read.
@@ -33,6 +34,25 @@ pub enum RecordingBytes {
     Nettrace(ByteStream),
     /// All .etl files of the recording.
     Etl(Box<EtlReader<PositionedBytes>>),
+    /// A perf.data, a jitdump, or what several recordings are joined from.
+    Joined(Box<JoinedBytes>),
+}
+
+/// Recordings that are read together.
+pub struct JoinedBytes(Parts);
+
+impl From<Parts> for JoinedBytes {
+    fn from(parts: Parts) -> Self {
+        JoinedBytes(parts)
+    }
+}
+
+impl JoinedBytes {
+    /// The bytes of a perf.data, if there is one and no other recording with it.
+    pub fn into_perf(self) -> Option<SeekableBytes> {
+        let alone = self.0.format() == Format::PerfData;
+        self.0.perf.filter(|_| alone).map(|(_, source)| source)
+    }
 }
 
 /// What was found while a recording was read.
@@ -50,9 +70,8 @@ pub struct Report {
 }
 
 impl Recording {
-    /// Only .etl files can be of one recording; anything else together would be shown as one program's run though it
-    /// was never one.
-    pub(super) fn new(finder: Finder) -> Result<Self, OpenError> {
+    /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
+    pub(super) fn new(finder: Finder, beside: Beside) -> Result<Self, OpenError> {
         let Finder {
             meter,
             notes,
@@ -61,19 +80,52 @@ impl Recording {
         let Found {
             mut streams,
             etl,
+            mut perf,
+            jitdumps,
+            maps,
             symbols,
         } = found;
-        let mut names: Vec<String> = streams.iter().map(|(name, ..)| name.clone()).collect();
+        let mut names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
+        names.extend(streams.iter().map(|(name, ..)| name.clone()));
+        names.extend(jitdumps.iter().map(|(name, _)| name.clone()));
+        let others = names.len();
         names.extend(etl.iter().map(|(name, _)| name.clone()));
-        if let (false, [first, second, ..]) = (streams.is_empty(), names.as_slice()) {
+        if let [first, second, ..] = names.as_slice()
+            && (others > 0 && !etl.is_empty() || perf.len() > 1)
+        {
             return Err(OpenError::SeveralRecordings {
                 first: first.clone(),
                 second: second.clone(),
             });
         }
-        let (format, bytes) = match streams.pop() {
-            Some((_, format, stream)) => (format, RecordingBytes::Nettrace(stream)),
-            None => (Format::Etl, RecordingBytes::Etl(Box::new(merge(etl)?))),
+        if let ([], Some((name, ..))) = (names.as_slice(), maps.first()) {
+            return Err(OpenError::NotATrace {
+                name: name.clone(),
+                found: "a perf map; name it with the recording that it belongs to".to_owned(),
+            });
+        }
+        let (format, bytes) = if others == 0 {
+            (Format::Etl, RecordingBytes::Etl(Box::new(merge(etl)?)))
+        } else if others == 1
+            && maps.is_empty()
+            && let Some((_, format, stream)) = streams.pop()
+        {
+            (format, RecordingBytes::Nettrace(stream))
+        } else {
+            let parts = Parts {
+                perf: perf.pop(),
+                runtimes: streams
+                    .into_iter()
+                    .map(|(name, _, it)| (name, it))
+                    .collect(),
+                jitdumps,
+                maps,
+                beside,
+            };
+            (
+                parts.format(),
+                RecordingBytes::Joined(Box::new(parts.into())),
+            )
         };
         let symbols = SymbolEntries::new(symbols, &meter).map_err(|error| {
             failed("symbol files", error, |name, source| OpenError::Spool {
@@ -134,33 +186,40 @@ impl Recording {
     /// [`OpenError::Trace`] where its reader refuses the trace, the source fails, or the session has read another
     /// recording; [`OpenError::Cancelled`]. What was read before is in the session.
     pub fn read(self, session: &mut Session) -> Result<Report, OpenError> {
-        let in_trace = |source| OpenError::Trace {
-            name: self.names.first().cloned().unwrap_or_default(),
-            source,
-        };
-        let read: Result<_, ReadError> = match self.bytes {
-            RecordingBytes::Nettrace(stream) => nettrace::read(stream, session).map(|found| {
-                let notes = Note::of_nettrace(&found);
-                (notes, found.lost_events(), found.truncation.is_some())
-            }),
-            RecordingBytes::Etl(reader) => etl::read(*reader, session).map(|found| {
-                let d = &found.diagnostics;
-                let is_cut_short = d.truncated_buffers > 0 || d.unread_bytes > 0;
-                (Note::of_etl_report(&found), d.events_lost, is_cut_short)
-            }),
+        let name = self.names.first().cloned().unwrap_or_default();
+        let in_trace = |source| OpenError::Trace { name, source };
+        let read = match self.bytes {
+            RecordingBytes::Nettrace(stream) => nettrace::read(stream, session)
+                .map(|found| Report {
+                    format: self.format,
+                    notes: Note::of_nettrace(&found),
+                    lost_events: found.lost_events(),
+                    is_cut_short: found.truncation.is_some(),
+                })
+                .map_err(in_trace),
+            RecordingBytes::Etl(reader) => etl::read(*reader, session)
+                .map(|found| {
+                    let d = &found.diagnostics;
+                    Report {
+                        format: self.format,
+                        notes: Note::of_etl_report(&found),
+                        lost_events: d.events_lost,
+                        is_cut_short: d.truncated_buffers > 0 || d.unread_bytes > 0,
+                    }
+                })
+                .map_err(in_trace),
+            RecordingBytes::Joined(parts) => Identity::Joined
+                .admit(session, false)
+                .map_err(|error| in_trace(error.into()))
+                .and_then(|_| parts.0.read(session, &self.meter)),
         };
         if self.meter.is_cancelled() {
             return Err(OpenError::Cancelled);
         }
-        let (found, lost_events, is_cut_short) = read.map_err(in_trace)?;
+        let mut report = read?;
         let mut notes = self.notes.take();
-        notes.extend(found);
-        Ok(Report {
-            format: self.format,
-            notes,
-            lost_events,
-            is_cut_short,
-        })
+        notes.append(&mut report.notes);
+        Ok(Report { notes, ..report })
     }
 }
 

@@ -9,6 +9,7 @@ use chronosym_nettrace::{Count, Records, Region};
 use super::nettrace::{OfTypes, pointer_size};
 use crate::event_types::EventTypeId;
 use crate::facts::At;
+use crate::role::Role;
 use crate::session::{Payload, Session};
 use crate::stacks::StackId;
 
@@ -162,6 +163,11 @@ pub(super) struct Feed {
     pointer_size: PointerSize,
     /// When the trace began, in ns since the session's time 0.
     began_ns: i64,
+    /// What the traced process calls itself, and which one it is.
+    pub(super) own_id: Option<u32>,
+    pub(super) process: Option<u32>,
+    /// Whether wall-clock samples are wanted.
+    pub(super) ticks: bool,
     types: Vec<EventTypeId>,
     /// The stacks of the region at hand.
     stacks: Stacks,
@@ -177,6 +183,9 @@ impl Feed {
         Feed {
             pointer_size: pointer_size(pointer_bytes),
             began_ns,
+            own_id: None,
+            process: None,
+            ticks: true,
             types: Vec::new(),
             stacks: Stacks::default(),
             known: Vec::new(),
@@ -225,6 +234,10 @@ impl Feed {
 
     fn push(&mut self, batch: &Batch, record: &Kept, session: &mut Session) {
         let id = self.types[record.event_type as usize];
+        if !self.ticks && session.role(id) == Role::ThreadSample && !session.is_selected(id) {
+            session.count(id, 1, u64::from(record.stack.is_some()), 0);
+            return;
+        }
         let stack = match record.stack {
             None => None,
             Some(row) if session.wants_stack(id) => {
@@ -240,7 +253,10 @@ impl Feed {
         }
         let at = At {
             time_ns: self.at(record.time_ns),
-            process: record.process_id,
+            process: match record.process_id {
+                own if own == self.own_id => self.process,
+                other => other.or(self.process),
+            },
             thread: Some(record.thread_id),
             writer: Some(record.capture_thread),
         };

@@ -10,6 +10,10 @@ pub enum ReadError {
     #[cfg(feature = "nettrace")]
     #[error(transparent)]
     Nettrace(#[from] chronosym_nettrace::Error),
+    /// It is no perf.data or jitdump, or its source failed.
+    #[cfg(feature = "perf")]
+    #[error(transparent)]
+    Perf(#[from] chronosym_perf::Error),
     /// The session was read from something else. Read each recording into a session of its own; .etl files of one
     /// recording are merged before they are read.
     #[error("the session was read from another recording: {0}")]
@@ -55,6 +59,11 @@ pub(crate) enum Identity {
     },
     #[cfg(feature = "etl")]
     Etl,
+    #[cfg(feature = "perf")]
+    Perf,
+    /// Several that were joined.
+    #[cfg(feature = "open")]
+    Joined,
 }
 
 /// Setting the time of a machine moves this along; no two machines or boots are so close.
@@ -117,7 +126,9 @@ impl Identity {
             }
             #[cfg(feature = "etl")]
             (Identity::Etl, Identity::Etl) => Err(AnotherRecording::Whole),
-            #[cfg(all(feature = "nettrace", feature = "etl"))]
+            #[cfg(feature = "perf")]
+            (Identity::Perf, Identity::Perf) => Err(AnotherRecording::Whole),
+            #[allow(unreachable_patterns)] // With one feature there is nothing else.
             _ => Err(AnotherRecording::Format),
         }
     }

@@ -2,10 +2,14 @@
 
 #[cfg(feature = "nettrace")]
 mod batch;
-#[cfg(any(feature = "nettrace", feature = "etl"))]
+#[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
 mod identity;
+#[cfg(feature = "perf")]
+pub mod jitdump;
 #[cfg(feature = "nettrace")]
 pub mod nettrace;
+#[cfg(feature = "perf")]
+pub mod perf;
 
 #[cfg(any(feature = "nettrace", feature = "etl"))]
 mod observe;
@@ -19,7 +23,7 @@ mod etw_stacks;
 #[cfg(feature = "etl")]
 mod etw_types;
 
-#[cfg(any(feature = "nettrace", feature = "etl"))]
+#[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
 pub(crate) use identity::Identity;
-#[cfg(any(feature = "nettrace", feature = "etl"))]
+#[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
 pub use identity::{AnotherRecording, ReadError};

@@ -89,7 +89,33 @@ impl<T> OfTypes<T> {
 /// [`ReadError::AnotherRecording`]. A later session of the same process, by the same clock, may follow the first.
 pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, ReadError> {
     let mut reader = Reader::new(source)?;
-    let mut feed = begin(&mut reader, session, false)?;
+    let feed = begin(&mut reader, session, false)?;
+    let (diagnostics, end) = read_all(reader, feed, session);
+    end?;
+    Ok(diagnostics)
+}
+
+/// Reads a trace into a session of several recordings. `began_ns` is when it began, in ns since the session's time 0;
+/// `process` whose it is; `ticks` says whether its wall-clock samples are wanted.
+#[cfg(feature = "open")]
+pub(crate) fn read_joined<R: Read + Send>(
+    reader: Reader<R>,
+    session: &mut Session,
+    began_ns: i64,
+    process: Option<u32>,
+    ticks: bool,
+) -> (Diagnostics, Result<(), Error>) {
+    let mut feed = Feed::new(reader.header().pointer_size, began_ns);
+    (feed.own_id, feed.process) = (reader.header().process_id, process);
+    feed.ticks = ticks;
+    read_all(reader, feed, session)
+}
+
+fn read_all<R: Read + Send>(
+    mut reader: Reader<R>,
+    mut feed: Feed,
+    session: &mut Session,
+) -> (Diagnostics, Result<(), Error>) {
     select(&mut reader, session);
     let take = |batch: &mut Batch| {
         feed.take(batch, session);
@@ -99,8 +125,7 @@ pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnosti
         _ => read_in_turn(reader, take),
     };
     note_losses(&diagnostics.loss_windows, &feed, session);
-    end?;
-    Ok(diagnostics)
+    (diagnostics, end)
 }
 
 /// As [`read`], with options for the reader and an observer of every record, in the order of time, before it goes into the
@@ -320,7 +345,7 @@ pub(super) fn pointer_size(bytes: u8) -> PointerSize {
     }
 }
 
-fn describe(header: &TraceHeader, session: &mut Session) {
+pub(crate) fn describe(header: &TraceHeader, session: &mut Session) {
     let family = match header.format {
         Format::Netperf => "netperf",
         Format::Nettrace => "nettrace",

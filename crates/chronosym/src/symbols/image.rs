@@ -5,7 +5,7 @@ use chronosym_symbols::identity::{BuildId, PeId, Wanted};
 use super::files::Files;
 use super::search::{ANY, SymbolFile, distinct};
 use crate::evidence::NameReason;
-use crate::images::file_name;
+use crate::images::{Addressing, file_name};
 use crate::symbol_source::{ImageRef, NativeFrame};
 #[cfg(feature = "dwarf")]
 use {super::files::FileAt, super::object, chronosym_symbols::Address, std::sync::Arc};
@@ -28,7 +28,7 @@ pub(super) struct ImageFiles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Pe,
-    Elf,
+    Elf(Addressing),
     /// A PE file that the runtime mapped piece by piece: its symbol file is the perf map, and RVAs are offsets in the file
     /// plus this.
     #[cfg(feature = "pdb")]
@@ -66,7 +66,7 @@ impl ImageFiles {
                 // Without debug information the image still has its dynamic symbols.
                 find(&mut symbols, &Wanted::ElfImage(id), ANY);
             }
-            return Self::new(Kind::Elf, symbols, own);
+            return Self::new(Kind::Elf(image.addressing), symbols, own);
         }
         #[cfg(feature = "pdb")]
         let symbols = super::pe_image::find_pdb(image, files);
@@ -120,7 +120,7 @@ impl ImageFiles {
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
         #[cfg(feature = "pdb")]
         match self.kind {
-            Kind::Elf => {}
+            Kind::Elf(_) => {}
             Kind::Pe => {
                 if let Some(frames) = self.pe_frames(files, rva) {
                     return frames;
@@ -142,7 +142,7 @@ impl ImageFiles {
     /// The object file, if there is one: what the PDB of a PE image says comes before it.
     fn object_file(&self) -> Option<&Arc<FileAt>> {
         match self.kind {
-            Kind::Elf => self.symbols.file(),
+            Kind::Elf(_) => self.symbols.file(),
             Kind::Pe => self.image.file(),
             #[cfg(feature = "pdb")]
             Kind::Part { .. } => None,
@@ -150,11 +150,10 @@ impl ImageFiles {
     }
 
     fn address(&self, rva: u64) -> Address {
-        if self.kind == Kind::Elf {
-            // The trace says where in the file's own addresses a mapping begins.
-            Address::VirtualAddress(rva)
-        } else {
-            Address::Rva(rva)
+        match self.kind {
+            Kind::Elf(Addressing::Virtual) => Address::VirtualAddress(rva),
+            Kind::Elf(Addressing::FileOffset) => Address::FileOffset(rva),
+            _ => Address::Rva(rva),
         }
     }
 
@@ -163,7 +162,7 @@ impl ImageFiles {
         // PDBs are as fast without being told beforehand.
         let Some(at) = self
             .object_file()
-            .filter(|_| self.kind == Kind::Elf || self.symbols.found.is_err())
+            .filter(|_| matches!(self.kind, Kind::Elf(_)) || self.symbols.found.is_err())
         else {
             return;
         };

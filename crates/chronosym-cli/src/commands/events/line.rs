@@ -17,6 +17,7 @@ use crate::units::show_time;
 pub enum Stack<'a> {
     Nettrace(chronosym_nettrace::Stack<'a>),
     Etl(chronosym_etl::Addresses<'a>),
+    Perf(&'a [u64]),
 }
 
 impl Stack<'_> {
@@ -24,6 +25,7 @@ impl Stack<'_> {
         match self {
             Stack::Nettrace(stack) => stack.len(),
             Stack::Etl(addresses) => addresses.len(),
+            Stack::Perf(addresses) => addresses.len(),
         }
     }
 
@@ -31,6 +33,7 @@ impl Stack<'_> {
         match self {
             Stack::Nettrace(stack) => stack.addresses().for_each(&mut each),
             Stack::Etl(addresses) => addresses.iter().for_each(&mut each),
+            Stack::Perf(addresses) => addresses.iter().copied().for_each(&mut each),
         }
     }
 }

@@ -9,7 +9,7 @@ mod place;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use chronosym::open::{ByteStream, Note, PositionedBytes, RecordingBytes};
+use chronosym::open::{ByteStream, Note, PositionedBytes, RecordingBytes, SeekableBytes};
 use chronosym::{SampleSelection, Timeline};
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
@@ -44,11 +44,17 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
         output::open(args.input.output.as_deref()),
     );
     let mut sink = Sink { wanted, lines };
-    let recording = input::open(paths)?;
+    let recording = input::open(paths, &Symbols::default())?;
     let (name, damage) = (recording.names().join(", "), recording.notes());
     let found = match recording.into_bytes() {
         RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
         RecordingBytes::Etl(reader) => etl(*reader, &mut sink)?,
+        RecordingBytes::Joined(joined) => match joined.into_perf() {
+            Some(source) => perf(source, &name, &mut sink)?,
+            None => {
+                bail!("events are shown of one recording at a time, and not of jitdumps: {name}")
+            }
+        },
         _ => bail!("events of {name} cannot be shown"),
     };
     super::tell(&load::words(damage.take()), quiet);
@@ -201,6 +207,41 @@ fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>
         }
     }
     Ok(Note::of_nettrace(reader.diagnostics()))
+}
+
+/// As [`nettrace`].
+fn perf(source: SeekableBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
+    use chronosym::source::perf::{PerfReport, Schemas, addresses, raw_event};
+    use chronosym_perf::{Event, Options, Reader};
+    let in_trace = || name.to_owned();
+    let mut reader = Reader::open(source, Options::default()).with_context(in_trace)?;
+    let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
+    let (mut began, mut attrs) = (None, reader.attrs().to_vec());
+    loop {
+        // Pipes tell of events while they are read.
+        if attrs.len() < reader.attrs().len() {
+            attrs = reader.attrs().to_vec();
+        }
+        let Some(record) = reader.next_record().with_context(in_trace)? else {
+            break;
+        };
+        let time = record
+            .time_ns
+            .map_or(0, |ns| ns.saturating_sub(*began.get_or_insert(ns)));
+        if sink.wanted.ends_before(time) {
+            break;
+        }
+        let schema = schemas.of(&record, &attrs);
+        stack.clear();
+        if let Event::Sample(sample) = &record.event {
+            addresses(&record, sample, &mut stack);
+        }
+        let raw = raw_event(&record, time, schema);
+        sink.take(&raw, schema, Some(Stack::Perf(&stack)))?;
+    }
+    let mut report = PerfReport::default();
+    report.diagnostics = reader.diagnostics().clone();
+    Ok(Note::of_perf(&report))
 }
 
 /// As [`nettrace`].

@@ -24,10 +24,21 @@ pub struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<u32>,
     lost_events: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    joined: Vec<Joined<'a>>,
     processes: Vec<Process<'a>>,
     events: Vec<Event<'a>>,
     frames: Frames<'a>,
     diagnostics: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Joined<'a> {
+    name: &'a str,
+    gives: &'a str,
+    clock: &'a str,
+    offset_ns: i64,
+    error_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -108,6 +119,13 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         count: t.count,
         stacks: t.stacks,
     };
+    let joined = |part: &'a chronosym::JoinedRecording| Joined {
+        name: &part.name,
+        gives: part.gives,
+        clock: part.clock.as_str(),
+        offset_ns: part.offset_ns,
+        error_ns: part.error_ns,
+    };
     let events = timeline.event_types().iter().filter(|t| t.count > 0);
     let notes = loaded.notes.iter().cloned();
     Object {
@@ -118,6 +136,7 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         pointer_size: facts.pointer_size,
         processors: facts.processors,
         lost_events: loaded.lost_events,
+        joined: facts.recordings.iter().map(joined).collect(),
         processes: timeline.processes().map(process).collect(),
         events: events.map(event).collect(),
         frames: Frames {

@@ -55,6 +55,22 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         )?;
     }
 
+    if !facts.recordings.is_empty() {
+        writeln!(out, "\njoined from")?;
+    }
+    for part in &facts.recordings {
+        let clock = match (part.offset_ns, part.error_ns) {
+            (0, 0) => part.clock.as_str().to_owned(),
+            (offset, error) => format!(
+                "{}: {} ns later there, at most {} ns wrong",
+                part.clock.as_str(),
+                offset,
+                show_count(error)
+            ),
+        };
+        text_line!(out, "  {}: {} ({clock})", part.name, part.gives)?;
+    }
+
     writeln!(out, "\nprocesses")?;
     let samples_of = |process: &chronosym::ProcessView<'_>| {
         summary.samples_of.get(&process.index).copied().unwrap_or(0)

@@ -1,0 +1,104 @@
+//! jitdumps: what a runtime compiled, and when.
+
+use std::io::Read;
+
+use chronosym_perf::jitdump::{Diagnostics, Reader, Record};
+use chronosym_perf::{Error, TimeConversion};
+
+use super::{Identity, ReadError};
+use crate::facts::{At, Fact, NativeMethod};
+use crate::session::Session;
+
+/// Reads a jitdump into a session of its own: its time 0 is that of the first record.
+///
+/// # Errors
+///
+/// If it is none, if it cannot be read, or if the session was read from another recording. What was read before is in
+/// the session.
+pub fn read(source: impl Read, session: &mut Session) -> Result<Diagnostics, ReadError> {
+    let reader = Reader::new(source)?;
+    Identity::Perf.admit(session, false)?;
+    describe(&reader, session);
+    let mut began = None;
+    let place = Place {
+        process: reader.header().pid,
+        time: &mut |time| time.saturating_sub(*began.get_or_insert(time)),
+    };
+    let (diagnostics, end) = read_from(reader, session, place);
+    end?;
+    Ok(diagnostics)
+}
+
+pub(crate) fn describe<R: Read>(reader: &Reader<R>, session: &mut Session) {
+    let facts = session.facts();
+    facts.format = "jitdump".to_owned();
+    facts.version = "1".to_owned();
+    facts.pointer_size = Some(8);
+    facts.process_id = Some(reader.header().pid);
+}
+
+/// Where in a session a jitdump belongs.
+pub(crate) struct Place<'a> {
+    pub process: u32,
+    /// From its clock to the session's time.
+    pub time: &'a mut dyn FnMut(u64) -> u64,
+}
+
+/// As [`read`], into a session of several recordings. Where events of the runtime told of code, they say more.
+pub(crate) fn read_from<R: Read>(
+    mut reader: Reader<R>,
+    session: &mut Session,
+    place: Place<'_>,
+) -> (Diagnostics, Result<(), Error>) {
+    let mut lines: Vec<(u64, String, u32)> = Vec::new();
+    let end = loop {
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        let mut at = |time| At::new((place.time)(time)).process(place.process);
+        match record {
+            Record::Load(load) => {
+                let at = at(load.time);
+                let (machine, address) = (&mut session.machine, load.address);
+                let process = machine.process_at(at);
+                let Ok(size) = u32::try_from(load.size) else {
+                    continue;
+                };
+                if size == 0 || machine.state(process).code.is_told_by_events(address) {
+                    continue;
+                }
+                lines.clear();
+                lines.extend(load.lines.clone().map(|line| {
+                    let path = String::from_utf8_lossy(line.path).into_owned();
+                    (line.address, path, line.line)
+                }));
+                let rows: Vec<(u64, &str, u32)> = lines
+                    .iter()
+                    .map(|(address, path, line)| (*address, path.as_str(), *line))
+                    .collect();
+                let name = String::from_utf8_lossy(load.name);
+                let method = NativeMethod::new(&*name, address, size).with_lines(&rows);
+                session.apply(at.thread(load.tid.into()), method);
+            }
+            Record::Move(moved) => session.apply(
+                at(moved.time).thread(moved.tid.into()),
+                Fact::NativeMove {
+                    from: moved.old_address,
+                    to: moved.new_address,
+                },
+            ),
+            _ => {}
+        }
+    };
+    (reader.diagnostics().clone(), end)
+}
+
+/// From the clock of a jitdump to ns: cycles of the processor's counter need what the recording says of them.
+pub(crate) fn nanoseconds(time: u64, has_cycles: bool, cycles: Option<TimeConversion>) -> u64 {
+    match cycles {
+        Some(cycles) if has_cycles => cycles.ns(time),
+        _ => time,
+    }
+}

@@ -1,0 +1,534 @@
+//! CPU profiles of Linux: perf.data.
+//!
+//! A process is what has an id between its first record and its end; an `exec` of one that was sampled before is another
+//! process. What is mapped in a process that begins as a copy of another is told of only if it is needed.
+
+use std::io::{Read, Seek};
+use std::sync::Arc;
+
+use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent, Text};
+use chronosym_perf::{
+    BuildId, Comm, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap, Options,
+    Reader, Record, Sample, Task,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Identity, ReadError};
+use crate::event_types::EventTypeId;
+use crate::facts::{self, Addressing, At, Fact, Image, Process};
+use crate::recording::Loss;
+use crate::samples::{SampleKind, Weight};
+use crate::session::Session;
+
+/// The id under which the kernel's own code stands.
+pub(crate) const KERNEL: u32 = u32::MAX;
+
+/// What was found while a perf.data was read.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PerfReport {
+    /// What its reader found.
+    pub diagnostics: Diagnostics,
+    /// The clock's time at the session's time 0, in ns.
+    pub began_ns: u64,
+    /// Samples whose user stack was copied and not unwound: only its innermost frame is there.
+    pub not_unwound: u64,
+    /// Samples of guests, left out: their addresses are another machine's.
+    pub of_guests: u64,
+    /// The processes that were sampled.
+    pub sampled: Vec<u32>,
+    /// Jitdumps that were mapped: the process and the path.
+    pub jitdumps: Vec<(u32, String)>,
+}
+
+/// Reads a perf.data into a session.
+///
+/// # Errors
+///
+/// If it is none, if it cannot be read, or if the session was read from another recording. What was read before is in
+/// the session.
+pub fn read(source: impl Read + Seek, session: &mut Session) -> Result<PerfReport, ReadError> {
+    let reader = Reader::open(source, Options::default())?;
+    Identity::Perf.admit(session, false)?;
+    let (report, end) = read_from(reader, session, None);
+    end?;
+    Ok(report)
+}
+
+/// As [`read`]. The session's time 0 is that of the first record, or `earliest_ns` of its clock if that is before it.
+pub(crate) fn read_from<R: Read>(
+    mut reader: Reader<R>,
+    session: &mut Session,
+    earliest_ns: Option<u64>,
+) -> (PerfReport, Result<(), chronosym_perf::Error>) {
+    let mut feed = Feed {
+        earliest_ns,
+        build_ids: build_ids(reader.info()),
+        ..Feed::default()
+    };
+    describe(reader.info(), reader.attrs(), session);
+    let end = loop {
+        // Pipes tell of events while they are read.
+        if feed.attrs.len() < reader.attrs().len() {
+            feed.add_attrs(reader.attrs(), session);
+        }
+        match reader.next_record() {
+            Ok(Some(record)) => feed.take(&record, session),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    describe(reader.info(), reader.attrs(), session);
+    let began_ns = feed.began_ns.unwrap_or_default();
+    if let Some(clock) = reader.info().clock {
+        let began = i128::from(began_ns) - i128::from(clock.clock_ns);
+        session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + began);
+    }
+    let mut sampled: Vec<u32> = feed.sampled.into_iter().collect();
+    sampled.sort_unstable();
+    let report = PerfReport {
+        diagnostics: reader.diagnostics().clone(),
+        began_ns,
+        sampled,
+        ..feed.report
+    };
+    (report, end)
+}
+
+fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
+    let facts = session.facts();
+    facts.format = "perf.data".to_owned();
+    facts.version = info.recorder_version.clone().unwrap_or_default();
+    facts.processors = info.cpus_online;
+    let arch = info.arch.as_deref();
+    let is_32_bit = |arch: &str| ["i386", "i686", "arm", "armv7l"].contains(&arch);
+    facts.pointer_size = Some(if arch.is_some_and(is_32_bit) { 4 } else { 8 });
+    let release = info.os_release.as_deref().map(|it| format!("Linux {it}"));
+    let machine: Vec<&str> = release.as_deref().into_iter().chain(arch).collect();
+    facts.machine = (!machine.is_empty()).then(|| machine.join(" "));
+    if let Some(clock) = attrs.iter().find(|attr| is_clock(attr)) {
+        facts.sample_interval_ns = match (clock.period, clock.frequency) {
+            (Some(ns), _) => Some(ns),
+            (_, Some(hz)) => 1_000_000_000_u64.checked_div(hz),
+            _ => None,
+        };
+    }
+}
+
+fn build_ids(info: &Info) -> FxHashMap<Vec<u8>, BuildId> {
+    let ids = info.build_ids.iter();
+    ids.map(|entry| (entry.name.clone(), entry.id)).collect()
+}
+
+const HARDWARE: u32 = 0;
+const SOFTWARE: u32 = 1;
+const RAW: u32 = 4;
+/// Types from here on are those of a machine's own counters.
+const FIRST_DYNAMIC: u32 = 6;
+
+/// Whether an event is the processor's time, in ns.
+fn is_clock(attr: &EventAttr) -> bool {
+    attr.kind == SOFTWARE && attr.config <= 1
+}
+
+/// Whether samples of an event say where a processor was busy.
+fn is_profile(attr: &EventAttr) -> bool {
+    is_clock(attr) || matches!(attr.kind, HARDWARE | RAW) || attr.kind >= FIRST_DYNAMIC
+}
+
+/// What samples of an event are.
+#[derive(Clone, Copy)]
+struct Counted {
+    event: EventTypeId,
+    kind: SampleKind,
+    is_clock: bool,
+}
+
+#[derive(Default)]
+struct Feed {
+    earliest_ns: Option<u64>,
+    began_ns: Option<u64>,
+    build_ids: FxHashMap<Vec<u8>, BuildId>,
+    attrs: Vec<Counted>,
+    /// Type and configuration of the event whose samples are the profile.
+    profile: Option<(u32, u32)>,
+    records: FxHashMap<u32, EventTypeId>,
+    /// Threads that are there, by process, and what they are called.
+    threads: FxHashMap<u32, FxHashMap<u32, Vec<u8>>>,
+    /// Copies of which nothing was told yet: what they are copies of, and since when.
+    copies: FxHashMap<u32, (u32, u64)>,
+    /// Processes that have been sampled since they run their program, and all that ever were.
+    busy: FxHashSet<u32>,
+    sampled: FxHashSet<u32>,
+    /// When each processor was heard of last.
+    last_ns: FxHashMap<u32, u64>,
+    addresses: Vec<u64>,
+    report: PerfReport,
+}
+
+/// What a record is called.
+fn record_name(kind: u32) -> String {
+    const NAMES: [&str; 23] = [
+        "0",
+        "MMAP",
+        "LOST",
+        "COMM",
+        "EXIT",
+        "THROTTLE",
+        "UNTHROTTLE",
+        "FORK",
+        "READ",
+        "SAMPLE",
+        "MMAP2",
+        "AUX",
+        "ITRACE_START",
+        "LOST_SAMPLES",
+        "SWITCH",
+        "SWITCH_CPU_WIDE",
+        "NAMESPACES",
+        "KSYMBOL",
+        "BPF_EVENT",
+        "CGROUP",
+        "TEXT_POKE",
+        "AUX_OUTPUT_HW_ID",
+        "CALLCHAIN_DEFERRED",
+    ];
+    let known = NAMES.get(kind as usize);
+    known.map_or_else(|| kind.to_string(), |&name| name.to_owned())
+}
+
+/// What stands for an event or a type of record in a session.
+fn schema(name: &str) -> Arc<EventSchema> {
+    Arc::new(EventSchema::new(EventKey::Named {
+        provider: "perf".into(),
+        name: name.into(),
+    }))
+}
+
+/// The schemas of a recording's records, made as they come up.
+#[derive(Debug, Default)]
+pub struct Schemas(FxHashMap<(u32, Option<usize>), Arc<EventSchema>>);
+
+impl Schemas {
+    /// The schema of a record: samples are called after their event, others after what they are.
+    pub fn of(&mut self, record: &Record<'_>, attrs: &[EventAttr]) -> &Arc<EventSchema> {
+        let is_sample = matches!(record.event, Event::Sample(_));
+        let attr = record.attr.filter(|_| is_sample);
+        let make = || match attr.and_then(|at| attrs.get(at)) {
+            Some(attr) => schema(&event_name(attr)),
+            None => schema(&record_name(record.kind)),
+        };
+        self.0.entry((record.kind, attr)).or_insert_with(make)
+    }
+}
+
+/// A record as an event without a payload, at a time in ns since the recording began.
+pub fn raw_event<'a>(record: &Record<'_>, time_ns: u64, schema: &'a EventSchema) -> RawEvent<'a> {
+    RawEvent {
+        time_ns,
+        process_id: record.pid,
+        thread_id: record.tid.map(u64::from),
+        processor: record.cpu,
+        pointer_size: PointerSize::Eight,
+        schema,
+        payload: &[],
+    }
+}
+
+/// Puts the addresses of a sample into `out`, innermost first: those of the kernel, then those of the program. Guests have
+/// none, since their addresses are another machine's. False if a copy of the user stack was not unwound.
+pub fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -> bool {
+    out.clear();
+    if is_guest(record.cpu_mode) {
+        return true;
+    }
+    let mut has_user = false;
+    for part in sample.callchain.iter().flat_map(|chain| chain.parts()) {
+        if !is_guest(part.mode) {
+            has_user |= part.mode == CpuMode::User;
+            out.extend(part.addresses.iter());
+        }
+    }
+    // Walks over frame pointers end in what is no address.
+    const LOWEST: u64 = 0x1000;
+    while out.last().is_some_and(|&last| last < LOWEST) {
+        out.pop();
+    }
+    if out.is_empty() {
+        out.extend(sample.ip);
+    }
+    has_user || sample.user_stack.is_none()
+}
+
+fn is_guest(mode: CpuMode) -> bool {
+    matches!(mode, CpuMode::GuestKernel | CpuMode::GuestUser)
+}
+
+fn event_name(attr: &EventAttr) -> String {
+    let number = || format!("{}:{:#x}", attr.kind, attr.config);
+    attr.name.clone().unwrap_or_else(number)
+}
+
+impl Feed {
+    fn add_attrs(&mut self, attrs: &[EventAttr], session: &mut Session) {
+        for attr in &attrs[self.attrs.len()..] {
+            // Processors of two kinds count the same with a counter each.
+            let what = (attr.kind, attr.config as u32);
+            let kind = match is_profile(attr) && *self.profile.get_or_insert(what) == what {
+                true => SampleKind::Cpu,
+                false => SampleKind::Event,
+            };
+            self.attrs.push(Counted {
+                event: session.event_type(schema(&event_name(attr))),
+                kind,
+                is_clock: is_clock(attr),
+            });
+        }
+    }
+
+    /// A record's time in the session; what describes the state before is at its begin.
+    fn time(&mut self, record: &Record<'_>) -> u64 {
+        let Some(ns) = record.time_ns else {
+            return 0;
+        };
+        let earliest = self.earliest_ns.unwrap_or(ns);
+        let began = *self.began_ns.get_or_insert(ns.min(earliest));
+        ns.saturating_sub(began)
+    }
+
+    fn take(&mut self, record: &Record<'_>, session: &mut Session) {
+        let at = At::new(self.time(record));
+        let is_live = record.time_ns.is_some();
+        if !matches!(record.event, Event::Sample(_)) {
+            let known = self.records.entry(record.kind);
+            let id =
+                *known.or_insert_with(|| session.event_type(schema(&record_name(record.kind))));
+            session.count(id, 1, 0, at.time_ns);
+        }
+        match &record.event {
+            Event::Sample(sample) => self.sample(at, record, sample, session),
+            Event::Mmap(mmap) if !mmap.is_data => {
+                self.mmap(at, is_live, record.cpu_mode, mmap, session);
+            }
+            Event::Comm(comm) => self.comm(at, comm, session),
+            Event::Fork(task) => self.fork(at, is_live, task, session),
+            Event::Exit(task) => self.exit(at, task, session),
+            Event::KernelSymbol(symbol) => kernel_symbol(at, is_live, symbol, session),
+            Event::Lost { records, .. } => {
+                let cpu = record.cpu.unwrap_or_default();
+                let from = self.last_ns.get(&cpu).copied().unwrap_or_default();
+                session.lost(Loss::of_events(from, at.time_ns, *records));
+            }
+            _ => {}
+        }
+        if let Some(cpu) = record.cpu {
+            self.last_ns.insert(cpu, at.time_ns);
+        }
+    }
+
+    fn sample(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {
+        let Some(counted) = record.attr.and_then(|attr| self.attrs.get(attr).copied()) else {
+            return;
+        };
+        if is_guest(record.cpu_mode) {
+            self.report.of_guests += 1;
+            session.count(counted.event, 1, 0, at.time_ns);
+            return;
+        }
+        let mut stack = std::mem::take(&mut self.addresses);
+        if !addresses(record, sample, &mut stack) {
+            self.report.not_unwound += 1;
+            if record.cpu_mode != CpuMode::User {
+                stack.extend(instruction_pointer(session, sample));
+            }
+        }
+        if let Some(pid) = record.pid {
+            self.need(pid, session);
+            if self.busy.insert(pid) {
+                self.sampled.insert(pid);
+            }
+        }
+        let at = At {
+            process: record.pid,
+            thread: record.tid.map(u64::from),
+            ..at
+        };
+        let weight = match (sample.period, counted.is_clock) {
+            (Some(ns), true) => Weight::Ns(ns),
+            (Some(events), false) => Weight::Count(events),
+            (None, _) => Weight::One,
+        };
+        let mut stated = facts::Sample::new(counted.kind).weighing(weight);
+        stated.event = Some(counted.event);
+        stated.idle = record.pid == Some(0);
+        session.sample(at, &stack, stated);
+        self.addresses = stack;
+    }
+
+    /// Tells what is mapped in a copy of a process.
+    fn need(&mut self, pid: u32, session: &mut Session) {
+        // A copy of a copy of … that nothing was told of: the first one comes first.
+        let mut chain = Vec::new();
+        let mut next = pid;
+        while let Some((parent, time_ns)) = self.copies.remove(&next) {
+            chain.push((next, parent, time_ns));
+            next = parent;
+        }
+        for (child, parent, time_ns) in chain.into_iter().rev() {
+            session.apply(At::new(time_ns).process(child), Fact::Fork { parent });
+        }
+    }
+
+    fn mmap(
+        &mut self,
+        at: At,
+        is_live: bool,
+        mode: CpuMode,
+        mmap: &Mmap<'_>,
+        session: &mut Session,
+    ) {
+        let action = if is_live {
+            Action::Load
+        } else {
+            Action::DCStart
+        };
+        let name = String::from_utf8_lossy(mmap.name);
+        let stated = mmap
+            .build_id
+            .or_else(|| self.build_ids.get(mmap.name).copied());
+        if mode == CpuMode::Kernel || mmap.pid == KERNEL {
+            const TEXT: &str = "[kernel.kallsyms]";
+            let end = mmap.address.saturating_add(mmap.size);
+            let (base, path) = match name.starts_with("[kernel") {
+                // It begins where the symbol is that it is named after; what comes before is no code.
+                true => (mmap.file_offset.max(mmap.address), TEXT),
+                false => (mmap.address, &*name),
+            };
+            let own = || self.build_ids.get(path.as_bytes()).copied();
+            let build_id = stated.or_else(own).map(hex).unwrap_or_default();
+            // Where addresses of the kernel are kept secret, nothing is said.
+            if base >> 63 == 0 && session.facts().pointer_size == Some(8) || end <= base {
+                return;
+            }
+            name_kernel(session);
+            let image = Image {
+                addressing: Addressing::Rva,
+                build_id: &build_id,
+                ..Image::new(action, base, end - base, path)
+            };
+            session.apply(at.process(KERNEL), image);
+            return;
+        }
+        if !matches!(mode, CpuMode::User | CpuMode::Unknown) {
+            return;
+        }
+        if is_jitdump(&name) {
+            self.report.jitdumps.push((mmap.pid, name.into_owned()));
+            return;
+        }
+        self.need(mmap.pid, session);
+        let build_id = stated.map(hex).unwrap_or_default();
+        let image = Image {
+            file_offset: mmap.file_offset,
+            addressing: Addressing::FileOffset,
+            build_id: &build_id,
+            ..Image::new(action, mmap.address, mmap.size, &*name)
+        };
+        session.apply(at.process(mmap.pid), image);
+    }
+
+    fn comm(&mut self, at: At, comm: &Comm<'_>, session: &mut Session) {
+        let name = String::from_utf8_lossy(comm.name);
+        let name = Text::from(&*name);
+        let threads = self.threads.entry(comm.pid).or_default();
+        threads.insert(comm.tid, comm.name.to_vec());
+        let at = at.process(comm.pid).thread(comm.tid.into());
+        if comm.is_exec {
+            self.copies.remove(&comm.pid);
+            if self.busy.remove(&comm.pid) {
+                session.apply(at, Process::new(Action::Load, name));
+            } else {
+                session.apply(at, Fact::Exec);
+            }
+        }
+        if comm.pid == comm.tid {
+            session.apply(at, Process::new(Action::DCStart, name));
+        }
+        session.apply(at, Fact::ThreadName(name));
+    }
+
+    fn fork(&mut self, at: At, is_live: bool, task: &Task, session: &mut Session) {
+        // It is called as the thread that it is a copy of.
+        let of_parent = self.threads.get(&task.parent_pid);
+        let comm = of_parent.and_then(|threads| threads.get(&task.parent_tid));
+        let comm = comm.cloned().unwrap_or_default();
+        let name = String::from_utf8_lossy(&comm);
+        let name = Text::from(&*name);
+        let threads = self.threads.entry(task.pid).or_default();
+        let at = at.process(task.pid).thread(task.tid.into());
+        if task.pid != task.parent_pid && is_live {
+            threads.clear();
+            self.busy.remove(&task.pid);
+            session.apply(at, Process::new(Action::Load, name));
+            self.copies.insert(task.pid, (task.parent_pid, at.time_ns));
+        }
+        if !name.is_empty() {
+            session.apply(at, Fact::ThreadName(name));
+        }
+        threads.insert(task.tid, comm);
+    }
+
+    /// A process ends with its last thread.
+    fn exit(&mut self, at: At, task: &Task, session: &mut Session) {
+        let Some(threads) = self.threads.get_mut(&task.pid) else {
+            return;
+        };
+        if threads.remove(&task.tid).is_some() && threads.is_empty() {
+            self.threads.remove(&task.pid);
+            session.apply(at.process(task.pid), Process::new(Action::Unload, ""));
+        }
+    }
+}
+
+/// Code that the kernel makes at run time: each eBPF program is an image of one function.
+fn kernel_symbol(at: At, is_live: bool, symbol: &KernelSymbol<'_>, session: &mut Session) {
+    let action = match (symbol.is_unregistered, is_live) {
+        (true, _) => Action::Unload,
+        (false, true) => Action::Load,
+        (false, false) => Action::DCStart,
+    };
+    name_kernel(session);
+    let name = String::from_utf8_lossy(symbol.name);
+    let image = Image {
+        is_function: true,
+        ..Image::new(action, symbol.address, symbol.size.into(), &*name)
+    };
+    session.apply(at.process(KERNEL), image);
+}
+
+fn name_kernel(session: &mut Session) {
+    if !session.has_process(KERNEL) {
+        let at = At::new(0).process(KERNEL);
+        session.apply(at, Process::new(Action::DCStart, "[kernel]"));
+    }
+}
+
+/// Where user space stood when the kernel was entered.
+fn instruction_pointer(session: &mut Session, sample: &Sample<'_>) -> Option<u64> {
+    let machine = session.facts().machine.as_deref().unwrap_or_default();
+    let number = if machine.ends_with("aarch64") { 32 } else { 8 };
+    sample.user_registers?.get(number)
+}
+
+fn hex(id: BuildId) -> String {
+    format!("{id:?}")
+}
+
+/// `jit-PID.dump`: the writer maps a page of it to be found.
+fn is_jitdump(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let pid = name
+        .strip_prefix("jit-")
+        .and_then(|rest| rest.strip_suffix(".dump"));
+    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+}

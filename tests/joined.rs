@@ -1,0 +1,591 @@
+//! CPU profiles of Linux as timelines, alone and joined with what runtimes recorded, of made-up recordings.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use chronosym::open::Format;
+use chronosym::{
+    Certainty, ClockMatch, Evidence, Filter, Frame, Input, OpenError, Opener, Options, Position,
+    Report, SampleKind, SampleSelection, Timeline,
+};
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::Method;
+use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
+use chronosym_support::trace::TraceInfo;
+
+const SECOND: u64 = 1_000_000_000;
+const PID: u32 = 4242;
+const JIT: u64 = 0x7f00_0000_0000;
+
+type Read = Result<(Arc<Timeline>, Report), OpenError>;
+
+fn open_with(opener: Opener, files: &[(&str, &[u8])]) -> Read {
+    let inputs = files
+        .iter()
+        .map(|(name, bytes)| Input::stream(*name, Cursor::new(bytes.to_vec())));
+    opener.open(inputs)?.timeline(Options::default())
+}
+
+fn open(files: &[(&str, &[u8])]) -> Arc<Timeline> {
+    let (timeline, _) = open_with(Opener::new(), files).expect("it can be read");
+    timeline
+}
+
+fn frame(timeline: &Timeline, pid: u32, address: u64, time: u64) -> Frame {
+    let process = timeline.process_of(pid, time).expect("the process");
+    let mut frames = timeline.frames(process, address, time, Position::Exact, None);
+    assert_eq!(frames.len(), 1);
+    frames.remove(0)
+}
+
+fn module(timeline: &Timeline, pid: u32, address: u64, time: u64) -> Option<String> {
+    frame(timeline, pid, address, time)
+        .module()
+        .map(str::to_owned)
+}
+
+fn name(timeline: &Timeline, address: u64, time: u64) -> Option<String> {
+    frame(timeline, PID, address, time)
+        .name()
+        .ok()
+        .map(str::to_owned)
+}
+
+/// A profile whose clock stands at one second when it begins, of a process with a library.
+fn profile() -> PerfWriter {
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    perf.comm(SECOND, PID, PID, "app");
+    perf.mmap2(
+        SECOND + 1,
+        PID,
+        0x10_0000,
+        0x1_0000,
+        0x2000,
+        "/lib/libone.so",
+    );
+    perf
+}
+
+/// A method that stands at an address from one time to another, in ns since the trace began.
+fn runtime(info: TraceInfo, bodies: &[(&str, u64, i64, Option<i64>)]) -> Vec<u8> {
+    let mut writer = NettraceWriter::v4().info(info);
+    let load = writer.event_type("Microsoft-Windows-DotNETRuntime", 143, 2);
+    let unload = writer.event_type("Microsoft-Windows-DotNETRuntime", 144, 2);
+    for (id, &(name, start, from, to)) in bodies.iter().enumerate() {
+        let method = Method {
+            id: id as u64 + 1,
+            start,
+            size: 0x100,
+            flags: 8,
+            names: Some(("N.T", name, "void ()")),
+            ..Method::default()
+        };
+        writer.event(load, from, 7, &[], &method.encode(2));
+        if let Some(to) = to {
+            writer.event(unload, to, 7, &[], &method.encode(2));
+        }
+    }
+    writer.finish()
+}
+
+fn started_at(ns: u64) -> TraceInfo {
+    TraceInfo {
+        qpc_start: ns as i64,
+        process_id: PID,
+        ..TraceInfo::default()
+    }
+}
+
+#[test]
+fn a_mapping_takes_the_place_of_what_it_covers_and_of_nothing_else() {
+    let mut perf = profile();
+    perf.mmap2(
+        SECOND + 100,
+        PID,
+        0x10_4000,
+        0x1000,
+        0x9000,
+        "/lib/libtwo.so",
+    );
+    perf.mmap2(SECOND + 200, PID, 0x10_8000, 0x1000, 0x10_8000, "//anon");
+    // Another right to the same bytes of the same file changes nothing.
+    perf.mmap2(
+        SECOND + 250,
+        PID,
+        0x10_1000,
+        0x1000,
+        0x3000,
+        "/lib/libone.so",
+    );
+    perf.sample(SECOND + 300, PID, PID, &[0x10_0010]);
+    let timeline = open(&[("perf.data", &perf.file())]);
+    let at = |address, time| module(&timeline, PID, address, time);
+    assert_eq!(at(0x10_4010, 50).as_deref(), Some("libone"));
+    assert_eq!(at(0x10_4010, 150).as_deref(), Some("libtwo"));
+    for address in [0x10_0010, 0x10_1010, 0x10_3fff, 0x10_5000, 0x10_ffff] {
+        assert_eq!(at(address, 280).as_deref(), Some("libone"), "{address:#x}");
+    }
+    assert_eq!(
+        (at(0x10_8010, 150).is_some(), at(0x10_8010, 280)),
+        (true, None)
+    );
+    // What is left of a mapping is where it was in the file.
+    let rva = |address, time| match frame(&timeline, PID, address, time).code {
+        chronosym::Code::Image { rva, .. } => rva,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((rva(0x10_5010, 50), rva(0x10_5010, 280)), (0x7010, 0x7010));
+    assert_eq!(
+        timeline
+            .images(timeline.find_process(PID, None).unwrap())
+            .count(),
+        6
+    );
+}
+
+#[test]
+fn copies_of_a_process_have_what_it_had_and_another_program_has_nothing() {
+    let mut perf = profile();
+    perf.fork(SECOND + 100, 50, PID, 50);
+    perf.fork(SECOND + 110, 51, 50, 51);
+    perf.mmap2(SECOND + 150, PID, 0x20_0000, 0x1000, 0, "/lib/liblate.so");
+    perf.sample(SECOND + 200, 51, 51, &[0x10_0010]);
+    let exec = perf.body().u32(51).u32(51).name("other");
+    perf.kernel_record(3, 1 << 13, exec, SECOND + 300, 51);
+    perf.sample(SECOND + 400, 51, 51, &[0x10_0010]);
+    let exec = perf.body().u32(50).u32(50).name("ls");
+    perf.kernel_record(3, 1 << 13, exec, SECOND + 500, 50);
+    perf.sample(SECOND + 600, 50, 50, &[0x10_0010]);
+    perf.exit(SECOND + 700, 50, 50);
+    let timeline = open(&[("perf.data", &perf.file())]);
+    assert_eq!(
+        module(&timeline, 51, 0x10_0010, 200).as_deref(),
+        Some("libone")
+    );
+    assert_eq!(
+        module(&timeline, 51, 0x20_0010, 200),
+        None,
+        "mapped after it was made"
+    );
+    assert_eq!(module(&timeline, 51, 0x10_0010, 400), None);
+    assert_eq!(module(&timeline, 50, 0x10_0010, 600), None);
+    let name = |pid, time| {
+        let process = timeline.process_of(pid, time).expect("it is there");
+        timeline
+            .process_view(process)
+            .expect("it is there")
+            .name
+            .map(str::to_owned)
+    };
+    // It is called after what it is a copy of, until it runs another program.
+    assert_eq!(name(51, 200).as_deref(), Some("app"));
+    assert_eq!(name(51, 400).as_deref(), Some("other"));
+    assert_eq!(name(50, 600).as_deref(), Some("ls"));
+    let process = timeline.find_process(50, None).expect("it is there");
+    assert_eq!(timeline.process_view(process).unwrap().end_ns, Some(700));
+}
+
+#[test]
+fn kernels_modules_and_programs_in_the_kernel_have_their_places_and_lives() {
+    const TEXT: u64 = 0xffff_ffff_8100_0000;
+    const BPF: u64 = 0xffff_ffff_c000_1000;
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    let kernel = |perf: &mut PerfWriter, start, size, offset, name: &str| {
+        let body = perf
+            .body()
+            .u32(u32::MAX)
+            .u32(0)
+            .words(&[start, size, offset]);
+        perf.kernel_record(1, 1, body.name(name), 0, 0);
+    };
+    kernel(&mut perf, TEXT, 0x20_0000, TEXT, "[kernel.kallsyms]_text");
+    kernel(&mut perf, 0xffff_ffff_a000_0000, 0x1000, 0, "[xfs]");
+    perf.comm(SECOND, PID, PID, "app");
+    let symbol = |perf: &PerfWriter, flags| {
+        perf.body()
+            .u64(BPF)
+            .u32(0x80)
+            .u16(1)
+            .u16(flags)
+            .name("bpf_prog_1")
+    };
+    let (come, gone) = (symbol(&perf, 0), symbol(&perf, 1));
+    perf.kernel_record(17, 0, come, SECOND + 100, PID);
+    perf.kernel_record(17, 0, gone, SECOND + 200, PID);
+    perf.sample(SECOND + 300, PID, PID, &[TEXT + 0x40]);
+    let timeline = open(&[("perf.data", &perf.file())]);
+    let text = frame(&timeline, PID, TEXT + 0x40, 300);
+    assert_eq!(text.module(), Some("[kernel.kallsyms]"));
+    assert!(matches!(
+        text.code,
+        chronosym::Code::Image { rva: 0x40, .. }
+    ));
+    assert_eq!(
+        module(&timeline, PID, 0xffff_ffff_a000_0010, 300).as_deref(),
+        Some("[xfs]")
+    );
+    assert_eq!(name(&timeline, BPF + 0x10, 50), None);
+    assert_eq!(
+        name(&timeline, BPF + 0x10, 150).as_deref(),
+        Some("bpf_prog_1")
+    );
+    assert_eq!(name(&timeline, BPF + 0x10, 250), None);
+}
+
+#[test]
+fn samples_weigh_what_they_say_and_other_events_are_no_profile() {
+    let attr = PerfAttr {
+        sample_type: 0x1_01a7 | 1 << 6,
+        ids: vec![1],
+        ..PerfAttr::default()
+    };
+    let mut perf = PerfWriter::new(attr);
+    let sample = |perf: &mut PerfWriter, misc, chain: &[u64]| {
+        let body = perf.body().u64(1).u64(0x10).u32(PID).u32(PID).u64(SECOND);
+        let body = body.u64(1).u32(0).u32(0).u64(250).u64(chain.len() as u64);
+        perf.record(9, misc, body.words(chain));
+    };
+    let (kernel, user) = (-128i64 as u64, -512i64 as u64);
+    sample(
+        &mut perf,
+        1,
+        &[
+            kernel,
+            0xffff_ffff_8100_0010,
+            user,
+            0x10_0020,
+            0x10_0030,
+            0x7,
+        ],
+    );
+    sample(&mut perf, 2, &[]);
+    // A guest's.
+    sample(&mut perf, 5, &[0x10_0020]);
+    let timeline = open(&[("perf.data", &perf.file())]);
+    let mut stacks = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, _| {
+        assert_eq!(class.kind, SampleKind::Cpu);
+        stacks.push(timeline.stacks().addresses(class.stack).collect::<Vec<_>>());
+    });
+    let first = vec![0xffff_ffff_8100_0010, 0x10_0020, 0x10_0030];
+    assert_eq!(
+        stacks,
+        [first, vec![0x10]],
+        "addresses that can be none are left out"
+    );
+    let count = timeline
+        .event_types()
+        .iter()
+        .find(|t| t.schema.name() == "cpu-clock");
+    assert_eq!(count.map(|t| (t.count, t.stacks)), Some((3, 2)));
+}
+
+#[test]
+fn a_jitdump_has_lives_lines_and_moves() {
+    let mut perf = profile();
+    perf.sample(SECOND + 900, PID, PID, &[JIT]);
+    let mut dump = JitdumpWriter::new(false, PID, 0);
+    dump.lines(
+        SECOND + 50,
+        JIT,
+        &[(JIT, 3, Some("a.js")), (JIT + 8, 4, None)],
+    );
+    dump.load(SECOND + 100, PID, JIT, "first", &[0x90; 32]);
+    let index = dump.load(SECOND + 200, PID, JIT + 16, "second", &[0x90; 32]);
+    // Onto itself.
+    dump.moved(SECOND + 300, PID, JIT + 16, JIT + 32, 32, index);
+    let files: [(&str, &[u8]); 2] = [("perf.data", &perf.file()), ("jit-1.dump", dump.file())];
+    let timeline = open(&files);
+    assert_eq!(name(&timeline, JIT + 4, 50), None);
+    let first = frame(&timeline, PID, JIT + 9, 150);
+    assert_eq!(
+        (first.name(), first.evidence),
+        (Ok("first"), Some(Evidence::JitDump))
+    );
+    let line = first.line.expect("it has a line");
+    assert_eq!((&*line.file, line.line), ("a.js", 4));
+    assert_eq!(name(&timeline, JIT + 20, 250).as_deref(), Some("second"));
+    assert_eq!(name(&timeline, JIT + 20, 350), None);
+    assert_eq!(name(&timeline, JIT + 60, 350).as_deref(), Some("second"));
+    let recordings = &timeline.facts().recordings;
+    assert_eq!(recordings.len(), 2);
+    assert_eq!(recordings[1].clock, ClockMatch::Same);
+    // By itself, too.
+    let alone = open(&[("jit-1.dump", dump.file())]);
+    assert_eq!(name(&alone, JIT + 4, 20).as_deref(), Some("first"));
+}
+
+#[test]
+fn perf_maps_answer_last_and_say_so_where_they_contradict_themselves() {
+    let mut perf = profile();
+    perf.sample(SECOND + 900, PID, PID, &[JIT]);
+    let map = format!(
+        "{JIT:x} 20 once\n{:x} 20 other\n{:x} 8 alone\n",
+        JIT + 16,
+        JIT + 64
+    );
+    let runtime = runtime(started_at(SECOND), &[("Known", JIT, 100, Some(500))]);
+    let timeline = open(&[
+        ("perf.data", &perf.file()),
+        ("perf-4242.map", map.as_bytes()),
+        ("app.nettrace", &runtime),
+    ]);
+    assert_eq!(name(&timeline, JIT + 20, 300).as_deref(), Some("N.T.Known"));
+    let guess = frame(&timeline, PID, JIT + 20, 600);
+    assert_eq!(
+        (guess.name(), guess.certainty),
+        (Ok("other"), Some(Certainty::Approximate))
+    );
+    let alone = frame(&timeline, PID, JIT + 64, 600);
+    assert_eq!(
+        (alone.name(), alone.certainty),
+        (Ok("alone"), Some(Certainty::Inferred))
+    );
+    // A map alone has no process.
+    let map: &[u8] = map.as_bytes();
+    let refused = open_with(Opener::new(), &[("perf-4242.map", map)]);
+    assert!(matches!(refused, Err(OpenError::NotATrace { .. })));
+}
+
+#[test]
+fn recordings_of_one_clock_are_one_timeline_whichever_began_first() {
+    for (began, offset) in [(SECOND - 400, 0), (SECOND + 200, 200)] {
+        let mut perf = profile();
+        perf.mmap2(SECOND + 700, PID, JIT, 0x1000, 0, "/lib/libover.so");
+        perf.sample(SECOND + 900, PID, PID, &[JIT]);
+        // In ns since its own begin.
+        let at = |ns: u64| ns as i64 + SECOND as i64 - began as i64;
+        let bodies = [
+            ("First", JIT, at(300), None),
+            ("Second", JIT, at(500), None),
+        ];
+        let runtime = runtime(started_at(began), &bodies);
+        let files: [(&str, &[u8]); 2] = [("a.nettrace", &runtime), ("perf.data", &perf.file())];
+        let (timeline, report) = open_with(Opener::new(), &files).expect("they are of one machine");
+        assert_eq!(report.format, Format::Joined);
+        let zero = if offset == 0 { 400 } else { 0 };
+        let at = |address, ns| name(&timeline, address, ns + zero);
+        assert_eq!(at(JIT + 16, 400).as_deref(), Some("N.T.First"));
+        assert_eq!(at(JIT + 16, 600).as_deref(), Some("N.T.Second"));
+        // What is mapped over code ends it, though it was read first.
+        assert_eq!(at(JIT + 16, 800), None);
+        assert_eq!(
+            module(&timeline, PID, JIT + 16, 800 + zero).as_deref(),
+            Some("libover")
+        );
+        assert_eq!(
+            module(&timeline, PID, 0x10_0010, 400 + zero).as_deref(),
+            Some("libone")
+        );
+        let clocks: Vec<_> = timeline
+            .facts()
+            .recordings
+            .iter()
+            .map(|r| r.clock)
+            .collect();
+        assert_eq!(clocks, [ClockMatch::Same; 2]);
+        assert_eq!(timeline.facts().clock_error_ns, 0);
+        assert_eq!(
+            frame(&timeline, PID, JIT, 600 + zero).certainty,
+            Some(Certainty::Exact)
+        );
+    }
+}
+
+#[test]
+fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
+    let mut perf = profile();
+    perf.sample(SECOND + 900, PID, PID, &[JIT]);
+    let ticks = |process_id| {
+        let info = TraceInfo {
+            process_id,
+            ..started_at(SECOND)
+        };
+        let mut writer = NettraceWriter::v4().info(info);
+        let tick = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        for time in 0..10 {
+            writer.event(tick, time, 7, &[JIT], &[2, 0, 0, 0]);
+        }
+        writer.finish()
+    };
+    let (one, two) = (ticks(PID), ticks(77));
+    let joined = open(&[("perf.data", &perf.file()), ("one", &one)]);
+    assert_eq!(joined.samples().len(), 1);
+    let counted = joined.event_types().iter().filter(|t| t.count == 10);
+    assert_eq!(counted.map(|t| t.stacks).collect::<Vec<_>>(), [10]);
+    // Two processes of one machine, without a perf.data.
+    let both = open(&[("one", &one), ("two", &two)]);
+    assert_eq!(both.samples().len(), 20);
+    let pids: Vec<_> = both.processes().filter_map(|p| p.pid).collect();
+    assert_eq!(pids, [PID, 77]);
+    // The ticks themselves can be asked for.
+    let ticks = "Microsoft-DotNETCore-SampleProfiler";
+    let samples = SampleSelection::Events(vec![chronosym::EventSelector::parse(ticks).unwrap()]);
+    let inputs = [("perf.data", perf.file()), ("one", one)];
+    let inputs = inputs.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes)));
+    let recording = Opener::new().open(inputs).expect("two");
+    let (selected, _) = recording.timeline(Options { samples }).expect("two");
+    assert_eq!(selected.samples().len(), 10);
+}
+
+#[test]
+fn what_cannot_be_one_timeline_is_refused() {
+    let mut perf = profile();
+    perf.sample(SECOND + 900, PID, PID, &[JIT]);
+    let one = runtime(started_at(SECOND), &[]);
+    let refusal = |files: &[(&str, &[u8])]| match open_with(Opener::new(), files) {
+        Ok(_) => panic!("it is read"),
+        Err(error) => error,
+    };
+    let copies = refusal(&[("a", &one), ("b", &one)]);
+    assert!(matches!(copies, OpenError::Copies { .. }), "{copies}");
+    let file = perf.file();
+    let two = refusal(&[("a", &file), ("b", &file)]);
+    assert!(matches!(two, OpenError::SeveralRecordings { .. }), "{two}");
+    // The wall says 2026, by the clock it would be another boot.
+    let mut other = perf.clone();
+    let wall = 1_600_000_000 * SECOND;
+    let clock = other.body().u32(1).u32(1).words(&[wall, SECOND]);
+    other.feature(29, clock.bytes);
+    let boot = refusal(&[("a", &other.file()), ("b", &one)]);
+    assert!(
+        matches!(
+            boot,
+            OpenError::DifferentRecordings {
+                what: "boot time",
+                ..
+            }
+        ),
+        "{boot}"
+    );
+}
+
+// Rule 23.
+#[test]
+fn a_clock_that_says_nothing_is_estimated_and_what_is_near_a_change_is_not_exact() {
+    const AHEAD: u64 = 500_000;
+    let attr = PerfAttr {
+        flags: 1 << 18,
+        ..PerfAttr::default()
+    };
+    let perf = |threads: bool| {
+        let mut perf = PerfWriter::new(attr.clone());
+        perf.comm(SECOND, PID, PID, "app");
+        if threads {
+            perf.fork(SECOND + 90_000 + AHEAD, PID, PID, 7);
+            perf.exit(SECOND + 910_000 + AHEAD, PID, 7);
+        }
+        perf.sample(SECOND + 2_000_000, PID, PID, &[JIT]);
+        perf.file()
+    };
+    let bodies = [
+        ("First", JIT, 100_000, None),
+        ("Second", JIT, 900_000, None),
+    ];
+    let runtime = runtime(started_at(SECOND), &bodies);
+    let timeline = open(&[("perf.data", &perf(true)), ("a.nettrace", &runtime)]);
+    let joined = &timeline.facts().recordings[1];
+    assert_eq!(
+        (joined.clock, joined.error_ns),
+        (ClockMatch::Estimated, 10_000)
+    );
+    assert_eq!(joined.offset_ns, AHEAD as i64);
+    let at = |ns: u64| {
+        let frame = frame(&timeline, PID, JIT + 4, ns + AHEAD);
+        (frame.name().ok().map(str::to_owned), frame.certainty)
+    };
+    let first = Some("N.T.First".to_owned());
+    let second = Some("N.T.Second".to_owned());
+    assert_eq!(at(105_000), (first.clone(), Some(Certainty::Inferred)));
+    assert_eq!(at(895_000).0, first);
+    assert_eq!(at(905_000), (second.clone(), Some(Certainty::Inferred)));
+    assert_eq!(at(950_000), (second, Some(Certainty::Exact)));
+    // Without a thread that both saw, nothing is sure.
+    let timeline = open(&[("perf.data", &perf(false)), ("a.nettrace", &runtime)]);
+    let joined = &timeline.facts().recordings[1];
+    assert_eq!(
+        (joined.clock, joined.error_ns),
+        (ClockMatch::Assumed, SECOND)
+    );
+    let unsure = frame(&timeline, PID, JIT + 4, 950_000);
+    assert_eq!(unsure.certainty, Some(Certainty::Inferred));
+}
+
+#[test]
+fn a_process_of_a_container_is_the_one_that_it_is_said_to_be() {
+    let mut perf = profile();
+    perf.sample(SECOND + 900, PID, PID, &[JIT]);
+    let info = TraceInfo {
+        process_id: 1,
+        ..started_at(SECOND)
+    };
+    let runtime = runtime(info, &[("Run", JIT, 100, None)]);
+    let files: [(&str, &[u8]); 2] = [("perf.data", &perf.file()), ("a.nettrace", &runtime)];
+    let plain = open(&files);
+    assert_eq!(name(&plain, JIT, 300), None);
+    let (mapped, _) = open_with(Opener::new().map_pid(1, PID), &files).expect("both");
+    assert_eq!(name(&mapped, JIT, 300).as_deref(), Some("N.T.Run"));
+    assert_eq!(mapped.processes().filter(|p| p.pid == Some(1)).count(), 0);
+}
+
+#[test]
+fn damaged_recordings_are_joined_as_far_as_they_go() {
+    let mut perf = profile();
+    for n in 0..40 {
+        perf.fork(SECOND + 100 + n, 100 + n as u32, PID, 100 + n as u32);
+        perf.mmap2(
+            SECOND + 200 + n,
+            PID,
+            0x10_0000 + n * 0x800,
+            0x1000,
+            0,
+            "/lib/libn.so",
+        );
+        perf.sample(
+            SECOND + 300 + n,
+            100 + n as u32,
+            100 + n as u32,
+            &[JIT + n, 0x10_0010],
+        );
+    }
+    let runtime = runtime(started_at(SECOND), &[("Run", JIT, 100, None)]);
+    let mut dump = JitdumpWriter::new(false, PID, 0);
+    for n in 0..40 {
+        let index = dump.load(SECOND + n, PID, JIT + 8 * n, "code", &[0x90; 32]);
+        dump.moved(SECOND + n, PID, JIT + 8 * n, JIT + 4 * n, 32, index);
+    }
+    let parts = [perf.file(), runtime, dump.file().to_vec()];
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let mut read = 0;
+    for round in 0..120 {
+        let mut copy = parts.clone();
+        let part = &mut copy[round % 3];
+        if round % 2 == 0 {
+            part.truncate(next(part.len()));
+        } else {
+            for _ in 0..8 {
+                let at = next(part.len());
+                part[at] = next(256) as u8;
+            }
+        }
+        let files: [(&str, &[u8]); 3] = [
+            ("perf.data", &copy[0]),
+            ("a", &copy[1]),
+            ("jit-1.dump", &copy[2]),
+        ];
+        if let Ok((timeline, _)) = open_with(Opener::new(), &files) {
+            read += 1;
+            for process in timeline.processes() {
+                let frames = timeline.frames(process.index, JIT, 150, Position::Return, None);
+                assert!(!frames.is_empty());
+            }
+        }
+    }
+    assert!(read > 60, "{read} of 120 could be read");
+}

@@ -1,0 +1,382 @@
+//! Recordings of perf as timelines, against what `perf script` printed of them, against what a runtime knew, and of programs
+//! that are recorded here and now.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+
+use chronosym::source::perf;
+use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::{
+    Code, Evidence, Filter, Frame, Input, LineReason, Opener, Options, Position, Session, Timeline,
+    Weight,
+};
+use chronosym_conformance::{TESTDATA, case};
+use chronosym_perf::script;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> ExitCode {
+    let mut cases = Vec::new();
+    for name in ["net8", "net10"] {
+        cases.push(case(
+            TESTDATA,
+            format!("{name}_has_the_samples_of_its_text"),
+            move |folder| agrees_with_text(&folder.join("perf").join(name)),
+        ));
+    }
+    cases.push(case(
+        TESTDATA,
+        "jit_frames_have_the_names_of_the_jitdump",
+        |folder| {
+            let timeline = open(&folder.join("perf/net8/perf.data"))?;
+            let mut named = BTreeMap::new();
+            each_frame(&timeline, |frame| {
+                *named.entry(kind(frame)).or_default() += 1
+            });
+            // Two of perf's 7,987 are in no load that is older, and 1,420 are of precompiled code that perf shows as a file's.
+            let jitted = named.get("JitDump").copied().unwrap_or(0);
+            check(jitted >= 7_985, format!("{named:?}"))
+        },
+    ));
+    cases.push(case(TESTDATA, "joined_jit_frames_have_names", joined));
+    cases.push(case(TESTDATA, "damaged_recordings_are_read", damaged));
+    cases.push(recorded(
+        "a_c_program_has_its_functions_and_lines",
+        c_program,
+    ));
+    cases.push(recorded(
+        "node_has_the_functions_of_its_jitdump",
+        node_with_jitdump,
+    ));
+    cases.push(recorded(
+        "node_has_the_functions_of_its_perf_map",
+        node_with_map,
+    ));
+    libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
+}
+
+fn check(holds: bool, found: impl std::fmt::Display) -> Result<(), Failed> {
+    if holds {
+        return Ok(());
+    }
+    Err(format!("found {found}").into())
+}
+
+fn open(path: &Path) -> Result<Arc<Timeline>, Failed> {
+    Ok(chronosym::open(path)?.timeline(Options::default())?.0)
+}
+
+fn unpack(path: &Path) -> Result<Vec<u8>, Failed> {
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(File::open(path)?).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn kind(frame: &Frame) -> &'static str {
+    match (frame.name(), frame.evidence) {
+        (Ok(_), Some(evidence)) => evidence.as_str(),
+        (Ok(_), None) => "named",
+        (Err(reason), _) => reason.as_str(),
+    }
+}
+
+/// The frames of all samples, one for each address.
+fn each_frame(timeline: &Arc<Timeline>, mut each: impl FnMut(&Frame)) {
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        let thread = timeline.thread_view(class.thread).expect("it has one");
+        let mut position = class.kind.leaf_position();
+        for address in timeline.stacks().addresses(class.stack) {
+            let frames = timeline.frames(thread.process, address, time, position, None);
+            each(frames.last().expect("never none"));
+            position = Position::Return;
+        }
+    });
+}
+
+/// What a sample is by either of the two: its head, and its addresses as perf prints them.
+type Row = (u64, Option<u32>, u64, String, Vec<u64>);
+
+fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
+    let mut session = Session::new(Options::default());
+    let report = perf::read(File::open(folder.join("perf.data"))?, &mut session)?;
+    let timeline = session.finish();
+    let mut found: Vec<Row> = Vec::new();
+    let filter = Filter {
+        idle: true,
+        ..Filter::default()
+    };
+    timeline.for_each_weighed_sample(&filter, |class, time, weight| {
+        assert_eq!(weight, Weight::Ns(5_025_125), "one every 5 ms");
+        let schema = &timeline.event_types()[class.event.index()].schema;
+        assert_eq!(
+            (&**schema.provider_name(), &*schema.name()),
+            ("perf", "cpu-clock")
+        );
+        let thread = timeline.thread_view(class.thread).expect("it has one");
+        let process = timeline.process_view(thread.process).expect("it has one");
+        let addresses = timeline.stacks().addresses(class.stack).map(|address| {
+            let frame = timeline.frames(thread.process, address, time, Position::Exact, None);
+            // perf prints where in the file it is.
+            match frame.first().map(|frame| frame.code) {
+                Some(Code::Image { rva, .. }) if address >> 63 == 0 => rva,
+                _ => address,
+            }
+        });
+        let us = (time + report.began_ns) / 1_000;
+        let comm = thread.name.unwrap_or_default().to_owned();
+        found.push((us, process.pid, thread.tid, comm, addresses.collect()));
+    });
+    let text = unpack(&folder.join("perf-script.txt.gz"))?;
+    let mut reader = script::Reader::new(text.as_slice());
+    let mut expected: Vec<Row> = Vec::new();
+    while let Some(sample) = reader.next_sample()? {
+        let mut addresses: Vec<u64> = sample.frames().map(|frame| frame.address).collect();
+        // What is no address at the end of a chain is left out.
+        while addresses.last().is_some_and(|&last| last < 0x1000) {
+            let last = sample.frames().last().and_then(|frame| frame.dso);
+            if last.is_some() {
+                break;
+            }
+            addresses.pop();
+        }
+        let (us, tid) = (sample.time_ns / 1_000, sample.tid.into());
+        expected.push((us, sample.pid, tid, sample.comm.to_owned(), addresses));
+    }
+    found.sort();
+    expected.sort();
+    check(
+        found.len() == expected.len(),
+        format!("{} samples", found.len()),
+    )?;
+    for (ours, theirs) in found.iter().zip(&expected) {
+        // A name that a thread had only later: perf shows that of the moment.
+        let heads = (ours.0, ours.1, ours.2) == (theirs.0, theirs.1, theirs.2);
+        check(
+            heads && ours.4 == theirs.4,
+            format!("{ours:x?} for {theirs:x?}"),
+        )?;
+    }
+    let renamed = found
+        .iter()
+        .zip(&expected)
+        .filter(|(a, b)| a.3 != b.3)
+        .count();
+    check(
+        renamed * 20 < found.len(),
+        format!("{renamed} other names of threads"),
+    )
+}
+
+/// The runtime and perf at once: what it knew of its code names what perf saw of it.
+fn joined(folder: &Path) -> Result<(), Failed> {
+    let path = folder.join("clr31/join/mono.zip");
+    let timeline = open(&path)?;
+    let (mut anonymous, mut by_events, mut by_map) = (0, 0, 0);
+    let mut images = BTreeMap::new();
+    each_frame(&timeline, |frame| {
+        let process = match frame.code {
+            Code::Body(process, _) | Code::Untimed(process, _) => process,
+            Code::Image { .. } => return,
+            _ => {
+                anonymous += 1;
+                return;
+            }
+        };
+        let has_image = images.entry(frame.address).or_insert_with(|| {
+            let at = |image: chronosym::ImageView<'_>| {
+                (image.base..image.base + image.size).contains(&frame.address)
+            };
+            timeline.images(process).any(at)
+        });
+        if !*has_image {
+            anonymous += 1;
+            let is_map = frame.evidence == Some(Evidence::PerfMap);
+            by_map += u32::from(is_map);
+            by_events += u32::from(!is_map && frame.name().is_ok());
+        }
+    });
+    // Of 19,989 frames in anonymous executable memory a careful reader of both names so many.
+    let found = format!("{by_events} of {anonymous}, {by_map} by the map");
+    check(by_events >= 19_929 && by_map <= 60, found)?;
+    let clocks: Vec<_> = timeline
+        .facts()
+        .recordings
+        .iter()
+        .map(|r| r.error_ns)
+        .collect();
+    check(clocks == [0, 0, 0], format!("{clocks:?}"))?;
+    // The hottest lines are C#'s own.
+    let mut config = StoreConfig::new();
+    config.folders = vec![folder.join("clr31/workload")];
+    let symbols = Symbolizer::new(config, SymbolOptions::default());
+    let profile = timeline.profile(&Filter::default(), Some(Arc::new(symbols)));
+    let mut lines = 0;
+    for entry in &profile.entries {
+        for id in profile.resolver.stack(entry.stack) {
+            let frame = profile.resolver.frame(id);
+            let is_ours = frame
+                .line
+                .as_ref()
+                .is_ok_and(|line| line.file.ends_with(".cs"));
+            lines += if is_ours { entry.samples } else { 0 };
+        }
+    }
+    check(lines > 10_000, format!("{lines} frames with a line"))
+}
+
+fn damaged(folder: &Path) -> Result<(), Failed> {
+    let bytes = std::fs::read(folder.join("perf/net8/perf.data"))?;
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let mut samples = 0;
+    for round in 0..24 {
+        let mut copy = bytes.clone();
+        if round % 2 == 0 {
+            copy.truncate(next(copy.len()));
+        }
+        for _ in 0..10 * (round % 2) {
+            let at = next(copy.len());
+            copy[at] = next(256) as u8;
+        }
+        let opened = Opener::new().open([Input::stream("perf.data", Cursor::new(copy))]);
+        let read = opened.and_then(|recording| recording.timeline(Options::default()));
+        if let Ok((timeline, _)) = read {
+            samples += timeline.samples().len();
+        }
+    }
+    check(samples > 2_000, format!("{samples} samples"))
+}
+
+/// A case that records: ignored where that is forbidden or a tool is missing, unless it must be there.
+fn recorded(name: &str, run: impl FnOnce(&Path) -> Result<(), Failed> + Send + 'static) -> Trial {
+    let required = std::env::var_os("CHRONOSYM_REQUIRE_TOOLS").is_some_and(|value| value == "1");
+    let works = |command: &mut Command| {
+        let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
+        silent.status().is_ok_and(|status| status.success())
+    };
+    let record = ["record", "-q", "-e", "cpu-clock", "-o", "/dev/null", "true"];
+    let can_record = works(Command::new("perf").args(record));
+    let tool = if name.starts_with("node") {
+        "node"
+    } else {
+        "cc"
+    };
+    let has_tool = can_record && works(Command::new(tool).arg("--version"));
+    let trial = Trial::test(name, move || run(tempfile::tempdir()?.path()));
+    trial.with_ignored_flag(!has_tool && !required)
+}
+
+fn run(command: &mut Command) -> Result<(), Failed> {
+    let output = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    check(output.status.success(), format!("{command:?}: {said}"))
+}
+
+fn record(folder: &Path, program: &[&str]) -> Result<(), Failed> {
+    let arguments = [
+        "record",
+        "-q",
+        "-k",
+        "mono",
+        "-e",
+        "cpu-clock",
+        "-F",
+        "999",
+        "-g",
+        "--",
+    ];
+    run(Command::new("perf")
+        .current_dir(folder)
+        .args(arguments)
+        .args(program))
+}
+
+/// A profile with symbols at the paths that it names: it was recorded here.
+fn here(folder: &Path) -> Result<chronosym::Profile, Failed> {
+    let opener = Opener::new().trust_trace_paths();
+    let recording = opener.open([Input::file(folder.join("perf.data"))])?;
+    let (timeline, _) = recording.timeline(Options::default())?;
+    let mut config = StoreConfig::new();
+    config.trust_trace_paths = true;
+    let symbols = Symbolizer::new(config, SymbolOptions::default());
+    Ok(timeline.profile(&Filter::default(), Some(Arc::new(symbols))))
+}
+
+/// Samples in whose stack there is such a frame.
+fn samples_with(profile: &chronosym::Profile, is: impl Fn(&Frame) -> bool) -> u64 {
+    let entries = profile.entries.iter();
+    let has = |stack| {
+        let mut frames = profile.resolver.stack(stack);
+        frames.any(|id| is(profile.resolver.frame(id)))
+    };
+    entries
+        .filter(|entry| has(entry.stack))
+        .map(|entry| entry.samples)
+        .sum()
+}
+
+fn c_program(folder: &Path) -> Result<(), Failed> {
+    let code = "volatile long total;\n\
+        __attribute__((noinline)) void inner(long n) {\n  for (long i = 0; i < n; i++) total += i;\n}\n\
+        __attribute__((noinline)) void outer(void) { inner(100000000); total++; }\n\
+        int main(void) { outer(); return 0; }\n";
+    std::fs::write(folder.join("work.c"), code)?;
+    let options = ["-g", "-O0", "-Wl,--build-id", "-o", "work"];
+    run(Command::new("cc")
+        .current_dir(folder)
+        .args(options)
+        .arg("work.c"))?;
+    record(folder, &["./work"])?;
+    let profile = here(folder)?;
+    let all = profile.samples();
+    let inner = samples_with(&profile, |frame| {
+        let line = frame.line.as_ref().map(|line| line.line);
+        frame.name() == Ok("inner") && line == Ok(3)
+    });
+    let outer = samples_with(&profile, |frame| frame.name() == Ok("outer"));
+    check(
+        all > 30 && inner * 10 > all * 8 && outer * 10 > all * 8,
+        format!("{all} samples, {inner} of inner, {outer} of outer"),
+    )
+}
+
+const SCRIPT: &str = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\n\
+    for (let i = 0; i < 6; i++) fib(32);\n";
+
+fn node(folder: &Path, option: &str) -> Result<chronosym::Profile, Failed> {
+    std::fs::write(folder.join("fib.js"), SCRIPT)?;
+    record(folder, &["node", option, "fib.js"])?;
+    here(folder)
+}
+
+fn node_with_jitdump(folder: &Path) -> Result<(), Failed> {
+    let profile = node(folder, "--perf-prof")?;
+    let by = |frame: &Frame| frame.evidence == Some(Evidence::JitDump);
+    let fib = samples_with(&profile, |frame| {
+        by(frame) && frame.name().is_ok_and(|name| name.contains("fib"))
+    });
+    let all = profile.samples();
+    check(fib * 2 > all, format!("{fib} of {all} samples"))
+}
+
+fn node_with_map(folder: &Path) -> Result<(), Failed> {
+    let profile = node(folder, "--perf-basic-prof")?;
+    let fib = samples_with(&profile, |frame| {
+        let by = frame.evidence == Some(Evidence::PerfMap);
+        by && frame.line_reason() == Some(LineReason::NoILMap)
+            && frame.name().is_ok_and(|name| name.contains("fib"))
+    });
+    let all = profile.samples();
+    check(fib * 2 > all, format!("{fib} of {all} samples"))
+}
