@@ -68,6 +68,7 @@ pub mod symbols;
 mod timeline;
 mod universal;
 mod untimed;
+mod untimed_index;
 mod views;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
