@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym::{Frame, Function, ProcessIndex, Profile, ResolvedStack, ThreadIndex};
+use chronosym::{Frame, Function, ProcessIndex, Profile, ProfileEntry, ResolvedStack, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use crate::rows::Rows;
@@ -17,6 +17,9 @@ pub struct TreeOptions {
     pub lines: bool,
     /// Lines stand with the names of their files.
     pub files: bool,
+    /// The most nodes; what would need more stands as one node below its caller. 1,500,000, some 150 MB: a stack that
+    /// thousands of threads share is a small file and a tree of any size.
+    pub max_nodes: u32,
 }
 
 impl Default for TreeOptions {
@@ -25,6 +28,7 @@ impl Default for TreeOptions {
             threads: true,
             lines: false,
             files: false,
+            max_nodes: 1_500_000,
         }
     }
 }
@@ -48,6 +52,8 @@ enum Identity {
     Thread(ThreadIndex),
     /// A row of functions, and a line of a file.
     Function(u32, Option<(Option<Arc<str>>, u32)>),
+    /// Frames that are left out.
+    Rest,
 }
 
 /// What a node is called.
@@ -59,6 +65,14 @@ pub(crate) struct Label {
 }
 
 impl Label {
+    /// That of a process or thread.
+    pub(crate) fn text(text: String) -> Self {
+        Label {
+            function: None,
+            text: text.into(),
+        }
+    }
+
     /// What sets its function apart from others that look alike.
     pub(crate) fn signature(&self) -> &str {
         self.function
@@ -81,6 +95,8 @@ impl fmt::Display for Label {
 pub struct CallTree {
     pub(crate) labels: Vec<Label>,
     pub(crate) nodes: Vec<Node>,
+    /// Samples whose innermost frames are left out.
+    left_out: u64,
     label_index: FxHashMap<Identity, u32>,
     node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
 }
@@ -92,22 +108,30 @@ impl CallTree {
         let resolver = &profile.resolver;
         let rows = Rows::new(resolver);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
-        // Resolved stack → node, for the thread of the entry before: entries of a thread share their callers.
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
-        let mut known: FxHashMap<(NodeIndex, ResolvedStack), NodeIndex> = FxHashMap::default();
+        let root = |entry: &ProfileEntry| {
+            let root = roots.entry(entry.thread);
+            root.or_insert_with(|| tree.root(profile, entry.thread, options.threads))
+                .to_owned()
+        };
+        let at = profile.entries.iter().map(root).zip(&profile.entries);
+        let mut entries: Vec<_> = at
+            .filter_map(|(root, entry)| Some((root?, entry)))
+            .collect();
+        entries.sort_by_key(|(root, _)| *root);
+        // Resolved stack → node, for the root of the entry before: entries of a thread share their callers.
+        let mut known: FxHashMap<ResolvedStack, NodeIndex> = FxHashMap::default();
+        let mut known_of = None;
         let mut path = Vec::new();
-        for entry in &profile.entries {
-            let root = *roots
-                .entry(entry.thread)
-                .or_insert_with(|| tree.root(profile, entry.thread, options.threads));
-            let Some(root) = root else {
-                continue;
-            };
+        for (root, entry) in entries {
+            if known_of.replace(root) != Some(root) {
+                known.clear();
+            }
             path.clear();
             let mut node = root;
             let mut at = Some(entry.stack);
             while let Some(stack) = at {
-                if let Some(&found) = known.get(&(root, stack)) {
+                if let Some(&found) = known.get(&stack) {
                     node = found;
                     break;
                 }
@@ -118,12 +142,27 @@ impl CallTree {
                 let frame = resolver.leaf(stack);
                 let label = *frame_labels[frame.index()]
                     .get_or_insert_with(|| tree.frame_label(resolver.frame(frame), &rows, options));
+                if tree.nodes.len() >= options.max_nodes as usize
+                    && !tree.node_index.contains_key(&(label, Some(node)))
+                {
+                    let rest =
+                        tree.label(Identity::Rest, || Label::text("[frames left out]".into()));
+                    node = tree.node(rest, Some(node));
+                    tree.left_out += entry.samples;
+                    break;
+                }
                 node = tree.node(label, Some(node));
-                known.insert((root, stack), node);
+                known.insert(stack, node);
             }
             tree.nodes[node as usize].own += entry.samples;
         }
         tree
+    }
+
+    /// Samples whose innermost frames were left out, because the tree would have had more nodes than
+    /// [`TreeOptions::max_nodes`].
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Whether there is no sample.
@@ -136,13 +175,15 @@ impl CallTree {
         let timeline = profile.resolver.timeline();
         let thread = timeline.thread_view(index)?;
         let process = timeline.process_view(thread.process)?;
-        let label = self.label(Identity::Process(thread.process), || place(process.label()));
+        let label = self.label(Identity::Process(thread.process), || {
+            Label::text(process.label())
+        });
         let root = self.node(label, None);
         if !threads {
             return Some(root);
         }
         let label = self.label(Identity::Thread(index), || {
-            place(format!(
+            Label::text(format!(
                 "{} ({})",
                 thread.name.unwrap_or("thread"),
                 thread.tid
@@ -201,13 +242,5 @@ impl CallTree {
             }
         }
         totals
-    }
-}
-
-/// The label of a process or thread.
-fn place(text: String) -> Label {
-    Label {
-        function: None,
-        text: text.into(),
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::answer::{Address, Answers};
+use crate::dwarf::budget::LineTables;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::known::Known;
 use crate::dwarf::unit::Sections;
@@ -61,6 +62,7 @@ pub struct NativeSymbols {
     pub(crate) index: UnitIndex,
     pub(crate) starts: UnitStarts,
     pub(crate) supplement_starts: UnitStarts,
+    pub(crate) line_tables: LineTables,
     /// And what was met instead.
     debug_file: OnceLock<(Option<Container>, Vec<String>)>,
     supplement: OnceLock<Option<Container>>,
@@ -112,6 +114,7 @@ impl NativeSymbols {
             index: UnitIndex::default(),
             starts: UnitStarts::default(),
             supplement_starts: UnitStarts::default(),
+            line_tables: LineTables::default(),
             debug_file: OnceLock::new(),
             supplement: OnceLock::new(),
             package: OnceLock::new(),

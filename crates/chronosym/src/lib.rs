@@ -21,6 +21,7 @@
 // Some of what the engine can do only its readers ask for.
 #![cfg_attr(not(all(feature = "nettrace", feature = "etl")), allow(dead_code))]
 
+mod answers;
 mod body;
 mod chunked;
 mod clr;
