@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -96,7 +96,7 @@ impl Client {
             Ok(file) => file,
             Err(error) => return Fetched::NotSaved(error.to_string()),
         };
-        let fetched = save(&mut body, &mut file, limit, length);
+        let fetched = save(&mut body, &mut file, limit, length, self.limits.least_speed);
         drop(file);
         if fetched != Fetched::Saved {
             let _ = fs::remove_file(to);
@@ -132,7 +132,17 @@ fn system_roots() -> TlsConfig {
     TlsConfig::builder().root_certs(roots).build()
 }
 
-fn save(body: &mut impl Read, file: &mut File, limit: u64, length: Option<u64>) -> Fetched {
+/// From when on the speed of a body counts.
+const START: Duration = Duration::from_secs(10);
+
+fn save(
+    body: &mut impl Read,
+    file: &mut File,
+    limit: u64,
+    length: Option<u64>,
+    least_speed: u64,
+) -> Fetched {
+    let begun = Instant::now();
     let mut buffer = vec![0; 64 << 10];
     let mut saved = 0_u64;
     loop {
@@ -148,6 +158,10 @@ fn save(body: &mut impl Read, file: &mut File, limit: u64, length: Option<u64>) 
         saved = saved.saturating_add(count as u64);
         if saved > limit {
             return Fetched::TooLarge;
+        }
+        let elapsed = begun.elapsed();
+        if elapsed >= START && saved < least_speed.saturating_mul(elapsed.as_secs()) {
+            return Fetched::TimedOut;
         }
         if let Err(error) = file.write_all(&buffer[..count]) {
             return Fetched::NotSaved(error.to_string());

@@ -263,7 +263,7 @@ impl NativeSymbols {
             .or_insert_with(|| {
                 let file = self.companions.split_unit(comp_dir, name);
                 file.map(Arc::new)
-                    .ok_or_else(|| String::from_utf8_lossy(name).into_owned())
+                    .ok_or_else(|| chronosym_types::copied_text(name))
             })
             .as_ref()
             .ok()

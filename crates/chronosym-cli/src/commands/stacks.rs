@@ -3,10 +3,12 @@
 use std::io::Write;
 
 use anyhow::Result;
+use chronosym::LimitReached;
 use chronosym_export::{CallTree, TextOptions, TreeOptions};
 
 use crate::args::{StackFormat, Stacks};
 use crate::output;
+use crate::progress::tell;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let (loaded, symbols, filter) = super::open_samples(&args.input, &args.filters, quiet)?;
@@ -28,12 +30,14 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
         chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &mut out)? == 0
     } else {
         let profile = timeline.profile(&filter, Some(symbols));
+        let limits = crate::limits::get();
         let tree = CallTree::new(
             &profile,
             TreeOptions {
                 threads: !args.no_threads,
                 lines: args.lines,
                 files: format == StackFormat::Text,
+                max_nodes: limits.tree_nodes,
             },
         );
         match format {
@@ -46,6 +50,13 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
                 };
                 chronosym_export::write_text(&profile, &tree, options, &mut out)?;
             }
+        }
+        if tree.left_out() > 0 {
+            let limit = LimitReached::TreeNodes(limits.tree_nodes);
+            let (count, all) = (tree.left_out(), profile.samples());
+            tell(&format!(
+                "{limit}: the innermost frames of {count} of {all} samples are left out"
+            ));
         }
         tree.is_empty()
     };
