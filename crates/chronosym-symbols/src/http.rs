@@ -96,7 +96,7 @@ impl Client {
             Ok(file) => file,
             Err(error) => return Fetched::NotSaved(error.to_string()),
         };
-        let fetched = save(&mut body, &mut file, limit, length, self.limits.least_speed);
+        let fetched = save(&mut body, &mut file, limit, length, &self.limits);
         drop(file);
         if fetched != Fetched::Saved {
             let _ = fs::remove_file(to);
@@ -132,15 +132,12 @@ fn system_roots() -> TlsConfig {
     TlsConfig::builder().root_certs(roots).build()
 }
 
-/// From when on the speed of a body counts.
-const START: Duration = Duration::from_secs(10);
-
 fn save(
     body: &mut impl Read,
     file: &mut File,
     limit: u64,
     length: Option<u64>,
-    least_speed: u64,
+    limits: &FetchLimits,
 ) -> Fetched {
     let begun = Instant::now();
     let mut buffer = vec![0; 64 << 10];
@@ -160,7 +157,8 @@ fn save(
             return Fetched::TooLarge;
         }
         let elapsed = begun.elapsed();
-        if elapsed >= START && saved < least_speed.saturating_mul(elapsed.as_secs()) {
+        let least = u128::from(limits.least_speed).saturating_mul(elapsed.as_millis()) / 1000;
+        if elapsed >= limits.speed_after && u128::from(saved) < least {
             return Fetched::TimedOut;
         }
         if let Err(error) = file.write_all(&buffer[..count]) {
@@ -221,6 +219,33 @@ fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A byte now and then.
+    struct Drip(u32);
+
+    impl Read for Drip {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            self.0 += 1;
+            assert!(self.0 < 1000, "it is read for ever");
+            std::thread::sleep(Duration::from_millis(10));
+            to[0] = 0;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_body_that_drips_is_given_up() {
+        let limits = FetchLimits {
+            speed_after: Duration::from_millis(200),
+            ..FetchLimits::default()
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        let fetched = save(&mut Drip(0), &mut file, 1 << 20, None, &limits);
+        assert_eq!(fetched, Fetched::TimedOut);
+        // One that has no end ends at the most that is taken.
+        let fetched = save(&mut std::io::repeat(0), &mut file, 1 << 20, None, &limits);
+        assert_eq!(fetched, Fetched::TooLarge);
+    }
 
     #[test]
     fn credentials() {

@@ -158,6 +158,10 @@ mod tests {
             "a|b",
             "<a>",
             "\u{85}",
+            ".prune",
+            "a/.missing",
+            ".x.pdb.part",
+            "cachedir.tag",
             long.as_str(),
         ] {
             assert_eq!(FileName::from_untrusted(path), None, "{path:?}");
