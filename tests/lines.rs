@@ -330,7 +330,7 @@ fn without_lines_frames_say_that_they_were_not_asked_for() {
     let symbols = Arc::new(Symbolizer::new(config, options));
     compare(
         &load("clr10/traces/rich.nettrace.zip"),
-        &Arc::new(symbols),
+        &symbols,
         |truth, frame| {
             assert_eq!(frame.line.as_ref().ok(), None);
             if truth.line.is_some() {

@@ -6,6 +6,7 @@ use chronosym::EventSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::Question;
+use crate::limits::LimitOptions;
 use crate::units;
 
 /// What no answer can be given to as it was asked: exits as clap does.
@@ -46,6 +47,8 @@ pub struct Cli {
         value_name = "WHEN"
     )]
     pub color: Color,
+    #[command(flatten)]
+    pub limits: LimitOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,19 +1,19 @@
 //! From the files on the command line to one recording.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use chronosym::{Input, OpenError, Opener, Recording};
+use anyhow::{Context, Result, bail};
+use chronosym::{Input, LimitReached, OpenError, Opener, Recording};
 
 use crate::args::Symbols;
-use crate::progress;
+use crate::{limits, progress};
 
 /// Opens what is named together; `-` is standard input.
 pub fn open(paths: &[PathBuf], symbols: &Symbols) -> Result<Recording, OpenError> {
-    let mut opener = Opener::new().watch(|progress| {
+    let mut opener = Opener::new().limits(limits::get()).watch(|progress| {
         progress::show(progress.read, progress.total);
         ControlFlow::Continue(())
     });
@@ -53,14 +53,19 @@ impl Rereadable {
                 continue;
             }
             let name = path.display();
-            let mut source: Box<dyn io::Read> = if is_stdin {
+            let source: Box<dyn io::Read> = if is_stdin {
                 Box::new(io::stdin())
             } else {
                 Box::new(File::open(path).with_context(|| format!("cannot open {name}"))?)
             };
             let mut kept =
                 tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
-            io::copy(&mut source, &mut kept).with_context(|| format!("cannot read {name}"))?;
+            let most = limits::get().unpacked_bytes;
+            let copied = io::copy(&mut source.take(most.saturating_add(1)), &mut kept)
+                .with_context(|| format!("cannot read {name}"))?;
+            if copied > most {
+                bail!("{name}: {}", LimitReached::UnpackedBytes(most));
+            }
             let kept = kept.into_temp_path();
             all.paths.push(kept.to_path_buf());
             all._kept.push(kept);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chronosym::open::{Note, SymbolEntries, read_perf_map};
-use chronosym::{Filter, Limits, Options, ProcessIndex, SampleSelection, Session, Timeline};
+use chronosym::{Filter, Options, ProcessIndex, SampleSelection, Session, Timeline};
 
 use crate::args::{self, EventFilters, Filters, Symbols, Usage};
-use crate::input;
 use crate::units::show_time;
+use crate::{input, limits};
 
 /// A trace that was read.
 pub struct Loaded {
@@ -57,7 +57,7 @@ fn add_perf_map(argument: &Path, session: &mut Session) -> Result<Option<u32>> {
     let Some(pid) = said.or(own).or_else(|| pid_in_name(argument)) else {
         bail!("{text}: which process is this perf map of? Say --perf-map PID={text}");
     };
-    let text = read_perf_map(path, &Limits::default())?;
+    let text = read_perf_map(path, &limits::get())?;
     if own != Some(pid) && !session.has_process(pid) {
         return Ok(Some(pid));
     }

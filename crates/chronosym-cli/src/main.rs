@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod input;
+mod limits;
 mod load;
 mod output;
 mod progress;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     // clap exits with 2 on usage errors, with 0 after help and version.
     let cli = args::Cli::parse();
     output::set_color(cli.color);
+    limits::set(&cli.limits);
     progress::begin(cli.quiet);
     let result = commands::run(cli);
     progress::clear();

@@ -9,6 +9,7 @@ use chronosym::symbols::{
 };
 
 use crate::args::Symbols;
+use crate::limits;
 use crate::load::Loaded;
 use crate::output::text_line;
 use crate::progress::tell;
@@ -30,6 +31,7 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
         config.cache = Some(cache.clone());
     }
     config.offline = args.offline;
+    config.fetch.max_bytes = limits::get().download_bytes;
     config.trust_trace_paths = args.trust_trace_paths;
     Ok(config)
 }

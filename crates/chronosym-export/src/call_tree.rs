@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym::{Frame, ProcessIndex, Profile, ResolvedStack, ThreadIndex};
+use chronosym::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use crate::measure::{Measure, add};
@@ -22,6 +22,9 @@ pub struct TreeOptions {
     pub addresses: bool,
     /// What samples are counted in.
     pub measure: Measure,
+    /// The most nodes; what would need more stands as one node below its caller. 1,500,000, some 150 MB: a stack that
+    /// thousands of threads share is a small file and a tree of any size.
+    pub max_nodes: u32,
 }
 
 impl Default for TreeOptions {
@@ -32,6 +35,7 @@ impl Default for TreeOptions {
             files: false,
             addresses: false,
             measure: Measure::Samples,
+            max_nodes: 1_500_000,
         }
     }
 }
@@ -55,6 +59,8 @@ enum Identity {
     Thread(ThreadIndex),
     /// A row of functions, and a line of a file.
     Function(u32, Option<(Option<Arc<str>>, u32)>),
+    /// Frames that are left out.
+    Rest,
 }
 
 /// What a node is called.
@@ -66,6 +72,14 @@ pub(crate) struct Label {
 }
 
 impl Label {
+    /// That of a process or thread.
+    pub(crate) fn text(text: String) -> Self {
+        Label {
+            row: None,
+            text: text.into(),
+        }
+    }
+
     /// What sets its function apart from others that look alike.
     pub(crate) fn signature(&self) -> &str {
         self.row.as_ref().map_or("", |row| &row.signature)
@@ -95,6 +109,8 @@ pub struct CallTree {
     pub(crate) labels: Vec<Label>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) measure: Measure,
+    /// Samples whose innermost frames are left out.
+    left_out: u64,
     label_index: FxHashMap<Identity, u32>,
     node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
 }
@@ -109,22 +125,30 @@ impl CallTree {
         let resolver = &profile.resolver;
         let rows = Rows::new(resolver, options.addresses);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
-        // Resolved stack → node, for the thread of the entry before: entries of a thread share their callers.
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
-        let mut known: FxHashMap<(NodeIndex, ResolvedStack), NodeIndex> = FxHashMap::default();
+        let root = |entry: &ProfileEntry| {
+            let root = roots.entry(entry.thread);
+            root.or_insert_with(|| tree.root(profile, entry.thread, options.threads))
+                .to_owned()
+        };
+        let at = profile.entries.iter().map(root).zip(&profile.entries);
+        let mut entries: Vec<_> = at
+            .filter_map(|(root, entry)| Some((root?, entry)))
+            .collect();
+        entries.sort_by_key(|(root, _)| *root);
+        // Resolved stack → node, for the root of the entry before: entries of a thread share their callers.
+        let mut known: FxHashMap<ResolvedStack, NodeIndex> = FxHashMap::default();
+        let mut known_of = None;
         let mut path = Vec::new();
-        for entry in &profile.entries {
-            let root = *roots
-                .entry(entry.thread)
-                .or_insert_with(|| tree.root(profile, entry.thread, options.threads));
-            let Some(root) = root else {
-                continue;
-            };
+        for (root, entry) in entries {
+            if known_of.replace(root) != Some(root) {
+                known.clear();
+            }
             path.clear();
             let mut node = root;
             let mut at = Some(entry.stack);
             while let Some(stack) = at {
-                if let Some(&found) = known.get(&(root, stack)) {
+                if let Some(&found) = known.get(&stack) {
                     node = found;
                     break;
                 }
@@ -135,8 +159,17 @@ impl CallTree {
                 let frame = resolver.leaf(stack);
                 let label = *frame_labels[frame.index()]
                     .get_or_insert_with(|| tree.frame_label(resolver.frame(frame), &rows, options));
+                if tree.nodes.len() >= options.max_nodes as usize
+                    && !tree.node_index.contains_key(&(label, Some(node)))
+                {
+                    let rest =
+                        tree.label(Identity::Rest, || Label::text("[frames left out]".into()));
+                    node = tree.node(rest, Some(node));
+                    tree.left_out += entry.samples;
+                    break;
+                }
                 node = tree.node(label, Some(node));
-                known.insert((root, stack), node);
+                known.insert(stack, node);
             }
             add(
                 &mut tree.nodes[node as usize].own,
@@ -144,6 +177,12 @@ impl CallTree {
             );
         }
         tree
+    }
+
+    /// Samples whose innermost frames were left out, because the tree would have had more nodes than
+    /// [`TreeOptions::max_nodes`].
+    pub fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Whether there is no sample.
@@ -156,13 +195,15 @@ impl CallTree {
         let timeline = profile.resolver.timeline();
         let thread = timeline.thread_view(index)?;
         let process = timeline.process_view(thread.process)?;
-        let label = self.label(Identity::Process(thread.process), || place(process.label()));
+        let label = self.label(Identity::Process(thread.process), || {
+            Label::text(process.label())
+        });
         let root = self.node(label, None);
         if !threads {
             return Some(root);
         }
         let label = self.label(Identity::Thread(index), || {
-            place(format!(
+            Label::text(format!(
                 "{} ({})",
                 thread.name.unwrap_or("thread"),
                 thread.tid
@@ -219,13 +260,5 @@ impl CallTree {
             }
         }
         totals
-    }
-}
-
-/// The label of a process or thread.
-fn place(text: String) -> Label {
-    Label {
-        row: None,
-        text: text.into(),
     }
 }

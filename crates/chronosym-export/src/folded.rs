@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
+use std::ops::Range;
 
 use chronosym_types::escape::folded;
 
@@ -21,89 +22,216 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     labels.dedup();
     let rank = |text: &String| labels.partition_point(|&label| label < text.as_str()) as u32;
     let ranks: Vec<u32> = texts.iter().map(rank).collect();
-    let mut paths: Vec<(Vec<u32>, u64)> = Vec::new();
-    for (index, node) in tree.nodes.iter().enumerate() {
-        if node.own > 0 {
-            paths.push((path(tree, &ranks, index as NodeIndex), node.own));
-        }
-    }
-    paths.sort_by(|a, b| compare(&labels, &a.0, &b.0));
+    // The children of each node, and the roots, in the order of their texts: stacks are written while the tree is walked, for
+    // all of them together can be far larger than the tree.
+    let mut below = Children::new(tree, &ranks);
+    let mut open = Vec::new();
+    below.push(&labels, None, &mut open);
     let mut line = String::new();
-    let mut paths = paths.into_iter().peekable();
-    while let Some((labels_of, mut weight)) = paths.next() {
-        while let Some(next) = paths.next_if(|next| next.0 == labels_of) {
-            add(&mut weight, next.1);
+    while let Some(Item { start, rank, what }) = open.pop() {
+        line.truncate(start.unwrap_or(0));
+        if start.is_some() {
+            line.push(';');
         }
-        if measure == Measure::Time {
-            weight = weight.saturating_add(500) / 1_000;
-        }
-        line.clear();
-        for (i, label) in labels_of.iter().enumerate() {
-            if i > 0 {
-                line.push(';');
+        line.push_str(labels[rank as usize]);
+        match what {
+            What::Stack(weight) if measure == Measure::Time => {
+                writeln!(out, "{line} {}", weight.saturating_add(500) / 1_000)?;
             }
-            line.push_str(labels[*label as usize]);
+            What::Stack(weight) => writeln!(out, "{line} {weight}")?,
+            What::Callees(of) => below.push(&labels, Some((of, line.len())), &mut open),
         }
-        writeln!(out, "{line} {weight}")?;
     }
     Ok(())
 }
 
-fn path(tree: &CallTree, ranks: &[u32], leaf: NodeIndex) -> Vec<u32> {
-    let mut path: Vec<u32> = std::iter::successors(Some(leaf), |&n| tree.nodes[n as usize].parent)
-        .map(|n| ranks[tree.nodes[n as usize].label as usize])
-        .collect();
-    path.reverse();
-    path
+/// What is to be written.
+struct Item {
+    /// How much of the line before it has; `None` for a root.
+    start: Option<usize>,
+    rank: u32,
+    what: What,
 }
 
-/// Compares the lines that two paths make, without making them.
-fn compare(labels: &[&str], a: &[u32], b: &[u32]) -> Ordering {
-    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-    if same == a.len() || same == b.len() {
-        // One is the caller of the other: a blank follows it, and that sorts before the semicolon.
-        return a.len().cmp(&b.len());
+enum What {
+    /// Samples of the stack itself.
+    Stack(u64),
+    /// The stacks above it: those of the nodes in this range of [`Children::nodes`].
+    Callees(Range<usize>),
+}
+
+impl Item {
+    /// Compares the lines as text: a blank follows the name of what is innermost, a semicolon that of what is not.
+    fn compare(&self, other: &Self, labels: &[&str]) -> Ordering {
+        let [(a, after_a), (b, after_b)] = [self, other].map(|item| {
+            let after = match item.what {
+                What::Stack(_) => b' ',
+                What::Callees(_) => b';',
+            };
+            (labels[item.rank as usize].as_bytes(), after)
+        });
+        let common = a.len().min(b.len());
+        let rest = |text: &[u8], after| text.get(common).copied().unwrap_or(after);
+        a[..common]
+            .cmp(&b[..common])
+            .then_with(|| rest(a, after_a).cmp(&rest(b, after_b)))
+            .then(a.len().cmp(&b.len()))
     }
-    let rest = |path: &[u32]| -> Vec<u8> {
-        let parts = path.iter().skip(same).map(|&l| labels[l as usize]);
-        let mut text = parts.collect::<Vec<_>>().join(";").into_bytes();
-        text.push(b' ');
-        text
-    };
-    let (first_a, first_b) = (labels[a[same] as usize], labels[b[same] as usize]);
-    let common = first_a.len().min(first_b.len());
-    match first_a.as_bytes()[..common].cmp(&first_b.as_bytes()[..common]) {
-        Ordering::Equal => rest(a).cmp(&rest(b)),
-        different => different,
+}
+
+struct Children<'t> {
+    tree: &'t CallTree,
+    ranks: &'t [u32],
+    /// Nodes by their parents: of node n those from `first[n + 1]`, the roots from `first[0]`.
+    sorted: Vec<NodeIndex>,
+    first: Vec<usize>,
+    /// Nodes whose callees are to be written.
+    nodes: Vec<NodeIndex>,
+}
+
+impl<'t> Children<'t> {
+    fn new(tree: &'t CallTree, ranks: &'t [u32]) -> Self {
+        let parent = |node: &NodeIndex| {
+            let parent = tree.nodes[*node as usize].parent;
+            parent.map_or(0, |parent| parent as usize + 1)
+        };
+        let mut sorted: Vec<NodeIndex> = (0..tree.nodes.len() as NodeIndex).collect();
+        sorted.sort_unstable_by_key(|node| {
+            (
+                parent(node),
+                ranks[tree.nodes[*node as usize].label as usize],
+            )
+        });
+        let mut first = vec![0; tree.nodes.len() + 2];
+        for node in &sorted {
+            first[parent(node) + 1] += 1;
+        }
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
+        }
+        Children {
+            tree,
+            ranks,
+            sorted,
+            first,
+            nodes: Vec::new(),
+        }
+    }
+
+    fn of(&self, node: Option<NodeIndex>) -> &[NodeIndex] {
+        let at = node.map_or(0, |node| node as usize + 1);
+        &self.sorted[self.first[at]..self.first[at + 1]]
+    }
+
+    /// Adds what is called by the nodes in a range of `nodes`, whose line has some length, or the roots, to `open`: the
+    /// first line last.
+    fn push(&mut self, labels: &[&str], of: Option<(Range<usize>, usize)>, open: &mut Vec<Item>) {
+        let (of, start) = of.map_or((0..0, None), |(of, start)| (of, Some(start)));
+        let rank = |&node: &NodeIndex| self.ranks[self.tree.nodes[node as usize].label as usize];
+        let mut all: Vec<NodeIndex> = if start.is_none() {
+            self.of(None).to_vec()
+        } else {
+            let callers = self.nodes[of.clone()].iter();
+            callers
+                .flat_map(|&node| self.of(Some(node)))
+                .copied()
+                .collect()
+        };
+        if of.len() > 1 {
+            all.sort_by_key(rank);
+        }
+        let from = open.len();
+        // Texts that are equal are one line.
+        let mut groups = Vec::new();
+        for group in all.chunk_by(|a, b| rank(a) == rank(b)) {
+            let mut own = 0;
+            for &node in group {
+                add(&mut own, self.tree.nodes[node as usize].own);
+            }
+            let rank = rank(&group[0]);
+            if own > 0 {
+                open.push(Item {
+                    start,
+                    rank,
+                    what: What::Stack(own),
+                });
+            }
+            if group.iter().any(|&node| !self.of(Some(node)).is_empty()) {
+                open.push(Item {
+                    start,
+                    rank,
+                    what: What::Callees(groups.len()..groups.len() + group.len()),
+                });
+                groups.extend_from_slice(group);
+            }
+        }
+        open[from..].sort_by(|a, b| b.compare(a, labels));
+        // Those that are written first stand last, so that they can be taken away.
+        self.nodes.truncate(of.end);
+        for item in &mut open[from..] {
+            if let What::Callees(range) = &mut item.what {
+                let at = self.nodes.len();
+                self.nodes.extend_from_slice(&groups[range.clone()]);
+                *range = at..self.nodes.len();
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call_tree::Node;
 
-    #[test]
-    fn lines_sort_as_their_text_does() {
-        let labels = ["a", "b", "b c", "b!", "x"];
-        let mut paths: Vec<Vec<u32>> = vec![
-            vec![0, 1, 4],
-            vec![0, 2],
-            vec![0, 1],
-            vec![0],
-            vec![0, 3, 4],
-            vec![4],
-        ];
-        paths.sort_by(|a, b| compare(&labels, a, b));
-        let line = |p: &Vec<u32>| {
-            p.iter()
-                .map(|&l| labels[l as usize])
-                .collect::<Vec<_>>()
-                .join(";")
-                + " 1"
-        };
-        let lines: Vec<String> = paths.iter().map(line).collect();
-        let mut sorted = lines.clone();
-        sorted.sort();
-        assert_eq!(lines, sorted);
+    /// A tree of paths, each with one sample.
+    fn tree(paths: &[&[&'static str]]) -> CallTree {
+        let mut tree = CallTree::default();
+        for path in paths {
+            let mut parent = None;
+            for &name in *path {
+                let known = tree.nodes.iter().position(|node: &Node| {
+                    node.parent == parent && tree.labels[node.label as usize].to_string() == name
+                });
+                let node = known.unwrap_or_else(|| {
+                    tree.labels.push(Label::text(name.to_owned()));
+                    tree.nodes.push(Node {
+                        label: tree.labels.len() as u32 - 1,
+                        parent,
+                        own: 0,
+                    });
+                    tree.nodes.len() - 1
+                });
+                parent = Some(node as NodeIndex);
+            }
+            tree.nodes[parent.expect("not empty") as usize].own += 1;
+        }
+        tree
+    }
+
+    fn written(tree: &CallTree) -> String {
+        let mut out = Vec::new();
+        write_folded(tree, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_sort_as_their_text_does(
+            paths in proptest::collection::vec(proptest::collection::vec(0..6_usize, 1..6), 1..30),
+        ) {
+            let names = ["a", "b", "b c", "b!", "x", "b\u{7f}"];
+            let paths: Vec<Vec<&str>> = paths
+                .iter()
+                .map(|path| path.iter().map(|&name| names[name]).collect())
+                .collect();
+            let mut counts = std::collections::BTreeMap::new();
+            for path in &paths {
+                let clean: Vec<_> = path.iter().map(|name| folded(name).into_owned()).collect();
+                *counts.entry(clean.join(";") + " ").or_insert(0) += 1;
+            }
+            let lines: String = counts.iter().map(|(path, count)| format!("{path}{count}\n")).collect();
+            let slices: Vec<&[&str]> = paths.iter().map(Vec::as_slice).collect();
+            proptest::prop_assert_eq!(written(&tree(&slices)), lines);
+        }
     }
 }

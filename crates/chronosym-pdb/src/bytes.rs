@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use chronosym_types::copied_text;
+
 pub(crate) use chronosym_types::bytes::{array, slice, u16, u32};
 
 use crate::{Error, Result};
@@ -70,7 +72,7 @@ impl<'d> Cursor<'d> {
 }
 
 /// Bytes up to the first NUL, as text.
-pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'static, str> {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end])
+    copied_text(&bytes[..end]).into()
 }

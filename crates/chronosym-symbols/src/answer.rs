@@ -102,6 +102,7 @@ impl NonZeroId {
 #[derive(Debug, Default)]
 pub(crate) struct Strings {
     text: String,
+    copy: Vec<u8>,
     ends: Vec<u32>,
     known: HashTable<u32>,
 }
@@ -116,10 +117,16 @@ impl Strings {
         }
         let id = u32::try_from(self.ends.len()).ok()?;
         let end = u32::try_from(self.text.len().checked_add(text.len())?).ok()?;
-        match std::str::from_utf8(text) {
+        // Copied before it is checked: the file may change in between.
+        self.copy.clear();
+        self.copy.extend_from_slice(text);
+        match std::str::from_utf8(&self.copy) {
             Ok(text) => self.text.push_str(text),
             // What replaces the bytes is text, so this goes one deep.
-            Err(_) => return self.intern(String::from_utf8_lossy(text).as_bytes()),
+            Err(_) => {
+                let replaced = String::from_utf8_lossy(&self.copy).into_owned();
+                return self.intern(replaced.as_bytes());
+            }
         }
         self.ends.push(end);
         let (texts, ends) = (&self.text, &self.ends);

@@ -18,7 +18,7 @@ pub(crate) const PARTIAL: &str = ".part";
 
 /// Marks a folder as a cache that this library made (<https://bford.info/cachedir/>): no other folder is ever pruned,
 /// and backup programs pass it over.
-const TAG: &str = "CACHEDIR.TAG";
+pub(crate) const TAG: &str = "CACHEDIR.TAG";
 const TAG_TEXT: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
                         # Symbol files fetched by chronosym. May be removed at any time.\n";
 const MISSING: &str = ".missing";
@@ -196,7 +196,7 @@ fn prune_locked(cache: &Path, limit: u64, now: SystemTime) -> u64 {
     freed
 }
 
-/// Regular files below a folder; symbolic links are neither followed nor touched.
+/// Regular files below a folder, but for the cache's own; symbolic links are neither followed nor touched.
 fn list(folder: &Path, depth: u32, now: SystemTime, files: &mut Vec<Cached>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -96,7 +96,7 @@ impl Client {
             Ok(file) => file,
             Err(error) => return Fetched::NotSaved(error.to_string()),
         };
-        let fetched = save(&mut body, &mut file, limit, length);
+        let fetched = save(&mut body, &mut file, limit, length, &self.limits);
         drop(file);
         if fetched != Fetched::Saved {
             let _ = fs::remove_file(to);
@@ -132,7 +132,14 @@ fn system_roots() -> TlsConfig {
     TlsConfig::builder().root_certs(roots).build()
 }
 
-fn save(body: &mut impl Read, file: &mut File, limit: u64, length: Option<u64>) -> Fetched {
+fn save(
+    body: &mut impl Read,
+    file: &mut File,
+    limit: u64,
+    length: Option<u64>,
+    limits: &FetchLimits,
+) -> Fetched {
+    let begun = Instant::now();
     let mut buffer = vec![0; 64 << 10];
     let mut saved = 0_u64;
     loop {
@@ -148,6 +155,11 @@ fn save(body: &mut impl Read, file: &mut File, limit: u64, length: Option<u64>) 
         saved = saved.saturating_add(count as u64);
         if saved > limit {
             return Fetched::TooLarge;
+        }
+        let elapsed = begun.elapsed();
+        let least = u128::from(limits.least_speed).saturating_mul(elapsed.as_millis()) / 1000;
+        if elapsed >= limits.speed_after && u128::from(saved) < least {
+            return Fetched::TimedOut;
         }
         if let Err(error) = file.write_all(&buffer[..count]) {
             return Fetched::NotSaved(error.to_string());
@@ -207,6 +219,33 @@ fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A byte now and then.
+    struct Drip(u32);
+
+    impl Read for Drip {
+        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+            self.0 += 1;
+            assert!(self.0 < 1000, "it is read for ever");
+            std::thread::sleep(Duration::from_millis(10));
+            to[0] = 0;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn a_body_that_drips_is_given_up() {
+        let limits = FetchLimits {
+            speed_after: Duration::from_millis(200),
+            ..FetchLimits::default()
+        };
+        let mut file = tempfile::tempfile().unwrap();
+        let fetched = save(&mut Drip(0), &mut file, 1 << 20, None, &limits);
+        assert_eq!(fetched, Fetched::TimedOut);
+        // One that has no end ends at the most that is taken.
+        let fetched = save(&mut std::io::repeat(0), &mut file, 1 << 20, None, &limits);
+        assert_eq!(fetched, Fetched::TooLarge);
+    }
 
     #[test]
     fn credentials() {

@@ -2,15 +2,27 @@
 //!
 //! Object files with debug information are hundreds of megabytes of which one answer needs a few pages. Reading them
 //! whole would cost more than the answer, so they are mapped, and mapping cannot be expressed in safe Rust: another process
-//! may change the file under the mapping.
+//! may change the file under the mapping. Small files are read, and all of them after [`map_nothing`].
 #![allow(unsafe_code)]
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
+
+/// Files of at most so many bytes are read: that costs no more than to map them.
+const SMALL: u64 = 1 << 20;
+
+static MAP_NOTHING: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process reads files whole, however large: what changes or shortens them later changes nothing here.
+pub fn map_nothing() {
+    MAP_NOTHING.store(true, Ordering::Relaxed);
+}
 
 /// The bytes of a file, shared and immutable: mapped, or in memory.
 #[derive(Clone)]
@@ -23,29 +35,33 @@ enum Source {
 }
 
 impl FileData {
-    /// Maps a file read-only.
+    /// The bytes of a regular file: read where it is small or [`map_nothing`] was called, else mapped read-only.
     ///
-    /// The file must not be changed in place while it is mapped: its content would change under the reader, and cut short
-    /// it would end the process. Replacing it by another file (unlink, rename) is harmless.
+    /// Replacing a file by another (unlink, rename) is harmless. A mapped one that is changed in place gives wrong answers or
+    /// reasons, since every length and offset is checked when it is used and text is copied before it is checked; one that
+    /// is cut short ends the process on most systems: `map_nothing` is for whoever has to fear that.
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be opened or mapped.
+    /// [`Error::Io`] if it is no regular file, or cannot be opened, read or mapped.
     pub fn map(path: &Path) -> Result<Self> {
         let io = |source| Error::Io {
             path: path.to_owned(),
             source,
         };
+        let regular = |meta: std::fs::Metadata| match meta.is_file() {
+            true => Ok(meta.len()),
+            false => Err(std::io::Error::other("not a regular file")),
+        };
+        // To open a pipe would wait for whoever writes to it.
+        path.metadata().and_then(regular).map_err(io)?;
         let file = File::open(path).map_err(io)?;
-        let meta = file.metadata().map_err(io)?;
-        if !meta.is_file() {
-            return Err(io(std::io::Error::other("not a regular file")));
-        }
-        if meta.len() == 0 {
-            return Ok(Self::from(Vec::new()));
+        let len = file.metadata().and_then(regular).map_err(io)?;
+        if len <= SMALL || MAP_NOTHING.load(Ordering::Relaxed) {
+            return read(&file, len).map_err(io);
         }
         // SAFETY: the mapping is private to this type, read-only, and handed out only as `&[u8]` of plain bytes, for which
-        // every bit pattern is valid. That the file is not changed meanwhile is asked of the caller above; every reader
-        // checks each length and offset when it uses it, and so survives bytes that changed.
+        // every bit pattern is valid. Every reader checks each length and offset when it uses it and copies text before it
+        // checks it, and so survives bytes that another process changes.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
         Ok(Self(Source::Mapped(Arc::new(map))))
     }
@@ -75,6 +91,14 @@ impl FileData {
         #[cfg(not(unix))]
         let _ = range;
     }
+}
+
+fn read(file: &File, len: u64) -> std::io::Result<FileData> {
+    let mut bytes = Vec::new();
+    let most = usize::try_from(len).map_err(std::io::Error::other)?;
+    bytes.try_reserve_exact(most)?;
+    file.take(len).read_to_end(&mut bytes)?;
+    Ok(FileData::from(bytes))
 }
 
 impl Deref for FileData {
@@ -109,5 +133,27 @@ impl From<&[u8]> for FileData {
 impl std::fmt::Debug for FileData {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "FileData({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_file_stays_what_it_was_whoever_writes_to_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7; 5000]).unwrap();
+        let data = FileData::map(file.path()).unwrap();
+        std::fs::write(file.path(), [8; 10]).unwrap();
+        assert_eq!(data[..], [7; 5000]);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(FileData::map(folder.path()).is_err());
+        #[cfg(unix)]
+        assert!(FileData::map(Path::new("/dev/zero")).is_err());
     }
 }

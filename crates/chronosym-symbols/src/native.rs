@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::answer::{Address, Answers};
+use crate::dwarf::budget::LineTables;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::known::Known;
 use crate::dwarf::unit::Sections;
@@ -61,6 +62,7 @@ pub struct NativeSymbols {
     pub(crate) index: UnitIndex,
     pub(crate) starts: UnitStarts,
     pub(crate) supplement_starts: UnitStarts,
+    pub(crate) line_tables: LineTables,
     /// And what was met instead.
     debug_file: OnceLock<(Option<Container>, Missed)>,
     supplement: OnceLock<Option<Container>>,
@@ -123,6 +125,7 @@ impl NativeSymbols {
             index: UnitIndex::default(),
             starts: UnitStarts::default(),
             supplement_starts: UnitStarts::default(),
+            line_tables: LineTables::default(),
             debug_file: OnceLock::new(),
             supplement: OnceLock::new(),
             packages: OnceLock::new(),
@@ -323,7 +326,7 @@ impl NativeSymbols {
             let other = others.iter().find(|file| has(file)).cloned();
             other
                 .or(first)
-                .ok_or_else(|| String::from_utf8_lossy(name).into_owned())
+                .ok_or_else(|| chronosym_types::copied_text(name))
         };
         let mut split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
         split.entry(id).or_insert_with(find).as_ref().ok().cloned()

@@ -194,6 +194,7 @@ impl<'a> Sweep<'a> {
             code: &symbols.image.code,
             inlines: self.query.inlines,
             lines: self.query.lines,
+            tables: &symbols.line_tables,
         };
         let mut scratch = Scratch::default();
         let mut found = Vec::new();
@@ -256,7 +257,7 @@ impl<'a> Sweep<'a> {
             if unit.dwo_name.is_some() {
                 return Err(Bad::Reference);
             }
-            let known = KnownUnit::read(&unit, table, context.code);
+            let known = KnownUnit::read(&unit, table, context.code, context.tables);
             let weight = known.bytes() as u64;
             Ok((Arc::new(known), weight))
         });

@@ -223,3 +223,76 @@ fn a_function_that_the_linker_dropped_names_nothing() {
     assert_eq!(frames(&out, 0x1000), [(String::new(), 1)]);
     assert_eq!(out.damage(), &[] as &[String]);
 }
+
+/// Units of one instruction each, all of which name one line table, which names many files.
+fn sharing(units: u64) -> Vec<u8> {
+    let abbrev = [
+        &[1, 0x11, 0, 0x10, 0x17, 0x11, 0x01, 0x12, 0x07, 0, 0][..],
+        &[0],
+    ]
+    .concat();
+    let mut info = Vec::new();
+    for unit in 0..units {
+        let mut one = vec![4, 0, 0, 0, 0, 0, 8, 1];
+        one.extend(0u32.to_le_bytes());
+        one.extend((0x1000 + unit).to_le_bytes());
+        one.extend(1u64.to_le_bytes());
+        info.extend(with_length(one));
+    }
+    let mut header = vec![1, 1, 1, 0xfb, 14, 13];
+    header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
+    header.push(0);
+    for file in 0..units {
+        header.extend(format!("{file:x}.c\0\0\0\0").bytes());
+    }
+    header.push(0);
+    let mut line = 4u16.to_le_bytes().to_vec();
+    line.extend((header.len() as u32).to_le_bytes());
+    line.extend(header);
+    line.extend([0, 9, 2]);
+    line.extend(0x1000u64.to_le_bytes());
+    line.extend((0..units).flat_map(|_| [1, 2, 1]));
+    line.extend([1, 0, 1, 1]);
+    elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; units as usize]),
+        (".debug_abbrev", 1, 0, 0, abbrev),
+        (".debug_info", 1, 0, 0, info),
+        (".debug_line", 1, 0, 0, with_length(line)),
+    ])
+}
+
+#[test]
+fn a_line_table_that_all_units_share_is_not_read_for_each() {
+    const UNITS: u64 = 18_000;
+    let ask = |symbols: &NativeSymbols, addresses: &[Address]| {
+        let mut out = Answers::new();
+        symbols.find_all(addresses, &Query::default(), &mut out);
+        out
+    };
+    let file = sharing(UNITS);
+    let symbols = NativeSymbols::open(file.as_slice()).expect("an ELF file");
+    let all: Vec<_> = (0x1000..0x1000 + UNITS)
+        .map(Address::VirtualAddress)
+        .collect();
+    let begun = std::time::Instant::now();
+    let out = ask(&symbols, &all);
+    assert_eq!(out.len(), all.len());
+    let shared = |text: &String| text.contains("share the same line tables");
+    assert!(out.damage().iter().any(shared), "{:?}", out.damage());
+    // One by one, too.
+    for address in all.iter().step_by(9) {
+        ask(&symbols, &[*address]);
+    }
+    let took = begun.elapsed();
+    assert!(took.as_secs() < 20, "{took:?}");
+
+    // A few may share one, and may be asked again and again.
+    let file = sharing(4);
+    let symbols = NativeSymbols::open(file.as_slice()).expect("an ELF file");
+    for _ in 0..2_000 {
+        let out = ask(&symbols, &all[..4]);
+        assert_eq!(out.damage(), &[] as &[String]);
+        let line = |i| out.get(i)?.frames().next()?.line();
+        assert!((0..4).all(|i| line(i).is_some()));
+    }
+}

@@ -29,5 +29,5 @@ pub use guid::{Guid, ParseGuidError};
 pub use hex::Hex;
 pub use id::{BuildId, PdbId, PortablePdbId};
 pub use pointer_size::PointerSize;
-pub use text::{AStr, WStr};
+pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;

@@ -1,5 +1,14 @@
 use std::fmt::{self, Write as _};
 
+/// A copy of bytes as text, what is none of it replaced by U+FFFD.
+///
+/// Copied before it is checked: bytes of a mapped file can change in between, and text that does is undefined behaviour.
+#[must_use]
+pub fn copied_text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec())
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// UTF-16LE text inside a payload, without its terminator, decoded on demand.
 ///
 /// Decoding is lossy: a lone surrogate becomes U+FFFD.

@@ -22,6 +22,7 @@
 #![cfg_attr(not(all(feature = "nettrace", feature = "etl")), allow(dead_code))]
 
 mod allocation;
+mod answers;
 mod body;
 mod chunked;
 mod clr;
@@ -69,6 +70,7 @@ pub mod symbols;
 mod timeline;
 mod universal;
 mod untimed;
+mod untimed_index;
 mod views;
 mod waiting;
 mod weights;

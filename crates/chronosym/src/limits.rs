@@ -21,6 +21,11 @@ pub struct Limits {
     pub layers: u32,
     /// Bytes of a perf map, unpacked, all of which are held at once. 256 MiB: some three million methods.
     pub perf_map_bytes: u64,
+    /// Nodes of a call tree that is made to be written. 1,500,000, some 150 MB: a stack that thousands of threads share is a
+    /// small file and a tree of any size.
+    pub tree_nodes: u32,
+    /// Bytes of one file from a symbol server, packed or not. 4 GiB: no PDB in common use is larger.
+    pub download_bytes: u64,
 }
 
 impl Default for Limits {
@@ -31,6 +36,8 @@ impl Default for Limits {
             zip_entries: 1 << 16,
             layers: 8,
             perf_map_bytes: 256 << 20,
+            tree_nodes: 1_500_000,
+            download_bytes: 4 << 30,
         }
     }
 }
@@ -53,27 +60,40 @@ pub enum LimitReached {
     Layers(u32),
     /// [`Limits::perf_map_bytes`].
     PerfMapBytes(u64),
+    /// [`Limits::tree_nodes`].
+    TreeNodes(u32),
 }
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnpackedBytes(n) => write!(
-                f,
-                "it unpacks to more than {n} bytes (limit unpacked_bytes)"
-            ),
-            Self::UnpackedRatio(n) => write!(
-                f,
-                "it unpacks to more than {n} times its size (limit unpacked_ratio)"
-            ),
-            Self::ZipEntries(n) => write!(f, "it has more than {n} entries (limit zip_entries)"),
-            Self::Layers(n) => write!(f, "it is wrapped more than {n} times (limit layers)"),
-            Self::PerfMapBytes(n) => {
-                write!(
-                    f,
-                    "the perf map has more than {n} bytes (limit perf_map_bytes)"
-                )
-            }
+            Self::UnpackedBytes(n) => write!(f, "it unpacks to more than {n} bytes")?,
+            Self::UnpackedRatio(n) => write!(f, "it unpacks to more than {n} times its size")?,
+            Self::ZipEntries(n) => write!(f, "it has more than {n} entries")?,
+            Self::Layers(n) => write!(f, "it is wrapped more than {n} times")?,
+            Self::PerfMapBytes(n) => write!(f, "the perf map has more than {n} bytes")?,
+            Self::TreeNodes(n) => write!(f, "the call tree has more than {n} nodes")?,
+        }
+        let name = self.limit();
+        write!(
+            f,
+            " (limit {name}: --max-{} raises it)",
+            name.replace('_', "-")
+        )
+    }
+}
+
+impl LimitReached {
+    /// The name of the limit: that of its field in [`Limits`].
+    #[must_use]
+    pub fn limit(&self) -> &'static str {
+        match self {
+            Self::UnpackedBytes(_) => "unpacked_bytes",
+            Self::UnpackedRatio(_) => "unpacked_ratio",
+            Self::ZipEntries(_) => "zip_entries",
+            Self::Layers(_) => "layers",
+            Self::PerfMapBytes(_) => "perf_map_bytes",
+            Self::TreeNodes(_) => "tree_nodes",
         }
     }
 }

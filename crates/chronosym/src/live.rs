@@ -19,6 +19,7 @@ use crate::resolve::AddressSpace;
 use crate::selection::{Options, SampleSelection};
 use crate::session::{Payload, Session};
 use crate::timeline::{Timeline, body_occupant, image_occupant};
+use crate::untimed_index::UntimedIndex;
 
 /// A [`Session`] whose answers can be had at any moment.
 ///
@@ -51,8 +52,7 @@ struct LiveSpace {
     inserted: usize,
     images: LiveMap,
     image_ends: Vec<chronosym_timeline::End>,
-    untimed: LiveMap,
-    untimed_rows: usize,
+    untimed: UntimedIndex,
     forgotten: Arc<Ranges>,
 }
 
@@ -141,7 +141,7 @@ impl LiveSession {
             spaces.push(AddressSpace {
                 bodies: Index::Live(live.bodies.snapshot()),
                 images: Index::Live(live.images.snapshot()),
-                untimed: Index::Live(live.untimed.snapshot()),
+                untimed: live.untimed.clone(),
                 forgotten: live.forgotten.clone(),
                 state: state.snapshot(),
             });
@@ -247,11 +247,7 @@ impl LiveSpace {
                 Some(_) => {}
             }
         }
-        let rows = state.untimed.rows.len();
-        for occupant in state.untimed.occupants(self.untimed_rows..rows) {
-            self.untimed.insert(occupant);
-        }
-        self.untimed_rows = rows;
+        self.untimed.catch_up(&state.untimed.rows);
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::answers::Answers;
 use crate::filter::Filter;
 use crate::process::ThreadIndex;
 use crate::resolve::ALWAYS;
@@ -94,8 +95,8 @@ impl Timeline {
         resolver.prepare(filter);
         let passing = filter.classes(self);
         // For each class the answers so far; nearly always there is just one.
-        let mut answers: Vec<Vec<(Range<u64>, usize)>> =
-            vec![Vec::new(); self.samples.classes().len()];
+        let mut answers: Vec<Answers<usize>> = Vec::new();
+        answers.resize_with(self.samples.classes().len(), Answers::default);
         let mut entries: Vec<ProfileEntry> = Vec::new();
         let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind, Activity), usize> =
             FxHashMap::default();
@@ -108,8 +109,7 @@ impl Timeline {
             }
             (first, last) = (first.min(time), last.max(time));
             let time = time.min(ALWAYS.end - 1);
-            let holds = |(valid, _): &&(Range<u64>, usize)| valid.contains(&time);
-            if let Some((_, entry)) = answers[at].iter().find(holds) {
+            if let Some((_, entry)) = answers[at].at(time) {
                 entries[*entry].count(weight);
                 continue;
             }
@@ -133,7 +133,7 @@ impl Timeline {
                     entries.len() - 1
                 });
             entries[entry].count(weight);
-            answers[at].push((valid, entry));
+            answers[at].keep(time, valid, entry);
         }
         Profile {
             resolver,

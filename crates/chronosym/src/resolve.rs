@@ -15,14 +15,18 @@ use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
 use crate::recording::Loss;
 use crate::timeline::Timeline;
-use crate::untimed::latest_row;
+use crate::untimed_index::UntimedIndex;
 
 /// What stands at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Body(BodyIndex),
     /// Row of the process's untimed symbols.
-    Untimed(usize),
+    Untimed {
+        row: usize,
+        /// Another one there has a different name.
+        contested: bool,
+    },
     /// An image, and the process whose image it is: the system's for kernel addresses.
     Image(ProcessIndex, ImageIndex),
     Nothing(NameReason),
@@ -98,7 +102,7 @@ pub(crate) struct AddressSpace {
     pub state: ProcessState,
     pub bodies: Index,
     pub images: Index,
-    pub untimed: Index,
+    pub untimed: UntimedIndex,
     /// Where code stood that was dropped since.
     pub forgotten: Arc<Ranges>,
 }
@@ -188,8 +192,8 @@ impl Timeline {
         if let Some(location) = body {
             return location.within(self.facts.clock_error_ns, time);
         }
-        if let Some(row) = latest_row(&space.untimed, address) {
-            let found = Found::Untimed(row);
+        if let Some((row, contested)) = space.untimed.at(address, &space.state.untimed.rows) {
+            let found = Found::Untimed { row, contested };
             return Location {
                 found,
                 certainty: Certainty::Inferred,

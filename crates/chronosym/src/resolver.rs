@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::answers::Answers;
 use crate::evidence::NameReason;
 use crate::frame::{Frame, Position};
 use crate::frames::{FrameBuilder, When};
@@ -33,9 +34,6 @@ index_type! {
 }
 
 const ROOT: u32 = u32::MAX;
-
-/// Answers with the times for which they hold; nearly always there is just one.
-type Answers<T> = Vec<(Range<u64>, T)>;
 
 /// An address of a process: how it came to be in a stack, and whether a time is known.
 type AddressKey = (ProcessIndex, u64, Position, bool);
@@ -115,8 +113,7 @@ impl Resolver {
             let answers = self
                 .by_stack
                 .get(&(process, node, of(path.is_empty()), timed));
-            let hit = answers.and_then(|a| a.iter().find(|(valid, _)| valid.contains(&time)));
-            if let Some((valid, node)) = hit {
+            if let Some((valid, node)) = answers.and_then(|a| a.at(time)) {
                 known = (*node, valid.clone());
                 break;
             }
@@ -132,7 +129,7 @@ impl Resolver {
             self.by_stack
                 .entry((process, node, at.position, timed))
                 .or_default()
-                .push((known.1.clone(), known.0));
+                .keep(time, known.1.clone(), known.0);
         }
         self.path = path;
         (known.0 != ROOT).then_some((ResolvedStack(known.0), known.1))
@@ -178,16 +175,15 @@ impl Resolver {
     fn frames_at(&mut self, at: AddressAt, timed: bool) -> (Range<u64>, Range<u32>) {
         let key = (at.process, at.address, at.position, timed);
         let answers = self.by_address.get(&key);
-        if let Some((valid, frames)) =
-            answers.and_then(|a| a.iter().find(|(valid, _)| valid.contains(&at.time)))
-        {
+        if let Some((valid, frames)) = answers.and_then(|a| a.at(at.time)) {
             return (valid.clone(), frames.clone());
         }
         let first = self.frames.len() as u32;
         let valid = self.make_frames(at, timed);
-        let answer = (valid, first..self.frames.len() as u32);
-        self.by_address.entry(key).or_default().push(answer.clone());
-        answer
+        let frames = first..self.frames.len() as u32;
+        let answers = self.by_address.entry(key).or_default();
+        answers.keep(at.time, valid.clone(), frames.clone());
+        (valid, frames)
     }
 
     /// Appends the frames at an address, and gives the times for which they hold.

@@ -291,7 +291,7 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
     AddressSpace {
         bodies: Index::Frozen(Box::new(bodies.freeze())),
         images: Index::Frozen(Box::new(images.freeze())),
-        untimed: state.untimed.freeze(),
+        untimed: state.untimed.index(),
         forgotten: Arc::default(),
         state,
     }

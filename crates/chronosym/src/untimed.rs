@@ -1,15 +1,12 @@
 //! Sources without time: perf maps and Universal `ProcessSymbol` records (rule 18).
 
-use std::ops::Range;
-
 use chronosym_events::OptimizationTier;
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 
 use crate::chunked::Chunked;
 use crate::evidence::Evidence;
-use crate::index::Index;
 use crate::names::{NameId, Names};
 use crate::strings::StringId;
+use crate::untimed_index::UntimedIndex;
 
 /// A named range without a life.
 #[derive(Clone, Copy, Debug)]
@@ -30,28 +27,12 @@ pub(crate) struct Untimed {
 }
 
 impl Untimed {
-    /// Who is where. The row number serves as time: a later row closes what it overlaps.
-    pub fn occupants(&self, rows: Range<usize>) -> impl Iterator<Item = Occupant> + '_ {
-        rows.map(|row| {
-            let symbol = &self.rows[row];
-            let range = AddrRange::new(symbol.start, symbol.last.max(symbol.start))
-                .expect("ordered bounds");
-            Occupant::new(range, Begin::At(row as u64), End::Open)
-        })
+    /// By address.
+    pub fn index(&self) -> UntimedIndex {
+        let mut index = UntimedIndex::default();
+        index.catch_up(&self.rows);
+        index
     }
-
-    pub fn freeze(&self) -> Index {
-        let mut map = VersionedMapBuilder::new();
-        map.extend(self.occupants(0..self.rows.len()));
-        Index::Frozen(Box::new(map.freeze()))
-    }
-}
-
-/// The row that answers for an address: the latest of those that cover it.
-pub(crate) fn latest_row(map: &Index, address: u64) -> Option<usize> {
-    map.neighbours(address, u64::MAX)
-        .before
-        .map(|(id, _)| id.index())
 }
 
 /// A runtime's own text for a method, taken apart: `void [Module] Ns.Type::Method(args)[Tier]`.
@@ -253,11 +234,11 @@ mod tests {
             &mut untimed,
         );
         assert_eq!(bad, 2);
-        let map = untimed.freeze();
-        let at = |address| latest_row(&map, address);
+        let index = untimed.index();
+        let at = |address| index.at(address, &untimed.rows);
         assert_eq!(
             (at(0x18), at(0x10), at(0x30), at(0x20)),
-            (Some(1), Some(0), Some(2), None)
+            (Some((1, true)), Some((0, false)), Some((2, false)), None)
         );
     }
 }

@@ -11,6 +11,7 @@ use crate::index::Index;
 use crate::process::{ProcessIndex, ThreadIndex};
 use crate::strings::StringId;
 use crate::timeline::Timeline;
+use crate::untimed::UntimedSymbol;
 
 /// A process incarnation.
 #[derive(Clone, Debug)]
@@ -371,20 +372,12 @@ impl Timeline {
         bodies
     }
 
-    /// The untimed symbols at an address; the last one wins.
+    /// The untimed symbols at an address; the last one wins. Looks at all of the process.
     pub fn untimed_at(&self, process: ProcessIndex, address: u64) -> Vec<UntimedView> {
         let Some(space) = self.space(process) else {
             return Vec::new();
         };
-        let mut rows: Vec<usize> = space
-            .untimed
-            .occupants(address)
-            .into_iter()
-            .map(|(id, _)| id.index())
-            .collect();
-        rows.sort_unstable();
-        let view = |row: usize| {
-            let symbol = &space.state.untimed.rows[row];
+        let view = |symbol: &UntimedSymbol| {
             let mut name = String::new();
             let named = self.names.push_full(symbol.name, &mut name);
             UntimedView {
@@ -394,7 +387,10 @@ impl Timeline {
                 evidence: symbol.evidence,
             }
         };
-        rows.into_iter().map(view).collect()
+        let rows = space.state.untimed.rows.iter();
+        rows.filter(|row| (row.start..=row.last).contains(&address))
+            .map(view)
+            .collect()
     }
 
     /// One code body.

@@ -3,10 +3,12 @@
 use std::io::Write;
 
 use anyhow::Result;
+use chronosym::LimitReached;
 use chronosym_export::{CallTree, Measure, TextOptions, TreeOptions};
 
 use crate::args::{StackFormat, StackWeight, Stacks};
 use crate::output;
+use crate::progress::tell;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let (loaded, symbols, filter) =
@@ -24,6 +26,7 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
         chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &mut out)? == 0
     } else {
         let profile = timeline.profile(&filter, Some(symbols));
+        let limits = crate::limits::get();
         let tree = CallTree::new(
             &profile,
             TreeOptions {
@@ -37,6 +40,7 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
                     (_, StackWeight::Time) => Measure::Time,
                     (_, StackWeight::Bytes) => Measure::Bytes,
                 },
+                max_nodes: limits.tree_nodes,
             },
         );
         match format {
@@ -49,6 +53,13 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
                 };
                 chronosym_export::write_text(&profile, &tree, options, &mut out)?;
             }
+        }
+        if tree.left_out() > 0 {
+            let limit = LimitReached::TreeNodes(limits.tree_nodes);
+            let (count, all) = (tree.left_out(), profile.samples());
+            tell(&format!(
+                "{limit}: the innermost frames of {count} of {all} samples are left out"
+            ));
         }
         tree.is_empty()
     };

@@ -46,7 +46,8 @@ pub fn run_with_input<S: AsRef<std::ffi::OsStr>>(args: &[S], input: &[u8]) -> Ru
     finish(output)
 }
 
-fn finish(output: std::process::Output) -> Run {
+/// What a run gave.
+pub fn finish(output: std::process::Output) -> Run {
     Run {
         status: output.status.code().expect("no signal ends it"),
         stdout: String::from_utf8(output.stdout).unwrap(),

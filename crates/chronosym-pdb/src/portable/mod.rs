@@ -9,10 +9,10 @@ mod source_link;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
+use chronosym_types::copied_text;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::metadata::{BlobReader, Metadata, Table};
@@ -183,12 +183,14 @@ impl<'d> PortablePdb<'d> {
         let mut parts = BlobReader::new(self.metadata.blob(blob)?);
         let separator = match parts.rest() {
             [] => return Some(String::new()),
-            [0, ..] => parts.bytes(1).map(|_| Cow::Borrowed("")),
-            [first, ..] if first.is_ascii() => parts.bytes(1).map(String::from_utf8_lossy),
+            [0, ..] => parts.bytes(1).map(|_| String::new()),
+            [first, ..] if first.is_ascii() => parts.bytes(1).map(copied_text),
             rest => {
-                let length =
-                    (2..=4).find(|&n| rest.get(..n).is_some_and(|c| str::from_utf8(c).is_ok()))?;
-                parts.bytes(length).map(String::from_utf8_lossy)
+                let length = (2..=4).find(|&n| {
+                    rest.get(..n)
+                        .is_some_and(|c| String::from_utf8(c.to_vec()).is_ok())
+                })?;
+                parts.bytes(length).map(copied_text)
             }
         }?;
         let mut name = String::new();
@@ -199,7 +201,7 @@ impl<'d> PortablePdb<'d> {
             }
             let part = parts.unsigned()?;
             if part != 0 {
-                name.push_str(&String::from_utf8_lossy(self.metadata.blob(part)?));
+                name.push_str(&copied_text(self.metadata.blob(part)?));
             }
             if name.len() > MAX_NAME {
                 return None;

@@ -8,6 +8,8 @@ use super::module::{Kind, Module, Procedure};
 use super::space::Place;
 use crate::Result;
 use std::borrow::Cow;
+
+use chronosym_types::copied_text;
 use std::fmt;
 
 /// A name as the PDB has it: no arguments, not demangled.
@@ -48,10 +50,7 @@ impl fmt::Display for Name<'_> {
 
 /// Bytes as text; names that are no UTF-8 (old compilers write the code page) show U+FFFD.
 fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
-    match bytes {
-        Cow::Borrowed(bytes) => lent(bytes),
-        Cow::Owned(bytes) => lent(&bytes).into_owned().into(),
-    }
+    copied_text(&bytes).into()
 }
 
 /// A public of a precompiled .NET Framework image ends with the assembly and the token of its method: `A.B.C(Int32)$##6000001`.
@@ -68,13 +67,6 @@ fn without_token(name: Cow<'_, str>) -> Cow<'_, str> {
             Cow::Owned(name)
         }
         (name, None) => name,
-    }
-}
-
-fn lent(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 
@@ -446,7 +438,7 @@ impl<'a> WindowsPdb<'a> {
             return Ok(None);
         };
         let path = self.names()?.get(name).filter(|path| !path.is_empty());
-        Ok(path.map(lent))
+        Ok(path.map(|path| copied_text(path).into()))
     }
 
     fn inlinee(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<Name<'a>>> {

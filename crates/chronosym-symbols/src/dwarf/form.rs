@@ -24,6 +24,8 @@ pub(crate) enum Bad {
     Depth,
     /// More entries name the same lists than any compiler lets share them.
     Shared,
+    /// More units name the same line tables than any compiler lets share them.
+    SharedLines,
     /// Anything that gimli finds.
     Gimli(gimli::Error),
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Bad {
             Self::Cycle => f.write_str("references lead round in a circle"),
             Self::Depth => f.write_str("entries are nested too deeply"),
             Self::Shared => f.write_str("too many entries share the same ranges"),
+            Self::SharedLines => f.write_str("too many units share the same line tables"),
             Self::Gimli(error) => error.fmt(f),
         }
     }

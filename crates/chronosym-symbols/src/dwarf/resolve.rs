@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::budget::LineTables;
 use super::form::Bad;
 use super::functions::{NONE, Node, Walk};
 use super::known::Known;
@@ -32,6 +33,7 @@ pub(crate) struct Context<'a> {
     pub(crate) code: &'a [Range<u64>],
     pub(crate) inlines: bool,
     pub(crate) lines: bool,
+    pub(crate) tables: &'a LineTables,
 }
 
 impl<'a> Scratch<'a> {
@@ -53,7 +55,7 @@ impl<'a> Scratch<'a> {
         self.rows.clear();
         self.rows.resize(wanted.len(), None);
         let lines = if context.lines {
-            Lines::read(unit).unwrap_or_else(|bad| {
+            context.tables.read(unit).unwrap_or_else(|bad| {
                 damage.note(out, "line table", bad);
                 None
             })
@@ -134,7 +136,7 @@ impl<'a> Scratch<'a> {
             damage.note(out, "entries", bad);
         }
         let lines = if context.lines {
-            Lines::read(unit).ok().flatten()
+            context.tables.read(unit).ok().flatten()
         } else {
             None
         };

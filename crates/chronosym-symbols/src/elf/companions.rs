@@ -264,12 +264,12 @@ fn system_path(id: &BuildId) -> Option<PathBuf> {
 
 /// A path out of a file, as a path here.
 fn os_path(bytes: &[u8]) -> Option<PathBuf> {
-    std::str::from_utf8(bytes).ok().map(PathBuf::from)
+    String::from_utf8(bytes.to_vec()).ok().map(PathBuf::from)
 }
 
 /// The last part of a path out of a file: a plain file name, or nothing.
 fn last_part(bytes: &[u8]) -> Option<PathBuf> {
-    let text = std::str::from_utf8(bytes).ok()?;
+    let text = String::from_utf8(bytes.to_vec()).ok()?;
     let last = text.rsplit(['/', '\\']).next()?;
     let path = PathBuf::from(last);
     let mut parts = path.components();

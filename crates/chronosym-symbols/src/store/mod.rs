@@ -85,6 +85,10 @@ pub struct FetchLimits {
     pub idle_timeout: Duration,
     /// For one request as a whole.
     pub total_timeout: Duration,
+    /// Bytes a second that a body has to come in at, on the whole; slower ones are given up.
+    pub least_speed: u64,
+    /// How long after its begin the speed of a body counts.
+    pub speed_after: Duration,
     /// Largest file taken, in bytes, packed or unpacked.
     pub max_bytes: u64,
     /// Redirects followed for one request: to any host, and from http to https, but never from https to http.
@@ -103,7 +107,9 @@ impl Default for FetchLimits {
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(30),
             total_timeout: Duration::from_secs(900),
-            max_bytes: 8 << 30,
+            least_speed: 4 << 10,
+            speed_after: Duration::from_secs(10),
+            max_bytes: 4 << 30,
             max_redirects: 5,
             retries: 2,
             back_off: Duration::from_millis(250),

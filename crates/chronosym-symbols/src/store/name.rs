@@ -16,13 +16,15 @@ const DEVICES: [&str; 7] = ["con", "prn", "aux", "nul", "conin$", "conout$", "cl
 impl FileName {
     /// The last component of a path that a trace names, with either kind of separator, if it is harmless: not empty,
     /// `.` or `..`, no drive letter or stream (`:`), no control or reserved character, no reserved device name, no dot
-    /// or blank at the end (Windows drops them: two names, one file), at most 200 bytes.
+    /// or blank at the end (Windows drops them: two names, one file), no dot at the beginning (what a cache keeps for
+    /// itself begins with one), at most 200 bytes.
     pub fn from_untrusted(path: &str) -> Option<Self> {
         let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
         let harmless = !name.is_empty()
             && name.len() <= MAX_LEN
             && !name.ends_with(['.', ' '])
-            && !name.starts_with(' ')
+            && !name.starts_with([' ', '.'])
+            && !name.eq_ignore_ascii_case(crate::cache::TAG)
             && !name.contains(|c: char| c.is_control() || "<>:\"|?*".contains(c))
             && !is_device(name);
         harmless.then(|| Self(name.to_owned()))
@@ -156,6 +158,10 @@ mod tests {
             "a|b",
             "<a>",
             "\u{85}",
+            ".prune",
+            "a/.missing",
+            ".x.pdb.part",
+            "cachedir.tag",
             long.as_str(),
         ] {
             assert_eq!(FileName::from_untrusted(path), None, "{path:?}");

@@ -144,7 +144,9 @@ impl<'a> FrameBuilder<'a> {
         }
         match location.found {
             Found::Body(body) => self.body_frames(at, body, &location, out),
-            Found::Untimed(row) => out.push(self.untimed_frame(at, row, location.looked_up)),
+            Found::Untimed { row, contested } => {
+                out.push(self.untimed_frame(at, row, contested));
+            }
             Found::Image(owner, image) => self.image_frames(at, owner, image, &location, out),
             Found::Nothing(reason) => out.push(self.nothing(at.address, reason)),
         }

@@ -28,7 +28,8 @@ impl FrameBuilder<'_> {
             }
             _ => None,
         };
-        if guessed.is_none() && !matches!(location.found, Found::Nothing(_) | Found::Untimed(_)) {
+        if guessed.is_none() && !matches!(location.found, Found::Nothing(_) | Found::Untimed { .. })
+        {
             return None;
         }
         let back = u64::from(at.position == Position::Return);

@@ -7,7 +7,8 @@ use crate::functions::BinarySource;
 use crate::resolve::AddressAt;
 
 impl FrameBuilder<'_> {
-    pub(super) fn untimed_frame(&mut self, at: AddressAt, row: usize, looked_up: u64) -> Frame {
+    /// `is_contested`: which of several names was right at the time, nothing says.
+    pub(super) fn untimed_frame(&mut self, at: AddressAt, row: usize, is_contested: bool) -> Frame {
         let space = &self.timeline.spaces[at.process.index()];
         let rows = &space.state.untimed.rows;
         let symbol = &rows[row];
@@ -17,11 +18,6 @@ impl FrameBuilder<'_> {
         let function = self
             .timeline_function(binary.as_ref(), symbol.name)
             .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
-        // Which of several names was right at the time, nothing says.
-        let others = space.untimed.occupants(looked_up);
-        let is_contested = others
-            .iter()
-            .any(|(id, _)| rows[id.index()].name != symbol.name);
         Frame {
             code: Code::Untimed(at.process, row as u32),
             offset: Some(self.distance(at.address, symbol.start)),

@@ -472,9 +472,15 @@ impl EtlSource {
         // What stacks of the same parts are, resolved once.
         let mut known: FxHashMap<StackOf, Option<StackId>> = FxHashMap::default();
         let mut path = Vec::new();
+        let most = (session.stacks().len()).saturating_add(self.stacks.most_joined());
+        let mut no_room = 0;
         for (key, class) in classes {
             let stack = *known.entry(key.stack).or_insert_with(|| {
-                self.stacks.addresses_of(key.stack, &mut path);
+                let mut stack = key.stack;
+                if session.stacks().len() > most && stack.drop_callers() {
+                    no_room += 1;
+                }
+                self.stacks.addresses_of(stack, &mut path);
                 session.intern(path.iter().rev().copied())
             });
             if let Some(stack) = stack {
@@ -490,7 +496,7 @@ impl EtlSource {
                 session.samples.class_mut(class).thread = thread;
             }
         }
-        session.machine.diagnostics.stacks_dropped += self.stacks.dropped();
+        session.machine.diagnostics.stacks_dropped += self.stacks.dropped() + no_room;
         undefined
     }
 }

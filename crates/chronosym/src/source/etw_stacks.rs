@@ -86,6 +86,17 @@ pub(super) struct StackOf {
     ip: Option<u64>,
 }
 
+impl StackOf {
+    /// Leaves out the user part below a kernel part. Whether there was one.
+    pub fn drop_callers(&mut self) -> bool {
+        let joined = self.kernel != Part::None && self.user != Part::None;
+        if joined {
+            self.user = Part::None;
+        }
+        joined
+    }
+}
+
 /// The use of a key that is not defined yet.
 #[derive(Clone, Copy, Debug)]
 struct OpenKey {
@@ -420,6 +431,14 @@ impl StackAssembler {
         if path.last() != stack.ip.as_ref() {
             path.extend(stack.ip);
         }
+    }
+
+    /// The most nodes that stacks may take that are joined of the parts. A kernel part stands anew on each user part, so that
+    /// a few long ones on many others are a small file and more stacks than memory holds; in real traces they have some
+    /// twenty addresses.
+    pub fn most_joined(&self) -> usize {
+        const FREE: usize = 1 << 18;
+        FREE + self.fragments.len().saturating_mul(32)
     }
 
     /// Parts of stacks that came more than [`PATIENCE_NS`] after their event.

@@ -1,0 +1,60 @@
+//! Answers, kept for the times for which they hold.
+
+use std::ops::Range;
+
+/// Answers with the times for which they hold, in the order of time; nearly always there is just one.
+pub(crate) struct Answers<T>(Vec<(Range<u64>, T)>);
+
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Answers(Vec::new())
+    }
+}
+
+impl<T> Answers<T> {
+    /// How many begin at or before a time.
+    fn begun(&self, time: u64) -> usize {
+        self.0.partition_point(|(valid, _)| valid.start <= time)
+    }
+
+    pub(crate) fn at(&self, time: u64) -> Option<&(Range<u64>, T)> {
+        let (last, _) = self.0[..self.begun(time)].split_last()?;
+        last.0.contains(&time).then_some(last)
+    }
+
+    /// Keeps the answer for a time that had none.
+    pub(crate) fn keep(&mut self, time: u64, valid: Range<u64>, answer: T) {
+        let at = self.begun(time);
+        let start = at.checked_sub(1).map_or(0, |before| self.0[before].0.end);
+        let end = self.0.get(at).map_or(u64::MAX, |(after, _)| after.start);
+        let valid = valid.start.max(start)..valid.end.min(end);
+        self.0.insert(at, (valid, answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_found_for_their_times_only_and_never_overlap() {
+        let mut answers = Answers::default();
+        answers.keep(5, 5..10, 'a');
+        answers.keep(2, 0..20, 'b');
+        answers.keep(15, 0..20, 'b');
+        let at = |time| answers.at(time).map(|(_, answer)| *answer);
+        assert_eq!(
+            [0, 4, 5, 9, 10, 19, 20].map(at),
+            [
+                Some('b'),
+                Some('b'),
+                Some('a'),
+                Some('a'),
+                Some('b'),
+                Some('b'),
+                None
+            ]
+        );
+        assert_eq!(answers.0.len(), 3);
+    }
+}
