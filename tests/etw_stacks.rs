@@ -298,11 +298,23 @@ fn clr_stack_walk_belongs_to_the_event_before_it_on_its_thread() {
     load(&mut w, 5, TID, 141);
     load(&mut w, 6, TID, 142);
     walked(&mut w, 7, TID, APP + 0x31);
-    let timeline = events(w, "Microsoft-Windows-DotNETRuntime/141");
+    let trace = w.finish().unwrap();
+    let selector = EventSelector::parse("Microsoft-Windows-DotNETRuntime/141").unwrap();
+    let selection = SampleSelection::Events(vec![selector]);
+    let (timeline, _) = timeline_of(std::slice::from_ref(&trace), selection);
     assert_eq!(
         samples(&timeline),
         ["1 app 7 app!+0x11", "2 app 8 app!+0x21"]
     );
+    // They are counted whether they are wanted or not.
+    let (unwanted, _) = timeline_of(&[trace], SampleSelection::Profilers);
+    for timeline in [timeline, unwanted] {
+        let stacks = |id| {
+            let mut types = timeline.event_types().iter();
+            types.find(|t| t.schema.id() == Some(id)).map(|t| t.stacks)
+        };
+        assert_eq!((stacks(141), stacks(142)), (Some(2), Some(1)));
+    }
 }
 
 #[test]

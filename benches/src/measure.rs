@@ -12,15 +12,7 @@ use criterion::{Criterion, Throughput};
 /// Resolves the samples of a timeline and writes folded stacks to nowhere.
 pub fn folded(timeline: &Arc<Timeline>) {
     let profile = timeline.profile(&Filter::default(), None);
-    let tree = CallTree::new(
-        &profile,
-        TreeOptions {
-            threads: true,
-            lines: false,
-            files: false,
-            ..TreeOptions::default()
-        },
-    );
+    let tree = CallTree::new(&profile, TreeOptions::default());
     write_folded(&tree, &mut io::sink()).expect("a sink takes all");
 }
 

@@ -118,3 +118,27 @@ fn allocations_weigh_the_bytes_that_their_events_state() {
     assert_eq!((bytes, stated > 1_000_000), (stated, true));
     assert!(stdout(&[&["top"][..], &event].concat()).contains("self bytes"));
 }
+
+#[test]
+fn guesses_are_marked_and_inlined_code_without_a_name_says_where_it_is() {
+    let top = stdout(&["top", "-n", "1000", &arg("clr10/traces/entry.nettrace.zip")]);
+    assert!(
+        top.contains("of self has a name that is a guess (~)"),
+        "{top}"
+    );
+    assert!(
+        top.lines()
+            .any(|line| line.contains("%") && line.contains("  ~System.")),
+        "{top}"
+    );
+    let top = stdout(&[
+        "top",
+        "-n",
+        "9",
+        &arg("clr10/traces/net9-rich.nettrace.zip"),
+    ]);
+    assert!(
+        top.contains("  ? inlined into System.Private.CoreLib!System.Threading."),
+        "{top}"
+    );
+}
