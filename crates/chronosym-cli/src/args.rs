@@ -23,7 +23,7 @@ impl std::error::Error for Usage {}
 
 /// What code was at address A of process P at time T?
 ///
-/// Reads .NET and kernel traces (.nettrace, .netperf, .etl) on any operating system and names every frame of every
+/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data) on any operating system and names every frame of every
 /// sample for the moment it was taken, or says why not.
 #[derive(Debug, Parser)]
 #[command(

@@ -39,7 +39,8 @@ fn fails(args: &[&str], words: &[&str]) {
 
 #[test]
 fn what_is_no_trace_is_named() {
-    let expected = "expected a .nettrace, .netperf or .etl trace, or a zip or gzip file with one";
+    let expected =
+        "expected a .nettrace, .netperf, .etl or perf.data trace, or a zip or gzip file with one";
     let directory = tempfile::tempdir().unwrap();
     let bytes = file(&[7; 300]);
     let empty = file(b"");

@@ -187,7 +187,9 @@ impl MappedImages {
             }
             self.cut(images, time, first, last);
         }
-        if is_anonymous(text) && fact.base >> 63 == 0 {
+        // Modules of the Linux kernel are named so, too.
+        let is_kernel = fact.base >> 63 == 1 && text != "[vsyscall]";
+        if is_anonymous(text) && !is_kernel {
             return None;
         }
         let name = file_name(text);

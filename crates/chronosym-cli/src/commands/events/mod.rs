@@ -52,7 +52,7 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
         RecordingBytes::Joined(joined) => match joined.into_perf() {
             Some(source) => perf(source, &name, &mut sink)?,
             None => {
-                bail!("events are shown of one recording at a time, and not of jitdumps: {name}")
+                bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
             }
         },
         _ => bail!("events of {name} cannot be shown"),
