@@ -256,7 +256,8 @@ pub struct Stacks {
     pub input: Input,
     #[command(flatten)]
     pub filters: EventFilters,
-    /// The default is a tree on a terminal, folded stacks otherwise.
+    /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, …), else a tree on a terminal
+    /// and folded stacks otherwise.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
     /// Leave out ticks in which a thread was outside managed code (waiting, mostly).
@@ -281,6 +282,18 @@ pub enum StackFormat {
     Jsonl,
     /// A tree, hottest first.
     Text,
+    /// A flame graph that draws itself in any browser.
+    Svg,
+    /// A page with a flame graph, a summary, hot methods and what has no name.
+    Html,
+    /// For www.speedscope.app: a profile for each thread, in the order of time.
+    Speedscope,
+    /// For profiler.firefox.com.
+    Firefox,
+    /// For `go tool pprof`: a gzipped protocol buffer.
+    Pprof,
+    /// OpenTelemetry profiles: a protocol buffer, still experimental.
+    Otlp,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod info;
 mod manual;
 mod methods;
 mod modules;
+mod pictures;
 mod stacks;
 mod symbolize;
 mod top;
