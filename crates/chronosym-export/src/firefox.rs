@@ -177,7 +177,9 @@ fn write_thread(
     let resolver = &series.resolver;
     let timeline = resolver.timeline();
     let view = timeline.thread_view(thread);
-    let process = view.as_ref().and_then(|thread| timeline.process_view(thread.process));
+    let process = view
+        .as_ref()
+        .and_then(|thread| timeline.process_view(thread.process));
     let mut tables = Tables {
         series,
         names,
@@ -190,13 +192,18 @@ fn write_thread(
         frame_index: FxHashMap::default(),
         stack_index: FxHashMap::default(),
     };
-    let stacks: Vec<usize> = samples.iter().map(|sample| tables.stack(sample.stack)).collect();
+    let stacks: Vec<usize> = samples
+        .iter()
+        .map(|sample| tables.stack(sample.stack))
+        .collect();
     let used = tables.functions.rows.iter().filter_map(|row| row.2);
     let mut libs: Vec<usize> = used.collect();
     libs.sort_unstable();
     libs.dedup();
-    let lib_names: Vec<usize> =
-        libs.iter().map(|&lib| tables.text(resolver.binaries()[lib].name())).collect();
+    let lib_names: Vec<usize> = libs
+        .iter()
+        .map(|&lib| tables.text(resolver.binaries()[lib].name()))
+        .collect();
 
     let (process_name, thread_name) = series.places(thread);
     let mut head = String::from("{\"name\":");
@@ -207,9 +214,14 @@ fn write_thread(
     head.push_str(",\"pid\":");
     // Two processes that had one id are two.
     let index = process.as_ref().map_or(0, |process| process.index.index());
-    push_json(&pid.map_or(format!("?{index}"), |pid| pid_text(timeline, pid, index)), &mut head);
+    push_json(
+        &pid.map_or(format!("?{index}"), |pid| pid_text(timeline, pid, index)),
+        &mut head,
+    );
     out.write_all(head.as_bytes())?;
-    let (start, end) = process.as_ref().map_or((None, None), |p| (p.start_ns, p.end_ns));
+    let (start, end) = process
+        .as_ref()
+        .map_or((None, None), |p| (p.start_ns, p.end_ns));
     let begin = millis(start.unwrap_or(0), 6);
     let end = end.map_or("null".to_owned(), |ns| millis(ns, 6));
     let tid = view.map_or(0, |thread| thread.tid);
@@ -226,15 +238,35 @@ fn write_thread(
     let line = |id: &FrameId| frame(id).line.as_ref().ok();
     let frames = &tables.frames;
     begin_table(out, "frameTable", frames.len())?;
-    column(out, "address", frames.iter().map(|id| address(id, resolver.frame(*id))))?;
+    column(
+        out,
+        "address",
+        frames.iter().map(|id| address(id, resolver.frame(*id))),
+    )?;
     column(out, "inlineDepth", &tables.depths)?;
-    column(out, "category", frames.iter().map(|id| CodeKind::of(frame(id)) as usize))?;
+    column(
+        out,
+        "category",
+        frames.iter().map(|id| CodeKind::of(frame(id)) as usize),
+    )?;
     column(out, "subcategory", frames.iter().map(|_| 0))?;
     column(out, "func", &tables.frame_functions)?;
     column(out, "nativeSymbol", frames.iter().map(|_| "null"))?;
     column(out, "innerWindowID", frames.iter().map(|_| 0))?;
-    column(out, "line", frames.iter().map(|id| or_null(line(id).map(|line| line.line))))?;
-    column(out, "column", frames.iter().map(|id| or_null(line(id).and_then(|line| line.column))))?;
+    column(
+        out,
+        "line",
+        frames
+            .iter()
+            .map(|id| or_null(line(id).map(|line| line.line))),
+    )?;
+    column(
+        out,
+        "column",
+        frames
+            .iter()
+            .map(|id| or_null(line(id).and_then(|line| line.column))),
+    )?;
 
     let functions = &tables.functions.rows;
     let resource = |lib: Option<usize>| lib.and_then(|lib| libs.binary_search(&lib).ok());
@@ -243,7 +275,13 @@ fn write_thread(
     column(out, "name", functions.iter().map(|f| f.0))?;
     column(out, "isJS", functions.iter().map(|_| false))?;
     column(out, "relevantForJS", functions.iter().map(|_| false))?;
-    column(out, "resource", functions.iter().map(|f| resource(f.2).map_or(-1, |at| at as i64)))?;
+    column(
+        out,
+        "resource",
+        functions
+            .iter()
+            .map(|f| resource(f.2).map_or(-1, |at| at as i64)),
+    )?;
     column(out, "fileName", functions.iter().map(|f| or_null(f.1)))?;
     column(out, "lineNumber", functions.iter().map(|_| "null"))?;
     column(out, "columnNumber", functions.iter().map(|_| "null"))?;
@@ -266,7 +304,13 @@ fn write_thread(
     column(out, "stack", &stacks)?;
     column(out, "time", samples.iter().map(|s| millis(s.time_ns, 6)))?;
     let is_time = series.unit == Unit::Nanoseconds;
-    let weight = |weight| if is_time { millis(weight, 6) } else { weight.to_string() };
+    let weight = |weight| {
+        if is_time {
+            millis(weight, 6)
+        } else {
+            weight.to_string()
+        }
+    };
     column(out, "weight", samples.iter().map(|s| weight(s.weight)))?;
     let unit = match series.unit {
         Unit::Nanoseconds => "tracing-ms",
@@ -311,7 +355,11 @@ fn begin_table(out: &mut impl Write, name: &str, length: usize) -> io::Result<()
 }
 
 /// A column of numbers or of what looks as it does in JSON.
-fn column<T: Display>(out: &mut impl Write, name: &str, values: impl IntoIterator<Item = T>) -> io::Result<()> {
+fn column<T: Display>(
+    out: &mut impl Write,
+    name: &str,
+    values: impl IntoIterator<Item = T>,
+) -> io::Result<()> {
     write!(out, ",\"{name}\":[")?;
     for (index, value) in values.into_iter().enumerate() {
         if index > 0 {

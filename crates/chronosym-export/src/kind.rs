@@ -83,8 +83,21 @@ fn is_native(frame: &Frame) -> bool {
 fn is_runtime(module: &str) -> bool {
     let name = module.strip_prefix("lib").unwrap_or(module);
     let known = [
-        "clr", "clrgc", "clrgcexp", "clrjit", "coreclr", "hostfxr", "hostpolicy", "mscorwks",
-        "mscordacwks", "mscoree", "mscoreei", "mscorjit", "compatjit", "monosgen-2.0", "mscordaccore",
+        "clr",
+        "clrgc",
+        "clrgcexp",
+        "clrjit",
+        "coreclr",
+        "hostfxr",
+        "hostpolicy",
+        "mscorwks",
+        "mscordacwks",
+        "mscoree",
+        "mscoreei",
+        "mscorjit",
+        "compatjit",
+        "monosgen-2.0",
+        "mscordaccore",
     ];
     let name = name.strip_suffix(".so").unwrap_or(name);
     name.starts_with("System.") || known.iter().any(|known| name.eq_ignore_ascii_case(known))
@@ -92,7 +105,12 @@ fn is_runtime(module: &str) -> bool {
 
 fn is_framework(module: &str) -> bool {
     let whole = [
-        "System", "mscorlib", "netstandard", "WindowsBase", "PresentationCore", "PresentationFramework",
+        "System",
+        "mscorlib",
+        "netstandard",
+        "WindowsBase",
+        "PresentationCore",
+        "PresentationFramework",
     ];
     let parts = ["System.", "Microsoft."];
     whole.contains(&module) || parts.iter().any(|part| module.starts_with(part))
@@ -104,11 +122,22 @@ mod tests {
 
     #[test]
     fn modules_are_known_by_their_names() {
-        for name in ["libcoreclr", "coreclr", "CLR", "libclrjit", "libSystem.Native"] {
+        for name in [
+            "libcoreclr",
+            "coreclr",
+            "CLR",
+            "libclrjit",
+            "libSystem.Native",
+        ] {
             assert!(is_runtime(name), "{name}");
         }
         assert!(!is_runtime("libc") && !is_runtime("clrmd"));
-        for name in ["System.Private.CoreLib", "System", "Microsoft.Extensions.Hosting", "mscorlib"] {
+        for name in [
+            "System.Private.CoreLib",
+            "System",
+            "Microsoft.Extensions.Hosting",
+            "mscorlib",
+        ] {
             assert!(is_framework(name), "{name}");
         }
         assert!(!is_framework("Systematic") && !is_framework("App"));

@@ -83,9 +83,13 @@ pub fn write_otlp(series: &Series, out: &mut impl Write) -> io::Result<()> {
                 m.message(1, |m| write_resource(&view, m));
             }
             m.message(2, |m| {
-                m.message(1, |m| _ = m.text(1, "chronosym").text(2, env!("CARGO_PKG_VERSION")));
+                m.message(1, |m| {
+                    _ = m.text(1, "chronosym").text(2, env!("CARGO_PKG_VERSION"))
+                });
                 for &(name, unit, weighs) in &types {
-                    m.message(2, |m| write_profile(series, totals, (name, unit), weighs, &mut dictionary, m));
+                    m.message(2, |m| {
+                        write_profile(series, totals, (name, unit), weighs, &mut dictionary, m)
+                    });
                 }
             });
         });
@@ -120,7 +124,10 @@ fn write_profile(
     m: &mut Message,
 ) {
     let (resolver, timeline) = (&series.resolver, series.resolver.timeline());
-    let (name, unit) = (dictionary.tables.text(name) as u64, dictionary.tables.text(unit) as u64);
+    let (name, unit) = (
+        dictionary.tables.text(name) as u64,
+        dictionary.tables.text(unit) as u64,
+    );
     m.message(1, |m| _ = m.int(1, name).int(2, unit));
     let mut threads: FxHashMap<ThreadIndex, Vec<u64>> = FxHashMap::default();
     for total in totals {
@@ -167,13 +174,16 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
         m.message(2, |m| {
             m.int(1, location.mapping as u64).int(2, location.address);
             for &(function, line, column) in &location.lines {
-                m.message(3, |m| _ = m.int(1, function as u64).int(2, line).int(3, column));
+                m.message(3, |m| {
+                    _ = m.int(1, function as u64).int(2, line).int(3, column)
+                });
             }
         });
     }
     for function in &dictionary.tables.functions.rows {
         m.message(3, |m| {
-            m.int(1, function.name as u64).int(2, function.signature as u64);
+            m.int(1, function.name as u64)
+                .int(2, function.signature as u64);
             m.int(3, function.file as u64);
         });
     }
@@ -184,7 +194,8 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
     }
     for attribute in &dictionary.attributes.rows {
         m.message(6, |m| {
-            m.int(1, attribute.key as u64).message(2, |m| attribute.value.write(m));
+            m.int(1, attribute.key as u64)
+                .message(2, |m| attribute.value.write(m));
         });
     }
     for stack in &dictionary.stacks.rows {

@@ -51,7 +51,10 @@ pub fn write_pprof(series: &Series, out: &mut impl Write) -> io::Result<()> {
         let labels: Vec<_> = labels.collect();
         message.message(SAMPLE, |m| {
             m.packed(1, locations);
-            m.packed(2, [total.samples, total.weight].into_iter().take(types.len()));
+            m.packed(
+                2,
+                [total.samples, total.weight].into_iter().take(types.len()),
+            );
             for (key, text) in labels {
                 m.message(3, |m| _ = m.int(1, key).int(2, text));
             }
@@ -60,17 +63,24 @@ pub fn write_pprof(series: &Series, out: &mut impl Write) -> io::Result<()> {
     }
     for (id, mapping) in tables.mappings.rows.iter().enumerate().skip(1) {
         message.message(MAPPING, |m| {
-            m.int(1, id as u64).int(2, mapping.start).int(3, mapping.limit);
-            m.int(5, mapping.path as u64).int(6, mapping.identity as u64);
+            m.int(1, id as u64)
+                .int(2, mapping.start)
+                .int(3, mapping.limit);
+            m.int(5, mapping.path as u64)
+                .int(6, mapping.identity as u64);
             // All that can be known of names is: nothing is to be looked up again.
             (7..=10).for_each(|field| _ = m.int(field, 1));
         });
     }
     for (id, location) in tables.locations.rows.iter().enumerate().skip(1) {
         message.message(LOCATION, |m| {
-            m.int(1, id as u64).int(2, location.mapping as u64).int(3, location.address);
+            m.int(1, id as u64)
+                .int(2, location.mapping as u64)
+                .int(3, location.address);
             for &(function, line, column) in &location.lines {
-                m.message(4, |m| _ = m.int(1, function as u64).int(2, line).int(3, column));
+                m.message(4, |m| {
+                    _ = m.int(1, function as u64).int(2, line).int(3, column)
+                });
             }
         });
         flush(&mut message, &mut out)?;
@@ -78,16 +88,21 @@ pub fn write_pprof(series: &Series, out: &mut impl Write) -> io::Result<()> {
     for (id, function) in tables.functions.rows.iter().enumerate().skip(1) {
         message.message(FUNCTION, |m| {
             m.int(1, id as u64).int(2, function.name as u64);
-            m.int(3, function.signature as u64).int(4, function.file as u64);
+            m.int(3, function.signature as u64)
+                .int(4, function.file as u64);
         });
         flush(&mut message, &mut out)?;
     }
     let facts = timeline.facts();
     let start = facts.start_unix_ns.and_then(|ns| u64::try_from(ns).ok());
-    message.int(TIME_NANOS, start.unwrap_or(0)).int(DURATION_NANOS, facts.duration_ns);
+    message
+        .int(TIME_NANOS, start.unwrap_or(0))
+        .int(DURATION_NANOS, facts.duration_ns);
     let default = tables.text(types[types.len() - 1].0) as u64;
     let title = tables.text(&series.title()) as u64;
-    message.packed(COMMENT, [title]).int(DEFAULT_SAMPLE_TYPE, default);
+    message
+        .packed(COMMENT, [title])
+        .int(DEFAULT_SAMPLE_TYPE, default);
     for text in &tables.strings.rows {
         message.text(STRING_TABLE, text);
         flush(&mut message, &mut out)?;

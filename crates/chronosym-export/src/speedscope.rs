@@ -24,8 +24,13 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
             frames.id((rows.of[frame.function.id().index()], file)) - 1
         })
         .collect();
-    let mut text = String::from("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":");
-    push_json(&format!("chronosym {}", env!("CARGO_PKG_VERSION")), &mut text);
+    let mut text = String::from(
+        "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":",
+    );
+    push_json(
+        &format!("chronosym {}", env!("CARGO_PKG_VERSION")),
+        &mut text,
+    );
     text.push_str(",\"name\":");
     push_json(&series.title(), &mut text);
     text.push_str(",\"shared\":{\"frames\":[");
@@ -46,7 +51,9 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
     let threads = series.by_thread();
     let mut hottest = (0, 0);
     for (index, (thread, samples)) in threads.iter().enumerate() {
-        let total = samples.iter().fold(0, |sum: u64, s| sum.saturating_add(s.weight));
+        let total = samples
+            .iter()
+            .fold(0, |sum: u64, s| sum.saturating_add(s.weight));
         hottest = hottest.max((total, threads.len() - index));
         let (process, thread) = series.places(*thread);
         let mut text = String::from(if index > 0 { "," } else { "" });
@@ -58,15 +65,25 @@ pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()>
             Unit::Samples => "none",
         };
         out.write_all(text.as_bytes())?;
-        write!(out, ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{total},\"samples\":[")?;
+        write!(
+            out,
+            ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{total},\"samples\":["
+        )?;
         let (mut weights, mut stack) = (Vec::new(), Vec::new());
         for run in samples.chunk_by(|a, b| a.stack == b.stack) {
             if !weights.is_empty() {
                 out.write_all(b",")?;
             }
-            weights.push(run.iter().fold(0, |sum: u64, s: &&TimedSample| sum.saturating_add(s.weight)));
+            weights.push(
+                run.iter()
+                    .fold(0, |sum: u64, s: &&TimedSample| sum.saturating_add(s.weight)),
+            );
             stack.clear();
-            stack.extend(resolver.stack(run[0].stack).map(|frame| of_frame[frame.index()]));
+            stack.extend(
+                resolver
+                    .stack(run[0].stack)
+                    .map(|frame| of_frame[frame.index()]),
+            );
             stack.reverse();
             serde_json::to_writer(&mut *out, &stack)?;
         }

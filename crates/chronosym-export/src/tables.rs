@@ -151,8 +151,7 @@ impl Tables {
             Code::Image { process, image, .. } => resolver.timeline().image(process, image),
             _ => None,
         };
-        let (start, limit) =
-            image.map_or((0, 0), |i| (i.base, i.base.saturating_add(i.size)));
+        let (start, limit) = image.map_or((0, 0), |i| (i.base, i.base.saturating_add(i.size)));
         let path = self.text(binary.path().unwrap_or(binary.name()));
         let identity = self.text(binary.identity().unwrap_or_default());
         self.mappings.id(MappingRow {

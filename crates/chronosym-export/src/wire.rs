@@ -75,7 +75,8 @@ mod tests {
         message.int(1, 150).int(2, 0).text(2, "testing");
         message.message(3, |inner| _ = inner.int(1, 150));
         message.packed(6, [3, 270, 86942]).packed(7, []);
-        let expected = b"\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01\x32\x06\x03\x8e\x02\x9e\xa7\x05";
+        let expected =
+            b"\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01\x32\x06\x03\x8e\x02\x9e\xa7\x05";
         assert_eq!(message.bytes(), expected);
     }
 }

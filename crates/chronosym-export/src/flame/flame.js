@@ -98,13 +98,25 @@
     return `${(weight / 1e6).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 })} ms, ${share} %`;
   };
 
+  // After the last dot that stands neither in brackets nor in arguments.
+  const methodAt = (text) => {
+    let depth = 0, at = 0;
+    for (let i = 0; i < text.length; i++) {
+      const c = text[i];
+      if (c === "[") depth++;
+      else if (c === "]") depth = Math.max(0, depth - 1);
+      else if (c === "(" && !depth) break;
+      else if (c === "." && !depth && i > at) at = i + 1;
+    }
+    return at;
+  };
+
   // What fits: the whole name, else without its namespace, else its end cut short.
   const fit = (text, width) => {
     const room = Math.floor((width - 6) / CHAR);
     if (room < 3) return "";
     if (text.length <= room) return text;
-    const end = text.slice(0, text.search(/[(<[]|$/)).lastIndexOf(".");
-    const method = end > 0 ? text.slice(end + 1) : text;
+    const method = text.slice(methodAt(text));
     return method.length <= room ? method : method.slice(0, room - 1) + "…";
   };
 

@@ -49,10 +49,18 @@ fn push_graph(series: &Series, text: &mut String) {
          <text id=\"title\" x=\"8\" y=\"16\">{title}</text>",
         title = xml(&title),
     );
-    let buttons = [("reset", 8, "reset zoom"), ("invert", 110, "invert"), ("threads", 220, "join threads"), ("search", 330, "search")];
+    let buttons = [
+        ("reset", 8, "reset zoom"),
+        ("invert", 110, "invert"),
+        ("threads", 220, "join threads"),
+        ("search", 330, "search"),
+    ];
     for (id, x, name) in buttons {
         // They do nothing until the script shows them.
-        let _ = write!(text, "<text id=\"{id}\" class=\"button off\" x=\"{x}\" y=\"34\">{name}</text>");
+        let _ = write!(
+            text,
+            "<text id=\"{id}\" class=\"button off\" x=\"{x}\" y=\"34\">{name}</text>"
+        );
     }
     let _ = write!(
         text,
@@ -62,7 +70,10 @@ fn push_graph(series: &Series, text: &mut String) {
         xml(&title),
     );
     push_data(&tree, series, text);
-    let _ = write!(text, "</script>\n<script>//<![CDATA[\n{SCRIPT}\n//]]></script></svg>");
+    let _ = write!(
+        text,
+        "</script>\n<script>//<![CDATA[\n{SCRIPT}\n//]]></script></svg>"
+    );
 }
 
 /// What the script draws from. Nothing in it can end the element, in XML or in HTML.
@@ -74,7 +85,10 @@ fn push_data(tree: &Tree, series: &Series, text: &mut String) {
         Unit::Bytes => "bytes",
         Unit::Samples => "samples",
     };
-    let _ = write!(data, ",\"unit\":\"{unit}\",\"kinds\":{KINDS:?},\"frames\":[");
+    let _ = write!(
+        data,
+        ",\"unit\":\"{unit}\",\"kinds\":{KINDS:?},\"frames\":["
+    );
     for (index, frame) in tree.frames.iter().enumerate() {
         data.push_str(if index > 0 { ",\n[" } else { "\n[" });
         push_json(&frame.name, &mut data);
@@ -91,7 +105,12 @@ fn push_data(tree: &Tree, series: &Series, text: &mut String) {
         let _ = write!(data, "{comma}{depth},{},{}", node.frame, node.own);
     }
     data.push_str("]}");
-    text.push_str(&data.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e"));
+    text.push_str(
+        &data
+            .replace('&', "\\u0026")
+            .replace('<', "\\u003c")
+            .replace('>', "\\u003e"),
+    );
 }
 
 /// The boxes of the first view, and how deep they go.
@@ -114,7 +133,12 @@ fn boxes(tree: &Tree, series: &Series) -> (String, usize) {
         );
         let label = fit(name, width);
         if !label.is_empty() {
-            let _ = write!(text, "<text x=\"3\" y=\"{}\">{}</text>", ROW - 5, xml(&label));
+            let _ = write!(
+                text,
+                "<text x=\"3\" y=\"{}\">{}</text>",
+                ROW - 5,
+                xml(&label)
+            );
         }
         text.push_str("</g>");
     };
@@ -129,7 +153,13 @@ fn boxes(tree: &Tree, series: &Series) -> (String, usize) {
         next.push(x);
         if width >= LEAST {
             let frame = &tree.frames[node.frame as usize];
-            push(&frame.name, KINDS[frame.kind as usize], node.total, depth, x);
+            push(
+                &frame.name,
+                KINDS[frame.kind as usize],
+                node.total,
+                depth,
+                x,
+            );
             deepest = deepest.max(depth);
         }
     }
@@ -138,7 +168,11 @@ fn boxes(tree: &Tree, series: &Series) -> (String, usize) {
 
 /// A weight and its share, in words.
 fn amount(series: &Series, weight: u64, whole: u64) -> String {
-    let share = if whole > 0 { weight as f64 * 100.0 / whole as f64 } else { 0.0 };
+    let share = if whole > 0 {
+        weight as f64 * 100.0 / whole as f64
+    } else {
+        0.0
+    };
     match series.unit {
         Unit::Nanoseconds => format!("{:.1} ms, {share:.1} %", weight as f64 / 1e6),
         Unit::Bytes => format!("{weight} bytes, {share:.1} %"),
@@ -156,12 +190,26 @@ fn fit(name: &str, width: f64) -> String {
     if length <= room {
         return name.to_owned();
     }
-    let end = name.find(['(', '[', '<']).unwrap_or(name.len());
-    let method = name[..end].rfind('.').filter(|&dot| dot > 0).map_or(name, |dot| &name[dot + 1..]);
+    let method = &name[method_at(name)..];
     if method.chars().count() <= room {
         return method.to_owned();
     }
     method.chars().take(room - 1).chain(['…']).collect()
+}
+
+/// Where the method's own name begins: after the last dot that stands neither in brackets nor in its arguments.
+fn method_at(name: &str) -> usize {
+    let (mut depth, mut at) = (0u32, 0);
+    for (index, c) in name.char_indices() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 => break,
+            '.' if depth == 0 && index > at => at = index + 1,
+            _ => {}
+        }
+    }
+    at
 }
 
 #[cfg(test)]
@@ -176,5 +224,11 @@ mod tests {
         assert_eq!(fit(name, 60.0), "Add(Sy…");
         assert_eq!(fit(name, 20.0), "");
         assert_eq!(fit("größe.ß", 34.0), "ß");
+        let generic = "App!Ns.Cell`1[System.Int32].Get";
+        assert_eq!(&generic[method_at(generic)..], "Get");
+        assert_eq!(
+            &"A!B..ctor(int)"[method_at("A!B..ctor(int)")..],
+            ".ctor(int)"
+        );
     }
 }

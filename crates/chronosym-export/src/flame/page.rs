@@ -56,25 +56,44 @@ fn push_summary(series: &Series, facts: &PageFacts, text: &mut String) {
     let trace = timeline.facts();
     let threads = series.by_thread();
     let mut rows = vec![("samples", series.title())];
-    let wall = series.samples.iter().any(|s| matches!(s.kind, SampleKind::WallManaged | SampleKind::WallExternal));
+    let wall = series
+        .samples
+        .iter()
+        .any(|s| matches!(s.kind, SampleKind::WallManaged | SampleKind::WallExternal));
     let cpu = series.samples.iter().any(|s| s.kind == SampleKind::Cpu);
-    rows.push(("which are", match (cpu, wall) {
+    rows.push(("they are", match (cpu, wall) {
         (true, _) => "of processors: where they were busy",
         (_, true) => "of every thread at every tick, running or waiting: where threads stood, not what they cost",
         _ => "of events: where the chosen ones happened",
     }.to_owned()));
     if let Some(interval) = trace.sample_interval_ns.filter(|_| cpu || wall) {
-        rows.push(("asked for", format!("one sample every {} ms", millis(interval, 3))));
+        rows.push((
+            "asked for",
+            format!("one sample every {} ms", millis(interval, 3)),
+        ));
     }
     if let (Some(first), Some(last)) = (series.samples.first(), series.samples.last()) {
-        let span = format!("{} ms to {} ms of {} ms", millis(first.time_ns, 1), millis(last.time_ns, 1), millis(trace.duration_ns, 1));
+        let span = format!(
+            "{} ms to {} ms of {} ms",
+            millis(first.time_ns, 1),
+            millis(last.time_ns, 1),
+            millis(trace.duration_ns, 1)
+        );
         rows.push(("time", span));
     }
     rows.push(("threads", threads.len().to_string()));
-    let mut processes: Vec<_> = threads.iter().filter_map(|(thread, _)| timeline.thread_view(*thread)).map(|t| t.process).collect();
+    let mut processes: Vec<_> = threads
+        .iter()
+        .filter_map(|(thread, _)| timeline.thread_view(*thread))
+        .map(|t| t.process)
+        .collect();
     processes.sort_unstable();
     processes.dedup();
-    for process in processes.into_iter().filter_map(|process| timeline.process_view(process)).take(8) {
+    for process in processes
+        .into_iter()
+        .filter_map(|process| timeline.process_view(process))
+        .take(8)
+    {
         let runtimes = process.runtimes.join(", ");
         let comma = if runtimes.is_empty() { "" } else { ", " };
         rows.push(("process", format!("{}{comma}{runtimes}", process.label())));
@@ -83,7 +102,11 @@ fn push_summary(series: &Series, facts: &PageFacts, text: &mut String) {
         rows.push(("machine", machine.clone()));
     }
     text.push_str("<dl>");
-    for (key, value) in rows.iter().map(|(k, v)| (*k, v)).chain(facts.notes.iter().map(|n| ("note", n))) {
+    for (key, value) in rows
+        .iter()
+        .map(|(k, v)| (*k, v))
+        .chain(facts.notes.iter().map(|n| ("note", n)))
+    {
         let _ = write!(text, "<dt>{key}</dt><dd>{}</dd>", xml(value));
     }
     text.push_str("</dl>\n");
@@ -110,7 +133,10 @@ fn push_methods(series: &Series, text: &mut String) {
     }
     methods.retain(|method| method.1 > 0);
     methods.sort_by_key(|&(own, all, row)| (Reverse((own, all)), &labels[row]));
-    let _ = write!(text, "<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n");
+    let _ = write!(
+        text,
+        "<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n"
+    );
     for &(own, all, row) in methods.iter().take(MOST) {
         let name = xml(&labels[row]);
         let _ = writeln!(
@@ -122,7 +148,11 @@ fn push_methods(series: &Series, text: &mut String) {
     }
     text.push_str("</table>\n");
     if methods.len() > MOST {
-        let _ = writeln!(text, "<p>{} more methods are in the graph.</p>", methods.len() - MOST);
+        let _ = writeln!(
+            text,
+            "<p>{} more methods are in the graph.</p>",
+            methods.len() - MOST
+        );
     }
 }
 
@@ -134,7 +164,9 @@ fn push_unnamed(series: &Series, text: &mut String) {
         if let Err(reason) = leaf.name() {
             let (weight, modules) = reasons.entry(reason).or_default();
             *weight += total.weight;
-            *modules.entry(leaf.module().unwrap_or("no known image")).or_default() += total.weight;
+            *modules
+                .entry(leaf.module().unwrap_or("no known image"))
+                .or_default() += total.weight;
         }
     }
     text.push_str("<h2>What has no name</h2>\n");
@@ -167,16 +199,43 @@ fn words(reason: NameReason) -> (&'static str, &'static str) {
     match reason {
         NameReason::NoCodeAtAddress => ("no event speaks of code there", record),
         NameReason::BeforeFirstLoad => ("code came there only later", record),
-        NameReason::AfterUnload => ("the code that was there had gone", "nothing is known to: tell us if this is much"),
-        NameReason::EventsLost => ("events were lost", "record with larger buffers, or fewer events"),
-        NameReason::NoRundown => ("code from before the recording; the runtime never listed it", record),
-        NameReason::NoSymbolFile => ("known image, no symbol file", "--symbols DIR, or --symbol-path with a symbol server"),
-        NameReason::SymbolFileMismatch => ("the symbol file is of another build", "--symbols with the files of the build that ran"),
+        NameReason::AfterUnload => (
+            "the code that was there had gone",
+            "nothing is known to: tell us if this is much",
+        ),
+        NameReason::EventsLost => (
+            "events were lost",
+            "record with larger buffers, or fewer events",
+        ),
+        NameReason::NoRundown => (
+            "code from before the recording; the runtime never listed it",
+            record,
+        ),
+        NameReason::NoSymbolFile => (
+            "known image, no symbol file",
+            "--symbols DIR, or --symbol-path with a symbol server",
+        ),
+        NameReason::SymbolFileMismatch => (
+            "the symbol file is of another build",
+            "--symbols with the files of the build that ran",
+        ),
         NameReason::SymbolFileDamaged => ("the symbol file cannot be read", "get it anew"),
-        NameReason::PathNotTrusted => ("files that the trace names are not opened unasked", "--trust-trace-paths on the machine that was recorded"),
-        NameReason::Offline => ("the symbol file would have to be fetched", "leave out --offline"),
-        NameReason::NoName => ("known code, but nothing says what it is called", "--symbols DIR, or --perf-map FILE"),
+        NameReason::PathNotTrusted => (
+            "files that the trace names are not opened unasked",
+            "--trust-trace-paths on the machine that was recorded",
+        ),
+        NameReason::Offline => (
+            "the symbol file would have to be fetched",
+            "leave out --offline",
+        ),
+        NameReason::NoName => (
+            "known code, but nothing says what it is called",
+            "--symbols DIR, or --perf-map FILE",
+        ),
         NameReason::Ambiguous => ("several bodies claim the address", "ask with a time"),
-        NameReason::InvalidAddress => ("no code can be there", "nothing: the recorder's stack walk went astray"),
+        NameReason::InvalidAddress => (
+            "no code can be there",
+            "nothing: the recorder's stack walk went astray",
+        ),
     }
 }

@@ -13,8 +13,17 @@ use crate::tables::Table;
 
 /// How boxes are coloured; the style has a class of each name.
 pub(super) const KINDS: [&str; 11] = [
-    "managed", "framework", "runtime", "native", "kernel", "stub", "unnamed", "inlined", "process",
-    "thread", "rest",
+    "managed",
+    "framework",
+    "runtime",
+    "native",
+    "kernel",
+    "stub",
+    "unnamed",
+    "inlined",
+    "process",
+    "thread",
+    "rest",
 ];
 const INLINED: u8 = 7;
 const PROCESS: u8 = 8;
@@ -78,7 +87,8 @@ impl<'s> Facts<'s> {
             let certainty = frame.certainty.map_or("", |certainty| certainty.as_str());
             self.sources.insert((evidence.as_str(), certainty));
         }
-        self.reasons.extend(frame.name().err().map(|reason| reason.as_str()));
+        self.reasons
+            .extend(frame.name().err().map(|reason| reason.as_str()));
     }
 
     fn words(&self, module: Option<&str>) -> Vec<String> {
@@ -96,8 +106,14 @@ impl<'s> Facts<'s> {
             });
         }
         if !self.sources.is_empty() {
-            let sources = self.sources.iter().map(|(e, c)| format!("{e} {c}").trim_end().to_owned());
-            words.push(format!("known by {}", sources.collect::<Vec<_>>().join(", ")));
+            let sources = self
+                .sources
+                .iter()
+                .map(|(e, c)| format!("{e} {c}").trim_end().to_owned());
+            words.push(format!(
+                "known by {}",
+                sources.collect::<Vec<_>>().join(", ")
+            ));
         }
         if !self.reasons.is_empty() {
             words.push(format!("no name: {}", list(&self.reasons)));
@@ -116,7 +132,11 @@ impl Tree {
             .frames()
             .iter()
             .map(|frame| {
-                let kind = if frame.inlined { INLINED } else { CodeKind::of(frame) as u8 };
+                let kind = if frame.inlined {
+                    INLINED
+                } else {
+                    CodeKind::of(frame) as u8
+                };
                 let id = boxes.id(Of::Row {
                     row: rows.of[frame.function.id().index()],
                     kind,
@@ -131,7 +151,12 @@ impl Tree {
         let mut index: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         let mut node = |frame: u32, parent: u32| -> u32 {
             *index.entry((frame, parent)).or_insert_with(|| {
-                nodes.push(Node { frame, parent, own: 0, total: 0 });
+                nodes.push(Node {
+                    frame,
+                    parent,
+                    own: 0,
+                    total: 0,
+                });
                 nodes.len() as u32 - 1
             })
         };
@@ -164,15 +189,25 @@ impl Tree {
             nodes[node as usize].own = nodes[node as usize].own.saturating_add(weight);
         }
         let frame = |(id, of): (usize, &Of)| match of {
-            Of::Place(name, kind) => FlameBox { name: name.clone(), kind: *kind, details: Vec::new() },
-            Of::Row { row, kind, is_guess } => {
+            Of::Place(name, kind) => FlameBox {
+                name: name.clone(),
+                kind: *kind,
+                details: Vec::new(),
+            },
+            Of::Row {
+                row,
+                kind,
+                is_guess,
+            } => {
                 let row = &rows.rows[*row as usize];
                 let guess = if *is_guess { "~" } else { "" };
                 let module = row.function.binary().map(|binary| binary.name());
                 FlameBox {
                     name: format!("{guess}{}{}", row.function.label(), row.signature),
                     kind: *kind,
-                    details: facts.get(&id).map_or(Vec::new(), |facts| facts.words(module)),
+                    details: facts
+                        .get(&id)
+                        .map_or(Vec::new(), |facts| facts.words(module)),
                 }
             }
             Of::Rest => FlameBox {
@@ -213,7 +248,13 @@ fn preorder(mut nodes: Vec<Node>, frames: &[FlameBox]) -> Vec<(usize, Node)> {
     let mut small = vec![0u64; nodes.len()];
     for (index, node) in nodes.iter().enumerate() {
         if node.parent == ROOT {
-            open.push((0, Node { parent: index as u32, ..*node }));
+            open.push((
+                0,
+                Node {
+                    parent: index as u32,
+                    ..*node
+                },
+            ));
         } else if node.total < least {
             small[node.parent as usize] += node.total;
         } else {
@@ -223,7 +264,9 @@ fn preorder(mut nodes: Vec<Node>, frames: &[FlameBox]) -> Vec<(usize, Node)> {
     let mut rank: Vec<u32> = (0..frames.len() as u32).collect();
     rank.sort_by_key(|&frame| &frames[frame as usize].name);
     let mut place = vec![0u32; frames.len()];
-    rank.iter().zip(0..).for_each(|(&frame, at)| place[frame as usize] = at);
+    rank.iter()
+        .zip(0..)
+        .for_each(|(&frame, at)| place[frame as usize] = at);
     open.sort_by_key(|(_, node)| Reverse(place[node.frame as usize]));
     let mut out = Vec::with_capacity(nodes.len());
     // While a node waits, its parent is its own index.
@@ -231,12 +274,25 @@ fn preorder(mut nodes: Vec<Node>, frames: &[FlameBox]) -> Vec<(usize, Node)> {
         let index = node.parent as usize;
         out.push((depth, node));
         if small[index] > 0 {
-            let rest = Node { frame: 0, parent: ROOT, own: small[index], total: small[index] };
+            let rest = Node {
+                frame: 0,
+                parent: ROOT,
+                own: small[index],
+                total: small[index],
+            };
             out.push((depth + 1, rest));
         }
         let below = &mut children[index];
         below.sort_by_key(|&child| Reverse(place[nodes[child as usize].frame as usize]));
-        open.extend(below.iter().map(|&child| (depth + 1, Node { parent: child, ..nodes[child as usize] })));
+        open.extend(below.iter().map(|&child| {
+            (
+                depth + 1,
+                Node {
+                    parent: child,
+                    ..nodes[child as usize]
+                },
+            )
+        }));
     }
     out
 }
