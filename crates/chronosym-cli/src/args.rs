@@ -66,6 +66,12 @@ pub enum Command {
     Stacks(Stacks),
     /// Hot methods: self and total.
     Top(Top),
+    /// Show the samples in Firefox Profiler: serve them to this machine's browser until stopped.
+    ///
+    /// Only this machine can connect, and only who knows the address that is printed: it holds a random part. Nothing is
+    /// served but the profile, its symbols, and the source files that it names, where they may be read: embedded in PDBs,
+    /// in folders of --source, or anywhere with --trust-trace-paths.
+    Serve(Serve),
     /// Every record, decoded with the field names of its manifest.
     ///
     /// Process and thread are those that the record itself states. What nothing describes is shown as `Payload` in hex, what
@@ -107,6 +113,7 @@ impl Command {
             Command::Explain(Explain { input, .. }) => {
                 (&input.output, vec![&input.trace], Some(&input.symbols))
             }
+            Command::Serve(args) => (&None, args.traces.iter().collect(), Some(&args.symbols)),
             Command::Symbolize(args) => {
                 let files = [&args.trace, &args.obj, &args.pdb];
                 let files = files.into_iter().flatten().collect();
@@ -311,6 +318,34 @@ pub struct Top {
     /// How many methods.
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
+    /// one recording may be named together.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// The port; 0 takes a free one.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub port: u16,
+    /// Source files lie in this folder, under the ends of the paths that the PDBs name; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub source: Vec<PathBuf>,
+    /// The viewer's address, if it is not Firefox Profiler's own site.
+    #[arg(
+        long,
+        default_value = "https://profiler.firefox.com",
+        value_name = "URL"
+    )]
+    pub viewer: String,
+    #[command(flatten)]
+    pub filters: EventFilters,
+    /// Keep the idle process.
+    #[arg(long)]
+    pub idle: bool,
+    #[command(flatten)]
+    pub symbols: Symbols,
 }
 
 #[derive(Debug, Args)]

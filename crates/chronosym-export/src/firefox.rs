@@ -241,7 +241,7 @@ fn write_thread(
     column(
         out,
         "address",
-        frames.iter().map(|id| address(id, resolver.frame(*id))),
+        frames.iter().map(|id| firefox_address(*id, frame(id))),
     )?;
     column(out, "inlineDepth", &tables.depths)?;
     column(
@@ -337,9 +337,10 @@ fn pid_text(timeline: &chronosym::Timeline, pid: u32, index: usize) -> String {
     }
 }
 
-/// Bytes from the image's base. Code that belongs to no image has none that a viewer could use: its number stands there,
-/// so that the viewer takes the function for one whose source can be asked for.
-fn address(id: &FrameId, frame: &chronosym::Frame) -> u64 {
+/// The address of a frame, as [`write_firefox`] has it: bytes from the image's base. Code that belongs to no image has none
+/// that a viewer could use: its number stands there, so that the viewer takes the function for one whose source can be
+/// asked for.
+pub fn firefox_address(id: FrameId, frame: &chronosym::Frame) -> u64 {
     match frame.code {
         Code::Image { rva, .. } => rva,
         _ => id.index() as u64,

@@ -21,7 +21,7 @@ mod top;
 mod wire;
 
 pub use call_tree::{CallTree, TreeOptions};
-pub use firefox::write_firefox;
+pub use firefox::{firefox_address, write_firefox};
 pub use flame::{PageFacts, write_html, write_svg};
 pub use folded::write_folded;
 pub use json::{FrameObject, Hex, write_json_lines};
