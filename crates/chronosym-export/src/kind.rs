@@ -52,7 +52,7 @@ impl CodeKind {
         let module = frame.module().unwrap_or_default();
         if frame.name().is_err() {
             CodeKind::Unnamed
-        } else if frame.evidence == Some(Evidence::Stub) {
+        } else if is_stub(frame) {
             CodeKind::Stub
         } else if frame.address >> 63 == 1 {
             // The upper half belongs to the system on each 64-bit system; 32-bit ones draw the line in different places.
@@ -71,10 +71,20 @@ impl CodeKind {
     }
 }
 
+/// By what says so, or by the names that the runtime gives its stubs in events and in perf maps.
+fn is_stub(frame: &Frame) -> bool {
+    let name = frame.name().unwrap_or_default();
+    let given = ["IL_STUB", "dynamicClass.IL_STUB", "stub "];
+    frame.evidence == Some(Evidence::Stub) || given.iter().any(|given| name.starts_with(given))
+}
+
 fn is_native(frame: &Frame) -> bool {
     match frame.code {
         Code::Body(..) | Code::Precompiled(..) => false,
-        Code::Untimed(..) => frame.evidence == Some(Evidence::ProcessSymbol),
+        // Symbols of processes are of all code: only methods have a signature.
+        Code::Untimed(..) => {
+            frame.evidence == Some(Evidence::ProcessSymbol) && frame.signature().is_none()
+        }
         _ => true,
     }
 }
@@ -82,6 +92,7 @@ fn is_native(frame: &Frame) -> bool {
 /// The runtime's native libraries, by the names that they have in the releases of .NET and .NET Framework.
 fn is_runtime(module: &str) -> bool {
     let name = module.strip_prefix("lib").unwrap_or(module);
+    let is_shim = name != module && name.starts_with("System.");
     let known = [
         "clr",
         "clrgc",
@@ -100,7 +111,7 @@ fn is_runtime(module: &str) -> bool {
         "mscordaccore",
     ];
     let name = name.strip_suffix(".so").unwrap_or(name);
-    name.starts_with("System.") || known.iter().any(|known| name.eq_ignore_ascii_case(known))
+    is_shim || known.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 fn is_framework(module: &str) -> bool {
@@ -131,7 +142,7 @@ mod tests {
         ] {
             assert!(is_runtime(name), "{name}");
         }
-        assert!(!is_runtime("libc") && !is_runtime("clrmd"));
+        assert!(!is_runtime("libc") && !is_runtime("clrmd") && !is_runtime("System.Linq"));
         for name in [
             "System.Private.CoreLib",
             "System",

@@ -5,7 +5,7 @@
   const SVG = "http://www.w3.org/2000/svg";
   const graph = document.getElementById("graph");
   const data = JSON.parse(document.getElementById("data").textContent);
-  const ROW = 18, CHAR = 7, LEAST = 0.4, SIDE = 8, TOP = 44, BOTTOM = 30;
+  const ROW = 18, CHAR = 7.25, LEAST = 0.4, SIDE = 8, TOP = 44, BOTTOM = 30;
 
   // A node: frame, own weight, weight with callees, children, parent. The tree comes in preorder: depth, frame, own.
   const node = (frame, parent) => ({ frame, own: 0, total: 0, children: [], parent });
@@ -112,11 +112,12 @@
   };
 
   // What fits: the whole name, else without its namespace, else its end cut short.
-  const fit = (text, width) => {
+  const fit = (text, kind, width) => {
     const room = Math.floor((width - 6) / CHAR);
     if (room < 3) return "";
     if (text.length <= room) return text;
-    const method = text.slice(methodAt(text));
+    const isNative = kind === "native" || kind === "runtime" || kind === "kernel";
+    const method = isNative ? text : text.slice(methodAt(text));
     return method.length <= room ? method : method.slice(0, room - 1) + "…";
   };
 
@@ -149,7 +150,7 @@
       const hit = state.pattern && n.frame >= 0 && state.pattern.test(name(n));
       const g = make("g", { class: `box ${kind(n)}${faded ? " faded" : ""}${hit ? " hit" : ""}`, transform: `translate(${SIDE + x} ${TOP + depth * ROW})` });
       g.append(make("rect", { width: Math.max(w - 0.5, 0.3), height: ROW - 1, rx: 1 }));
-      const label = fit(name(n), w);
+      const label = fit(name(n), kind(n), w);
       if (label) g.append(make("text", { x: 3, y: ROW - 5 }, label));
       g.node = n;
       layer.append(g);

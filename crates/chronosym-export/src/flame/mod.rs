@@ -23,7 +23,7 @@ const SIDE: f64 = 8.0;
 const TOP: usize = 44;
 const BOTTOM: usize = 30;
 const ROW: usize = 18;
-const CHAR: f64 = 7.0;
+const CHAR: f64 = 7.25;
 const LEAST: f64 = 0.4;
 
 /// Writes a flame graph as an SVG file that needs no other: processes, in them threads, in them frames, callers above.
@@ -131,7 +131,7 @@ fn boxes(tree: &Tree, series: &Series) -> (String, usize) {
             (width - 0.5).max(0.3),
             ROW - 1,
         );
-        let label = fit(name, width);
+        let label = fit(name, kind, width);
         if !label.is_empty() {
             let _ = write!(
                 text,
@@ -180,8 +180,9 @@ fn amount(series: &Series, weight: u64, whole: u64) -> String {
     }
 }
 
-/// The whole name, else without its namespace, else its end cut short: what a box has room for.
-fn fit(name: &str, width: f64) -> String {
+/// The whole name, else without its namespace, else its end cut short: what a box has room for. What compilers append to
+/// native names after a dot is no method.
+fn fit(name: &str, kind: &str, width: f64) -> String {
     let room = ((width - 6.0) / CHAR).floor().max(0.0) as usize;
     let length = name.chars().count();
     if room < 3 {
@@ -190,7 +191,12 @@ fn fit(name: &str, width: f64) -> String {
     if length <= room {
         return name.to_owned();
     }
-    let method = &name[method_at(name)..];
+    let is_native = matches!(kind, "native" | "runtime" | "kernel");
+    let method = if is_native {
+        name
+    } else {
+        &name[method_at(name)..]
+    };
     if method.chars().count() <= room {
         return method.to_owned();
     }
@@ -219,11 +225,12 @@ mod tests {
     #[test]
     fn names_lose_their_namespace_before_their_end() {
         let name = "App!Shop.Cart.Add(System.String)";
-        assert_eq!(fit(name, 300.0), name);
-        assert_eq!(fit(name, 150.0), "Add(System.String)");
-        assert_eq!(fit(name, 60.0), "Add(Sy…");
-        assert_eq!(fit(name, 20.0), "");
-        assert_eq!(fit("größe.ß", 34.0), "ß");
+        assert_eq!(fit(name, "managed", 300.0), name);
+        assert_eq!(fit(name, "managed", 150.0), "Add(System.String)");
+        assert_eq!(fit(name, "managed", 60.0), "Add(Sy…");
+        assert_eq!(fit(name, "managed", 20.0), "");
+        assert_eq!(fit("größe.ß", "managed", 34.0), "ß");
+        assert_eq!(fit("libc!sort.part.0", "native", 60.0), "libc!s…");
         let generic = "App!Ns.Cell`1[System.Int32].Get";
         assert_eq!(&generic[method_at(generic)..], "Get");
         assert_eq!(

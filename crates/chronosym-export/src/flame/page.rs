@@ -124,10 +124,10 @@ fn push_methods(series: &Series, text: &mut String) {
         for (depth, frame) in resolver.stack(total.stack).enumerate() {
             let row = rows.of[resolver.frame(frame).function.id().index()] as usize;
             if depth == 0 {
-                methods[row].0 += total.weight;
+                methods[row].0 = methods[row].0.saturating_add(total.weight);
             }
             if std::mem::replace(&mut seen[row], at) != at {
-                methods[row].1 += total.weight;
+                methods[row].1 = methods[row].1.saturating_add(total.weight);
             }
         }
     }
@@ -163,10 +163,10 @@ fn push_unnamed(series: &Series, text: &mut String) {
         let leaf = resolver.frame(resolver.leaf(total.stack));
         if let Err(reason) = leaf.name() {
             let (weight, modules) = reasons.entry(reason).or_default();
-            *weight += total.weight;
-            *modules
-                .entry(leaf.module().unwrap_or("no known image"))
-                .or_default() += total.weight;
+            *weight = weight.saturating_add(total.weight);
+            let module = modules.entry(leaf.module().unwrap_or("no known image"));
+            let module = module.or_default();
+            *module = u64::saturating_add(*module, total.weight);
         }
     }
     text.push_str("<h2>What has no name</h2>\n");

@@ -256,7 +256,8 @@ fn preorder(mut nodes: Vec<Node>, frames: &[FlameBox]) -> Vec<(usize, Node)> {
                 },
             ));
         } else if node.total < least {
-            small[node.parent as usize] += node.total;
+            let small = &mut small[node.parent as usize];
+            *small = small.saturating_add(node.total);
         } else {
             children[node.parent as usize].push(index as u32);
         }
