@@ -48,8 +48,7 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
 
 /// Each format in text.
 fn all(series: &Series) -> [String; 4] {
-    let mut facts = PageFacts::default();
-    (facts.name, facts.notes) = (HOSTILE.to_owned(), vec![HOSTILE.to_owned()]);
+    let facts = PageFacts::new(HOSTILE, vec![HOSTILE.to_owned()]);
     [
         text(|out| chronosym_export::write_svg(series, out)),
         text(|out| chronosym_export::write_html(series, &facts, out)),

@@ -52,9 +52,7 @@ pub fn write(
                 .iter()
                 .map(|path| path.file_name().unwrap_or(path.as_os_str()));
             let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-            let mut facts = PageFacts::default();
-            facts.name = names.join(", ");
-            facts.notes = notes.to_vec();
+            let facts = PageFacts::new(names.join(", "), notes.to_vec());
             chronosym_export::write_html(series, &facts, out)
         }
         StackFormat::Speedscope => chronosym_export::write_speedscope(series, out),

@@ -27,6 +27,16 @@ pub struct PageFacts {
     pub notes: Vec<String>,
 }
 
+impl PageFacts {
+    /// The name of a trace, and what is to be noted of it.
+    pub fn new(name: impl Into<String>, notes: Vec<String>) -> Self {
+        PageFacts {
+            name: name.into(),
+            notes,
+        }
+    }
+}
+
 /// Writes a page that needs no other file: a summary, the flame graph, the hottest methods, what has no name and why.
 pub fn write_html(series: &Series, facts: &PageFacts, out: &mut impl Write) -> io::Result<()> {
     let mut text = String::new();
@@ -47,7 +57,7 @@ pub fn write_html(series: &Series, facts: &PageFacts, out: &mut impl Write) -> i
     text.push_str("</p>\n");
     push_methods(series, &mut text);
     push_unnamed(series, &mut text);
-    let _ = write!(text, "<script>{SCRIPT}</script></body></html>\n");
+    let _ = writeln!(text, "<script>{SCRIPT}</script></body></html>");
     out.write_all(text.as_bytes())
 }
 
