@@ -84,7 +84,7 @@ fn below(folder: &Path, file: &str) -> Option<PathBuf> {
         .collect();
     let is_plain = |part: &&str| *part != "." && *part != ".." && !part.contains(':');
     let ends = (0..parts.len()).map(|at| &parts[at..]);
-    ends.filter(|end| end.iter().all(|part| is_plain(part)))
+    ends.filter(|end| end.iter().all(is_plain))
         .filter_map(|end| {
             root.join(end.iter().collect::<PathBuf>())
                 .canonicalize()
