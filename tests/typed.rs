@@ -65,7 +65,7 @@ fn any_event_is_a_weighted_sample() {
         [
             row(20, "App/Allocation", weights[0]),
             row(21, "App/Allocation", weights[1]),
-            row(30, "Samples/cpu", Weight::One),
+            row(30, "Samples/cpu", Weight::Unknown),
         ]
     );
 }
@@ -354,4 +354,21 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
         read.expect("the first recording");
         assert_eq!(methods, most);
     }
+}
+
+#[test]
+fn times_beyond_all_bounds_add_up_to_the_most() {
+    let mut session = Session::new(Options::default());
+    for (time, thread) in [(0, 1), (0, 2), (u64::MAX - 1, 1), (u64::MAX - 1, 2)] {
+        let at = At::new(time).process(42).thread(thread);
+        session.sample(at, &[0x1010], Sample::new(SampleKind::WallManaged));
+        let huge = Sample::cpu().weighing(Weight::Ns(u64::MAX));
+        session.sample(at, &[0x1010], huge);
+    }
+    let timeline = session.finish();
+    let profile = timeline.profile(&Filter::default(), None);
+    assert_eq!(profile.time_ns(), Some(u64::MAX));
+    let mut text = Vec::new();
+    chronosym_export::write_top(&profile, Default::default(), &mut text).expect("memory");
+    assert!(String::from_utf8_lossy(&text).contains("100.0%"));
 }

@@ -225,6 +225,34 @@ pub struct EventFilters {
     pub event: Vec<EventSelector>,
 }
 
+/// Which samples of a profiler, and how those without a name are shown.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Samples {
+    /// Leave out samples of threads that waited.
+    #[arg(long, conflicts_with = "waiting")]
+    pub running: bool,
+    /// Only samples of threads that waited, in native code or not.
+    #[arg(long)]
+    pub waiting: bool,
+    /// The old name of --running.
+    #[arg(long, hide = true, conflicts_with = "waiting")]
+    pub managed_only: bool,
+    /// Keep the idle process.
+    #[arg(long)]
+    pub idle: bool,
+    /// Keep frames without a name apart by address, not just by image.
+    #[arg(long)]
+    pub addresses: bool,
+}
+
+impl Samples {
+    /// What is let through.
+    pub fn waiting(&self) -> Option<bool> {
+        let running = self.running || self.managed_only;
+        (running || self.waiting).then_some(self.waiting)
+    }
+}
+
 fn event(text: &str) -> Result<EventSelector, String> {
     EventSelector::parse(text)
         .ok_or_else(|| "expected PROVIDER, PROVIDER/ID or PROVIDER/NAME".to_owned())
@@ -267,12 +295,11 @@ pub struct Stacks {
     /// and folded stacks otherwise.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
-    /// Leave out ticks in which a thread was outside managed code (waiting, mostly).
-    #[arg(long)]
-    pub managed_only: bool,
-    /// Keep the idle process.
-    #[arg(long)]
-    pub idle: bool,
+    #[command(flatten)]
+    pub samples: Samples,
+    /// What folded stacks count.
+    #[arg(long, value_enum, default_value = "samples")]
+    pub weight: StackWeight,
     /// No frame for the thread.
     #[arg(long)]
     pub no_threads: bool,
@@ -283,7 +310,7 @@ pub struct Stacks {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StackFormat {
-    /// One line a distinct stack: frames joined by `;`, then the number of samples.
+    /// One line a distinct stack: frames joined by `;`, then its weight.
     Folded,
     /// One JSON object a sample.
     Jsonl,
@@ -303,18 +330,24 @@ pub enum StackFormat {
     Otlp,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StackWeight {
+    /// Samples.
+    Samples,
+    /// The time that samples stand for, in microseconds.
+    Time,
+    /// The bytes that events state.
+    Bytes,
+}
+
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
     pub input: Input,
     #[command(flatten)]
     pub filters: EventFilters,
-    /// Leave out ticks in which a thread was outside managed code (waiting, mostly).
-    #[arg(long)]
-    pub managed_only: bool,
-    /// Keep the idle process.
-    #[arg(long)]
-    pub idle: bool,
+    #[command(flatten)]
+    pub samples: Samples,
     /// How many methods.
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
@@ -341,9 +374,8 @@ pub struct Serve {
     pub viewer: String,
     #[command(flatten)]
     pub filters: EventFilters,
-    /// Keep the idle process.
-    #[arg(long)]
-    pub idle: bool,
+    #[command(flatten)]
+    pub samples: Samples,
     #[command(flatten)]
     pub symbols: Symbols,
 }

@@ -1,5 +1,7 @@
 //! Times and addresses as people write them.
 
+pub use chronosym_export::show_count;
+
 /// `1.5s`, `200ms`, `3us`, or a number of ns → ns.
 pub fn parse_time(text: &str) -> Result<u64, String> {
     let text = text.trim();
@@ -65,19 +67,6 @@ pub fn parse_pid(text: &str) -> Result<(u32, Option<u64>), String> {
 /// ns since the trace began, for people.
 pub fn show_time(ns: u64) -> String {
     format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
-}
-
-/// A number with thousands separated, for people.
-pub fn show_count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// ns since 1970 → `2026-11-06 21:13:27 UTC`.

@@ -38,7 +38,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     (
         "stacks-r2r.txt",
-        "stacks --format text --managed-only --from 1s --to 1100ms @clr10/traces/r2r.nettrace.zip",
+        "stacks --format text --running --from 1s --to 1100ms @clr10/traces/r2r.nettrace.zip",
     ),
     (
         "stacks-linux-event.txt",

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym::{Frame, Function, ProcessIndex, Profile, ResolvedStack, ThreadIndex};
+use chronosym::{Frame, ProcessIndex, Profile, ResolvedStack, ThreadIndex};
 use rustc_hash::FxHashMap;
 
-use crate::rows::Rows;
+use crate::measure::{Measure, add};
+use crate::rows::{Row, Rows};
 
 /// What makes up the nodes of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,10 @@ pub struct TreeOptions {
     pub lines: bool,
     /// Lines stand with the names of their files.
     pub files: bool,
+    /// Frames without a name in one image are different nodes.
+    pub addresses: bool,
+    /// What samples are counted in.
+    pub measure: Measure,
 }
 
 impl Default for TreeOptions {
@@ -25,6 +30,8 @@ impl Default for TreeOptions {
             threads: true,
             lines: false,
             files: false,
+            addresses: false,
+            measure: Measure::Samples,
         }
     }
 }
@@ -37,7 +44,7 @@ pub type NodeIndex = u32;
 pub(crate) struct Node {
     pub label: u32,
     pub parent: Option<NodeIndex>,
-    /// Samples whose innermost frame this is.
+    /// What samples come to whose innermost frame this is.
     pub own: u64,
 }
 
@@ -53,7 +60,7 @@ enum Identity {
 /// What a node is called.
 #[derive(Debug)]
 pub(crate) struct Label {
-    function: Option<(Arc<Function>, Box<str>)>,
+    row: Option<Arc<Row>>,
     /// A name of its own, or what follows the function's.
     text: Box<str>,
 }
@@ -61,16 +68,22 @@ pub(crate) struct Label {
 impl Label {
     /// What sets its function apart from others that look alike.
     pub(crate) fn signature(&self) -> &str {
-        self.function
-            .as_ref()
-            .map_or("", |(_, signature)| signature)
+        self.row.as_ref().map_or("", |row| &row.signature)
+    }
+
+    /// For people: what is a guess is marked, and what has no name says what is known of it.
+    pub(crate) fn for_people(&self) -> String {
+        match &self.row {
+            Some(row) => format!("{}{}", row.text(), self.text),
+            None => self.text.to_string(),
+        }
     }
 }
 
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((function, _)) = &self.function {
-            f.write_str(function.label())?;
+        if let Some(row) = &self.row {
+            row.fmt(f)?;
         }
         f.write_str(&self.text)
     }
@@ -81,6 +94,7 @@ impl fmt::Display for Label {
 pub struct CallTree {
     pub(crate) labels: Vec<Label>,
     pub(crate) nodes: Vec<Node>,
+    pub(crate) measure: Measure,
     label_index: FxHashMap<Identity, u32>,
     node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
 }
@@ -88,9 +102,12 @@ pub struct CallTree {
 impl CallTree {
     /// The tree of a profile.
     pub fn new(profile: &Profile, options: TreeOptions) -> Self {
-        let mut tree = CallTree::default();
+        let mut tree = CallTree {
+            measure: options.measure,
+            ..CallTree::default()
+        };
         let resolver = &profile.resolver;
-        let rows = Rows::new(resolver);
+        let rows = Rows::new(resolver, options.addresses);
         let mut frame_labels: Vec<Option<u32>> = vec![None; resolver.frames().len()];
         // Resolved stack → node, for the thread of the entry before: entries of a thread share their callers.
         let mut roots: FxHashMap<ThreadIndex, Option<NodeIndex>> = FxHashMap::default();
@@ -121,7 +138,10 @@ impl CallTree {
                 node = tree.node(label, Some(node));
                 known.insert((root, stack), node);
             }
-            tree.nodes[node as usize].own += entry.samples;
+            add(
+                &mut tree.nodes[node as usize].own,
+                options.measure.weight(entry),
+            );
         }
         tree
     }
@@ -163,10 +183,7 @@ impl CallTree {
         };
         let row_of = &rows.rows[row as usize];
         self.label(Identity::Function(row, place), || Label {
-            function: Some((
-                Arc::clone(&row_of.function),
-                row_of.signature.as_str().into(),
-            )),
+            row: Some(Arc::clone(row_of)),
             text: text.into(),
         })
     }
@@ -191,13 +208,14 @@ impl CallTree {
         })
     }
 
-    /// Samples in each node and below it.
+    /// What each node and those below it come to.
     pub(crate) fn totals(&self) -> Vec<u64> {
         let mut totals: Vec<u64> = self.nodes.iter().map(|n| n.own).collect();
         // A child always comes after its parent.
         for index in (0..self.nodes.len()).rev() {
             if let Some(parent) = self.nodes[index].parent {
-                totals[parent as usize] += totals[index];
+                let total = totals[index];
+                add(&mut totals[parent as usize], total);
             }
         }
         totals
@@ -207,7 +225,7 @@ impl CallTree {
 /// The label of a process or thread.
 fn place(text: String) -> Label {
     Label {
-        function: None,
+        row: None,
         text: text.into(),
     }
 }

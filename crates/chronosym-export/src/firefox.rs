@@ -18,7 +18,7 @@ use crate::tables::Table;
 pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let facts = resolver.timeline().facts();
-    let rows = Rows::new(resolver);
+    let rows = series.rows();
     let names = Names {
         labels: series.labels(&rows),
         rows,

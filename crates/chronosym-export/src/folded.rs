@@ -1,4 +1,4 @@
-//! Folded stacks: one line a distinct stack, outermost frame first, then the number of samples.
+//! Folded stacks: one line a distinct stack, outermost frame first, then its weight.
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -6,11 +6,13 @@ use std::io::{self, Write};
 use chronosym_types::escape::folded;
 
 use crate::call_tree::{CallTree, Label, NodeIndex};
+use crate::measure::{Measure, add};
 
 /// Writes `process (pid);thread (tid);outermost;…;leaf weight` for every distinct stack, sorted by text.
 ///
-/// Names are as [`folded`] makes them.
+/// Names are as [`folded`] makes them. Time is in µs, rounded to the nearest.
 pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
+    let measure = tree.measure;
     // Texts that are equal, once cleaned, are one from here on.
     let cleaned = |label: &Label| folded(&label.to_string()).into_owned();
     let texts: Vec<String> = tree.labels.iter().map(cleaned).collect();
@@ -30,7 +32,10 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     let mut paths = paths.into_iter().peekable();
     while let Some((labels_of, mut weight)) = paths.next() {
         while let Some(next) = paths.next_if(|next| next.0 == labels_of) {
-            weight += next.1;
+            add(&mut weight, next.1);
+        }
+        if measure == Measure::Time {
+            weight = weight.saturating_add(500) / 1_000;
         }
         line.clear();
         for (i, label) in labels_of.iter().enumerate() {

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use chronosym::{
-    Code, Filter, Frame, PdbId, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex,
-    Timeline, Weight,
+    Code, Filter, Frame, PdbId, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline,
+    Weight,
 };
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
@@ -131,7 +131,8 @@ struct SampleObject<'a> {
     event: &'a str,
     kind: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    weight: Option<u64>,
+    weight_ns: Option<u64>,
+    weight: u64,
     frames: Frames<'a>,
 }
 
@@ -182,12 +183,10 @@ pub fn write_json_lines(
                     *known = Some(serde_json::value::to_raw_value(&object)?);
                 }
             }
-            let weight = match weight {
-                Weight::Ns(n) | Weight::Count(n) | Weight::Bytes(n) => Some(n),
-                Weight::One if class.kind != SampleKind::Event => {
-                    timeline.facts().sample_interval_at(time)
-                }
-                _ => None,
+            let (weight_ns, weight) = match weight {
+                Weight::Ns(ns) => (Some(ns), 1),
+                Weight::Count(n) | Weight::Bytes(n) => (None, n),
+                _ => (None, 1),
             };
             let object = SampleObject {
                 time_ns: time,
@@ -195,6 +194,7 @@ pub fn write_json_lines(
                 tid,
                 event: &labels[class.event.index()],
                 kind: class.kind.as_str(),
+                weight_ns,
                 weight,
                 frames: Frames {
                     stack,

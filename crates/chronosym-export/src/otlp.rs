@@ -51,7 +51,7 @@ impl Dictionary {
 pub fn write_otlp(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let timeline = series.resolver.timeline();
     let mut dictionary = Dictionary {
-        tables: Tables::new(&series.resolver),
+        tables: Tables::new(series),
         stacks: Table::starting_with(Vec::new()),
         attributes: Table::starting_with(Attribute {
             key: 0,

@@ -26,7 +26,7 @@ const DEFAULT_SAMPLE_TYPE: u32 = 14;
 pub fn write_pprof(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::fast());
     let (resolver, timeline) = (&series.resolver, series.resolver.timeline());
-    let mut tables = Tables::new(resolver);
+    let mut tables = Tables::new(series);
     let mut types = vec![("samples", "count")];
     match series.unit {
         Unit::Nanoseconds => types.push(("time", "nanoseconds")),

@@ -1,45 +1,133 @@
 //! Which functions are one row of an output: those that look alike, unless their signatures say that they are overloads.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
-use chronosym::{Function, Resolver};
+use chronosym::{Certainty, Function, NameReason, Resolver};
 use rustc_hash::FxHashMap;
+
+use crate::header::meaning;
 
 /// The functions of a resolver by rows.
 pub(crate) struct Rows {
     /// The row of each function.
     pub of: Vec<u32>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<Arc<Row>>,
 }
 
-/// One or several functions of one label.
+/// One or several functions of one label, or code without a name.
+#[derive(Debug)]
 pub(crate) struct Row {
     pub function: Arc<Function>,
     /// What sets overloads apart; empty where there is just one.
     pub signature: String,
+    unnamed: Option<Unnamed>,
+    /// Most of its frames are guesses.
+    is_approximate: bool,
+}
+
+/// What is said of code without a name.
+#[derive(Clone, Debug, PartialEq)]
+enum Unnamed {
+    /// All of it that is in one image.
+    Image,
+    /// What the compiler put into this function.
+    InlinedInto(Arc<Function>),
+    /// One address, and why.
+    Address(NameReason),
+}
+
+impl Row {
+    /// For people: with `~` where it is a guess, and with what can be said where there is no name.
+    pub(crate) fn text(&self) -> String {
+        let guess = if self.is_approximate { "~" } else { "" };
+        let label = self.function.label();
+        match (&self.unnamed, self.function.binary()) {
+            (Some(Unnamed::Image), Some(binary)) => {
+                let file = binary.path().map(chronosym::file_name);
+                format!("{} ?", file.unwrap_or(binary.name()))
+            }
+            (Some(Unnamed::InlinedInto(host)), _) => format!("? inlined into {}", host.label()),
+            (Some(Unnamed::Address(reason)), _) => format!("{label} ({})", meaning(*reason)),
+            _ => format!("{guess}{label}"),
+        }
+    }
+}
+
+/// `module!name`, `module!?`, or the bare address.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.unnamed, self.function.binary()) {
+            (Some(Unnamed::Image), Some(binary)) => write!(f, "{}!?", binary.name()),
+            _ => f.write_str(self.function.label()),
+        }
+    }
+}
+
+/// What the frames of a function say of it.
+#[derive(Clone, Default)]
+struct Seen {
+    frames: u32,
+    approximate: u32,
+    unnamed: Option<Unnamed>,
+}
+
+/// What the frames of each function say; `addresses`: code without a name is apart by address.
+fn look(resolver: &Resolver, addresses: bool) -> Vec<Seen> {
+    let mut seen = vec![Seen::default(); resolver.functions().len()];
+    let frames = resolver.frames();
+    for (at, frame) in frames.iter().enumerate() {
+        let seen = &mut seen[frame.function.id().index()];
+        seen.frames += 1;
+        seen.approximate += u32::from(frame.certainty == Some(Certainty::Approximate));
+        let Err(reason) = frame.name() else {
+            continue;
+        };
+        seen.unnamed.get_or_insert_with(|| {
+            // The frames of an address stand together, the one that is not inlined last.
+            let host = || frames[at..].iter().find(|host| !host.inlined);
+            match host().filter(|_| frame.inlined) {
+                Some(host) => Unnamed::InlinedInto(Arc::clone(&host.function)),
+                None if frame.function.binary().is_some() && !addresses => Unnamed::Image,
+                None => Unnamed::Address(reason),
+            }
+        });
+    }
+    seen
 }
 
 impl Rows {
-    pub(crate) fn new(resolver: &Resolver) -> Self {
+    /// The rows of all functions; `addresses`: code without a name is a row for each address, not for each image.
+    pub(crate) fn new(resolver: &Resolver, addresses: bool) -> Self {
         let functions = resolver.functions();
-        let mut by_label: FxHashMap<&str, Vec<usize>> = FxHashMap::default();
-        for (index, function) in functions.iter().enumerate() {
-            by_label.entry(function.label()).or_default().push(index);
+        let seen = look(resolver, addresses);
+        let key = |index: usize| -> Cow<'_, str> {
+            let function = &functions[index];
+            match (&seen[index].unnamed, function.binary()) {
+                (Some(Unnamed::Image), Some(binary)) => format!("{}!?", binary.name()).into(),
+                (Some(Unnamed::InlinedInto(host)), _) => format!("? {}", host.label()).into(),
+                _ => function.label().into(),
+            }
+        };
+        let mut by_label: FxHashMap<Cow<'_, str>, Vec<usize>> = FxHashMap::default();
+        for index in 0..functions.len() {
+            by_label.entry(key(index)).or_default().push(index);
         }
         let mut rows = Rows {
             of: vec![u32::MAX; functions.len()],
             rows: Vec::with_capacity(by_label.len()),
         };
         for index in 0..functions.len() {
-            if let Some(alike) = by_label.remove(functions[index].label()) {
-                rows.add(functions, &alike);
+            if let Some(alike) = by_label.remove(&key(index)) {
+                rows.add(functions, &seen, &alike);
             }
         }
         rows
     }
 
     /// Adds the rows of functions that have one label.
-    fn add(&mut self, functions: &[Arc<Function>], alike: &[usize]) {
+    fn add(&mut self, functions: &[Arc<Function>], seen: &[Seen], alike: &[usize]) {
         let of: Vec<String> = alike.iter().map(|&i| signature(&functions[i])).collect();
         let mut overloads: Vec<&str> = of.iter().map(String::as_str).collect();
         overloads.sort_unstable();
@@ -53,10 +141,19 @@ impl Rows {
             let row = known.map_or(self.rows.len() as u32, |(_, row)| *row);
             if known.is_none() {
                 row_of.push((signature, row));
-                self.rows.push(Row {
+                let same = alike
+                    .iter()
+                    .zip(&of)
+                    .filter(|(_, s)| !apart || *s == signature);
+                let guesses: i64 = same
+                    .map(|(&i, _)| 2 * i64::from(seen[i].approximate) - i64::from(seen[i].frames))
+                    .sum();
+                self.rows.push(Arc::new(Row {
                     function: Arc::clone(&functions[index]),
                     signature: shown(signature, &overloads),
-                });
+                    unnamed: seen[index].unnamed.clone(),
+                    is_approximate: guesses > 0 && functions[index].name().is_some(),
+                }));
             }
             self.of[index] = row;
         }

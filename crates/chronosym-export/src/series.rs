@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use chronosym::{
-    Filter, ResolvedStack, Resolver, SampleClass, SampleKind, SymbolSource, ThreadIndex, Timeline,
-    Weight,
+    Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex, Timeline, Weight,
 };
 use rustc_hash::FxHashMap;
 
@@ -58,6 +57,8 @@ pub struct Series {
     pub samples: Vec<TimedSample>,
     /// What they weigh in.
     pub unit: Unit,
+    /// Code without a name is apart by address, not by image.
+    pub addresses: bool,
 }
 
 impl Series {
@@ -74,7 +75,7 @@ impl Series {
             let Some((stack, _)) = resolver.resolve(class, time_ns) else {
                 return;
             };
-            let (own, weight) = weigh(timeline, class, time_ns, weight);
+            let (own, weight) = weigh(weight);
             if *unit.get_or_insert(own) != own {
                 unit = Some(Unit::Samples);
             }
@@ -94,6 +95,7 @@ impl Series {
             resolver,
             samples,
             unit,
+            addresses: false,
         }
     }
 
@@ -138,10 +140,15 @@ impl Series {
         stacks
     }
 
+    /// Which functions are one row.
+    pub(crate) fn rows(&self) -> Rows {
+        Rows::new(&self.resolver, self.addresses)
+    }
+
     /// The text of each row.
     pub(crate) fn labels(&self, rows: &Rows) -> Vec<String> {
-        let label = |row: &crate::rows::Row| format!("{}{}", row.function.label(), row.signature);
-        rows.rows.iter().map(label).collect()
+        let rows = rows.rows.iter();
+        rows.map(|row| format!("{row}{}", row.signature)).collect()
     }
 
     /// What a process and one of its threads are called: `app (42)`, `worker (7)`.
@@ -185,14 +192,10 @@ pub(crate) fn millis(ns: u64, digits: usize) -> String {
 }
 
 /// What a sample weighs, and in what.
-fn weigh(timeline: &Timeline, class: &SampleClass, time_ns: u64, weight: Weight) -> (Unit, u64) {
+fn weigh(weight: Weight) -> (Unit, u64) {
     match weight {
         Weight::Ns(ns) => (Unit::Nanoseconds, ns),
         Weight::Bytes(bytes) => (Unit::Bytes, bytes),
-        Weight::One if class.kind != SampleKind::Event => {
-            let interval = timeline.facts().sample_interval_at(time_ns);
-            interval.map_or((Unit::Samples, 1), |ns| (Unit::Nanoseconds, ns))
-        }
         _ => (Unit::Samples, 1),
     }
 }

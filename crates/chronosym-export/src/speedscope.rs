@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use chronosym_types::escape::push_json;
 
-use crate::rows::Rows;
 use crate::series::{Series, TimedSample, Unit};
 use crate::tables::Table;
 
@@ -13,7 +12,7 @@ use crate::tables::Table;
 /// function and file.
 pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
-    let rows = Rows::new(resolver);
+    let rows = series.rows();
     let labels = series.labels(&rows);
     let mut frames: Table<(u32, Option<Arc<str>>)> = Table::starting_with((u32::MAX, None));
     let of_frame: Vec<usize> = resolver

@@ -6,6 +6,7 @@ use chronosym::{Code, Frame, FrameId, ResolvedStack, Resolver};
 use rustc_hash::FxHashMap;
 
 use crate::rows::Rows;
+use crate::series::Series;
 
 /// Distinct values by number, in the order in which they came.
 #[derive(Debug)]
@@ -73,14 +74,14 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub fn new(resolver: &Resolver) -> Self {
+    pub fn new(series: &Series) -> Self {
         Tables {
             strings: Table::starting_with(String::new()),
             functions: Table::starting_with(FunctionRow::default()),
             mappings: Table::starting_with(MappingRow::default()),
             locations: Table::starting_with(LocationRow::default()),
             known: FxHashMap::default(),
-            rows: Rows::new(resolver),
+            rows: series.rows(),
         }
     }
 
@@ -131,7 +132,7 @@ impl Tables {
 
     fn function(&mut self, frame: &Frame) -> usize {
         let row = &self.rows.rows[self.rows.of[frame.function.id().index()] as usize];
-        let name = format!("{}{}", row.function.label(), row.signature);
+        let name = format!("{row}{}", row.signature);
         let name = self.strings.id(name);
         let signature = self.text(frame.signature().unwrap_or_default());
         let file = frame.line.as_ref().map_or("", |line| &*line.file);

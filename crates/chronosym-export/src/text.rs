@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use chronosym::{Profile, SampleKind};
+use chronosym::Profile;
 use chronosym_types::escape::terminal;
 use rustc_hash::FxHashSet;
 
-use crate::call_tree::{CallTree, NodeIndex};
+use crate::call_tree::{CallTree, Label, NodeIndex};
+use crate::header::describe;
 
 /// How much of the tree is shown.
 #[derive(Clone, Copy, Debug)]
@@ -29,48 +30,7 @@ impl Default for TextOptions {
     }
 }
 
-/// What the samples of a profile are, in a sentence.
-pub(crate) fn describe(profile: &Profile) -> String {
-    let samples = profile.samples();
-    let plural = if samples == 1 { "" } else { "s" };
-    let of = |kind| {
-        profile
-            .entries
-            .iter()
-            .filter(|e| e.kind == kind)
-            .map(|e| e.samples)
-            .sum::<u64>()
-    };
-    let (cpu, external) = (of(SampleKind::Cpu), of(SampleKind::WallExternal));
-    let wall = of(SampleKind::WallManaged) + external;
-    let every = profile
-        .sample_interval_ns
-        .filter(|&ns| ns > 0)
-        .map_or(String::new(), |ns| {
-            format!(", one every {} ms", trim(format!("{:.3}", ns as f64 / 1e6)))
-        });
-    if samples == 0 {
-        "no samples".to_owned()
-    } else if cpu == samples {
-        format!("{samples} CPU sample{plural}{every}: where processors were busy")
-    } else if wall == samples {
-        format!(
-            "{samples} wall-clock sample{plural} of every thread{every}, {external} of them outside managed code \
-             (waiting, mostly): where threads stood, not what they cost"
-        )
-    } else {
-        format!("{samples} event stack{plural}: where the chosen events happened")
-    }
-}
-
-fn trim(number: String) -> String {
-    number
-        .trim_end_matches('0')
-        .trim_end_matches('.')
-        .to_owned()
-}
-
-/// Writes what the samples are, and the tree: share of all samples, samples in the node and below, samples in it alone.
+/// Writes what the samples are, and the tree: share of all, what is in the node and below, and in it alone.
 pub fn write_text(
     profile: &Profile,
     tree: &CallTree,
@@ -78,8 +38,10 @@ pub fn write_text(
     out: &mut impl Write,
 ) -> io::Result<()> {
     writeln!(out, "{}", describe(profile))?;
+    let measure = tree.measure;
     let totals = tree.totals();
-    let all: u64 = tree.nodes.iter().map(|n| n.own).sum();
+    let own = tree.nodes.iter().map(|n| n.own);
+    let all = own.fold(0, u64::saturating_add);
     if all == 0 {
         return Ok(());
     }
@@ -92,7 +54,7 @@ pub fn write_text(
             None => roots.push(index as NodeIndex),
         }
     }
-    let labels: Vec<String> = tree.labels.iter().map(ToString::to_string).collect();
+    let labels: Vec<String> = tree.labels.iter().map(Label::for_people).collect();
     let label = |node: NodeIndex| &labels[tree.nodes[node as usize].label as usize];
     let sort = |nodes: &mut Vec<NodeIndex>| {
         let total = |node: NodeIndex| totals[node as usize];
@@ -100,7 +62,8 @@ pub fn write_text(
     };
     sort(&mut roots);
     children.iter_mut().for_each(sort);
-    writeln!(out, "\n{:>7} {:>9} {:>9}  frame", "share", "total", "self")?;
+    let (total, own) = (measure.head("total"), measure.head("self"));
+    writeln!(out, "\n{:>7} {total:>9} {own:>9}  frame", "share")?;
     // (node, the lines drawn before it, is the last of its siblings, is an only child)
     let mut open: Vec<(NodeIndex, String, Branch)> = roots
         .iter()
@@ -116,7 +79,9 @@ pub fn write_text(
         use std::fmt::Write as _;
         let _ = write!(
             line,
-            "{share:>6.1}% {total:>9} {own:>9}  {indent}{}{}",
+            "{share:>6.1}% {:>9} {:>9}  {indent}{}{}",
+            measure.show(total),
+            measure.show(own),
             branch.mark(),
             terminal(label(node))
         );

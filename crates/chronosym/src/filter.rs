@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use crate::process::ProcessIndex;
-use crate::samples::SampleKind;
+use crate::samples::{SampleClass, SampleKind};
 use crate::timeline::Timeline;
+use crate::waiting::Activity;
 
 /// Which samples are wanted. The default lets CPU samples pass or, in a trace without any, the ticks of wall-clock
 /// profilers, and leaves out the idle process.
@@ -20,8 +21,8 @@ pub struct Filter {
     pub from_ns: Option<u64>,
     /// Before this time, ns since the trace began.
     pub to_ns: Option<u64>,
-    /// Leave out ticks in which a thread was outside managed code.
-    pub managed_only: bool,
+    /// `Some(false)`: leave out samples of threads that waited. `Some(true)`: only those.
+    pub waiting: Option<bool>,
     /// Keep the idle process.
     pub idle: bool,
 }
@@ -52,18 +53,24 @@ impl Filter {
         let processes: Vec<bool> = (0..timeline.processes.all.len())
             .map(|i| self.has_process(timeline, ProcessIndex(i as u32)))
             .collect();
-        let passes = |class: &crate::samples::SampleClass| {
+        // They cost a look at every sample.
+        let activities = self
+            .waiting
+            .map(|wanted| (timeline.class_activities(), wanted));
+        let passes = |(index, class): (usize, &SampleClass)| {
             let thread = timeline.thread(class.thread);
             let kind = match class.kind {
                 SampleKind::Cpu => self.idle || !class.idle,
                 SampleKind::Event => true,
-                SampleKind::WallManaged => !has_cpu,
-                SampleKind::WallExternal => !has_cpu && !self.managed_only,
+                SampleKind::WallManaged | SampleKind::WallExternal => !has_cpu,
             };
-            kind && processes[thread.process.index()]
+            let activity =
+                activities.is_none_or(|(of, wanted)| (of[index] == Activity::Waiting) == wanted);
+            kind && activity
+                && processes[thread.process.index()]
                 && self.tid.is_none_or(|tid| tid == thread.tid)
         };
-        classes.iter().map(passes).collect()
+        classes.iter().enumerate().map(passes).collect()
     }
 
     /// The times that pass.

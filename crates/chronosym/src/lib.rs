@@ -21,6 +21,7 @@
 // Some of what the engine can do only its readers ask for.
 #![cfg_attr(not(all(feature = "nettrace", feature = "etl")), allow(dead_code))]
 
+mod allocation;
 mod body;
 mod chunked;
 mod clr;
@@ -69,6 +70,8 @@ mod timeline;
 mod universal;
 mod untimed;
 mod views;
+mod waiting;
+mod weights;
 
 pub use body::{BodyIndex, ModuleIndex, PdbId};
 pub use chronosym_events::{
@@ -111,6 +114,7 @@ pub use timeline::Timeline;
 pub use views::{
     BodyView, ImageView, ModuleView, ProcessView, ThreadView, UntimedView, event_label,
 };
+pub use waiting::{Activity, WallFlag};
 #[cfg(feature = "symbols")]
 pub use {chronosym_pdb, chronosym_symbols};
 

@@ -12,6 +12,7 @@ use crate::resolver::{ResolvedStack, Resolver};
 use crate::samples::{SampleClass, SampleKind, Weight};
 use crate::symbol_source::SymbolSource;
 use crate::timeline::Timeline;
+use crate::waiting::Activity;
 
 /// Samples of one thread with one resolved stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +24,30 @@ pub struct ProfileEntry {
     pub stack: ResolvedStack,
     /// What the samples say of the thread.
     pub kind: SampleKind,
+    /// What the thread did.
+    pub activity: Activity,
     /// How many samples.
     pub samples: u64,
+    /// The time in ns that those of them stand for of which it is known.
+    pub time_ns: u64,
+    /// How many of them have no such time.
+    pub untimed: u64,
+    /// Bytes that they stand for, such as those of allocations.
+    pub bytes: u64,
+}
+
+impl ProfileEntry {
+    fn count(&mut self, weight: Weight) {
+        self.samples += 1;
+        match weight {
+            Weight::Ns(ns) => self.time_ns = self.time_ns.saturating_add(ns),
+            Weight::Bytes(bytes) => {
+                self.bytes = self.bytes.saturating_add(bytes);
+                self.untimed += 1;
+            }
+            _ => self.untimed += 1,
+        }
+    }
 }
 
 /// Samples, counted by thread, resolved stack and kind.
@@ -35,14 +58,23 @@ pub struct Profile {
     pub resolver: Resolver,
     /// In no particular order.
     pub entries: Vec<ProfileEntry>,
-    /// Distance of two samples in ns, where it is known.
+    /// Distance of two samples in ns that was asked for, where it is known. What was achieved is in the entries.
     pub sample_interval_ns: Option<u64>,
+    /// From the first sample to the last, ns since the trace began; empty without a sample.
+    pub times: Range<u64>,
 }
 
 impl Profile {
     /// The number of samples.
     pub fn samples(&self) -> u64 {
         self.entries.iter().map(|e| e.samples).sum()
+    }
+
+    /// The time in ns that the samples stand for; `None` where that of any is unknown (rule 21).
+    pub fn time_ns(&self) -> Option<u64> {
+        let is_timed = self.entries.iter().all(|e| e.untimed == 0);
+        let sum = |all: u64, e: &ProfileEntry| all.saturating_add(e.time_ns);
+        is_timed.then(|| self.entries.iter().fold(0, sum))
     }
 
     /// Whether the samples say where processors were busy, and not just where threads stood.
@@ -65,17 +97,20 @@ impl Timeline {
         let mut answers: Vec<Vec<(Range<u64>, usize)>> =
             vec![Vec::new(); self.samples.classes().len()];
         let mut entries: Vec<ProfileEntry> = Vec::new();
-        let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind), usize> =
+        let mut index: FxHashMap<(ThreadIndex, ResolvedStack, SampleKind, Activity), usize> =
             FxHashMap::default();
-        for (class, time) in self.samples.iter() {
+        let activities = self.class_activities();
+        let (mut first, mut last) = (u64::MAX, 0);
+        for (class, time, weight) in self.weighed() {
             let at = class as usize;
             if !passing[at] || !filter.has_time(time) {
                 continue;
             }
+            (first, last) = (first.min(time), last.max(time));
             let time = time.min(ALWAYS.end - 1);
             let holds = |(valid, _): &&(Range<u64>, usize)| valid.contains(&time);
             if let Some((_, entry)) = answers[at].iter().find(holds) {
-                entries[*entry].samples += 1;
+                entries[*entry].count(weight);
                 continue;
             }
             let class = self.samples.classes()[at];
@@ -83,23 +118,28 @@ impl Timeline {
                 continue;
             };
             let entry = *index
-                .entry((class.thread, stack, class.kind))
+                .entry((class.thread, stack, class.kind, activities[at]))
                 .or_insert_with(|| {
                     entries.push(ProfileEntry {
                         thread: class.thread,
                         stack,
                         kind: class.kind,
+                        activity: activities[at],
                         samples: 0,
+                        time_ns: 0,
+                        untimed: 0,
+                        bytes: 0,
                     });
                     entries.len() - 1
                 });
-            entries[entry].samples += 1;
+            entries[entry].count(weight);
             answers[at].push((valid, entry));
         }
         Profile {
             resolver,
             entries,
             sample_interval_ns: self.facts.sample_interval_ns,
+            times: first.min(last)..last,
         }
     }
 
@@ -108,16 +148,16 @@ impl Timeline {
         self.for_each_weighed_sample(filter, |class, time, _| each(class, time));
     }
 
-    /// As [`Timeline::for_each_sample`], with what each sample stands for.
+    /// As [`Timeline::for_each_sample`], with what each sample stands for: of profilers' samples time, wherever it is known
+    /// (rule 21).
     pub fn for_each_weighed_sample(
         &self,
         filter: &Filter,
         mut each: impl FnMut(&SampleClass, u64, Weight),
     ) {
         let passing = filter.classes(self);
-        let mut samples: Vec<(u64, u32, u32)> = self
-            .samples
-            .rows()
+        let mut samples: Vec<(u64, u32, Weight)> = self
+            .weighed()
             .filter(|&(class, time, _)| passing[class as usize] && filter.has_time(time))
             .map(|(class, time, weight)| (time, class, weight))
             .collect();
@@ -125,7 +165,7 @@ impl Timeline {
         samples.sort_by_key(|&(time, ..)| time);
         for (time, class, weight) in samples {
             let class = &self.samples.classes()[class as usize];
-            each(class, time, self.samples.weight(weight));
+            each(class, time, weight);
         }
     }
 }

@@ -45,12 +45,13 @@ impl SampleKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Weight {
-    /// One occurrence; of a timer's samples, the interval of [`TraceFacts`](crate::TraceFacts).
+    /// One occurrence. Of a profiler's samples a [`Timeline`](crate::Timeline) says `Ns` or `Unknown` in its place.
     #[default]
     One,
-    /// Nothing is known of it.
+    /// Nothing is known of it: the recorder states no period of a CPU sample or counter, or a wall-clock sample is of the only
+    /// tick of its process.
     Unknown,
-    /// ns: the period that the recorder states.
+    /// ns that the sample stands for.
     Ns(u64),
     /// So many events, of which this is the last: the period of a counter.
     Count(u64),

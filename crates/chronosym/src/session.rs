@@ -7,6 +7,7 @@ use chronosym_events::{
 };
 use rustc_hash::FxHashSet;
 
+use crate::allocation;
 use crate::clr;
 use crate::event_types::{EventTypeId, EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
@@ -254,7 +255,8 @@ impl Session {
         if let Some(stack) = stack
             && (selected || of_profiler)
         {
-            self.log(id, at, stack, Sample::new(kind));
+            let weight = allocation::weight(&self.types.all[id.index()].schema, payload.bytes);
+            self.log(id, at, stack, Sample::new(kind).weighing(weight));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The frozen answer machine of one trace.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
@@ -20,6 +20,7 @@ use crate::resolve::AddressSpace;
 use crate::samples::SampleLog;
 use crate::session::Session;
 use crate::stacks::StackTable;
+use crate::waiting::Activities;
 
 /// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
 ///
@@ -41,6 +42,9 @@ pub struct Timeline {
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
     pub(crate) watermark: u64,
+    /// What follows from all samples together, found when it is first asked for.
+    pub(crate) wall_times: OnceLock<Vec<u64>>,
+    pub(crate) activities: OnceLock<Activities>,
 }
 
 /// What of a pointer is no address (rule 9).
@@ -139,6 +143,8 @@ impl Timeline {
             diagnostics,
             facts,
             watermark: u64::MAX,
+            wall_times: OnceLock::new(),
+            activities: OnceLock::new(),
         }
     }
 
@@ -158,6 +164,8 @@ impl Timeline {
             diagnostics: session.machine.diagnostics.clone(),
             facts: session.machine.facts.clone(),
             watermark,
+            wall_times: OnceLock::new(),
+            activities: OnceLock::new(),
         }
     }
 

@@ -195,7 +195,7 @@ fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
         text_line!(
             out,
             "     no name: {reason} ({})",
-            super::info::meaning(reason)
+            chronosym_export::meaning(reason)
         )?;
     }
     if let Some(signature) = frame.signature() {

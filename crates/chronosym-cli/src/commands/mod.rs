@@ -22,7 +22,7 @@ use chronosym::symbols::Symbolizer;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command, EventFilters, Input};
+use crate::args::{Cli, Command, EventFilters, Input, Samples};
 use crate::load::{self, Loaded};
 use crate::output;
 
@@ -58,13 +58,19 @@ pub fn run(cli: Cli) -> Result<()> {
 fn open_samples(
     input: &Input,
     filters: &EventFilters,
+    samples: &Samples,
     quiet: bool,
 ) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
+    if samples.managed_only && !quiet {
+        crate::progress::say("--managed-only is --running now: it leaves out threads that waited");
+    }
     let loaded = load::load(&input.traces, load::selection(filters), &input.symbols)?;
     tell(&loaded.notes, quiet);
     let symbols = Arc::new(crate::symbols::open(&input.symbols)?);
     let filter = chronosym::Filter {
         tid: filters.tid,
+        waiting: samples.waiting(),
+        idle: samples.idle,
         ..load::filter(&filters.processes, &loaded.timeline)?
     };
     Ok((loaded, symbols, filter))

@@ -3,20 +3,16 @@
 use std::io::Write;
 
 use anyhow::Result;
-use chronosym_export::{CallTree, Series, TextOptions, TreeOptions};
+use chronosym_export::{CallTree, Measure, Series, TextOptions, TreeOptions};
 
 use super::pictures;
-use crate::args::{StackFormat, Stacks};
+use crate::args::{StackFormat, StackWeight, Stacks};
 use crate::output;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
-    let (loaded, symbols, filter) = super::open_samples(&args.input, &args.filters, quiet)?;
+    let (loaded, symbols, filter) =
+        super::open_samples(&args.input, &args.filters, &args.samples, quiet)?;
     let timeline = &loaded.timeline;
-    let filter = chronosym::Filter {
-        managed_only: args.managed_only,
-        idle: args.idle,
-        ..filter
-    };
     let path = args.input.output.as_deref();
     let terminal = output::is_terminal(path);
     let format = args.format.or_else(|| pictures::format_of(path?));
@@ -29,7 +25,8 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let is_empty = if format == StackFormat::Jsonl {
         chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &mut out)? == 0
     } else if pictures::is_picture(format) {
-        let series = Series::new(timeline, &filter, Some(symbols));
+        let mut series = Series::new(timeline, &filter, Some(symbols));
+        series.addresses = args.samples.addresses;
         pictures::write(format, &series, &args.input.traces, &loaded.notes, &mut out)?;
         series.samples.is_empty()
     } else {
@@ -40,6 +37,13 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
                 threads: !args.no_threads,
                 lines: args.lines,
                 files: format == StackFormat::Text,
+                addresses: args.samples.addresses,
+                measure: match (format, args.weight) {
+                    (StackFormat::Text, _) => Measure::of(&profile),
+                    (_, StackWeight::Samples) => Measure::Samples,
+                    (_, StackWeight::Time) => Measure::Time,
+                    (_, StackWeight::Bytes) => Measure::Bytes,
+                },
             },
         );
         match format {

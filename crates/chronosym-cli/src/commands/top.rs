@@ -8,18 +8,15 @@ use crate::args::Top;
 use crate::output;
 
 pub fn run(args: &Top, quiet: bool) -> Result<()> {
-    let (loaded, symbols, filter) = super::open_samples(&args.input, &args.filters, quiet)?;
+    let (loaded, symbols, filter) =
+        super::open_samples(&args.input, &args.filters, &args.samples, quiet)?;
     let timeline = &loaded.timeline;
-    let filter = chronosym::Filter {
-        managed_only: args.managed_only,
-        idle: args.idle,
-        ..filter
-    };
     let path = args.input.output.as_deref();
     let options = chronosym_export::TopOptions {
         most: args.most,
         width: output::width(path),
         color: output::is_coloured(path),
+        addresses: args.samples.addresses,
     };
     let mut out = output::open(path);
     let profile = timeline.profile(&filter, Some(symbols));

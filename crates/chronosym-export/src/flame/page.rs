@@ -9,7 +9,7 @@ use chronosym::{NameReason, SampleKind};
 use chronosym_types::escape::xml;
 
 use super::{KINDS, amount, push_graph};
-use crate::rows::Rows;
+use crate::header::meaning;
 use crate::series::{Series, millis};
 
 const STYLE: &str = include_str!("page.css");
@@ -124,7 +124,7 @@ fn push_summary(series: &Series, facts: &PageFacts, text: &mut String) {
 
 fn push_methods(series: &Series, text: &mut String) {
     let resolver = &series.resolver;
-    let rows = Rows::new(resolver);
+    let rows = series.rows();
     let labels = series.labels(&rows);
     let whole = series.total();
     let mut methods: Vec<(u64, u64, usize)> = (0..labels.len()).map(|row| (0, 0, row)).collect();
@@ -191,7 +191,7 @@ fn push_unnamed(series: &Series, text: &mut String) {
         let mut modules: Vec<_> = modules.into_iter().collect();
         modules.sort_by_key(|&(name, weight)| (Reverse(weight), name));
         let modules: Vec<_> = modules.iter().take(4).map(|(name, _)| *name).collect();
-        let (why, helps) = words(reason);
+        let (why, helps) = (meaning(reason), helps(reason));
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{}</td><td>{why}</td><td>{}</td><td>{}</td></tr>",
@@ -203,49 +203,22 @@ fn push_unnamed(series: &Series, text: &mut String) {
     text.push_str("</table>\n");
 }
 
-/// Why there is no name, and what to do about it: now, or when recording the next time.
-fn words(reason: NameReason) -> (&'static str, &'static str) {
+/// What to do where there is no name: now, or when recording the next time.
+fn helps(reason: NameReason) -> &'static str {
     let record = "record the runtime's loader, JIT and rundown events from the start of the process, and let the recording end well";
     match reason {
-        NameReason::NoCodeAtAddress => ("no event speaks of code there", record),
-        NameReason::BeforeFirstLoad => ("code came there only later", record),
-        NameReason::AfterUnload => (
-            "the code that was there had gone",
-            "nothing is known to: tell us if this is much",
-        ),
-        NameReason::EventsLost => (
-            "events were lost",
-            "record with larger buffers, or fewer events",
-        ),
-        NameReason::NoRundown => (
-            "code from before the recording; the runtime never listed it",
-            record,
-        ),
-        NameReason::NoSymbolFile => (
-            "known image, no symbol file",
-            "--symbols DIR, or --symbol-path with a symbol server",
-        ),
-        NameReason::SymbolFileMismatch => (
-            "the symbol file is of another build",
-            "--symbols with the files of the build that ran",
-        ),
-        NameReason::SymbolFileDamaged => ("the symbol file cannot be read", "get it anew"),
-        NameReason::PathNotTrusted => (
-            "files that the trace names are not opened unasked",
-            "--trust-trace-paths on the machine that was recorded",
-        ),
-        NameReason::Offline => (
-            "the symbol file would have to be fetched",
-            "leave out --offline",
-        ),
-        NameReason::NoName => (
-            "known code, but nothing says what it is called",
-            "--symbols DIR, or --perf-map FILE",
-        ),
-        NameReason::Ambiguous => ("several bodies claim the address", "ask with a time"),
-        NameReason::InvalidAddress => (
-            "no code can be there",
-            "nothing: the recorder's stack walk went astray",
-        ),
+        NameReason::NoCodeAtAddress => record,
+        NameReason::BeforeFirstLoad => record,
+        NameReason::AfterUnload => "nothing is known to: tell us if this is much",
+        NameReason::EventsLost => "record with larger buffers, or fewer events",
+        NameReason::NoRundown => record,
+        NameReason::NoSymbolFile => "--symbols DIR, or --symbol-path with a symbol server",
+        NameReason::SymbolFileMismatch => "--symbols with the files of the build that ran",
+        NameReason::SymbolFileDamaged => "get it anew",
+        NameReason::PathNotTrusted => "--trust-trace-paths on the machine that was recorded",
+        NameReason::Offline => "leave out --offline",
+        NameReason::NoName => "--symbols DIR, or --perf-map FILE",
+        NameReason::Ambiguous => "ask with a time",
+        NameReason::InvalidAddress => "nothing: the recorder's stack walk went astray",
     }
 }

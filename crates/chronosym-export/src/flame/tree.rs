@@ -7,7 +7,6 @@ use chronosym::{Certainty, Frame, ResolvedStack, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use crate::kind::CodeKind;
-use crate::rows::Rows;
 use crate::series::Series;
 use crate::tables::Table;
 
@@ -125,7 +124,7 @@ impl<'s> Facts<'s> {
 impl Tree {
     pub fn new(series: &Series) -> Tree {
         let resolver = &series.resolver;
-        let rows = Rows::new(resolver);
+        let rows = series.rows();
         let mut boxes: Table<Of> = Table::starting_with(Of::Rest);
         let mut facts: FxHashMap<usize, Facts<'_>> = FxHashMap::default();
         let of_frame: Vec<u32> = resolver
@@ -203,7 +202,7 @@ impl Tree {
                 let guess = if *is_guess { "~" } else { "" };
                 let module = row.function.binary().map(|binary| binary.name());
                 FlameBox {
-                    name: format!("{guess}{}{}", row.function.label(), row.signature),
+                    name: format!("{guess}{row}{}", row.signature),
                     kind: *kind,
                     details: facts
                         .get(&id)

@@ -168,12 +168,21 @@ struct EtlSource {
     classes: FxHashMap<ClassKey, ClassIndex>,
     /// Whether stacks are wanted at all.
     wanted: bool,
-    /// Whether those of events of the runtime are.
-    clr_wanted: bool,
-    /// The raw time of each thread's last event of the runtime, if its stack is wanted and may follow as an event.
-    last_clr: FxHashMap<u32, i64>,
+    /// Each thread's last event of the runtime, whose stack may follow as an event.
+    last_clr: FxHashMap<u32, LastClr>,
     /// Performance counters: by their number, how many events make a sample.
     counters: FxHashMap<u32, u64>,
+}
+
+/// An event of the runtime.
+#[derive(Debug)]
+struct LastClr {
+    raw_time: i64,
+    id: EventTypeId,
+    /// Its stack is wanted: it is counted once it is whole.
+    wanted: bool,
+    /// A stack of its own was counted.
+    has_stack: bool,
 }
 
 impl EtlSource {
@@ -182,7 +191,6 @@ impl EtlSource {
             stacks: StackAssembler::new(wide),
             classes: FxHashMap::default(),
             wanted: !matches!(session.options.samples, SampleSelection::None),
-            clr_wanted: false,
             last_clr: FxHashMap::default(),
             counters: FxHashMap::default(),
         }
@@ -198,7 +206,6 @@ impl EtlSource {
     ) {
         let (role, selected) = (session.role(id), session.is_selected(id));
         let is_clr = is_clr(raw.schema);
-        self.clr_wanted |= selected && is_clr;
         let is_sample = match role {
             Role::TimerSample => selected || session.options.wants_profilers(),
             Role::CounterSample => selected,
@@ -237,11 +244,20 @@ impl EtlSource {
         if !is_sample {
             if selected {
                 self.event_with_stack(raw, record, id, session);
-            } else if !is_stack && has_stack(record) {
-                session.count(id, 0, 1, 0);
             }
-            if self.clr_wanted && is_clr && role != Role::ClrStack {
-                self.remember_clr(record, selected);
+            let has_stack = !selected && !is_stack && has_stack(record);
+            session.count(id, 0, u64::from(has_stack), 0);
+            if is_clr
+                && role != Role::ClrStack
+                && let Some(tid) = record.thread_id
+            {
+                let last = LastClr {
+                    raw_time: record.raw_time,
+                    id,
+                    wanted: selected,
+                    has_stack,
+                };
+                self.last_clr.insert(tid, last);
             }
         }
         self.log_finished(session);
@@ -316,13 +332,18 @@ impl EtlSource {
             }
             Event::ClrStackWalk(walk) => {
                 if let Some(tid) = record.thread_id
-                    && let Some(raw_time) = self.last_clr.remove(&tid)
+                    && let Some(last) = self.last_clr.remove(&tid)
                 {
-                    let of = Reference {
-                        raw_time,
-                        ..of_record(record)
-                    };
-                    stacks.addresses(of, Some(Mode::User), walk.frames.iter());
+                    // The runtime logs the stack of an event right after it on the same thread.
+                    if last.wanted {
+                        let of = Reference {
+                            raw_time: last.raw_time,
+                            ..of_record(record)
+                        };
+                        stacks.addresses(of, Some(Mode::User), walk.frames.iter());
+                    } else if !last.has_stack {
+                        session.count(last.id, 0, 1, 0);
+                    }
                 }
             }
             _ => {}
@@ -338,6 +359,7 @@ impl EtlSource {
         session: &Session,
     ) {
         let mut event = waiting(record, id);
+        event.sample.weight = crate::allocation::weight(raw.schema, raw.payload);
         // The stack of a context switch is that of the thread which goes on.
         if matches!(
             raw.schema.key(),
@@ -374,19 +396,6 @@ impl EtlSource {
                 }
                 _ => {}
             }
-        }
-    }
-
-    /// The runtime logs the stack of an event right after it on the same thread.
-    fn remember_clr(&mut self, record: &Record<'_>, wanted: bool) {
-        match record.thread_id {
-            Some(tid) if wanted => {
-                self.last_clr.insert(tid, record.raw_time);
-            }
-            Some(tid) => {
-                self.last_clr.remove(&tid);
-            }
-            None => {}
         }
     }
 

@@ -59,7 +59,22 @@ struct Event<'a> {
 struct Frames<'a> {
     total: u64,
     named: u64,
+    guessed: u64,
     with_line: u64,
+    #[serde(serialize_with = "by_name")]
+    evidence: &'a BTreeMap<chronosym::Evidence, u64>,
+    #[serde(serialize_with = "by_name")]
+    reasons: &'a BTreeMap<chronosym::NameReason, u64>,
+    /// The innermost frames alone.
+    #[serde(rename = "self")]
+    own: Own<'a>,
+}
+
+#[derive(Serialize)]
+struct Own<'a> {
+    total: u64,
+    named: u64,
+    guessed: u64,
     #[serde(serialize_with = "by_name")]
     evidence: &'a BTreeMap<chronosym::Evidence, u64>,
     #[serde(serialize_with = "by_name")]
@@ -108,9 +123,17 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         frames: Frames {
             total: summary.frames,
             named: summary.named,
+            guessed: summary.guessed,
             with_line: summary.with_line,
             evidence: &summary.evidence,
             reasons: &summary.reasons,
+            own: Own {
+                total: summary.samples,
+                named: summary.own.named,
+                guessed: summary.own.guessed,
+                evidence: &summary.own.evidence,
+                reasons: &summary.own.reasons,
+            },
         },
         diagnostics: advice(loaded, summary).into_iter().chain(notes).collect(),
     }

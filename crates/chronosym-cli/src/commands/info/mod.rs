@@ -9,11 +9,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{
-    Evidence, Filter, LineReason, NameReason, Profile, SampleKind, SampleSelection, Timeline,
-};
+use chronosym::{Certainty, Evidence, Filter, LineReason, NameReason, SampleSelection, Timeline};
 
-pub use self::text::meaning;
 use crate::args::{Info, InfoFormat};
 use crate::load::{self, Loaded};
 use crate::output;
@@ -48,31 +45,63 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
 
 /// What the default samples of a trace come to.
 struct Summary {
+    /// What they are, in a few lines.
+    description: String,
     samples: u64,
-    is_cpu: bool,
-    external: u64,
+    /// Samples of processors that had nothing to do, which are left out.
+    idle: u64,
     frames: u64,
     named: u64,
+    /// Of the named ones, those whose name is a guess.
+    guessed: u64,
     with_line: u64,
     evidence: BTreeMap<Evidence, u64>,
     reasons: BTreeMap<NameReason, u64>,
+    /// Samples by the innermost frame.
+    own: Own,
     /// Frames for which a file stands at a path that the trace names.
     untrusted: u64,
     samples_of: BTreeMap<chronosym::ProcessIndex, u64>,
 }
 
+/// What the innermost frames of samples are.
+#[derive(Default)]
+struct Own {
+    named: u64,
+    guessed: u64,
+    evidence: BTreeMap<Evidence, u64>,
+    reasons: BTreeMap<NameReason, u64>,
+}
+
 impl Summary {
+    /// How many innermost frames have no name for a reason, and how many of all.
+    fn share(&self, reason: NameReason) -> String {
+        let of = |counts: &BTreeMap<NameReason, u64>, all: u64| {
+            let n = counts.get(&reason).copied().unwrap_or(0);
+            n as f64 * 100.0 / all.max(1) as f64
+        };
+        format!(
+            "{:.0} % of self, {:.0} % of all frames",
+            of(&self.own.reasons, self.samples),
+            of(&self.reasons, self.frames)
+        )
+    }
+
     fn new(timeline: &Arc<Timeline>, symbols: Arc<Symbolizer>) -> Self {
         let profile = timeline.profile(&Filter::default(), Some(symbols));
+        let classes = timeline.samples().classes();
+        let is_idle = |&(class, _): &(u32, u64)| classes[class as usize].idle;
         let mut summary = Summary {
+            description: chronosym_export::describe(&profile),
             samples: profile.samples(),
-            is_cpu: profile.is_cpu(),
-            external: of_kind(&profile, SampleKind::WallExternal),
+            idle: timeline.samples().iter().filter(is_idle).count() as u64,
             frames: 0,
             named: 0,
+            guessed: 0,
             with_line: 0,
             evidence: BTreeMap::new(),
             reasons: BTreeMap::new(),
+            own: Own::default(),
             untrusted: 0,
             samples_of: BTreeMap::new(),
         };
@@ -80,11 +109,17 @@ impl Summary {
             if let Some(thread) = timeline.thread_view(entry.thread) {
                 *summary.samples_of.entry(thread.process).or_default() += entry.samples;
             }
-            for id in profile.resolver.stack(entry.stack) {
+            for (depth, id) in profile.resolver.stack(entry.stack).enumerate() {
                 let frame = profile.resolver.frame(id);
                 summary.frames += entry.samples;
                 let count = |is: bool| if is { entry.samples } else { 0 };
                 summary.named += count(frame.name().is_ok());
+                let guessed =
+                    count(frame.name().is_ok() && frame.certainty == Some(Certainty::Approximate));
+                summary.guessed += guessed;
+                let own = if depth == 0 { entry.samples } else { 0 };
+                summary.own.named += own.min(count(frame.name().is_ok()));
+                summary.own.guessed += own.min(guessed);
                 summary.with_line += count(frame.line.is_ok());
                 summary.untrusted += count(
                     frame.name() == Err(NameReason::PathNotTrusted)
@@ -93,9 +128,11 @@ impl Summary {
                 match (frame.name(), frame.evidence) {
                     (Ok(_), Some(evidence)) => {
                         *summary.evidence.entry(evidence).or_default() += entry.samples;
+                        *summary.own.evidence.entry(evidence).or_default() += own;
                     }
                     (Err(reason), _) => {
                         *summary.reasons.entry(reason).or_default() += entry.samples;
+                        *summary.own.reasons.entry(reason).or_default() += own;
                     }
                     (Ok(_), None) => {}
                 }
@@ -103,15 +140,6 @@ impl Summary {
         }
         summary
     }
-}
-
-fn of_kind(profile: &Profile, kind: SampleKind) -> u64 {
-    profile
-        .entries
-        .iter()
-        .filter(|e| e.kind == kind)
-        .map(|e| e.samples)
-        .sum()
 }
 
 /// What was missing when the trace was recorded, and what to record next time.
@@ -138,11 +166,11 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
     if !without.is_empty() && unlisted * 100 > summary.frames {
         advice.push(format!(
             "NO RUNDOWN of {}: the runtime lists all its code at the end of a recording, and this trace has no such \
-             list. Code that was compiled or loaded before the recording began has no name: {:.0} % of all frames. \
+             list. Code that was compiled or loaded before the recording began has no name: {}. \
              Next time leave the rundown on (dotnet-trace: not --rundown false), and stop the recording while the \
              process still runs.{}",
             without.join(", "),
-            unlisted as f64 * 100.0 / summary.frames as f64,
+            summary.share(NameReason::NoRundown),
             if summary.evidence.contains_key(&Evidence::PerfMap) {
                 " (The perf map has no precompiled code.)"
             } else {
@@ -164,9 +192,9 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
         .unwrap_or(0);
     if images * 10 > summary.frames {
         advice.push(format!(
-            "NO SYMBOL FILES for {:.0} % of all frames: they lie in native or precompiled images whose functions only \
+            "NO SYMBOL FILES for {}: they lie in native or precompiled images whose functions only \
              their symbol files name. Give folders that hold them with --symbols; `chronosym modules` says which files.",
-            images as f64 * 100.0 / summary.frames as f64
+            summary.share(NameReason::NoSymbolFile)
         ));
     }
     let maps = timeline.event_types().iter().any(|t| {

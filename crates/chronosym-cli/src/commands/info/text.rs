@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use anyhow::Result;
-use chronosym::{Evidence, NameReason};
+use chronosym::Evidence;
 use chronosym_events::EventKey;
+use chronosym_export::meaning;
 
 use super::{Summary, advice};
 use crate::load::Loaded;
@@ -40,27 +41,18 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         text_line!(out, "machine     {}", machine.join(", "))?;
     }
     let plain = |n: u64| show_count(n);
-    match (summary.samples, summary.is_cpu) {
-        (0, _) => writeln!(out, "samples     none")?,
-        (n, true) => writeln!(
+    let mut heading = "samples";
+    for line in summary.description.lines() {
+        let line = wrap(line, width - 12, "            ");
+        writeln!(out, "{heading:<12}{line}")?;
+        heading = "";
+    }
+    if summary.idle > 0 {
+        let idle = plain(summary.idle);
+        writeln!(
             out,
-            "samples     {} CPU samples{}",
-            plain(n),
-            every(facts.sample_interval_ns)
-        )?,
-        (n, false) => {
-            let line = format!(
-                "{} wall-clock samples of every thread{}, {} of them outside managed code (waiting, mostly)",
-                plain(n),
-                every(facts.sample_interval_ns),
-                plain(summary.external)
-            );
-            writeln!(
-                out,
-                "samples     {}",
-                wrap(&line, width - 12, "            ")
-            )?;
-        }
+            "{heading:<12}{idle} more of idle processors are left out: see --idle"
+        )?;
     }
 
     writeln!(out, "\nprocesses")?;
@@ -155,64 +147,51 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     Ok(())
 }
 
-/// How each frame got its name, or why it has none.
+/// How each frame got its name, or why it has none: the innermost ones, and all.
 fn frames(summary: &Summary, out: &mut impl Write) -> Result<()> {
-    writeln!(
-        out,
-        "\nframes of the samples: how each got its name, or why it has none"
-    )?;
-    let share = |n: u64| n as f64 * 100.0 / summary.frames as f64;
-    writeln!(out, "  {:>12}  total", show_count(summary.frames))?;
-    writeln!(
-        out,
-        "  {:>12}  {:>5.1}%  named",
-        show_count(summary.named),
-        share(summary.named)
-    )?;
-    for (evidence, n) in &summary.evidence {
+    let own = &summary.own;
+    let line = |out: &mut _, self_: u64, n: u64, what: &str| -> Result<()> {
+        let share = |n: u64, of: u64| n as f64 * 100.0 / of.max(1) as f64;
         writeln!(
-            out,
-            "  {:>12}  {:>5.1}%    {:<14} {}",
-            show_count(*n),
-            share(*n),
-            evidence.as_str(),
-            source(*evidence)
+            out as &mut dyn Write,
+            "  {:>6.1}%  {:>6.1}%  {:>12}  {what}",
+            share(self_, summary.samples),
+            share(n, summary.frames),
+            show_count(n)
         )?;
+        Ok(())
+    };
+    writeln!(out, "\nnames, and why there are none")?;
+    writeln!(out, "  {:>7}  {:>7}  {:>12}", "self", "frames", "frames")?;
+    line(out, summary.samples, summary.frames, "total")?;
+    line(out, own.named, summary.named, "named")?;
+    for (evidence, n) in &summary.evidence {
+        let own = own.evidence.get(evidence).copied().unwrap_or(0);
+        let what = format!("  {:<14} {}", evidence.as_str(), source(*evidence));
+        line(out, own, *n, &what)?;
+    }
+    if summary.guessed > 0 {
+        line(out, own.guessed, summary.guessed, "  of these, guesses (~)")?;
     }
     let unnamed = summary.frames - summary.named;
     if unnamed > 0 {
-        let share = share(unnamed);
-        writeln!(
-            out,
-            "  {:>12}  {share:>5.1}%  without a name",
-            show_count(unnamed)
-        )?;
+        line(out, summary.samples - own.named, unnamed, "without a name")?;
     }
     for (reason, n) in &summary.reasons {
-        writeln!(
-            out,
-            "  {:>12}  {:>5.1}%    {:<14} {}",
-            show_count(*n),
-            share(*n),
-            reason.as_str(),
-            meaning(*reason)
-        )?;
+        let own = own.reasons.get(reason).copied().unwrap_or(0);
+        let what = format!("  {:<14} {}", reason.as_str(), meaning(*reason));
+        line(out, own, *n, &what)?;
     }
     if summary.with_line > 0 {
+        let share = summary.with_line as f64 * 100.0 / summary.frames as f64;
         writeln!(
             out,
-            "  {:>12}  {:>5.1}%  with a source line",
-            show_count(summary.with_line),
-            share(summary.with_line)
+            "  {:>7}  {share:>6.1}%  {:>12}  with a source line",
+            "",
+            show_count(summary.with_line)
         )?;
     }
     Ok(())
-}
-
-fn every(interval: Option<u64>) -> String {
-    interval.map_or(String::new(), |ns| {
-        format!(", one every {} ms", ns as f64 / 1e6)
-    })
 }
 
 /// What an evidence means, for someone who has never heard of it.
@@ -229,24 +208,5 @@ fn source(evidence: Evidence) -> &'static str {
         Evidence::JitDump => "a jitdump file",
         Evidence::ProcessSymbol => "symbols that the recorder wrote into the trace, without times",
         Evidence::Stub => "the runtime said what the stub is for",
-    }
-}
-
-/// What a reason means, for someone who has never heard of it.
-pub fn meaning(reason: NameReason) -> &'static str {
-    match reason {
-        NameReason::NoCodeAtAddress => "no event speaks of code there",
-        NameReason::BeforeFirstLoad => "code came there only later",
-        NameReason::AfterUnload => "the code that was there had gone",
-        NameReason::EventsLost => "events were lost",
-        NameReason::NoRundown => "code from before the recording; the runtime never listed it",
-        NameReason::NoSymbolFile => "known image, no symbol file: see --symbols",
-        NameReason::SymbolFileMismatch => "the symbol file is of another build",
-        NameReason::SymbolFileDamaged => "the symbol file cannot be read",
-        NameReason::PathNotTrusted => "see --trust-trace-paths",
-        NameReason::Offline => "the symbol file would have to be fetched",
-        NameReason::NoName => "known code, but nothing says what it is called",
-        NameReason::Ambiguous => "several bodies claim the address",
-        NameReason::InvalidAddress => "no code can be there",
     }
 }

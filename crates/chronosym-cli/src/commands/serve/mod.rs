@@ -29,12 +29,10 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
         output: None,
         symbols: args.symbols.clone(),
     };
-    let (loaded, symbols, filter) = super::open_samples(&input, &args.filters, quiet)?;
-    let filter = chronosym::Filter {
-        idle: args.idle,
-        ..filter
-    };
-    let series = Series::new(&loaded.timeline, &filter, Some(symbols.clone()));
+    let (loaded, symbols, filter) =
+        super::open_samples(&input, &args.filters, &args.samples, quiet)?;
+    let mut series = Series::new(&loaded.timeline, &filter, Some(symbols.clone()));
+    series.addresses = args.samples.addresses;
     if series.samples.is_empty() {
         bail!("no sample passes; `chronosym info` shows what the trace has");
     }

@@ -1,0 +1,120 @@
+//! What samples stand for, what ran and what waited, and what is said of code without a name.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+
+/// The sum of the weights of folded lines.
+fn sum(folded: &str) -> u64 {
+    let weights = folded.lines().filter_map(|line| line.rsplit_once(' '));
+    weights
+        .map(|(_, weight)| weight.parse::<u64>().expect("a weight"))
+        .sum()
+}
+
+fn folded(args: &[&str]) -> String {
+    stdout(&[&["stacks", "--format", "folded"][..], args].concat())
+}
+
+fn stdout(args: &[&str]) -> String {
+    let out = run(args);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    out.stdout
+}
+
+#[test]
+fn code_without_a_name_is_one_row_for_each_image() {
+    let trace = arg("clr10/traces/linux.nettrace.zip");
+    let (joined, apart) = (folded(&[&trace]), folded(&["--addresses", &trace]));
+    assert!(joined.contains("libcoreclr!?") && !joined.contains("!+0x"));
+    assert!(apart.contains("libcoreclr!+0x") && !apart.contains("!?"));
+    assert_eq!(sum(&joined), sum(&apart));
+    assert!(joined.lines().count() < apart.lines().count());
+
+    let (joined, apart) = (
+        stdout(&["top", &trace]),
+        stdout(&["top", "--addresses", &trace]),
+    );
+    assert!(joined.contains("  libcoreclr.so ?\n") && !joined.contains("libcoreclr!"));
+    assert!(apart.contains("libcoreclr!+0x4b038a ("), "{apart}");
+    let last = joined.lines().last().expect("a line");
+    assert!(last.starts_with("next: `chronosym modules "), "{last}");
+    assert!(joined.contains("6.2% of self has no name:"), "{joined}");
+}
+
+#[test]
+fn time_is_the_same_in_every_output() {
+    let trace = arg("clr10/traces/r2r.nettrace.zip");
+    let mut ns = 0;
+    for line in stdout(&["stacks", "--format", "jsonl", &trace]).lines() {
+        let sample: Value = serde_json::from_str(line).expect("json");
+        assert_eq!(sample["weight"], 1);
+        ns += sample["weight_ns"].as_u64().expect("a time");
+    }
+    let lines = folded(&["--weight", "time", &trace]);
+    let rounding = lines.lines().count() as u64;
+    assert!(sum(&lines).abs_diff(ns / 1_000) <= rounding);
+    let header = format!(
+        "they stand for {:.3} s of the threads' time",
+        ns as f64 / 1e9
+    );
+    for command in [&["top"][..], &["info"], &["stacks", "--format", "text"]] {
+        let text = stdout(&[command, &[&trace]].concat());
+        assert!(
+            text.replace("\n            ", " ").contains(&header),
+            "{command:?}"
+        );
+    }
+}
+
+#[test]
+fn running_and_waiting_are_the_whole() {
+    let trace = arg("clr10/traces/r2r.nettrace.zip");
+    let all = sum(&folded(&[&trace]));
+    let (running, waiting) = (
+        folded(&["--running", &trace]),
+        folded(&["--waiting", &trace]),
+    );
+    assert_eq!(sum(&running) + sum(&waiting), all);
+    assert!(waiting.contains("Monitor.Wait") && !waiting.contains("Inlining.Hot"));
+    let old = run(&["stacks", "--format", "folded", "--managed-only", &trace]);
+    assert_eq!(old.stdout, running);
+    assert!(old.stderr.contains("--running"));
+    let both = run(&["top", "--running", "--waiting", &trace]);
+    assert_eq!(both.status, 2);
+}
+
+#[test]
+fn a_flag_that_is_not_believed_is_said_to_be() {
+    let top = stdout(&[
+        "top",
+        "-n",
+        "1",
+        &arg("clr10/traces/net9-rich.nettrace.zip"),
+    ]);
+    assert!(top.contains("not known which"), "{top}");
+    assert!(
+        top.contains("this version of the runtime flags every sample as external"),
+        "{top}"
+    );
+    assert!(!top.contains("native code"), "{top}");
+}
+
+#[test]
+fn allocations_weigh_the_bytes_that_their_events_state() {
+    let trace = arg("clr10/traces/all.nettrace.zip");
+    let event = ["--event", "Microsoft-Windows-DotNETRuntime/10", &trace];
+    let stated: u64 = stdout(&[&["events", "--format", "jsonl"][..], &event].concat())
+        .lines()
+        .map(|line| {
+            let event: Value = serde_json::from_str(line).expect("json");
+            event["fields"]["AllocationAmount64"]
+                .as_u64()
+                .expect("bytes")
+        })
+        .sum();
+    let bytes = sum(&folded(&[&["--weight", "bytes"][..], &event].concat()));
+    assert_eq!((bytes, stated > 1_000_000), (stated, true));
+    assert!(stdout(&[&["top"][..], &event].concat()).contains("self bytes"));
+}

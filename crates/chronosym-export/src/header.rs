@@ -1,0 +1,181 @@
+//! What the samples of a profile are, in words.
+
+use std::collections::BTreeSet;
+
+use chronosym::{Activity, NameReason, Profile, SampleKind};
+
+use crate::measure::Measure;
+
+/// What the samples of a profile are: their kind and number, how many threads over how long, the rate that was asked for and
+/// that achieved, and what ran and what waited. A few lines.
+pub fn describe(profile: &Profile) -> String {
+    let samples = profile.samples();
+    if samples == 0 {
+        return "no samples".to_owned();
+    }
+    let of = |is: &dyn Fn(SampleKind) -> bool| -> u64 {
+        let entries = profile.entries.iter().filter(|entry| is(entry.kind));
+        entries.map(|entry| entry.samples).sum()
+    };
+    let cpu = of(&|kind| kind == SampleKind::Cpu);
+    let events = of(&|kind| kind == SampleKind::Event);
+    let threads: BTreeSet<_> = profile.entries.iter().map(|entry| entry.thread).collect();
+    let span = profile.times.end - profile.times.start;
+    let over = format!(
+        "of {} over {}",
+        count(threads.len() as u64, "thread"),
+        seconds(span)
+    );
+    let asked = profile.sample_interval_ns.filter(|&ns| ns > 0).map(ms);
+    let time = profile.time_ns().filter(|&ns| ns > 0);
+    let mut lines = Vec::new();
+    if cpu == samples {
+        lines.push(format!(
+            "{} {over}: where processors were busy",
+            count(samples, "CPU sample")
+        ));
+        lines.push(match (asked, time) {
+            (Some(every), Some(time)) => {
+                format!("one every {every} of a processor's time, {} in all", seconds(time))
+            }
+            (Some(every), None) => format!(
+                "one every {every} of a processor's time, or of a counter's period: the time of {} is not known",
+                count(untimed(profile), "sample")
+            ),
+            (None, _) => "the trace does not state their rate, so that their time is not known".to_owned(),
+        });
+    } else if events == 0 && cpu == 0 {
+        lines.push(format!(
+            "{} {over}: where threads stood, running or not",
+            count(samples, "wall-clock sample")
+        ));
+        let asked = asked.map_or("rate asked for unknown".to_owned(), |every| {
+            format!("one every {every} asked for")
+        });
+        lines.push(match time {
+            Some(time) => format!(
+                "{asked}, one every {} achieved; they stand for {} of the threads' time",
+                ms(time / samples),
+                seconds(time)
+            ),
+            None => format!(
+                "{asked}; the time of {} is not known, since a single tick says nothing of it",
+                count(untimed(profile), "sample")
+            ),
+        });
+        lines.push(split(profile));
+    } else {
+        lines.push(format!(
+            "{} {over}: where the chosen events happened",
+            count(samples, "event stack")
+        ));
+        let bytes = Measure::Bytes.total(profile);
+        if bytes > 0 {
+            lines.push(format!("they stand for {} bytes", show_count(bytes)));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What of wall-clock samples ran, what waited, and how that is known.
+fn split(profile: &Profile) -> String {
+    let measure = Measure::of(profile);
+    let of = |activity: Option<Activity>| -> (u64, u64) {
+        let entries = profile.entries.iter();
+        let entries = entries.filter(|entry| activity.is_none_or(|a| a == entry.activity));
+        entries.fold((0, 0u64), |(samples, weight), entry| {
+            (
+                samples + entry.samples,
+                weight.saturating_add(measure.weight(entry)),
+            )
+        })
+    };
+    let all = of(None).1;
+    let part = |what: &str, activity| {
+        let (samples, weight) = of(Some(activity));
+        let share = weight as f64 * 100.0 / all.max(1) as f64;
+        (samples > 0).then(|| match measure {
+            Measure::Time => format!("{what} {share:.1}% ({})", seconds(weight)),
+            _ => format!("{what} {share:.1}%"),
+        })
+    };
+    let timeline = profile.resolver.timeline();
+    let processes: BTreeSet<_> = profile
+        .entries
+        .iter()
+        .filter_map(|entry| Some(timeline.thread_view(entry.thread)?.process))
+        .collect();
+    let flags = processes
+        .iter()
+        .filter_map(|&process| timeline.wall_flag(process));
+    let doubts: BTreeSet<&str> = flags.filter_map(|flag| flag.reason()).collect();
+    let waiting = if doubts.is_empty() {
+        "waiting or in native code"
+    } else {
+        "waiting"
+    };
+    let parts = [
+        part("running", Activity::Running),
+        part(waiting, Activity::Waiting),
+        part("not known which", Activity::Unknown),
+    ];
+    let mut line = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    if !doubts.is_empty() {
+        let doubts: Vec<&str> = doubts.into_iter().collect();
+        line.push_str("\nwhat waits is known by the names of methods alone: ");
+        line.push_str(&doubts.join(", "));
+    }
+    line
+}
+
+fn untimed(profile: &Profile) -> u64 {
+    profile.entries.iter().map(|entry| entry.untimed).sum()
+}
+
+fn count(n: u64, what: &str) -> String {
+    format!("{} {what}{}", show_count(n), if n == 1 { "" } else { "s" })
+}
+
+/// A short time, in ms.
+fn ms(ns: u64) -> String {
+    let number = format!("{:.3}", ns as f64 / 1e6);
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    format!("{number} ms")
+}
+
+/// A long time.
+fn seconds(ns: u64) -> String {
+    format!("{:.3} s", ns as f64 / 1e9)
+}
+
+/// A number with thousands separated, for people.
+pub fn show_count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// What a reason means, for someone who has never heard of it.
+pub fn meaning(reason: NameReason) -> &'static str {
+    match reason {
+        NameReason::NoCodeAtAddress => "no event speaks of code there",
+        NameReason::BeforeFirstLoad => "code came there only later",
+        NameReason::AfterUnload => "the code that was there had gone",
+        NameReason::EventsLost => "events were lost",
+        NameReason::NoRundown => "code from before the recording; the runtime never listed it",
+        NameReason::NoSymbolFile => "known image, no symbol file: see --symbols",
+        NameReason::SymbolFileMismatch => "the symbol file is of another build",
+        NameReason::SymbolFileDamaged => "the symbol file cannot be read",
+        NameReason::PathNotTrusted => "see --trust-trace-paths",
+        NameReason::Offline => "the symbol file would have to be fetched",
+        NameReason::NoName => "known code, but nothing says what it is called",
+        NameReason::Ambiguous => "several bodies claim the address",
+        NameReason::InvalidAddress => "no code can be there",
+    }
+}

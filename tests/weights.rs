@@ -1,0 +1,143 @@
+//! Rules 21 and 22 over real traces: what time samples stand for, and whether threads ran or waited.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+
+use chronosym::{
+    Activity, Filter, Options, SampleKind, Session, ThreadIndex, Timeline, WallFlag, Weight,
+};
+use chronosym_conformance::unzip;
+
+fn read(name: &str) -> Arc<Timeline> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    let bytes = unzip(&folder.join(format!("{name}.nettrace.zip")), ".nettrace").expect("a trace");
+    let mut session = Session::new(Options::default());
+    chronosym::source::nettrace::read(Cursor::new(&*bytes), &mut session).expect("a trace");
+    session.finish()
+}
+
+/// Of each thread its samples: (time, time that it stands for), in ns.
+fn samples(timeline: &Timeline) -> BTreeMap<ThreadIndex, Vec<(u64, u64)>> {
+    let mut threads: BTreeMap<ThreadIndex, Vec<(u64, u64)>> = BTreeMap::new();
+    timeline.for_each_weighed_sample(&Filter::default(), |class, time, weight| {
+        let Weight::Ns(ns) = weight else {
+            panic!("{weight:?} at {time}");
+        };
+        threads.entry(class.thread).or_default().push((time, ns));
+    });
+    threads
+}
+
+/// Elsewhere a sample lasts until the thread's next event that has a stack. Other events between two samples share the time
+/// out anew, but leave its sum as it is. Two things differ, and are taken into account here: the last sample of a thread
+/// lasts no time there, and one that the next ticks do not see (it has no managed frame then) lasts until it comes back.
+#[test]
+fn rule_21_threads_have_the_time_in_which_they_were_seen() {
+    for name in ["clr10/traces/all", "clr31/workload/traces/all"] {
+        let threads = samples(&read(name));
+        let busiest = threads.values().max_by_key(|s| s.len()).expect("a thread");
+        let mut compared = 0;
+        for (thread, samples) in &threads {
+            let own: u64 = samples.iter().map(|s| s.1).sum();
+            let until_next: u64 = samples.windows(2).map(|pair| pair[1].0 - pair[0].0).sum();
+            let unseen: u64 = samples
+                .windows(2)
+                .map(|pair| {
+                    // The one thread that every tick sees came twice meanwhile: the first was the next tick.
+                    let next = busiest.partition_point(|s| s.0 <= pair[0].0);
+                    let second = busiest.get(next + 1).filter(|s| s.0 < pair[1].0);
+                    second.map_or(0, |_| pair[1].0 - busiest[next].0)
+                })
+                .sum();
+            let last = samples.last().map_or(0, |s| s.1);
+            let expected = until_next - unseen + last;
+            let difference = own.abs_diff(expected);
+            println!(
+                "{name} {thread:?}: {own} of {} samples, elsewhere {until_next}, unseen {unseen}",
+                samples.len()
+            );
+            // What threads of a few samples have is within the time that a tick takes.
+            assert!(
+                difference * 50 <= expected || difference < 2_000_000,
+                "{name} {thread:?}: {own}, not {expected}"
+            );
+            compared += u64::from(samples.len() > 100);
+        }
+        assert!(compared >= 4, "{name}: {compared} busy threads");
+    }
+}
+
+#[test]
+fn rule_21_a_profile_has_the_time_of_its_samples_whatever_passes() {
+    let timeline = read("clr10/traces/all");
+    let all = timeline.profile(&Filter::default(), None);
+    let time = all.time_ns().expect("every sample has a time");
+    let of_samples: u64 = samples(&timeline).values().flatten().map(|s| s.1).sum();
+    assert_eq!(time, of_samples);
+    // One sample every millisecond was asked for, and it was not what happened.
+    assert!(time / all.samples() > 5 * all.sample_interval_ns.expect("a rate"));
+    let middle = (all.times.start + all.times.end) / 2;
+    let half = |from_ns, to_ns| {
+        let filter = Filter {
+            from_ns,
+            to_ns,
+            ..Filter::default()
+        };
+        timeline.profile(&filter, None).time_ns().expect("a time")
+    };
+    assert_eq!(half(None, Some(middle)) + half(Some(middle), None), time);
+}
+
+#[test]
+fn rule_21_cpu_samples_stand_for_the_period_that_the_recorder_states() {
+    let timeline = read("clr10/traces/linux");
+    let every = timeline.facts().sample_interval_ns.expect("a rate");
+    timeline.for_each_weighed_sample(&Filter::default(), |class, _, weight| {
+        assert_eq!((class.kind, weight), (SampleKind::Cpu, Weight::Ns(every)));
+    });
+}
+
+#[test]
+fn rule_22_a_flag_is_believed_where_its_runtime_writes_it_rightly_and_nothing_contradicts_it() {
+    for (name, flag) in [
+        ("clr10/traces/all", WallFlag::Trusted),
+        ("clr10/traces/reuse", WallFlag::Trusted),
+        ("clr10/traces/net9-rich", WallFlag::Runtime),
+        // Loops without a call are flagged as external in a third of their samples.
+        ("clr31/live/traces/full", WallFlag::Contradicted),
+    ] {
+        let timeline = read(name);
+        let profile = timeline.profile(&Filter::default(), None);
+        let of = profile.entries.iter().find_map(|entry| {
+            let thread = timeline.thread_view(entry.thread)?;
+            timeline.wall_flag(thread.process)
+        });
+        assert_eq!(of, Some(flag), "{name}");
+        for entry in &profile.entries {
+            let is_external = entry.kind == SampleKind::WallExternal;
+            match (flag, entry.activity) {
+                (_, Activity::Running) => assert!(!is_external, "{name}"),
+                (WallFlag::Trusted, activity) => assert_eq!(activity, Activity::Waiting),
+                _ => assert!(is_external, "{name}"),
+            }
+        }
+        let passing = |waiting| {
+            let filter = Filter {
+                waiting,
+                ..Filter::default()
+            };
+            timeline.profile(&filter, None).samples()
+        };
+        let (running, waiting) = (passing(Some(false)), passing(Some(true)));
+        assert_eq!(running + waiting, profile.samples(), "{name}");
+        let waits = profile
+            .entries
+            .iter()
+            .filter(|e| e.activity == Activity::Waiting);
+        assert_eq!(waiting, waits.map(|e| e.samples).sum::<u64>(), "{name}");
+        println!("{name}: {running} running or unknown, {waiting} waiting");
+        assert!(running > 0, "{name}");
+    }
+}
