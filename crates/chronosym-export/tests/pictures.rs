@@ -163,8 +163,8 @@ fn small_branches_are_joined_and_nothing_is_lost() {
             let at = At::new(time).process(42).thread(7);
             (at, stack.to_vec(), Sample::cpu().weighing(Weight::Ns(ns)))
         };
-        let small = (0..100).map(|i| sample(i + 1, &[0x10_0000 + i * 64, 0x2010], 3));
-        for (at, stack, sample) in small.chain([sample(500, &[0x2010], 40_000_000)]) {
+        let small = (0..60_000).map(|i| sample(i + 1, &[0x10_0000 + i * 64, 0x2010], 3));
+        for (at, stack, sample) in small.chain([sample(60_500, &[0x2010], 4_000_000_000)]) {
             session.sample(at, &stack, sample);
         }
     });
@@ -173,7 +173,7 @@ fn small_branches_are_joined_and_nothing_is_lost() {
     let nodes = data["nodes"].as_array().unwrap();
     assert!(nodes.len() < 3 * 20, "{} nodes", nodes.len() / 3);
     let own: u64 = nodes.chunks(3).map(|node| node[2].as_u64().unwrap()).sum();
-    assert_eq!(own, 40_000_300);
+    assert_eq!(own, 4_000_180_000);
 }
 
 #[test]

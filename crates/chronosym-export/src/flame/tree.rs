@@ -29,7 +29,9 @@ const PROCESS: u8 = 8;
 const THREAD: u8 = 9;
 const REST: u8 = 10;
 
-/// Boxes below this part of the whole are joined with those beside them: none of them could be seen.
+/// In a tree of more nodes than this…
+const MANY: usize = 50_000;
+/// …boxes below this part of the whole are joined with those beside them: none of them could be seen.
 const LEAST: u64 = 20_000;
 
 /// What boxes are of.
@@ -241,7 +243,7 @@ fn preorder(mut nodes: Vec<Node>, frames: &[FlameBox]) -> Vec<(usize, Node)> {
             None => whole = whole.saturating_add(node.total),
         }
     }
-    let least = whole / LEAST;
+    let least = if nodes.len() > MANY { whole / LEAST } else { 0 };
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     let mut open: Vec<(usize, Node)> = Vec::new();
     let mut small = vec![0u64; nodes.len()];
