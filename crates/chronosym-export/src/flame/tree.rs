@@ -133,7 +133,7 @@ impl Tree {
             .frames()
             .iter()
             .map(|frame| {
-                let kind = if frame.inlined {
+                let kind = if frame.inlined && frame.name().is_ok() {
                     INLINED
                 } else {
                     CodeKind::of(frame) as u8
