@@ -69,6 +69,12 @@ pub enum Command {
     Stacks(Stacks),
     /// Hot methods: self and total.
     Top(Top),
+    /// Show the samples in Firefox Profiler: serve them to this machine's browser until stopped.
+    ///
+    /// Only this machine can connect, and only who knows the address that is printed: it holds a random part. Nothing is
+    /// served but the profile, its symbols, and the source files that it names, where they may be read: embedded in PDBs,
+    /// in folders of --source, or anywhere with --trust-trace-paths.
+    Serve(Serve),
     /// Every record, decoded with the field names of its manifest.
     ///
     /// Process and thread are those that the record itself states. What nothing describes is shown as `Payload` in hex, what
@@ -110,6 +116,7 @@ impl Command {
             Command::Explain(Explain { input, .. }) => {
                 (&input.output, vec![&input.trace], Some(&input.symbols))
             }
+            Command::Serve(args) => (&None, args.traces.iter().collect(), Some(&args.symbols)),
             Command::Symbolize(args) => {
                 let files = [&args.trace, &args.obj, &args.pdb];
                 let files = files.into_iter().flatten().collect();
@@ -305,7 +312,8 @@ pub struct Stacks {
     pub input: Input,
     #[command(flatten)]
     pub filters: EventFilters,
-    /// The default is a tree on a terminal, folded stacks otherwise.
+    /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, …), else a tree on a terminal
+    /// and folded stacks otherwise.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
     #[command(flatten)]
@@ -329,6 +337,18 @@ pub enum StackFormat {
     Jsonl,
     /// A tree, hottest first.
     Text,
+    /// A flame graph that draws itself in any browser.
+    Svg,
+    /// A page with a flame graph, a summary, hot methods and what has no name.
+    Html,
+    /// For www.speedscope.app: a profile for each thread, in the order of time.
+    Speedscope,
+    /// For profiler.firefox.com.
+    Firefox,
+    /// For `go tool pprof`: a gzipped protocol buffer.
+    Pprof,
+    /// OpenTelemetry profiles: a protocol buffer, still experimental.
+    Otlp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -352,6 +372,33 @@ pub struct Top {
     /// How many methods.
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
+}
+
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
+    /// one recording may be named together.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// The port; 0 takes a free one.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub port: u16,
+    /// Source files lie in this folder, under the ends of the paths that the PDBs name; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub source: Vec<PathBuf>,
+    /// The viewer's address, if it is not Firefox Profiler's own site.
+    #[arg(
+        long,
+        default_value = "https://profiler.firefox.com",
+        value_name = "URL"
+    )]
+    pub viewer: String,
+    #[command(flatten)]
+    pub filters: EventFilters,
+    #[command(flatten)]
+    pub samples: Samples,
+    #[command(flatten)]
+    pub symbols: Symbols,
 }
 
 #[derive(Debug, Args)]

@@ -1,21 +1,38 @@
-//! Writes resolved profiles: folded stacks, text trees, JSON lines, hot-method tables.
+//! Writes resolved profiles: folded stacks, text trees, JSON lines, hot-method tables, and what viewers open: flame graphs
+//! (SVG, HTML), speedscope, Firefox Profiler, pprof, OTLP.
 //!
-//! Every writer takes a [`chronosym::Profile`] or [`chronosym::Timeline`] and a [`std::io::Write`].
+//! Every writer takes a [`chronosym::Profile`], a [`chronosym::Timeline`] or a [`Series`], and a [`std::io::Write`].
 #![deny(missing_docs)]
 
 mod call_tree;
+mod firefox;
+mod flame;
 mod folded;
 mod header;
 mod json;
+mod kind;
 mod measure;
+mod otlp;
+mod pprof;
 mod rows;
+mod series;
+mod speedscope;
+mod tables;
 mod text;
 mod top;
+mod wire;
 
 pub use call_tree::{CallTree, TreeOptions};
+pub use firefox::{firefox_address, write_firefox};
+pub use flame::{PageFacts, write_html, write_svg};
 pub use folded::write_folded;
 pub use header::{describe, meaning, show_count};
 pub use json::{FrameObject, Hex, write_json_lines};
+pub use kind::CodeKind;
 pub use measure::Measure;
+pub use otlp::write_otlp;
+pub use pprof::write_pprof;
+pub use series::{Series, TimedSample, Unit};
+pub use speedscope::write_speedscope;
 pub use text::{TextOptions, write_text};
 pub use top::{HotMethod, TopOptions, hot_methods, write_top};

@@ -263,6 +263,11 @@ impl Resolver {
         &self.frames
     }
 
+    /// The ids of all frames so far.
+    pub fn frame_ids(&self) -> impl Iterator<Item = FrameId> + use<> {
+        (0..self.frames.len() as u32).map(FrameId)
+    }
+
     /// All functions so far, by [`FunctionId`](crate::FunctionId).
     pub fn functions(&self) -> &[Arc<Function>] {
         self.functions.functions()

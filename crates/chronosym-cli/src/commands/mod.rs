@@ -6,6 +6,8 @@ mod info;
 mod manual;
 mod methods;
 mod modules;
+mod pictures;
+mod serve;
 mod stacks;
 mod symbolize;
 mod top;
@@ -31,6 +33,7 @@ pub fn run(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Stacks(args) => stacks::run(&args, cli.quiet),
         Command::Top(args) => top::run(&args, cli.quiet),
+        Command::Serve(args) => serve::run(&args, cli.quiet),
         Command::Info(args) => info::run(&args, cli.quiet),
         Command::Modules(args) => modules::run(&args, cli.quiet),
         Command::Methods(args) => methods::run(&args, cli.quiet),

@@ -4,8 +4,9 @@ use std::io::Write;
 
 use anyhow::Result;
 use chronosym::LimitReached;
-use chronosym_export::{CallTree, Measure, TextOptions, TreeOptions};
+use chronosym_export::{CallTree, Measure, Series, TextOptions, TreeOptions};
 
+use super::pictures;
 use crate::args::{StackFormat, StackWeight, Stacks};
 use crate::output;
 use crate::progress::tell;
@@ -16,7 +17,8 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let timeline = &loaded.timeline;
     let path = args.input.output.as_deref();
     let terminal = output::is_terminal(path);
-    let format = args.format.unwrap_or(if terminal {
+    let format = args.format.or_else(|| pictures::format_of(path?));
+    let format = format.unwrap_or(if terminal {
         StackFormat::Text
     } else {
         StackFormat::Folded
@@ -24,6 +26,11 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let mut out = output::open(path);
     let is_empty = if format == StackFormat::Jsonl {
         chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &mut out)? == 0
+    } else if pictures::is_picture(format) {
+        let mut series = Series::new(timeline, &filter, Some(symbols));
+        series.addresses = args.samples.addresses;
+        pictures::write(format, &series, &args.input.traces, &loaded.notes, &mut out)?;
+        series.samples.is_empty()
     } else {
         let profile = timeline.profile(&filter, Some(symbols));
         let limits = crate::limits::get();

@@ -1,0 +1,204 @@
+//! `chronosym serve`: a server for Firefox Profiler on this machine.
+
+mod api;
+mod source;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+
+use anyhow::{Context, Result, bail};
+use chronosym_export::Series;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tempfile::NamedTempFile;
+use tiny_http::{Header, Method, Request, Response, Server};
+
+use self::api::Api;
+use self::source::Sources;
+use crate::args::{Input, Serve};
+use crate::output;
+
+/// The viewer asks for a few thousand addresses at most.
+const LONGEST_QUESTION: u64 = 16 << 20;
+/// A reader that stalls keeps the others waiting no longer than there are these.
+const WORKERS: usize = 4;
+
+pub fn run(args: &Serve, quiet: bool) -> Result<()> {
+    let input = Input {
+        traces: args.traces.clone(),
+        output: None,
+        symbols: args.symbols.clone(),
+    };
+    let (loaded, symbols, filter) =
+        super::open_samples(&input, &args.filters, &args.samples, quiet)?;
+    let mut series = Series::new(&loaded.timeline, &filter, Some(symbols.clone()));
+    series.addresses = args.samples.addresses;
+    if series.samples.is_empty() {
+        bail!("no sample passes; `chronosym info` shows what the trace has");
+    }
+    let profile = NamedTempFile::new().context("cannot keep the profile")?;
+    let mut out = BufWriter::new(profile.as_file());
+    chronosym_export::write_firefox(&series, &mut out)?;
+    out.flush()?;
+    drop(out);
+    let sources = Sources::new(args.source.clone(), args.symbols.trust_trace_paths, symbols);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
+        .with_context(|| format!("cannot listen on port {}", args.port))?;
+    let place = Place {
+        host: listener.local_addr()?.to_string(),
+        token: token()?,
+        viewer: args.viewer.trim_end_matches('/').to_owned(),
+    };
+    let server =
+        Server::from_listener(listener, None).map_err(|error| anyhow::anyhow!("{error}"))?;
+    let mut out = output::open(None);
+    writeln!(out, "{}", place.viewer_url())?;
+    out.flush()?;
+    drop(out);
+    if !quiet {
+        crate::progress::say("serving until stopped (Ctrl+C); open the address above in a browser");
+    }
+    let service = Service {
+        place,
+        profile,
+        api: Api::new(series.resolver, sources),
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Ok(request) = server.recv() {
+                    // Who goes away before the answer does not want it.
+                    let _ = service.answer(request);
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+/// 128 random bits: who does not know them gets nothing.
+fn token() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Where the server is, and whom it serves.
+struct Place {
+    host: String,
+    token: String,
+    viewer: String,
+}
+
+impl Place {
+    fn viewer_url(&self) -> String {
+        let server = format!("http://{}/{}", self.host, self.token);
+        let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let profile = encode(&format!("{server}/profile.json"));
+        format!(
+            "{}/from-url/{profile}/?symbolServer={}",
+            self.viewer,
+            encode(&server)
+        )
+    }
+
+    /// The part of a path after the token; nothing for anybody else's.
+    fn strip<'u>(&self, url: &'u str) -> Option<&'u str> {
+        let path = url.split(['?', '#']).next()?.strip_prefix('/')?;
+        let (token, rest) = path.split_at_checked(self.token.len())?;
+        // As long for any wrong token: bytes are compared to the last.
+        let differ = token
+            .bytes()
+            .zip(self.token.bytes())
+            .fold(0, |all, (a, b)| all | (a ^ b));
+        (differ == 0).then_some(rest)
+    }
+}
+
+struct Service {
+    place: Place,
+    profile: NamedTempFile,
+    api: Api,
+}
+
+enum Answer {
+    Profile(File),
+    Json(String),
+    Empty(u16),
+}
+
+impl Service {
+    fn answer(&self, mut request: Request) -> io::Result<()> {
+        let header = |name: &'static str| {
+            let mut headers = request.headers().iter();
+            let found = headers.find(|header| header.field.equiv(name));
+            found.map(|header| header.value.as_str().to_owned())
+        };
+        let (host, origin) = (header("Host"), header("Origin"));
+        // A page of another site may ask under a name that leads here, but it cannot say this host.
+        let is_ours = host.as_deref() == Some(&self.place.host);
+        let is_viewer = origin
+            .as_deref()
+            .is_none_or(|origin| origin == self.place.viewer);
+        let answer = if is_ours && is_viewer {
+            self.find(&mut request)?
+        } else {
+            Answer::Empty(403)
+        };
+        let mut headers = vec![
+            ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Vary", "Origin"),
+        ];
+        if is_ours && is_viewer && origin.is_some() {
+            headers.push(("Access-Control-Allow-Origin", &self.place.viewer));
+            headers.push(("Access-Control-Allow-Methods", "GET, POST"));
+            headers.push(("Access-Control-Allow-Headers", "content-type"));
+            headers.push(("Access-Control-Allow-Private-Network", "true"));
+        }
+        if !matches!(answer, Answer::Empty(_)) {
+            headers.push(("Content-Type", "application/json"));
+        }
+        let headers: Vec<Header> = headers
+            .into_iter()
+            .filter_map(|(name, value)| Header::from_bytes(name, value).ok())
+            .collect();
+        match answer {
+            Answer::Profile(file) => request.respond(with(Response::from_file(file), headers)),
+            Answer::Json(text) => request.respond(with(Response::from_string(text), headers)),
+            Answer::Empty(status) => request.respond(with(Response::empty(status), headers)),
+        }
+    }
+
+    fn find(&self, request: &mut Request) -> io::Result<Answer> {
+        let Some(path) = self.place.strip(request.url()) else {
+            return Ok(Answer::Empty(404));
+        };
+        let path = path.to_owned();
+        let is_known = matches!(
+            path.as_str(),
+            "/profile.json" | "/symbolicate/v5" | "/source/v1" | "/asm/v1"
+        );
+        Ok(match (request.method(), path.as_str()) {
+            (_, _) if !is_known => Answer::Empty(404),
+            (Method::Options, _) => Answer::Empty(204),
+            (Method::Get, "/profile.json") => Answer::Profile(self.profile.reopen()?),
+            (Method::Post, question) if question != "/profile.json" => {
+                let mut text = Vec::new();
+                let reader = request.as_reader();
+                reader.take(LONGEST_QUESTION + 1).read_to_end(&mut text)?;
+                if text.len() as u64 > LONGEST_QUESTION {
+                    return Ok(Answer::Empty(413));
+                }
+                Answer::Json(self.api.answer(question, &text))
+            }
+            _ => Answer::Empty(405),
+        })
+    }
+}
+
+fn with<R: Read>(response: Response<R>, headers: Vec<Header>) -> Response<R> {
+    headers
+        .into_iter()
+        .fold(response, |response, header| response.with_header(header))
+}

@@ -1,0 +1,278 @@
+//! `serve`: what Firefox Profiler asks for and gets, and what nobody else does.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use common::chronosym;
+
+const VIEWER: &str = "https://profiler.firefox.com";
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/clr10")
+        .join(name)
+}
+
+/// A running server; it ends with the test.
+struct Served {
+    child: Child,
+    host: String,
+    token: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(options: &[&Path]) -> Served {
+    let mut command = chronosym();
+    command.args(["-q", "serve", "--offline", "--symbols"]);
+    command.arg(testdata("workload")).args(options);
+    command.arg(testdata("traces/all.nettrace.zip"));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let (page, server) = line.trim().split_once("/?symbolServer=").unwrap();
+    let server = server
+        .replace("%3A", ":")
+        .replace("%2F", "/")
+        .replace("%2E", ".");
+    let profile = page.strip_prefix(&format!("{VIEWER}/from-url/")).unwrap();
+    let profile = profile
+        .replace("%3A", ":")
+        .replace("%2F", "/")
+        .replace("%2E", ".");
+    assert_eq!(profile, format!("{server}/profile.json"));
+    let (host, token) = server
+        .strip_prefix("http://")
+        .unwrap()
+        .split_once('/')
+        .unwrap();
+    assert!(host.starts_with("127.0.0.1:"), "{host}");
+    assert_eq!(token.len(), 32);
+    Served {
+        host: host.to_owned(),
+        token: token.to_owned(),
+        child,
+    }
+}
+
+struct Reply {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Served {
+    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        // Of one header twice the first counts.
+        let mut text = format!("{method} {path} HTTP/1.0\r\n");
+        for (name, value) in headers.iter().chain(&[("Host", self.host.as_str())]) {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).unwrap();
+        let reply = String::from_utf8(reply).unwrap();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+        Reply {
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn own(&self, path: &str) -> String {
+        format!("/{}{path}", self.token)
+    }
+
+    fn question(&self, path: &str, question: &Value) -> Value {
+        let origin = [("Origin", VIEWER)];
+        let reply = self.ask("POST", &self.own(path), &origin, &question.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.head);
+        assert!(
+            reply
+                .head
+                .contains(&format!("access-control-allow-origin: {VIEWER}"))
+        );
+        serde_json::from_str(&reply.body).unwrap()
+    }
+}
+
+#[test]
+fn the_viewer_gets_profile_symbols_and_source() {
+    let served = serve(&[Path::new("--source"), &testdata("workload")]);
+    let reply = served.ask(
+        "GET",
+        &served.own("/profile.json"),
+        &[("Origin", VIEWER)],
+        "",
+    );
+    assert_eq!(reply.status, 200);
+    let profile: Value = serde_json::from_str(&reply.body).unwrap();
+
+    // A frame with a line, as the viewer would look it up after a double click.
+    let threads = profile["threads"].as_array().unwrap();
+    let mut looked_up = 0;
+    for thread in threads {
+        let (frames, functions) = (&thread["frameTable"], &thread["funcTable"]);
+        for row in 0..frames["length"].as_u64().unwrap() as usize {
+            let function = frames["func"][row].as_u64().unwrap() as usize;
+            let (Some(line), Some(file)) = (
+                frames["line"][row].as_u64(),
+                functions["fileName"][function].as_u64(),
+            ) else {
+                continue;
+            };
+            if looked_up == 20 || frames["inlineDepth"][row] != 0 {
+                continue;
+            }
+            let resource = functions["resource"][function].as_u64().unwrap() as usize;
+            let lib = thread["resourceTable"]["lib"][resource].as_u64().unwrap() as usize;
+            let lib = &profile["libs"][lib];
+            let text =
+                |index: &Value| thread["stringArray"][index.as_u64().unwrap() as usize].clone();
+            let (name, file) = (text(&functions["name"][function]), text(&json!(file)));
+            let address = frames["address"][row].as_u64().unwrap();
+            let answer = served.question(
+                "/symbolicate/v5",
+                &json!({"jobs": [{
+                    "memoryMap": [[lib["debugName"], lib["breakpadId"]], ["no-such-library", "0"]],
+                    "stacks": [[[0, address], [1, 4096], [-1, 7]]],
+                }]}),
+            );
+            let result = &answer["results"][0];
+            let found = result["found_modules"].as_object().unwrap();
+            assert_eq!(
+                found
+                    .values()
+                    .filter(|known| **known == json!(true))
+                    .count(),
+                1
+            );
+            let symbol = &result["stacks"][0][0];
+            assert!(
+                name.as_str()
+                    .unwrap()
+                    .starts_with(symbol["function"].as_str().unwrap())
+            );
+            assert_eq!(
+                (&symbol["file"], symbol["line"].as_u64()),
+                (&file, Some(line))
+            );
+            assert!(result["stacks"][0][1].get("function").is_none());
+            assert!(result["stacks"][0][2].get("function").is_none());
+            let answer = served.question(
+                "/source/v1",
+                &json!({
+                    "debugName": lib["debugName"], "debugId": lib["breakpadId"],
+                    "moduleOffset": format!("{address:#x}"), "file": file,
+                }),
+            );
+            let source = answer["source"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{answer}"));
+            assert!(source.lines().count() as u64 >= line, "{file}");
+            assert!(source.contains("namespace") || source.contains("class"));
+            looked_up += 1;
+        }
+    }
+    assert!(looked_up > 5);
+
+    for file in [
+        "/etc/passwd",
+        "../../../etc/passwd",
+        "/src/workload/../../etc/passwd",
+    ] {
+        let lib = profile["libs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|lib| lib["name"] == "Workload")
+            .unwrap();
+        let question = json!({"debugName": "Workload", "debugId": lib["breakpadId"], "moduleOffset": "0x0", "file": file});
+        let answer = served.question("/source/v1", &question);
+        assert_eq!(
+            answer["error"],
+            "the profile names no such file of this library"
+        );
+    }
+    let answer = served.question("/asm/v1", &json!({}));
+    assert!(answer["error"].as_str().unwrap().contains("not served"));
+    let answer = served.question("/symbolicate/v5", &json!({"jobs": 7}));
+    assert!(answer["error"].as_str().unwrap().contains("not understood"));
+}
+
+#[test]
+fn source_is_read_only_where_it_may_be() {
+    let served = serve(&[]);
+    let reply = served.ask("GET", &served.own("/profile.json"), &[], "");
+    let profile: Value = serde_json::from_str(&reply.body).unwrap();
+    let libs = profile["libs"].as_array().unwrap();
+    let lib = libs.iter().find(|lib| lib["name"] == "Workload").unwrap();
+    let question = json!({
+        "debugName": "Workload", "debugId": lib["breakpadId"], "moduleOffset": "0x0", "file": "/src/workload/Program.cs",
+    });
+    let answer = served.question("/source/v1", &question);
+    assert!(
+        answer["error"].as_str().unwrap().contains("--source"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn nobody_else_gets_anything() {
+    let served = serve(&[]);
+    let own = served.own("/profile.json");
+    let wrong = format!("/{}/profile.json", "0".repeat(32));
+    for path in [
+        "/",
+        "/profile.json",
+        wrong.as_str(),
+        &served.own("/"),
+        &served.own("/../profile.json"),
+        &served.own("/other"),
+    ] {
+        let reply = served.ask("GET", path, &[], "");
+        assert_eq!((reply.status, reply.body.as_str()), (404, ""), "{path}");
+    }
+    for header in [
+        ("Origin", "https://example.org"),
+        ("Origin", "null"),
+        ("Host", "example.org"),
+        ("Host", "localhost"),
+    ] {
+        let reply = served.ask("GET", &own, &[header], "");
+        assert_eq!((reply.status, reply.body.as_str()), (403, ""), "{header:?}");
+        assert!(!reply.head.contains("access-control-allow"), "{header:?}");
+    }
+    assert_eq!(served.ask("POST", &own, &[], "{}").status, 405);
+    assert_eq!(
+        served.ask("GET", &served.own("/source/v1"), &[], "").status,
+        405
+    );
+    let preflight = served.ask(
+        "OPTIONS",
+        &served.own("/source/v1"),
+        &[("Origin", VIEWER)],
+        "",
+    );
+    assert_eq!(preflight.status, 204);
+    assert!(
+        preflight
+            .head
+            .contains("access-control-allow-headers: content-type")
+    );
+}

@@ -1,0 +1,248 @@
+// Draws a call tree as a flame graph, and lets a reader zoom, search, invert it and look at threads one by one.
+// It reads the tree from the element `data` and draws into the element `graph`; without it the drawing in the file stays.
+"use strict";
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const graph = document.getElementById("graph");
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const ROW = 18, CHAR = 7.25, LEAST = 0.4, SIDE = 8, TOP = 44, BOTTOM = 30;
+
+  // A node: frame, own weight, weight with callees, children, parent. The tree comes in preorder: depth, frame, own.
+  const node = (frame, parent) => ({ frame, own: 0, total: 0, children: [], parent });
+  const sum = (root) => {
+    const order = [root];
+    for (let i = 0; i < order.length; i++) order.push(...order[i].children);
+    for (const n of order) n.total = n.own;
+    for (let i = order.length - 1; i > 0; i--) order[i].parent.total += order[i].total;
+    for (const n of order) n.children.sort((a, b) => (name(a) < name(b) ? -1 : 1));
+    return root;
+  };
+  const name = (n) => (n.frame < 0 ? "all" : data.frames[n.frame][0]);
+  const kind = (n) => (n.frame < 0 ? "root" : data.kinds[data.frames[n.frame][1]]);
+
+  // The tree as the file has it: processes, in them threads, in them frames.
+  const read = () => {
+    const root = node(-1, null), path = [root];
+    for (let i = 0; i < data.nodes.length; i += 3) {
+      const depth = data.nodes[i], parent = path[depth];
+      const n = node(data.nodes[i + 1], parent);
+      n.own = data.nodes[i + 2];
+      parent.children.push(n);
+      path[depth + 1] = n;
+    }
+    return sum(root);
+  };
+
+  const child = (parent, index, frame) => {
+    let found = index.get(frame);
+    if (!found) {
+      found = node(frame, parent);
+      found.index = new Map();
+      parent.children.push(found);
+      index.set(frame, found);
+    }
+    return found;
+  };
+  const isPlace = (n) => kind(n) === "process" || kind(n) === "thread";
+
+  // Adds the frames below `from` to `to`, without the nodes of threads where `merge` says so.
+  const merged = (tree, merge) => {
+    const root = node(-1, null);
+    root.index = new Map();
+    const work = [[tree, root]];
+    while (work.length) {
+      const [from, to] = work.pop();
+      to.own += from.own;
+      for (const c of from.children) {
+        const through = merge && kind(c) === "thread";
+        work.push([c, through ? to : child(to, to.index, c.frame)]);
+      }
+    }
+    return sum(root);
+  };
+
+  // Callers above their callees: roots are where time was spent.
+  const inverted = (tree) => {
+    const root = node(-1, null);
+    root.index = new Map();
+    const work = [tree];
+    while (work.length) {
+      const from = work.pop();
+      work.push(...from.children);
+      if (!from.own) continue;
+      let at = root;
+      for (let n = from; n.parent && !isPlace(n); n = n.parent) at = child(at, at.index, n.frame);
+      at.own += from.own;
+    }
+    return sum(root);
+  };
+
+  const tree = read();
+  const state = { threads: true, inverted: false, zoom: null, pattern: null };
+  const view = () => {
+    const shown = merged(tree, !state.threads);
+    return state.inverted ? inverted(shown) : shown;
+  };
+  let root = view();
+  state.zoom = root;
+
+  const make = (tag, attributes, text) => {
+    const e = document.createElementNS(SVG, tag);
+    for (const key in attributes) e.setAttribute(key, attributes[key]);
+    if (text !== undefined) e.textContent = text;
+    return e;
+  };
+  const amount = (weight) => {
+    const share = tree.total ? ((100 * weight) / tree.total).toFixed(1) : "0.0";
+    if (data.unit !== "ns") return `${weight.toLocaleString("en")} ${data.unit}, ${share} %`;
+    return `${(weight / 1e6).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 })} ms, ${share} %`;
+  };
+
+  // After the last dot that stands neither in brackets nor in arguments.
+  const methodAt = (text) => {
+    let depth = 0, at = 0;
+    for (let i = 0; i < text.length; i++) {
+      const c = text[i];
+      if (c === "[") depth++;
+      else if (c === "]") depth = Math.max(0, depth - 1);
+      else if (c === "(" && !depth) break;
+      else if (c === "." && !depth && i > at) at = i + 1;
+    }
+    return at;
+  };
+
+  // What fits: the whole name, else without its namespace, else its end cut short.
+  const fit = (text, kind, width) => {
+    const room = Math.floor((width - 6) / CHAR);
+    if (room < 3) return "";
+    if (text.length <= room) return text;
+    const isNative = kind === "native" || kind === "runtime" || kind === "kernel";
+    const method = isNative ? text : text.slice(methodAt(text));
+    return method.length <= room ? method : method.slice(0, room - 1) + "…";
+  };
+
+  const draw = () => {
+    const width = Math.max(320, graph.clientWidth || Number(graph.getAttribute("width")) || 1200);
+    const inner = width - 2 * SIDE;
+    const zoom = state.zoom, above = [];
+    for (let n = zoom.parent; n; n = n.parent) above.unshift(n);
+    const boxes = above.map((n, depth) => [n, depth, 0, inner, true]);
+    const scale = zoom.total ? inner / zoom.total : 0;
+    const work = [[zoom, above.length, 0]];
+    let deepest = above.length, found = 0;
+    while (work.length) {
+      const [n, depth, x] = work.pop();
+      const w = n.total * scale;
+      if (w < LEAST && n !== zoom) continue;
+      deepest = Math.max(deepest, depth);
+      boxes.push([n, depth, x, w, false]);
+      let at = x;
+      for (const c of n.children) {
+        work.push([c, depth + 1, at]);
+        at += c.total * scale;
+      }
+    }
+    const height = TOP + (deepest + 1) * ROW + BOTTOM;
+    graph.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    graph.setAttribute("height", height);
+    const layer = make("g", { id: "boxes" });
+    for (const [n, depth, x, w, faded] of boxes) {
+      const hit = state.pattern && n.frame >= 0 && state.pattern.test(name(n));
+      const g = make("g", { class: `box ${kind(n)}${faded ? " faded" : ""}${hit ? " hit" : ""}`, transform: `translate(${SIDE + x} ${TOP + depth * ROW})` });
+      g.append(make("rect", { width: Math.max(w - 0.5, 0.3), height: ROW - 1, rx: 1 }));
+      const label = fit(name(n), kind(n), w);
+      if (label) g.append(make("text", { x: 3, y: ROW - 5 }, label));
+      g.node = n;
+      layer.append(g);
+    }
+    document.getElementById("boxes").replaceWith(layer);
+    if (state.pattern) found = matching(zoom);
+    document.getElementById("found").textContent = state.pattern ? `${amount(found)} match` : "";
+    const put = (id, text) => (document.getElementById(id).textContent = text);
+    put("invert", state.inverted ? "callers first" : "invert");
+    put("threads", state.threads ? "join threads" : "by thread");
+    for (const id of ["invert", "threads", "search"]) document.getElementById(id).classList.remove("off");
+    document.getElementById("reset").classList.toggle("off", zoom === root);
+    document.getElementById("details").setAttribute("y", height - 10);
+    say(null);
+  };
+
+  // Weight of the boxes that match, each stack counted once.
+  const matching = (from) => {
+    const work = [from];
+    let weight = 0;
+    while (work.length) {
+      const n = work.pop();
+      if (n.frame >= 0 && state.pattern.test(name(n))) weight += n.total;
+      else work.push(...n.children);
+    }
+    return weight;
+  };
+
+  const details = (n) => [name(n), amount(n.total) + (n.own ? ` (${amount(n.own)} itself)` : ""), ...(n.frame < 0 ? [] : data.frames[n.frame][2] || [])];
+  const say = (n) => {
+    const text = n ? details(n).join("  ·  ") : data.title;
+    document.getElementById("details").textContent = text;
+  };
+  const tip = document.getElementById("tip");
+  const point = (event) => {
+    const box = event.target.closest && event.target.closest(".box");
+    say(box ? box.node : null);
+    tip.replaceChildren();
+    if (!box || !box.node) return;
+    const lines = details(box.node).map((line) => (line.length > 110 ? line.slice(0, 54) + "…" + line.slice(-54) : line));
+    const w = Math.max(...lines.map((line) => line.length)) * CHAR + 14, h = lines.length * 16 + 10;
+    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(graph.getScreenCTM().inverse());
+    const size = graph.viewBox.baseVal;
+    const x = Math.max(2, Math.min(at.x + 12, size.width - w - 2));
+    const y = at.y + 16 + h > size.height ? Math.max(2, at.y - h - 8) : at.y + 16;
+    const g = make("g", { transform: `translate(${x} ${y})` });
+    g.append(make("rect", { width: w, height: h, rx: 4 }));
+    lines.forEach((line, i) => g.append(make("text", { x: 7, y: 18 + 16 * i }, line)));
+    tip.append(g);
+  };
+
+  const rebuild = () => {
+    root = view();
+    state.zoom = root;
+    draw();
+  };
+  const search = () => {
+    const text = prompt("Search for names (a regular expression):", state.pattern ? state.pattern.source : "");
+    if (text === null) return;
+    find(text);
+  };
+  const find = (text) => {
+    try {
+      state.pattern = text ? new RegExp(text, "i") : null;
+    } catch {
+      state.pattern = new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
+    }
+    draw();
+  };
+  const actions = {
+    reset: () => ((state.zoom = root), draw()),
+    search,
+    invert: () => ((state.inverted = !state.inverted), rebuild()),
+    threads: () => ((state.threads = !state.threads), rebuild()),
+  };
+  graph.addEventListener("click", (event) => {
+    const action = actions[event.target.id];
+    if (action) return action();
+    const box = event.target.closest(".box");
+    if (box && box.node) ((state.zoom = box.node), draw());
+  });
+  graph.addEventListener("mousemove", point);
+  graph.addEventListener("mouseleave", () => (tip.replaceChildren(), say(null)));
+  document.addEventListener("keydown", (event) => {
+    if (event.target.tagName === "INPUT") return;
+    if (event.key === "Escape") (find(""), actions.reset());
+    else if (event.key === "/" || (event.key === "f" && event.ctrlKey)) (event.preventDefault(), search());
+    else if (event.key === "i") actions.invert();
+    else if (event.key === "t") actions.threads();
+  });
+  window.addEventListener("resize", draw);
+  // For pages around the graph, and for tests.
+  window.flame = { find, state, actions, total: () => tree.total, root: () => root, found: () => matching(state.zoom), draw };
+  draw();
+})();

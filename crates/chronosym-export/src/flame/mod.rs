@@ -1,0 +1,241 @@
+//! Flame graphs that stand alone: an SVG that draws itself without scripts and can be searched with them, and a page
+//! around it.
+
+mod page;
+mod tree;
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use chronosym_types::escape::{push_json, xml};
+
+use crate::series::{Series, Unit};
+use tree::{KINDS, Tree};
+
+pub use page::{PageFacts, write_html};
+
+const STYLE: &str = include_str!("flame.css");
+const SCRIPT: &str = include_str!("flame.js");
+
+// What the script has as well.
+const WIDTH: f64 = 1200.0;
+const SIDE: f64 = 8.0;
+const TOP: usize = 44;
+const BOTTOM: usize = 30;
+const ROW: usize = 18;
+const CHAR: f64 = 7.25;
+const LEAST: f64 = 0.4;
+
+/// Writes a flame graph as an SVG file that needs no other: processes, in them threads, in them frames, callers above.
+pub fn write_svg(series: &Series, out: &mut impl Write) -> io::Result<()> {
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    push_graph(series, &mut text);
+    text.push('\n');
+    out.write_all(text.as_bytes())
+}
+
+/// The graph as an element.
+fn push_graph(series: &Series, text: &mut String) {
+    let tree = Tree::new(series);
+    let title = series.title();
+    let (boxes, deepest) = boxes(&tree, series);
+    let height = TOP + (deepest + 1) * ROW + BOTTOM;
+    // Writing to a String does not fail.
+    let _ = write!(
+        text,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"graph\" width=\"100%\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\"><style>{STYLE}</style>\n\
+         <rect id=\"ground\" width=\"100%\" height=\"100%\"/>\
+         <text id=\"title\" x=\"8\" y=\"16\">{title}</text>",
+        title = xml(&title),
+    );
+    let buttons = [
+        ("reset", 8, "reset zoom"),
+        ("invert", 110, "invert"),
+        ("threads", 220, "join threads"),
+        ("search", 330, "search"),
+    ];
+    for (id, x, name) in buttons {
+        // They do nothing until the script shows them.
+        let _ = write!(
+            text,
+            "<text id=\"{id}\" class=\"button off\" x=\"{x}\" y=\"34\">{name}</text>"
+        );
+    }
+    let _ = write!(
+        text,
+        "<text id=\"found\" x=\"400\" y=\"34\"></text>\n<g id=\"boxes\">{boxes}</g>\n\
+         <text id=\"details\" x=\"8\" y=\"{}\">{}</text><g id=\"tip\"/>\n<script type=\"application/json\" id=\"data\">",
+        height - 10,
+        xml(&title),
+    );
+    push_data(&tree, series, text);
+    let _ = write!(
+        text,
+        "</script>\n<script>//<![CDATA[\n{SCRIPT}\n//]]></script></svg>"
+    );
+}
+
+/// What the script draws from. Nothing in it can end the element, in XML or in HTML.
+fn push_data(tree: &Tree, series: &Series, text: &mut String) {
+    let mut data = String::from("{\"title\":");
+    push_json(&series.title(), &mut data);
+    let unit = match series.unit {
+        Unit::Nanoseconds => "ns",
+        Unit::Bytes => "bytes",
+        Unit::Samples => "samples",
+    };
+    let _ = write!(
+        data,
+        ",\"unit\":\"{unit}\",\"kinds\":{KINDS:?},\"frames\":["
+    );
+    for (index, frame) in tree.frames.iter().enumerate() {
+        data.push_str(if index > 0 { ",\n[" } else { "\n[" });
+        push_json(&frame.name, &mut data);
+        let _ = write!(data, ",{},[", frame.kind);
+        for (index, detail) in frame.details.iter().enumerate() {
+            data.push_str(if index > 0 { "," } else { "" });
+            push_json(detail, &mut data);
+        }
+        data.push_str("]]");
+    }
+    data.push_str("],\n\"nodes\":[");
+    for (index, (depth, node)) in tree.nodes.iter().enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        let _ = write!(data, "{comma}{depth},{},{}", node.frame, node.own);
+    }
+    data.push_str("]}");
+    text.push_str(
+        &data
+            .replace('&', "\\u0026")
+            .replace('<', "\\u003c")
+            .replace('>', "\\u003e"),
+    );
+}
+
+/// The boxes of the first view, and how deep they go.
+fn boxes(tree: &Tree, series: &Series) -> (String, usize) {
+    let (whole, inner) = (tree.total(), WIDTH - 2.0 * SIDE);
+    let scale = if whole > 0 { inner / whole as f64 } else { 0.0 };
+    let (mut text, mut deepest) = (String::new(), 0);
+    let mut push = |name: &str, kind: &str, total: u64, depth: usize, x: f64| {
+        let width = total as f64 * scale;
+        let _ = write!(
+            text,
+            "<g class=\"box {kind}\" transform=\"translate({:.1} {})\"><title>{} ({})</title>\
+             <rect width=\"{:.1}\" height=\"{}\" rx=\"1\"/>",
+            SIDE + x,
+            TOP + depth * ROW,
+            xml(name),
+            amount(series, total, whole),
+            (width - 0.5).max(0.3),
+            ROW - 1,
+        );
+        let label = fit(name, kind, width);
+        if !label.is_empty() {
+            let _ = write!(
+                text,
+                "<text x=\"3\" y=\"{}\">{}</text>",
+                ROW - 5,
+                xml(&label)
+            );
+        }
+        text.push_str("</g>");
+    };
+    push("all", "root", whole, 0, 0.0);
+    // Where the next box of each depth begins.
+    let mut next: Vec<f64> = vec![0.0, 0.0];
+    for (depth, node) in &tree.nodes {
+        let (depth, width) = (depth + 1, node.total as f64 * scale);
+        next.resize(depth + 1, 0.0);
+        let x = next[depth];
+        next[depth] += width;
+        next.push(x);
+        if width >= LEAST {
+            let frame = &tree.frames[node.frame as usize];
+            push(
+                &frame.name,
+                KINDS[frame.kind as usize],
+                node.total,
+                depth,
+                x,
+            );
+            deepest = deepest.max(depth);
+        }
+    }
+    (text, deepest)
+}
+
+/// A weight and its share, in words.
+fn amount(series: &Series, weight: u64, whole: u64) -> String {
+    let share = if whole > 0 {
+        weight as f64 * 100.0 / whole as f64
+    } else {
+        0.0
+    };
+    match series.unit {
+        Unit::Nanoseconds => format!("{:.1} ms, {share:.1} %", weight as f64 / 1e6),
+        Unit::Bytes => format!("{weight} bytes, {share:.1} %"),
+        Unit::Samples => format!("{weight} samples, {share:.1} %"),
+    }
+}
+
+/// The whole name, else without its namespace, else its end cut short: what a box has room for. What compilers append to
+/// native names after a dot is no method.
+fn fit(name: &str, kind: &str, width: f64) -> String {
+    let room = ((width - 6.0) / CHAR).floor().max(0.0) as usize;
+    let length = name.chars().count();
+    if room < 3 {
+        return String::new();
+    }
+    if length <= room {
+        return name.to_owned();
+    }
+    let is_native = matches!(kind, "native" | "runtime" | "kernel");
+    let method = if is_native {
+        name
+    } else {
+        &name[method_at(name)..]
+    };
+    if method.chars().count() <= room {
+        return method.to_owned();
+    }
+    method.chars().take(room - 1).chain(['…']).collect()
+}
+
+/// Where the method's own name begins: after the last dot that stands neither in brackets nor in its arguments.
+fn method_at(name: &str) -> usize {
+    let (mut depth, mut at) = (0u32, 0);
+    for (index, c) in name.char_indices() {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 => break,
+            '.' if depth == 0 && index > at => at = index + 1,
+            _ => {}
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_namespace_before_their_end() {
+        let name = "App!Shop.Cart.Add(System.String)";
+        assert_eq!(fit(name, "managed", 300.0), name);
+        assert_eq!(fit(name, "managed", 150.0), "Add(System.String)");
+        assert_eq!(fit(name, "managed", 60.0), "Add(Sy…");
+        assert_eq!(fit(name, "managed", 20.0), "");
+        assert_eq!(fit("größe.ß", "managed", 34.0), "ß");
+        assert_eq!(fit("libc!sort.part.0", "native", 60.0), "libc!s…");
+        let generic = "App!Ns.Cell`1[System.Int32].Get";
+        assert_eq!(&generic[method_at(generic)..], "Get");
+        assert_eq!(
+            &"A!B..ctor(int)"[method_at("A!B..ctor(int)")..],
+            ".ctor(int)"
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! OTLP profiles (opentelemetry-proto, profiles/v1development): still experimental there, and so here.
+
+use std::io::{self, Write};
+
+use chronosym::{ProcessIndex, ProcessView, ThreadIndex};
+use rustc_hash::FxHashMap;
+
+use crate::series::{Series, StackTotal, Unit};
+use crate::tables::{Table, Tables};
+use crate::wire::Message;
+
+/// An attribute of samples or mappings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Attribute {
+    key: usize,
+    value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Value {
+    Text(String),
+    Int(u64),
+}
+
+impl Value {
+    /// As an `AnyValue`.
+    fn write(&self, m: &mut Message) {
+        match self {
+            Value::Text(text) => m.text(1, text),
+            Value::Int(int) => m.int(3, *int),
+        };
+    }
+}
+
+/// Tables of the whole file.
+struct Dictionary {
+    tables: Tables,
+    stacks: Table<Vec<u64>>,
+    attributes: Table<Attribute>,
+}
+
+impl Dictionary {
+    fn attribute(&mut self, key: &str, value: Value) -> u64 {
+        let key = self.tables.text(key);
+        self.attributes.id(Attribute { key, value }) as u64
+    }
+}
+
+/// Writes one `ProfilesData` message: a resource for each process, in it a profile for each of what samples have: their
+/// number and, where it is known, time or bytes. Text stands as it is in the trace: viewers escape it.
+pub fn write_otlp(series: &Series, out: &mut impl Write) -> io::Result<()> {
+    let timeline = series.resolver.timeline();
+    let mut dictionary = Dictionary {
+        tables: Tables::new(series),
+        stacks: Table::starting_with(Vec::new()),
+        attributes: Table::starting_with(Attribute {
+            key: 0,
+            value: Value::Text(String::new()),
+        }),
+    };
+    let mut processes: Vec<(ProcessIndex, Vec<StackTotal>)> = Vec::new();
+    let mut index: FxHashMap<ProcessIndex, usize> = FxHashMap::default();
+    for total in series.stacks() {
+        let Some(thread) = timeline.thread_view(total.thread) else {
+            continue;
+        };
+        let at = *index.entry(thread.process).or_insert_with(|| {
+            processes.push((thread.process, Vec::new()));
+            processes.len() - 1
+        });
+        processes[at].1.push(total);
+    }
+    let mut types = vec![("samples", "count", false)];
+    match series.unit {
+        Unit::Nanoseconds => types.push(("time", "nanoseconds", true)),
+        Unit::Bytes => types.push(("space", "bytes", true)),
+        Unit::Samples => {}
+    }
+    for (process, totals) in &processes {
+        let mut data = Message::default();
+        data.message(1, |m| {
+            if let Some(view) = timeline.process_view(*process) {
+                m.message(1, |m| write_resource(&view, m));
+            }
+            m.message(2, |m| {
+                m.message(1, |m| {
+                    _ = m.text(1, "chronosym").text(2, env!("CARGO_PKG_VERSION"))
+                });
+                for &(name, unit, weighs) in &types {
+                    m.message(2, |m| {
+                        write_profile(series, totals, (name, unit), weighs, &mut dictionary, m)
+                    });
+                }
+            });
+        });
+        out.write_all(data.bytes())?;
+    }
+    let mut data = Message::default();
+    data.message(2, |m| write_dictionary(&mut dictionary, m));
+    out.write_all(data.bytes())
+}
+
+fn write_resource(process: &ProcessView<'_>, m: &mut Message) {
+    let mut attributes = vec![("service.name", Value::Text(process.label()))];
+    if let Some(pid) = process.pid {
+        attributes.push(("process.pid", Value::Int(u64::from(pid))));
+    }
+    if let Some(name) = process.name {
+        attributes.push(("process.executable.name", Value::Text(name.to_owned())));
+    }
+    for (key, value) in attributes {
+        m.message(1, |m| {
+            m.text(1, key).message(2, |m| value.write(m));
+        });
+    }
+}
+
+fn write_profile(
+    series: &Series,
+    totals: &[StackTotal],
+    (name, unit): (&str, &str),
+    weighs: bool,
+    dictionary: &mut Dictionary,
+    m: &mut Message,
+) {
+    let (resolver, timeline) = (&series.resolver, series.resolver.timeline());
+    let (name, unit) = (
+        dictionary.tables.text(name) as u64,
+        dictionary.tables.text(unit) as u64,
+    );
+    m.message(1, |m| _ = m.int(1, name).int(2, unit));
+    let mut threads: FxHashMap<ThreadIndex, Vec<u64>> = FxHashMap::default();
+    for total in totals {
+        let locations = dictionary.tables.stack(resolver, total.stack);
+        let stack = dictionary.stacks.id(locations) as u64;
+        let attributes = threads.entry(total.thread).or_insert_with(|| {
+            let Some(thread) = timeline.thread_view(total.thread) else {
+                return Vec::new();
+            };
+            let id = dictionary.attribute("thread.id", Value::Int(thread.tid));
+            let name = thread.name.map(|name| Value::Text(name.to_owned()));
+            let name = name.map(|name| dictionary.attribute("thread.name", name));
+            std::iter::once(id).chain(name).collect()
+        });
+        let leaf = resolver.frame(resolver.leaf(total.stack));
+        let tier = leaf.tier.map(|tier| Value::Text(tier.name().to_owned()));
+        let tier = tier.map(|tier| dictionary.attribute("chronosym.tier", tier));
+        let attributes = attributes.iter().copied().chain(tier);
+        let value = if weighs { total.weight } else { total.samples };
+        m.message(2, |m| {
+            m.int(1, stack).packed(2, attributes).packed(4, [value]);
+        });
+    }
+    let facts = timeline.facts();
+    let start = facts.start_unix_ns.and_then(|ns| u64::try_from(ns).ok());
+    m.fixed64(3, start.unwrap_or(0)).int(4, facts.duration_ns);
+}
+
+fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
+    let mappings = std::mem::take(&mut dictionary.tables.mappings.rows);
+    for mapping in mappings {
+        let identity = dictionary.tables.strings.rows[mapping.identity].clone();
+        let identity = (!identity.is_empty()).then(|| {
+            // The conventions know no id of PDBs; where it is a build id, it is GNU's.
+            let key = "process.executable.build_id.gnu";
+            dictionary.attribute(key, Value::Text(identity))
+        });
+        m.message(1, |m| {
+            m.int(1, mapping.start).int(2, mapping.limit);
+            m.int(4, mapping.path as u64).packed(5, identity);
+        });
+    }
+    for location in &dictionary.tables.locations.rows {
+        m.message(2, |m| {
+            m.int(1, location.mapping as u64).int(2, location.address);
+            for &(function, line, column) in &location.lines {
+                m.message(3, |m| {
+                    _ = m.int(1, function as u64).int(2, line).int(3, column)
+                });
+            }
+        });
+    }
+    for function in &dictionary.tables.functions.rows {
+        m.message(3, |m| {
+            m.int(1, function.name as u64)
+                .int(2, function.signature as u64);
+            m.int(3, function.file as u64);
+        });
+    }
+    // The link that stands for none.
+    m.blob(4, &[]);
+    for text in &dictionary.tables.strings.rows {
+        m.text(5, text);
+    }
+    for attribute in &dictionary.attributes.rows {
+        m.message(6, |m| {
+            m.int(1, attribute.key as u64)
+                .message(2, |m| attribute.value.write(m));
+        });
+    }
+    for stack in &dictionary.stacks.rows {
+        m.message(7, |m| _ = m.packed(1, stack.iter().copied()));
+    }
+}
