@@ -6,6 +6,7 @@ use chronosym::EventSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::Question;
+use crate::shaping::Shaping;
 use crate::units;
 
 /// What no answer can be given to as it was asked: exits as clap does.
@@ -256,6 +257,8 @@ pub struct Stacks {
     pub input: Input,
     #[command(flatten)]
     pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
     /// The default is a tree on a terminal, folded stacks otherwise.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
@@ -289,6 +292,8 @@ pub struct Top {
     pub input: Input,
     #[command(flatten)]
     pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
     /// Leave out ticks in which a thread was outside managed code (waiting, mostly).
     #[arg(long)]
     pub managed_only: bool,
@@ -298,6 +303,43 @@ pub struct Top {
     /// How many methods.
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
+    /// What the rows are of.
+    #[arg(long, value_enum, default_value = "method")]
+    pub by: By,
+    /// What the rows are sorted by.
+    #[arg(long, value_enum, default_value = "self")]
+    pub sort: Sort,
+    /// Only rows whose text matches; shares stay those of all samples.
+    #[arg(long = "match", value_name = "REGEX")]
+    pub matching: Option<regex_lite::Regex>,
+    /// What calls this method, and how often: a name, its end or a part of it.
+    #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
+    pub callers: Option<String>,
+    /// What this method calls.
+    #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
+    pub callees: Option<String>,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Method,
+    Module,
+    Thread,
+    Process,
+    Line,
+    Tier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Samples in it alone.
+    #[value(name = "self")]
+    Own,
+    /// Samples in it and in what it calls.
+    Total,
 }
 
 #[derive(Debug, Args)]

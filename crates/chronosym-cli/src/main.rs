@@ -6,6 +6,7 @@ mod input;
 mod load;
 mod output;
 mod progress;
+mod shaping;
 mod symbols;
 mod units;
 

@@ -3,15 +3,19 @@
 //! Every writer takes a [`chronosym::Profile`] or [`chronosym::Timeline`] and a [`std::io::Write`].
 #![deny(missing_docs)]
 
+mod butterfly;
 mod call_tree;
 mod folded;
 mod json;
 mod rows;
 mod text;
 mod top;
+mod top_by;
 
+pub use butterfly::{Butterfly, Neighbour, write_butterfly};
 pub use call_tree::{CallTree, TreeOptions};
 pub use folded::write_folded;
 pub use json::{FrameObject, Hex, write_json_lines};
 pub use text::{TextOptions, write_text};
 pub use top::{HotMethod, TopOptions, hot_methods, write_top};
+pub use top_by::{By, HotRow, Sort, hot_rows, write_rows, write_rows_json};

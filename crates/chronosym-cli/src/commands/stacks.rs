@@ -9,6 +9,7 @@ use crate::args::{StackFormat, Stacks};
 use crate::output;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
+    let shape = args.shaping.shape()?;
     let (loaded, symbols, filter) = super::open_samples(&args.input, &args.filters, quiet)?;
     let timeline = &loaded.timeline;
     let filter = chronosym::Filter {
@@ -25,9 +26,10 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     });
     let mut out = output::open(path);
     let is_empty = if format == StackFormat::Jsonl {
-        chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &mut out)? == 0
+        chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &shape, &mut out)? == 0
     } else {
-        let profile = timeline.profile(&filter, Some(symbols));
+        let mut profile = timeline.profile(&filter, Some(symbols));
+        profile.shape(&shape);
         let tree = CallTree::new(
             &profile,
             TreeOptions {
