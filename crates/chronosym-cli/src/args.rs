@@ -6,6 +6,7 @@ use chronosym::EventSelector;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::Question;
+use crate::profiled::{OfMethod, OfTrace, OfTwo};
 use crate::shaping::Shaping;
 use crate::units;
 
@@ -67,6 +68,14 @@ pub enum Command {
     Stacks(Stacks),
     /// Hot methods: self and total.
     Top(Top),
+    /// Threads, and the hottest method of each.
+    Threads(OfTrace),
+    /// A method's source, with the samples on each line.
+    Lines(OfMethod),
+    /// Missing symbol files, by what they would name.
+    Symbols(OfTrace),
+    /// Methods whose share of the samples differs between two traces.
+    Diff(OfTwo),
     /// Every record, decoded with the field names of its manifest.
     ///
     /// Process and thread are those that the record itself states. What nothing describes is shown as `Payload` in hex, what
@@ -97,6 +106,8 @@ impl Command {
             Command::Info(Info { input, .. })
             | Command::Stacks(Stacks { input, .. })
             | Command::Top(Top { input, .. })
+            | Command::Threads(OfTrace { input, .. })
+            | Command::Symbols(OfTrace { input, .. })
             | Command::Modules(Listing { input, .. })
             | Command::Methods(Methods { input, .. }) => {
                 let traces = input.traces.iter().collect();
@@ -104,6 +115,11 @@ impl Command {
             }
             Command::Events(Events { input, .. }) => {
                 (&input.output, input.traces.iter().collect(), None)
+            }
+            Command::Lines(args) => (&args.output, vec![&args.trace], Some(&args.symbols)),
+            Command::Diff(args) => {
+                let traces = vec![&args.before, &args.after];
+                (&args.output, traces, Some(&args.symbols))
             }
             Command::Explain(Explain { input, .. }) => {
                 (&input.output, vec![&input.trace], Some(&input.symbols))

@@ -5,6 +5,7 @@ mod commands;
 mod input;
 mod load;
 mod output;
+mod profiled;
 mod progress;
 mod shaping;
 mod symbols;
