@@ -1,4 +1,4 @@
-//! Stacks are shaped once, before any output is made of them.
+//! Stacks are shaped once, before any output is made of them; and what profiles can be asked.
 
 use std::sync::Arc;
 
@@ -6,6 +6,9 @@ use chronosym::facts::{Action, At, Image, Sample};
 use chronosym::{
     Filter, ImageRef, NameReason, NativeFrame, Options, Profile, Session, Shape, ShapeError,
     SymbolSource,
+};
+use chronosym_export::{
+    Butterfly, By, Change, Diff, Sort, TopOptions, hot_rows, hot_threads, write_diff,
 };
 
 /// Names each address by the symbols of its image: an RVA is that of `main`, `A`, `B`, …; from 0x100 on `In` is inlined into them.
@@ -231,4 +234,147 @@ fn a_pattern_that_is_none_is_refused() {
         panic!("it is no pattern");
     };
     assert_eq!(pattern, "(");
+}
+
+#[test]
+fn rows_are_of_what_is_asked_for() {
+    let stacks = [
+        ("app.main linq.A app.A", 3),
+        ("libc.A libc.A", 5),
+        ("x.5000", 7),
+    ];
+    let profile = profile(&stacks);
+    let rows = |by, sort| -> Vec<(String, u64, u64)> {
+        let rows = hot_rows(&profile, by, sort);
+        rows.into_iter()
+            .map(|r| (r.label, r.own, r.total))
+            .collect()
+    };
+    let row = |label: &str, own, total| (label.to_owned(), own, total);
+    assert_eq!(
+        rows(By::Module, Sort::Own),
+        [
+            row("[no module]", 7, 7),
+            row("libc", 5, 5),
+            row("App", 3, 3),
+            row("System.Linq", 0, 3)
+        ]
+    );
+    assert_eq!(
+        rows(By::Method, Sort::Total),
+        [
+            row("0x5000", 7, 7),
+            row("libc!A", 5, 5),
+            row("App!A", 3, 3),
+            row("App!main", 0, 3),
+            row("System.Linq!A", 0, 3)
+        ]
+    );
+    assert_eq!(
+        rows(By::Thread, Sort::Own),
+        [row("thread (7) of process (42)", 15, 15)]
+    );
+    assert_eq!(rows(By::Process, Sort::Own), [row("process (42)", 15, 15)]);
+    assert_eq!(
+        rows(By::Tier, Sort::Own),
+        [row("[native code]", 8, 8), row("[no code known]", 7, 7)]
+    );
+    // No line is known here, so that these are the methods.
+    let lines = rows(By::Line, Sort::Own);
+    assert_eq!(lines[0], row("(no line)  0x5000", 7, 7));
+}
+
+#[test]
+fn callers_add_up_to_the_total_and_callees_with_self_too() {
+    let profile = profile(&[
+        ("app.main app.A app.B", 1),
+        ("app.main app.A app.C app.A app.D", 2),
+        ("app.B app.A", 4),
+        ("app.A app.A", 8),
+        ("app.main app.C", 16),
+    ]);
+    let butterfly = Butterfly::new(&profile, "A").expect("a method");
+    assert_eq!(butterfly.methods, ["App!A"]);
+    assert_eq!(
+        (butterfly.own, butterfly.total, butterfly.samples),
+        (12, 15, 31)
+    );
+    let shown = |side: &[chronosym_export::Neighbour]| -> Vec<(String, u64)> {
+        side.iter().map(|n| (n.name.clone(), n.samples)).collect()
+    };
+    let of = |name: &str, samples| (name.to_owned(), samples);
+    assert_eq!(
+        shown(&butterfly.callers),
+        [of("[thread]", 8), of("App!B", 4), of("App!main", 3)]
+    );
+    assert_eq!(shown(&butterfly.callees), [of("App!D", 2), of("App!B", 1)]);
+    assert!(Butterfly::new(&profile, "Nothing").is_none());
+}
+
+/// A whole name goes before the end of one, and that before a part.
+#[test]
+fn a_method_is_found_by_its_name() {
+    let profile = profile(&[("app.main linq.A", 1), ("plugin.A app.B", 2)]);
+    let methods = |text: &str| Butterfly::new(&profile, text).map(|b| b.methods);
+    assert_eq!(methods("A").unwrap(), ["Plugin.Text!A", "System.Linq!A"]);
+    assert_eq!(methods("Linq!A").unwrap(), ["System.Linq!A"]);
+    assert_eq!(methods("System.Linq!A").unwrap(), ["System.Linq!A"]);
+    assert_eq!(methods("ain").unwrap(), ["App!main"]);
+    assert_eq!(methods("Text").unwrap(), ["Plugin.Text!A"]);
+    assert_eq!(methods("text"), None, "case counts");
+}
+
+#[test]
+fn a_thread_has_a_hottest_method() {
+    let profile = profile(&[("app.main app.A", 3), ("app.main", 2), ("app.B app.A", 1)]);
+    let threads = hot_threads(&profile);
+    assert_eq!(threads.len(), 1);
+    let thread = &threads[0];
+    assert_eq!((thread.pid, thread.tid, thread.samples), (Some(42), 7, 6));
+    assert_eq!((&*thread.hottest, thread.hottest_self), ("App!A", 4));
+    assert_eq!(thread.managed, None, "CPU samples do not say so");
+}
+
+#[test]
+fn methods_of_two_profiles_are_compared_by_share() {
+    let before = profile(&[
+        ("app.main app.A", 30),
+        ("app.main app.B", 10),
+        ("x.5000", 10),
+    ]);
+    let after = profile(&[
+        ("app.main app.A", 30),
+        ("app.main app.C", 60),
+        ("x.6000", 10),
+    ]);
+    let diff = Diff::new(&before, &after);
+    let rows: Vec<_> = diff
+        .methods
+        .iter()
+        .map(|m| (&*m.name, m.self_points, m.total_points, &*m.changes))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("App!C", 60.0, 60.0, &[Change::New][..]),
+            ("App!A", -30.0, -30.0, &[]),
+            ("App!B", -20.0, -20.0, &[Change::Gone]),
+            ("[no name, no module]", -10.0, -10.0, &[]),
+            ("App!main", 0.0, 10.0, &[]),
+        ]
+    );
+    let nothing = Diff::new(&before, &before);
+    assert!(
+        nothing
+            .methods
+            .iter()
+            .all(|m| m.self_points == 0.0 && m.changes.is_empty())
+    );
+    let mut text = Vec::new();
+    write_diff(&nothing, TopOptions::default(), &mut text).unwrap();
+    assert!(
+        String::from_utf8(text)
+            .unwrap()
+            .ends_with("\nno method's share changed\n")
+    );
 }

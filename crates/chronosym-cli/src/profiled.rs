@@ -26,9 +26,6 @@ pub struct Question {
     /// Keep the idle process.
     #[arg(long)]
     pub idle: bool,
-    /// How many rows.
-    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
-    pub most: usize,
     /// For people or for programs.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
@@ -41,6 +38,9 @@ pub struct OfTrace {
     pub input: Input,
     #[command(flatten)]
     pub question: Question,
+    /// How many rows.
+    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
+    pub most: usize,
 }
 
 /// `chronosym lines`.
@@ -80,6 +80,9 @@ pub struct OfTwo {
     pub symbols: Symbols,
     #[command(flatten)]
     pub question: Question,
+    /// How many rows.
+    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
+    pub most: usize,
 }
 
 impl Question {
@@ -111,13 +114,13 @@ impl Question {
             ..load::filter(&self.filters.processes, timeline)?
         })
     }
+}
 
-    /// How much of a table is shown.
-    pub fn shown(&self, output: Option<&Path>) -> TopOptions {
-        TopOptions {
-            most: self.most,
-            width: output::width(output),
-            color: output::is_coloured(output),
-        }
+/// How much of a table is shown.
+pub fn shown(most: usize, output: Option<&Path>) -> TopOptions {
+    TopOptions {
+        most,
+        width: output::width(output),
+        color: output::is_coloured(output),
     }
 }

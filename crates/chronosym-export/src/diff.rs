@@ -66,6 +66,18 @@ pub enum Change {
     OtherLines,
 }
 
+impl Change {
+    /// What stands in a table.
+    const fn word(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Gone => "gone",
+            Change::Retiered => "tier",
+            Change::OtherLines => "lines",
+        }
+    }
+}
+
 /// All samples of two profiles, and their methods.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -224,22 +236,32 @@ pub fn write_diff(diff: &Diff, options: TopOptions, out: &mut impl Write) -> io:
     }
     writeln!(
         out,
-        "\n{:>7} {:>7} {:>9} {:>9}  method",
-        "self", "total", "self was", "is"
+        "\n{:>7} {:>7} {:>9} {:>9}  {:<5}  method",
+        "self", "total", "self was", "is", "what"
     )?;
+    let mut alike: FxHashMap<&str, usize> = FxHashMap::default();
+    for method in &diff.methods {
+        *alike.entry(&method.name).or_default() += 1;
+    }
     for method in methods.iter().take(options.most) {
         let mut line = format!(
-            "{:>+7.1} {:>+7.1} {:>9} {:>9}  {}",
+            "{:>+7.1} {:>+7.1} {:>9} {:>9}  {:<5}  {}",
             method.self_points,
             method.total_points,
             method.before.own,
             method.after.own,
+            method.changes.first().map_or("", |change| change.word()),
             terminal(&method.name)
         );
+        if let Some(signature) = &method.signature
+            && alike[&*method.name] > 1
+        {
+            let arguments = signature.find('(').unwrap_or(0);
+            line.push_str(&terminal(&signature[arguments..]));
+        }
         for change in &method.changes {
             line.push_str(&match change {
-                Change::New => "  (new)".to_owned(),
-                Change::Gone => "  (gone)".to_owned(),
+                Change::New | Change::Gone => continue,
                 Change::Retiered => format!(
                     "  ({}, was {})",
                     method.after.main_tier().unwrap_or("?"),

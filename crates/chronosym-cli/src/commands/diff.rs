@@ -8,7 +8,7 @@ use chronosym_export::Diff;
 
 use crate::args::{InfoFormat, Usage};
 use crate::output;
-use crate::profiled::OfTwo;
+use crate::profiled::{OfTwo, shown};
 
 pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
     let is_pipe = |path: &std::path::Path| path.as_os_str() == "-";
@@ -20,7 +20,7 @@ pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
     let (after, _) = question.profile(from_ref(&args.after), &args.symbols, quiet)?;
     let mut diff = Diff::new(&before, &after);
     let path = args.output.as_deref();
-    let options = question.shown(path);
+    let options = shown(args.most, path);
     let mut out = output::open(path);
     match question.format {
         InfoFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,

@@ -8,7 +8,7 @@ use chronosym_export::{FileLines, MethodLines};
 
 use crate::args::InfoFormat;
 use crate::output;
-use crate::profiled::OfMethod;
+use crate::profiled::{OfMethod, shown};
 
 pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
     for folder in &args.sources {
@@ -46,7 +46,7 @@ pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
     let mut out = output::open(path);
     match question.format {
         InfoFormat::Text => {
-            let options = question.shown(path);
+            let options = shown(usize::MAX, path);
             chronosym_export::write_lines(&profile, &lines, source, options, &mut out)?;
         }
         InfoFormat::Json => {

@@ -30,10 +30,10 @@ pub fn run(args: &OfTrace, quiet: bool) -> Result<()> {
     let missing = symbols.missing(&profile);
     let mut out = output::open(input.output.as_deref());
     match question.format {
-        InfoFormat::Text => write_text(&profile, &missing, question.most, &mut out)?,
+        InfoFormat::Text => write_text(&profile, &missing, args.most, &mut out)?,
         InfoFormat::Json => {
             let objects: Vec<MissingObject<'_>> = missing.iter().map(object).collect();
-            let most = question.most;
+            let most = args.most;
             chronosym_export::write_rows_json(&profile, "symbol_file", &objects, most, &mut out)?;
         }
     }
@@ -60,6 +60,10 @@ fn write_text(
     out: &mut impl Write,
 ) -> Result<()> {
     let all = profile.samples();
+    if all == 0 {
+        writeln!(out, "no samples")?;
+        return Ok(());
+    }
     if missing.is_empty() {
         writeln!(
             out,

@@ -199,9 +199,17 @@ mod tests {
             ["libfoo.so/elf-buildid-180a373d6afbabf0eb1f09be1bc45bd700000000/libfoo.so"]
         );
         assert_eq!(
-            debuginfod(&Wanted::ElfDebug(id)).unwrap().join("/"),
+            debuginfod(&Wanted::ElfDebug(id.clone())).unwrap().join("/"),
             "buildid/180a373d6afbabf0eb1f09be1bc45bd7/debuginfo",
             "no padding there"
+        );
+        assert_eq!(
+            server_paths(&Wanted::ElfDebug(id), &["/lib/libfoo.so".to_owned()]),
+            [
+                "_.debug/elf-buildid-sym-180a373d6afbabf0eb1f09be1bc45bd700000000/_.debug",
+                "libfoo.so/elf-buildid-180a373d6afbabf0eb1f09be1bc45bd700000000/libfoo.so",
+                "buildid/180a373d6afbabf0eb1f09be1bc45bd7/debuginfo",
+            ]
         );
         let map = Wanted::R2rMap {
             signature: Some([0xab; 16]),
