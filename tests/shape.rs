@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use chronosym::facts::{Action, At, Image, Sample};
+use chronosym::facts::{Action, At, Image, Method, MethodFlags, Sample};
 use chronosym::{
     Filter, ImageRef, NameReason, NativeFrame, Options, Profile, Session, Shape, ShapeError,
-    SymbolSource,
+    SourceLine, SymbolSource,
 };
 use chronosym_export::{
     Butterfly, By, Change, Diff, Sort, TopOptions, hot_rows, hot_threads, write_diff,
@@ -376,5 +376,51 @@ fn methods_of_two_profiles_are_compared_by_share() {
         String::from_utf8(text)
             .unwrap()
             .ends_with("\nno method's share changed\n")
+    );
+}
+
+/// A profile of a method of the CLR in a tier, and of an image's function in a line.
+fn compiled(tier: u32, line: u32) -> Profile {
+    struct Lines(u32);
+    impl SymbolSource for Lines {
+        fn native(&self, _: &ImageRef<'_>, _: u64) -> Result<Vec<NativeFrame>, NameReason> {
+            let mut frame = NativeFrame::new("b");
+            frame.line = Ok(SourceLine {
+                file: "b.c".into(),
+                line: self.0,
+                column: None,
+            });
+            Ok(vec![frame])
+        }
+    }
+    let mut session = Session::new(Options::default());
+    let at = At::new(10).process(42).thread(7);
+    let mut method = Method::new(Action::Load, 1, 0x1000, 64).named("T", "A", "void ()");
+    method.flags = MethodFlags(8 | tier << 7);
+    session.apply(at, method);
+    session.apply(at, Image::new(Action::Load, APP, 0x1000, "/app/app"));
+    for address in [0x1010, APP + 0x10] {
+        session.sample(At { time_ns: 20, ..at }, &[address], Sample::cpu());
+    }
+    let timeline = session.finish();
+    timeline.profile(&Filter::default(), Some(Arc::new(Lines(line))))
+}
+
+#[test]
+fn what_was_compiled_or_moved_is_told_apart_from_what_got_slower() {
+    let (quick, optimised, moved) = (compiled(3, 10), compiled(4, 10), compiled(3, 11));
+    let changes = |before: &Profile, after: &Profile| -> Vec<(String, Vec<Change>)> {
+        let methods = Diff::new(before, after).methods.into_iter();
+        let changed = methods.filter(|method| !method.changes.is_empty());
+        changed.map(|m| (m.name, m.changes)).collect()
+    };
+    assert_eq!(changes(&quick, &quick), []);
+    assert_eq!(
+        changes(&quick, &optimised),
+        [("T.A".to_owned(), vec![Change::Retiered])]
+    );
+    assert_eq!(
+        changes(&quick, &moved),
+        [("app!b".to_owned(), vec![Change::OtherLines])]
     );
 }

@@ -142,15 +142,21 @@ fn of_image(image: &ImageRef<'_>) -> (Vec<String>, Vec<String>) {
     let pdb = image.pdb.map_or("", |pdb| &pdb.path);
     // What has a PDB is asked for by the PDB's name.
     let name = file_name(if pdb.is_empty() { image.path } else { pdb });
-    let paths = distinct(vec![image.path.to_owned(), pdb.to_owned()]);
+    let paths = paths(image.path, pdb);
     (distinct(vec![name.to_owned()]), paths)
 }
 
 #[cfg(feature = "pdb")]
 fn of_module(module: &ModuleRef<'_>) -> (Vec<String>, Vec<String>) {
     let pdb = module.managed_pdb.map_or("", |pdb| &pdb.path);
-    let paths = distinct(vec![module.il_path.to_owned(), pdb.to_owned()]);
+    let paths = paths(module.il_path, pdb);
     (distinct(vec![file_name(pdb).to_owned()]), paths)
+}
+
+/// Compilers may write a bare name in place of a PDB's path: that is no path.
+fn paths(image: &str, pdb: &str) -> Vec<String> {
+    let pdb = if pdb == file_name(pdb) { "" } else { pdb };
+    distinct(vec![image.to_owned(), pdb.to_owned()])
 }
 
 fn lacks_file(reason: NameReason) -> bool {
