@@ -7,6 +7,7 @@ use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::fit::fit;
 use crate::rows::Rows;
 use crate::text::{describe, write_line};
 use crate::top::TopOptions;
@@ -114,10 +115,12 @@ pub fn write_butterfly(
     writeln!(out, "{}", describe(profile))?;
     let of = |n: u64, all: u64| n as f64 * 100.0 / all as f64;
     let share = |n: u64| of(n, butterfly.total);
+    let room = options.width.map(|width| width.saturating_sub(21));
     let write_side = |side: &[Neighbour], out: &mut dyn Write| -> io::Result<()> {
         for neighbour in side.iter().take(options.most) {
             let share = share(neighbour.samples);
             let (samples, name) = (neighbour.samples, terminal(&neighbour.name));
+            let name = fit(&name, room);
             let line = format!("{share:>6.1}% {samples:>9}    {name}");
             write_line(&mut &mut *out, &line, share, options.width, options.color)?;
         }
@@ -133,7 +136,7 @@ pub fn write_butterfly(
             0 => format!("{:>6.1}% {:>9}", 100.0, butterfly.total),
             _ => format!("{:>17}", ""),
         };
-        let line = format!("{head}  {}", terminal(method));
+        let line = format!("{head}  {}", fit(&terminal(method), room));
         write_line(out, &line, 100.0, options.width, options.color)?;
     }
     let (own, total) = (butterfly.own, butterfly.total);

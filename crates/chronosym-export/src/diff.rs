@@ -8,6 +8,7 @@ use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::fit::fit;
 use crate::text::write_line;
 use crate::top::TopOptions;
 use crate::top_by::write_more;
@@ -239,6 +240,7 @@ pub fn write_diff(diff: &Diff, options: TopOptions, out: &mut impl Write) -> io:
         "\n{:>7} {:>7} {:>9} {:>9}  {:<5}  method",
         "self", "total", "self was", "is", "what"
     )?;
+    let room = options.width.map(|width| width.saturating_sub(44));
     let mut alike: FxHashMap<&str, usize> = FxHashMap::default();
     for method in &diff.methods {
         *alike.entry(&method.name).or_default() += 1;
@@ -251,7 +253,7 @@ pub fn write_diff(diff: &Diff, options: TopOptions, out: &mut impl Write) -> io:
             method.before.own,
             method.after.own,
             method.changes.first().map_or("", |change| change.word()),
-            terminal(&method.name)
+            fit(&terminal(&method.name), room)
         );
         if let Some(signature) = &method.signature
             && alike[&*method.name] > 1

@@ -7,6 +7,7 @@ mod annotate;
 mod butterfly;
 mod call_tree;
 mod diff;
+mod fit;
 mod folded;
 mod json;
 mod rows;

@@ -7,6 +7,7 @@ use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::fit::fit;
 use crate::rows::Rows;
 use crate::text::{describe, write_line};
 use crate::top::TopOptions;
@@ -125,7 +126,10 @@ pub fn write_threads(
             line.push_str(&format!("{}  ", terminal(name)));
         }
         let hottest = share(thread.hottest_self, thread.samples);
-        line.push_str(&format!("{hottest:.0}% {}", terminal(&thread.hottest)));
+        line.push_str(&format!("{hottest:.0}% "));
+        let before = line.chars().count();
+        let room = options.width.map(|width| width.saturating_sub(before));
+        line.push_str(&fit(&terminal(&thread.hottest), room));
         write_line(out, &line, of_all, options.width, options.color)?;
     }
     write_more(threads.len(), options.most, "thread", out)

@@ -8,6 +8,7 @@ use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::fit::fit;
 use crate::rows::Rows;
 use crate::text::{describe, write_line};
 use crate::top::TopOptions;
@@ -212,6 +213,7 @@ pub fn write_rows(
         "total",
         by.as_str()
     )?;
+    let room = options.width.map(|width| width.saturating_sub(39));
     for row in rows.iter().take(options.most) {
         let line = format!(
             "{:>6.1}% {:>9} {:>6.1}% {:>9}  {}",
@@ -219,7 +221,7 @@ pub fn write_rows(
             row.own,
             share(row.total),
             row.total,
-            terminal(&row.label)
+            fit(&terminal(&row.label), room)
         );
         write_line(out, &line, share(row.own), options.width, options.color)?;
     }
