@@ -9,6 +9,7 @@ use chronosym_types::escape::terminal;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
+use crate::butterfly::METHODS;
 use crate::rows::Rows;
 use crate::text::{describe, write_line};
 use crate::top::TopOptions;
@@ -188,7 +189,7 @@ pub fn write_lines(
         "self %", "self", "total %", "total"
     )?;
     let blank = " ".repeat(counts(&LineSamples::default()).len());
-    for (at, method) in lines.methods.iter().enumerate() {
+    for (at, method) in lines.methods.iter().take(METHODS).enumerate() {
         let head = match at {
             0 => counts(&lines.method),
             _ => blank.clone(),
@@ -201,6 +202,10 @@ pub fn write_lines(
             options.width,
             options.color,
         )?;
+    }
+    if lines.methods.len() > METHODS {
+        let more = lines.methods.len() - METHODS;
+        writeln!(out, "{blank}  and {more} more of that name")?;
     }
     for file in &lines.files {
         let (text, said) = source(file);

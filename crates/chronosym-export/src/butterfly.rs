@@ -105,6 +105,9 @@ impl Butterfly {
     }
 }
 
+/// More methods that one text means are not listed.
+pub(crate) const METHODS: usize = 10;
+
 /// Writes the callers, the method, and its callees; shares are of the method's samples.
 pub fn write_butterfly(
     profile: &Profile,
@@ -131,13 +134,17 @@ pub fn write_butterfly(
     };
     writeln!(out, "\n{:>7} {:>9}  method", "share", "samples")?;
     write_side(&butterfly.callers, out)?;
-    for (at, method) in butterfly.methods.iter().enumerate() {
+    for (at, method) in butterfly.methods.iter().take(METHODS).enumerate() {
         let head = match at {
             0 => format!("{:>6.1}% {:>9}", 100.0, butterfly.total),
             _ => format!("{:>17}", ""),
         };
         let line = format!("{head}  {}", fit(&terminal(method), room));
         write_line(out, &line, 100.0, options.width, options.color)?;
+    }
+    if butterfly.methods.len() > METHODS {
+        let more = butterfly.methods.len() - METHODS;
+        writeln!(out, "{:>17}  and {more} more of that name", "")?;
     }
     let (own, total) = (butterfly.own, butterfly.total);
     let line = format!("{:>6.1}% {own:>9}    [self]", share(own));
