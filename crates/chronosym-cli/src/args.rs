@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::Question;
 use crate::limits::LimitOptions;
+use crate::profiled::{OfMethod, OfTrace, OfTwo};
+use crate::shaping::Shaping;
 use crate::units;
 
 /// What no answer can be given to as it was asked: exits as clap does.
@@ -75,6 +77,14 @@ pub enum Command {
     /// served but the profile, its symbols, and the source files that it names, where they may be read: embedded in PDBs,
     /// in folders of --source, or anywhere with --trust-trace-paths.
     Serve(Serve),
+    /// Threads, and the hottest method of each.
+    Threads(OfTrace),
+    /// A method's source, with the samples on each line.
+    Lines(OfMethod),
+    /// Missing symbol files, by what they would name.
+    Symbols(OfTrace),
+    /// Methods whose share of the samples differs between two traces.
+    Diff(OfTwo),
     /// Every record, decoded with the field names of its manifest.
     ///
     /// Process and thread are those that the record itself states. What nothing describes is shown as `Payload` in hex, what
@@ -105,6 +115,8 @@ impl Command {
             Command::Info(Info { input, .. })
             | Command::Stacks(Stacks { input, .. })
             | Command::Top(Top { input, .. })
+            | Command::Threads(OfTrace { input, .. })
+            | Command::Symbols(OfTrace { input, .. })
             | Command::Modules(Listing { input, .. })
             | Command::Methods(Methods { input, .. }) => {
                 let traces = input.traces.iter().collect();
@@ -112,6 +124,11 @@ impl Command {
             }
             Command::Events(Events { input, .. }) => {
                 (&input.output, input.traces.iter().collect(), None)
+            }
+            Command::Lines(args) => (&args.output, vec![&args.trace], Some(&args.symbols)),
+            Command::Diff(args) => {
+                let traces = vec![&args.before, &args.after];
+                (&args.output, traces, Some(&args.symbols))
             }
             Command::Explain(Explain { input, .. }) => {
                 (&input.output, vec![&input.trace], Some(&input.symbols))
@@ -312,6 +329,8 @@ pub struct Stacks {
     pub input: Input,
     #[command(flatten)]
     pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
     /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, …), else a tree on a terminal
     /// and folded stacks otherwise.
     #[arg(long, value_enum)]
@@ -369,9 +388,48 @@ pub struct Top {
     pub filters: EventFilters,
     #[command(flatten)]
     pub samples: Samples,
+    #[command(flatten)]
+    pub shaping: Shaping,
     /// How many methods.
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
+    /// What the rows are of.
+    #[arg(long, value_enum, default_value = "method")]
+    pub by: By,
+    /// What the rows are sorted by.
+    #[arg(long, value_enum, default_value = "self")]
+    pub sort: Sort,
+    /// Only rows whose text matches; shares stay those of all samples.
+    #[arg(long = "match", value_name = "REGEX")]
+    pub matching: Option<regex_lite::Regex>,
+    /// What calls this method, and how often: a name, its end or a part of it.
+    #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
+    pub callers: Option<String>,
+    /// What this method calls.
+    #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
+    pub callees: Option<String>,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Method,
+    Module,
+    Thread,
+    Process,
+    Line,
+    Tier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Samples in it alone.
+    #[value(name = "self")]
+    Own,
+    /// Samples in it and in what it calls.
+    Total,
 }
 
 #[derive(Debug, Args)]

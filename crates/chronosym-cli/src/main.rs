@@ -6,7 +6,9 @@ mod input;
 mod limits;
 mod load;
 mod output;
+mod profiled;
 mod progress;
+mod shaping;
 mod symbols;
 mod units;
 

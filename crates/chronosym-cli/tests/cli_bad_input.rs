@@ -46,7 +46,9 @@ fn what_is_no_trace_is_named() {
     let empty = file(b"");
     let xml = file(b"<trace/>");
     let missing = directory.path().join("missing.nettrace");
-    for command in ["info", "stacks", "top", "events", "methods", "modules"] {
+    for command in [
+        "info", "stacks", "top", "events", "methods", "modules", "threads", "symbols",
+    ] {
         let with = |path: &std::path::Path, words: &[&str]| {
             fails(&[command, path.to_str().unwrap()], words);
         };
@@ -76,7 +78,9 @@ fn a_zip_file_without_a_trace_is_named() {
 #[test]
 fn a_wrong_process_is_answered_with_those_that_are_there() {
     let trace = arg(LINUX);
-    for command in ["stacks", "top", "methods", "modules", "events"] {
+    for command in [
+        "stacks", "top", "methods", "modules", "events", "threads", "symbols",
+    ] {
         fails(&[command, "--pid", "99", &trace], &["99", "9787"]);
         fails(
             &[command, "--process", "nobody", &trace],

@@ -47,6 +47,39 @@ const CASES: &[(&str, &str)] = &[
     ("top-linux.txt", "top @clr10/traces/linux.nettrace.zip"),
     ("top-r2r.txt", "top @clr10/traces/r2r.nettrace.zip"),
     (
+        "top-r2r-shaped.txt",
+        "top -n 8 --just-my-code --collapse-recursion --no-inlines @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "top-r2r-modules.txt",
+        "top --by module --sort total @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "top-r2r-butterfly.txt",
+        "top -n 4 --callers Program.Main --callees Program.Main @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "top-r2r-butterfly.json",
+        "top --format json --callees Inlining.Hot @clr10/traces/r2r.nettrace.zip",
+    ),
+    ("threads-r2r.txt", "threads @clr10/traces/r2r.nettrace.zip"),
+    (
+        "threads-linux.json",
+        "threads -n 2 --format json @clr10/traces/linux.nettrace.zip",
+    ),
+    (
+        "symbols-linux.txt",
+        "symbols -n 2 @clr10/traces/linux.nettrace.zip",
+    ),
+    (
+        "lines-r2r.txt",
+        "lines --symbols @clr10/workload --sources @clr10 @clr10/traces/r2r.nettrace.zip Inlining.Hot",
+    ),
+    (
+        "diff-r2r.txt",
+        "diff -n 12 @clr10/traces/r2r.nettrace.zip @clr10/traces/default.nettrace.zip",
+    ),
+    (
         "methods-r2r.txt",
         "methods --match Workload.Inlining @clr10/traces/r2r.nettrace.zip",
     ),

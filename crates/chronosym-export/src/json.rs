@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use chronosym::{
-    Code, Filter, Frame, PdbId, ResolvedStack, Resolver, SymbolSource, ThreadIndex, Timeline,
-    Weight,
+    Code, Filter, Frame, PdbId, ResolvedStack, Resolver, Shape, Shaper, SymbolSource, ThreadIndex,
+    Timeline, Weight,
 };
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
@@ -150,13 +150,15 @@ impl Serialize for Frames<'_> {
     }
 }
 
-/// Writes one object for every sample that passes `filter`, in time order. Gives their number.
+/// Writes one object for every sample that passes `filter`, in time order, of its stack as `shape` makes it. Gives their number.
 pub fn write_json_lines(
     timeline: &Arc<Timeline>,
     filter: &Filter,
     symbols: Option<Arc<dyn SymbolSource>>,
+    shape: &Shape,
     out: &mut impl Write,
 ) -> io::Result<u64> {
+    let mut shaper = Shaper::new(shape);
     let mut resolver = Resolver::new(timeline, symbols);
     resolver.prepare(filter);
     let labels: Vec<String> = timeline.event_types().iter().map(|t| t.label()).collect();
@@ -172,6 +174,9 @@ pub fn write_json_lines(
         let (Ok(written), Some((pid, tid)), Some((stack, _))) =
             (&mut result, *ids, resolver.resolve(class, time))
         else {
+            return;
+        };
+        let Some(stack) = shaper.shape(&mut resolver, stack) else {
             return;
         };
         rendered.resize_with(resolver.frames().len(), || None);

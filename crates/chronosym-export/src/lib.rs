@@ -4,8 +4,12 @@
 //! Every writer takes a [`chronosym::Profile`], a [`chronosym::Timeline`] or a [`Series`], and a [`std::io::Write`].
 #![deny(missing_docs)]
 
+mod annotate;
+mod butterfly;
 mod call_tree;
+mod diff;
 mod firefox;
+mod fit;
 mod flame;
 mod folded;
 mod header;
@@ -19,10 +23,15 @@ mod series;
 mod speedscope;
 mod tables;
 mod text;
+mod threads;
 mod top;
+mod top_by;
 mod wire;
 
+pub use annotate::{FileLines, Line, LineSamples, MethodLines, Source, write_lines};
+pub use butterfly::{Butterfly, Neighbour, write_butterfly};
 pub use call_tree::{CallTree, TreeOptions};
+pub use diff::{Change, Diff, MethodDiff, MethodSamples, write_diff};
 pub use firefox::{firefox_address, write_firefox};
 pub use flame::{PageFacts, write_html, write_svg};
 pub use folded::write_folded;
@@ -35,4 +44,6 @@ pub use pprof::write_pprof;
 pub use series::{Series, TimedSample, Unit};
 pub use speedscope::write_speedscope;
 pub use text::{TextOptions, write_text};
+pub use threads::{HotThread, hot_threads, write_threads};
 pub use top::{HotMethod, TopOptions, hot_methods, write_top};
+pub use top_by::{By, HotRow, Sort, hot_rows, write_rows, write_rows_json};

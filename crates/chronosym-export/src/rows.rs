@@ -126,6 +126,32 @@ impl Rows {
         rows
     }
 
+    /// The label of a row, with what sets overloads apart.
+    pub(crate) fn label(&self, row: u32) -> String {
+        let row = &self.rows[row as usize];
+        format!("{}{}", row.function.label(), row.signature)
+    }
+
+    /// For each row whether `text` means it: as its whole name, else as the end of its name, else as a part of its label.
+    pub(crate) fn matching(&self, text: &str) -> Vec<bool> {
+        let rank = |row: &Row| {
+            let label = row.function.label();
+            let end = label.strip_suffix(text);
+            let full = format!("{label}{}", row.signature);
+            let boundary = |rest: &str| rest.ends_with(['.', '+', '!', '/', ':']);
+            if full == text || label == text || row.function.name() == Some(text) {
+                3
+            } else if end.is_some_and(boundary) {
+                2
+            } else {
+                u8::from(full.contains(text))
+            }
+        };
+        let ranks: Vec<u8> = self.rows.iter().map(|row| rank(row)).collect();
+        let best = ranks.iter().copied().max().unwrap_or(0).max(1);
+        ranks.into_iter().map(|rank| rank == best).collect()
+    }
+
     /// Adds the rows of functions that have one label.
     fn add(&mut self, functions: &[Arc<Function>], seen: &[Seen], alike: &[usize]) {
         let of: Vec<String> = alike.iter().map(|&i| signature(&functions[i])).collect();

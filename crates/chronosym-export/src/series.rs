@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use chronosym::{
-    Filter, ResolvedStack, Resolver, SampleKind, SymbolSource, ThreadIndex, Timeline, Weight,
+    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex,
+    Timeline, Weight,
 };
 use rustc_hash::FxHashMap;
 
@@ -62,17 +63,20 @@ pub struct Series {
 }
 
 impl Series {
-    /// The samples that pass `filter`.
+    /// The samples that pass `filter`, of stacks as `shape` makes them.
     pub fn new(
         timeline: &Arc<Timeline>,
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
+        shape: &Shape,
     ) -> Self {
         let mut resolver = Resolver::new(timeline, symbols);
         resolver.prepare(filter);
+        let mut shaper = Shaper::new(shape);
         let (mut samples, mut unit) = (Vec::new(), None);
         timeline.for_each_weighed_sample(filter, |class, time_ns, weight| {
-            let Some((stack, _)) = resolver.resolve(class, time_ns) else {
+            let stack = resolver.resolve(class, time_ns).map(|(stack, _)| stack);
+            let Some(stack) = stack.and_then(|stack| shaper.shape(&mut resolver, stack)) else {
                 return;
             };
             let (own, weight) = weigh(weight);

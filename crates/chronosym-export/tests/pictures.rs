@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chronosym::facts::{Action, At, Image, Method, Process, Sample};
-use chronosym::{Filter, Options, SampleKind, Session, Timeline, Weight};
+use chronosym::{Filter, Options, SampleKind, Session, Shape, Timeline, Weight};
 use chronosym_export::{PageFacts, Series, Unit};
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn timeline(samples: impl Fn(&mut Session)) -> Arc<Timeline> {
 }
 
 fn series(timeline: &Arc<Timeline>) -> Series {
-    Series::new(timeline, &Filter::default(), None)
+    Series::new(timeline, &Filter::default(), None, &Shape::default())
 }
 
 fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {

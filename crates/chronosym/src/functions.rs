@@ -254,6 +254,15 @@ impl FunctionTable {
         self.intern(binary, label, None, None, None)
     }
 
+    /// What stands for several functions: all of its label is its name.
+    pub(crate) fn standing_for(
+        &mut self,
+        label: &str,
+        binary: Option<&Arc<Binary>>,
+    ) -> Arc<Function> {
+        self.intern(binary, label.to_owned(), Some(0), None, None)
+    }
+
     fn intern(
         &mut self,
         binary: Option<&Arc<Binary>>,

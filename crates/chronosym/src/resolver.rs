@@ -233,6 +233,29 @@ impl Resolver {
             })
     }
 
+    /// The stack that is a frame called from another.
+    pub(crate) fn calling(
+        &mut self,
+        caller: Option<ResolvedStack>,
+        frame: FrameId,
+    ) -> ResolvedStack {
+        ResolvedStack(self.node(frame, caller.map_or(ROOT, |caller| caller.0)))
+    }
+
+    /// A new frame that stands for several, of which one is `first`.
+    pub(crate) fn standing_for(
+        &mut self,
+        label: &str,
+        binary: Option<&Arc<Binary>>,
+        first: FrameId,
+    ) -> FrameId {
+        let function = self.functions.standing_for(label, binary);
+        let address = self.frame(first).address;
+        self.frames
+            .push(Frame::bare(address, function, NameReason::NoName));
+        FrameId(self.frames.len() as u32 - 1)
+    }
+
     /// The innermost frame of a stack.
     ///
     /// # Panics

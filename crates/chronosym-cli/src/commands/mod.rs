@@ -1,15 +1,19 @@
 //! The commands, one file each.
 
+mod diff;
 mod events;
 mod explain;
 mod info;
+mod lines;
 mod manual;
 mod methods;
+mod missing;
 mod modules;
 mod pictures;
 mod serve;
 mod stacks;
 mod symbolize;
+mod threads;
 mod top;
 
 pub use self::symbolize::Question;
@@ -34,6 +38,10 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Stacks(args) => stacks::run(&args, cli.quiet),
         Command::Top(args) => top::run(&args, cli.quiet),
         Command::Serve(args) => serve::run(&args, cli.quiet),
+        Command::Threads(args) => threads::run(&args, cli.quiet),
+        Command::Lines(args) => lines::run(&args, cli.quiet),
+        Command::Symbols(args) => missing::run(&args, cli.quiet),
+        Command::Diff(args) => diff::run(&args, cli.quiet),
         Command::Info(args) => info::run(&args, cli.quiet),
         Command::Modules(args) => modules::run(&args, cli.quiet),
         Command::Methods(args) => methods::run(&args, cli.quiet),

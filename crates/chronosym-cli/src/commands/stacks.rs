@@ -12,6 +12,7 @@ use crate::output;
 use crate::progress::tell;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
+    let shape = args.shaping.shape()?;
     let (loaded, symbols, filter) =
         super::open_samples(&args.input, &args.filters, &args.samples, quiet)?;
     let timeline = &loaded.timeline;
@@ -25,14 +26,15 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     });
     let mut out = output::open(path);
     let is_empty = if format == StackFormat::Jsonl {
-        chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &mut out)? == 0
+        chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &shape, &mut out)? == 0
     } else if pictures::is_picture(format) {
-        let mut series = Series::new(timeline, &filter, Some(symbols));
+        let mut series = Series::new(timeline, &filter, Some(symbols), &shape);
         series.addresses = args.samples.addresses;
         pictures::write(format, &series, &args.input.traces, &loaded.notes, &mut out)?;
         series.samples.is_empty()
     } else {
-        let profile = timeline.profile(&filter, Some(symbols));
+        let mut profile = timeline.profile(&filter, Some(symbols));
+        profile.shape(&shape);
         let limits = crate::limits::get();
         let tree = CallTree::new(
             &profile,

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use chronosym_types::copied_text;
+use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 use crate::metadata::{BlobReader, Metadata, Table};
@@ -43,6 +44,17 @@ pub enum HashAlgorithm {
     Sha256,
     /// Any other, by its GUID.
     Other(Guid),
+}
+
+impl HashAlgorithm {
+    /// Whether a hash is that of these bytes; nothing for algorithms that are not known.
+    pub fn is_hash_of(self, hash: &[u8], bytes: &[u8]) -> Option<bool> {
+        match self {
+            HashAlgorithm::Sha1 => Some(Sha1::digest(bytes)[..] == *hash),
+            HashAlgorithm::Sha256 => Some(Sha256::digest(bytes)[..] == *hash),
+            HashAlgorithm::Other(_) => None,
+        }
+    }
 }
 
 /// A source file.

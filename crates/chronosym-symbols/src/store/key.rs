@@ -99,6 +99,22 @@ pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     keys
 }
 
+/// Where servers may have a wanted file: paths below a server's address, the likeliest first. Names are untrusted, full paths
+/// will do; what has no identity is nowhere.
+pub fn server_paths(wanted: &Wanted, names: &[String]) -> Vec<String> {
+    let names = names
+        .iter()
+        .filter_map(|name| FileName::from_untrusted(name));
+    let names: Vec<FileName> = names.collect();
+    let keys = keys(wanted, &names);
+    let first = keys
+        .iter()
+        .filter_map(|key| key.spellings().first().copied());
+    let paths = first.map(|parts| parts.join("/"));
+    let debuginfod = debuginfod(wanted).map(|parts| parts.join("/"));
+    paths.chain(debuginfod).collect()
+}
+
 /// Lower-case hex, padded with zero bytes to the 20 that symbol server keys have.
 fn padded(id: &BuildId) -> String {
     format!("{:0<40}", id.to_string())
@@ -183,9 +199,17 @@ mod tests {
             ["libfoo.so/elf-buildid-180a373d6afbabf0eb1f09be1bc45bd700000000/libfoo.so"]
         );
         assert_eq!(
-            debuginfod(&Wanted::ElfDebug(id)).unwrap().join("/"),
+            debuginfod(&Wanted::ElfDebug(id.clone())).unwrap().join("/"),
             "buildid/180a373d6afbabf0eb1f09be1bc45bd7/debuginfo",
             "no padding there"
+        );
+        assert_eq!(
+            server_paths(&Wanted::ElfDebug(id), &["/lib/libfoo.so".to_owned()]),
+            [
+                "_.debug/elf-buildid-sym-180a373d6afbabf0eb1f09be1bc45bd700000000/_.debug",
+                "libfoo.so/elf-buildid-180a373d6afbabf0eb1f09be1bc45bd700000000/libfoo.so",
+                "buildid/180a373d6afbabf0eb1f09be1bc45bd7/debuginfo",
+            ]
         );
         let map = Wanted::R2rMap {
             signature: Some([0xab; 16]),

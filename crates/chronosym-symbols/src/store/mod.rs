@@ -38,6 +38,7 @@ use std::time::Duration;
 pub use acquisition::Acquisition;
 pub use disk::Disk;
 pub use identify::{identity_of, read_identity};
+pub use key::server_paths;
 pub use memory::RunMemory;
 pub use name::FileName;
 pub use outcome::{Attempt, LocatedFile, NoFile, Origin, Outcome, Place, Trial};

@@ -43,6 +43,22 @@ impl PdbFile {
         PdbFile { file, in_trace }
     }
 
+    /// What is asked of the PDB, if it is at hand and can be read.
+    pub(super) fn with_pdb<R>(&self, files: &Files, ask: impl FnOnce(&Pdb) -> R) -> Option<R> {
+        match (
+            self.file.found.as_ref().ok()?,
+            &self.file.at,
+            &self.in_trace,
+        ) {
+            (FoundFile::File(_), Some(at), _) => Some(ask(&*files.open::<Pdb>(at).ok()?)),
+            (FoundFile::Embedded(_), Some(at), _) => {
+                Some(ask(&files.open::<EmbeddedPdb>(at).ok()?.0))
+            }
+            (FoundFile::InTrace, _, Some(pdb)) => Some(ask(pdb)),
+            _ => None,
+        }
+    }
+
     /// The line of an IL offset.
     pub(super) fn line(
         &self,

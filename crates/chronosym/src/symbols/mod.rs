@@ -8,6 +8,7 @@ mod image;
 mod known;
 #[cfg(feature = "pdb")]
 mod managed;
+mod missing;
 #[cfg(feature = "pdb")]
 mod module;
 #[cfg(feature = "dwarf")]
@@ -23,6 +24,8 @@ mod pe_image;
 #[cfg(feature = "pdb")]
 mod precompiled;
 mod search;
+#[cfg(feature = "pdb")]
+mod source;
 #[cfg(feature = "pdb")]
 mod target;
 #[cfg(any(feature = "dwarf", feature = "pdb"))]
@@ -49,7 +52,10 @@ use {
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
 pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
+pub use missing::MissingSymbols;
 pub use search::{FoundFile, SymbolFile};
+#[cfg(feature = "pdb")]
+pub use source::{NoSource, SourceText};
 
 /// What a [`Symbolizer`] does.
 #[derive(Clone, Debug)]

@@ -213,6 +213,12 @@ impl Search {
         }
     }
 
+    /// Whether files are opened at the paths that traces and symbol files name.
+    #[cfg(feature = "pdb")]
+    pub(super) fn trusts_paths(&self) -> bool {
+        self.stores.config().trust_trace_paths
+    }
+
     /// Grows with the places that are searched: what was found out before may not hold any more.
     pub(super) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)

@@ -31,7 +31,12 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
     };
     let (loaded, symbols, filter) =
         super::open_samples(&input, &args.filters, &args.samples, quiet)?;
-    let mut series = Series::new(&loaded.timeline, &filter, Some(symbols.clone()));
+    let mut series = Series::new(
+        &loaded.timeline,
+        &filter,
+        Some(symbols.clone()),
+        &chronosym::Shape::default(),
+    );
     series.addresses = args.samples.addresses;
     if series.samples.is_empty() {
         bail!("no sample passes; `chronosym info` shows what the trace has");

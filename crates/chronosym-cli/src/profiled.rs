@@ -1,0 +1,128 @@
+//! What commands that ask about a whole profile have in common.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use chronosym::symbols::Symbolizer;
+use chronosym::{Profile, Timeline};
+use chronosym_export::TopOptions;
+use clap::Args;
+
+use crate::args::{EventFilters, InfoFormat, Input, Samples, Symbols};
+use crate::shaping::Shaping;
+use crate::{load, output};
+
+/// Which samples, how their stacks are shaped, and how much is shown.
+#[derive(Debug, Args)]
+pub struct Question {
+    #[command(flatten)]
+    pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
+    #[command(flatten)]
+    pub samples: Samples,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+}
+
+/// `chronosym threads` and `chronosym symbols`.
+#[derive(Debug, Args)]
+pub struct OfTrace {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub question: Question,
+    /// How many rows.
+    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
+    pub most: usize,
+}
+
+/// `chronosym lines`.
+#[derive(Debug, Args)]
+pub struct OfMethod {
+    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input.
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// The method: its name, the end of its name, or a part of it.
+    #[arg(value_name = "METHOD")]
+    pub method: String,
+    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in the PDB.
+    #[arg(long, value_name = "DIR")]
+    pub sources: Vec<PathBuf>,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+    #[command(flatten)]
+    pub question: Question,
+}
+
+/// `chronosym diff`.
+#[derive(Debug, Args)]
+pub struct OfTwo {
+    /// The trace before.
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The trace after.
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+    #[command(flatten)]
+    pub question: Question,
+    /// How many rows.
+    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
+    pub most: usize,
+}
+
+impl Question {
+    /// Reads traces of one recording, and makes the profile that is asked about; damage is told.
+    pub fn profile(
+        &self,
+        traces: &[PathBuf],
+        args: &Symbols,
+        quiet: bool,
+    ) -> Result<(Profile, Arc<Symbolizer>)> {
+        let shape = self.shaping.shape()?;
+        if self.samples.managed_only && !quiet {
+            crate::progress::say(
+                "--managed-only is --running now: it leaves out threads that waited",
+            );
+        }
+        let loaded = load::load(traces, load::selection(&self.filters), args)?;
+        if !quiet {
+            loaded.notes.iter().for_each(|n| crate::progress::tell(n));
+        }
+        let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
+        let filter = self.filter(&loaded.timeline)?;
+        let source: Arc<dyn chronosym::SymbolSource> = symbols.clone();
+        let mut profile = loaded.timeline.profile(&filter, Some(source));
+        profile.shape(&shape);
+        Ok((profile, symbols))
+    }
+
+    fn filter(&self, timeline: &Timeline) -> Result<chronosym::Filter> {
+        Ok(chronosym::Filter {
+            tid: self.filters.tid,
+            waiting: self.samples.waiting(),
+            idle: self.samples.idle,
+            ..load::filter(&self.filters.processes, timeline)?
+        })
+    }
+}
+
+/// How much of a table is shown.
+pub fn shown(most: usize, output: Option<&Path>) -> TopOptions {
+    TopOptions {
+        most,
+        width: output::width(output),
+        color: output::is_coloured(output),
+        addresses: false,
+    }
+}

@@ -1,0 +1,284 @@
+//! Two profiles compared, method by method.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use chronosym::{Frame, Profile};
+use chronosym_types::escape::terminal;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::fit::fit;
+use crate::text::write_line;
+use crate::top::TopOptions;
+use crate::top_by::write_more;
+
+/// A method in two profiles: matched by module, name and signature.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct MethodDiff {
+    /// `module!name`; code without a name is one row for each image, `module ?`.
+    pub name: String,
+    /// What sets it apart from overloads, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// In the first profile.
+    pub before: MethodSamples,
+    /// In the second profile.
+    pub after: MethodSamples,
+    /// Change of its share of own samples, in percent points.
+    pub self_points: f64,
+    /// Change of its share of samples on whose stack it is, in percent points.
+    pub total_points: f64,
+    /// What else is different about it.
+    pub changes: Vec<Change>,
+}
+
+/// The samples of a method in one profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MethodSamples {
+    /// Samples whose innermost frame it is.
+    #[serde(rename = "self")]
+    pub own: u64,
+    /// Samples on whose stack it is, each counted once.
+    pub total: u64,
+    /// Own samples by how the code was compiled, where that is known.
+    pub tiers: BTreeMap<&'static str, u64>,
+    /// The source lines of its own samples: first and last, if all are in one file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(u32, u32)>,
+    #[serde(skip)]
+    places: BTreeSet<(std::sync::Arc<str>, u32)>,
+}
+
+/// What is different about a method that is in both profiles, apart from its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// It is only in the second profile.
+    New,
+    /// It is only in the first profile.
+    Gone,
+    /// Most of its own samples are in code that was compiled in another way.
+    Retiered,
+    /// Its own samples have no source line in common.
+    OtherLines,
+}
+
+impl Change {
+    /// What stands in a table.
+    const fn word(self) -> &'static str {
+        match self {
+            Change::New => "new",
+            Change::Gone => "gone",
+            Change::Retiered => "tier",
+            Change::OtherLines => "lines",
+        }
+    }
+}
+
+/// All samples of two profiles, and their methods.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Diff {
+    /// Samples of the first profile.
+    pub samples_before: u64,
+    /// Samples of the second profile.
+    pub samples_after: u64,
+    /// The one whose own share changed most first.
+    pub methods: Vec<MethodDiff>,
+}
+
+/// Module, name and signature; without a name just the module.
+type Key = (Option<String>, Option<String>, Option<String>);
+
+impl Diff {
+    /// Compares two profiles.
+    pub fn new(before: &Profile, after: &Profile) -> Self {
+        let (samples_before, samples_after) = (before.samples(), after.samples());
+        let mut both: BTreeMap<Key, [MethodSamples; 2]> = BTreeMap::new();
+        for (side, profile) in [before, after].into_iter().enumerate() {
+            for (key, samples) in methods(profile) {
+                both.entry(key).or_default()[side] = samples;
+            }
+        }
+        let share = |n: u64, all: u64| n as f64 * 100.0 / all.max(1) as f64;
+        let points =
+            |before: u64, after: u64| share(after, samples_after) - share(before, samples_before);
+        let method =
+            |((module, name, signature), [before, after]): (Key, [MethodSamples; 2])| MethodDiff {
+                name: match (module, name) {
+                    (Some(module), Some(name)) => format!("{module}!{name}"),
+                    (Some(module), None) => format!("{module} ?"),
+                    (None, Some(name)) => name,
+                    (None, None) => "[no name, no module]".to_owned(),
+                },
+                signature,
+                self_points: points(before.own, after.own),
+                total_points: points(before.total, after.total),
+                changes: changes(&before, &after),
+                before,
+                after,
+            };
+        let mut methods: Vec<MethodDiff> = both.into_iter().map(method).collect();
+        // Stable: those that changed alike stay sorted by name.
+        methods.sort_by(|a, b| {
+            let own = b.self_points.abs().total_cmp(&a.self_points.abs());
+            own.then(b.total_points.abs().total_cmp(&a.total_points.abs()))
+        });
+        Diff {
+            samples_before,
+            samples_after,
+            methods,
+        }
+    }
+}
+
+fn changes(before: &MethodSamples, after: &MethodSamples) -> Vec<Change> {
+    match (before.total, after.total) {
+        (0, _) => return vec![Change::New],
+        (_, 0) => return vec![Change::Gone],
+        _ => {}
+    }
+    let mut changes = Vec::new();
+    let retiered = before.main_tier().zip(after.main_tier());
+    if retiered.is_some_and(|(before, after)| before != after) {
+        changes.push(Change::Retiered);
+    }
+    let known = !before.places.is_empty() && !after.places.is_empty();
+    if known && before.places.is_disjoint(&after.places) {
+        changes.push(Change::OtherLines);
+    }
+    changes
+}
+
+impl MethodSamples {
+    fn main_tier(&self) -> Option<&'static str> {
+        let most = self.tiers.iter().max_by_key(|&(_, samples)| samples);
+        most.map(|(tier, _)| *tier)
+    }
+
+    fn shown_lines(&self) -> String {
+        match self.lines {
+            Some((first, last)) if first == last => format!("line {first}"),
+            Some((first, last)) => format!("lines {first}-{last}"),
+            None => "other files".to_owned(),
+        }
+    }
+}
+
+fn methods(profile: &Profile) -> FxHashMap<Key, MethodSamples> {
+    let resolver = &profile.resolver;
+    let mut methods: Vec<(Key, MethodSamples)> = Vec::new();
+    let mut index: FxHashMap<Key, usize> = FxHashMap::default();
+    let of: Vec<usize> = resolver
+        .functions()
+        .iter()
+        .map(|function| {
+            let module = function.binary().map(|binary| binary.name().to_owned());
+            let name = function.name().map(str::to_owned);
+            // Sources differ in the blanks that they put into signatures.
+            let signature = function.signature().map(|signature| {
+                let words: Vec<&str> = signature.split_whitespace().collect();
+                words.join(" ")
+            });
+            let key = (module, name, signature);
+            *index.entry(key).or_insert_with_key(|key| {
+                methods.push((key.clone(), MethodSamples::default()));
+                methods.len() - 1
+            })
+        })
+        .collect();
+    let row = |frame: &Frame| of[frame.function.id().index()];
+    // The entry in which a row was seen last, counted from 1: each sample counts once.
+    let mut seen = vec![0; methods.len()];
+    for (entry, at) in profile.entries.iter().zip(1u64..) {
+        for (depth, frame) in resolver.stack(entry.stack).enumerate() {
+            let frame = resolver.frame(frame);
+            let row = row(frame);
+            let method = &mut methods[row].1;
+            if depth == 0 {
+                method.own += entry.samples;
+                if let Some(tier) = frame.tier {
+                    *method.tiers.entry(tier.name()).or_default() += entry.samples;
+                }
+                if let Ok(line) = &frame.line {
+                    method.places.insert((line.file.clone(), line.line));
+                }
+            }
+            if std::mem::replace(&mut seen[row], at) != at {
+                method.total += entry.samples;
+            }
+        }
+    }
+    for (_, method) in &mut methods {
+        let lines = method.places.iter().map(|(_, line)| *line);
+        let files: BTreeSet<_> = method.places.iter().map(|(file, _)| file).collect();
+        let ends = lines.clone().min().zip(lines.max());
+        method.lines = ends.filter(|_| files.len() == 1);
+    }
+    methods.retain(|(_, method)| method.total > 0);
+    methods.into_iter().collect()
+}
+
+/// Writes the methods of which a share changed: in percent points, and the samples before and after.
+pub fn write_diff(diff: &Diff, options: TopOptions, out: &mut impl Write) -> io::Result<()> {
+    let (before, after) = (diff.samples_before, diff.samples_after);
+    writeln!(
+        out,
+        "{before} samples before, {after} after; changes are of shares, in percent points"
+    )?;
+    let changed = |method: &&MethodDiff| method.self_points != 0.0 || method.total_points != 0.0;
+    let methods: Vec<&MethodDiff> = diff.methods.iter().filter(changed).collect();
+    if methods.is_empty() {
+        return writeln!(out, "\nno method's share changed");
+    }
+    writeln!(
+        out,
+        "\n{:>7} {:>7} {:>9} {:>9}  {:<5}  method",
+        "self", "total", "self was", "is", "what"
+    )?;
+    let room = options.width.map(|width| width.saturating_sub(44));
+    let mut alike: FxHashMap<&str, usize> = FxHashMap::default();
+    for method in &diff.methods {
+        *alike.entry(&method.name).or_default() += 1;
+    }
+    for method in methods.iter().take(options.most) {
+        let mut line = format!(
+            "{:>+7.1} {:>+7.1} {:>9} {:>9}  {:<5}  {}",
+            method.self_points,
+            method.total_points,
+            method.before.own,
+            method.after.own,
+            method.changes.first().map_or("", |change| change.word()),
+            fit(&terminal(&method.name), room)
+        );
+        if let Some(signature) = &method.signature
+            && alike[&*method.name] > 1
+        {
+            let arguments = signature.find('(').unwrap_or(0);
+            line.push_str(&terminal(&signature[arguments..]));
+        }
+        for change in &method.changes {
+            line.push_str(&match change {
+                Change::New | Change::Gone => continue,
+                Change::Retiered => format!(
+                    "  ({}, was {})",
+                    method.after.main_tier().unwrap_or("?"),
+                    method.before.main_tier().unwrap_or("?")
+                ),
+                Change::OtherLines => format!(
+                    "  ({}, was {})",
+                    method.after.shown_lines(),
+                    method.before.shown_lines()
+                ),
+            });
+        }
+        // As loud as the change is.
+        let share = method.self_points.abs();
+        write_line(out, &line, share, options.width, options.color)?;
+    }
+    write_more(methods.len(), options.most, "method", out)
+}

@@ -1,0 +1,409 @@
+//! Shaping stacks before any output is made of them: which are wanted, and which of their frames are joined.
+
+use regex_lite::{Regex, RegexBuilder};
+use rustc_hash::FxHashMap;
+
+use crate::functions::{BinaryId, Function};
+use crate::profile::Profile;
+use crate::resolver::{FrameId, ResolvedStack, Resolver};
+
+/// How resolved stacks are shaped. The default leaves them as they are.
+///
+/// A pattern is a regular expression, matched anywhere in a function's label (`module!Namespace.Type.Method`), in which case
+/// counts. The steps, in their order:
+///
+/// 1. [`include`](Shape::include) and [`exclude`](Shape::exclude) choose stacks by the frames that they were resolved to. Only
+///    these two change how many samples there are.
+/// 2. [`no_inlines`](Shape::no_inlines) and [`fold`](Shape::fold) take frames out: what was theirs is their caller's. A stack
+///    of which nothing is left becomes the one frame `[folded]`.
+/// 3. [`just_my_code`](Shape::just_my_code) joins neighbours that are not one's own to `[framework]`, and
+///    [`group_modules`](Shape::group_modules) those of one module to a frame with its name.
+/// 4. [`collapse_recursion`](Shape::collapse_recursion) leaves of frames that repeat one round.
+///
+/// A frame that stands for several has the address of the first of them that was met, and neither line nor tier.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    include: Vec<Regex>,
+    exclude: Vec<Regex>,
+    fold: Vec<Regex>,
+    group_modules: bool,
+    mine: Option<Vec<Regex>>,
+    no_inlines: bool,
+    collapse_recursion: bool,
+}
+
+/// What of a [`Shape`] cannot be understood.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShapeError {
+    /// Not a regular expression.
+    #[error("'{pattern}' is no regular expression: {reason}")]
+    Pattern {
+        /// What was given.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+fn regex(pattern: &str, text: &str, any_case: bool) -> Result<Regex, ShapeError> {
+    let mut builder = RegexBuilder::new(text);
+    builder
+        .case_insensitive(any_case)
+        .build()
+        .map_err(|error| ShapeError::Pattern {
+            pattern: pattern.to_owned(),
+            reason: error.to_string(),
+        })
+}
+
+impl Shape {
+    /// Only stacks with a frame that matches this pattern, or another that is included.
+    ///
+    /// # Errors
+    ///
+    /// If the pattern is no regular expression; so do [`Shape::exclude`] and [`Shape::fold`].
+    pub fn include(mut self, pattern: &str) -> Result<Self, ShapeError> {
+        self.include.push(regex(pattern, pattern, false)?);
+        Ok(self)
+    }
+
+    /// No stacks with a frame that matches this pattern.
+    pub fn exclude(mut self, pattern: &str) -> Result<Self, ShapeError> {
+        self.exclude.push(regex(pattern, pattern, false)?);
+        Ok(self)
+    }
+
+    /// Frames that match this pattern merge into their callers.
+    pub fn fold(mut self, pattern: &str) -> Result<Self, ShapeError> {
+        self.fold.push(regex(pattern, pattern, false)?);
+        Ok(self)
+    }
+
+    /// A frame for each module, in place of those of its functions.
+    pub fn group_modules(mut self) -> Self {
+        self.group_modules = true;
+        self
+    }
+
+    /// What is not one's own becomes `[framework]`: modules of the runtime and of the system, by their names and paths, and
+    /// the stubs between managed and native code. What has neither name nor module stays as it is: whose it is nobody knows.
+    pub fn just_my_code(mut self) -> Self {
+        self.mine.get_or_insert_default();
+        self
+    }
+
+    /// As [`Shape::just_my_code`], but one's own are the modules whose simple names match this pattern, or another that was
+    /// given so, and no others: `*` stands for any text, `?` for one character; case does not count.
+    ///
+    /// # Errors
+    ///
+    /// If the pattern is too long.
+    pub fn my_modules(mut self, glob: &str) -> Result<Self, ShapeError> {
+        let any = |c: char| match c {
+            '*' => ".*".to_owned(),
+            '?' => ".".to_owned(),
+            c => regex_lite::escape(c.encode_utf8(&mut [0; 4])),
+        };
+        let text: String = glob.chars().map(any).collect();
+        let mine = self.mine.get_or_insert_default();
+        mine.push(regex(glob, &format!("^{text}$"), true)?);
+        Ok(self)
+    }
+
+    /// What is inlined merges into what it is inlined into.
+    pub fn no_inlines(mut self) -> Self {
+        self.no_inlines = true;
+        self
+    }
+
+    /// Up to eight functions in a row that call each other over and over become one round of them.
+    pub fn collapse_recursion(mut self) -> Self {
+        self.collapse_recursion = true;
+        self
+    }
+
+    /// Whether it leaves every stack as it is.
+    pub fn is_plain(&self) -> bool {
+        let patterns = [&self.include, &self.exclude, &self.fold];
+        patterns.iter().all(|patterns| patterns.is_empty())
+            && !(self.group_modules || self.no_inlines || self.collapse_recursion)
+            && self.mine.is_none()
+    }
+
+    fn verdict(&self, function: &Function) -> Verdict {
+        let matches = |patterns: &[Regex]| patterns.iter().any(|p| p.is_match(function.label()));
+        let is_mine = || match &self.mine {
+            None => true,
+            Some(_) if function.name().is_none() && function.binary().is_none() => true,
+            Some(names) if names.is_empty() => !is_framework(function),
+            Some(names) => {
+                let name = function.binary().map(|binary| binary.name());
+                name.is_some_and(|name| names.iter().any(|mine| mine.is_match(name)))
+            }
+        };
+        Verdict {
+            included: matches(&self.include),
+            excluded: matches(&self.exclude),
+            becomes: if matches(&self.fold) {
+                Becomes::Nothing
+            } else if !is_mine() {
+                Becomes::Part(Group::Framework)
+            } else if self.group_modules {
+                Becomes::Part(Group::Module(function.binary().map(|binary| binary.id())))
+            } else {
+                Becomes::Itself
+            },
+        }
+    }
+}
+
+/// What a shape makes of the frames of a function.
+#[derive(Clone, Copy)]
+struct Verdict {
+    included: bool,
+    excluded: bool,
+    becomes: Becomes,
+}
+
+#[derive(Clone, Copy)]
+enum Becomes {
+    Itself,
+    Nothing,
+    Part(Group),
+}
+
+/// What a frame that stands for several is of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Group {
+    Framework,
+    Folded,
+    Module(Option<BinaryId>),
+}
+
+/// What became of a stack.
+#[derive(Clone, Copy)]
+struct Shaped {
+    /// Nothing where all its frames are folded.
+    stack: Option<ResolvedStack>,
+    included: bool,
+    excluded: bool,
+}
+
+/// Shapes the stacks of one resolver, each once.
+pub struct Shaper<'s> {
+    shape: &'s Shape,
+    /// By stack.
+    shaped: Vec<Option<Shaped>>,
+    /// By function.
+    verdicts: Vec<Option<Verdict>>,
+    groups: FxHashMap<Group, FrameId>,
+    path: Vec<ResolvedStack>,
+}
+
+impl std::fmt::Debug for Shaper<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shaper")
+            .field("shape", self.shape)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'s> Shaper<'s> {
+    /// With nothing shaped yet.
+    pub fn new(shape: &'s Shape) -> Self {
+        Shaper {
+            shape,
+            shaped: Vec::new(),
+            verdicts: Vec::new(),
+            groups: FxHashMap::default(),
+            path: Vec::new(),
+        }
+    }
+
+    /// A stack as the shape makes it; nothing for one that is not wanted.
+    ///
+    /// # Panics
+    ///
+    /// If the stack is another resolver's. All calls are to be with one and the same.
+    pub fn shape(
+        &mut self,
+        resolver: &mut Resolver,
+        stack: ResolvedStack,
+    ) -> Option<ResolvedStack> {
+        if self.shape.is_plain() {
+            return Some(stack);
+        }
+        if self.shaped.len() <= stack.index() {
+            self.shaped.resize(stack.index() + 1, None);
+        }
+        // Up to what is known, then down again.
+        let mut shaped = Shaped {
+            stack: None,
+            included: self.shape.include.is_empty(),
+            excluded: false,
+        };
+        let mut path = std::mem::take(&mut self.path);
+        let mut next = Some(stack);
+        while let Some(at) = next {
+            if let Some(known) = self.shaped[at.index()] {
+                shaped = known;
+                break;
+            }
+            path.push(at);
+            next = resolver.caller(at);
+        }
+        while let Some(at) = path.pop() {
+            shaped = self.push(resolver, shaped, resolver.leaf(at));
+            self.shaped[at.index()] = Some(shaped);
+        }
+        self.path = path;
+        if shaped.excluded || !shaped.included {
+            return None;
+        }
+        Some(shaped.stack.unwrap_or_else(|| {
+            let frame = self.group(resolver, Group::Folded, resolver.leaf(stack));
+            resolver.calling(None, frame)
+        }))
+    }
+
+    /// A shaped stack that calls a frame.
+    fn push(&mut self, resolver: &mut Resolver, callers: Shaped, frame: FrameId) -> Shaped {
+        let function = &resolver.frame(frame).function;
+        let index = function.id().index();
+        if self.verdicts.len() <= index {
+            self.verdicts.resize(index + 1, None);
+        }
+        let verdict = *self.verdicts[index].get_or_insert_with(|| self.shape.verdict(function));
+        let is_left_out = self.shape.no_inlines && resolver.frame(frame).inlined;
+        let stack = match verdict.becomes {
+            _ if is_left_out => callers.stack,
+            Becomes::Nothing => callers.stack,
+            Becomes::Itself => Some(self.call(resolver, callers.stack, frame)),
+            Becomes::Part(group) => {
+                let frame = self.group(resolver, group, frame);
+                match callers.stack {
+                    Some(top) if resolver.leaf(top) == frame => Some(top),
+                    callers => Some(self.call(resolver, callers, frame)),
+                }
+            }
+        };
+        Shaped {
+            stack,
+            included: callers.included || verdict.included,
+            excluded: callers.excluded || verdict.excluded,
+        }
+    }
+
+    fn call(
+        &self,
+        resolver: &mut Resolver,
+        callers: Option<ResolvedStack>,
+        frame: FrameId,
+    ) -> ResolvedStack {
+        const LONGEST_ROUND: usize = 8;
+        let called = resolver.calling(callers, frame);
+        if !self.shape.collapse_recursion {
+            return called;
+        }
+        // The round that this frame ends is left out, if it is as the one before it.
+        let (mut before, mut stacks) = ([None; 2 * LONGEST_ROUND], Some(called));
+        let mut depth = 0;
+        while let (Some(stack), true) = (stacks, depth < before.len()) {
+            before[depth] = Some((stack, resolver.frame(resolver.leaf(stack)).function.id()));
+            depth += 1;
+            stacks = resolver.caller(stack);
+        }
+        let function = |at: usize| before[at].map(|(_, function)| function);
+        let repeats = |round: &usize| {
+            2 * round <= depth && (0..*round).all(|at| function(at) == function(at + round))
+        };
+        let round = (1..=LONGEST_ROUND).find(repeats);
+        let first = round.and_then(|round| before[round]);
+        first.map_or(called, |(stack, _)| stack)
+    }
+
+    /// The frame of a group.
+    fn group(&mut self, resolver: &mut Resolver, group: Group, first: FrameId) -> FrameId {
+        *self.groups.entry(group).or_insert_with(|| match group {
+            Group::Framework => resolver.standing_for("[framework]", None, first),
+            Group::Folded => resolver.standing_for("[folded]", None, first),
+            Group::Module(None) => resolver.standing_for("[no module]", None, first),
+            Group::Module(Some(binary)) => {
+                let binary = resolver.binaries()[binary.index()].clone();
+                resolver.standing_for(binary.name(), Some(&binary), first)
+            }
+        })
+    }
+}
+
+impl Profile {
+    /// Shapes all stacks, and drops the entries of those that are not wanted. Entries that come to have one stack stay apart.
+    pub fn shape(&mut self, shape: &Shape) {
+        let mut shaper = Shaper::new(shape);
+        let resolver = &mut self.resolver;
+        self.entries.retain_mut(|entry| {
+            let shaped = shaper.shape(resolver, entry.stack);
+            entry.stack = shaped.unwrap_or(entry.stack);
+            shaped.is_some()
+        });
+    }
+}
+
+/// Whether a function is the runtime's or the system's.
+fn is_framework(function: &Function) -> bool {
+    // Frames of the runtime's making between managed and native code.
+    let is_stub = |name: &str| name.starts_with("dynamicClass.IL_STUB_");
+    let Some(binary) = function.binary() else {
+        return true;
+    };
+    is_framework_module(binary.name(), binary.path()) || function.name().is_some_and(is_stub)
+}
+
+fn is_framework_module(name: &str, path: Option<&str>) -> bool {
+    const PREFIXES: [&str; 4] = ["system.", "microsoft.", "libsystem.", "api-ms-win-"];
+    // Of the .NET Framework and of runtimes that are installed somewhere else than usual.
+    const NAMES: [&str; 24] = [
+        "system",
+        "mscorlib",
+        "netstandard",
+        "windowsbase",
+        "presentationcore",
+        "presentationframework",
+        "accessibility",
+        "coreclr",
+        "libcoreclr",
+        "clr",
+        "mscorwks",
+        "mscoreei",
+        "clrjit",
+        "libclrjit",
+        "clrgc",
+        "libclrgc",
+        "hostfxr",
+        "libhostfxr",
+        "hostpolicy",
+        "libhostpolicy",
+        "ntoskrnl",
+        "ntkrnlmp",
+        "vmlinux",
+        "ntdll",
+    ];
+    const FOLDERS: [&str; 5] = [
+        "/windows/",
+        "/usr/lib/",
+        "/usr/lib64/",
+        "/shared/microsoft.",
+        "/systemroot/",
+    ];
+    let name = name.to_lowercase();
+    let path = path.map(|path| path.replace('\\', "/").to_lowercase());
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || NAMES.contains(&name.as_str())
+        || path.is_some_and(|path| {
+            FOLDERS.iter().any(|folder| path.contains(folder))
+                || path.starts_with("/lib/")
+                || path.starts_with("/lib64/")
+                || path.starts_with('[')
+        })
+}

@@ -1,0 +1,182 @@
+//! The symbol files that a profile lacks.
+
+use chronosym_symbols::store::server_paths;
+use rustc_hash::FxHashMap;
+
+use super::search::{SymbolFile, distinct};
+use super::{NoFile, Symbolizer};
+use crate::evidence::{LineReason, NameReason};
+use crate::frame::{Code, Frame};
+use crate::functions::BinaryId;
+use crate::images::{ImageIndex, file_name};
+use crate::process::ProcessIndex;
+use crate::profile::Profile;
+use crate::symbol_source::ImageRef;
+#[cfg(feature = "pdb")]
+use {crate::body::ModuleIndex, crate::symbol_source::ModuleRef};
+
+/// A module or image whose symbol file is not at hand, and what that costs.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MissingSymbols {
+    /// Simple name of the module or image.
+    pub name: String,
+    /// Samples whose innermost frame it would name.
+    pub unnamed: u64,
+    /// Samples whose innermost frame has a name, to which it would give a line.
+    pub without_line: u64,
+    /// What it must be, where it was looked for, and why there is none.
+    pub file: SymbolFile,
+    /// Where the trace says that it was, or the image that it is of.
+    pub trace_paths: Vec<String>,
+    /// Where a symbol server or a debuginfod server would have it: paths below the server's address, the likeliest first. None
+    /// where the trace states no identity.
+    pub server_paths: Vec<String>,
+}
+
+/// What a symbol file is of.
+#[derive(Clone, Copy)]
+enum Of {
+    Image(ProcessIndex, ImageIndex),
+    #[cfg(feature = "pdb")]
+    Module(ProcessIndex, ModuleIndex),
+}
+
+#[derive(Clone, Copy)]
+struct Lack {
+    of: Of,
+    unnamed: u64,
+    without_line: u64,
+}
+
+impl Symbolizer {
+    /// The symbol files that would name the innermost frames of a profile or give them lines, the one that would name most
+    /// first. What is there but does not know an address is not missing.
+    pub fn missing(&self, profile: &Profile) -> Vec<MissingSymbols> {
+        let resolver = &profile.resolver;
+        let mut lacks: FxHashMap<(BinaryId, bool), Lack> = FxHashMap::default();
+        for entry in &profile.entries {
+            let frame = resolver.frame(resolver.leaf(entry.stack));
+            let (Some(binary), Some(of)) = (frame.function.binary(), of(frame, profile)) else {
+                continue;
+            };
+            let (unnamed, without_line) = match frame.name() {
+                Err(reason) => (lacks_file(reason), false),
+                Ok(_) => (false, frame.line_reason().is_some_and(lacks_line)),
+            };
+            if unnamed || without_line {
+                let key = (binary.id(), matches!(of, Of::Image(..)));
+                let lack = lacks.entry(key).or_insert(Lack {
+                    of,
+                    unnamed: 0,
+                    without_line: 0,
+                });
+                lack.unnamed += if unnamed { entry.samples } else { 0 };
+                lack.without_line += if without_line { entry.samples } else { 0 };
+            }
+        }
+        let missing = |((binary, _), lack): ((BinaryId, bool), Lack)| {
+            let name = resolver.binaries()[binary.index()].name();
+            self.lacking(profile, name, lack)
+        };
+        let mut all: Vec<MissingSymbols> = lacks.into_iter().filter_map(missing).collect();
+        let cost = |missing: &MissingSymbols| (missing.unnamed, missing.without_line);
+        all.sort_by(|a, b| cost(b).cmp(&cost(a)).then_with(|| a.name.cmp(&b.name)));
+        all
+    }
+
+    fn lacking(&self, profile: &Profile, name: &str, lack: Lack) -> Option<MissingSymbols> {
+        let timeline = profile.resolver.timeline();
+        let (file, names, trace_paths) = match lack.of {
+            Of::Image(process, image) => {
+                let image = timeline.image_ref(process, image)?;
+                let (names, paths) = of_image(&image);
+                (self.image_symbols(&image), names, paths)
+            }
+            #[cfg(feature = "pdb")]
+            Of::Module(process, module) => {
+                let module = timeline.module_ref(process, module)?;
+                let (names, paths) = of_module(&module);
+                (self.module_pdb(&module), names, paths)
+            }
+        };
+        file.found.is_err().then(|| MissingSymbols {
+            name: name.to_owned(),
+            unnamed: lack.unnamed,
+            without_line: lack.without_line,
+            server_paths: file
+                .wanted
+                .as_ref()
+                .map_or_else(Vec::new, |wanted| server_paths(wanted, &names)),
+            file,
+            trace_paths,
+        })
+    }
+}
+
+impl MissingSymbols {
+    /// Why there is none: the reason that frames carry.
+    pub fn reason(&self) -> &'static str {
+        self.file.found.as_ref().err().map_or("", NoFile::name)
+    }
+}
+
+fn of(frame: &Frame, profile: &Profile) -> Option<Of> {
+    match frame.code {
+        Code::Image { process, image, .. } => Some(Of::Image(process, image)),
+        #[cfg(feature = "pdb")]
+        Code::Body(process, body) => {
+            let body = profile.resolver.timeline().body_view(process, body)?;
+            Some(Of::Module(process, body.module_index?))
+        }
+        #[cfg(feature = "pdb")]
+        Code::Precompiled(process, module) => Some(Of::Module(process, module)),
+        _ => {
+            let _ = profile;
+            None
+        }
+    }
+}
+
+fn of_image(image: &ImageRef<'_>) -> (Vec<String>, Vec<String>) {
+    let pdb = image.pdb.map_or("", |pdb| &pdb.path);
+    // What has a PDB is asked for by the PDB's name.
+    let name = file_name(if pdb.is_empty() { image.path } else { pdb });
+    let paths = paths(image.path, pdb);
+    (distinct(vec![name.to_owned()]), paths)
+}
+
+#[cfg(feature = "pdb")]
+fn of_module(module: &ModuleRef<'_>) -> (Vec<String>, Vec<String>) {
+    let pdb = module.managed_pdb.map_or("", |pdb| &pdb.path);
+    let paths = paths(module.il_path, pdb);
+    (distinct(vec![file_name(pdb).to_owned()]), paths)
+}
+
+/// Compilers may write a bare name in place of a PDB's path: that is no path.
+fn paths(image: &str, pdb: &str) -> Vec<String> {
+    let pdb = if pdb == file_name(pdb) { "" } else { pdb };
+    distinct(vec![image.to_owned(), pdb.to_owned()])
+}
+
+fn lacks_file(reason: NameReason) -> bool {
+    matches!(
+        reason,
+        NameReason::NoSymbolFile
+            | NameReason::SymbolFileMismatch
+            | NameReason::SymbolFileDamaged
+            | NameReason::PathNotTrusted
+            | NameReason::Offline
+    )
+}
+
+fn lacks_line(reason: LineReason) -> bool {
+    matches!(
+        reason,
+        LineReason::NoSymbolFile
+            | LineReason::SymbolFileMismatch
+            | LineReason::SymbolFileDamaged
+            | LineReason::PathNotTrusted
+            | LineReason::Offline
+    )
+}

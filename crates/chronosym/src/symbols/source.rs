@@ -1,0 +1,165 @@
+//! The text of source files: out of PDBs, or from folders, held to the checksum in the PDB.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use chronosym_pdb::portable::PortablePdb;
+
+use super::Symbolizer;
+use super::files::Files;
+use super::managed::PdbFile;
+use super::pdb::Pdb;
+use crate::symbol_source::ModuleRef;
+
+/// Longer source files are not read, in bytes.
+const MAX_SOURCE: usize = 16 << 20;
+
+/// The text of a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceText {
+    /// What stands in it; what is no UTF-8 is replaced.
+    pub text: String,
+    /// Where it is from: this file, or the PDB.
+    pub file: Option<PathBuf>,
+    /// Whether it is what was compiled, by the checksum in the PDB or because it is in the PDB. Otherwise there is no checksum.
+    pub checked: bool,
+}
+
+/// Why there is no text of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoSource {
+    /// It is in no folder that was named, and not in the PDB.
+    #[error("no source file")]
+    NotFound,
+    /// A file of its name was found, but another text was compiled.
+    #[error("{} is not what was compiled: its checksum is another", .0.display())]
+    Mismatch(PathBuf),
+}
+
+impl Symbolizer {
+    /// The text of `document`, as lines name it, of a module: from its PDB, else out of `folders`, in which the end of the
+    /// document's path is looked for, else from the path itself if paths of traces are trusted.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or just one that was not compiled.
+    pub fn source(
+        &self,
+        module: Option<&ModuleRef<'_>>,
+        document: &str,
+        folders: &[PathBuf],
+    ) -> Result<SourceText, NoSource> {
+        let module = module.map(|module| self.module(module));
+        let known = module
+            .as_ref()
+            .and_then(|module| module.1.pdb.document(&self.files, document))
+            .unwrap_or_default();
+        if let Some(text) = known.text {
+            return Ok(SourceText {
+                text: String::from_utf8_lossy(&text).into_owned(),
+                file: None,
+                checked: true,
+            });
+        }
+        let parts = parts(document);
+        let below = folders.iter().flat_map(|folder| {
+            let ends = (0..parts.len()).map(|from| &parts[from..]);
+            ends.map(move |end| folder.join(end.iter().collect::<PathBuf>()))
+        });
+        let own = self.files.search.trusts_paths();
+        let own = own.then(|| PathBuf::from(document)).into_iter();
+        let mut other = None;
+        for path in below.chain(own) {
+            let Some(bytes) = read(&path) else {
+                continue;
+            };
+            let checked = known.is_text.as_ref().and_then(|check| check(&bytes));
+            if checked == Some(false) {
+                other.get_or_insert(path);
+                continue;
+            }
+            return Ok(SourceText {
+                text: String::from_utf8_lossy(&bytes).into_owned(),
+                file: Some(path),
+                checked: checked.is_some(),
+            });
+        }
+        Err(other.map_or(NoSource::NotFound, NoSource::Mismatch))
+    }
+}
+
+/// The names in a path that lead downwards, of whichever system it is.
+fn parts(path: &str) -> Vec<&str> {
+    let down = |part: &&str| !matches!(*part, "" | "." | "..") && !part.contains([':', '\0']);
+    let parts: Vec<&str> = path.split(['/', '\\']).collect();
+    // What stands before a step upwards is another folder's.
+    let from = parts.iter().rposition(|&part| part == "..");
+    let rest = &parts[from.map_or(0, |at| at + 1)..];
+    rest.iter().copied().filter(down).collect()
+}
+
+/// A file that is not too long; devices and pipes are no source.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    if !path.metadata().is_ok_and(|meta| meta.is_file()) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).ok()?;
+    let most = MAX_SOURCE as u64 + 1;
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= MAX_SOURCE).then_some(bytes)
+}
+
+/// Says whether this is the text that was compiled, where there is a checksum that can be computed.
+type Check = Box<dyn Fn(&[u8]) -> Option<bool>>;
+
+/// What a PDB knows of a document.
+#[derive(Default)]
+struct Known {
+    text: Option<Vec<u8>>,
+    is_text: Option<Check>,
+}
+
+impl PdbFile {
+    fn document(&self, files: &Files, name: &str) -> Option<Known> {
+        self.with_pdb(files, |pdb| match pdb {
+            Pdb::Portable(pdb) => pdb.with(|pdb| document(pdb, name)),
+            Pdb::Windows(_) => None,
+        })?
+    }
+}
+
+fn document(pdb: &PortablePdb<'_>, name: &str) -> Option<Known> {
+    let (row, document) = pdb.documents().find_map(|row| {
+        let document = pdb.document(row)?;
+        (document.name == name).then_some((row, document))
+    })?;
+    let (algorithm, hash) = (document.hash_algorithm, document.hash.to_vec());
+    Some(Known {
+        // What does not unpack is looked for elsewhere.
+        text: pdb.embedded_source(row, MAX_SOURCE).ok().flatten(),
+        is_text: algorithm.map(|algorithm| -> Check {
+            Box::new(move |bytes| algorithm.is_hash_of(&hash, bytes))
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_downwards() {
+        for (path, expected) in [
+            ("/src/a/B.cs", &["src", "a", "B.cs"][..]),
+            (r"C:\src\B.cs", &["src", "B.cs"]),
+            ("/src/../../etc/passwd", &["etc", "passwd"]),
+            (r"\\server\share\B.cs", &["server", "share", "B.cs"]),
+            ("..", &[]),
+        ] {
+            assert_eq!(parts(path), expected, "{path}");
+        }
+    }
+}
