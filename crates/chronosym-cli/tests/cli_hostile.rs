@@ -80,7 +80,7 @@ fn one_deep_stack_on_many_threads() {
     let trace = file(&trace((1..=10_000).map(|thread| (thread, stack.clone()))));
     let run = bounded(&["stacks", "--format", "text", path(&trace)]);
     assert_eq!(run.status, 0, "{}", run.stderr);
-    assert!(run.stdout.starts_with("10000 "), "{:.300}", run.stdout);
+    assert!(run.stdout.starts_with("10,000 "), "{:.300}", run.stdout);
     assert!(run.stderr.contains("--max-tree-nodes"), "{}", run.stderr);
     // Without a node a thread it is one stack.
     let run = bounded(&["stacks", "--format", "folded", "--no-threads", path(&trace)]);
@@ -121,7 +121,7 @@ fn one_long_kernel_part_under_many_user_parts() {
     assert_eq!(run.status, 0, "{}", run.stderr);
     let run = bounded(&["top", path(&trace)]);
     assert_eq!(run.status, 0, "{}", run.stderr);
-    assert!(run.stdout.starts_with("1000 "), "{:.300}", run.stdout);
+    assert!(run.stdout.starts_with("1,000 "), "{:.300}", run.stdout);
 }
 
 #[test]
