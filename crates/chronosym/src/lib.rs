@@ -19,7 +19,10 @@
 //! `symbols`.
 #![deny(missing_docs)]
 // Some of what the engine can do only its readers ask for.
-#![cfg_attr(not(all(feature = "nettrace", feature = "etl")), allow(dead_code))]
+#![cfg_attr(
+    not(all(feature = "nettrace", feature = "etl", feature = "perf")),
+    allow(dead_code)
+)]
 
 mod allocation;
 mod answers;

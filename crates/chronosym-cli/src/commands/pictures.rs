@@ -29,7 +29,7 @@ pub fn format_of(path: &Path) -> Option<StackFormat> {
     told.map(|(_, format)| *format)
 }
 
-/// Whether [`write`] writes it.
+/// Whether [`write()`] writes it.
 pub fn is_picture(format: StackFormat) -> bool {
     !matches!(
         format,

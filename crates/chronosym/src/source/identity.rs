@@ -83,6 +83,7 @@ impl Identity {
         }
     }
 
+    #[cfg_attr(not(feature = "nettrace"), allow(unused_variables))]
     fn follows(self, first: Identity, live: bool) -> Result<i64, AnotherRecording> {
         match (first, self) {
             #[cfg(feature = "nettrace")]
