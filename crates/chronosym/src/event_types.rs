@@ -15,7 +15,7 @@ use crate::selection::Options;
 pub struct EventTypeId(pub(crate) u32);
 
 impl EventTypeId {
-    /// The position in [`Session::event_types`].
+    /// The position in [`Session::event_types`](crate::Session::event_types).
     pub const fn index(self) -> usize {
         self.0 as usize
     }

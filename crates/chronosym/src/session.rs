@@ -188,8 +188,7 @@ impl Session {
         };
         self.count(id, 1, u64::from(!leaf_first.is_empty()), at.time_ns);
         self.see_addresses(leaf_first);
-        let of_profiler = sample.kind != SampleKind::Event && self.options.wants_profilers();
-        if (selected || of_profiler)
+        if (selected || self.options.wants_profilers())
             && let Some(stack) = self.intern(leaf_first.iter().copied())
         {
             self.log(id, at, stack, sample);

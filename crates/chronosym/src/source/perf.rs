@@ -353,6 +353,10 @@ impl Feed {
             thread: record.tid.map(u64::from),
             ..at
         };
+        if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
+            session.count(counted.event, 1, u64::from(!stack.is_empty()), at.time_ns);
+            return;
+        }
         let weight = match (sample.period, counted.is_clock) {
             (Some(ns), true) => Weight::Ns(ns),
             (Some(events), false) => Weight::Count(events),
