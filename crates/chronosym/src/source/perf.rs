@@ -355,6 +355,7 @@ impl Feed {
         };
         if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
             session.count(counted.event, 1, u64::from(!stack.is_empty()), at.time_ns);
+            self.addresses = stack;
             return;
         }
         let weight = match (sample.period, counted.is_clock) {
