@@ -223,7 +223,10 @@ impl Script {
         let mut others = Vec::new();
         if !self.alone {
             others.push((typed(&self.steps), 1));
-            others.extend(etw(&self.steps).map(|timeline| (timeline, 1000)));
+            // ETW has ticks of 100 ns: finer times are µs there.
+            let is_coarse = self.steps.iter().all(|step| step.time % 100 == 0);
+            let scale = if is_coarse { 1 } else { 1000 };
+            others.extend(etw(&self.steps, scale).map(|timeline| (timeline, scale as u64)));
         }
         Answers(session.finish(), others)
     }
@@ -273,8 +276,8 @@ fn typed(steps: &[Step]) -> Arc<Timeline> {
     session.finish()
 }
 
-/// ETW has ticks of 100 ns: times are µs there. Samples are left out: those of its profiler say something else.
-fn etw(steps: &[Step]) -> Option<Arc<Timeline>> {
+/// Times are as many times longer. Samples are left out: those of ETW's profiler say something else.
+fn etw(steps: &[Step], scale: i64) -> Option<Arc<Timeline>> {
     let mut writer = EtlWriter::new(Vec::new(), etl::Options::default()).ok()?;
     for step in steps {
         let (provider, id, version) = step.event;
@@ -286,7 +289,7 @@ fn etw(steps: &[Step]) -> Option<Arc<Timeline>> {
         }
         let guid = Provider::from_name(provider).guid()?.0;
         let thread = step.thread.try_into().ok()?;
-        let at = etl::At::us(step.time).pid(PID).tid(thread);
+        let at = etl::At::ns(step.time * scale).pid(PID).tid(thread);
         let (id, version) = (id.try_into().ok()?, version.try_into().ok()?);
         let written = writer.clr(at, guid, id, version, &step.payload, &[]);
         written.expect("memory");
