@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
+use chronosym::Profile;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Profile, Timeline};
 use chronosym_export::TopOptions;
 use clap::Args;
 
 use crate::args::{EventFilters, InfoFormat, Input, Samples, Symbols};
+use crate::load::{self, Loaded};
+use crate::output;
 use crate::shaping::Shaping;
-use crate::{load, output};
 
 /// Which samples, how their stacks are shaped, and how much is shown.
 #[derive(Debug, Args)]
@@ -90,31 +91,39 @@ impl Question {
         quiet: bool,
     ) -> Result<(Profile, Arc<Symbolizer>)> {
         let shape = self.shaping.shape()?;
-        if self.samples.managed_only && !quiet {
-            crate::progress::say(
-                "--managed-only is --running now: it leaves out threads that waited",
-            );
-        }
-        let loaded = load::load(traces, load::selection(&self.filters), args)?;
-        if !quiet {
-            loaded.notes.iter().for_each(|n| crate::progress::tell(n));
-        }
-        let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
-        let filter = self.filter(&loaded.timeline)?;
+        let (loaded, symbols, filter) =
+            open_samples(traces, args, &self.filters, &self.samples, quiet)?;
         let source: Arc<dyn chronosym::SymbolSource> = symbols.clone();
         let mut profile = loaded.timeline.profile(&filter, Some(source));
         profile.shape(&shape);
         Ok((profile, symbols))
     }
+}
 
-    fn filter(&self, timeline: &Timeline) -> Result<chronosym::Filter> {
-        Ok(chronosym::Filter {
-            tid: self.filters.tid,
-            waiting: self.samples.waiting(),
-            idle: self.samples.idle,
-            ..load::filter(&self.filters.processes, timeline)?
-        })
+/// Reads the traces whose samples are wanted; damage is told. With it come the symbols and the filter that the options
+/// make.
+pub fn open_samples(
+    traces: &[PathBuf],
+    args: &Symbols,
+    filters: &EventFilters,
+    samples: &Samples,
+    quiet: bool,
+) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
+    if samples.managed_only && !quiet {
+        crate::progress::say("--managed-only is --running now: it leaves out threads that waited");
     }
+    let loaded = load::load(traces, load::selection(filters), args)?;
+    if !quiet {
+        loaded.notes.iter().for_each(|n| crate::progress::tell(n));
+    }
+    let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
+    let filter = chronosym::Filter {
+        tid: filters.tid,
+        waiting: samples.waiting(),
+        idle: samples.idle,
+        ..load::filter(&filters.processes, &loaded.timeline)?
+    };
+    Ok((loaded, symbols, filter))
 }
 
 /// How much of a table is shown.

@@ -19,15 +19,12 @@ mod top;
 pub use self::symbolize::Question;
 
 use std::io::Write;
-use std::sync::Arc;
 
 use anyhow::Result;
-use chronosym::symbols::Symbolizer;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command, EventFilters, Input, Samples};
-use crate::load::{self, Loaded};
+use crate::args::{Cli, Command};
 use crate::output;
 
 /// Runs what the command line says.
@@ -59,29 +56,6 @@ pub fn run(cli: Cli) -> Result<()> {
             print(&page)
         }
     }
-}
-
-/// Reads the traces whose samples are wanted; damage is told. With it come the symbols and the filter that the options
-/// make.
-fn open_samples(
-    input: &Input,
-    filters: &EventFilters,
-    samples: &Samples,
-    quiet: bool,
-) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
-    if samples.managed_only && !quiet {
-        crate::progress::say("--managed-only is --running now: it leaves out threads that waited");
-    }
-    let loaded = load::load(&input.traces, load::selection(filters), &input.symbols)?;
-    tell(&loaded.notes, quiet);
-    let symbols = Arc::new(crate::symbols::open(&input.symbols, &loaded)?);
-    let filter = chronosym::Filter {
-        tid: filters.tid,
-        waiting: samples.waiting(),
-        idle: samples.idle,
-        ..load::filter(&filters.processes, &loaded.timeline)?
-    };
-    Ok((loaded, symbols, filter))
 }
 
 fn print(text: &[u8]) -> Result<()> {

@@ -9,12 +9,18 @@ use chronosym_export::{CallTree, Measure, Series, TextOptions, TreeOptions};
 use super::pictures;
 use crate::args::{StackFormat, StackWeight, Stacks};
 use crate::output;
+use crate::profiled::open_samples;
 use crate::progress::tell;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let shape = args.shaping.shape()?;
-    let (loaded, symbols, filter) =
-        super::open_samples(&args.input, &args.filters, &args.samples, quiet)?;
+    let (loaded, symbols, filter) = open_samples(
+        &args.input.traces,
+        &args.input.symbols,
+        &args.filters,
+        &args.samples,
+        quiet,
+    )?;
     let timeline = &loaded.timeline;
     let path = args.input.output.as_deref();
     let terminal = output::is_terminal(path);

@@ -8,11 +8,17 @@ use chronosym_export::{Butterfly, TopOptions};
 
 use crate::args::{By, InfoFormat, Sort, Top};
 use crate::output;
+use crate::profiled::open_samples;
 
 pub fn run(args: &Top, quiet: bool) -> Result<()> {
     let shape = args.shaping.shape()?;
-    let (loaded, symbols, filter) =
-        super::open_samples(&args.input, &args.filters, &args.samples, quiet)?;
+    let (loaded, symbols, filter) = open_samples(
+        &args.input.traces,
+        &args.input.symbols,
+        &args.filters,
+        &args.samples,
+        quiet,
+    )?;
     let timeline = &loaded.timeline;
     let path = args.input.output.as_deref();
     let options = TopOptions {

@@ -15,8 +15,9 @@ use tiny_http::{Header, Method, Request, Response, Server};
 
 use self::api::Api;
 use self::source::Sources;
-use crate::args::{Input, Serve};
+use crate::args::Serve;
 use crate::output;
+use crate::profiled::open_samples;
 
 /// The viewer asks for a few thousand addresses at most.
 const LONGEST_QUESTION: u64 = 16 << 20;
@@ -24,13 +25,13 @@ const LONGEST_QUESTION: u64 = 16 << 20;
 const WORKERS: usize = 4;
 
 pub fn run(args: &Serve, quiet: bool) -> Result<()> {
-    let input = Input {
-        traces: args.traces.clone(),
-        output: None,
-        symbols: args.symbols.clone(),
-    };
-    let (loaded, symbols, filter) =
-        super::open_samples(&input, &args.filters, &args.samples, quiet)?;
+    let (loaded, symbols, filter) = open_samples(
+        &args.traces,
+        &args.symbols,
+        &args.filters,
+        &args.samples,
+        quiet,
+    )?;
     let mut series = Series::new(
         &loaded.timeline,
         &filter,
