@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use chronosym::Profile;
 use chronosym::symbols::Symbolizer;
-use chronosym_export::TopOptions;
+use chronosym_export::TableOptions;
 use clap::Args;
 
 use crate::args::{EventFilters, InfoFormat, Input, Samples, Symbols};
 use crate::load::{self, Loaded};
-use crate::output;
 use crate::shaping::Shaping;
+use crate::{absent, output};
 
 /// Which samples, how their stacks are shaped, and how much is shown.
 #[derive(Debug, Args)]
@@ -109,6 +109,7 @@ pub fn open_samples(
     samples: &Samples,
     quiet: bool,
 ) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
+    absent::refuse_empty_span(&filters.processes)?;
     if samples.managed_only && !quiet {
         crate::progress::say("--managed-only is --running now: it leaves out threads that waited");
     }
@@ -116,6 +117,7 @@ pub fn open_samples(
     if !quiet {
         loaded.notes.iter().for_each(|n| crate::progress::tell(n));
     }
+    absent::refuse(filters, &loaded.timeline)?;
     let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
     let filter = chronosym::Filter {
         tid: filters.tid,
@@ -127,11 +129,10 @@ pub fn open_samples(
 }
 
 /// How much of a table is shown.
-pub fn shown(most: usize, output: Option<&Path>) -> TopOptions {
-    TopOptions {
-        most,
-        width: output::width(output),
-        color: output::is_coloured(output),
-        addresses: false,
-    }
+pub fn shown(most: usize, output: Option<&Path>) -> TableOptions {
+    let mut options = TableOptions::default();
+    options.most = most;
+    options.width = output::width(output);
+    options.color = output::is_coloured(output);
+    options
 }

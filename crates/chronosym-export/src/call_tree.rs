@@ -7,7 +7,7 @@ use chronosym::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, Threa
 use rustc_hash::FxHashMap;
 
 use crate::measure::{Measure, add};
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, RowName, Rows};
 
 /// What makes up the nodes of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
@@ -85,11 +85,11 @@ impl Label {
         self.row.as_ref().map_or("", |row| &row.signature)
     }
 
-    /// For people: what is a guess is marked, and what has no name says what is known of it.
-    pub(crate) fn for_people(&self) -> String {
+    /// What it is called, and the source line that follows.
+    pub(crate) fn name(&self) -> (RowName, &str) {
         match &self.row {
-            Some(row) => format!("{}{}", row.text(), self.text),
-            None => self.text.to_string(),
+            Some(row) => (row.name(), &self.text),
+            None => (RowName::plain(self.text.to_string()), ""),
         }
     }
 }

@@ -4,7 +4,9 @@ mod diff;
 mod events;
 mod explain;
 mod info;
+mod life;
 mod lines;
+mod listing;
 mod manual;
 mod methods;
 mod missing;
@@ -21,8 +23,6 @@ pub use self::symbolize::Question;
 use std::io::Write;
 
 use anyhow::Result;
-
-use clap::CommandFactory;
 
 use crate::args::{Cli, Command};
 use crate::output;
@@ -47,7 +47,7 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Symbolize(args) => symbolize::run(&args, cli.quiet),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "chronosym", &mut script);
+            clap_complete::generate(shell, &mut Cli::with_examples(), "chronosym", &mut script);
             print(&script)
         }
         Command::Man => {

@@ -4,12 +4,12 @@ use std::io::Write;
 
 use anyhow::Result;
 use chronosym::LimitReached;
-use chronosym_export::{CallTree, Measure, Series, TextOptions, TreeOptions};
+use chronosym_export::{CallTree, Measure, Series, TreeOptions};
 
 use super::pictures;
 use crate::args::{StackFormat, StackWeight, Stacks};
 use crate::output;
-use crate::profiled::open_samples;
+use crate::profiled::{open_samples, shown};
 use crate::progress::tell;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
@@ -23,13 +23,8 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     )?;
     let timeline = &loaded.timeline;
     let path = args.input.output.as_deref();
-    let terminal = output::is_terminal(path);
     let format = args.format.or_else(|| pictures::format_of(path?));
-    let format = format.unwrap_or(if terminal {
-        StackFormat::Text
-    } else {
-        StackFormat::Folded
-    });
+    let format = format.unwrap_or(StackFormat::Text);
     let mut out = output::open(path);
     let is_empty = if format == StackFormat::Jsonl {
         chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &shape, &mut out)? == 0
@@ -61,11 +56,7 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
         match format {
             StackFormat::Folded => chronosym_export::write_folded(&tree, &mut out)?,
             _ => {
-                let options = TextOptions {
-                    width: output::width(path),
-                    color: output::is_coloured(path),
-                    ..TextOptions::default()
-                };
+                let options = shown(usize::MAX, path);
                 chronosym_export::write_text(&profile, &tree, options, &mut out)?;
             }
         }

@@ -6,7 +6,7 @@
 //!
 //! Places are searched in this order, and the first file whose own identity is the wanted one ends the search:
 //! 1. the folders given by the user ([`StoreConfig::folders`]), flat and keyed;
-//! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), keyed only;
+//! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), flat and keyed;
 //! 3. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
 //! 4. the elements of the symbol path, from left to right;
 //! 5. debuginfod servers, for ELF files.
@@ -55,8 +55,8 @@ use crate::path::{SymbolPath, parse_debuginfod_urls};
 pub struct StoreConfig {
     /// Folders given by the user: searched first, by file name and in the keyed layouts. A file will do as well.
     pub folders: Vec<PathBuf>,
-    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its archive. Searched in the keyed
-    /// layouts, never by a bare file name; pointers to files elsewhere are not followed.
+    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its archive. Searched by file name and
+    /// in the keyed layouts; pointers to files elsewhere are not followed.
     pub trace_folders: Vec<PathBuf>,
     /// The symbol path (`_NT_SYMBOL_PATH`).
     pub path: SymbolPath,

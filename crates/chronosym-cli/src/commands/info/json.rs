@@ -1,12 +1,9 @@
 //! What is in a trace, for programs.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
-
 use chronosym::ProcessView;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::{Summary, advice};
+use super::{Names, Summary, advice};
 use crate::load::Loaded;
 use crate::units::utc;
 
@@ -68,35 +65,12 @@ struct Event<'a> {
 
 #[derive(Serialize)]
 struct Frames<'a> {
-    total: u64,
-    named: u64,
-    guessed: u64,
+    #[serde(flatten)]
+    all: &'a Names,
     with_line: u64,
-    #[serde(serialize_with = "by_name")]
-    evidence: &'a BTreeMap<chronosym::Evidence, u64>,
-    #[serde(serialize_with = "by_name")]
-    reasons: &'a BTreeMap<chronosym::NameReason, u64>,
     /// The innermost frames alone.
     #[serde(rename = "self")]
-    own: Own<'a>,
-}
-
-#[derive(Serialize)]
-struct Own<'a> {
-    total: u64,
-    named: u64,
-    guessed: u64,
-    #[serde(serialize_with = "by_name")]
-    evidence: &'a BTreeMap<chronosym::Evidence, u64>,
-    #[serde(serialize_with = "by_name")]
-    reasons: &'a BTreeMap<chronosym::NameReason, u64>,
-}
-
-fn by_name<K: Display, S: Serializer>(
-    counts: &BTreeMap<K, u64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(counts.iter().map(|(key, count)| (key.to_string(), count)))
+    own: &'a Names,
 }
 
 /// What is to be printed.
@@ -140,19 +114,9 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         processes: timeline.processes().map(process).collect(),
         events: events.map(event).collect(),
         frames: Frames {
-            total: summary.frames,
-            named: summary.named,
-            guessed: summary.guessed,
+            all: &summary.frames,
             with_line: summary.with_line,
-            evidence: &summary.evidence,
-            reasons: &summary.reasons,
-            own: Own {
-                total: summary.samples,
-                named: summary.own.named,
-                guessed: summary.own.guessed,
-                evidence: &summary.own.evidence,
-                reasons: &summary.own.reasons,
-            },
+            own: &summary.own,
         },
         diagnostics: advice(loaded, summary).into_iter().chain(notes).collect(),
     }

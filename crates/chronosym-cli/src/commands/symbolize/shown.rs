@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use chronosym::{Frame, NameReason, Timeline};
+use chronosym::{Certainty, Frame, NameReason, Timeline};
 use chronosym_export::{FrameObject, Hex};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -50,6 +50,9 @@ impl Shown {
             && frame.name().is_ok()
         {
             label.push_str(&format!("+{}", Hex(offset)));
+        }
+        if frame.name().is_ok() && frame.certainty == Some(Certainty::Approximate) {
+            label.insert(0, '~');
         }
         let line = frame.line.as_ref().ok();
         Shown {
