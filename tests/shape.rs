@@ -8,7 +8,8 @@ use chronosym::{
     SourceLine, SymbolSource,
 };
 use chronosym_export::{
-    Butterfly, By, Change, Diff, Sort, TableOptions, hot_rows, hot_threads, write_diff,
+    Butterfly, By, CallTree, Change, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
+    write_diff, write_text,
 };
 
 /// Names each address by the symbols of its image: an RVA is that of `main`, `A`, `B`, …; from 0x100 on `In` is inlined into them.
@@ -166,6 +167,17 @@ fn what_is_not_mine_is_one_frame() {
             "[framework] App!main [framework] 4",
             "[framework] App!main [framework] Plugin.Text!A 1",
         ]
+    );
+    let mut counted = profile(&stacks);
+    counted.shape(&shape().just_my_code());
+    let tree = CallTree::new(&counted, TreeOptions::default());
+    let mut text = Vec::new();
+    write_text(&counted, &tree, TableOptions::default(), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(" [1 frame of the framework]\n"), "{text}");
+    assert!(
+        text.contains(" [1 to 2 frames of the framework]\n"),
+        "{text}"
     );
     let plugin = shape().my_modules("plugin.*").unwrap();
     assert_eq!(

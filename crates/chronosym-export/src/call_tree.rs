@@ -50,6 +50,17 @@ pub(crate) struct Node {
     pub parent: Option<NodeIndex>,
     /// What samples come to whose innermost frame this is.
     pub own: u64,
+    /// The fewest and the most frames that it stands for, if it stands for several of a stack.
+    pub stands_for: Option<(u32, u32)>,
+}
+
+impl Node {
+    fn stand_for(&mut self, frames: Option<u32>) {
+        if let Some(n) = frames {
+            let (least, most) = self.stands_for.unwrap_or((n, n));
+            self.stands_for = Some((least.min(n), most.max(n)));
+        }
+    }
 }
 
 /// What a node is of.
@@ -169,6 +180,7 @@ impl CallTree {
                     break;
                 }
                 node = tree.node(label, Some(node));
+                tree.nodes[node as usize].stand_for(resolver.stands_for(frame));
                 known.insert(stack, node);
             }
             add(
@@ -244,6 +256,7 @@ impl CallTree {
                 label,
                 parent,
                 own: 0,
+                stands_for: None,
             });
             next
         })

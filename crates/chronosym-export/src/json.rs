@@ -66,6 +66,9 @@ pub struct FrameObject<'a> {
     /// From 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
+    /// How many frames it stands for, where it stands for several of one kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<u32>,
     /// Whether it is inlined into the next one; left out if it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inlined: bool,
@@ -112,6 +115,7 @@ impl<'a> FrameObject<'a> {
             file: line.map(|line| &*line.file),
             line: line.map(|line| line.line),
             column: line.and_then(|line| line.column),
+            stands_for: None,
             inlined: frame.inlined,
             tier: frame.tier.map(|tier| tier.name()),
             evidence: frame.evidence.map(|evidence| evidence.as_str()),
@@ -184,7 +188,8 @@ pub fn write_json_lines(
             for frame in resolver.stack(stack) {
                 let known = &mut rendered[frame.index()];
                 if known.is_none() {
-                    let object = FrameObject::new(resolver.frame(frame), timeline);
+                    let mut object = FrameObject::new(resolver.frame(frame), timeline);
+                    object.stands_for = resolver.stands_for(frame);
                     *known = Some(serde_json::value::to_raw_value(&object)?);
                 }
             }

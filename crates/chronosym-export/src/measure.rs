@@ -43,7 +43,7 @@ impl Measure {
     }
 
     /// A weight in a column of its unit: ms, samples or bytes.
-    pub(crate) fn show(self, weight: u64) -> String {
+    pub fn show(self, weight: u64) -> String {
         match self {
             Measure::Time => format!("{:.1}", weight as f64 / 1e6),
             _ => weight.to_string(),
@@ -51,7 +51,7 @@ impl Measure {
     }
 
     /// What stands above such a column.
-    pub(crate) fn head(self, of: &str) -> String {
+    pub fn head(self, of: &str) -> String {
         let unit = match self {
             Measure::Samples => return of.to_owned(),
             Measure::Time => "ms",

@@ -72,7 +72,10 @@ pub fn write_text(
             measure.show(own)
         );
         let (row, place) = name(node);
-        let mut text = row.text();
+        let mut text = match tree.nodes[node as usize].stands_for {
+            Some(frames) if row.name == chronosym::FRAMEWORK => framework(frames),
+            _ => row.text(),
+        };
         // Overloads that stand beside each other.
         if alike.remove(&node) {
             text.push_str(tree.labels[tree.nodes[node as usize].label as usize].signature());
@@ -122,6 +125,15 @@ pub fn write_text(
         )?;
     }
     Ok(())
+}
+
+/// What stands for so many frames that are not one's own.
+fn framework((least, most): (u32, u32)) -> String {
+    let plural = if most == 1 { "" } else { "s" };
+    match least == most {
+        true => format!("[{most} frame{plural} of the framework]"),
+        false => format!("[{least} to {most} frames of the framework]"),
+    }
 }
 
 /// The end of a text, if it is too long.

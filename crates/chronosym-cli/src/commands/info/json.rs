@@ -1,5 +1,7 @@
 //! What is in a trace, for programs.
 
+use std::collections::BTreeSet;
+
 use chronosym::ProcessView;
 use serde::Serialize;
 
@@ -26,6 +28,8 @@ pub struct Object<'a> {
     processes: Vec<Process<'a>>,
     events: Vec<Event<'a>>,
     frames: Frames<'a>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    symbol_files: &'a BTreeSet<String>,
     diagnostics: Vec<String>,
 }
 
@@ -118,6 +122,7 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
             with_line: summary.with_line,
             own: &summary.own,
         },
+        symbol_files: &summary.symbol_files,
         diagnostics: advice(loaded, summary).into_iter().chain(notes).collect(),
     }
 }

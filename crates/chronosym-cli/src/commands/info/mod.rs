@@ -3,7 +3,7 @@
 mod json;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
 use chronosym::{
-    Certainty, Evidence, Filter, Frame, LineReason, NameReason, SampleSelection, Timeline,
+    Certainty, Code, Evidence, Filter, Frame, LineReason, NameReason, ProcessIndex, Profile,
+    SampleSelection, SymbolSource, Timeline,
 };
 use serde::{Serialize, Serializer};
 
@@ -70,7 +71,9 @@ struct Summary {
     with_line: u64,
     /// Frames for which a file stands at a path that the trace names.
     untrusted: u64,
-    samples_of: BTreeMap<chronosym::ProcessIndex, u64>,
+    samples_of: BTreeMap<ProcessIndex, u64>,
+    /// Where the symbol files lie that were found for the code of samples.
+    symbol_files: BTreeSet<String>,
 }
 
 /// How frames got their names, or why they have none.
@@ -121,7 +124,8 @@ impl Names {
 
 impl Summary {
     fn new(timeline: &Arc<Timeline>, symbols: Arc<Symbolizer>) -> Self {
-        let profile = timeline.profile(&Filter::default(), Some(symbols));
+        let source: Arc<dyn SymbolSource> = symbols.clone();
+        let profile = timeline.profile(&Filter::default(), Some(source));
         let classes = timeline.samples().classes();
         let is_idle = |&(class, _): &(u32, u64)| classes[class as usize].idle;
         let mut summary = Summary {
@@ -132,6 +136,7 @@ impl Summary {
             with_line: 0,
             untrusted: 0,
             samples_of: BTreeMap::new(),
+            symbol_files: symbol_files(&profile, &symbols),
         };
         for entry in &profile.entries {
             if let Some(thread) = timeline.thread_view(entry.thread) {
@@ -184,6 +189,39 @@ impl Summary {
             quoted.collect::<Vec<_>>().join(" ")
         )
     }
+}
+
+/// The symbol files of modules and images that have frames.
+fn symbol_files(profile: &Profile, symbols: &Symbolizer) -> BTreeSet<String> {
+    let timeline = profile.resolver.timeline();
+    let (mut modules, mut images) = (BTreeSet::new(), BTreeSet::new());
+    for frame in profile.resolver.frames() {
+        match frame.code {
+            Code::Body(process, body) => {
+                let body = timeline.body_view(process, body);
+                modules.extend(body.and_then(|b| Some((process, b.module_index?))));
+            }
+            Code::Precompiled(process, module) => {
+                modules.insert((process, module));
+            }
+            Code::Image { process, image, .. } => {
+                images.insert((process, image));
+            }
+            _ => {}
+        }
+    }
+    let modules = modules.into_iter().filter_map(|(process, module)| {
+        let module = timeline.module_ref(process, module)?;
+        symbols.module_pdb(&module).found.ok()
+    });
+    let images = images.into_iter().filter_map(|(process, image)| {
+        let image = timeline.image_ref(process, image)?;
+        symbols.image_symbols(&image).found.ok()
+    });
+    modules
+        .chain(images)
+        .map(|found| found.to_string())
+        .collect()
 }
 
 /// What was missing when the trace was recorded, and what to record next time.

@@ -137,6 +137,12 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         writeln!(out, "  {:>7}  {:>7}  {:>12}", "self", "frames", "frames")?;
         frames(summary, out)?;
     }
+    if !summary.symbol_files.is_empty() {
+        writeln!(out, "\nsymbol files that were found")?;
+    }
+    for file in &summary.symbol_files {
+        text_line!(out, "  {file}")?;
+    }
     if !loaded.notes.is_empty() {
         writeln!(out, "\ndamage and loss")?;
         for note in &loaded.notes {
