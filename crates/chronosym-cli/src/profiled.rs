@@ -49,7 +49,8 @@ pub struct OfMethod {
     /// The method: its name, the end of its name, or a part of it.
     #[arg(value_name = "METHOD")]
     pub method: String,
-    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in the PDB.
+    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in
+    /// the PDB. Where fetching is on, what is nowhere else is fetched from where Source Link says.
     #[arg(long, value_name = "DIR")]
     pub sources: Vec<PathBuf>,
     /// Write results to this file.

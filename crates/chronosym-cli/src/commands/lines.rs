@@ -39,7 +39,10 @@ pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
         match symbols.source(module.as_ref(), &file.file, &args.sources) {
             Ok(source) => {
                 let said = match (&source.file, source.checked) {
-                    (None, _) => "out of the PDB".to_owned(),
+                    (None, _) => match &source.url {
+                        Some(url) => format!("{url}, checksum agrees"),
+                        None => "out of the PDB".to_owned(),
+                    },
                     (Some(path), true) => format!("{}, checksum agrees", path.display()),
                     (Some(path), false) => {
                         format!("{}, of which no checksum is known", path.display())

@@ -51,7 +51,7 @@ use {
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
-pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
+pub use chronosym_symbols::store::{Attempt, NoFile, NotFetched, Place, StoreConfig, Trial};
 pub use missing::MissingSymbols;
 pub use search::{FoundFile, SymbolFile};
 #[cfg(feature = "pdb")]
