@@ -117,12 +117,10 @@ pub fn open_samples(
         loaded.notes.iter().for_each(|n| crate::progress::tell(n));
     }
     let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
-    let filter = chronosym::Filter {
-        tid: filters.tid,
-        waiting: samples.waiting(),
-        idle: samples.idle,
-        ..load::filter(&filters.processes, &loaded.timeline)?
-    };
+    let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
+    filter.tid = filters.tid;
+    filter.waiting = samples.waiting();
+    filter.idle = samples.idle;
     Ok((loaded, symbols, filter))
 }
 

@@ -16,7 +16,7 @@ use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
 use crate::recording::{Loss, TraceFacts};
 use crate::resolve::AddressSpace;
-use crate::selection::{Options, SampleSelection};
+use crate::selection::SampleSelection;
 use crate::session::{Payload, Session};
 use crate::timeline::{Timeline, body_occupant, image_occupant};
 use crate::untimed_index::UntimedIndex;
@@ -78,9 +78,7 @@ impl Default for LiveSession {
 impl LiveSession {
     /// A live session without events.
     pub fn new() -> Self {
-        let session = Session::new(Options {
-            samples: SampleSelection::None,
-        });
+        let session = Session::new(SampleSelection::None);
         let empty = Timeline::of(&session, Vec::new(), 0);
         LiveSession {
             session,

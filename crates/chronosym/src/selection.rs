@@ -6,6 +6,7 @@ use crate::role::Role;
 
 /// Which events' stacks are kept as samples.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum SampleSelection {
     /// Profiler samples: CPU samples, and the ticks of wall-clock profilers.
     #[default]
@@ -55,11 +56,18 @@ impl EventSelector {
     }
 }
 
-/// What a session is to remember.
+/// What a session is to remember. A [`SampleSelection`] alone makes one.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// Which stacks are kept.
     pub samples: SampleSelection,
+}
+
+impl From<SampleSelection> for Options {
+    fn from(samples: SampleSelection) -> Self {
+        Options { samples }
+    }
 }
 
 impl Options {

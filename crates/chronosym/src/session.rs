@@ -56,9 +56,9 @@ pub struct Session {
 
 impl Session {
     /// An empty session.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: impl Into<Options>) -> Self {
         Session {
-            options,
+            options: options.into(),
             ..Session::default()
         }
     }
@@ -124,16 +124,14 @@ impl Session {
         facts.duration_ns = facts.duration_ns.max(time_ns);
     }
 
-    /// The stacks, to intern those of the events to come.
-    pub fn stacks(&mut self) -> &mut StackTable {
-        &mut self.stacks
+    /// The stacks that were interned.
+    pub fn stacks(&self) -> &StackTable {
+        &self.stacks
     }
 
-    /// Interns a stack, innermost address first. A stack for which there is no room is counted.
-    pub(crate) fn intern(
-        &mut self,
-        leaf_first: impl DoubleEndedIterator<Item = u64>,
-    ) -> Option<StackId> {
+    /// Interns the stack of an event to come, innermost address first. `None` for an empty one, or when 2^32 nodes are used
+    /// up, which is counted.
+    pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
         let mut leaf_first = leaf_first.peekable();
         let is_empty = leaf_first.peek().is_none();
         let stack = self.stacks.intern(leaf_first);

@@ -172,7 +172,10 @@ impl Recording {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn timeline(self, options: Options) -> Result<(Arc<Timeline>, Report), OpenError> {
+    pub fn timeline(
+        self,
+        options: impl Into<Options>,
+    ) -> Result<(Arc<Timeline>, Report), OpenError> {
         let mut session = Session::new(options);
         let mut report = self.read(&mut session)?;
         let timeline = session.finish();
