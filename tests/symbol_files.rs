@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Code, Evidence, Frame, NameReason, Position, ProcessIndex, SampleSelection,
-    Session, SymbolSource, Timeline,
+    Certainty, Code, Evidence, Frame, NameReason, Position, ProcessIndex, SampleSelection, Session,
+    SymbolSource, Timeline,
 };
 use chronosym_etl::EtlReader;
 use chronosym_pdb::pe::PeImage;

@@ -71,6 +71,7 @@ impl Diagnostics {
 
 /// Where a trace that is cut short ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Truncation {
     /// Stream offset after the last byte that could be used.
     pub at_offset: u64,
@@ -80,6 +81,7 @@ pub struct Truncation {
 
 /// Events dropped on one capture thread, found by gaps in its sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThreadLoss {
     /// The capture thread as events name it: an OS thread id, in V6 a thread index.
     pub capture_thread: u64,
@@ -93,6 +95,7 @@ pub struct ThreadLoss {
 
 /// A span of time of which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LossWindow {
     /// The thread whose they are, as in [`ThreadLoss::capture_thread`]; in a window that grew, the first one.
     pub capture_thread: u64,

@@ -18,6 +18,7 @@ use crate::identity::BuildId;
 
 /// How answers are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Style {
     /// For people: the address, then a frame a line.
     #[default]
