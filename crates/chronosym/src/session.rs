@@ -274,7 +274,7 @@ impl Session {
         let machine = &mut self.machine;
         if let Some((last_pid, last_tid, thread)) = self.last_thread
             && (last_pid, last_tid) == (pid, tid)
-            && machine.processes.incarnations(pid).len() == 1
+            && machine.processes.incarnations(pid).nth(1).is_none()
         {
             return thread;
         }
@@ -295,7 +295,9 @@ impl Session {
 
     /// Whether anything that was pushed speaks of a process of this id.
     pub fn has_process(&self, pid: u32) -> bool {
-        !self.machine.processes.incarnations(Some(pid)).is_empty()
+        (self.machine.processes.incarnations(Some(pid)))
+            .next()
+            .is_some()
     }
 
     /// Freezes what is known into a timeline.
