@@ -71,8 +71,8 @@ pub(crate) fn answer(
         if grouped.last().is_some_and(|&(_, last)| last == va) {
             continue;
         }
-        let unit = match sections.info {
-            [] => None,
+        let unit = match sections.info.len() {
+            0 => None,
             _ if !symbols.image.is_code(va) => None,
             _ => symbols.index.find(debug, &sections, &symbols.starts, va),
         };
@@ -92,6 +92,9 @@ pub(crate) fn answer(
     }
     drop(grouped);
 
+    if jobs.len() > 1 {
+        debug.debug.keep_all();
+    }
     let sweep = Sweep {
         symbols,
         query,
