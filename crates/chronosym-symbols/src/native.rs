@@ -79,11 +79,12 @@ pub struct NativeSymbols {
 const MAX_KNOWN: u64 = 32 << 20;
 
 impl NativeSymbols {
-    /// Reads the headers of an object file in memory or mapped. No other file is opened.
+    /// Reads the headers of an object file in memory or mapped, which may be compressed by gzip, xz or zstd. No other file is
+    /// opened.
     ///
     /// # Errors
-    /// [`Error::UnknownFormat`] for anything but ELF and PE, [`Error::Unsupported`] for files that are not linked,
-    /// [`Error::Damaged`] for headers that contradict themselves.
+    /// [`Error::Unsupported`] for formats of symbols that are known by name only, [`Error::UnknownFormat`] for anything else
+    /// but ELF and PE, [`Error::Damaged`] for headers that contradict themselves.
     pub fn open(data: impl Into<FileData>) -> Result<Self> {
         let image = Container::parse(data.into())?;
         Ok(Self::with_companions(

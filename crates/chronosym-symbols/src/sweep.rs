@@ -20,6 +20,9 @@ use crate::native::{NativeSymbols, Query};
 /// Fewer units than this are not worth a thread.
 const UNITS_PER_THREAD: usize = 16;
 
+/// More addresses than this are likely to want most of what a file holds.
+const FEW: usize = 32;
+
 /// Above this size of the debug information a sweep gives pages back that it is done with, in bytes.
 const LARGE: usize = 32 << 20;
 
@@ -66,6 +69,9 @@ pub(crate) fn answer(
     // Grouped by unit, in the order in which the units lie in the file.
     let sections = symbols.sections();
     let debug = symbols.debug();
+    if asked.len() > FEW {
+        debug.debug.keep_all();
+    }
     let mut grouped: Vec<(usize, u64)> = Vec::new();
     for &(va, _) in &asked {
         if grouped.last().is_some_and(|&(_, last)| last == va) {
@@ -92,9 +98,6 @@ pub(crate) fn answer(
     }
     drop(grouped);
 
-    if jobs.len() > 1 {
-        debug.debug.keep_all();
-    }
     let sweep = Sweep {
         symbols,
         query,

@@ -18,6 +18,9 @@ use crate::mmap::FileData;
 /// The parts that begin within so many bytes of the section are one chunk.
 const CHUNK: usize = 1 << 20;
 
+/// So much is unpacked at a time, in bytes: what a file states to be there need not be.
+const BLOCK: usize = 256 << 10;
+
 /// A section of parts.
 pub(crate) struct Chunks {
     packed: Packed,
@@ -217,11 +220,17 @@ impl Stream {
         let from = out.len();
         let left = packed.len - self.at;
         let mut take = |len: usize, out: &mut Vec<u8>| {
-            let read = reader.by_ref().take(len as u64).read_to_end(out)?;
-            match read == len {
-                true => Ok(()),
-                false => Err(io::Error::other("it unpacks to less than its header says")),
+            let end = out.len() + len;
+            while out.len() < end {
+                let at = out.len();
+                out.resize(end.min(at + BLOCK), 0);
+                let read = reader.read(&mut out[at..]);
+                out.truncate(at + read.as_ref().map_or(0, |&len| len));
+                if read? == 0 {
+                    return Err(io::Error::other("it unpacks to less than its header says"));
+                }
             }
+            Ok(())
         };
         take(left.min(4), out)?;
         if out[from..] == [0xFF; 4] {

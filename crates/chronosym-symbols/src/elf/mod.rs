@@ -4,6 +4,6 @@ mod chunks;
 pub(crate) mod companions;
 pub(crate) mod container;
 mod layout;
-mod packing;
+pub(crate) mod packing;
 pub(crate) mod sections;
 pub(crate) mod symbols;

@@ -33,30 +33,26 @@ pub(crate) fn reader(
     };
     Ok(match format {
         CompressionFormat::Zlib => Box::new(flate2::bufread::ZlibDecoder::new(input)),
-        CompressionFormat::Zstandard => Box::new(Zstd {
-            input,
-            frame: FrameDecoder::new(),
-        }),
+        CompressionFormat::Zstandard => Box::new(Zstd::new(input)),
         CompressionFormat::None => Box::new(input),
         _ => return Err(io::Error::other("its compression is unknown")),
     })
 }
 
 /// A file as it was before gzip, xz or zstd packed it, as Linux distributions pack kernel modules; nothing for any other file.
-pub(crate) fn whole_file(data: &FileData) -> Result<Option<FileData>> {
+pub(crate) fn whole_file(data: &[u8]) -> Result<Option<FileData>> {
     let bad = |error: io::Error| match error.get_ref() {
         Some(inner) if inner.is::<Full>() => too_large("the file"),
         _ => Error::damaged("the compressed file", error),
     };
     let mut unpacked = Limited(Vec::new());
-    match &data[..] {
+    match data {
         [0x1F, 0x8B, ..] => {
-            let mut gzip = flate2::bufread::MultiGzDecoder::new(&data[..]);
+            let mut gzip = flate2::bufread::MultiGzDecoder::new(data);
             io::copy(&mut gzip, &mut unpacked).map_err(bad)?;
         }
         [0x28, 0xB5, 0x2F, 0xFD, ..] => {
-            let mut zstd =
-                reader(data, 0..data.len(), CompressionFormat::Zstandard).map_err(bad)?;
+            let mut zstd = Zstd::new(data);
             io::copy(&mut zstd, &mut unpacked).map_err(bad)?;
         }
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => return xz(data, "the file").map(Some),
@@ -138,12 +134,19 @@ impl BufRead for Input {
 }
 
 /// Frames of zstd, one after another (RFC 8878, section 3): those of many, because linkers pack a section in pieces at once.
-struct Zstd {
-    input: Input,
+struct Zstd<R> {
+    input: R,
     frame: FrameDecoder,
 }
 
-impl Read for Zstd {
+impl<R> Zstd<R> {
+    fn new(input: R) -> Self {
+        let frame = FrameDecoder::new();
+        Self { input, frame }
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             while self.frame.can_collect() == 0 && !self.frame.is_finished() {
@@ -160,7 +163,7 @@ impl Read for Zstd {
             use FrameDecoderError::ReadFrameHeaderError as Header;
             match self.frame.reset(&mut self.input) {
                 Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
-                    self.input.consume(length as usize);
+                    io::copy(&mut self.input.by_ref().take(length.into()), &mut io::sink())?;
                 }
                 other => other.map_err(io::Error::other)?,
             }
@@ -181,17 +184,16 @@ mod tests {
     fn all_frames_of_zstd_are_read_and_those_to_be_skipped_are_not() {
         let skipped = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
         let packed = [&zstd(b"first ")[..], &skipped, &zstd(b"second")].concat();
-        let unpacked = whole_file(&FileData::from(packed)).unwrap().unwrap();
+        let unpacked = whole_file(&packed).unwrap().unwrap();
         assert_eq!(&unpacked[..], b"first second");
     }
 
     #[test]
     fn a_file_that_ends_early_is_damaged() {
         let whole = zstd(&[7; 1000]);
-        let cut = whole[..whole.len() - 3].to_vec();
-        assert!(whole_file(&FileData::from(cut)).is_err());
-        assert!(whole_file(&FileData::from(&b"\xFD7zXZ\0..."[..])).is_err());
-        assert!(whole_file(&FileData::from(&b"\x1F\x8B..."[..])).is_err());
-        assert!(whole_file(&FileData::from(&b"plain"[..])).unwrap().is_none());
+        assert!(whole_file(&whole[..whole.len() - 3]).is_err());
+        assert!(whole_file(b"\xFD7zXZ\0...").is_err());
+        assert!(whole_file(b"\x1F\x8B...").is_err());
+        assert!(whole_file(b"plain").unwrap().is_none());
     }
 }
