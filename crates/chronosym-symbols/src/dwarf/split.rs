@@ -7,7 +7,7 @@ use super::index::UnitStarts;
 use super::names::Space;
 use super::resolve::{Context, Scratch};
 use super::unit::{Sections, Table, Unit};
-use crate::answer::Answers;
+use crate::answer::{Answers, Missing};
 use crate::elf::container::Container;
 use crate::elf::sections::Parts;
 
@@ -27,7 +27,7 @@ impl<'a> Split<'a> {
         wanted: &[u64],
         out: &mut Answers,
         each: impl FnMut(&mut Answers, usize, usize),
-    ) -> bool
+    ) -> Option<Missing>
     where
         'b: 'a,
     {

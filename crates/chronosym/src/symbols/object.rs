@@ -71,8 +71,10 @@ impl ObjectFile {
     }
 
     fn answer(&self, answer: Answer<'_>) -> Frames {
-        if answer.missing() == Some(Missing::Damaged) {
-            return Err(NameReason::SymbolFileDamaged);
+        match answer.missing() {
+            Some(Missing::Damaged) => return Err(NameReason::SymbolFileDamaged),
+            Some(Missing::LimitReached) => return Err(NameReason::LimitReached),
+            _ => {}
         }
         let at = answer.address();
         let frames = answer.frames().filter_map(|frame| {
@@ -88,7 +90,10 @@ impl ObjectFile {
                         line: line.get(),
                         column: frame.column().map(u32::from),
                     })
-                    .ok_or(LineReason::NoLineInfo),
+                    .ok_or(match frame.line_limited() {
+                        true => LineReason::LimitReached,
+                        false => LineReason::NoLineInfo,
+                    }),
                 // Exported names say where functions begin, not where they end.
                 approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
                 ..NativeFrame::new(self.texts.get(frame.demangled()?))
