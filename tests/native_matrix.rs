@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::{ImageRef, SymbolSource};
 use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, Companions, NativeSymbols, Query};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
         &["g++", "dwp"],
         Box::new(split_elsewhere),
     );
+    add("split-in-a-trace", &["g++"], Box::new(split_in_a_trace));
     add("linked-name", &["g++", "objcopy"], Box::new(linked_name));
     add(
         "shared-elsewhere",
@@ -315,10 +318,10 @@ fn unlinked_beside_addr2line() -> Result<(), Failed> {
             let line = |place: &str| place.split(':').nth(1).unwrap_or("").to_owned();
             let ours: Vec<_> = ours.iter().map(|f| (f.0.clone(), line(&f.1))).collect();
             // Without a linkage name, that of what binutils were asked before.
-            let name = |o: &Frame, t: &Frame| o.0 == t.0 || !o.0.starts_with("_Z");
+            let named = |o: &Frame, t: &Frame| o.0 == t.0 || !o.0.starts_with("_Z");
             let line = |o: &Frame, t: &Frame| t.1.split(' ').next() == Some(&o.1) || t.1 == "?";
             let same = ours.len() == theirs.len()
-                && (ours.iter().zip(&theirs)).all(|(o, t)| name(o, t) && line(o, t));
+                && (ours.iter().zip(&theirs)).all(|(o, t)| named(o, t) && line(o, t));
             if !same {
                 return Err(format!("{name}+{at:#x}\n ours {ours:?}\n gnu {theirs:?}").into());
             }
@@ -358,6 +361,35 @@ fn split_elsewhere() -> Result<(), Failed> {
         .err()
         .and_then(|e| e.message().map(str::to_owned));
     assert!(refused.is_some_and(|why| why.contains("the file found for it lacks it")));
+    Ok(())
+}
+
+/// Frames of a trace, too, have split units where the program records them if paths of traces are trusted, and where symbols are
+/// looked for.
+fn split_in_a_trace() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-gdwarf-5", "-gsplit-dwarf"])?;
+    let apart = tempfile::tempdir()?;
+    std::fs::copy(&program.path, apart.path().join("program"))?;
+    let symbols = NativeSymbols::open_path(&program.path)?;
+    let build_id = symbols.build_id().ok_or("no build id")?.to_string();
+    let mut image = ImageRef::new("program");
+    image.build_id = Some(&build_id);
+    let addresses = program.addresses(&symbols);
+    let inlined = |change: &dyn Fn(&mut StoreConfig)| {
+        let mut config = StoreConfig::new();
+        config.folders = vec![apart.path().to_owned()];
+        change(&mut config);
+        let symbols = Symbolizer::new(config, SymbolOptions::default());
+        let frames = addresses.iter().map(|&at| symbols.native(&image, at));
+        let deep = |frames: &Result<Vec<_>, _>| frames.as_ref().is_ok_and(|f| f.len() > 1);
+        frames.filter(deep).count()
+    };
+    assert_eq!(inlined(&|_| {}), 0);
+    let trusted = inlined(&|config| config.trust_trace_paths = true);
+    assert!(trusted > 10, "{trusted}");
+    let folder = program.folder.path();
+    let beside = inlined(&|config| config.folders.push(folder.to_owned()));
+    assert_eq!(beside, trusted);
     Ok(())
 }
 

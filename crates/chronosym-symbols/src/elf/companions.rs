@@ -10,6 +10,10 @@ use super::container::Container;
 use super::packing;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
+#[cfg(feature = "stores")]
+use crate::path::PathElement;
+#[cfg(feature = "stores")]
+use crate::store::StoreConfig;
 
 /// How many packages of other names are asked for a split unit.
 const MAX_PACKAGES: usize = 64;
@@ -50,6 +54,23 @@ impl Companions {
             folders,
             recorded_paths: false,
         }
+    }
+
+    /// Those beside a file and in the folders where symbols are looked for, and where the file records them if paths of traces
+    /// are trusted.
+    #[cfg(feature = "stores")]
+    pub fn of(path: &Path, config: &StoreConfig) -> Self {
+        let mut companions = Self::beside(path);
+        let on_the_path = config.path.elements.iter().filter_map(|e| match e {
+            PathElement::Folder(folder) => Some(folder),
+            _ => None,
+        });
+        let folders = config.folders.iter().chain(&config.trace_folders);
+        companions
+            .folders
+            .extend(folders.chain(on_the_path).cloned());
+        companions.recorded_paths = config.trust_trace_paths;
+        companions
     }
 
     /// In each folder, and in one of this name in it.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::{Address, Answer, Answers, Missing, NativeSymbols, Query, Source};
+use chronosym_symbols::store::StoreConfig;
+use chronosym_symbols::{
+    Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
+};
 
 use super::files::{FileAt, FileError, Files, Open};
 use super::texts::Texts;
@@ -26,9 +29,10 @@ struct ObjectFile {
 }
 
 impl Open for ObjectFile {
-    fn open(path: &Path, _: FileData) -> Result<Self, FileError> {
+    fn open(path: &Path, _: FileData, config: &StoreConfig) -> Result<Self, FileError> {
+        let places = Companions::of(path, config);
         Ok(ObjectFile {
-            symbols: NativeSymbols::open_path(path)?,
+            symbols: NativeSymbols::open_path_with(path, places)?,
             texts: Texts::default(),
         })
     }
