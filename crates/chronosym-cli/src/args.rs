@@ -568,7 +568,7 @@ pub struct Symbolize {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
-    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva. Without any, they are read from standard input.
+    /// Addresses: 0x…, decimal, module+0xrva, module!0xrva, or .section+0x… with --obj. Without any, they are read from standard input.
     #[arg(value_name = "ADDR", value_parser = place)]
     pub addresses: Vec<String>,
 }

@@ -10,6 +10,8 @@ use crate::answer::{Answer, Missing, Source};
 /// Programs that read JSON may keep numbers as `f64`: greater ones stand as text.
 const MAX_NUMBER: u64 = 1 << 53;
 
+const LIMIT_REACHED: &str = "LimitReached";
+
 pub(super) fn print(
     printer: &Printer<'_>,
     out: &mut impl Write,
@@ -23,6 +25,7 @@ pub(super) fn print(
             Missing::OutsideImage => "InvalidAddress",
             Missing::NoName => no_name,
             Missing::Damaged => "SymbolFileDamaged",
+            Missing::LimitReached => LIMIT_REACHED,
         };
         write!(out, "{{\"address\":\"{address:#x}\"")?;
         if missing != Missing::OutsideImage {
@@ -70,10 +73,10 @@ pub(super) fn print(
             out.write_all(b",\"certainty\":\"Approximate\"")?;
         }
         if frame.line().is_none() && frame.name_id().is_some() {
-            let reason = if printer.answers.lines {
-                "NoLineInfo"
-            } else {
-                "LinesDisabled"
+            let reason = match printer.answers.lines {
+                false => "LinesDisabled",
+                true if frame.line_limited() => LIMIT_REACHED,
+                true => "NoLineInfo",
             };
             write!(out, ",\"line_reason\":\"{reason}\"")?;
         }

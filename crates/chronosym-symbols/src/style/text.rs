@@ -19,6 +19,7 @@ pub(super) fn print(
             Missing::OutsideImage => "outside the image",
             Missing::NoName => "no name",
             Missing::Damaged => "debug information damaged",
+            Missing::LimitReached => "would cost too much to find out",
         };
         return writeln!(out, "{address:#x} ?? ({reason})");
     }

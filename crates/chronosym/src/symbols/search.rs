@@ -213,10 +213,9 @@ impl Search {
         }
     }
 
-    /// Whether files are opened at the paths that traces and symbol files name.
-    #[cfg(feature = "pdb")]
-    pub(super) fn trusts_paths(&self) -> bool {
-        self.stores.config().trust_trace_paths
+    /// Where files are looked for.
+    pub(super) fn config(&self) -> Arc<StoreConfig> {
+        self.stores.config()
     }
 
     /// Grows with the places that are searched: what was found out before may not hold any more.

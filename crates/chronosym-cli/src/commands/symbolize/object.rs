@@ -65,10 +65,14 @@ impl ObjectSource {
         match question.place? {
             Place::Address(at) if self.rva => Some((Address::Rva(at.wrapping_sub(back)), at)),
             Place::Address(at) => Some((Address::VirtualAddress(at.wrapping_sub(back)), at)),
-            Place::Rva(name, at) => self
-                .names
-                .contains(&name.to_lowercase())
-                .then(|| (Address::Rva(at.wrapping_sub(back)), at)),
+            Place::Rva(name, at) if self.names.contains(&name.to_lowercase()) => {
+                Some((Address::Rva(at.wrapping_sub(back)), at))
+            }
+            Place::Rva(section, at) => {
+                let start = self.symbols.section(section)?.start;
+                let address = start.checked_add(at)?.wrapping_sub(back);
+                Some((Address::VirtualAddress(address), at))
+            }
         }
     }
 
