@@ -18,6 +18,8 @@ mod field;
 mod guid;
 mod hex;
 mod id;
+#[cfg(feature = "json")]
+pub mod json;
 mod pointer_size;
 mod text;
 pub mod tracelogging;

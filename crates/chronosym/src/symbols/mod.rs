@@ -8,6 +8,8 @@ mod image;
 mod known;
 #[cfg(feature = "pdb")]
 mod managed;
+#[cfg(feature = "pdb")]
+mod managed_module;
 mod missing;
 #[cfg(feature = "pdb")]
 mod module;
@@ -52,6 +54,8 @@ use {
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
 pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
+#[cfg(feature = "pdb")]
+pub use managed_module::{ManagedModule, ManagedModuleError};
 pub use missing::MissingSymbols;
 pub use search::{FoundFile, SymbolFile};
 #[cfg(feature = "pdb")]
