@@ -60,7 +60,9 @@ mod scan;
 mod source;
 mod xpress;
 
-pub use chronosym_types::{Addresses, Gap, GapCause, Gaps, Guid, PointerSize, TraceLoggingSchema};
+pub use chronosym_types::{
+    Addresses, Gap, GapCause, GapTotal, Gaps, Guid, PointerSize, TraceLoggingSchema,
+};
 pub use clock::{Clock, ClockType, filetime_to_unix_ns};
 pub use diagnostics::Diagnostics;
 pub use error::EtlError;

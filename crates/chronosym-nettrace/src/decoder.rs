@@ -203,7 +203,6 @@ impl Decoder {
 
     /// A record whose size can be believed makes no sense.
     pub(crate) fn bad_record(&mut self, offset: u64, size: usize) {
-        self.diagnostics.bad_records += 1;
         let gap = Gap::new(offset, size as u64, GapCause::BadRecord);
         self.diagnostics.gaps.add(gap);
     }

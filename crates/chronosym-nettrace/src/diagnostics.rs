@@ -20,7 +20,7 @@ pub struct Diagnostics {
     /// The parts that could not be used, and why; what follows the end mark is among them, and where a trace ends
     /// without one.
     pub gaps: Gaps,
-    /// Events, metadata, stack, thread or label rows that no reading makes sense of.
+    /// Rows of metadata and threads that make no sense; those behind them are read. Events that make none are gaps.
     pub bad_records: u64,
     /// Blocks and objects of a kind that this reader does not know, stepped over.
     pub unknown_blocks: u64,

@@ -76,7 +76,7 @@ mod thread;
 mod walk;
 mod window;
 
-pub use chronosym_types::{Field, FieldType, Gap, GapCause, Gaps, Guid};
+pub use chronosym_types::{Field, FieldType, Gap, GapCause, GapTotal, Gaps, Guid};
 pub use diagnostics::{Diagnostics, LossWindow, ThreadLoss};
 pub use error::Error;
 pub use event_type::{EventType, EventTypeIndex};

@@ -146,7 +146,6 @@ impl<R: Read> Walk<R> {
         if !self.is_block_end(size) {
             return self.lose(cause);
         }
-        self.decoder.diagnostics.bad_records += u64::from(cause == GapCause::BadRecord);
         self.step_over(size);
         self.gap_to(self.window.offset(self.at), cause);
     }
@@ -218,7 +217,6 @@ impl<R: Read> Walk<R> {
         match self.search(self.at) {
             Search::Found(position) if !self.is_another_trace(cause, position) => {
                 self.at = position;
-                self.decoder.diagnostics.bad_records += u64::from(cause == GapCause::BadRecord);
                 let cause = match cause {
                     GapCause::AfterEnd => GapCause::NoBlock,
                     cause => cause,

@@ -372,11 +372,12 @@ fn damage_in_one_block_leaves_the_others_alone() {
             .collect();
         assert_eq!(payloads, [b"before".to_vec(), b"after".to_vec()]);
         assert_eq!(
-            (
-                trace.diagnostics.bad_records,
-                trace.diagnostics.gaps.total().bytes
-            ),
-            (1, 5)
+            trace.diagnostics.gaps.listed(),
+            [Gap::new(
+                trace.diagnostics.gaps.listed()[0].offset,
+                5,
+                GapCause::BadRecord
+            )]
         );
         assert!(!trace.diagnostics.gaps.is_cut_short());
     }
@@ -454,8 +455,9 @@ fn an_uncompressed_event_that_makes_no_sense_leaves_the_others_of_its_block() {
             .map(|event| event.payload)
             .collect();
         assert_eq!(payloads, [b"first".to_vec(), b"third".to_vec()]);
-        assert_eq!(trace.diagnostics.bad_records, 1);
-        let size = trace.diagnostics.gaps.total().bytes;
+        let wrong = trace.diagnostics.gaps.of(GapCause::BadRecord);
+        assert_eq!((wrong.count, trace.diagnostics.gaps.total().count), (1, 1));
+        let size = wrong.bytes;
         assert!((4 + header + 5..4 + header + 9).contains(&size), "{size}");
         assert_eq!(trace.diagnostics.lost_events(), 0);
     }
