@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::open::{Note, SymbolEntries, read_perf_map};
+use chronosym::open::{Note, SymbolEntries, TraceGap, read_perf_map};
 use chronosym::{Filter, ProcessIndex, SampleSelection, Session, Timeline};
 
 use crate::args::{self, EventFilters, Filters, Symbols, Usage};
@@ -19,6 +19,9 @@ pub struct Loaded {
     pub lost_events: u64,
     /// Whether a file ends in the middle.
     pub is_cut_short: bool,
+    /// Where parts of the traces could not be used, and how many more there are.
+    pub gaps: Vec<TraceGap>,
+    pub gaps_left_out: u64,
     /// Symbol files in the zip file that the trace came in.
     pub symbol_entries: SymbolEntries,
 }
@@ -45,6 +48,8 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
         notes,
         lost_events: report.lost_events,
         is_cut_short: report.is_cut_short,
+        gaps: report.gaps,
+        gaps_left_out: report.gaps_left_out,
         symbol_entries,
     })
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
+use chronosym_nettrace::{Gap, GapCause, Gaps};
 use flate2::read::MultiGzDecoder;
 
 use super::clocks::{Clock, Kind, Offset, estimate};
@@ -66,12 +67,7 @@ impl Parts {
     /// Reads all of it.
     pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Report, OpenError> {
         let mut join = Join {
-            report: Report {
-                format: self.format(),
-                notes: Vec::new(),
-                lost_events: 0,
-                is_cut_short: false,
-            },
+            report: Report::new(self.format()),
             session,
             meter,
             beside: self.beside,
@@ -276,7 +272,8 @@ impl Join<'_> {
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;
-        self.report.is_cut_short |= found.diagnostics.truncation.is_some();
+        let gaps = cut_short(found.diagnostics.truncation);
+        self.report.add_gaps(std::slice::from_ref(&name), &gaps);
         self.perf = found;
         let gives = "samples, processes and images";
         self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
@@ -299,7 +296,7 @@ impl Join<'_> {
         let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
         self.report.notes.extend(Note::of_nettrace(&found));
         self.report.lost_events += found.lost_events();
-        self.report.is_cut_short |= found.truncation.is_some();
+        (self.report).add_gaps(std::slice::from_ref(&name), &found.gaps);
         let gives = match has_ticks {
             true => "code and samples of its process",
             false => "code of its process",
@@ -385,7 +382,10 @@ impl Join<'_> {
         for note in Note::of_jitdump(&found) {
             self.cannot_read(name.clone(), &note.to_string());
         }
-        self.report.is_cut_short |= is_alone && found.truncation.is_some();
+        if is_alone {
+            let gaps = cut_short(found.truncation);
+            self.report.add_gaps(std::slice::from_ref(&name), &gaps);
+        }
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
             error_ns: offset.error_ns,
@@ -426,6 +426,19 @@ impl Join<'_> {
         let gives = "names of code, without times";
         self.came_from(JoinedRecording::new(name, gives, ClockMatch::Timeless));
     }
+}
+
+/// What a recording lacks that is cut short.
+fn cut_short(truncation: Option<chronosym_perf::Truncation>) -> Gaps {
+    let mut gaps = Gaps::default();
+    if let Some(cut) = truncation {
+        gaps.add(Gap::new(
+            cut.at_offset,
+            cut.bytes_lost,
+            GapCause::CutShort,
+        ));
+    }
+    gaps
 }
 
 fn rewound(name: &str, mut file: File) -> Result<ByteStream, OpenError> {

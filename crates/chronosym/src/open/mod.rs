@@ -33,13 +33,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
 pub use error::OpenError;
 pub use find::{ByteStream, PositionedBytes, Seekable, SeekableBytes};
 pub use format::Format;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{JoinedBytes, Recording, RecordingBytes, Report};
+pub use recording::{JoinedBytes, Recording, RecordingBytes, Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chronosym_etl::{EtlError, EtlReader, ReadAt};
+use chronosym_nettrace::{Gap, Gaps};
 
 use super::companions::Beside;
 use super::error::{OpenError, failed};
@@ -67,6 +68,50 @@ pub struct Report {
     pub lost_events: u64,
     /// Whether a trace ends in the middle.
     pub is_cut_short: bool,
+    /// Where parts of the traces could not be used, by trace and offset; of each trace at most
+    /// [`Gaps::MOST_LISTED`].
+    pub gaps: Vec<TraceGap>,
+    /// Gaps that are not listed.
+    pub gaps_left_out: u64,
+}
+
+/// A part of a trace that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct TraceGap {
+    /// The trace, as in [`Recording::names`].
+    pub name: String,
+    /// Where in it, and why.
+    pub gap: Gap,
+}
+
+impl Report {
+    pub(super) fn new(format: Format) -> Self {
+        Report {
+            format,
+            notes: Vec::new(),
+            lost_events: 0,
+            is_cut_short: false,
+            gaps: Vec::new(),
+            gaps_left_out: 0,
+        }
+    }
+
+    /// Adds the gaps of traces that were read as one.
+    pub(super) fn add_gaps(&mut self, names: &[String], gaps: &Gaps) {
+        let listed = gaps.listed().iter().map(|gap| TraceGap {
+            name: names.get(gap.file as usize).cloned().unwrap_or_default(),
+            gap: *gap,
+        });
+        let from = self.gaps.len();
+        self.gaps.extend(listed);
+        // Readers find some of them when their records are due.
+        if let Some(new) = self.gaps.get_mut(from..) {
+            new.sort_unstable_by_key(|it| it.gap);
+        }
+        self.gaps_left_out += gaps.total().count - gaps.listed().len() as u64;
+        self.is_cut_short |= gaps.is_cut_short();
+    }
 }
 
 impl Recording {
@@ -191,24 +236,22 @@ impl Recording {
     pub fn read(self, session: &mut Session) -> Result<Report, OpenError> {
         let name = self.names.first().cloned().unwrap_or_default();
         let in_trace = |source| OpenError::Trace { name, source };
+        let mut report = Report::new(self.format);
         let read = match self.bytes {
             RecordingBytes::Nettrace(stream) => nettrace::read(stream, session)
-                .map(|found| Report {
-                    format: self.format,
-                    notes: Note::of_nettrace(&found),
-                    lost_events: found.lost_events(),
-                    is_cut_short: found.truncation.is_some(),
+                .map(|found| {
+                    report.notes = Note::of_nettrace(&found);
+                    report.lost_events = found.lost_events();
+                    report.add_gaps(&self.names, &found.gaps);
+                    report
                 })
                 .map_err(in_trace),
             RecordingBytes::Etl(reader) => etl::read(*reader, session)
                 .map(|found| {
-                    let d = &found.diagnostics;
-                    Report {
-                        format: self.format,
-                        notes: Note::of_etl_report(&found),
-                        lost_events: d.events_lost,
-                        is_cut_short: d.truncated_buffers > 0 || d.unread_bytes > 0,
-                    }
+                    report.notes = Note::of_etl_report(&found);
+                    report.lost_events = found.diagnostics.events_lost;
+                    report.add_gaps(&self.names, &found.diagnostics.gaps);
+                    report
                 })
                 .map_err(in_trace),
             RecordingBytes::Joined(parts) => Identity::Joined
