@@ -28,6 +28,39 @@ impl Serialize for Hex {
     }
 }
 
+/// JSON as compact as it gets, in which no text steers a terminal: as [`json`](chronosym_types::escape::json) escapes it.
+struct Harmless;
+
+impl serde_json::ser::Formatter for Harmless {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        out.write_all(chronosym_types::escape::json(fragment).as_bytes())
+    }
+}
+
+/// Writes a value as JSON in which no text steers a terminal, whatever a trace or a symbol file has put into it.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_json(value: &(impl Serialize + ?Sized), out: &mut impl Write) -> io::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))?;
+    Ok(())
+}
+
+/// As [`write_json`], to be written more than once.
+///
+/// # Errors
+/// None for what is made of text, numbers, lists and objects.
+pub fn raw_json(value: &(impl Serialize + ?Sized)) -> io::Result<Box<RawValue>> {
+    let mut json = Vec::new();
+    write_json(value, &mut json)?;
+    let text = String::from_utf8(json).map_err(io::Error::other)?;
+    Ok(RawValue::from_string(text)?)
+}
+
 /// The JSON object of a frame: what is absent is left out.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FrameObject<'a> {
@@ -185,7 +218,7 @@ pub fn write_json_lines(
                 let known = &mut rendered[frame.index()];
                 if known.is_none() {
                     let object = FrameObject::new(resolver.frame(frame), timeline);
-                    *known = Some(serde_json::value::to_raw_value(&object)?);
+                    *known = Some(raw_json(&object)?);
                 }
             }
             let (weight_ns, weight) = match weight {
@@ -208,7 +241,7 @@ pub fn write_json_lines(
                 },
             };
             line.clear();
-            serde_json::to_writer(&mut line, &object)?;
+            write_json(&object, &mut line)?;
             line.push(b'\n');
             out.write_all(&line)
         };

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::fit::fit;
 use crate::header::describe;
+use crate::json::write_json;
 use crate::rows::Rows;
 use crate::text::write_line;
 use crate::top::TopOptions;
@@ -269,6 +270,6 @@ pub fn write_rows_json<T: Serialize>(
         rows: &rows[..shown],
         more: rows.len() - shown,
     };
-    serde_json::to_writer(&mut *out, &object)?;
+    write_json(&object, out)?;
     writeln!(out)
 }

@@ -26,7 +26,7 @@ pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
         InfoFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,
         InfoFormat::Json => {
             diff.methods.truncate(options.most);
-            serde_json::to_writer(&mut out, &diff)?;
+            chronosym_export::write_json(&diff, &mut out)?;
             writeln!(out)?;
         }
     }

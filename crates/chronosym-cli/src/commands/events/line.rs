@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use chronosym::EventSelector;
 use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, Value};
-use serde::Serialize as _;
+
+use chronosym_export::write_json;
+use chronosym_types::escape::push_json;
 
 use crate::args::EventFormat;
 use crate::output::printable;
@@ -145,19 +147,15 @@ impl Lines {
 
 /// The members `provider`, `id`, `version`, `name`.
 fn json_head(schema: &EventSchema) -> String {
-    let mut out = format!(",\"provider\":{}", quoted(schema.provider_name()));
+    let mut out = ",\"provider\":".to_owned();
+    push_json(schema.provider_name(), &mut out);
     // Events known by name have neither number.
     if let Some(id) = schema.id() {
         let _ = write!(out, ",\"id\":{id},\"version\":{}", schema.version());
     }
     out.push_str(",\"name\":");
-    out.push_str(&quoted(&schema.name()));
+    push_json(&schema.name(), &mut out);
     out
-}
-
-/// A JSON string.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 fn json(
@@ -183,13 +181,12 @@ fn json(
     match fields {
         // Field lists always serialise.
         Some(fields) => {
-            let mut json = serde_json::Serializer::with_formatter(&mut *line, Harmless);
-            let _ = fields.serialize(&mut json);
+            let _ = write_json(&fields, line);
         }
         None if raw.payload.is_empty() => line.extend_from_slice(b"{}"),
         None => {
             line.extend_from_slice(b"{\"Payload\":");
-            let _ = serde_json::to_writer(&mut *line, &Value::Bytes(raw.payload));
+            let _ = write_json(&Value::Bytes(raw.payload), line);
             line.push(b'}');
         }
     }
@@ -205,19 +202,6 @@ fn json(
         line.extend_from_slice(text.as_bytes());
     }
     line.push(b'}');
-}
-
-/// JSON as compact as it gets, in which no character of a trace steers a terminal.
-struct Harmless;
-
-impl serde_json::ser::Formatter for Harmless {
-    fn write_string_fragment<W: Write + ?Sized>(
-        &mut self,
-        out: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        out.write_all(chronosym_types::escape::json(fragment).as_bytes())
-    }
 }
 
 /// `provider/id name`; what has no id is known by its name alone.

@@ -34,7 +34,7 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
     let mut out = output::open(path);
     match args.format {
         InfoFormat::Json => {
-            serde_json::to_writer(&mut out, &json::object(&loaded, &summary))?;
+            chronosym_export::write_json(&json::object(&loaded, &summary), &mut out)?;
             writeln!(out)?;
         }
         InfoFormat::Text => {

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{Context, Result, bail};
 use chronosym::{LineReason, NameReason};
-use chronosym_export::{FrameObject, Hex};
+use chronosym_export::{FrameObject, Hex, raw_json};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::{Dialect, demangle, demangle_as};
 use chronosym_symbols::mmap::FileData;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::object::{names, no_file, unread};
 use super::question::{Place, Question};
@@ -264,7 +264,7 @@ impl<'p> PdbSource<'p> {
     /// What `--style json` prints.
     fn object(&self, frame: FrameObject<'_>) -> Option<Box<RawValue>> {
         let wanted = Some(frame).filter(|_| self.style == Style::Json)?;
-        to_raw_value(&wanted).ok()
+        raw_json(&wanted).ok()
     }
 
     /// Appends the answer to one question.

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use chronosym::{Frame, NameReason, Timeline};
-use chronosym_export::{FrameObject, Hex};
+use chronosym_export::{FrameObject, Hex, raw_json, write_json};
 use serde::{Serialize, Serializer};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use crate::output::printable;
 
@@ -59,7 +59,7 @@ impl Shown {
             line: line.map(|l| l.line),
             column: line.and_then(|l| l.column),
             reason: frame.name().err().map(|reason| reason.to_string()),
-            object: to_raw_value(&FrameObject::new(frame, timeline)).ok(),
+            object: raw_json(&FrameObject::new(frame, timeline)).ok(),
         }
     }
 
@@ -140,7 +140,7 @@ pub struct Unknown<'a> {
 
 /// Prints one line of `--style json`.
 pub fn print_object(object: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, object)?;
+    write_json(object, out)?;
     writeln!(out)
 }
 
