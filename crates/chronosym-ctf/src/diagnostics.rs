@@ -10,6 +10,8 @@ pub struct Diagnostics {
     pub packets: u64,
     /// Events delivered.
     pub events: u64,
+    /// Definitions in the metadata that could not be read; events that need them are unknown.
+    pub bad_definitions: u64,
     /// Streams of a trace whose metadata is not at hand, left out.
     pub unknown_streams: u64,
     /// Packets of which not all could be read: an event of an unknown type, a length that lies, a header that is none.
@@ -32,9 +34,9 @@ pub struct Diagnostics {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// ns on the clock of the trace.
+    /// ns on the clock of the first trace.
     pub from_ns: u64,
-    /// ns on the clock of the trace.
+    /// ns on the clock of the first trace.
     pub to_ns: u64,
     /// How many events; `None` where whole packets are missing.
     pub events: Option<u64>,

@@ -96,6 +96,10 @@ impl<R: Read> Reader<R> {
             let is_same = clock.name == first.name && apart.unsigned_abs() < SAME_CLOCK_NS;
             if is_same { 0 } else { apart }
         });
+        let diagnostics = Diagnostics {
+            bad_definitions: traces.iter().map(Metadata::bad_definitions).sum(),
+            ..Diagnostics::default()
+        };
         Reader {
             behind_ns: behind_ns.collect(),
             traces,
@@ -105,7 +109,7 @@ impl<R: Read> Reader<R> {
             current: None,
             time_ns: 0,
             options,
-            diagnostics: Diagnostics::default(),
+            diagnostics,
         }
     }
 
@@ -186,12 +190,20 @@ impl<R: Read> Reader<R> {
     fn advance(&mut self, at: usize) {
         let (trace, stream) = &mut self.streams[at];
         let metadata = &self.traces[*trace];
-        let before = stream.bytes_read();
-        let is_there = stream.advance(metadata, self.options.packet_limit, &mut self.diagnostics);
-        self.diagnostics.bytes_read += stream.bytes_read() - before;
+        let found = &mut self.diagnostics;
+        let (bytes, losses) = (stream.bytes_read(), found.losses.len());
+        let is_there = stream.advance(metadata, self.options.packet_limit, found);
+        found.bytes_read += stream.bytes_read() - bytes;
+        let behind_ns = self.behind_ns[*trace];
+        let on_first = |ns: u64| {
+            let ns = i128::from(ns) + behind_ns;
+            u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+        };
+        for loss in &mut found.losses[losses..] {
+            (loss.from_ns, loss.to_ns) = (on_first(loss.from_ns), on_first(loss.to_ns));
+        }
         if is_there {
-            let ns = i128::from(metadata.clock().ns(stream.time)) + self.behind_ns[*trace];
-            let ns = u64::try_from(ns.max(0)).unwrap_or(u64::MAX);
+            let ns = on_first(metadata.clock().ns(stream.time));
             self.heads.push(Reverse((ns, at)));
         }
     }
