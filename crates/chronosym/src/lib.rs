@@ -20,7 +20,12 @@
 #![deny(missing_docs)]
 // Some of what the engine can do only its readers ask for.
 #![cfg_attr(
-    not(all(feature = "nettrace", feature = "etl", feature = "perf")),
+    not(all(
+        feature = "ctf",
+        feature = "nettrace",
+        feature = "etl",
+        feature = "perf"
+    )),
     allow(dead_code)
 )]
 
@@ -86,6 +91,8 @@ pub use chronosym_events::{
 };
 pub use chronosym_timeline::{Begin, End, Life};
 // The crates whose types stand in this one's interface, for all of what belongs to them.
+#[cfg(feature = "ctf")]
+pub use chronosym_ctf;
 #[cfg(feature = "etl")]
 pub use chronosym_etl;
 pub use chronosym_events;

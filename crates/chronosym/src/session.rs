@@ -48,7 +48,12 @@ pub struct Session {
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
     /// What the session was read from first.
-    #[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
+    #[cfg(any(
+        feature = "ctf",
+        feature = "nettrace",
+        feature = "etl",
+        feature = "perf"
+    ))]
     pub(crate) recording: Option<crate::source::Identity>,
     /// The sampled thread that was seen last: most samples come in runs.
     last_thread: Option<(Option<u32>, u64, ThreadIndex)>,

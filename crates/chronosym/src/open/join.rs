@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
 
+use chronosym_ctf::Reader as Ctf;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use chronosym_nettrace::{Gap, GapCause, Gaps};
@@ -25,13 +26,15 @@ use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
-use crate::source::{ReadError, nettrace};
+use crate::source::{self, ReadError, nettrace};
 
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, SeekableBytes)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
+    /// Of user space and of the kernel, read as one.
+    pub ctf: Option<(String, Ctf<ByteStream>)>,
     /// By process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub beside: Beside,
@@ -42,6 +45,14 @@ struct Runtime {
     name: String,
     reader: Nettrace<ByteStream>,
     process: Option<u32>,
+    start_ns: i128,
+    offset: Offset,
+}
+
+/// What LTTng recorded, begun.
+struct Tracepoints {
+    name: String,
+    reader: Ctf<ByteStream>,
     start_ns: i128,
     offset: Offset,
 }
@@ -57,9 +68,15 @@ struct Profile {
 impl Parts {
     /// What all of it is.
     pub fn format(&self) -> Format {
-        match (&self.perf, self.runtimes.len(), self.jitdumps.len()) {
-            (Some(_), 0, _) => Format::PerfData,
-            (None, 0, _) => Format::JitDump,
+        match (
+            &self.perf,
+            &self.ctf,
+            self.runtimes.len(),
+            self.jitdumps.len(),
+        ) {
+            (Some(_), None, 0, _) => Format::PerfData,
+            (None, None, 0, _) => Format::JitDump,
+            (None, Some(_), 0, 0) => Format::Ctf,
             _ => Format::Joined,
         }
     }
@@ -71,6 +88,7 @@ impl Parts {
             session,
             meter,
             beside: self.beside,
+            reference: None,
             began_ns: 0,
             of_runtimes: None,
             cycles: None,
@@ -80,11 +98,16 @@ impl Parts {
             Some((name, source)) => Some(Profile::new(name, source)?),
             None => None,
         };
+        join.reference = profile.as_ref().map(|it| (it.name.clone(), it.clock));
         let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
+        let ctf = join.begin_ctf(self.ctf)?;
         let has_ticks = profile.is_none();
-        join.read_perf(profile, &runtimes)?;
+        join.read_perf(profile, &runtimes, &ctf)?;
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
+        }
+        if let Some(ctf) = ctf {
+            join.read_ctf(ctf, has_ticks)?;
         }
         join.read_jitdumps(self.jitdumps)?;
         join.read_maps(self.maps)?;
@@ -144,6 +167,21 @@ fn in_runtime(name: &str, error: chronosym_nettrace::Error) -> OpenError {
     in_trace(name, error.into())
 }
 
+fn not_joined(first: &str, second: &str) -> OpenError {
+    OpenError::SeveralRecordings {
+        first: first.to_owned(),
+        second: second.to_owned(),
+    }
+}
+
+fn of_another_boot(first: &str, second: &str) -> OpenError {
+    OpenError::DifferentRecordings {
+        first: first.to_owned(),
+        second: second.to_owned(),
+        what: "boot time",
+    }
+}
+
 fn unreadable(name: &str, error: io::Error) -> OpenError {
     failed(name, error, |name, source| OpenError::Read { name, source })
 }
@@ -161,6 +199,8 @@ struct Join<'a> {
     meter: &'a Meter,
     report: Report,
     beside: Beside,
+    /// The clock that all others are put on, with the recording that it is of.
+    reference: Option<(String, Clock)>,
     /// The time of the reference clock at the session's time 0.
     began_ns: i128,
     /// How far the clock of runtimes is behind the reference.
@@ -176,7 +216,6 @@ impl Join<'_> {
         streams: Vec<(String, ByteStream)>,
         profile: &mut Option<Profile>,
     ) -> Result<Vec<Runtime>, OpenError> {
-        let mut reference = profile.as_ref().map(|it| (it.name.clone(), it.clock));
         let mut runtimes: Vec<Runtime> = Vec::new();
         for (name, stream) in streams {
             let (stream, again) = match profile {
@@ -188,11 +227,7 @@ impl Join<'_> {
             let mut reader = Nettrace::new(stream).map_err(|error| in_runtime(&name, error))?;
             let process = reader.header().process_id.map(|own| self.beside.pid(own));
             let (clock, start_ns) = Clock::of_nettrace(reader.header());
-            let (other, against) = reference.get_or_insert_with(|| (name.clone(), clock));
-            let not_joined = |first: &str, second: &str| OpenError::SeveralRecordings {
-                first: first.to_owned(),
-                second: second.to_owned(),
-            };
+            let (other, against) = self.reference.get_or_insert_with(|| (name.clone(), clock));
             for known in &runtimes {
                 if (known.process, known.start_ns) == (process, start_ns) {
                     return Err(OpenError::Copies {
@@ -213,13 +248,7 @@ impl Join<'_> {
                     offset
                 }
                 (Some(Err(())), ..) => return Err(not_joined(other, &name)),
-                (None, ..) => {
-                    return Err(OpenError::DifferentRecordings {
-                        first: other.clone(),
-                        second: name,
-                        what: "boot time",
-                    });
-                }
+                (None, ..) => return Err(of_another_boot(other, &name)),
             };
             runtimes.push(Runtime {
                 name,
@@ -231,6 +260,30 @@ impl Join<'_> {
         }
         runtimes.sort_by_key(|runtime| runtime.start_ns + runtime.offset.ns);
         Ok(runtimes)
+    }
+
+    /// Puts the clock of what LTTng recorded on that of the others.
+    fn begin_ctf(
+        &mut self,
+        ctf: Option<(String, Ctf<ByteStream>)>,
+    ) -> Result<Option<Tracepoints>, OpenError> {
+        let Some((name, mut reader)) = ctf else {
+            return Ok(None);
+        };
+        let clock = Clock::of_ctf(&reader);
+        let (other, against) = self.reference.get_or_insert_with(|| (name.clone(), clock));
+        let offset = match clock.behind(against) {
+            Some(Ok(offset)) => offset,
+            Some(Err(())) => Offset::UNKNOWN,
+            None => return Err(of_another_boot(other, &name)),
+        };
+        let start_ns = reader.next_time_ns().unwrap_or_default().into();
+        Ok(Some(Tracepoints {
+            name,
+            reader,
+            start_ns,
+            offset,
+        }))
     }
 
     /// A stream that can be read once more: it takes a pass of its own to find out how far clocks are apart.
@@ -250,14 +303,20 @@ impl Join<'_> {
         &mut self,
         profile: Option<Profile>,
         runtimes: &[Runtime],
+        ctf: &Option<Tracepoints>,
     ) -> Result<(), OpenError> {
         let starts = runtimes.iter().map(|it| it.start_ns + it.offset.ns);
-        let earliest = starts.min();
+        let of_ctf = ctf.iter().map(|it| it.start_ns + it.offset.ns);
+        let earliest = starts.chain(of_ctf).min();
         self.began_ns = earliest.unwrap_or_default();
-        self.of_runtimes = runtimes.first().map(|runtime| runtime.offset);
+        let of_runtime = runtimes.first().map(|runtime| runtime.offset);
+        self.of_runtimes = of_runtime.or(ctf.as_ref().map(|ctf| ctf.offset));
         let Some(mut profile) = profile else {
             if let Some(first) = runtimes.first() {
                 nettrace::describe(first.reader.header(), self.session);
+            } else if let Some(ctf) = ctf {
+                let began_ns = u64::try_from(self.began_ns.max(0)).unwrap_or(u64::MAX);
+                source::ctf::describe(ctf.reader.traces(), began_ns, self.session);
             }
             return Ok(());
         };
@@ -307,6 +366,32 @@ impl Join<'_> {
             ..JoinedRecording::new(&name, gives, offset.how)
         });
         end.map_err(|error| in_runtime(&name, error))
+    }
+
+    /// Reads what LTTng recorded. A perf.data says more of the lives of processes.
+    fn read_ctf(&mut self, ctf: Tracepoints, has_lives: bool) -> Result<(), OpenError> {
+        let Tracepoints {
+            name,
+            reader,
+            offset,
+            ..
+        } = ctf;
+        let beside = &self.beside;
+        let place = source::ctf::Place {
+            behind_ns: offset.ns - self.began_ns,
+            own_pid: &|own| beside.pid(own),
+            has_lives,
+        };
+        let (found, end) = source::ctf::read_from(reader, self.session, place);
+        self.report.notes.extend(Note::of_ctf(&found));
+        self.report.lost_events += found.lost_events;
+        self.report.is_cut_short |= found.cut_streams > 0;
+        self.came_from(JoinedRecording {
+            offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
+            error_ns: offset.error_ns,
+            ..JoinedRecording::new(&name, "code of its processes", offset.how)
+        });
+        end.map_err(|error| in_trace(&name, error.into()))
     }
 
     /// Reads jitdumps: those that were named, and those beside a perf.data.

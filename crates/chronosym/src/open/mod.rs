@@ -15,6 +15,7 @@
 
 mod clocks;
 mod companions;
+mod ctf;
 mod error;
 mod find;
 mod format;
@@ -140,7 +141,8 @@ impl Opener {
     }
 
     /// Opens what is named together: one trace, all .etl files of one recording, or recordings of one machine and time
-    /// that become one timeline: a perf.data, nettrace files of several processes, jitdumps, perf maps.
+    /// that become one timeline: a perf.data, traces of LTTng, nettrace files of several
+    /// processes, jitdumps, perf maps.
     ///
     /// # Errors
     /// [`OpenError`] says why nothing can be read, or why the inputs are not one recording.

@@ -208,6 +208,23 @@ impl Note {
         cut.into_iter().chain(counted(&rows)).collect()
     }
 
+    /// What a reader of traces of LTTng found.
+    pub fn of_ctf(found: &chronosym_ctf::Diagnostics) -> Vec<Note> {
+        let d = found;
+        #[rustfmt::skip]
+        let rows = [
+            (d.lost_events, Loss, "events were lost while recording"),
+            (d.lost_packets, Loss, "packets were lost while recording"),
+            (d.cut_streams, Damage, "streams of the trace end in the middle"),
+            (d.bad_packets, Damage, "packets have something that is no event, and were left out from there on"),
+            (d.bytes_skipped, Damage, "bytes could not be read as events"),
+            (d.bad_definitions, Damage, "definitions of events cannot be read"),
+            (d.unknown_streams, Unused, "streams are of a trace whose metadata is not at hand"),
+            (d.late_events, Unused, "events could not be put in the order of time"),
+        ];
+        counted(&rows).collect()
+    }
+
     fn cut(cut: chronosym_perf::Truncation) -> Note {
         Note::CutShort {
             at_offset: cut.at_offset,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use chronosym_ctf::Reader as CtfReader;
 use chronosym_etl::{EtlError, EtlReader, ReadAt};
 use chronosym_nettrace::{Gap, Gaps};
 
 use super::companions::Beside;
+use super::ctf;
 use super::error::{OpenError, failed};
 use super::find::{ByteStream, Finder, Found, PositionedBytes, SeekableBytes};
 use super::format::Format;
@@ -15,7 +17,7 @@ use super::note::{Note, Notes};
 use super::symbol_entries::SymbolEntries;
 use crate::selection::Options;
 use crate::session::Session;
-use crate::source::{Identity, etl, nettrace};
+use crate::source::{self, Identity, etl, nettrace};
 use crate::timeline::Timeline;
 
 /// A recording that was opened, ready to be read.
@@ -35,9 +37,15 @@ pub enum RecordingBytes {
     Nettrace(ByteStream),
     /// All .etl files of the recording.
     Etl(Box<EtlReader<PositionedBytes>>),
+    /// Traces of LTTng that were recorded together.
+    Ctf(Box<CtfReader<ByteStream>>),
     /// A perf.data, a jitdump, or what several recordings are joined from.
     Joined(Box<JoinedBytes>),
 }
+
+const MAP_ALONE: &str = "a perf map; name it with the recording that it belongs to";
+const CTF_STREAM_ALONE: &str =
+    "a stream of an LTTng trace without its metadata; name the folder that both are in";
 
 /// Recordings that are read together.
 pub struct JoinedBytes(Parts);
@@ -127,12 +135,17 @@ impl Recording {
             etl,
             mut perf,
             jitdumps,
+            ctf,
             maps,
             symbols,
         } = found;
         let mut names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
         names.extend(streams.iter().map(|(name, ..)| name.clone()));
         names.extend(jitdumps.iter().map(|(name, _)| name.clone()));
+        let of_ctf = ctf.metadata.iter().map(|(name, _)| name.clone());
+        let of_ctf: Vec<String> = of_ctf.collect();
+        let before_ctf = names.len();
+        names.extend(of_ctf.iter().cloned());
         let others = names.len();
         names.extend(etl.iter().map(|(name, _)| name.clone()));
         if let [first, second, ..] = names.as_slice()
@@ -143,12 +156,21 @@ impl Recording {
                 second: second.clone(),
             });
         }
-        if let ([], Some((name, ..))) = (names.as_slice(), maps.first()) {
+        let incomplete = match (maps.first(), ctf.streams.first(), ctf.metadata.is_empty()) {
+            (_, Some((name, _)), true) => Some((name, CTF_STREAM_ALONE)),
+            (Some((name, ..)), ..) if names.is_empty() => Some((name, MAP_ALONE)),
+            _ => None,
+        };
+        if let Some((name, found)) = incomplete {
             return Err(OpenError::NotATrace {
                 name: name.clone(),
-                found: "a perf map; name it with the recording that it belongs to".to_owned(),
+                found: found.to_owned(),
             });
         }
+        let mut ctf = match ctf::reader(ctf, &notes)? {
+            Some(reader) => Some((of_ctf.join(", "), reader)),
+            None => None,
+        };
         let (format, bytes) = if others == 0 {
             (Format::Etl, RecordingBytes::Etl(Box::new(merge(etl)?)))
         } else if others == 1
@@ -156,6 +178,11 @@ impl Recording {
             && let Some((_, format, stream)) = streams.pop()
         {
             (format, RecordingBytes::Nettrace(stream))
+        } else if before_ctf == 0
+            && maps.is_empty()
+            && let Some((_, reader)) = ctf.take()
+        {
+            (Format::Ctf, RecordingBytes::Ctf(Box::new(reader)))
         } else {
             let parts = Parts {
                 perf: perf.pop(),
@@ -164,6 +191,7 @@ impl Recording {
                     .map(|(name, _, it)| (name, it))
                     .collect(),
                 jitdumps,
+                ctf,
                 maps,
                 beside,
             };
@@ -252,6 +280,14 @@ impl Recording {
                     report.lost_events = found.diagnostics.events_lost;
                     report.add_gaps(&self.names, &found.diagnostics.gaps);
                     report
+                })
+                .map_err(in_trace),
+            RecordingBytes::Ctf(reader) => source::ctf::read(*reader, session)
+                .map(|found| Report {
+                    format: self.format,
+                    notes: Note::of_ctf(&found),
+                    lost_events: found.lost_events,
+                    is_cut_short: found.cut_streams > 0,
                 })
                 .map_err(in_trace),
             RecordingBytes::Joined(parts) => Identity::Joined
