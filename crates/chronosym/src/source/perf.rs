@@ -20,8 +20,10 @@ use crate::recording::Loss;
 use crate::samples::{SampleKind, Weight};
 use crate::session::Session;
 
-/// The id under which the kernel's own code stands.
-pub(crate) const KERNEL: u32 = u32::MAX;
+/// The process under which the kernel's own code stands, whose threads run while a processor is idle.
+const KERNEL: u32 = 0;
+/// What records call it.
+const KERNEL_IN_RECORDS: u32 = u32::MAX;
 
 /// What was found while a perf.data was read.
 #[derive(Clone, Debug, Default)]
@@ -160,6 +162,7 @@ struct Feed {
     /// Processes that have been sampled since they run their program, and all that ever were.
     busy: FxHashSet<u32>,
     sampled: FxHashSet<u32>,
+    is_kernel_named: bool,
     /// When each processor was heard of last.
     last_ns: FxHashMap<u32, u64>,
     addresses: Vec<u64>,
@@ -313,7 +316,7 @@ impl Feed {
             Event::Comm(comm) => self.comm(at, comm, session),
             Event::Fork(task) => self.fork(at, is_live, task, session),
             Event::Exit(task) => self.exit(at, task, session),
-            Event::KernelSymbol(symbol) => kernel_symbol(at, is_live, symbol, session),
+            Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
             Event::Lost { records, .. } => {
                 let cpu = record.cpu.unwrap_or_default();
                 let from = self.last_ns.get(&cpu).copied().unwrap_or_default();
@@ -343,6 +346,9 @@ impl Feed {
             }
         }
         if let Some(pid) = record.pid {
+            if pid == KERNEL {
+                self.name_kernel(session);
+            }
             self.need(pid, session);
             if self.busy.insert(pid) {
                 self.sampled.insert(pid);
@@ -401,7 +407,7 @@ impl Feed {
         let stated = mmap
             .build_id
             .or_else(|| self.build_ids.get(mmap.name).copied());
-        if mode == CpuMode::Kernel || mmap.pid == KERNEL {
+        if mode == CpuMode::Kernel || mmap.pid == KERNEL_IN_RECORDS {
             const TEXT: &str = "[kernel.kallsyms]";
             let end = mmap.address.saturating_add(mmap.size);
             let (base, path) = match name.starts_with("[kernel") {
@@ -415,7 +421,7 @@ impl Feed {
             if base >> 63 == 0 && session.facts().pointer_size == Some(8) || end <= base {
                 return;
             }
-            name_kernel(session);
+            self.name_kernel(session);
             let image = Image {
                 addressing: Addressing::Rva,
                 build_id: &build_id,
@@ -483,6 +489,37 @@ impl Feed {
         threads.insert(task.tid, comm);
     }
 
+    /// Code that the kernel makes at run time: each eBPF program is an image of one function.
+    fn kernel_symbol(
+        &mut self,
+        at: At,
+        is_live: bool,
+        symbol: &KernelSymbol<'_>,
+        session: &mut Session,
+    ) {
+        let action = match (symbol.is_unregistered, is_live) {
+            (true, _) => Action::Unload,
+            (false, true) => Action::Load,
+            (false, false) => Action::DCStart,
+        };
+        self.name_kernel(session);
+        let name = String::from_utf8_lossy(symbol.name);
+        let image = Image {
+            is_function: true,
+            ..Image::new(action, symbol.address, symbol.size.into(), &*name)
+        };
+        session.apply(at.process(KERNEL), image);
+    }
+
+    /// No record names the kernel, nor what runs while a processor is idle.
+    fn name_kernel(&mut self, session: &mut Session) {
+        if !std::mem::replace(&mut self.is_kernel_named, true) {
+            let at = At::new(0).process(KERNEL).thread(0);
+            session.apply(at, Process::new(Action::DCStart, "[kernel]"));
+            session.apply(at, Fact::ThreadName(Text::from("swapper")));
+        }
+    }
+
     /// A process ends with its last thread.
     fn exit(&mut self, at: At, task: &Task, session: &mut Session) {
         let Some(threads) = self.threads.get_mut(&task.pid) else {
@@ -492,29 +529,6 @@ impl Feed {
             self.threads.remove(&task.pid);
             session.apply(at.process(task.pid), Process::new(Action::Unload, ""));
         }
-    }
-}
-
-/// Code that the kernel makes at run time: each eBPF program is an image of one function.
-fn kernel_symbol(at: At, is_live: bool, symbol: &KernelSymbol<'_>, session: &mut Session) {
-    let action = match (symbol.is_unregistered, is_live) {
-        (true, _) => Action::Unload,
-        (false, true) => Action::Load,
-        (false, false) => Action::DCStart,
-    };
-    name_kernel(session);
-    let name = String::from_utf8_lossy(symbol.name);
-    let image = Image {
-        is_function: true,
-        ..Image::new(action, symbol.address, symbol.size.into(), &*name)
-    };
-    session.apply(at.process(KERNEL), image);
-}
-
-fn name_kernel(session: &mut Session) {
-    if !session.has_process(KERNEL) {
-        let at = At::new(0).process(KERNEL);
-        session.apply(at, Process::new(Action::DCStart, "[kernel]"));
     }
 }
 
