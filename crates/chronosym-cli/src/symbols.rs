@@ -80,6 +80,13 @@ pub fn open_for_a_look(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
     symbolizer(args, config, loaded)
 }
 
+/// Files of images for unwinding while the trace is read: those at hand, or of a symbol path that this command line names.
+pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
+    let mut config = config(args)?;
+    config.offline |= args.symbol_path.is_none();
+    Ok(Symbolizer::new(config, SymbolOptions::default()))
+}
+
 /// Symbol files that the trace's own zip file holds are looked at, too.
 fn add_entries(symbols: &Symbolizer, loaded: &Loaded) {
     let (folder, errors) = loaded.symbol_entries.unpack_for(&loaded.timeline);

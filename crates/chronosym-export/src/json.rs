@@ -78,6 +78,9 @@ pub struct FrameObject<'a> {
     /// How sure that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certainty: Option<&'a str>,
+    /// By what it was found as a caller, where the recorder did not walk the stack itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<&'a str>,
     /// Why there is no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_reason: Option<&'a str>,
@@ -116,6 +119,7 @@ impl<'a> FrameObject<'a> {
             tier: frame.tier.map(|tier| tier.name()),
             evidence: frame.evidence.map(|evidence| evidence.as_str()),
             certainty: frame.certainty.map(|certainty| certainty.as_str()),
+            proof: frame.proof.map(|proof| proof.as_str()),
             name_reason: name.err().map(|reason| reason.as_str()),
             line_reason: frame.line_reason().map(|reason| reason.as_str()),
         }

@@ -19,6 +19,7 @@ mod guid;
 mod hex;
 mod id;
 mod pointer_size;
+mod registers;
 mod text;
 pub mod tracelogging;
 
@@ -29,5 +30,6 @@ pub use guid::{Guid, ParseGuidError};
 pub use hex::Hex;
 pub use id::{BuildId, PdbId, PortablePdbId};
 pub use pointer_size::PointerSize;
+pub use registers::{Processor, Registers};
 pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;

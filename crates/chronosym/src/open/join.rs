@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
@@ -25,6 +26,7 @@ use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
 use crate::source::{ReadError, nettrace};
+use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
@@ -34,6 +36,8 @@ pub(super) struct Parts {
     /// By process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub beside: Beside,
+    /// For unwinding.
+    pub files: Option<Arc<dyn ImageFiles>>,
 }
 
 /// A runtime's recording, begun.
@@ -75,6 +79,7 @@ impl Parts {
             session,
             meter,
             beside: self.beside,
+            files: self.files,
             began_ns: 0,
             of_runtimes: None,
             cycles: None,
@@ -165,6 +170,7 @@ struct Join<'a> {
     meter: &'a Meter,
     report: Report,
     beside: Beside,
+    files: Option<Arc<dyn ImageFiles>>,
     /// The time of the reference clock at the session's time 0.
     began_ns: i128,
     /// How far the clock of runtimes is behind the reference.
@@ -272,7 +278,8 @@ impl Join<'_> {
         let name = profile.name;
         let reader = open_perf(&name, &mut profile.source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-        let (found, end) = perf::read_from(reader, self.session, earliest);
+        let files = self.files.clone();
+        let (found, end) = perf::read_from(reader, self.session, earliest, files);
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;

@@ -16,6 +16,7 @@ use crate::selection::Options;
 use crate::session::Session;
 use crate::source::{Identity, etl, nettrace};
 use crate::timeline::Timeline;
+use crate::unwind::ImageFiles;
 
 /// A recording that was opened, ready to be read.
 pub struct Recording {
@@ -71,7 +72,11 @@ pub struct Report {
 
 impl Recording {
     /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
-    pub(super) fn new(finder: Finder, beside: Beside) -> Result<Self, OpenError> {
+    pub(super) fn new(
+        finder: Finder,
+        beside: Beside,
+        files: Option<Arc<dyn ImageFiles>>,
+    ) -> Result<Self, OpenError> {
         let Finder {
             meter,
             notes,
@@ -121,6 +126,7 @@ impl Recording {
                 jitdumps,
                 maps,
                 beside,
+                files,
             };
             (
                 parts.format(),

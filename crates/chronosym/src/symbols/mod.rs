@@ -31,6 +31,8 @@ mod source;
 mod target;
 #[cfg(any(feature = "dwarf", feature = "pdb"))]
 mod texts;
+#[cfg(all(feature = "dwarf", feature = "perf"))]
+mod unwind;
 
 use std::path::PathBuf;
 use std::sync::Arc;

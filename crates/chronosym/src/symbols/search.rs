@@ -229,7 +229,7 @@ impl Search {
     }
 
     /// Whether files are opened at the paths that traces and symbol files name.
-    #[cfg(feature = "pdb")]
+    #[cfg(any(feature = "pdb", feature = "dwarf"))]
     pub(super) fn trusts_paths(&self) -> bool {
         self.stores.config().trust_trace_paths
     }
