@@ -124,10 +124,15 @@ impl Resolver {
             next = caller;
         }
         while let Some((node, frame)) = path.pop() {
-            let at = AddressAt::new(process, frame.address, time, of(path.is_empty()));
+            let own = of(path.is_empty());
+            let position = match frame.proof {
+                Some(CallerProof::Signal) => Position::Exact,
+                _ => own,
+            };
+            let at = AddressAt::new(process, frame.address, time, position);
             known = self.push(known, at, frame.proof, timed);
             self.by_stack
-                .entry((process, node, at.position, timed))
+                .entry((process, node, own, timed))
                 .or_default()
                 .keep(time, known.1.clone(), known.0);
         }

@@ -12,6 +12,8 @@ pub enum CallerProof {
     UnwindTable,
     /// The chain of frame pointers.
     FramePointer,
+    /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
+    Signal,
 }
 
 impl CallerProof {
@@ -20,6 +22,7 @@ impl CallerProof {
         match self {
             CallerProof::UnwindTable => "UnwindTable",
             CallerProof::FramePointer => "FramePointer",
+            CallerProof::Signal => "Signal",
         }
     }
 }

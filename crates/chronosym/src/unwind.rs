@@ -22,8 +22,8 @@ use crate::symbol_source::ImageRef;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// The registers are those of the caller now, which stands there or waits for a call to return.
-    Caller(Position),
+    /// The registers are those of the caller now, by this proof.
+    Caller(CallerProof),
     /// The table says nothing of the address.
     NoEntry,
     /// The function has no caller.
@@ -119,7 +119,7 @@ impl Unwinder {
             return false;
         };
         let mut registers = thread.registers.clone();
-        let (mut position, mut proof) = (Position::Exact, None);
+        let mut proof = None;
         for _ in 0..MOST_FRAMES {
             let address = code_address(&registers);
             if address < LOWEST {
@@ -127,16 +127,16 @@ impl Unwinder {
             }
             out.push(Walked { address, proof });
             let before = registers.stack_pointer();
-            let looked_up = position.looked_up(address);
+            let looked_up = position(proof).looked_up(address);
             let image = state.mapped.covering(&state.images, looked_up);
             let step = match image {
                 Some(image) => self.step(image, names, looked_up, &mut registers, &read),
                 None => Step::NoEntry,
             };
-            (position, proof) = match step {
-                Step::Caller(position) => (position, Some(CallerProof::UnwindTable)),
+            proof = match step {
+                Step::Caller(proof) => Some(proof),
                 Step::NoEntry if registers.follow_frame_pointer(&read).is_some() => {
-                    (Position::Return, Some(CallerProof::FramePointer))
+                    Some(CallerProof::FramePointer)
                 }
                 Step::Outermost => return true,
                 Step::NoEntry | Step::Lost => return false,
@@ -176,6 +176,14 @@ impl Unwinder {
             None if is_managed(reference.path) => Step::NoEntry,
             None => Step::Lost,
         }
+    }
+}
+
+/// A frame that was found so stands at its address, or waits for a call to return there.
+fn position(proof: Option<CallerProof>) -> Position {
+    match proof {
+        None | Some(CallerProof::Signal) => Position::Exact,
+        Some(_) => Position::Return,
     }
 }
 

@@ -12,8 +12,8 @@ use super::Symbolizer;
 use super::files::{FileError, Open};
 use super::image::elf_address;
 use super::search::{ANY, SymbolFile, distinct};
-use crate::frame::Position;
 use crate::images::file_name;
+use crate::stacks::CallerProof;
 use crate::symbol_source::ImageRef;
 use crate::unwind::{CallFrames, FileNumber, ImageFiles, Step};
 
@@ -63,8 +63,8 @@ impl CallFrames for UnwindTable {
         let address = elf_address(image.addressing, rva);
         match UnwindTable::step(self, address, registers, read) {
             unwind::Step::Caller { is_interrupted } => Step::Caller(match is_interrupted {
-                true => Position::Exact,
-                false => Position::Return,
+                true => CallerProof::Signal,
+                false => CallerProof::UnwindTable,
             }),
             unwind::Step::Outermost => Step::Outermost,
             unwind::Step::NoEntry => Step::NoEntry,
