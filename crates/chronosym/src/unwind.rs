@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use chronosym_types::{Processor, Registers};
+pub use chronosym_types::{Processor, Registers};
 use rustc_hash::FxHashMap;
 
 use crate::frame::Position;
