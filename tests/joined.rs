@@ -9,6 +9,7 @@ use chronosym::{
     CallerProof, Certainty, ClockMatch, Evidence, Filter, Frame, ImageRef, Input, OpenError,
     Opener, Options, Position, Report, Resolver, SampleKind, SampleSelection, Timeline,
 };
+use chronosym_support::etl::{At as EtlAt, EtlWriter, Op, Options as EtlOptions, Process, Stack};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::Method;
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
@@ -547,6 +548,105 @@ fn recordings_of_one_clock_are_one_timeline_whichever_began_first() {
             Some(Certainty::Exact)
         );
     }
+}
+
+/// A recording of Windows: a process with an image, one sample at 2 ms of an address in no image. It began at 500 s of the
+/// performance counter.
+fn windows(clock: u32) -> Vec<u8> {
+    let options = EtlOptions {
+        clock,
+        ..EtlOptions::default()
+    };
+    let mut writer = EtlWriter::new(Vec::new(), options).unwrap();
+    let at = EtlAt::ns(1);
+    let process = Process {
+        pid: PID,
+        image: "app.exe",
+        command_line: "app.exe",
+        ..Process::default()
+    };
+    writer.process(at, Op::DCStart, &process).unwrap();
+    writer.thread(at, Op::DCStart, PID, 7).unwrap();
+    let sampled = EtlAt::ms(2);
+    writer.sample(sampled, JIT + 0x10, 7).unwrap();
+    let stack = Stack {
+        event: sampled,
+        pid: PID,
+        tid: 7,
+        addresses: &[JIT + 0x10, JIT + 0x110],
+    };
+    writer.stack(EtlAt::us(2_001), &stack).unwrap();
+    writer.finish().unwrap()
+}
+
+#[test]
+fn recordings_of_windows_and_of_a_runtime_share_the_performance_counter() {
+    const TICKS: i64 = 10_000_000;
+    // The .etl began on 2024-01-17 at 21:20:00 UTC; the runtime's recording 1 ms earlier.
+    let began_at = |minute| TraceInfo {
+        qpc_start: 500 * TICKS - TICKS / 1_000,
+        frequency: TICKS as u64,
+        process_id: PID,
+        start: [2024, 1, 3, 17, 21, minute, 59, 999],
+        ..TraceInfo::default()
+    };
+    let bodies = [
+        ("Before", JIT, 100_000, Some(2_900_000)),
+        ("During", JIT, 2_950_000, None),
+        ("Caller", JIT + 0x100, 50_000, None),
+    ];
+    let nettrace = runtime(began_at(19), &bodies);
+    let files: [(&str, &[u8]); 2] = [("a.etl", &windows(1)), ("a.nettrace", &nettrace)];
+    let (timeline, report) = open_with(Opener::new(), &files).expect("they fit");
+    assert_eq!(report.format, Format::Joined);
+    // 1 ms later on the clock of the .etl.
+    assert_eq!(
+        name(&timeline, JIT + 0x10, 1_899_900).as_deref(),
+        Some("N.T.Before")
+    );
+    assert_eq!(name(&timeline, JIT + 0x10, 1_949_900), None);
+    let mut resolver = Resolver::new(&timeline, None);
+    let mut stacks = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        assert_eq!((class.kind, time), (SampleKind::Cpu, 2_000_000));
+        let (stack, _) = resolver.resolve(class, time).expect("it has a stack");
+        let frames = resolver.stack(stack).map(|id| resolver.frame(id));
+        stacks.push(
+            frames
+                .map(|frame| frame.name().map(str::to_owned))
+                .collect::<Vec<_>>(),
+        );
+    });
+    let expected = ["N.T.During", "N.T.Caller"].map(|name| Ok(name.to_owned()));
+    assert_eq!(stacks, [expected]);
+    let recordings = &timeline.facts().recordings;
+    let clocks: Vec<_> = recordings
+        .iter()
+        .map(|it| (it.clock, it.error_ns))
+        .collect();
+    assert_eq!(clocks, [(ClockMatch::Same, 0), (ClockMatch::Same, 0)]);
+    // An .etl that counts the wall's time: to 1 ms.
+    let files: [(&str, &[u8]); 2] = [("a.etl", &windows(2)), ("a.nettrace", &nettrace)];
+    let timeline = open(&files);
+    let second = &timeline.facts().recordings[1];
+    assert_eq!(
+        (second.clock, second.error_ns),
+        (ClockMatch::Wall, 1_000_000)
+    );
+    let found = frame(&timeline, PID, JIT + 0x10, 2_000_000);
+    assert_eq!(found.certainty, Some(Certainty::Inferred));
+    // Of another boot, and another system's recording beside it.
+    let other = runtime(began_at(20), &bodies);
+    let apart = open_with(
+        Opener::new(),
+        &[("a.etl", &windows(1)), ("a.nettrace", &other)],
+    );
+    assert!(matches!(apart, Err(OpenError::DifferentRecordings { .. })));
+    let two = open_with(
+        Opener::new(),
+        &[("a.etl", &windows(1)), ("perf.data", &profile().file())],
+    );
+    assert!(matches!(two, Err(OpenError::SeveralRecordings { .. })));
 }
 
 #[test]

@@ -1,13 +1,16 @@
-//! Recordings of one machine, joined into one timeline: what perf saw of processors and processes, what runtimes say of code.
+//! Recordings of one machine, joined into one timeline: what the system saw of processors and processes, what runtimes say of
+//! code.
 //!
-//! A perf.data is read first, since it says which processes there are; then what runtimes recorded, then their jitdumps and
-//! perf maps. Each counts its time from the earliest of all.
+//! The system's recording, a perf.data or .etl, is read first, since it says which processes there are; then what runtimes
+//! recorded, then their jitdumps and perf maps. Each counts its time from the earliest of all, or from the begin of the .etl:
+//! what runtimes say of the time before it holds at its begin.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
+use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
@@ -15,7 +18,7 @@ use flate2::read::MultiGzDecoder;
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, SeekableBytes, keep};
+use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
 use super::meter::Meter;
 use super::note::Note;
@@ -25,12 +28,13 @@ use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
-use crate::source::{ReadError, nettrace};
+use crate::source::{ReadError, etl, nettrace};
 use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, SeekableBytes)>,
+    pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// By process.
@@ -49,20 +53,31 @@ struct Runtime {
     offset: Offset,
 }
 
-/// The perf.data, looked into.
+/// What the system recorded, looked into.
 struct Profile {
     name: String,
-    source: SeekableBytes,
     clock: Clock,
-    cycles: Option<TimeConversion>,
+    source: ProfileBytes,
+}
+
+enum ProfileBytes {
+    Perf {
+        source: SeekableBytes,
+        cycles: Option<TimeConversion>,
+    },
+    Etl {
+        reader: Box<EtlReader<PositionedBytes>>,
+        began_ns: i128,
+    },
 }
 
 impl Parts {
     /// What all of it is.
     pub fn format(&self) -> Format {
-        match (&self.perf, self.runtimes.len(), self.jitdumps.len()) {
-            (Some(_), 0, _) => Format::PerfData,
-            (None, 0, _) => Format::JitDump,
+        let is_alone = self.runtimes.is_empty();
+        match (&self.perf, is_alone && self.etl.is_none()) {
+            (Some(_), true) => Format::PerfData,
+            (None, true) => Format::JitDump,
             _ => Format::Joined,
         }
     }
@@ -70,12 +85,7 @@ impl Parts {
     /// Reads all of it.
     pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Report, OpenError> {
         let mut join = Join {
-            report: Report {
-                format: self.format(),
-                notes: Vec::new(),
-                lost_events: 0,
-                is_cut_short: false,
-            },
+            report: Report::new(self.format()),
             session,
             meter,
             beside: self.beside,
@@ -85,13 +95,14 @@ impl Parts {
             cycles: None,
             perf: PerfReport::default(),
         };
-        let mut profile = match self.perf {
-            Some((name, source)) => Some(Profile::new(name, source)?),
-            None => None,
+        let mut profile = match (self.perf, self.etl) {
+            (Some((name, source)), _) => Some(Profile::of_perf(name, source)?),
+            (None, Some((name, reader))) => Some(Profile::of_etl(name, reader)),
+            (None, None) => None,
         };
         let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
         let has_ticks = profile.is_none();
-        join.read_perf(profile, &runtimes)?;
+        join.read_profile(profile, &runtimes)?;
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
         }
@@ -111,17 +122,26 @@ impl Parts {
 }
 
 impl Profile {
-    fn new(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
-        let (clock, cycles) = {
-            let mut reader = open_perf(&name, &mut source)?;
-            (Clock::of_perf(&mut reader), reader.info().time_conversion)
-        };
+    fn of_perf(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
+        let mut reader = open_perf(&name, &mut source)?;
+        let clock = Clock::of_perf(&mut reader);
+        let cycles = reader.info().time_conversion;
+        let source = ProfileBytes::Perf { source, cycles };
         Ok(Profile {
             name,
-            source,
             clock,
-            cycles,
+            source,
         })
+    }
+
+    fn of_etl(name: String, reader: Box<EtlReader<PositionedBytes>>) -> Self {
+        let (clock, began_ns) = Clock::of_etl(reader.clock(), reader.header().clock_type);
+        let source = ProfileBytes::Etl { reader, began_ns };
+        Profile {
+            name,
+            clock,
+            source,
+        }
     }
 }
 
@@ -214,10 +234,11 @@ impl Join<'_> {
                     return Err(not_joined(&known.name, &name));
                 }
             }
-            let offset = match (clock.behind(against), again, &mut *profile) {
+            let source = profile.as_mut().map(|profile| &mut profile.source);
+            let offset = match (clock.behind(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
-                (Some(Err(())), Some(file), Some(profile)) => {
-                    let offset = estimate(&mut profile.source, reader, process.unwrap_or_default());
+                (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
+                    let offset = estimate(source, reader, process.unwrap_or_default());
                     reader = Nettrace::new(rewound(&name, file)?)
                         .map_err(|error| in_runtime(&name, error))?;
                     offset
@@ -255,8 +276,8 @@ impl Join<'_> {
         Ok((rewound(name, file)?, Some(again)))
     }
 
-    /// Reads the perf.data, if there is one.
-    fn read_perf(
+    /// Reads what the system recorded, if there is such a recording.
+    fn read_profile(
         &mut self,
         profile: Option<Profile>,
         runtimes: &[Runtime],
@@ -265,18 +286,43 @@ impl Join<'_> {
         let earliest = starts.min();
         self.began_ns = earliest.unwrap_or_default();
         self.of_runtimes = runtimes.first().map(|runtime| runtime.offset);
-        let Some(mut profile) = profile else {
+        let Some(Profile {
+            name,
+            clock,
+            source,
+        }) = profile
+        else {
             if let Some(first) = runtimes.first() {
                 nettrace::describe(first.reader.header(), self.session);
             }
             return Ok(());
         };
-        if self.of_runtimes.is_none() && profile.clock.kind == Kind::Monotonic {
+        if self.of_runtimes.is_none() && clock.kind == Kind::Monotonic {
             self.of_runtimes = Some(Offset::NONE);
         }
-        self.cycles = profile.cycles;
-        let name = profile.name;
-        let reader = open_perf(&name, &mut profile.source)?;
+        let gives = "samples, processes and images";
+        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
+        match source {
+            ProfileBytes::Perf { source, cycles } => {
+                self.cycles = cycles;
+                self.read_perf(&name, source, earliest)
+            }
+            ProfileBytes::Etl { reader, began_ns } => {
+                self.began_ns = began_ns;
+                let found = etl::read_joined(*reader, self.session);
+                self.report.add_etl(&found);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_perf(
+        &mut self,
+        name: &str,
+        mut source: SeekableBytes,
+        earliest: Option<i128>,
+    ) -> Result<(), OpenError> {
+        let reader = open_perf(name, &mut source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
         let files = self.files.clone();
         let (found, end) = perf::read_from(reader, self.session, earliest, files);
@@ -285,9 +331,7 @@ impl Join<'_> {
         self.report.lost_events += found.diagnostics.lost_records;
         self.report.is_cut_short |= found.diagnostics.truncation.is_some();
         self.perf = found;
-        let gives = "samples, processes and images";
-        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
-        end.map_err(|error| in_perf(&name, error))
+        end.map_err(|error| in_perf(name, error))
     }
 
     fn came_from(&mut self, recording: JoinedRecording) {

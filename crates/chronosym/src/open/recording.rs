@@ -14,6 +14,7 @@ use super::note::{Note, Notes};
 use super::symbol_entries::SymbolEntries;
 use crate::selection::Options;
 use crate::session::Session;
+use crate::source::etl::EtlReport;
 use crate::source::{Identity, etl, nettrace};
 use crate::timeline::Timeline;
 use crate::unwind::ImageFiles;
@@ -70,6 +71,24 @@ pub struct Report {
     pub is_cut_short: bool,
 }
 
+impl Report {
+    pub(super) fn new(format: Format) -> Self {
+        Report {
+            format,
+            notes: Vec::new(),
+            lost_events: 0,
+            is_cut_short: false,
+        }
+    }
+
+    pub(super) fn add_etl(&mut self, found: &EtlReport) {
+        let d = &found.diagnostics;
+        self.notes.extend(Note::of_etl_report(found));
+        self.lost_events += d.events_lost;
+        self.is_cut_short |= d.truncated_buffers > 0 || d.unread_bytes > 0;
+    }
+}
+
 impl Recording {
     /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
     pub(super) fn new(
@@ -96,7 +115,8 @@ impl Recording {
         let others = names.len();
         names.extend(etl.iter().map(|(name, _)| name.clone()));
         if let [first, second, ..] = names.as_slice()
-            && (others > 0 && !etl.is_empty() || perf.len() > 1)
+            // The system records once.
+            && (perf.len() > 1 || !etl.is_empty() && others > streams.len())
         {
             return Err(OpenError::SeveralRecordings {
                 first: first.clone(),
@@ -109,16 +129,24 @@ impl Recording {
                 found: "a perf map; name it with the recording that it belongs to".to_owned(),
             });
         }
+        let is_etl = !etl.is_empty();
         let (format, bytes) = if others == 0 {
             (Format::Etl, RecordingBytes::Etl(Box::new(merge(etl)?)))
         } else if others == 1
             && maps.is_empty()
+            && !is_etl
             && let Some((_, format, stream)) = streams.pop()
         {
             (format, RecordingBytes::Nettrace(stream))
         } else {
+            let name = etl.first().map(|(name, _)| name.clone());
+            let etl = match name {
+                Some(name) => Some((name, Box::new(merge(etl)?))),
+                None => None,
+            };
             let parts = Parts {
                 perf: perf.pop(),
+                etl,
                 runtimes: streams
                     .into_iter()
                     .map(|(name, _, it)| (name, it))
@@ -205,13 +233,9 @@ impl Recording {
                 .map_err(in_trace),
             RecordingBytes::Etl(reader) => etl::read(*reader, session)
                 .map(|found| {
-                    let d = &found.diagnostics;
-                    Report {
-                        format: self.format,
-                        notes: Note::of_etl_report(&found),
-                        lost_events: d.events_lost,
-                        is_cut_short: d.truncated_buffers > 0 || d.unread_bytes > 0,
-                    }
+                    let mut report = Report::new(self.format);
+                    report.add_etl(&found);
+                    report
                 })
                 .map_err(in_trace),
             RecordingBytes::Joined(parts) => Identity::Joined
