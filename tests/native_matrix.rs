@@ -239,9 +239,13 @@ fn unlinked(target: &str, flags: &[&str]) -> Result<(), Failed> {
         .arg(format!("--target={target}-linux-gnu"))
         .args(["-O2", "-ffreestanding", "-c", "-o", "module.ko"])
         .arg(source))?;
-    run(Command::new("ld.lld")
-        .current_dir(&folder)
-        .args(["-e", "module_work", "-o", "linked", "module.ko"]))?;
+    run(Command::new("ld.lld").current_dir(&folder).args([
+        "-e",
+        "module_work",
+        "-o",
+        "linked",
+        "module.ko",
+    ]))?;
     for (tool, ending) in [("xz", "xz"), ("zstd", "zst"), ("gzip", "gz")] {
         let mut command = Command::new(tool);
         command.current_dir(&folder).args(["-k", "module.ko"]);
@@ -302,7 +306,9 @@ fn unlinked_beside_addr2line() -> Result<(), Failed> {
         let own: Vec<u64> = (0..len).map(|at| start + at).collect();
         let ours = answers(&object, &own)?;
         let mut command = Command::new("addr2line");
-        command.args(["-f", "-i", "-a", "-j", name, "-e"]).arg(&path);
+        command
+            .args(["-f", "-i", "-a", "-j", name, "-e"])
+            .arg(&path);
         command.args((0..len).map(|at| format!("{at:#x}")));
         let theirs = String::from_utf8(command.output()?.stdout)?;
         let theirs = theirs.split("0x").skip(1).map(|answer| {

@@ -3,8 +3,8 @@
 use std::io::Cursor;
 
 use chronosym::{Input, Limits, Opener, Options, Session};
-use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_ctf::Metadata;
+use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_perf::{Event, jitdump, script};
 
 use crate::pipeline;

@@ -291,7 +291,12 @@ fn ctf(is_kernel: bool) -> (String, Vec<u8>) {
         context: vec![CtfValue::Number(7)],
         fields: vec![CtfValue::Bytes(b"abc"), CtfValue::Text("text")],
     });
-    let bytes = [trace.text().as_bytes(), &[0], &trace.packet(0, 0, 0, &events)].concat();
+    let bytes = [
+        trace.text().as_bytes(),
+        &[0],
+        &trace.packet(0, 0, 0, &events),
+    ]
+    .concat();
     let name = if is_kernel { "kernel" } else { "user" };
     (name.to_owned(), bytes)
 }

@@ -211,6 +211,9 @@ pub struct Symbols {
     /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,
+    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel in the perf.data.
+    #[arg(long, value_name = "FILE")]
+    pub kallsyms: Option<PathBuf>,
     /// A process of a container that calls itself OWN is PID in the perf.data; may be given several times.
     #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
     pub map_pid: Vec<(u32, u32)>,

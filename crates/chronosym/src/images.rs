@@ -112,6 +112,13 @@ impl MappedImages {
         self.current.get(&base).copied()
     }
 
+    /// The image that stands at an address now.
+    #[cfg(feature = "perf")]
+    pub fn covering<'i>(&self, images: &'i [Image], address: u64) -> Option<&'i Image> {
+        let index = self.holding(images, address, address)?;
+        images.get(index.index())
+    }
+
     /// The image that stands at all addresses from first to last.
     fn holding(&self, images: &[Image], first: u64, last: u64) -> Option<ImageIndex> {
         let (_, &(index, _)) = self.current.range(..=first).next_back()?;
@@ -243,7 +250,8 @@ impl MappedImages {
 fn is_anonymous(path: &str) -> bool {
     let anonymous =
         path.starts_with("/memfd:") || path.starts_with("//anon") || path.starts_with('[');
-    anonymous && !path.starts_with("[kernel") && !path.contains("vmlinux")
+    let is_file = path.starts_with("[kernel") || path.contains("vmlinux") || path == "[vdso]";
+    anonymous && !is_file
 }
 
 /// The file name of a path of any operating system.

@@ -80,6 +80,8 @@ mod timeline;
 mod universal;
 mod untimed;
 mod untimed_index;
+#[cfg(feature = "perf")]
+pub mod unwind;
 mod views;
 mod waiting;
 mod weights;
@@ -121,7 +123,7 @@ pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{Shape, ShapeError, Shaper};
-pub use stacks::{StackId, StackTable};
+pub use stacks::{CallerProof, StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,
     PartRef, PrecompiledCode, SymbolSource,

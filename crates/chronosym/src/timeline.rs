@@ -88,9 +88,9 @@ fn is_thumb(addresses: &FxHashSet<u64>) -> bool {
     addresses.len() >= LEAST && odd >= addresses.len() / 16 * 15
 }
 
-/// A pid that stands for the machine itself: Windows' System and idle processes.
+/// A pid that stands for the machine itself: Windows' System and idle processes, Linux's kernel.
 fn is_system(pid: Option<u32>) -> bool {
-    matches!(pid, Some(0 | 4 | u32::MAX))
+    matches!(pid, Some(0 | 4))
 }
 
 fn next_snapshot() -> u64 {

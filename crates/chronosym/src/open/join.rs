@@ -1,22 +1,26 @@
-//! Recordings of one machine, joined into one timeline: what perf saw of processors and processes, what runtimes say of code.
+//! Recordings of one machine, joined into one timeline: what the system saw of processors and processes, what runtimes say of
+//! code.
 //!
-//! A perf.data is read first, since it says which processes there are; then what runtimes recorded, then their jitdumps and
-//! perf maps. Each counts its time from the earliest of all.
+//! The system's recording, a perf.data or .etl, is read first, since it says which processes there are; then what runtimes
+//! recorded, then their jitdumps and perf maps. Each counts its time from the earliest of all, or from the begin of the .etl:
+//! what runtimes say of the time before it holds at its begin.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use chronosym_ctf::Reader as Ctf;
+use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
-use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use chronosym_nettrace::{Gap, GapCause, Gaps};
+use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
 
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, SeekableBytes, keep};
+use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
 use super::meter::Meter;
 use super::note::Note;
@@ -26,11 +30,13 @@ use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
-use crate::source::{self, ReadError, nettrace};
+use crate::source::{self, ReadError, etl, nettrace};
+use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, SeekableBytes)>,
+    pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// Of user space and of the kernel, read as one.
@@ -38,6 +44,8 @@ pub(super) struct Parts {
     /// By process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub beside: Beside,
+    /// For unwinding.
+    pub files: Option<Arc<dyn ImageFiles>>,
 }
 
 /// A runtime's recording, begun.
@@ -57,26 +65,32 @@ struct Tracepoints {
     offset: Offset,
 }
 
-/// The perf.data, looked into.
+/// What the system recorded, looked into.
 struct Profile {
     name: String,
-    source: SeekableBytes,
     clock: Clock,
-    cycles: Option<TimeConversion>,
+    source: ProfileBytes,
+}
+
+enum ProfileBytes {
+    Perf {
+        source: SeekableBytes,
+        cycles: Option<TimeConversion>,
+    },
+    Etl {
+        reader: Box<EtlReader<PositionedBytes>>,
+        began_ns: i128,
+    },
 }
 
 impl Parts {
     /// What all of it is.
     pub fn format(&self) -> Format {
-        match (
-            &self.perf,
-            &self.ctf,
-            self.runtimes.len(),
-            self.jitdumps.len(),
-        ) {
-            (Some(_), None, 0, _) => Format::PerfData,
-            (None, None, 0, _) => Format::JitDump,
-            (None, Some(_), 0, 0) => Format::Ctf,
+        let is_alone = self.runtimes.is_empty() && self.etl.is_none();
+        match (&self.perf, &self.ctf, self.jitdumps.len()) {
+            (Some(_), None, _) if is_alone => Format::PerfData,
+            (None, None, _) if is_alone => Format::JitDump,
+            (None, Some(_), 0) if is_alone => Format::Ctf,
             _ => Format::Joined,
         }
     }
@@ -88,21 +102,23 @@ impl Parts {
             session,
             meter,
             beside: self.beside,
+            files: self.files,
             reference: None,
             began_ns: 0,
             of_runtimes: None,
             cycles: None,
             perf: PerfReport::default(),
         };
-        let mut profile = match self.perf {
-            Some((name, source)) => Some(Profile::new(name, source)?),
-            None => None,
+        let mut profile = match (self.perf, self.etl) {
+            (Some((name, source)), _) => Some(Profile::of_perf(name, source)?),
+            (None, Some((name, reader))) => Some(Profile::of_etl(name, reader)),
+            (None, None) => None,
         };
         join.reference = profile.as_ref().map(|it| (it.name.clone(), it.clock));
         let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
         let ctf = join.begin_ctf(self.ctf)?;
         let has_ticks = profile.is_none();
-        join.read_perf(profile, &runtimes, &ctf)?;
+        join.read_profile(profile, &runtimes, &ctf)?;
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
         }
@@ -125,17 +141,26 @@ impl Parts {
 }
 
 impl Profile {
-    fn new(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
-        let (clock, cycles) = {
-            let mut reader = open_perf(&name, &mut source)?;
-            (Clock::of_perf(&mut reader), reader.info().time_conversion)
-        };
+    fn of_perf(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
+        let mut reader = open_perf(&name, &mut source)?;
+        let clock = Clock::of_perf(&mut reader);
+        let cycles = reader.info().time_conversion;
+        let source = ProfileBytes::Perf { source, cycles };
         Ok(Profile {
             name,
-            source,
             clock,
-            cycles,
+            source,
         })
+    }
+
+    fn of_etl(name: String, reader: Box<EtlReader<PositionedBytes>>) -> Self {
+        let (clock, began_ns) = Clock::of_etl(reader.clock(), reader.header().clock_type);
+        let source = ProfileBytes::Etl { reader, began_ns };
+        Profile {
+            name,
+            clock,
+            source,
+        }
     }
 }
 
@@ -201,6 +226,7 @@ struct Join<'a> {
     beside: Beside,
     /// The clock that all others are put on, with the recording that it is of.
     reference: Option<(String, Clock)>,
+    files: Option<Arc<dyn ImageFiles>>,
     /// The time of the reference clock at the session's time 0.
     began_ns: i128,
     /// How far the clock of runtimes is behind the reference.
@@ -239,10 +265,11 @@ impl Join<'_> {
                     return Err(not_joined(&known.name, &name));
                 }
             }
-            let offset = match (clock.behind(against), again, &mut *profile) {
+            let source = profile.as_mut().map(|profile| &mut profile.source);
+            let offset = match (clock.behind(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
-                (Some(Err(())), Some(file), Some(profile)) => {
-                    let offset = estimate(&mut profile.source, reader, process.unwrap_or_default());
+                (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
+                    let offset = estimate(source, reader, process.unwrap_or_default());
                     reader = Nettrace::new(rewound(&name, file)?)
                         .map_err(|error| in_runtime(&name, error))?;
                     offset
@@ -298,8 +325,8 @@ impl Join<'_> {
         Ok((rewound(name, file)?, Some(again)))
     }
 
-    /// Reads the perf.data, if there is one.
-    fn read_perf(
+    /// Reads what the system recorded, if there is such a recording.
+    fn read_profile(
         &mut self,
         profile: Option<Profile>,
         runtimes: &[Runtime],
@@ -311,7 +338,12 @@ impl Join<'_> {
         self.began_ns = earliest.unwrap_or_default();
         let of_runtime = runtimes.first().map(|runtime| runtime.offset);
         self.of_runtimes = of_runtime.or(ctf.as_ref().map(|ctf| ctf.offset));
-        let Some(mut profile) = profile else {
+        let Some(Profile {
+            name,
+            clock,
+            source,
+        }) = profile
+        else {
             if let Some(first) = runtimes.first() {
                 nettrace::describe(first.reader.header(), self.session);
             } else if let Some(ctf) = ctf {
@@ -320,23 +352,42 @@ impl Join<'_> {
             }
             return Ok(());
         };
-        if self.of_runtimes.is_none() && profile.clock.kind == Kind::Monotonic {
+        if self.of_runtimes.is_none() && clock.kind == Kind::Monotonic {
             self.of_runtimes = Some(Offset::NONE);
         }
-        self.cycles = profile.cycles;
-        let name = profile.name;
-        let reader = open_perf(&name, &mut profile.source)?;
+        let gives = "samples, processes and images";
+        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
+        match source {
+            ProfileBytes::Perf { source, cycles } => {
+                self.cycles = cycles;
+                self.read_perf(&name, source, earliest)
+            }
+            ProfileBytes::Etl { reader, began_ns } => {
+                self.began_ns = began_ns;
+                let found = etl::read_joined(*reader, self.session);
+                self.report.add_etl(std::slice::from_ref(&name), &found);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_perf(
+        &mut self,
+        name: &str,
+        mut source: SeekableBytes,
+        earliest: Option<i128>,
+    ) -> Result<(), OpenError> {
+        let reader = open_perf(name, &mut source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-        let (found, end) = perf::read_from(reader, self.session, earliest);
+        let files = self.files.clone();
+        let (found, end) = perf::read_from(reader, self.session, earliest, files);
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;
         let gaps = cut_short(found.diagnostics.truncation);
-        self.report.add_gaps(std::slice::from_ref(&name), &gaps);
+        self.report.add_gaps(&[name.to_owned()], &gaps);
         self.perf = found;
-        let gives = "samples, processes and images";
-        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
-        end.map_err(|error| in_perf(&name, error))
+        end.map_err(|error| in_perf(name, error))
     }
 
     fn came_from(&mut self, recording: JoinedRecording) {
@@ -517,11 +568,7 @@ impl Join<'_> {
 fn cut_short(truncation: Option<chronosym_perf::Truncation>) -> Gaps {
     let mut gaps = Gaps::default();
     if let Some(cut) = truncation {
-        gaps.add(Gap::new(
-            cut.at_offset,
-            cut.bytes_lost,
-            GapCause::CutShort,
-        ));
+        gaps.add(Gap::new(cut.at_offset, cut.bytes_lost, GapCause::CutShort));
     }
     gaps
 }

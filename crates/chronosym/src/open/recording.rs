@@ -17,8 +17,10 @@ use super::note::{Note, Notes};
 use super::symbol_entries::SymbolEntries;
 use crate::selection::Options;
 use crate::session::Session;
+use crate::source::etl::EtlReport;
 use crate::source::{self, Identity, etl, nettrace};
 use crate::timeline::Timeline;
+use crate::unwind::ImageFiles;
 
 /// A recording that was opened, ready to be read.
 pub struct Recording {
@@ -105,6 +107,13 @@ impl Report {
         }
     }
 
+    /// Adds what was found in .etl files that were read as one.
+    pub(super) fn add_etl(&mut self, names: &[String], found: &EtlReport) {
+        self.notes.extend(Note::of_etl_report(found));
+        self.lost_events += found.diagnostics.events_lost;
+        self.add_gaps(names, &found.diagnostics.gaps);
+    }
+
     /// Adds the gaps of traces that were read as one.
     pub(super) fn add_gaps(&mut self, names: &[String], gaps: &Gaps) {
         let listed = gaps.listed().iter().map(|gap| TraceGap {
@@ -124,7 +133,11 @@ impl Report {
 
 impl Recording {
     /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
-    pub(super) fn new(finder: Finder, beside: Beside) -> Result<Self, OpenError> {
+    pub(super) fn new(
+        finder: Finder,
+        beside: Beside,
+        files: Option<Arc<dyn ImageFiles>>,
+    ) -> Result<Self, OpenError> {
         let Finder {
             meter,
             notes,
@@ -149,7 +162,8 @@ impl Recording {
         let others = names.len();
         names.extend(etl.iter().map(|(name, _)| name.clone()));
         if let [first, second, ..] = names.as_slice()
-            && (others > 0 && !etl.is_empty() || perf.len() > 1)
+            // The system records once.
+            && (perf.len() > 1 || !etl.is_empty() && others > streams.len())
         {
             return Err(OpenError::SeveralRecordings {
                 first: first.clone(),
@@ -171,10 +185,12 @@ impl Recording {
             Some(reader) => Some((of_ctf.join(", "), reader)),
             None => None,
         };
+        let is_etl = !etl.is_empty();
         let (format, bytes) = if others == 0 {
             (Format::Etl, RecordingBytes::Etl(Box::new(merge(etl)?)))
         } else if others == 1
             && maps.is_empty()
+            && !is_etl
             && let Some((_, format, stream)) = streams.pop()
         {
             (format, RecordingBytes::Nettrace(stream))
@@ -184,8 +200,14 @@ impl Recording {
         {
             (Format::Ctf, RecordingBytes::Ctf(Box::new(reader)))
         } else {
+            let name = etl.first().map(|(name, _)| name.clone());
+            let etl = match name {
+                Some(name) => Some((name, Box::new(merge(etl)?))),
+                None => None,
+            };
             let parts = Parts {
                 perf: perf.pop(),
+                etl,
                 runtimes: streams
                     .into_iter()
                     .map(|(name, _, it)| (name, it))
@@ -194,6 +216,7 @@ impl Recording {
                 ctf,
                 maps,
                 beside,
+                files,
             };
             (
                 parts.format(),
@@ -276,18 +299,16 @@ impl Recording {
                 .map_err(in_trace),
             RecordingBytes::Etl(reader) => etl::read(*reader, session)
                 .map(|found| {
-                    report.notes = Note::of_etl_report(&found);
-                    report.lost_events = found.diagnostics.events_lost;
-                    report.add_gaps(&self.names, &found.diagnostics.gaps);
+                    report.add_etl(&self.names, &found);
                     report
                 })
                 .map_err(in_trace),
             RecordingBytes::Ctf(reader) => source::ctf::read(*reader, session)
-                .map(|found| Report {
-                    format: self.format,
-                    notes: Note::of_ctf(&found),
-                    lost_events: found.lost_events,
-                    is_cut_short: found.cut_streams > 0,
+                .map(|found| {
+                    report.notes = Note::of_ctf(&found);
+                    report.lost_events = found.lost_events;
+                    report.is_cut_short = found.cut_streams > 0;
+                    report
                 })
                 .map_err(in_trace),
             RecordingBytes::Joined(parts) => Identity::Joined
