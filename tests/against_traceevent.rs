@@ -171,6 +171,7 @@ fn read(bytes: &[u8], theirs: &Theirs<'_>) -> (Arc<Timeline>, TraceHeader) {
         .map(|p| EventSelector::parse(p).expect("a selector"));
     let mut session = Session::new(Options {
         samples: SampleSelection::Events(selectors.collect()),
+        ..Options::default()
     });
     chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
     let reader = chronosym_nettrace::Reader::new(Cursor::new(bytes)).expect("a trace");

@@ -424,7 +424,12 @@ fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
     let inputs = [("perf.data", perf.file()), ("one", one)];
     let inputs = inputs.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes)));
     let recording = Opener::new().open(inputs).expect("two");
-    let (selected, _) = recording.timeline(Options { samples }).expect("two");
+    let (selected, _) = recording
+        .timeline(Options {
+            samples,
+            ..Options::default()
+        })
+        .expect("two");
     assert_eq!(selected.samples().len(), 10);
 }
 

@@ -82,6 +82,7 @@ fn trace(told: &Told) -> (Arc<Timeline>, ProcessIndex) {
     let file = w.finish().expect("a file");
     let mut session = Session::new(Options {
         samples: SampleSelection::Profilers,
+        ..Options::default()
     });
     let reader = EtlReader::merge(vec![EtlReader::open(file.as_slice()).expect("a trace")]);
     chronosym::source::etl::read(reader.expect("a trace"), &mut session).expect("the first");

@@ -279,6 +279,7 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
     let selector = chronosym::EventSelector::parse("Kernel/47").expect("a selector");
     let mut session = Session::new(Options {
         samples: chronosym::SampleSelection::Events(vec![selector]),
+        ..Options::default()
     });
     let reader = EtlReader::open(&*bytes).expect("a trace");
     chronosym::source::etl::read(reader, &mut session).expect("the first recording");

@@ -97,7 +97,10 @@ pub fn method_of(w: &mut Writer, provider: [u8; 16], at: At, id: u16, start: u64
 pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Arc<Timeline>, EtlReport) {
     let readers = files.iter().map(|f| EtlReader::open(f.as_slice()).unwrap());
     let reader = EtlReader::merge(readers.collect()).unwrap();
-    let mut session = Session::new(Options { samples: selection });
+    let mut session = Session::new(Options {
+        samples: selection,
+        ..Options::default()
+    });
     let report = read(reader, &mut session).expect("the first");
     (session.finish(), report)
 }

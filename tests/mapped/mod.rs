@@ -94,6 +94,7 @@ pub fn trace(files: &[MappedFile]) -> (Arc<Timeline>, ProcessIndex) {
     let file = w.finish();
     let mut session = Session::new(Options {
         samples: SampleSelection::Profilers,
+        ..Options::default()
     });
     let diagnostics = chronosym::source::nettrace::read(file.as_slice(), &mut session);
     assert!(diagnostics.expect("a trace").is_clean());

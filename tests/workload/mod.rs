@@ -71,6 +71,7 @@ pub fn session() -> Session {
         .map(|s| EventSelector::parse(s).expect("a selector"));
     Session::new(Options {
         samples: SampleSelection::Events(selectors.into()),
+        ..Options::default()
     })
 }
 

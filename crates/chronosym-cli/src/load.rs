@@ -25,7 +25,16 @@ pub struct Loaded {
 
 /// Reads traces into a timeline; `samples` says whose stacks are kept.
 pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
-    let mut session = Session::new(Options { samples });
+    let options = Options {
+        samples,
+        ..Options::default()
+    };
+    load_with(paths, options, symbols)
+}
+
+/// Reads traces into a timeline.
+pub fn load_with(paths: &[PathBuf], options: Options, symbols: &Symbols) -> Result<Loaded> {
+    let mut session = Session::new(options);
     let recording = input::open(paths, symbols)?;
     let symbol_entries = recording.symbol_entries();
     let report = recording.read(&mut session)?;

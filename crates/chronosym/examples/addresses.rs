@@ -7,6 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = arguments.next().ok_or("which trace?")?;
     let (timeline, _) = chronosym::open(path)?.timeline(Options {
         samples: SampleSelection::None,
+        ..Options::default()
     })?;
 
     let managed = timeline.processes().find(|p| p.is_managed);

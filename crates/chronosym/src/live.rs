@@ -80,6 +80,7 @@ impl LiveSession {
     pub fn new() -> Self {
         let session = Session::new(Options {
             samples: SampleSelection::None,
+            ..Options::default()
         });
         let empty = Timeline::of(&session, Vec::new(), 0);
         LiveSession {
