@@ -375,10 +375,8 @@ fn the_kernel_is_process_0_and_its_idle_threads_run_there() {
     let processes: Vec<_> = timeline.processes().map(|it| (it.pid, it.name)).collect();
     assert_eq!(processes, [(Some(0), Some("[kernel]"))]);
     let mut seen = 0;
-    let with_idle = Filter {
-        idle: true,
-        ..Filter::default()
-    };
+    let mut with_idle = Filter::default();
+    with_idle.idle = true;
     timeline.for_each_sample(&with_idle, |class, _| {
         let thread = timeline.thread_view(class.thread).expect("it is there");
         assert_eq!(

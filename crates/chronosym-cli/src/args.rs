@@ -339,13 +339,14 @@ pub struct Stacks {
     pub format: Option<StackFormat>,
     #[command(flatten)]
     pub samples: Samples,
-    /// What folded stacks count.
-    #[arg(long, value_enum, default_value = "samples")]
-    pub weight: StackWeight,
-    /// No frame for the thread.
+    /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
+    /// they are known of each sample.
+    #[arg(long, value_enum)]
+    pub weight: Option<StackWeight>,
+    /// Join the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
-    /// Append the source line to each frame.
+    /// Tell frames of one function apart by source line. Formats that have a place for lines have them anyway.
     #[arg(long)]
     pub lines: bool,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chronosym::open::{Note, SymbolEntries, TraceGap, read_perf_map};
-use chronosym::{Filter, ProcessIndex, SampleSelection, Session, Timeline};
+use chronosym::{Filter, Options, ProcessIndex, SampleSelection, Session, Timeline};
 
 use crate::args::{self, EventFilters, Filters, Symbols, Usage};
 use crate::units::show_time;
@@ -26,9 +26,9 @@ pub struct Loaded {
     pub symbol_entries: SymbolEntries,
 }
 
-/// Reads traces into a timeline; `samples` says whose stacks are kept.
-pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
-    let mut session = Session::new(samples);
+/// Reads traces into a timeline; the options say what is kept beside code.
+pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -> Result<Loaded> {
+    let mut session = Session::new(options);
     let recording = input::open(paths, symbols)?;
     let symbol_entries = recording.symbol_entries();
     let report = recording.read(&mut session)?;

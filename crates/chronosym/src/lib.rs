@@ -54,6 +54,7 @@ mod limits;
 mod live;
 mod lookup;
 mod machine;
+mod markers;
 mod names;
 #[cfg(feature = "open")]
 pub mod open;
@@ -112,6 +113,7 @@ pub use il_map::{IlOffset, IlSource};
 pub use images::{Addressing, ImageIndex, PerfMapId, file_name, simple_name};
 pub use limits::{LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
+pub use markers::{Marker, MarkerKind};
 #[cfg(feature = "open")]
 pub use open::{Input, OpenError, Opener, Recording, Report, open};
 pub use process::{ProcessIndex, ThreadIndex};

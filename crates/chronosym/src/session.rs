@@ -13,6 +13,7 @@ use crate::event_types::{EventTypeId, EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
+use crate::markers::Markers;
 use crate::process::ThreadIndex;
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
 use crate::role::Role;
@@ -45,6 +46,7 @@ pub struct Session {
     pub(crate) stacks: StackTable,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
+    pub(crate) markers: Markers,
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
     /// What the session was read from first.
@@ -231,15 +233,8 @@ impl Session {
         info.count += 1;
         info.stacks += u64::from(stack.is_some());
         machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
-        let raw = RawEvent {
-            time_ns: at.time_ns,
-            process_id: at.process,
-            thread_id: at.thread,
-            processor: None,
-            pointer_size: payload.pointer_size,
-            schema: &info.schema,
-            payload: payload.bytes,
-        };
+        let marks = info.marks.is_some();
+        let raw = raw_event(&info.schema, at, payload);
         let mut route = |event: &Event<'_>| -> SampleKind {
             match event {
                 Event::ThreadSample(ThreadSampleType::Managed) => return SampleKind::WallManaged,
@@ -273,12 +268,28 @@ impl Session {
             },
             _ => SampleKind::Event,
         };
+        if marks {
+            self.mark(id, at, payload);
+        }
         let of_profiler = kind != SampleKind::Event && self.options.wants_profilers();
         if let Some(stack) = stack
             && (selected || of_profiler)
         {
             let weight = allocation::weight(&self.types.all[id.index()].schema, payload.bytes);
             self.log(id, at, stack, Sample::new(kind).weighing(weight));
+        }
+    }
+
+    /// Keeps what an event marks. What cannot be decoded marks nothing.
+    fn mark(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
+        let pid = at.process.or(self.machine.facts.process_id);
+        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let info = &self.types.all[id.index()];
+        let raw = raw_event(&info.schema, at, payload);
+        if let (Some(mark), Ok(Some(fields))) = (info.marks, raw.fields()) {
+            let (most, names) = (self.options.markers, &mut self.machine.names);
+            let at = (at.time_ns, thread);
+            self.markers.push(mark, at, &fields, most, names);
         }
     }
 
@@ -329,6 +340,18 @@ impl Session {
         self.machine.close_ended();
         self.samples.join_classes();
         Arc::new(crate::Timeline::freeze(self))
+    }
+}
+
+fn raw_event<'a>(schema: &'a EventSchema, at: At, payload: Payload<'a>) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: at.time_ns,
+        process_id: at.process,
+        thread_id: at.thread,
+        processor: None,
+        pointer_size: payload.pointer_size,
+        schema,
+        payload: payload.bytes,
     }
 }
 

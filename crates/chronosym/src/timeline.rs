@@ -13,6 +13,7 @@ use crate::event_types::EventTypeInfo;
 use crate::images::Image;
 use crate::index::Index;
 use crate::machine::{Machine, ProcessState};
+use crate::markers::Markers;
 use crate::names::{NameId, Names};
 use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
@@ -38,6 +39,7 @@ pub struct Timeline {
     pub(crate) stacks: StackTable,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
+    pub(crate) markers: Markers,
     pub(crate) diagnostics: SessionDiagnostics,
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
@@ -113,6 +115,7 @@ impl Timeline {
             stacks,
             samples,
             losses,
+            markers,
             seen_addresses,
             ..
         } = session;
@@ -140,6 +143,7 @@ impl Timeline {
             stacks,
             samples,
             losses,
+            markers,
             diagnostics,
             facts,
             watermark: u64::MAX,
@@ -161,6 +165,7 @@ impl Timeline {
             stacks: StackTable::default(),
             samples: SampleLog::default(),
             losses: session.losses.clone(),
+            markers: Markers::default(),
             diagnostics: session.machine.diagnostics.clone(),
             facts: session.machine.facts.clone(),
             watermark,
