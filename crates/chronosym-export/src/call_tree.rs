@@ -65,7 +65,7 @@ impl Node {
 
 /// What a node is of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Identity {
+pub(crate) enum Identity {
     Process(ProcessIndex),
     Thread(ThreadIndex),
     /// A row of functions, and a line of a file.
@@ -103,6 +103,12 @@ impl Label {
             None => (RowName::plain(self.text.to_string()), ""),
         }
     }
+
+    /// For people, with what sets its function apart from others that look alike, and the source line.
+    pub(crate) fn in_full(&self) -> String {
+        let (name, place) = self.name();
+        format!("{}{}{place}", name.text(), self.signature())
+    }
 }
 
 impl fmt::Display for Label {
@@ -120,6 +126,8 @@ pub struct CallTree {
     pub(crate) labels: Vec<Label>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) measure: Measure,
+    /// The label of each frame of the profile that is in the tree.
+    pub(crate) frame_labels: Vec<Option<u32>>,
     /// Samples whose innermost frames are left out.
     left_out: u64,
     label_index: FxHashMap<Identity, u32>,
@@ -188,7 +196,17 @@ impl CallTree {
                 options.measure.weight(entry),
             );
         }
+        tree.frame_labels = frame_labels;
         tree
+    }
+
+    /// What each label is of.
+    pub(crate) fn identities(&self) -> Vec<&Identity> {
+        let mut identities = vec![&Identity::Rest; self.labels.len()];
+        for (identity, &label) in &self.label_index {
+            identities[label as usize] = identity;
+        }
+        identities
     }
 
     /// Samples whose innermost frames were left out, because the tree would have had more nodes than

@@ -95,10 +95,7 @@ type Key = (Option<String>, Option<String>, Option<String>);
 impl Diff {
     /// Compares two profiles.
     pub fn new(before: &Profile, after: &Profile) -> Self {
-        let measure = match (Measure::of(before), Measure::of(after)) {
-            (before, after) if before == after => before,
-            _ => Measure::Samples,
-        };
+        let measure = Measure::of_both(before, after);
         let all = [before, after].map(Amount::all);
         let mut both: BTreeMap<Key, [MethodSamples; 2]> = BTreeMap::new();
         for (side, profile) in [before, after].into_iter().enumerate() {

@@ -1,12 +1,11 @@
 //! Where the time went: by method, module, thread, process, line or tier.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use chronosym::{Certainty, Code, Frame, NameReason, Profile, ProfileEntry};
+use chronosym::{Code, Frame, NameReason, Profile, ProfileEntry};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -14,6 +13,7 @@ use crate::header::meaning;
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::rows::{RowName, Rows};
 use crate::table::{Name, Table, TableOptions};
+use crate::unnamed::unnamed;
 
 /// What rows of a table are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct Place {
 
 impl Place {
     /// `Program.cs:12`.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("{}:{}", chronosym::file_name(&self.file), self.line)
     }
 }
@@ -316,37 +316,31 @@ pub fn write_top(
 /// Writes what share of self has no name, why, and what to do.
 fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Result<()> {
     let resolver = &profile.resolver;
-    let mut unnamed: BTreeMap<NameReason, Amount> = BTreeMap::new();
-    let (mut guessed, mut all) = (Amount::default(), Amount::default());
+    let mut guessed = Amount::default();
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
-        match leaf.name() {
-            Err(reason) => {
-                unnamed.entry(reason).or_default().add(entry);
-                all.add(entry);
-            }
-            Ok(_) if leaf.certainty == Some(Certainty::Approximate) => guessed.add(entry),
-            Ok(_) => {}
+        if leaf.is_guess() {
+            guessed.add(entry);
         }
     }
-    let share = |table: &Table<'_, _>, amount: &Amount| match table.share_of(amount) {
+    let share = |table: &Table<'_, _>, weight: u64| match table.share(weight) {
         s if s < 0.05 => "<0.1%".to_owned(),
         s => format!("{s:.1}%"),
     };
     if guessed.samples > 0 {
-        let share = share(table, &guessed);
+        let share = share(table, guessed.weight(table.measure));
         table.text(&format!("\n{share} of self has a name that is a guess (~)"))?;
     }
-    if all.samples == 0 {
+    let reasons = unnamed(profile, table.measure);
+    if reasons.is_empty() {
         return Ok(());
     }
-    let sum = share(table, &all);
-    table.text(&format!("\n{sum} of self has no name:"))?;
-    let mut reasons: Vec<_> = unnamed.into_iter().collect();
-    reasons.sort_by_key(|(_, amount)| Reverse(amount.weight(table.measure)));
-    for (reason, amount) in &reasons {
-        let share = share(table, amount);
-        table.text(&format!("{share:>7}  {}", meaning(*reason)))?;
+    let all = reasons.iter().map(|r| r.weight);
+    let all = share(table, all.fold(0, u64::saturating_add));
+    table.text(&format!("\n{all} of self has no name:"))?;
+    for row in &reasons {
+        let share = share(table, row.weight);
+        table.text(&format!("{share:>7}  {}", meaning(row.reason)))?;
     }
     let is_file = |reason: NameReason| {
         matches!(
@@ -359,7 +353,7 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
         )
     };
     table.text(match reasons.first() {
-        Some((reason, _)) if is_file(*reason) => {
+        Some(row) if is_file(row.reason) => {
             "next: `chronosym symbols TRACE` says which symbol files are missing, --symbols DIR uses them"
         }
         _ => "next: `chronosym info TRACE` says what to record",

@@ -7,10 +7,11 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use chronosym::symbols::Symbolizer;
 use chronosym::{
-    Answer, BodyView, Candidate, Certainty, Frame, IlSource, ImageView, Life, ModuleIndex,
-    Position, ProcessIndex, SampleSelection, Timeline, UntimedView, When,
+    Answer, BodyView, Candidate, Frame, IlSource, ImageView, Life, ModuleIndex, Position,
+    ProcessIndex, SampleSelection, Timeline, UntimedView, When,
 };
-use chronosym_export::{FrameObject, Hex};
+use chronosym_export::frame_object;
+use chronosym_types::json::{FrameObject, HexNumber};
 use serde::Serialize;
 
 use super::life::{self, LifeObject};
@@ -58,7 +59,7 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     match args.format {
         InfoFormat::Text => answer.write(&mut out)?,
         InfoFormat::Json => {
-            serde_json::to_writer(&mut out, &answer.object())?;
+            chronosym_types::json::to_writer(&mut out, &answer.object())?;
             writeln!(out)?;
         }
     }
@@ -232,14 +233,14 @@ impl<'t> Explanation<'t> {
             ..
         } = self.question;
         let untimed = self.untimed.iter().map(|symbol| UntimedObject {
-            address: Hex(symbol.start),
+            address: HexNumber(symbol.start),
             size: symbol.last.saturating_sub(symbol.start).saturating_add(1),
             name: symbol.name.as_deref(),
             evidence: symbol.evidence.as_str(),
         });
         let images = self.images.iter().map(|image| ImageObject {
             name: image.name,
-            address: Hex(image.base),
+            address: HexNumber(image.base),
             size: image.size,
             life: image.life.into(),
             path: image.path,
@@ -247,13 +248,13 @@ impl<'t> Explanation<'t> {
         let answers = self.answers.iter().map(|candidate| AnswerObject {
             time_ns: self.time_of(candidate),
             frames: (candidate.frames.iter())
-                .map(|frame| FrameObject::new(frame, self.timeline))
+                .map(|frame| frame_object(frame, self.timeline))
                 .collect(),
         });
         let files = self.symbol_files.iter();
         ExplanationObject {
-            address: Hex(address),
-            looked_up: (position == Position::Return).then(|| Hex(self.looked_up())),
+            address: HexNumber(address),
+            looked_up: (position == Position::Return).then(|| HexNumber(self.looked_up())),
             pid: self.timeline.process_view(process).and_then(|p| p.pid),
             time_ns: self.question.time,
             methods: self.bodies.iter().map(BodyObject).collect(),
@@ -268,10 +269,10 @@ impl<'t> Explanation<'t> {
 
 #[derive(Serialize)]
 struct ExplanationObject<'a> {
-    address: Hex,
+    address: HexNumber,
     /// Where what called is found, of a return address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    looked_up: Option<Hex>,
+    looked_up: Option<HexNumber>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -287,7 +288,7 @@ struct ExplanationObject<'a> {
 /// A symbol without a time.
 #[derive(Serialize)]
 struct UntimedObject<'a> {
-    address: Hex,
+    address: HexNumber,
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
@@ -297,7 +298,7 @@ struct UntimedObject<'a> {
 #[derive(Serialize)]
 struct ImageObject<'a> {
     name: &'a str,
-    address: Hex,
+    address: HexNumber,
     size: u64,
     #[serde(flatten)]
     life: LifeObject,
@@ -350,11 +351,10 @@ fn symbol_files(
 }
 
 fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
-    let is_guess = frame.name().is_ok() && frame.certainty == Some(Certainty::Approximate);
     text_line!(
         out,
         "   {}{}{}",
-        if is_guess { "~" } else { "" },
+        if frame.is_guess() { "~" } else { "" },
         frame.label(),
         if frame.inlined { " (inlined)" } else { "" }
     )?;

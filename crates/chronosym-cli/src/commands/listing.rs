@@ -69,7 +69,10 @@ pub fn write(args: &Listing, timeline: &Timeline, list: &impl List) -> Result<()
             has,
         });
         out.write_all(b"{\"processes\":")?;
-        serde::Serializer::collect_seq(&mut serde_json::Serializer::new(&mut out), objects)?;
+        serde::Serializer::collect_seq(
+            &mut serde_json::Serializer::with_formatter(&mut out, chronosym_types::json::Formatter),
+            objects,
+        )?;
         out.write_all(b"}\n")?;
     } else {
         for (process, has) in listed {

@@ -76,7 +76,7 @@ impl Serialize for BodyObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Object<'a> {
-            address: chronosym_export::Hex,
+            address: chronosym_types::json::HexNumber,
             size: u64,
             #[serde(flatten)]
             life: LifeObject,
@@ -100,7 +100,7 @@ impl Serialize for BodyObject<'_> {
         }
         let body = &self.0;
         let object = Object {
-            address: chronosym_export::Hex(body.start),
+            address: chronosym_types::json::HexNumber(body.start),
             size: body.size,
             life: body.life.into(),
             name: body.name.as_deref(),

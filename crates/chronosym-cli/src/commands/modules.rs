@@ -6,7 +6,7 @@ use std::ops::Range;
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
 use chronosym::{Begin, End, PdbId, ProcessIndex, Timeline};
-use chronosym_export::Hex;
+use chronosym_types::json::HexNumber;
 use serde::Serialize;
 
 use super::life::{self, LifeObject};
@@ -64,7 +64,7 @@ struct ImageObject<'t> {
     life: LifeObject,
     #[serde(skip)]
     shown_life: String,
-    address: Hex,
+    address: HexNumber,
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'t str>,
@@ -127,7 +127,7 @@ impl List for Binaries {
             name: i.name,
             life: i.life.into(),
             shown_life: life::show(i.life),
-            address: Hex(i.base),
+            address: HexNumber(i.base),
             size: i.size,
             path: i.path,
             build_id: i.build_id,
@@ -163,7 +163,7 @@ impl List for Binaries {
             found(&m.symbols, out)?;
         }
         for i in &has.images {
-            let Hex(first) = i.address;
+            let HexNumber(first) = i.address;
             let last = first.saturating_add(i.size.saturating_sub(1));
             text_line!(
                 out,

@@ -3,7 +3,7 @@
 mod json;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
 use chronosym::{
-    Certainty, Code, Evidence, Filter, Frame, LineReason, NameReason, ProcessIndex, Profile,
+    Code, Evidence, Filter, Frame, LineReason, NameReason, ProcessIndex, Profile, ResolvedStack,
     SampleSelection, SymbolSource, Timeline,
 };
 use serde::{Serialize, Serializer};
@@ -43,7 +43,7 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
     };
     match args.format {
         InfoFormat::Json => {
-            serde_json::to_writer(&mut out, &json::object(&loaded, &summary))?;
+            chronosym_types::json::to_writer(&mut out, &json::object(&loaded, &summary))?;
             writeln!(out)?;
         }
         InfoFormat::Text => {
@@ -102,7 +102,7 @@ impl Names {
         match frame.name() {
             Ok(_) => {
                 self.named += samples;
-                if frame.certainty == Some(Certainty::Approximate) {
+                if frame.is_guess() {
                     self.guessed += samples;
                 }
                 if let Some(evidence) = frame.evidence {
@@ -138,17 +138,22 @@ impl Summary {
             samples_of: BTreeMap::new(),
             symbol_files: symbol_files(&profile, &symbols),
         };
+        // Many threads may share one deep stack.
+        let mut samples_of_stack: HashMap<ResolvedStack, u64> = HashMap::new();
         for entry in &profile.entries {
             if let Some(thread) = timeline.thread_view(entry.thread) {
                 *summary.samples_of.entry(thread.process).or_default() += entry.samples;
             }
-            for (depth, id) in profile.resolver.stack(entry.stack).enumerate() {
+            *samples_of_stack.entry(entry.stack).or_default() += entry.samples;
+        }
+        for (stack, samples) in samples_of_stack {
+            for (depth, id) in profile.resolver.stack(stack).enumerate() {
                 let frame = profile.resolver.frame(id);
-                summary.frames.count(frame, entry.samples);
+                summary.frames.count(frame, samples);
                 if depth == 0 {
-                    summary.own.count(frame, entry.samples);
+                    summary.own.count(frame, samples);
                 }
-                let count = |is: bool| if is { entry.samples } else { 0 };
+                let count = |is: bool| if is { samples } else { 0 };
                 summary.with_line += count(frame.line.is_ok());
                 summary.untrusted += count(
                     frame.name() == Err(NameReason::PathNotTrusted)
