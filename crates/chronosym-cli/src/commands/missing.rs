@@ -79,7 +79,10 @@ fn write_text(
 ) -> Result<()> {
     let samples = show_count(profile.samples());
     if profile.samples() == 0 {
-        writeln!(out, "no samples")?;
+        writeln!(
+            out,
+            "no samples: `chronosym info TRACE` shows what the trace has"
+        )?;
         return Ok(());
     }
     if missing.is_empty() {
@@ -104,8 +107,8 @@ fn write_text(
     };
     writeln!(
         out,
-        "shares are of the innermost frames of {samples} samples: what a symbol file would name,\n\
-         and what has a name to which it would give a line\n\n\
+        "shares are of the innermost frames of {samples} samples:\n\
+         those that a file would name, and those with a name that it would give a line\n\n\
          {:>7} {:>9} {:>7} {:>9}  module or image",
         "name %",
         measure.head("name"),
