@@ -38,10 +38,7 @@ pub fn run(args: &OfTrace, quiet: bool) -> Result<()> {
     let (profile, symbols) = question.profile(&input.traces, &input.symbols, quiet)?;
     let missing = symbols.missing(&profile);
     let path = input.output.as_deref();
-    let mut out = match question.format {
-        InfoFormat::Text => output::open_text(path),
-        InfoFormat::Json => output::open(path),
-    };
+    let mut out = output::open_for(question.format, path);
     match question.format {
         InfoFormat::Text => write_text(&profile, &missing, args.most, &mut out)?,
         InfoFormat::Json => {
