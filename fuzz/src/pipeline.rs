@@ -10,7 +10,7 @@ use std::sync::Arc;
 use chronosym::{Code, Filter, Options, Profile, Session, Shape, Timeline, source};
 use chronosym_etl::EtlReader;
 use chronosym_export::{
-    Apart, By, CallTree, PageFacts, Series, Sort, TextOptions, TopOptions, TreeOptions,
+    Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions,
 };
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
@@ -107,31 +107,18 @@ fn check_texts(profile: &Profile, samples: u64) {
         count.parse::<u64>().expect("a number")
     });
     assert_eq!(counts.sum::<u64>(), samples, "{folded}");
-    let options = TextOptions {
-        least_share: 0.0,
+    let options = TableOptions {
         width: Some(80),
-        ..TextOptions::default()
+        ..TableOptions::default()
     };
     text(|out| chronosym_export::write_text(profile, &tree, options, out));
-    let top = TopOptions::default();
-    text(|out| chronosym_export::write_top(profile, top, out));
     let threads = chronosym_export::hot_threads(profile);
-    text(|out| chronosym_export::write_threads(profile, &threads, top, out));
-    for by in [
-        By::Method,
-        By::Module,
-        By::Thread,
-        By::Process,
-        By::Line,
-        By::Tier,
-    ] {
-        let rows = chronosym_export::hot_rows(profile, by, Sort::default());
-        assert_eq!(
-            rows.iter().map(|row| row.own).sum::<u64>(),
-            samples,
-            "{by:?}"
-        );
-        text(|out| chronosym_export::write_rows(profile, by, &rows, top, out));
+    text(|out| chronosym_export::write_threads(profile, &threads, options, out));
+    for by in By::ALL {
+        let rows = chronosym_export::hot_rows(profile, by, Sort::default(), false);
+        let own = rows.iter().map(|row| row.counts.own.samples);
+        assert_eq!(own.sum::<u64>(), samples, "{by:?}");
+        text(|out| chronosym_export::write_top(profile, by, &rows, options, out));
     }
 }
 
@@ -151,9 +138,6 @@ fn check_json(timeline: &Arc<Timeline>, profile: &Profile, series: &Series, samp
         let _: Value = serde_json::from_str(line).expect("JSON");
     }
     assert_eq!(lines.lines().count() as u64, samples);
-    let rows = chronosym_export::hot_methods(profile, chronosym_export::Measure::Samples, false);
-    let own: u64 = rows.iter().map(|row| row.own).sum();
-    assert_eq!(own, samples);
     for json in [
         text(|out| chronosym_export::write_speedscope(series, out)),
         text(|out| chronosym_export::write_firefox(series, out)),
