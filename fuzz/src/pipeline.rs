@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use chronosym::{Code, Filter, Options, Profile, Session, Shape, Timeline, source};
 use chronosym_etl::EtlReader;
-use chronosym_export::{
-    Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions,
-};
+use chronosym_export::{Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions};
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
 
