@@ -52,7 +52,7 @@ pub fn check(timeline: &Arc<Timeline>) -> u64 {
     let series = Series::new(timeline, &filter, None, &Shape::default(), APART);
     assert_eq!(series.samples.len() as u64, samples);
     check_texts(&profile, samples);
-    check_json(timeline, &profile, &series, samples);
+    check_json(timeline, &series, samples);
     check_pictures(&profile);
     check_pprof(&profile, samples);
     let otlp = written(|out| chronosym_export::write_otlp(&profile, APART, out));
@@ -127,7 +127,7 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     text
 }
 
-fn check_json(timeline: &Arc<Timeline>, profile: &Profile, series: &Series, samples: u64) {
+fn check_json(timeline: &Arc<Timeline>, series: &Series, samples: u64) {
     let lines = text(|out| {
         let (filter, shape) = (Filter::default(), Shape::default());
         chronosym_export::write_json_lines(timeline, &filter, None, &shape, out).map(drop)
