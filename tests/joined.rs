@@ -786,6 +786,44 @@ fn a_process_of_a_container_is_the_one_that_it_is_said_to_be() {
 }
 
 #[test]
+fn processes_of_containers_are_found_by_what_they_mapped() {
+    let info = TraceInfo {
+        process_id: 1,
+        ..started_at(SECOND)
+    };
+    let runtime = runtime(info, &[("Run", JIT, 100, None)]);
+    let with = |change: &dyn Fn(&mut PerfWriter)| {
+        let mut perf = profile();
+        perf.sample(SECOND + 900, PID, PID, &[JIT]);
+        change(&mut perf);
+        let timeline = open(&[("perf.data", &perf.file()), ("a.nettrace", &runtime)]);
+        let own = timeline.facts().recordings[1].own_pid;
+        (name(&timeline, JIT, 950), own)
+    };
+    let named = (Some("N.T.Run".to_owned()), Some((1, PID)));
+    let dump = "/tmp/jit-1.dump";
+    let mapped = |perf: &mut PerfWriter| perf.mmap2(SECOND + 2, PID, JIT, 0x1000, 0, dump);
+    assert_eq!(with(&mapped), named);
+    let contain = |perf: &mut PerfWriter, pid, inode| {
+        let links = [4, 1, 4, 2, 4, 3, 4, inode];
+        let body = perf.body().u32(pid).u32(pid).u64(4).words(&links);
+        perf.kernel_record(16, 0, body, SECOND + 2, pid);
+        let library = "/usr/share/dotnet/libcoreclr.so";
+        perf.mmap2(SECOND + 3, pid, 0x50_0000, 0x1000, 0, library);
+    };
+    assert_eq!(with(&|perf| contain(perf, PID, 0xf000_0152)), named);
+    // Of two nothing is known; nor of one that is in no container, and if process 1 runs .NET itself, that is it.
+    for (pids, inode) in [
+        (&[PID, 99][..], 0xf000_0152),
+        (&[PID], 0xefff_fffc),
+        (&[PID, 1], 0xf000_0152),
+    ] {
+        let found = with(&|perf| pids.iter().for_each(|&pid| contain(perf, pid, inode)));
+        assert_eq!(found, (None, None), "{pids:?}");
+    }
+}
+
+#[test]
 fn damaged_recordings_are_joined_as_far_as_they_go() {
     let mut perf = profile();
     for n in 0..40 {

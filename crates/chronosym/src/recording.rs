@@ -114,6 +114,8 @@ pub struct JoinedRecording {
     pub offset_ns: i64,
     /// How far that can be wrong, in ns.
     pub error_ns: u64,
+    /// Of a recording of one process that calls itself otherwise than the timeline does, in a container: both ids.
+    pub own_pid: Option<(u32, u32)>,
 }
 
 impl JoinedRecording {
@@ -125,6 +127,7 @@ impl JoinedRecording {
             clock,
             offset_ns: 0,
             error_ns: 0,
+            own_pid: None,
         }
     }
 }

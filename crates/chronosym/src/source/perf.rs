@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent, Text};
 use chronosym_perf::{
     BuildId, ByteOrder, Comm, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap,
-    Options, Reader, Record, Sample, Task,
+    Options, Reader, Record, Sample, Task, Words,
 };
 use chronosym_types::{Processor, Registers};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Identity, ReadError};
 use crate::event_types::EventTypeId;
 use crate::facts::{self, Addressing, At, Fact, Image, Process};
+use crate::images::file_name;
 use crate::recording::Loss;
 use crate::samples::{SampleKind, Weight};
 use crate::session::Session;
@@ -46,6 +47,9 @@ pub struct PerfReport {
     pub sampled: Vec<u32>,
     /// Jitdumps that were mapped: the process and the path.
     pub jitdumps: Vec<(u32, String)>,
+    /// Processes that mapped .NET's runtime: what such a process is, and whether it is in another pid namespace than the
+    /// machine's first, as far as that was recorded.
+    pub runtimes: FxHashMap<u32, bool>,
 }
 
 /// Reads a perf.data into a session.
@@ -97,6 +101,9 @@ pub(crate) fn read_from<R: Read>(
     }
     let mut sampled: Vec<u32> = feed.sampled.into_iter().collect();
     sampled.sort_unstable();
+    for (pid, is_contained) in &mut feed.report.runtimes {
+        *is_contained = feed.contained.get(pid).copied().unwrap_or(false);
+    }
     let report = PerfReport {
         diagnostics: reader.diagnostics().clone(),
         began_ns,
@@ -172,6 +179,8 @@ struct Feed {
     busy: FxHashSet<u32>,
     sampled: FxHashSet<u32>,
     is_kernel_named: bool,
+    /// Whether processes are in another pid namespace than the machine's first.
+    contained: FxHashMap<u32, bool>,
     /// When each processor was heard of last.
     last_ns: FxHashMap<u32, u64>,
     is_big: bool,
@@ -334,6 +343,7 @@ impl Feed {
             }
             Event::Comm(comm) => self.comm(at, comm, session),
             Event::Fork(task) => self.fork(at, is_live, task, session),
+            Event::Namespaces { pid, links, .. } => self.namespaces(*pid, *links),
             Event::Exit(task) => self.exit(at, task, session),
             Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
             Event::Lost { records, .. } => {
@@ -483,11 +493,14 @@ impl Feed {
         if !matches!(mode, CpuMode::User | CpuMode::Unknown) {
             return;
         }
-        if is_jitdump(&name) {
+        if pid_of_jitdump(&name).is_some() {
             self.report.jitdumps.push((mmap.pid, name.into_owned()));
             return;
         }
         self.need(mmap.pid, session);
+        if file_name(&name) == "libcoreclr.so" {
+            self.report.runtimes.insert(mmap.pid, false);
+        }
         let build_id = match stated {
             Some(id) => hex(id),
             None => self.find_build_id(mmap, &name).unwrap_or_default(),
@@ -499,6 +512,15 @@ impl Feed {
             ..Image::new(action, mmap.address, mmap.size, &*name)
         };
         session.apply(at.process(mmap.pid), image);
+    }
+
+    fn namespaces(&mut self, pid: u32, links: Words<'_>) {
+        // Device and inode of net, uts, ipc, pid.
+        const PID: usize = 7;
+        const FIRST: u64 = 0xefff_fffc;
+        if let Some(inode) = links.get(PID) {
+            self.contained.insert(pid, inode != FIRST);
+        }
     }
 
     /// The build id of a file by the file itself, where the recording does not say: `perf` states those of files that samples
@@ -635,11 +657,8 @@ fn hex(id: BuildId) -> String {
     format!("{id:?}")
 }
 
-/// `jit-PID.dump`: the writer maps a page of it to be found.
-fn is_jitdump(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let pid = name
-        .strip_prefix("jit-")
-        .and_then(|rest| rest.strip_suffix(".dump"));
-    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+/// The process of `jit-PID.dump`, by the number that it has for itself: the writer maps a page of it to be found.
+pub(crate) fn pid_of_jitdump(path: &str) -> Option<u32> {
+    let name = file_name(path).strip_prefix("jit-")?;
+    name.strip_suffix(".dump")?.parse().ok()
 }
