@@ -6,8 +6,9 @@ use std::sync::Arc;
 use chronosym::open::Format;
 use chronosym::unwind::{CallFrames, ImageFiles, Registers, Step};
 use chronosym::{
-    CallerProof, Certainty, ClockMatch, Evidence, Filter, Frame, ImageRef, Input, OpenError,
-    Opener, Options, Position, Report, Resolver, SampleKind, SampleSelection, Timeline,
+    CallerProof, Certainty, ClockMatch, Evidence, Filter, Frame, ImageRef, Input, LineReason,
+    OpenError, Opener, Options, Position, Report, Resolver, SampleKind, SampleSelection,
+    SymbolSource, Timeline,
 };
 use chronosym_support::etl::{At as EtlAt, EtlWriter, Op, Options as EtlOptions, Process, Stack};
 use chronosym_support::nettrace::NettraceWriter;
@@ -468,6 +469,15 @@ fn a_jitdump_has_lives_lines_and_moves() {
     let recordings = &timeline.facts().recordings;
     assert_eq!(recordings.len(), 2);
     assert_eq!(recordings[1].clock, ClockMatch::Same);
+    struct WithoutLines;
+    impl SymbolSource for WithoutLines {
+        fn wants_lines(&self) -> bool {
+            false
+        }
+    }
+    let process = timeline.process_of(PID, 150).expect("the process");
+    let without = timeline.frames(process, JIT + 9, 150, Position::Exact, Some(&WithoutLines));
+    assert_eq!(without[0].line, Err(LineReason::LinesDisabled));
     // By itself, too.
     let alone = open(&[("jit-1.dump", dump.file())]);
     assert_eq!(name(&alone, JIT + 4, 20).as_deref(), Some("first"));
