@@ -363,6 +363,54 @@ fn copied_stacks_are_walked_by_tables_and_frame_pointers() {
 }
 
 #[test]
+fn frames_that_follow_later_are_put_to_their_samples() {
+    const TEXT: u64 = 0xffff_ffff_8100_0000;
+    let mut perf = profile();
+    let sample = |perf: &mut PerfWriter, time, address, cookie| {
+        let body = perf
+            .body()
+            .u64(address)
+            .u32(PID)
+            .u32(PID)
+            .u64(SECOND + time);
+        let body = body.u32(1).u32(0).u64(1_000_000).u64(4);
+        let (kernel, deferred) = (-128i64 as u64, -640i64 as u64);
+        perf.record(9, 1, body.words(&[kernel, address, deferred, cookie]));
+    };
+    let frames = |perf: &mut PerfWriter, time, cookie, frames: &[u64]| {
+        let body = perf.body().u64(cookie).u64(frames.len() as u64 + 1);
+        let body = body.u64(-512i64 as u64).words(frames);
+        perf.kernel_record(22, 2, body, SECOND + time, PID);
+    };
+    sample(&mut perf, 10, TEXT + 1, 1);
+    sample(&mut perf, 11, TEXT + 2, 1);
+    frames(&mut perf, 12, 1, &[0x10_0010, 0x10_0020]);
+    // Those of this one were lost: another system call has another cookie, and these are nobody's.
+    sample(&mut perf, 13, TEXT + 3, 2);
+    sample(&mut perf, 14, TEXT + 4, 3);
+    frames(&mut perf, 15, 9, &[0x10_0030]);
+    sample(&mut perf, 16, TEXT + 5, 4);
+    let (timeline, report) = open_with(Opener::new(), &[("perf.data", &perf.file())]).unwrap();
+    let mut stacks = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        let stack: Vec<u64> = timeline.stacks().addresses(class.stack).collect();
+        stacks.push((time, stack));
+    });
+    stacks.sort();
+    let user = [0x10_0010, 0x10_0020];
+    assert_eq!(stacks[0], (10, vec![TEXT + 1, user[0], user[1]]));
+    assert_eq!(stacks[1], (11, vec![TEXT + 2, user[0], user[1]]));
+    let alone = [
+        (13, vec![TEXT + 3]),
+        (14, vec![TEXT + 4]),
+        (16, vec![TEXT + 5]),
+    ];
+    assert_eq!(stacks[2..], alone);
+    let notes: Vec<String> = report.notes.iter().map(ToString::to_string).collect();
+    assert!(notes[0].starts_with("3 samples lack"), "{notes:?}");
+}
+
+#[test]
 fn the_kernel_is_process_0_and_its_idle_threads_run_there() {
     let mut perf = PerfWriter::new(PerfAttr::default());
     let text = 0xffff_ffff_8100_0000_u64;

@@ -173,6 +173,7 @@ impl Note {
             (d.aux_faults, Unused, "faults of hardware traces, which are not read"),
             (report.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
             (report.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
+            (report.without_deferred, Unused, "samples lack their frames of user code, which were to follow and did not"),
             (report.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()

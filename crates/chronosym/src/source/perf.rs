@@ -41,6 +41,8 @@ pub struct PerfReport {
     pub not_unwound: u64,
     /// Samples whose user stack was unwound up to a frame whose caller could not be found.
     pub broken_walks: u64,
+    /// Samples whose user frames were to follow and did not.
+    pub without_deferred: u64,
     /// Samples of guests, left out: their addresses are another machine's.
     pub of_guests: u64,
     /// The processes that were sampled.
@@ -93,6 +95,7 @@ pub(crate) fn read_from<R: Read>(
             Err(error) => break Err(error),
         }
     };
+    feed.release_all(session);
     describe(reader.info(), reader.attrs(), session);
     let began_ns = feed.began_ns.unwrap_or_default();
     if let Some(clock) = reader.info().clock {
@@ -183,6 +186,8 @@ struct Feed {
     contained: FxHashMap<u32, bool>,
     /// When each processor was heard of last.
     last_ns: FxHashMap<u32, u64>,
+    /// By process and thread.
+    deferred: FxHashMap<(u32, u32), Deferred>,
     is_big: bool,
     unwinder: Option<Unwinder>,
     /// Build ids of files that the recording states none of.
@@ -191,6 +196,16 @@ struct Feed {
     frames: Vec<Walked>,
     report: PerfReport,
 }
+
+/// Samples of a thread in the kernel, of which the frames of user space follow once it goes back there.
+#[derive(Default)]
+struct Deferred {
+    cookie: u64,
+    samples: Vec<(At, Vec<Walked>, facts::Sample)>,
+}
+
+/// Samples that wait for their frames at most, of one thread.
+const MOST_DEFERRED: usize = 4096;
 
 /// What a record is called.
 fn record_name(kind: u32) -> String {
@@ -343,6 +358,16 @@ impl Feed {
             }
             Event::Comm(comm) => self.comm(at, comm, session),
             Event::Fork(task) => self.fork(at, is_live, task, session),
+            Event::DeferredCallchain { cookie, callchain } => {
+                let thread = (
+                    record.pid.unwrap_or_default(),
+                    record.tid.unwrap_or_default(),
+                );
+                let parts = callchain.parts();
+                let parts = parts.filter(|part| part.mode == CpuMode::User);
+                let frames: Vec<u64> = parts.flat_map(|part| part.addresses.iter()).collect();
+                self.release(thread, Some((*cookie, &frames)), session);
+            }
             Event::Namespaces { pid, links, .. } => self.namespaces(*pid, *links),
             Event::Exit(task) => self.exit(at, task, session),
             Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
@@ -405,7 +430,52 @@ impl Feed {
         let mut stated = facts::Sample::new(counted.kind).weighing(weight);
         stated.event = Some(counted.event);
         stated.idle = record.pid == Some(0);
-        session.sample_walked(at, self.frames.iter().copied(), stated);
+        let chain = sample.callchain.iter().flat_map(|chain| chain.parts());
+        match chain.filter_map(|part| part.deferred).last() {
+            Some(cookie) => self.defer(cookie, at, stated, session),
+            None => session.sample_walked(at, self.frames.iter().copied(), stated),
+        }
+    }
+
+    /// Keeps the sample until the rest of its frames is known.
+    fn defer(&mut self, cookie: u64, at: At, stated: facts::Sample, session: &mut Session) {
+        let tid = at.thread.and_then(|tid| u32::try_from(tid).ok());
+        let thread = (at.process.unwrap_or_default(), tid.unwrap_or_default());
+        let waiting = self.deferred.entry(thread).or_default();
+        if waiting.cookie != cookie || waiting.samples.len() >= MOST_DEFERRED {
+            self.release(thread, None, session);
+        }
+        let waiting = self.deferred.entry(thread).or_default();
+        waiting.cookie = cookie;
+        waiting.samples.push((at, self.frames.clone(), stated));
+    }
+
+    /// Hands over the samples of a thread that waited, with the frames if they are those that they waited for.
+    fn release(
+        &mut self,
+        thread: (u32, u32),
+        frames: Option<(u64, &[u64])>,
+        session: &mut Session,
+    ) {
+        let Some(waited) = self.deferred.remove(&thread) else {
+            return;
+        };
+        let rest = frames.filter(|(cookie, _)| *cookie == waited.cookie);
+        for (at, mut own, stated) in waited.samples {
+            match rest {
+                Some((_, rest)) => own.extend(rest.iter().copied().map(Walked::from)),
+                None => self.report.without_deferred += 1,
+            }
+            session.sample_walked(at, own.iter().copied(), stated);
+        }
+    }
+
+    fn release_all(&mut self, session: &mut Session) {
+        let mut threads: Vec<_> = self.deferred.keys().copied().collect();
+        threads.sort_unstable();
+        for thread in threads {
+            self.release(thread, None, session);
+        }
     }
 
     /// Appends the frames of user space by the copy of its stack; without files of images, the innermost one.
