@@ -53,6 +53,8 @@ pub struct SessionDiagnostics {
     pub unbound_inline_trees: u64,
     /// Rows of perf maps that are not `START SIZE name`.
     pub bad_perf_map_rows: u64,
+    /// Processes that began as copies of others, and have none of what was mapped there: there are too many.
+    pub copies_left_out: u64,
     /// Code that came to a live session later than its watermark had promised: answers that were said to be final may have
     /// changed.
     pub late: u64,

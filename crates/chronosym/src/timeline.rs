@@ -122,6 +122,7 @@ impl Timeline {
             names,
             processes,
             states,
+            ..
         } = machine;
         let spaces = processes
             .all

@@ -258,6 +258,7 @@ impl Note {
         let rows = [
             (timeline.unbound_il_maps(), Unused, "IL maps belong to no code body"),
             (d.unbound_inline_trees, Unused, "inline trees belong to no code body"),
+            (d.copies_left_out, NoteKind::Limit, "processes that began as copies of others have nothing mapped: there are too many"),
             (d.bad_perf_map_rows, Unused, "perf map lines are not of the form START SIZE name"),
             (d.unknown_event_types, Unused, "events are of a type that was never registered"),
             (d.stacks_dropped, NoteKind::Limit, "stacks were dropped: too many distinct frames"),
