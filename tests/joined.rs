@@ -424,10 +424,8 @@ fn the_kernel_is_process_0_and_its_idle_threads_run_there() {
     let processes: Vec<_> = timeline.processes().map(|it| (it.pid, it.name)).collect();
     assert_eq!(processes, [(Some(0), Some("[kernel]"))]);
     let mut seen = 0;
-    let with_idle = Filter {
-        idle: true,
-        ..Filter::default()
-    };
+    let mut with_idle = Filter::default();
+    with_idle.idle = true;
     timeline.for_each_sample(&with_idle, |class, _| {
         let thread = timeline.thread_view(class.thread).expect("it is there");
         assert_eq!(
@@ -739,7 +737,7 @@ fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
     let inputs = [("perf.data", perf.file()), ("one", one)];
     let inputs = inputs.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes)));
     let recording = Opener::new().open(inputs).expect("two");
-    let (selected, _) = recording.timeline(Options { samples }).expect("two");
+    let (selected, _) = recording.timeline(samples).expect("two");
     assert_eq!(selected.samples().len(), 10);
 }
 

@@ -112,10 +112,8 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
     let report = perf::read(File::open(folder.join("perf.data"))?, &mut session)?;
     let timeline = session.finish();
     let mut found: Vec<Row> = Vec::new();
-    let filter = Filter {
-        idle: true,
-        ..Filter::default()
-    };
+    let mut filter = Filter::default();
+    filter.idle = true;
     timeline.for_each_weighed_sample(&filter, |class, time, weight| {
         assert_eq!(weight, Weight::Ns(5_025_125), "one every 5 ms");
         let schema = &timeline.event_types()[class.event.index()].schema;

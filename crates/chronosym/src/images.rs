@@ -70,6 +70,7 @@ pub(crate) struct PePart {
 
 /// The perf map (`r2rmap`) that a precompiled image says it was compiled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PerfMapId {
     /// The signature in file order: no GUID.
     pub signature: [u8; 16],

@@ -13,6 +13,7 @@ use crate::event_types::{EventTypeId, EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
+use crate::markers::Markers;
 use crate::process::ThreadIndex;
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
 use crate::role::Role;
@@ -45,10 +46,16 @@ pub struct Session {
     pub(crate) stacks: StackTable,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
+    pub(crate) markers: Markers,
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
     /// What the session was read from first.
-    #[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
+    #[cfg(any(
+        feature = "ctf",
+        feature = "nettrace",
+        feature = "etl",
+        feature = "perf"
+    ))]
     pub(crate) recording: Option<crate::source::Identity>,
     /// The sampled thread that was seen last: most samples come in runs.
     last_thread: Option<(Option<u32>, u64, ThreadIndex)>,
@@ -56,9 +63,9 @@ pub struct Session {
 
 impl Session {
     /// An empty session.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: impl Into<Options>) -> Self {
         Session {
-            options,
+            options: options.into(),
             ..Session::default()
         }
     }
@@ -124,13 +131,19 @@ impl Session {
         facts.duration_ns = facts.duration_ns.max(time_ns);
     }
 
-    /// The stacks, to intern those of the events to come.
-    pub fn stacks(&mut self) -> &mut StackTable {
-        &mut self.stacks
+    /// The stacks that were interned.
+    pub fn stacks(&self) -> &StackTable {
+        &self.stacks
     }
 
-    /// Interns a stack, innermost address first. A stack for which there is no room is counted.
-    pub(crate) fn intern(
+    /// Interns the stack of an event to come, innermost address first. `None` for an empty one, or when 2^32 nodes are used
+    /// up, which is counted.
+    pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
+        self.intern_walked(leaf_first)
+    }
+
+    /// As [`Session::intern`], where it may be known by what each caller was found.
+    pub(crate) fn intern_walked(
         &mut self,
         leaf_first: impl DoubleEndedIterator<Item = impl Into<Walked>>,
     ) -> Option<StackId> {
@@ -200,7 +213,7 @@ impl Session {
         self.count(id, 1, u64::from(leaf_first.len() > 0), at.time_ns);
         self.see_addresses(leaf_first.clone().map(|frame| frame.address));
         if (selected || self.options.wants_profilers())
-            && let Some(stack) = self.intern(leaf_first)
+            && let Some(stack) = self.intern_walked(leaf_first)
         {
             self.log(id, at, stack, sample);
         }
@@ -220,15 +233,8 @@ impl Session {
         info.count += 1;
         info.stacks += u64::from(stack.is_some());
         machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
-        let raw = RawEvent {
-            time_ns: at.time_ns,
-            process_id: at.process,
-            thread_id: at.thread,
-            processor: None,
-            pointer_size: payload.pointer_size,
-            schema: &info.schema,
-            payload: payload.bytes,
-        };
+        let marks = info.marks.is_some();
+        let raw = raw_event(&info.schema, at, payload);
         let mut route = |event: &Event<'_>| -> SampleKind {
             match event {
                 Event::ThreadSample(ThreadSampleType::Managed) => return SampleKind::WallManaged,
@@ -262,12 +268,28 @@ impl Session {
             },
             _ => SampleKind::Event,
         };
+        if marks {
+            self.mark(id, at, payload);
+        }
         let of_profiler = kind != SampleKind::Event && self.options.wants_profilers();
         if let Some(stack) = stack
             && (selected || of_profiler)
         {
             let weight = allocation::weight(&self.types.all[id.index()].schema, payload.bytes);
             self.log(id, at, stack, Sample::new(kind).weighing(weight));
+        }
+    }
+
+    /// Keeps what an event marks. What cannot be decoded marks nothing.
+    fn mark(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
+        let pid = at.process.or(self.machine.facts.process_id);
+        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let info = &self.types.all[id.index()];
+        let raw = raw_event(&info.schema, at, payload);
+        if let (Some(mark), Ok(Some(fields))) = (info.marks, raw.fields()) {
+            let (most, names) = (self.options.markers, &mut self.machine.names);
+            let at = (at.time_ns, thread);
+            self.markers.push(mark, at, &fields, most, names);
         }
     }
 
@@ -287,7 +309,7 @@ impl Session {
         let machine = &mut self.machine;
         if let Some((last_pid, last_tid, thread)) = self.last_thread
             && (last_pid, last_tid) == (pid, tid)
-            && machine.processes.incarnations(pid).len() == 1
+            && machine.processes.incarnations(pid).nth(1).is_none()
         {
             return thread;
         }
@@ -308,7 +330,9 @@ impl Session {
 
     /// Whether anything that was pushed speaks of a process of this id.
     pub fn has_process(&self, pid: u32) -> bool {
-        !self.machine.processes.incarnations(Some(pid)).is_empty()
+        (self.machine.processes.incarnations(Some(pid)))
+            .next()
+            .is_some()
     }
 
     /// Freezes what is known into a timeline.
@@ -316,6 +340,18 @@ impl Session {
         self.machine.close_ended();
         self.samples.join_classes();
         Arc::new(crate::Timeline::freeze(self))
+    }
+}
+
+fn raw_event<'a>(schema: &'a EventSchema, at: At, payload: Payload<'a>) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: at.time_ns,
+        process_id: at.process,
+        thread_id: at.thread,
+        processor: None,
+        pointer_size: payload.pointer_size,
+        schema,
+        payload: payload.bytes,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Seek};
 
+use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::ClockType;
 use chronosym_nettrace::{Reader as Nettrace, TraceHeader};
 use chronosym_perf::{Event, Options, Reader as Perf};
@@ -106,6 +107,19 @@ impl Clock {
         };
         let data = reader.info().clock;
         let wall_ns = data.map(|data| i128::from(data.wall_ns) - i128::from(data.clock_ns));
+        Clock { kind, wall_ns }
+    }
+
+    /// Of traces of LTTng: that of the first, whose times all of them get.
+    pub fn of_ctf<R: Read>(reader: &Ctf<R>) -> Self {
+        let Some(clock) = reader.traces().first().map(|trace| trace.clock()) else {
+            return Clock::default();
+        };
+        let kind = match &*clock.name {
+            "monotonic" => Kind::Monotonic,
+            _ => Kind::Unknown,
+        };
+        let wall_ns = (clock.wall_ns != 0).then_some(clock.wall_ns);
         Clock { kind, wall_ns }
     }
 

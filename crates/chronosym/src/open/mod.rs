@@ -15,6 +15,7 @@
 
 mod clocks;
 mod companions;
+mod ctf;
 mod error;
 mod find;
 mod format;
@@ -33,13 +34,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
 pub use error::OpenError;
 pub use find::{ByteStream, PositionedBytes, Seekable, SeekableBytes};
 pub use format::Format;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{JoinedBytes, Recording, RecordingBytes, Report};
+pub use recording::{JoinedBytes, Recording, RecordingBytes, Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;
@@ -147,7 +149,8 @@ impl Opener {
     }
 
     /// Opens what is named together: one trace, all .etl files of one recording, or recordings of one machine and time
-    /// that become one timeline: a perf.data, nettrace files of several processes, jitdumps, perf maps.
+    /// that become one timeline: a perf.data, traces of LTTng, nettrace files of several
+    /// processes, jitdumps, perf maps.
     ///
     /// # Errors
     /// [`OpenError`] says why nothing can be read, or why the inputs are not one recording.

@@ -85,7 +85,10 @@ pub(crate) fn read_from<R: Read>(
     };
     describe(reader.info(), reader.attrs(), session);
     let end = loop {
-        // Pipes tell of events while they are read.
+        // Pipes tell of events while they are read: before the next record it is known which one it is of.
+        if let Err(error) = reader.has_next() {
+            break Err(error);
+        }
         if feed.attrs.len() < reader.attrs().len() {
             feed.add_attrs(reader.attrs(), session);
         }

@@ -9,6 +9,8 @@ mod kallsyms;
 mod known;
 #[cfg(feature = "pdb")]
 mod managed;
+#[cfg(feature = "pdb")]
+mod managed_module;
 mod missing;
 #[cfg(feature = "pdb")]
 mod module;
@@ -56,6 +58,8 @@ pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
 pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
 pub use kallsyms::{Kallsyms, KallsymsError};
+#[cfg(feature = "pdb")]
+pub use managed_module::{ManagedModule, ManagedModuleError};
 pub use missing::MissingSymbols;
 pub use search::{FoundFile, SymbolFile};
 #[cfg(feature = "pdb")]

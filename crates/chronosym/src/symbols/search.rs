@@ -228,6 +228,11 @@ impl Search {
         }
     }
 
+    /// Where files are looked for.
+    pub(super) fn config(&self) -> Arc<StoreConfig> {
+        self.stores.config()
+    }
+
     /// Whether files are opened at the paths that traces and symbol files name.
     #[cfg(any(feature = "pdb", feature = "dwarf"))]
     pub(super) fn trusts_paths(&self) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::store::StoreConfig;
 use chronosym_symbols::unwind::{self, UnwindTable};
 use chronosym_types::Registers;
 
@@ -18,7 +19,7 @@ use crate::symbol_source::ImageRef;
 use crate::unwind::{CallFrames, FileNumber, ImageFiles, Step};
 
 impl Open for UnwindTable {
-    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
         Ok(UnwindTable::parse(data)?)
     }
 }
