@@ -360,7 +360,12 @@ impl Join<'_> {
         match source {
             ProfileBytes::Perf { source, cycles } => {
                 self.cycles = cycles;
-                self.read_perf(&name, source, earliest)
+                self.read_perf(&name, source, earliest)?;
+                let own = runtimes
+                    .iter()
+                    .filter_map(|it| it.reader.header().process_id);
+                self.beside.find_containers(&self.perf, own);
+                Ok(())
             }
             ProfileBytes::Etl { reader, began_ns } => {
                 self.began_ns = began_ns;
@@ -402,6 +407,8 @@ impl Join<'_> {
             start_ns,
             offset,
         } = runtime;
+        let own = reader.header().process_id;
+        let process = own.map_or(process, |own| Some(self.beside.pid(own)));
         let began = i64::try_from(start_ns + offset.ns - self.began_ns).unwrap_or(i64::MAX);
         let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
         self.report.notes.extend(Note::of_nettrace(&found));
@@ -414,6 +421,7 @@ impl Join<'_> {
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
             error_ns: offset.error_ns,
+            own_pid: own.zip(process).filter(|(own, pid)| own != pid),
             ..JoinedRecording::new(&name, gives, offset.how)
         });
         end.map_err(|error| in_runtime(&name, error))

@@ -198,6 +198,10 @@ impl Symbolizer {
 }
 
 impl SymbolSource for Symbolizer {
+    fn wants_lines(&self) -> bool {
+        self.options.lines
+    }
+
     #[cfg(feature = "pdb")]
     fn managed_line(
         &self,

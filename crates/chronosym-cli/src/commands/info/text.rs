@@ -69,7 +69,11 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
                 show_count(error)
             ),
         };
-        text_line!(out, "  {}: {} ({clock})", part.name, part.gives)?;
+        let pid = part
+            .own_pid
+            .map(|(own, pid)| format!(", {pid}, which calls itself {own}"));
+        let (gives, pid) = (part.gives, pid.unwrap_or_default());
+        text_line!(out, "  {}: {gives}{pid} ({clock})", part.name)?;
     }
 
     writeln!(out, "\nprocesses")?;
