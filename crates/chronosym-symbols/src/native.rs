@@ -357,8 +357,7 @@ impl NativeSymbols {
     pub(crate) fn sections(&self) -> Sections<'_> {
         let mut sections = Sections::of(self.debug(), false);
         if let Some(supplement) = self.supplement() {
-            sections.supplement_str =
-                supplement.debug.get(gimli::SectionId::DebugStr, false);
+            sections.supplement_str = supplement.debug.get(gimli::SectionId::DebugStr, false);
         }
         sections
     }

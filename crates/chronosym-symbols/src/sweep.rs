@@ -223,7 +223,8 @@ impl<'a> Sweep<'a> {
             } else if let Some(offset) = job.unit {
                 match Unit::read(&self.sections, offset, &mut scratch.table) {
                     Ok(unit) => {
-                        missing = self.unit(&mut scratch, &unit, context, job, &mut out, &mut found);
+                        missing =
+                            self.unit(&mut scratch, &unit, context, job, &mut out, &mut found);
                         self.release(offset, unit.data.len());
                     }
                     Err(bad) => {

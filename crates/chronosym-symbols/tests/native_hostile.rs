@@ -282,7 +282,11 @@ fn a_line_table_that_all_units_share_is_not_read_for_each() {
     // Nothing is known to be wrong: it is too much.
     let missing: Vec<_> = out.iter().filter_map(|answer| answer.missing()).collect();
     assert!(!missing.is_empty());
-    assert!(missing.iter().all(|&missing| missing == Missing::LimitReached));
+    assert!(
+        missing
+            .iter()
+            .all(|&missing| missing == Missing::LimitReached)
+    );
     // One by one, too.
     for address in all.iter().step_by(9) {
         ask(&symbols, &[*address]);

@@ -60,5 +60,8 @@ fn formats_of_symbols_that_are_not_read_are_named() {
     assert_eq!(coff, Some("a COFF object file"));
     let breakpad = unsupported(b"MODULE Linux x86_64 0 a");
     assert_eq!(breakpad, Some("a symbol file of Breakpad"));
-    assert_eq!(unsupported(b"!<arch>\n"), Some("an archive of object files"));
+    assert_eq!(
+        unsupported(b"!<arch>\n"),
+        Some("an archive of object files")
+    );
 }

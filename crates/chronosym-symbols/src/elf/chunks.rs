@@ -305,12 +305,19 @@ mod tests {
 
     #[test]
     fn each_part_is_found_in_any_order_and_one_keeps_one_chunk() {
-        for order in [[5, 6, 1, 0, 3, 2, 4], [0, 1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1, 0]] {
+        for order in [
+            [5, 6, 1, 0, 3, 2, 4],
+            [0, 1, 2, 3, 4, 5, 6],
+            [6, 5, 4, 3, 2, 1, 0],
+        ] {
             let (chunks, starts) = packed(&LENS);
             for (asked, i) in order.into_iter().enumerate() {
                 let found = chunks.from(starts[i]).unwrap();
                 assert_eq!(found[..4], LENS[i].to_le_bytes());
-                assert_eq!(found[4..][..LENS[i] as usize], vec![i as u8; LENS[i] as usize]);
+                assert_eq!(
+                    found[4..][..LENS[i] as usize],
+                    vec![i as u8; LENS[i] as usize]
+                );
                 assert!(asked > 0 || kept(&chunks) == 1);
             }
             assert_eq!(chunks.problem(), None);
@@ -339,7 +346,11 @@ mod tests {
         assert_eq!(chunks.from(0).unwrap()[..plain.len()], plain);
         assert!(chunks.from(plain.len()).is_some());
         assert!(chunks.from(more.len() + 20).is_none());
-        assert!(chunks.problem().is_some_and(|p| p.contains("less than its header")));
+        assert!(
+            chunks
+                .problem()
+                .is_some_and(|p| p.contains("less than its header"))
+        );
         // Offsets out of nowhere.
         assert!(chunks.from(usize::MAX).is_none() && chunks.from(more.len() + 500).is_none());
     }

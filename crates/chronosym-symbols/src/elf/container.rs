@@ -158,7 +158,10 @@ impl Container {
 
     /// What is to be added to the value of a symbol in a section to make it an address.
     pub(crate) fn section_start(&self, section: SectionIndex) -> u64 {
-        let range = self.layout.as_ref().and_then(|layout| layout.range(section));
+        let range = self
+            .layout
+            .as_ref()
+            .and_then(|layout| layout.range(section));
         range.map_or(0, |range| range.start)
     }
 

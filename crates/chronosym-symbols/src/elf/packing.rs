@@ -163,7 +163,10 @@ impl<R: BufRead> Read for Zstd<R> {
             use FrameDecoderError::ReadFrameHeaderError as Header;
             match self.frame.reset(&mut self.input) {
                 Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
-                    io::copy(&mut self.input.by_ref().take(length.into()), &mut io::sink())?;
+                    io::copy(
+                        &mut self.input.by_ref().take(length.into()),
+                        &mut io::sink(),
+                    )?;
                 }
                 other => other.map_err(io::Error::other)?,
             }

@@ -252,7 +252,10 @@ fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
         });
     }
     if section.range.end > data.len() {
-        return Err(Error::damaged(name, "it reaches beyond the end of the file"));
+        return Err(Error::damaged(
+            name,
+            "it reaches beyond the end of the file",
+        ));
     }
     // The size stated is a hint that is believed up to a generous ratio; the rest grows as it comes.
     let hint = size.min(section.range.len() as u64 * 16 + 4096) as usize;
@@ -261,7 +264,10 @@ fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
         .and_then(|reader| reader.take(size).read_to_end(&mut out))
         .map_err(|e| Error::damaged(name, e))?;
     if out.len() as u64 != size {
-        return Err(Error::damaged(name, "it unpacks to less than its header says"));
+        return Err(Error::damaged(
+            name,
+            "it unpacks to less than its header says",
+        ));
     }
     Ok(out)
 }

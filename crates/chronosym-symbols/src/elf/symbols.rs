@@ -168,7 +168,9 @@ fn collect<'d>(
         if !(code_sections.get(index.0)).is_some_and(|&code| code) {
             continue;
         }
-        let mut start = symbol.address().wrapping_add(container.section_start(index));
+        let mut start = symbol
+            .address()
+            .wrapping_add(container.section_start(index));
         if container.arm32 && rank == FUNCTION {
             // The lowest bit says that the function is Thumb code; it is no part of the address.
             start &= !1;

@@ -85,7 +85,8 @@ impl Files {
                 if !at.id.as_ref().is_none_or(same) {
                     return Err(FileError::Replaced);
                 }
-                let open: Arc<dyn Any + Send + Sync> = Arc::new(T::open(&at.path, data, &self.search.config())?);
+                let open: Arc<dyn Any + Send + Sync> =
+                    Arc::new(T::open(&at.path, data, &self.search.config())?);
                 Ok(open)
             });
             (Arc::new(opened), weight.saturating_add(OVERHEAD))
