@@ -152,6 +152,8 @@ fn main() -> ExitCode {
         add(name, &tools, Box::new(check));
     }
     add("packed", &["g++", "objcopy"], Box::new(packed));
+    let tools = ["gcc", "ld", "xz"];
+    add("module-in-a-trace", &tools, Box::new(module_in_a_trace));
     let tools = ["g++", "addr2line", "size"];
     add("object-gnu", &tools, Box::new(unlinked_beside_addr2line));
     add(
@@ -433,6 +435,54 @@ fn packed() -> Result<(), Failed> {
             assert_eq!(found, [expected.clone()], "{kind} {address:#x}");
         }
     }
+    Ok(())
+}
+
+/// A kernel module is found by its build id, compressed as distributions compress it; addresses count from where it is loaded.
+fn module_in_a_trace() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native/module.c");
+    let at = |name: &str| folder.path().join(name);
+    run(Command::new("gcc")
+        .current_dir(&folder)
+        .args(["-g", "-O2", "-ffreestanding", "-c", "-o", "module.o"])
+        .arg(source))?;
+    run(Command::new("ld").current_dir(&folder).args([
+        "-r",
+        "--build-id=sha1",
+        "-o",
+        "module.ko",
+        "module.o",
+    ]))?;
+    let native = NativeSymbols::open_path(&at("module.ko"))?;
+    let build_id = native.build_id().ok_or("no build id")?.to_string();
+    let len = native.section(".text").ok_or("no code")?.end;
+    let expected = answers(&native, &(0..len).collect::<Vec<_>>())?;
+    run(Command::new("xz").arg(at("module.ko")))?;
+    let mut config = StoreConfig::new();
+    config.folders = vec![folder.path().to_owned()];
+    let symbols = Symbolizer::new(config, SymbolOptions::default());
+    let mut image = ImageRef::new("/lib/modules/6.1.0/kernel/module.ko.xz");
+    image.build_id = Some(&build_id);
+    for (offset, expected) in (0..len).zip(&expected) {
+        let frames = symbols
+            .native(&image, offset)
+            .map_err(|reason| reason.to_string())?;
+        let frames = frames.iter().map(|frame| {
+            let line = frame.line.as_ref();
+            let place = line.map(|l| format!("{}:{}:", l.file, l.line));
+            (frame.name.to_string(), place.unwrap_or_default())
+        });
+        let same = |((name, place), (expected, at)): ((String, String), &Frame)| {
+            name == *expected && at.starts_with(&place)
+        };
+        let padding = expected[0].0 == "??";
+        assert!(
+            padding || frames.len() == expected.len() && frames.zip(expected).all(same),
+            "{offset:#x}"
+        );
+    }
+    assert!(expected.iter().any(|frames| frames.len() > 2));
     Ok(())
 }
 
