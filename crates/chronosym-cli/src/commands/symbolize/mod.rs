@@ -49,12 +49,8 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
         ));
     }
     let mut out = output::open(args.output.as_deref());
-    let names_folder = !args.symbols.symbols.is_empty() || args.symbols.trust_trace_paths;
     let mut source: Box<dyn Source> = match &args.trace {
         Some(trace) => Box::new(trace::TraceSource::open(trace, args, quiet)?),
-        None if args.obj.is_empty() && args.pdb.is_none() && !names_folder => {
-            bail!("whose addresses? Say --trace TRACE, --obj FILE or --pdb FILE")
-        }
         None => Box::new(modules::Modules::open(args)?),
     };
     if questions.is_empty() {
