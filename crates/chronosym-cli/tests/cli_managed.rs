@@ -94,8 +94,15 @@ fn what_a_managed_file_does_not_know_is_said() {
         "--obj",
         overloaded.to_str().unwrap(),
         "Workload.Inlining.Outer+0",
+        "Workload.Inlining.Outer(Int32,Boolean,String,Int32)+0",
+        "Workload.Inlining.Outer(Int32,Boolean,String,Int32,String,Int32)+0",
+        "Workload.Inlining.Outer(Int32)+0",
     ];
-    assert_eq!(frames(&asked)[0]["name_reason"], "Ambiguous");
+    let found = frames(&asked);
+    assert_eq!(found[0]["name_reason"], "Ambiguous");
+    assert_eq!(found[1]["token"], "0x6000002");
+    assert_eq!(found[2]["token"], "0x6000003");
+    assert_eq!(found[3]["name_reason"], "NoSymbolFile");
     // A PDB of another build answers nothing.
     let other = arg("clr10/workload/PluginA.pdb");
     let refused = run(&["symbolize", "--obj", &image, "--pdb", &other, "0x06000001"]);
