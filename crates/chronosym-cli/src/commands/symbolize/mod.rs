@@ -32,6 +32,16 @@ trait Source {
     /// Finds what stands at the places of the questions.
     fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>>;
 
+    /// What tells the file from others of its name: ids of its build, its PDB, its module version.
+    fn ids(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether it has a managed method of that full name.
+    fn has_method(&self, _name: &str) -> bool {
+        false
+    }
+
     /// What was damaged or missed.
     fn notes(&mut self) -> Vec<String> {
         Vec::new()

@@ -57,12 +57,6 @@ impl ObjectSource {
         })
     }
 
-    /// What tells this file from others of its name.
-    pub fn ids(&self) -> Vec<String> {
-        let build = self.symbols.build_id().map(ToString::to_string);
-        build.into_iter().chain(self.found.pdb_id.clone()).collect()
-    }
-
     /// The address to look up, and the one to show.
     fn address(&self, place: Place<'_>) -> Option<(Address, u64)> {
         let back = |at: u64| at.wrapping_sub(self.back);
@@ -121,6 +115,11 @@ impl Source for ObjectSource {
                 }
             }
         }))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let build = self.symbols.build_id().map(ToString::to_string);
+        build.into_iter().chain(self.found.pdb_id.clone()).collect()
     }
 
     fn notes(&mut self) -> Vec<String> {
