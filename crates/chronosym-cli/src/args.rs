@@ -559,7 +559,7 @@ pub struct ExplainInput {
 }
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb"])))]
+#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb", "symbols", "trust_trace_paths"])))]
 pub struct Symbolize {
     /// Addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]

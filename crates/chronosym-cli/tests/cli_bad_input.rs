@@ -141,11 +141,6 @@ fn bad_values_are_named() {
         &["symbolize", "--pdb", text.to_str().unwrap(), "1"],
         &["not a Windows PDB"],
     );
-    let portable = arg("clr10/workload/Workload.pdb");
-    fails(
-        &["symbolize", "--pdb", &portable, "1"],
-        &["portable PDB", "--trace"],
-    );
 }
 
 #[test]

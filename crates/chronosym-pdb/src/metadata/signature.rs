@@ -177,7 +177,7 @@ impl<'r> SignatureReader<'r> {
     pub(crate) fn read_type(&mut self, budget: &mut Budget) -> Option<Type> {
         budget.enter()?;
         let found = self.read_type_inner(budget);
-        budget.depth += 1;
+        budget.depth = budget.depth.saturating_add(1);
         found
     }
 

@@ -11,6 +11,8 @@ mod known;
 mod managed;
 #[cfg(feature = "pdb")]
 mod managed_module;
+#[cfg(feature = "pdb")]
+mod method_text;
 mod missing;
 #[cfg(feature = "pdb")]
 mod module;

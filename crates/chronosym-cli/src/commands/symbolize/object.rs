@@ -57,12 +57,6 @@ impl ObjectSource {
         })
     }
 
-    /// What tells this file from others of its name.
-    pub fn ids(&self) -> Vec<String> {
-        let build = self.symbols.build_id().map(ToString::to_string);
-        build.into_iter().chain(self.found.pdb_id.clone()).collect()
-    }
-
     /// Whether it has a section of this name, from whose start addresses can count.
     pub fn has_section(&self, name: &str) -> bool {
         self.symbols.section(name).is_some()
@@ -132,6 +126,11 @@ impl Source for ObjectSource {
                 }
             }
         }))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let build = self.symbols.build_id().map(ToString::to_string);
+        build.into_iter().chain(self.found.pdb_id.clone()).collect()
     }
 
     fn notes(&mut self) -> Vec<String> {
