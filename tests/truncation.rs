@@ -109,7 +109,10 @@ fn sweep(name: &str, bytes: &[u8], step: usize) {
     let (mut before, mut accepted) = (0, false);
     for length in (0..bytes.len()).step_by(step) {
         let found = records(&bytes[..length]);
-        assert!(found.is_some() || !accepted, "{name}: {length} bytes are refused, fewer were not");
+        assert!(
+            found.is_some() || !accepted,
+            "{name}: {length} bytes are refused, fewer were not"
+        );
         let found = match found {
             Some(found) => found,
             None => continue,
@@ -158,14 +161,13 @@ fn perf_maps() {
         session.perf_map(7, &lines.as_bytes()[..length]);
         let timeline = session.finish();
         let process = timeline.find_process(7, None);
-        let is_there = |at: &u64| {
-            process.is_some_and(|process| !timeline.untimed_at(process, *at).is_empty())
-        };
-        let found = (0x1000..0x1000 + 1600)
-            .step_by(16)
-            .filter(is_there)
-            .count();
-        assert!(found >= before, "{found} bodies in {length} bytes, {before} in fewer");
+        let is_there =
+            |at: &u64| process.is_some_and(|process| !timeline.untimed_at(process, *at).is_empty());
+        let found = (0x1000..0x1000 + 1600).step_by(16).filter(is_there).count();
+        assert!(
+            found >= before,
+            "{found} bodies in {length} bytes, {before} in fewer"
+        );
         before = found;
     }
     assert_eq!(before, 100);
@@ -180,7 +182,11 @@ fn says_no_other(name: &str, bytes: &[u8], step: usize, ask: impl Fn(&[u8]) -> S
     assert!(!all.is_empty(), "{name}");
     for length in (0..bytes.len()).step_by(step) {
         for (question, said) in ask(&bytes[..length]) {
-            assert_eq!(all.get(&question), Some(&said), "{name}: {question}, {length} bytes");
+            assert_eq!(
+                all.get(&question),
+                Some(&said),
+                "{name}: {question}, {length} bytes"
+            );
         }
     }
 }
@@ -219,7 +225,12 @@ fn symbol_files() {
         }
         said
     };
-    says_no_other("Windows PDB", &file("pdb-small/x86_64/small.pdb"), 97, functions);
+    says_no_other(
+        "Windows PDB",
+        &file("pdb-small/x86_64/small.pdb"),
+        97,
+        functions,
+    );
 
     let image = |bytes: &[u8]| {
         let mut said = Said::new();

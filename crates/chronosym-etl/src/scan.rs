@@ -164,7 +164,9 @@ impl Scan {
             let unpacked = self.unpacked + u64::from(header.valid);
             let most = UNPACKED_RATIO.saturating_mul(offset + u64::from(stored));
             if unpacked > most.max(FREE_UNPACKED) {
-                found.gaps.add(Gap::new(offset, stored.into(), GapCause::TooLarge));
+                found
+                    .gaps
+                    .add(Gap::new(offset, stored.into(), GapCause::TooLarge));
                 return None;
             }
             self.unpacked = unpacked;

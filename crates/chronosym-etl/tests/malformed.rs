@@ -277,10 +277,7 @@ fn a_compression_bomb_is_refused_or_bounded() {
     let at = file.len() - buffer.len() + 0x30;
     file[at..at + 4].copy_from_slice(&((16u32 << 20) + 1).to_le_bytes());
     let (times, found) = read(&file);
-    assert_eq!(
-        (times, found.gaps.of(GapCause::NoBlock).count),
-        (whole, 1)
-    );
+    assert_eq!((times, found.gaps.of(GapCause::NoBlock).count), (whole, 1));
 }
 
 #[test]

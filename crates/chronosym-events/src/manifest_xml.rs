@@ -172,6 +172,9 @@ const MAX_DEPTH: usize = 16;
 /// The fields of a template. Events may share one, so that each field costs its part of what the manifest's size allows.
 fn fields(template: Node<'_, '_>, depth: usize, budget: &mut usize) -> Vec<Field> {
     const FIELD: usize = 16;
+    if *budget == 0 {
+        return Vec::new();
+    }
     let elements = || template.children().filter(Node::is_element);
     let mut places = HashMap::new();
     for (node, place) in elements().zip(0..=u16::MAX) {
@@ -183,10 +186,10 @@ fn fields(template: Node<'_, '_>, depth: usize, budget: &mut usize) -> Vec<Field
     let mut out = Vec::new();
     for node in elements() {
         let name = node.attribute("name").unwrap_or_default();
-        let Some(left) = budget.checked_sub(FIELD + name.len()) else {
+        *budget = budget.saturating_sub(FIELD + name.len());
+        if *budget == 0 {
             break;
-        };
-        *budget = left;
+        }
         let mut ty = match node.tag_name().name() {
             "struct" if depth < MAX_DEPTH => FieldType::Object(fields(node, depth + 1, budget)),
             "struct" => FieldType::Unknown,

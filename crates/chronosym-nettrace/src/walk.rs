@@ -254,7 +254,8 @@ impl<R: Read> Walk<R> {
             .ok()
             .and_then(|from| self.window.bytes().get(from..position));
         cause == GapCause::AfterEnd
-            && between.is_none_or(|between| between.windows(NETTRACE.len()).any(|it| it == NETTRACE))
+            && between
+                .is_none_or(|between| between.windows(NETTRACE.len()).any(|it| it == NETTRACE))
     }
 
     /// At the end of the stream: what needed more bytes to be told a block is none.

@@ -180,14 +180,7 @@ fn the_events_of_a_cut_block_are_delivered_up_to_the_cut() {
     // The last byte of the block's last event, its end tag and everything after it are missing.
     let trace = read(&bytes[..end - 2]);
     assert_eq!(trace.events().len(), 99);
-    assert!(
-        trace
-            .diagnostics
-            .gaps
-            .of(GapCause::CutShort)
-            .bytes
-            < 60
-    );
+    assert!(trace.diagnostics.gaps.of(GapCause::CutShort).bytes < 60);
 }
 
 /// Reads whatever is there; what matters is that it ends, and without a panic.
@@ -534,7 +527,11 @@ fn bytes_after_the_end_are_counted() {
     for mut bytes in netperf.into_iter().chain(nettrace) {
         bytes.extend(vec![0; 1_000_000]);
         let trace = read(&bytes);
-        let after = Gap::new(bytes.len() as u64 - 1_000_000, 1_000_000, GapCause::AfterEnd);
+        let after = Gap::new(
+            bytes.len() as u64 - 1_000_000,
+            1_000_000,
+            GapCause::AfterEnd,
+        );
         assert_eq!(trace.diagnostics.gaps.listed(), [after]);
         assert!(!trace.diagnostics.is_clean());
     }

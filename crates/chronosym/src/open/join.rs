@@ -8,8 +8,8 @@ use std::io::{self, BufReader, Seek};
 use std::path::Path;
 
 use chronosym_nettrace::Reader as Nettrace;
-use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use chronosym_nettrace::{Gap, GapCause, Gaps};
+use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
 
 use super::clocks::{Clock, Kind, Offset, estimate};
@@ -432,11 +432,7 @@ impl Join<'_> {
 fn cut_short(truncation: Option<chronosym_perf::Truncation>) -> Gaps {
     let mut gaps = Gaps::default();
     if let Some(cut) = truncation {
-        gaps.add(Gap::new(
-            cut.at_offset,
-            cut.bytes_lost,
-            GapCause::CutShort,
-        ));
+        gaps.add(Gap::new(cut.at_offset, cut.bytes_lost, GapCause::CutShort));
     }
     gaps
 }

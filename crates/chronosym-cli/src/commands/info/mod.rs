@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Certainty, Evidence, Filter, LineReason, NameReason, ResolvedStack, SampleSelection, Timeline};
+use chronosym::{
+    Certainty, Evidence, Filter, LineReason, NameReason, ResolvedStack, SampleSelection, Timeline,
+};
 
 use crate::args::{Info, InfoFormat};
 use crate::load::{self, Loaded};

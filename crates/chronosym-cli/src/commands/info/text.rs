@@ -171,7 +171,11 @@ fn gaps(loaded: &Loaded, out: &mut impl Write) -> Result<()> {
     if loaded.gaps.is_empty() {
         return Ok(());
     }
-    writeln!(out, "  {:>15}  {:>12}  what could not be used", "offset", "bytes")?;
+    writeln!(
+        out,
+        "  {:>15}  {:>12}  what could not be used",
+        "offset", "bytes"
+    )?;
     let names_differ = loaded.gaps.iter().any(|it| it.name != loaded.gaps[0].name);
     for TraceGap { name, gap, .. } in loaded.gaps.iter().take(SHOWN) {
         let of = match names_differ {
