@@ -37,6 +37,11 @@ trait Source {
         Vec::new()
     }
 
+    /// Whether it has a section of this name, from whose start addresses can count.
+    fn has_section(&self, _name: &str) -> bool {
+        false
+    }
+
     /// Whether it has a managed method of that full name.
     fn has_method(&self, _name: &str) -> bool {
         false

@@ -154,10 +154,7 @@ impl<'a> Modules<'a> {
 
     fn with_section(&self, place: Place<'_>) -> Option<usize> {
         let name = place.file?;
-        let has = |module: &Module| match &module.kind {
-            Kind::Object(source) => source.has_section(name),
-            _ => false,
-        };
+        let has = |module: &Module| module.source.has_section(name);
         self.open.iter().position(has)
     }
 

@@ -57,11 +57,6 @@ impl ObjectSource {
         })
     }
 
-    /// Whether it has a section of this name, from whose start addresses can count.
-    pub fn has_section(&self, name: &str) -> bool {
-        self.symbols.section(name).is_some()
-    }
-
     /// The address to look up, and the one to show.
     fn address(&self, place: Place<'_>) -> Option<(Address, u64)> {
         let back = |at: u64| at.wrapping_sub(self.back);
@@ -82,6 +77,10 @@ impl ObjectSource {
 }
 
 impl Source for ObjectSource {
+    fn has_section(&self, name: &str) -> bool {
+        self.symbols.section(name).is_some()
+    }
+
     fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
         let mut addresses = Vec::with_capacity(questions.len());
         // The address to print, and which of the answers is its.
