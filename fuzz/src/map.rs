@@ -10,7 +10,7 @@ mod judge;
 use judge::Model;
 
 /// More would take the model, which is quadratic, too long.
-const MOST: usize = 40;
+const MOST: usize = 16;
 
 fn occupant(choices: &mut Choices<'_>, before: &[Occupant]) -> Option<Occupant> {
     let range = match choices.below(4) {
