@@ -5,6 +5,8 @@
 mod answer;
 #[cfg(feature = "stores")]
 pub mod cache;
+#[cfg(feature = "dwarf")]
+mod code;
 #[cfg(feature = "demangle")]
 pub mod demangle;
 #[cfg(feature = "dwarf")]
@@ -30,6 +32,8 @@ mod sweep;
 
 #[cfg(feature = "dwarf")]
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
+#[cfg(feature = "dwarf")]
+pub use code::{Processor, machine_code};
 #[cfg(feature = "dwarf")]
 pub use elf::companions::Companions;
 pub use error::{Error, Result};
