@@ -1,6 +1,6 @@
-//! Machine code out of object files.
+//! Machine code out of ELF files.
 
-use object::{Architecture, Object, ObjectSegment};
+use object::{Architecture, BinaryFormat, Object, ObjectSegment};
 
 use crate::Address;
 
@@ -18,18 +18,22 @@ pub enum Processor {
     Other,
 }
 
-/// Up to `most` bytes of an ELF or PE file from an address on, as far as one of its segments or sections has them; `None` for
-/// other files, and where no segment has bytes.
+/// Up to `most` bytes of an ELF file from an address on, as far as one of its segments has them; `None` for other files, and
+/// where no segment has bytes.
 #[must_use]
-pub fn machine_code(file: &[u8], address: Address, most: usize) -> Option<(Processor, &[u8])> {
+pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Processor, &[u8])> {
     let object = object::File::parse(file).ok()?;
+    if object.format() != BinaryFormat::Elf {
+        return None;
+    }
     let processor = match object.architecture() {
         Architecture::I386 => Processor::X86,
         Architecture::X86_64 => Processor::X64,
         Architecture::Aarch64 => Processor::Arm64,
         _ => Processor::Other,
     };
-    let base = object.relative_address_base();
+    // Where the first byte of the image is mapped.
+    let base = object.segments().map(|segment| segment.address()).min()?;
     let code = object.segments().find_map(|segment| {
         let bytes = segment.data().ok()?;
         let start = match address {
@@ -44,37 +48,27 @@ pub fn machine_code(file: &[u8], address: Address, most: usize) -> Option<(Proce
     Some((processor, code))
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
     #[test]
     fn code_is_found_by_each_kind_of_address() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/clr10/r2r/");
-        let dll = |folder: &str| {
-            let path = format!("{folder}/Workload.dll");
-            std::fs::read(path).expect("a file")
-        };
-        let file = dll(&format!("{folder}windows-x64"));
-        let (processor, code) = machine_code(&file, Address::Rva(0x1000), 64).expect("code");
-        assert_eq!((processor, code.len()), (Processor::X64, 64));
+        let program = std::env::current_exe().expect("a program");
+        let file = std::fs::read(program).expect("a file");
+        let object = object::File::parse(&*file).expect("an object");
+        let at = |address| elf_code(&file, address, 64).map(|(_, code)| code);
+        let code = at(Address::VirtualAddress(object.entry())).expect("code");
+        assert_eq!(code.len(), 64);
         let offset = code.as_ptr() as u64 - file.as_ptr() as u64;
-        let at = |address| machine_code(&file, address, 64).map(|(_, code)| code);
         assert_eq!(at(Address::FileOffset(offset)), Some(code));
-        let base = object::File::parse(&*file)
-            .expect("a file")
-            .relative_address_base();
-        assert_eq!(at(Address::VirtualAddress(base + 0x1000)), Some(code));
-        for address in [
-            Address::Rva(u64::MAX),
-            Address::Rva(1 << 40),
-            Address::FileOffset(u64::MAX),
-        ] {
+        let base = object.segments().map(|segment| segment.address()).min();
+        let rva = object.entry() - base.expect("a segment");
+        assert_eq!(at(Address::Rva(rva)), Some(code));
+        for address in [Address::Rva(u64::MAX), Address::FileOffset(u64::MAX)] {
             assert_eq!(at(address), None);
         }
-        assert_eq!(machine_code(&file[..300], Address::Rva(0x1000), 64), None);
-        let arm = dll(&format!("{folder}linux-arm64"));
-        let (processor, _) = machine_code(&arm, Address::Rva(0x2000), 4).expect("code");
-        assert_eq!(processor, Processor::Arm64);
+        assert_eq!(elf_code(&file[..40], Address::Rva(rva), 64), None);
+        assert_eq!(elf_code(b"MZ", Address::Rva(rva), 64), None);
     }
 }

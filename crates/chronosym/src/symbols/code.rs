@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use chronosym_pdb::pe::Machine;
 use chronosym_symbols::identity::{BuildId, PeId, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::{Address, Processor, machine_code};
+use chronosym_symbols::{Address, Processor, elf_code};
 
 use super::Symbolizer;
 use super::files::{FileError, Open};
+use super::pe::ImageFile;
 use super::search::{ANY, SymbolFile, distinct};
 use crate::images::{Addressing, file_name};
 use crate::symbol_source::ImageRef;
@@ -57,14 +59,29 @@ impl Symbolizer {
         rva: u64,
         most: usize,
     ) -> Option<(Processor, Vec<u8>)> {
-        let address = match (image.build_id, image.addressing) {
-            (None, _) | (_, Addressing::Rva) => Address::Rva(rva),
-            (Some(_), Addressing::Virtual) => Address::VirtualAddress(rva),
-            (Some(_), Addressing::FileOffset) => Address::FileOffset(rva),
-        };
         let file = self.image_file(image);
-        let open = self.files.open::<Mapped>(file.file()?).ok()?;
-        let (processor, code) = machine_code(&open.0, address, most)?;
+        let at = file.file()?;
+        let address = match (image.build_id, image.addressing) {
+            (None, _) => return pe_code(&*self.files.open::<ImageFile>(at).ok()?, rva, most),
+            (_, Addressing::Rva) => Address::Rva(rva),
+            (_, Addressing::Virtual) => Address::VirtualAddress(rva),
+            (_, Addressing::FileOffset) => Address::FileOffset(rva),
+        };
+        let open = self.files.open::<Mapped>(at).ok()?;
+        let (processor, code) = elf_code(&open.0, address, most)?;
         Some((processor, code.to_vec()))
     }
+}
+
+fn pe_code(file: &ImageFile, rva: u64, most: usize) -> Option<(Processor, Vec<u8>)> {
+    file.with(|parts| {
+        let processor = match parts.image.machine() {
+            Machine::X86 => Processor::X86,
+            Machine::X64 => Processor::X64,
+            Machine::Arm64 => Processor::Arm64,
+            _ => Processor::Other,
+        };
+        let code = parts.image.data_at(u32::try_from(rva).ok()?)?;
+        Some((processor, code[..code.len().min(most)].to_vec()))
+    })
 }

@@ -19,10 +19,14 @@ pub fn x86(
     formatter.options_mut().set_hex_suffix("");
     let mut instructions = Vec::new();
     while decoder.can_decode() && !ends(decoder.ip()) {
+        let (ip, position) = (decoder.ip(), decoder.position());
         let instruction = decoder.decode();
+        if instruction.is_invalid() && decoder.set_position(position + 1).is_ok() {
+            decoder.set_ip(ip.wrapping_add(1));
+        }
         let mut text = String::new();
         formatter.format(&instruction, &mut text);
-        instructions.push((instruction.ip().wrapping_sub(address), text));
+        instructions.push((ip.wrapping_sub(address), text));
     }
     instructions
 }
