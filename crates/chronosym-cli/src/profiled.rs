@@ -144,21 +144,17 @@ pub fn open_marked(
     if samples.managed_only && !quiet {
         crate::progress::say("--managed-only is --running now: it leaves out threads that waited");
     }
-    let options = chronosym::Options {
-        samples: load::selection(filters),
-        markers,
-    };
-    let loaded = load::load_with(traces, options, args)?;
+    let mut options = chronosym::Options::from(load::selection(filters));
+    options.markers = markers;
+    let loaded = load::load(traces, options, args)?;
     if !quiet {
         loaded.notes.iter().for_each(|n| crate::progress::tell(n));
     }
     let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
-    let filter = chronosym::Filter {
-        tid: filters.tid,
-        waiting: samples.waiting(),
-        idle: samples.idle,
-        ..load::filter(&filters.processes, &loaded.timeline)?
-    };
+    let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
+    filter.tid = filters.tid;
+    filter.waiting = samples.waiting();
+    filter.idle = samples.idle;
     Ok((loaded, symbols, filter))
 }
 

@@ -196,6 +196,7 @@ pub fn meaning(reason: NameReason) -> &'static str {
         NameReason::SymbolFileDamaged => "the symbol file cannot be read",
         NameReason::PathNotTrusted => "see --trust-trace-paths",
         NameReason::Offline => "the symbol file would have to be fetched",
+        NameReason::LimitReached => "it would cost too much to find out",
         NameReason::NoName => "known code, but nothing says what it is called",
         NameReason::Ambiguous => "several bodies claim the address",
         NameReason::InvalidAddress => "no code can be there",

@@ -37,7 +37,7 @@ pub use firefox::{firefox_address, write_firefox};
 pub use flame::{PageFacts, write_diff_html, write_diff_svg, write_html, write_svg};
 pub use folded::write_folded;
 pub use header::{describe, meaning, show_count};
-pub use json::{FrameObject, Hex, write_json_lines};
+pub use json::{frame_object, write_json_lines};
 pub use kind::CodeKind;
 pub use measure::Measure;
 pub use otlp::write_otlp;

@@ -57,6 +57,7 @@ pub(crate) fn helps(reason: NameReason) -> &'static str {
         NameReason::SymbolFileDamaged => "get it anew",
         NameReason::PathNotTrusted => "--trust-trace-paths on the machine that was recorded",
         NameReason::Offline => "leave out --offline",
+        NameReason::LimitReached => "get the symbol file anew: no compiler shares tables so widely",
         NameReason::NoName => "--symbols DIR, or --perf-map FILE",
         NameReason::Ambiguous => "ask with a time",
         NameReason::InvalidAddress => "nothing: the recorder's stack walk went astray",

@@ -20,7 +20,12 @@
 #![deny(missing_docs)]
 // Some of what the engine can do only its readers ask for.
 #![cfg_attr(
-    not(all(feature = "nettrace", feature = "etl", feature = "perf")),
+    not(all(
+        feature = "ctf",
+        feature = "nettrace",
+        feature = "etl",
+        feature = "perf"
+    )),
     allow(dead_code)
 )]
 
@@ -76,6 +81,8 @@ mod timeline;
 mod universal;
 mod untimed;
 mod untimed_index;
+#[cfg(feature = "perf")]
+pub mod unwind;
 mod views;
 mod waiting;
 mod weights;
@@ -87,6 +94,8 @@ pub use chronosym_events::{
 };
 pub use chronosym_timeline::{Begin, End, Life};
 // The crates whose types stand in this one's interface, for all of what belongs to them.
+#[cfg(feature = "ctf")]
+pub use chronosym_ctf;
 #[cfg(feature = "etl")]
 pub use chronosym_etl;
 pub use chronosym_events;
@@ -116,7 +125,7 @@ pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{Shape, ShapeError, Shaper};
-pub use stacks::{StackId, StackTable};
+pub use stacks::{CallerProof, StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,
     PartRef, PrecompiledCode, SymbolSource,

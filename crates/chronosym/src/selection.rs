@@ -7,6 +7,7 @@ use crate::role::Role;
 
 /// Which events' stacks are kept as samples.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum SampleSelection {
     /// Profiler samples: CPU samples, and the ticks of wall-clock profilers.
     #[default]
@@ -56,14 +57,24 @@ impl EventSelector {
     }
 }
 
-/// What a session is to remember.
+/// What a session is to remember. A [`SampleSelection`] alone makes one.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// Which stacks are kept.
     pub samples: SampleSelection,
     /// How many events at most are kept of what runtimes did beside running code
     /// ([`Timeline::markers`](crate::Timeline::markers)); 0: none. Each takes 40 bytes and its text.
     pub markers: usize,
+}
+
+impl From<SampleSelection> for Options {
+    fn from(samples: SampleSelection) -> Self {
+        Options {
+            samples,
+            ..Options::default()
+        }
+    }
 }
 
 impl Options {

@@ -90,9 +90,9 @@ fn is_thumb(addresses: &FxHashSet<u64>) -> bool {
     addresses.len() >= LEAST && odd >= addresses.len() / 16 * 15
 }
 
-/// A pid that stands for the machine itself: Windows' System and idle processes.
+/// A pid that stands for the machine itself: Windows' System and idle processes, Linux's kernel.
 fn is_system(pid: Option<u32>) -> bool {
-    matches!(pid, Some(0 | 4 | u32::MAX))
+    matches!(pid, Some(0 | 4))
 }
 
 fn next_snapshot() -> u64 {
@@ -129,7 +129,7 @@ impl Timeline {
         let spaces = processes
             .all
             .iter()
-            .zip(states)
+            .zip(states.into_states())
             .map(|(process, state)| freeze_space(process, state))
             .collect();
         Timeline {
@@ -153,14 +153,14 @@ impl Timeline {
     }
 
     /// What a session that goes on knows now; without its samples.
-    pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
+    pub(crate) fn of(session: &mut Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
         Timeline {
             snapshot: next_snapshot(),
             system: system_of(&session.machine.processes),
             address_mask: AddressMask::of(&session.machine.facts, &session.seen_addresses),
             types: session.types.all.clone(),
             names: session.machine.names.snapshot(),
-            processes: session.machine.processes.clone(),
+            processes: session.machine.processes.snapshot(),
             spaces,
             stacks: StackTable::default(),
             samples: SampleLog::default(),
@@ -298,7 +298,7 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
         images: Index::Frozen(Box::new(images.freeze())),
         untimed: state.untimed.index(),
         forgotten: Arc::default(),
-        state,
+        state: Arc::new(state),
     }
 }
 

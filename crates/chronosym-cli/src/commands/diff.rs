@@ -34,7 +34,7 @@ pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
         DiffFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,
         DiffFormat::Json => {
             diff.methods.truncate(options.most);
-            serde_json::to_writer(&mut out, &diff)?;
+            chronosym_types::json::to_writer(&mut out, &diff)?;
             writeln!(out)?;
         }
         DiffFormat::Svg | DiffFormat::Html => {
