@@ -5,6 +5,7 @@ use std::path::Path;
 use chronosym_pdb::pe::Machine;
 use chronosym_symbols::identity::{BuildId, PeId, Wanted};
 use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::store::StoreConfig;
 use chronosym_symbols::{Address, Processor, elf_code};
 
 use super::Symbolizer;
@@ -18,7 +19,7 @@ use crate::symbol_source::ImageRef;
 struct Mapped(FileData);
 
 impl Open for Mapped {
-    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
         Ok(Mapped(data))
     }
 }
