@@ -470,9 +470,9 @@ pub struct Serve {
     /// The port; 0 takes a free one.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub port: u16,
-    /// Source files lie in this folder, under the ends of the paths that the PDBs name; may be given several times.
-    #[arg(long, value_name = "DIR")]
-    pub source: Vec<PathBuf>,
+    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in the PDB.
+    #[arg(long, alias = "source", value_name = "DIR")]
+    pub sources: Vec<PathBuf>,
     /// The viewer's address, if it is not Firefox Profiler's own site.
     #[arg(
         long,

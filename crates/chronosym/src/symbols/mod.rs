@@ -3,6 +3,8 @@
 //! A [`Symbolizer`] is a [`SymbolSource`] that looks for files in the places of a [`StoreConfig`]. Each file is looked
 //! for once, used only if its identity is the one in the trace, and kept open as long as there is room.
 
+#[cfg(all(feature = "dwarf", feature = "pdb"))]
+mod code;
 mod files;
 mod image;
 mod kallsyms;
