@@ -11,6 +11,7 @@ use chronosym_ctf::Reader as Ctf;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
+use rustc_hash::FxHashMap;
 
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
@@ -25,11 +26,14 @@ use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
-use crate::source::{self, ReadError, nettrace};
+use crate::source::{self, ReadError, nettrace, script};
 
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, SeekableBytes)>,
+    /// What `perf script` printed: samples are taken from it rather than from the perf.data that it was made of, since it has
+    /// the names that were known where it was recorded.
+    pub script: Option<(String, ByteStream)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// Of user space and of the kernel, read as one.
@@ -102,16 +106,34 @@ impl Parts {
             Some((name, source)) => Some(Profile::new(name, source)?),
             None => None,
         };
-        join.reference = profile.as_ref().map(|it| (it.name.clone(), it.clock));
+        join.reference = match (&profile, &self.script) {
+            (Some(profile), _) => Some((profile.name.clone(), profile.clock)),
+            // A text does not say by which clock; perfcollect records by that of runtimes.
+            (None, Some((name, _))) => Some((name.clone(), Clock::MONOTONIC)),
+            (None, None) => None,
+        };
         let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
         let ctf = join.begin_ctf(self.ctf)?;
-        let has_ticks = profile.is_none();
-        join.read_perf(profile, &runtimes, &ctf)?;
+        let (has_ticks, has_lives) = (
+            profile.is_none() && self.script.is_none(),
+            profile.is_none() || self.script.is_some(),
+        );
+        let earliest = join.begin(&runtimes, &ctf);
+        let maps: Vec<u32> = self
+            .maps
+            .iter()
+            .map(|(_, own, _)| join.beside.pid(*own))
+            .collect();
+        match (self.script, profile) {
+            (Some(script), profile) => join.read_script(script, profile, earliest, &maps)?,
+            (None, Some(profile)) => join.read_perf(profile, earliest)?,
+            (None, None) => join.describe(&runtimes, &ctf),
+        }
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
         }
         if let Some(ctf) = ctf {
-            join.read_ctf(ctf, has_ticks)?;
+            join.read_ctf(ctf, has_lives)?;
         }
         join.read_jitdumps(self.jitdumps)?;
         join.read_maps(self.maps)?;
@@ -302,36 +324,85 @@ impl Join<'_> {
         Ok((rewound(name, file)?, Some(again)))
     }
 
-    /// Reads the perf.data, if there is one.
-    fn read_perf(
-        &mut self,
-        profile: Option<Profile>,
-        runtimes: &[Runtime],
-        ctf: &Option<Tracepoints>,
-    ) -> Result<(), OpenError> {
+    /// Finds out when the session begins, as far as recordings of runtimes say.
+    fn begin(&mut self, runtimes: &[Runtime], ctf: &Option<Tracepoints>) -> Option<u64> {
         let starts = runtimes.iter().map(|it| it.start_ns + it.offset.ns);
         let of_ctf = ctf.iter().map(|it| it.start_ns + it.offset.ns);
         let earliest = starts.chain(of_ctf).min();
         self.began_ns = earliest.unwrap_or_default();
         let of_runtime = runtimes.first().map(|runtime| runtime.offset);
         self.of_runtimes = of_runtime.or(ctf.as_ref().map(|ctf| ctf.offset));
-        let Some(mut profile) = profile else {
-            if let Some(first) = runtimes.first() {
-                nettrace::describe(first.reader.header(), self.session);
-            } else if let Some(ctf) = ctf {
-                let began_ns = u64::try_from(self.began_ns.max(0)).unwrap_or(u64::MAX);
-                source::ctf::describe(ctf.reader.traces(), began_ns, self.session);
-            }
-            return Ok(());
+        earliest.and_then(|ns| u64::try_from(ns.max(0)).ok())
+    }
+
+    /// Says what runtimes' recordings are of, where no other says more.
+    fn describe(&mut self, runtimes: &[Runtime], ctf: &Option<Tracepoints>) {
+        if let Some(first) = runtimes.first() {
+            nettrace::describe(first.reader.header(), self.session);
+        } else if let Some(ctf) = ctf {
+            let began_ns = u64::try_from(self.began_ns.max(0)).unwrap_or(u64::MAX);
+            source::ctf::describe(ctf.reader.traces(), began_ns, self.session);
+        }
+    }
+
+    /// Reads what `perf script` printed of a perf.data, which says what machine and files it is of.
+    fn read_script(
+        &mut self,
+        (name, stream): (String, ByteStream),
+        profile: Option<Profile>,
+        earliest_ns: Option<u64>,
+        maps: &[u32],
+    ) -> Result<(), OpenError> {
+        let (mut build_ids, mut clock) = (FxHashMap::default(), None);
+        let is_known = profile.is_some() || self.report.format == Format::PerfScript;
+        if let Some(mut profile) = profile {
+            self.cycles = profile.cycles;
+            let reader = open_perf(&profile.name, &mut profile.source)?;
+            perf::describe(reader.info(), reader.attrs(), self.session);
+            build_ids = perf::build_ids(reader.info());
+            clock = reader.info().clock;
+            let gives = "what machine and files it is of; the text has its samples";
+            self.came_from(JoinedRecording::new(&profile.name, gives, ClockMatch::Same));
+        }
+        script::describe(self.session);
+        let beside = script::Beside {
+            earliest_ns,
+            maps,
+            build_ids,
         };
+        let reader = chronosym_perf::script::Reader::new(stream);
+        let (found, end) = script::read_from(reader, self.session, beside);
+        self.began_ns = found.began_ns.into();
+        if let Some(clock) = clock {
+            let since = i128::from(found.began_ns) - i128::from(clock.clock_ns);
+            self.session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + since);
+        }
+        self.report.notes.extend(Note::of_script(&found));
+        let how = match is_known {
+            true => ClockMatch::Same,
+            false => ClockMatch::Assumed,
+        };
+        self.came_from(JoinedRecording {
+            // perf prints µs.
+            error_ns: 1_000,
+            ..JoinedRecording::new(&name, "samples and names", how)
+        });
+        end.map_err(|error| in_perf(&name, error))
+    }
+
+    /// Reads the perf.data.
+    fn read_perf(
+        &mut self,
+        mut profile: Profile,
+        earliest_ns: Option<u64>,
+    ) -> Result<(), OpenError> {
         if self.of_runtimes.is_none() && profile.clock.kind == Kind::Monotonic {
             self.of_runtimes = Some(Offset::NONE);
         }
         self.cycles = profile.cycles;
         let name = profile.name;
         let reader = open_perf(&name, &mut profile.source)?;
-        let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-        let (found, end) = perf::read_from(reader, self.session, earliest);
+        let (found, end) = perf::read_from(reader, self.session, earliest_ns);
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;

@@ -89,12 +89,15 @@ impl Recording {
             mut streams,
             etl,
             mut perf,
+            mut scripts,
             jitdumps,
             ctf,
             maps,
             symbols,
         } = found;
+        leave_out_injected(&mut perf, &notes);
         let mut names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
+        names.extend(scripts.iter().map(|(name, _)| name.clone()));
         names.extend(streams.iter().map(|(name, ..)| name.clone()));
         names.extend(jitdumps.iter().map(|(name, _)| name.clone()));
         let of_ctf = ctf.metadata.iter().map(|(name, _)| name.clone());
@@ -104,7 +107,7 @@ impl Recording {
         let others = names.len();
         names.extend(etl.iter().map(|(name, _)| name.clone()));
         if let [first, second, ..] = names.as_slice()
-            && (others > 0 && !etl.is_empty() || perf.len() > 1)
+            && (others > 0 && !etl.is_empty() || perf.len() > 1 || scripts.len() > 1)
         {
             return Err(OpenError::SeveralRecordings {
                 first: first.clone(),
@@ -141,6 +144,7 @@ impl Recording {
         } else {
             let parts = Parts {
                 perf: perf.pop(),
+                script: scripts.pop(),
                 runtimes: streams
                     .into_iter()
                     .map(|(name, _, it)| (name, it))
@@ -257,6 +261,22 @@ impl Recording {
         notes.append(&mut report.notes);
         Ok(Report { notes, ..report })
     }
+}
+
+/// perfcollect packs a perf.data with what `perf inject` made of it: the same samples.
+fn leave_out_injected(perf: &mut Vec<(String, SeekableBytes)>, notes: &Notes) {
+    let original = |name: &str| name.replace("perf-jit.data", "perf.data");
+    let names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
+    perf.retain(|(name, _)| {
+        let made_of = original(name);
+        let is_copy = made_of != *name && names.contains(&made_of);
+        if is_copy {
+            let error = "left out: it has the samples of the perf.data beside it".to_owned();
+            let name = name.clone();
+            notes.push(Note::Companion { name, error });
+        }
+        !is_copy
+    });
 }
 
 fn merge(files: Vec<(String, PositionedBytes)>) -> Result<EtlReader<PositionedBytes>, OpenError> {

@@ -95,7 +95,7 @@ pub(crate) fn read_from<R: Read>(
     (report, end)
 }
 
-fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
+pub(crate) fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
     let facts = session.facts();
     facts.format = "perf.data".to_owned();
     facts.version = info.recorder_version.clone().unwrap_or_default();
@@ -115,7 +115,7 @@ fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
     }
 }
 
-fn build_ids(info: &Info) -> FxHashMap<Vec<u8>, BuildId> {
+pub(crate) fn build_ids(info: &Info) -> FxHashMap<Vec<u8>, BuildId> {
     let ids = info.build_ids.iter();
     ids.map(|entry| (entry.name.clone(), entry.id)).collect()
 }
@@ -511,7 +511,7 @@ fn kernel_symbol(at: At, is_live: bool, symbol: &KernelSymbol<'_>, session: &mut
     session.apply(at.process(KERNEL), image);
 }
 
-fn name_kernel(session: &mut Session) {
+pub(crate) fn name_kernel(session: &mut Session) {
     if !session.has_process(KERNEL) {
         let at = At::new(0).process(KERNEL);
         session.apply(at, Process::new(Action::DCStart, "[kernel]"));

@@ -9,8 +9,8 @@ mod place;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use chronosym::open::{ByteStream, Note, PositionedBytes, RecordingBytes, SeekableBytes};
 use chronosym::chronosym_ctf::Reader as CtfReader;
+use chronosym::open::{ByteStream, Note, PositionedBytes, RecordingBytes, SeekableBytes};
 use chronosym::{SampleSelection, Timeline, source};
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
