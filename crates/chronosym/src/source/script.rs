@@ -89,6 +89,7 @@ pub(crate) fn read_from<R: Read>(
         }
     };
     feed.threads.name_processes(session);
+    feed.state_names(session);
     feed.map_printed_ranges(session);
     let report = ScriptReport {
         diagnostics: reader.diagnostics().clone(),
@@ -116,6 +117,16 @@ struct Files {
     inlined: FxHashMap<u64, u64>,
 }
 
+/// A name that was printed: of a process, from the start of its symbol to where it was printed.
+struct Name {
+    pid: u32,
+    start: u64,
+    last: u64,
+    symbol: Box<str>,
+    /// `None`: it is in a perf map.
+    file: Option<Box<str>>,
+}
+
 #[derive(Default)]
 struct Feed<'b> {
     beside: Beside<'b>,
@@ -127,8 +138,9 @@ struct Feed<'b> {
     /// Processes of threads, as far as they were seen.
     owners: FxHashMap<u32, u32>,
     files: FxHashMap<u32, Files>,
-    /// By process and address: the name that was stated, hashed.
-    named: FxHashMap<(u32, u64), u64>,
+    names: Vec<Name>,
+    /// By process and address: the name that is there, hashed.
+    known: FxHashMap<(u32, u64), u64>,
     /// Where addresses themselves were printed: by process and file the first and the last one.
     ranges: FxHashMap<(u32, Box<str>), (u64, u64)>,
     stack: Vec<u64>,
@@ -160,8 +172,13 @@ impl Feed<'_> {
             };
             let is_leaf = self.stack.is_empty() && counted.kind == SampleKind::Cpu;
             let address = self.place(pid, &frame, file, session);
-            self.name(pid, address, is_leaf, &frame, file, session);
+            self.name(pid, address, is_leaf, &frame, file);
             self.stack.push(address);
+        }
+        // Walks over frame pointers end in what is no address.
+        const LOWEST: u64 = 0x1000;
+        while self.stack.last().is_some_and(|&last| last < LOWEST) {
+            self.stack.pop();
         }
         let weight = match (sample.period, counted.is_clock) {
             (Some(ns), true) => Weight::Ns(ns),
@@ -269,7 +286,7 @@ impl Feed<'_> {
         Some(base)
     }
 
-    /// States the name that was printed, where it will be looked up (rule 9).
+    /// Keeps the name that was printed, by where it will be looked up (rule 9).
     fn name(
         &mut self,
         pid: u32,
@@ -277,13 +294,12 @@ impl Feed<'_> {
         is_leaf: bool,
         frame: &Frame<'_>,
         file: Option<&str>,
-        session: &mut Session,
     ) {
         let Some(symbol) = frame.symbol else {
             return;
         };
-        let map = file.and_then(pid_of_map);
-        if map.is_some_and(|_| self.beside.maps.contains(&pid)) {
+        let of_map = file.and_then(pid_of_map).is_some();
+        if of_map && self.beside.maps.contains(&pid) {
             return;
         }
         let last = if is_leaf {
@@ -292,26 +308,43 @@ impl Feed<'_> {
             address.saturating_sub(1)
         };
         let hash = FxBuildHasher.hash_one(symbol);
-        if self.named.insert((pid, last), hash) == Some(hash) {
+        if self.known.insert((pid, last), hash) == Some(hash) {
             return;
         }
-        let start = frame
-            .offset
-            .map_or(last, |offset| address.saturating_sub(offset));
-        let module = match map {
-            Some(_) => "",
-            None => simple_name(file.unwrap_or_default()),
-        };
-        let evidence = match map {
-            Some(_) => Evidence::PerfMap,
-            None => Evidence::ProcessSymbol,
-        };
-        let symbol = Symbol {
-            module: module.into(),
-            evidence,
-            ..Symbol::new(start.min(last), last, symbol)
-        };
-        session.apply(At::new(0).process(pid), symbol);
+        let start = address.saturating_sub(frame.offset.unwrap_or(0));
+        self.names.push(Name {
+            pid,
+            last,
+            start: start.min(last),
+            symbol: symbol.into(),
+            file: file.filter(|_| !of_map).map(Into::into),
+        });
+    }
+
+    /// States the names: each from the start of its symbol on, unless another one was printed in between.
+    fn state_names(&mut self, session: &mut Session) {
+        let mut names = std::mem::take(&mut self.names);
+        names.sort_by_key(|name| (name.pid, name.last));
+        let mut before: Option<&Name> = None;
+        for name in &names {
+            let other = before.filter(|it| it.pid == name.pid && it.symbol != name.symbol);
+            let free = other.map_or(0, |other| other.last.saturating_add(1));
+            let module = simple_name(name.file.as_deref().unwrap_or_default());
+            let symbol = Symbol {
+                module: module.into(),
+                evidence: match name.file {
+                    Some(_) => Evidence::ProcessSymbol,
+                    None => Evidence::PerfMap,
+                },
+                ..Symbol::new(
+                    name.start.max(free).min(name.last),
+                    name.last,
+                    &*name.symbol,
+                )
+            };
+            session.apply(At::new(0).process(name.pid), symbol);
+            before = Some(name);
+        }
     }
 
     /// Older perfs print addresses of files, too, and all do of the kernel: what lies between them is of the file.
