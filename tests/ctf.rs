@@ -522,7 +522,7 @@ const TEXT: &str = "app  4242/4242 [000]     1.000050:    1000000 cpu-clock: \n\
     \t    7f0000000010 void [M] Old::Name()[Optimized]+0x10 (/tmp/perf-4242.map)\n\
     \t          13700 inner (inlined)\n\
     \t          13700 outer+0x100 (/lib/libone.so)\n\
-    \t           2000 [unknown] (/lib/libtwo.so)\n\
+    \t           2004 [unknown] (/lib/two.ni.dll)\n\
     \n\
     app  4242/7 [001]     1.000900:    1000000 cpu-clock: \n\
     \tffffffff81000010 do_work+0x10 ([kernel.kallsyms])\n\
@@ -548,7 +548,7 @@ fn a_text_of_perf_has_samples_and_names() {
                     "M!Old.Name",
                     "libone!inner",
                     "libone!outer",
-                    "libtwo!?"
+                    "two!?"
                 ])
             ),
             (7, ms, own(&["[kernel.kallsyms]!do_work", "M!Old.Name"])),
@@ -574,12 +574,22 @@ fn a_bundle_of_perfcollect_is_one_recording() {
     perf.sample(SECOND + 50_000, PID, PID, &[JIT + 0x10]);
     let perf = perf.file();
     let map = b"7f0000000000 100 void [M] Old::Name()[Optimized]\n";
-    let entries: [(&str, &[u8]); 7] = [
+    let images = b"NILoad;/lib/other.ni.dll;{A}\nNILoad;/lib/two.ni.dll;{3FD6C14E}\n";
+    let entries: [(&str, &[u8]); 10] = [
         ("x.trace/perfcollect.log", b"Collection started.\n"),
         ("x.trace/perf.data", &perf),
         ("x.trace/perf-jit.data", &perf),
         ("x.trace/perf.data.txt", TEXT.as_bytes()),
         ("x.trace/perf-4242.map", map),
+        ("x.trace/perfinfo-4242.map", images),
+        (
+            "x.trace/two.ni.{3fd6c14e}.map",
+            b"00002000 10 void [two] N.Precompiled::Run()\n",
+        ),
+        (
+            "x.trace/other.ni.{b}.map",
+            b"00000000 ffffffff void [other] N.Wrong::Run()\n",
+        ),
         (
             "x.trace/lttngTrace/auto-1/ust/uid/0/64-bit/metadata",
             &metadata,
@@ -596,6 +606,7 @@ fn a_bundle_of_perfcollect_is_one_recording() {
     let managed: Vec<_> = stacks.iter().map(|(_, _, frames)| &*frames[1]).collect();
     assert_eq!(managed, ["?!N.T.First", "?!N.T.Second"]);
     assert_eq!(stacks[0].2[0], "libone!helper");
+    assert_eq!(stacks[0].2[4], "two!N.Precompiled.Run");
     let gives: Vec<_> = timeline
         .facts()
         .recordings

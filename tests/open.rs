@@ -218,9 +218,7 @@ fn refusals_are_told_apart() {
     is(&[], |e| matches!(e, OpenError::NoInput));
     let folder = files.0.path().join("folder");
     std::fs::create_dir(&folder).expect("a folder");
-    is(&[&folder], |e| {
-        matches!(e, OpenError::Directory { .. })
-    });
+    is(&[&folder], |e| matches!(e, OpenError::Directory { .. }));
     is(&[&missing], |e| matches!(e, OpenError::Open { .. }));
     is(&[&empty], |e| matches!(e, OpenError::Empty { .. }));
     is(&[&broken], |e| matches!(e, OpenError::Damaged { .. }));

@@ -7,8 +7,7 @@ use super::meter::Cancelled;
 use crate::limits::LimitReached;
 use crate::source::ReadError;
 
-const EXPECTED: &str =
-    "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
+const EXPECTED: &str = "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
 
 /// Why nothing can be opened. Messages name the input; causes are in [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]

@@ -11,12 +11,14 @@ use flate2::read::MultiGzDecoder;
 
 use super::error::{OpenError, failed};
 use super::format::{Content, Format, HEAD, describe, sniff};
+use super::image_maps::{ImageMaps, is_image_map};
 use super::meter::{Meter, Metered, Unpacked};
 use super::note::{Note, Notes};
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
 use super::{Input, What};
+use crate::images::file_name;
 use crate::limits::LimitReached;
 
 /// Something that is read from front to back, on whatever thread.
@@ -40,6 +42,8 @@ pub(super) struct Found {
     pub perf: Vec<(String, SeekableBytes)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     pub ctf: CtfFiles,
+    /// They name code in files of what `perf script` printed.
+    pub image_maps: ImageMaps,
     /// Texts of `perf script`.
     pub scripts: Vec<(String, ByteStream)>,
     /// Perf maps by their process.
@@ -272,6 +276,16 @@ impl Finder {
                 let stream = self.stream(bytes);
                 self.found.ctf.streams.push((name, stream));
             }
+            Content::Unknown if pid_in_name(&name, "perfinfo-", ".map").is_some() => {
+                let pid = pid_in_name(&name, "perfinfo-", ".map").unwrap_or_default();
+                let stream = self.stream(bytes);
+                self.found.image_maps.infos.push((name, pid, stream));
+            }
+            Content::Unknown if is_image_map(innermost(&name)) => {
+                let key = file_name(innermost(&name)).to_lowercase();
+                let stream = self.stream(bytes);
+                self.found.image_maps.maps.insert(key, stream);
+            }
             Content::Trace(Format::PerfScript) => {
                 let stream = self.stream(bytes);
                 self.found.scripts.push((name, stream));
@@ -491,11 +505,16 @@ impl Finder {
     }
 }
 
-/// The process of a file called `perf-PID.map` or the like, whatever it is in.
-pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
+/// Of something in wrappers, the path in the innermost one.
+fn innermost(name: &str) -> &str {
     let name = name.strip_suffix(" (gzip)").unwrap_or(name);
     let name = name.trim_end_matches(')');
-    let name = name.rsplit(['/', '\\', '(']).next()?;
+    name.rsplit('(').next().unwrap_or(name)
+}
+
+/// The process of a file called `perf-PID.map` or the like, whatever it is in.
+pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
+    let name = innermost(name).rsplit(['/', '\\']).next()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
     let pid = name.strip_prefix(before)?.strip_suffix(after)?;
     pid.parse().ok()

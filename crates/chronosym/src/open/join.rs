@@ -18,6 +18,7 @@ use super::companions::Beside;
 use super::error::{OpenError, failed};
 use super::find::{ByteStream, SeekableBytes, keep};
 use super::format::Format;
+use super::image_maps::ImageMaps;
 use super::meter::Meter;
 use super::note::Note;
 use super::perf_map;
@@ -26,6 +27,7 @@ use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
+use crate::source::script::PlacedFile;
 use crate::source::{self, ReadError, nettrace, script};
 
 /// What is joined.
@@ -34,6 +36,7 @@ pub(super) struct Parts {
     /// What `perf script` printed: samples are taken from it rather than from the perf.data that it was made of, since it has
     /// the names that were known where it was recorded.
     pub script: Option<(String, ByteStream)>,
+    pub image_maps: ImageMaps,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// Of user space and of the kernel, read as one.
@@ -125,7 +128,15 @@ impl Parts {
             .map(|(_, own, _)| join.beside.pid(*own))
             .collect();
         match (self.script, profile) {
-            (Some(script), profile) => join.read_script(script, profile, earliest, &maps)?,
+            (Some(script), profile) => {
+                let files = join.read_script(script, profile, earliest, &maps)?;
+                let limits = &join.meter.limits;
+                match self.image_maps.apply(&files, limits, join.session) {
+                    Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
+                    Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
+                    Ok(()) => {}
+                }
+            }
             (None, Some(profile)) => join.read_perf(profile, earliest)?,
             (None, None) => join.describe(&runtimes, &ctf),
         }
@@ -345,14 +356,15 @@ impl Join<'_> {
         }
     }
 
-    /// Reads what `perf script` printed of a perf.data, which says what machine and files it is of.
+    /// Reads what `perf script` printed of a perf.data, which says what machine and files it is of. Returns where files were
+    /// put.
     fn read_script(
         &mut self,
         (name, stream): (String, ByteStream),
         profile: Option<Profile>,
         earliest_ns: Option<u64>,
         maps: &[u32],
-    ) -> Result<(), OpenError> {
+    ) -> Result<Vec<PlacedFile>, OpenError> {
         let (mut build_ids, mut clock) = (FxHashMap::default(), None);
         let is_known = profile.is_some() || self.report.format == Format::PerfScript;
         if let Some(mut profile) = profile {
@@ -387,7 +399,8 @@ impl Join<'_> {
             error_ns: 1_000,
             ..JoinedRecording::new(&name, "samples and names", how)
         });
-        end.map_err(|error| in_perf(&name, error))
+        end.map_err(|error| in_perf(&name, error))?;
+        Ok(found.files)
     }
 
     /// Reads the perf.data.

@@ -90,6 +90,7 @@ impl Recording {
             etl,
             mut perf,
             mut scripts,
+            image_maps,
             jitdumps,
             ctf,
             maps,
@@ -145,6 +146,7 @@ impl Recording {
             let parts = Parts {
                 perf: perf.pop(),
                 script: scripts.pop(),
+                image_maps,
                 runtimes: streams
                     .into_iter()
                     .map(|(name, _, it)| (name, it))

@@ -39,6 +39,20 @@ pub struct ScriptReport {
     pub began_ns: u64,
     /// Samples without a process, which perf prints if asked for it; they are of their thread.
     pub without_process: u64,
+    /// Where files were put.
+    pub files: Vec<PlacedFile>,
+}
+
+/// A file of a process, and the address that stands for its first byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacedFile {
+    /// The process.
+    pub process: u32,
+    /// The file.
+    pub path: Box<str>,
+    /// The address.
+    pub base: u64,
 }
 
 /// Reads the text of `perf script` into a session.
@@ -98,6 +112,7 @@ pub(crate) fn read_from<R: Read>(
             .or(feed.beside.earliest_ns)
             .unwrap_or_default(),
         without_process: feed.without_process,
+        files: feed.placed_files(),
     };
     (report, end)
 }
@@ -345,6 +360,20 @@ impl Feed<'_> {
             session.apply(At::new(0).process(name.pid), symbol);
             before = Some(name);
         }
+    }
+
+    fn placed_files(self) -> Vec<PlacedFile> {
+        let files = self.files.into_iter().flat_map(|(process, files)| {
+            let bases = files.bases.into_iter();
+            bases.map(move |(path, base)| PlacedFile {
+                process,
+                path,
+                base,
+            })
+        });
+        let mut files: Vec<PlacedFile> = files.collect();
+        files.sort_by_key(|file| (file.process, file.base));
+        files
     }
 
     /// Older perfs print addresses of files, too, and all do of the kernel: what lies between them is of the file.
