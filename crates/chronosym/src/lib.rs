@@ -54,6 +54,7 @@ mod limits;
 mod live;
 mod lookup;
 mod machine;
+mod markers;
 mod names;
 #[cfg(feature = "open")]
 pub mod open;
@@ -80,6 +81,8 @@ mod timeline;
 mod universal;
 mod untimed;
 mod untimed_index;
+#[cfg(feature = "perf")]
+pub mod unwind;
 mod views;
 mod waiting;
 mod weights;
@@ -110,6 +113,7 @@ pub use il_map::{IlOffset, IlSource};
 pub use images::{Addressing, ImageIndex, PerfMapId, file_name, simple_name};
 pub use limits::{LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
+pub use markers::{Marker, MarkerKind};
 #[cfg(feature = "open")]
 pub use open::{Input, OpenError, Opener, Recording, Report, open};
 pub use process::{ProcessIndex, ThreadIndex};
@@ -121,7 +125,7 @@ pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{Shape, ShapeError, Shaper};
-pub use stacks::{StackId, StackTable};
+pub use stacks::{CallerProof, StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,
     PartRef, PrecompiledCode, SymbolSource,

@@ -28,8 +28,8 @@ pub(crate) use fields::fields_only;
 pub(crate) use names::name_only;
 
 use crate::Action::{self, DCEnd, DCStart, Load, Unload};
-use crate::Provider::{self, EventPipe, Private, Rundown, Runtime, SampleProfiler};
 use crate::EventKey;
+use crate::Provider::{self, EventPipe, Private, Rundown, Runtime, SampleProfiler};
 use crate::cursor::Shape;
 use crate::event::Event;
 use crate::layout::{Layout, layout};
@@ -151,7 +151,9 @@ pub(crate) fn by_symbol(provider: &Provider, symbol: &str) -> Option<EventKey> {
     let row = ROWS
         .iter()
         .find(|row| row.name == name && row.provider == *provider);
-    let id = row.map(|row| row.id).or_else(|| names::id_only(provider, name))?;
+    let id = row
+        .map(|row| row.id)
+        .or_else(|| names::id_only(provider, name))?;
     Some(EventKey::Manifest {
         provider: provider.clone(),
         id,

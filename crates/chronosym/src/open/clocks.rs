@@ -3,6 +3,7 @@
 use std::io::{Read, Seek};
 
 use chronosym_ctf::Reader as Ctf;
+use chronosym_etl::ClockType;
 use chronosym_nettrace::{Reader as Nettrace, TraceHeader};
 use chronosym_perf::{Event, Options, Reader as Perf};
 use rustc_hash::FxHashMap;
@@ -78,6 +79,25 @@ impl Clock {
         let wall = header.start.and_then(|wall| wall.unix_ns());
         let wall_ns = wall.map(|wall| i128::from(wall) - start);
         (Clock { kind, wall_ns }, start)
+    }
+
+    /// Of an .etl, and its time at the begin in ns. Where that does not count the performance counter it is the wall's.
+    pub fn of_etl(clock: chronosym_etl::Clock, kind: ClockType) -> (Self, i128) {
+        let wall = clock.unix_ns(0);
+        if kind != ClockType::Qpc {
+            let clock = Clock {
+                kind: Kind::Wall,
+                wall_ns: Some(0),
+            };
+            return (clock, wall);
+        }
+        let frequency = clock.frequency().max(1);
+        let start = i128::from(clock.start_raw()) * 1_000_000_000 / i128::from(frequency);
+        let clock = Clock {
+            kind: Kind::Ticks(frequency),
+            wall_ns: Some(wall - start),
+        };
+        (clock, start)
     }
 
     /// Of a perf.data, of which as much is read as it takes.

@@ -1,14 +1,19 @@
-//! Recordings of one machine, joined into one timeline: what perf saw of processors and processes, what runtimes say of code.
+//! Recordings of one machine, joined into one timeline: what the system saw of processors and processes, what runtimes say of
+//! code.
 //!
-//! A perf.data is read first, since it says which processes there are; then what runtimes recorded, then their jitdumps and
-//! perf maps. Each counts its time from the earliest of all.
+//! The system's recording, a perf.data or .etl, is read first, since it says which processes there are; then what runtimes
+//! recorded, then their jitdumps and perf maps. Each counts its time from the earliest of all, or from the begin of the .etl:
+//! what runtimes say of the time before it holds at its begin.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
 use chronosym_ctf::Reader as Ctf;
+use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
+use chronosym_nettrace::{Gap, GapCause, Gaps};
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
 use rustc_hash::FxHashMap;
@@ -16,7 +21,7 @@ use rustc_hash::FxHashMap;
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, SeekableBytes, keep};
+use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
 use super::image_maps::ImageMaps;
 use super::meter::Meter;
@@ -28,7 +33,8 @@ use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
 use crate::source::script::PlacedFile;
-use crate::source::{self, ReadError, nettrace, script};
+use crate::source::{self, ReadError, etl, nettrace, script};
+use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
@@ -37,6 +43,7 @@ pub(super) struct Parts {
     /// the names that were known where it was recorded.
     pub script: Option<(String, ByteStream)>,
     pub image_maps: ImageMaps,
+    pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// Of user space and of the kernel, read as one.
@@ -44,6 +51,8 @@ pub(super) struct Parts {
     /// By process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub beside: Beside,
+    /// For unwinding.
+    pub files: Option<Arc<dyn ImageFiles>>,
 }
 
 /// A runtime's recording, begun.
@@ -63,26 +72,33 @@ struct Tracepoints {
     offset: Offset,
 }
 
-/// The perf.data, looked into.
+/// What the system recorded, looked into.
 struct Profile {
     name: String,
-    source: SeekableBytes,
     clock: Clock,
-    cycles: Option<TimeConversion>,
+    source: ProfileBytes,
+}
+
+enum ProfileBytes {
+    Perf {
+        source: SeekableBytes,
+        cycles: Option<TimeConversion>,
+    },
+    Etl {
+        reader: Box<EtlReader<PositionedBytes>>,
+        began_ns: i128,
+    },
 }
 
 impl Parts {
     /// What all of it is.
     pub fn format(&self) -> Format {
-        match (
-            &self.perf,
-            &self.ctf,
-            self.runtimes.len(),
-            self.jitdumps.len(),
-        ) {
-            (Some(_), None, 0, _) => Format::PerfData,
-            (None, None, 0, _) => Format::JitDump,
-            (None, Some(_), 0, 0) => Format::Ctf,
+        let is_alone = self.runtimes.is_empty() && self.etl.is_none();
+        match (&self.script, &self.perf, &self.ctf, self.jitdumps.len()) {
+            (Some(_), _, None, 0) if is_alone => Format::PerfScript,
+            (None, Some(_), None, _) if is_alone => Format::PerfData,
+            (None, None, None, _) if is_alone => Format::JitDump,
+            (None, None, Some(_), 0) if is_alone => Format::Ctf,
             _ => Format::Joined,
         }
     }
@@ -90,24 +106,21 @@ impl Parts {
     /// Reads all of it.
     pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Report, OpenError> {
         let mut join = Join {
-            report: Report {
-                format: self.format(),
-                notes: Vec::new(),
-                lost_events: 0,
-                is_cut_short: false,
-            },
+            report: Report::new(self.format()),
             session,
             meter,
             beside: self.beside,
+            files: self.files,
             reference: None,
             began_ns: 0,
             of_runtimes: None,
             cycles: None,
             perf: PerfReport::default(),
         };
-        let mut profile = match self.perf {
-            Some((name, source)) => Some(Profile::new(name, source)?),
-            None => None,
+        let mut profile = match (self.perf, self.etl) {
+            (Some((name, source)), _) => Some(Profile::of_perf(name, source)?),
+            (None, Some((name, reader))) => Some(Profile::of_etl(name, reader)),
+            (None, None) => None,
         };
         join.reference = match (&profile, &self.script) {
             (Some(profile), _) => Some((profile.name.clone(), profile.clock)),
@@ -137,7 +150,7 @@ impl Parts {
                     Ok(()) => {}
                 }
             }
-            (None, Some(profile)) => join.read_perf(profile, earliest)?,
+            (None, Some(profile)) => join.read_profile(profile, earliest)?,
             (None, None) => join.describe(&runtimes, &ctf),
         }
         for runtime in runtimes {
@@ -162,17 +175,26 @@ impl Parts {
 }
 
 impl Profile {
-    fn new(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
-        let (clock, cycles) = {
-            let mut reader = open_perf(&name, &mut source)?;
-            (Clock::of_perf(&mut reader), reader.info().time_conversion)
-        };
+    fn of_perf(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
+        let mut reader = open_perf(&name, &mut source)?;
+        let clock = Clock::of_perf(&mut reader);
+        let cycles = reader.info().time_conversion;
+        let source = ProfileBytes::Perf { source, cycles };
         Ok(Profile {
             name,
-            source,
             clock,
-            cycles,
+            source,
         })
+    }
+
+    fn of_etl(name: String, reader: Box<EtlReader<PositionedBytes>>) -> Self {
+        let (clock, began_ns) = Clock::of_etl(reader.clock(), reader.header().clock_type);
+        let source = ProfileBytes::Etl { reader, began_ns };
+        Profile {
+            name,
+            clock,
+            source,
+        }
     }
 }
 
@@ -238,6 +260,7 @@ struct Join<'a> {
     beside: Beside,
     /// The clock that all others are put on, with the recording that it is of.
     reference: Option<(String, Clock)>,
+    files: Option<Arc<dyn ImageFiles>>,
     /// The time of the reference clock at the session's time 0.
     began_ns: i128,
     /// How far the clock of runtimes is behind the reference.
@@ -276,10 +299,11 @@ impl Join<'_> {
                     return Err(not_joined(&known.name, &name));
                 }
             }
-            let offset = match (clock.behind(against), again, &mut *profile) {
+            let source = profile.as_mut().map(|profile| &mut profile.source);
+            let offset = match (clock.behind(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
-                (Some(Err(())), Some(file), Some(profile)) => {
-                    let offset = estimate(&mut profile.source, reader, process.unwrap_or_default());
+                (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
+                    let offset = estimate(source, reader, process.unwrap_or_default());
                     reader = Nettrace::new(rewound(&name, file)?)
                         .map_err(|error| in_runtime(&name, error))?;
                     offset
@@ -335,15 +359,15 @@ impl Join<'_> {
         Ok((rewound(name, file)?, Some(again)))
     }
 
-    /// Finds out when the session begins, as far as recordings of runtimes say.
-    fn begin(&mut self, runtimes: &[Runtime], ctf: &Option<Tracepoints>) -> Option<u64> {
+    /// Finds out when the session begins, in ns of the reference clock, as far as recordings of runtimes say.
+    fn begin(&mut self, runtimes: &[Runtime], ctf: &Option<Tracepoints>) -> Option<i128> {
         let starts = runtimes.iter().map(|it| it.start_ns + it.offset.ns);
         let of_ctf = ctf.iter().map(|it| it.start_ns + it.offset.ns);
         let earliest = starts.chain(of_ctf).min();
         self.began_ns = earliest.unwrap_or_default();
         let of_runtime = runtimes.first().map(|runtime| runtime.offset);
         self.of_runtimes = of_runtime.or(ctf.as_ref().map(|ctf| ctf.offset));
-        earliest.and_then(|ns| u64::try_from(ns.max(0)).ok())
+        earliest
     }
 
     /// Says what runtimes' recordings are of, where no other says more.
@@ -362,23 +386,25 @@ impl Join<'_> {
         &mut self,
         (name, stream): (String, ByteStream),
         profile: Option<Profile>,
-        earliest_ns: Option<u64>,
+        earliest: Option<i128>,
         maps: &[u32],
     ) -> Result<Vec<PlacedFile>, OpenError> {
         let (mut build_ids, mut clock) = (FxHashMap::default(), None);
         let is_known = profile.is_some() || self.report.format == Format::PerfScript;
-        if let Some(mut profile) = profile {
-            self.cycles = profile.cycles;
-            let reader = open_perf(&profile.name, &mut profile.source)?;
+        if let Some(Profile { name, source, .. }) = profile
+            && let ProfileBytes::Perf { mut source, cycles } = source
+        {
+            self.cycles = cycles;
+            let reader = open_perf(&name, &mut source)?;
             perf::describe(reader.info(), reader.attrs(), self.session);
             build_ids = perf::build_ids(reader.info());
             clock = reader.info().clock;
             let gives = "what machine and files it is of; the text has its samples";
-            self.came_from(JoinedRecording::new(&profile.name, gives, ClockMatch::Same));
+            self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
         }
         script::describe(self.session);
         let beside = script::Beside {
-            earliest_ns,
+            earliest_ns: earliest.and_then(|ns| u64::try_from(ns.max(0)).ok()),
             maps,
             build_ids,
         };
@@ -403,27 +429,49 @@ impl Join<'_> {
         Ok(found.files)
     }
 
-    /// Reads the perf.data.
-    fn read_perf(
-        &mut self,
-        mut profile: Profile,
-        earliest_ns: Option<u64>,
-    ) -> Result<(), OpenError> {
-        if self.of_runtimes.is_none() && profile.clock.kind == Kind::Monotonic {
+    /// Reads what the system recorded.
+    fn read_profile(&mut self, profile: Profile, earliest: Option<i128>) -> Result<(), OpenError> {
+        let Profile {
+            name,
+            clock,
+            source,
+        } = profile;
+        if self.of_runtimes.is_none() && clock.kind == Kind::Monotonic {
             self.of_runtimes = Some(Offset::NONE);
         }
-        self.cycles = profile.cycles;
-        let name = profile.name;
-        let reader = open_perf(&name, &mut profile.source)?;
-        let (found, end) = perf::read_from(reader, self.session, earliest_ns);
+        let gives = "samples, processes and images";
+        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
+        match source {
+            ProfileBytes::Perf { source, cycles } => {
+                self.cycles = cycles;
+                self.read_perf(&name, source, earliest)
+            }
+            ProfileBytes::Etl { reader, began_ns } => {
+                self.began_ns = began_ns;
+                let found = etl::read_joined(*reader, self.session);
+                self.report.add_etl(std::slice::from_ref(&name), &found);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_perf(
+        &mut self,
+        name: &str,
+        mut source: SeekableBytes,
+        earliest: Option<i128>,
+    ) -> Result<(), OpenError> {
+        let reader = open_perf(name, &mut source)?;
+        let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
+        let files = self.files.clone();
+        let (found, end) = perf::read_from(reader, self.session, earliest, files);
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;
-        self.report.is_cut_short |= found.diagnostics.truncation.is_some();
+        let gaps = cut_short(found.diagnostics.truncation);
+        self.report.add_gaps(&[name.to_owned()], &gaps);
         self.perf = found;
-        let gives = "samples, processes and images";
-        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
-        end.map_err(|error| in_perf(&name, error))
+        end.map_err(|error| in_perf(name, error))
     }
 
     fn came_from(&mut self, recording: JoinedRecording) {
@@ -442,7 +490,7 @@ impl Join<'_> {
         let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
         self.report.notes.extend(Note::of_nettrace(&found));
         self.report.lost_events += found.lost_events();
-        self.report.is_cut_short |= found.truncation.is_some();
+        (self.report).add_gaps(std::slice::from_ref(&name), &found.gaps);
         let gives = match has_ticks {
             true => "code and samples of its process",
             false => "code of its process",
@@ -554,7 +602,10 @@ impl Join<'_> {
         for note in Note::of_jitdump(&found) {
             self.cannot_read(name.clone(), &note.to_string());
         }
-        self.report.is_cut_short |= is_alone && found.truncation.is_some();
+        if is_alone {
+            let gaps = cut_short(found.truncation);
+            self.report.add_gaps(std::slice::from_ref(&name), &gaps);
+        }
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
             error_ns: offset.error_ns,
@@ -595,6 +646,15 @@ impl Join<'_> {
         let gives = "names of code, without times";
         self.came_from(JoinedRecording::new(name, gives, ClockMatch::Timeless));
     }
+}
+
+/// What a recording lacks that is cut short.
+fn cut_short(truncation: Option<chronosym_perf::Truncation>) -> Gaps {
+    let mut gaps = Gaps::default();
+    if let Some(cut) = truncation {
+        gaps.add(Gap::new(cut.at_offset, cut.bytes_lost, GapCause::CutShort));
+    }
+    gaps
 }
 
 fn rewound(name: &str, mut file: File) -> Result<ByteStream, OpenError> {

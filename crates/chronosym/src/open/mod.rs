@@ -35,13 +35,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
 pub use error::OpenError;
 pub use find::{ByteStream, PositionedBytes, Seekable, SeekableBytes};
 pub use format::Format;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{JoinedBytes, Recording, RecordingBytes, Report};
+pub use recording::{JoinedBytes, Recording, RecordingBytes, Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;
@@ -50,6 +51,7 @@ use meter::{Meter, Watch};
 use salvage::is;
 
 use crate::limits::Limits;
+use crate::unwind::ImageFiles;
 
 /// Opens the recording in a file, which may be a zip or gzip file.
 ///
@@ -103,6 +105,7 @@ pub struct Opener {
     limits: Limits,
     watch: Option<Box<Watch>>,
     beside: Beside,
+    files: Option<Arc<dyn ImageFiles>>,
 }
 
 impl Opener {
@@ -140,6 +143,12 @@ impl Opener {
         self
     }
 
+    /// Unwinds the stacks that samples of a perf.data hold a copy of (`perf record --call-graph dwarf`), with these files.
+    pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
     /// Opens what is named together: one trace, all .etl files of one recording, or recordings of one machine and time
     /// that become one timeline: a perf.data, traces of LTTng, nettrace files of several
     /// processes, jitdumps, perf maps.
@@ -159,7 +168,7 @@ impl Opener {
             beside.add_folder(&input);
             finder.look_into(input)?;
         }
-        Recording::new(finder, beside)
+        Recording::new(finder, beside, self.files)
     }
 }
 

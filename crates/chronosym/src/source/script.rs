@@ -12,7 +12,7 @@ use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
 use chronosym_perf::{BuildId, Error};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::perf::{KERNEL, name_kernel};
+use super::perf::KERNEL;
 use super::threads::Threads;
 use super::{Identity, ReadError};
 use crate::event_types::EventTypeId;
@@ -380,7 +380,8 @@ impl Feed<'_> {
     fn map_printed_ranges(&self, session: &mut Session) {
         for ((pid, file), &(first, last)) in &self.ranges {
             if *pid == KERNEL {
-                name_kernel(session);
+                let kernel = facts::Process::new(Action::DCStart, "[kernel]");
+                session.apply(At::new(0).process(KERNEL), kernel);
             }
             let size = (last - first).saturating_add(1);
             let image = Image {

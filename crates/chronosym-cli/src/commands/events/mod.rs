@@ -220,7 +220,8 @@ fn perf(source: SeekableBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>>
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     let (mut began, mut attrs) = (None, reader.attrs().to_vec());
     loop {
-        // Pipes tell of events while they are read.
+        // Pipes tell of events while they are read: before the next record it is known which one it is of.
+        reader.has_next().with_context(in_trace)?;
         if attrs.len() < reader.attrs().len() {
             attrs = reader.attrs().to_vec();
         }
