@@ -61,6 +61,12 @@ impl Offset {
 }
 
 impl Clock {
+    /// Linux' monotonic clock, of whatever boot.
+    pub const MONOTONIC: Clock = Clock {
+        kind: Kind::Monotonic,
+        wall_ns: None,
+    };
+
     pub fn of_nettrace(header: &TraceHeader) -> (Self, i128) {
         let frequency = header.qpc_frequency.max(1);
         let start = i128::from(header.qpc_start) * 1_000_000_000 / i128::from(frequency);
