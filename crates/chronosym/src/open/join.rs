@@ -150,7 +150,12 @@ impl Parts {
                     Ok(()) => {}
                 }
             }
-            (None, Some(profile)) => join.read_profile(profile, earliest)?,
+            (None, Some(profile)) => {
+                join.read_profile(profile, earliest)?;
+                let headers = runtimes.iter().map(|it| it.reader.header());
+                let own = headers.filter_map(|header| header.process_id);
+                join.beside.find_containers(&join.perf, own);
+            }
             (None, None) => join.describe(&runtimes, &ctf),
         }
         for runtime in runtimes {
@@ -300,6 +305,10 @@ impl Join<'_> {
                 }
             }
             let source = profile.as_mut().map(|profile| &mut profile.source);
+            // No Windows counts so.
+            if matches!(source, Some(ProfileBytes::Etl { .. })) && clock.kind.is_of_linux() {
+                return Err(not_joined(other, &name));
+            }
             let offset = match (clock.behind(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
                 (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
@@ -444,12 +453,7 @@ impl Join<'_> {
         match source {
             ProfileBytes::Perf { source, cycles } => {
                 self.cycles = cycles;
-                self.read_perf(&name, source, earliest)?;
-                let own = runtimes
-                    .iter()
-                    .filter_map(|it| it.reader.header().process_id);
-                self.beside.find_containers(&self.perf, own);
-                Ok(())
+                self.read_perf(&name, source, earliest)
             }
             ProfileBytes::Etl { reader, began_ns } => {
                 self.began_ns = began_ns;
