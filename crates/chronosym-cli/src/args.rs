@@ -463,9 +463,9 @@ pub struct Serve {
     /// The port; 0 takes a free one.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub port: u16,
-    /// Source files lie in this folder, under the ends of the paths that the PDBs name; may be given several times.
-    #[arg(long, value_name = "DIR")]
-    pub source: Vec<PathBuf>,
+    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in the PDB.
+    #[arg(long, alias = "source", value_name = "DIR")]
+    pub sources: Vec<PathBuf>,
     /// The viewer's address, if it is not Firefox Profiler's own site.
     #[arg(
         long,
@@ -552,7 +552,7 @@ pub struct ExplainInput {
 }
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb"])))]
+#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb", "symbols", "trust_trace_paths"])))]
 pub struct Symbolize {
     /// Addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]

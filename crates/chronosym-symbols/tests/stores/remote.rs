@@ -11,7 +11,7 @@ use chronosym_symbols::store::{NoFile, NotFetched, Origin, Place, Reach, Request
 
 use super::server::{Reply, Server};
 use super::{
-    GUID, Setup, foo, found, identify, missing, pdb_id, portable, symbols, trials, windows,
+    GUID, Setup, files, foo, found, identify, missing, pdb_id, portable, symbols, trials, windows,
 };
 
 fn key(file: &str) -> String {
@@ -248,6 +248,60 @@ fn a_body_always_truncated_is_a_failure() {
     );
     assert_eq!(server.paths().len(), 3, "once, and two repetitions");
     setup.assert_tidy();
+}
+
+/// What follows a body that is longer than it was said to be is no answer to the next question.
+#[test]
+fn a_body_longer_than_it_says_is_damaged() {
+    let server = first_url(|count| match count {
+        1 => Reply::TooLong(windows(1)),
+        _ => Reply::Ok(windows(1)),
+    });
+    let setup = setup(&server);
+    let stores = setup.stores();
+    let outcome = stores.acquire(&foo(), &identify);
+    assert!(
+        matches!(missing(&outcome), NoFile::SymbolFileDamaged { .. }),
+        "{outcome:?}"
+    );
+    let other = Request::new(Wanted::pdb(pdb_id(1)), "bar.pdb");
+    let outcome = stores.acquire(&other, &identify);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile, "{outcome:?}");
+    found(&setup.acquire(&foo()));
+    setup.assert_tidy();
+}
+
+/// Proxies and portals answer every question with a page.
+#[test]
+fn a_page_is_no_symbol_file() {
+    let page = b"<!DOCTYPE html><html><body>Please log in</body></html>";
+    let server = Server::new(move |_| Reply::With("Content-Type: text/html\r\n", page.to_vec()));
+    let setup = setup(&server);
+    let outcome = setup.acquire(&foo());
+    assert!(
+        matches!(missing(&outcome), NoFile::SymbolFileDamaged { .. }),
+        "{outcome:?}"
+    );
+    let kept = files(&setup.path("down"));
+    assert!(
+        !kept.iter().any(|path| path.ends_with("foo.pdb")),
+        "{kept:?}"
+    );
+    setup.assert_tidy();
+}
+
+#[test]
+fn what_drips_is_given_up_whatever_it_is() {
+    for code in [200, 404, 500] {
+        let server = Server::new(move |_| Reply::Drip(code));
+        let mut setup = setup(&server);
+        setup.config.fetch.speed_after = Duration::from_millis(200);
+        // A test that waited for the whole body, or for the silence that never comes, would not end.
+        setup.config.fetch.total_timeout = Duration::from_secs(3600);
+        let outcome = setup.acquire(&foo());
+        assert_eq!(missing(&outcome), &NoFile::NoSymbolFile, "{code}");
+        setup.assert_tidy();
+    }
 }
 
 /// Without a length the end of the connection is the end of the file, wherever that is: the file itself must tell.

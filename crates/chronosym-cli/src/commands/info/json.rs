@@ -58,6 +58,11 @@ struct Joined<'a> {
     clock: &'a str,
     offset_ns: i64,
     error_ns: u64,
+    /// The process in the timeline, and what it calls itself, where that is another id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_pid: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -121,6 +126,8 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         clock: part.clock.as_str(),
         offset_ns: part.offset_ns,
         error_ns: part.error_ns,
+        pid: part.own_pid.map(|(_, pid)| pid),
+        own_pid: part.own_pid.map(|(own, _)| own),
     };
     let gap = |it: &'a TraceGap| Gap {
         file: &it.name,

@@ -21,7 +21,8 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         let line = printable(&line);
         writeln!(out, "! {}\n", wrap(&line, width - 2, "  "))?;
     }
-    writeln!(out, "format      {} {}", facts.format, facts.version)?;
+    let format = format!("format      {} {}", facts.format, facts.version);
+    writeln!(out, "{}", format.trim_end())?;
     if let Some(start) = facts.start_unix_ns.and_then(utc) {
         writeln!(
             out,
@@ -69,7 +70,11 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
                 show_count(error)
             ),
         };
-        text_line!(out, "  {}: {} ({clock})", part.name, part.gives)?;
+        let pid = part
+            .own_pid
+            .map(|(own, pid)| format!(", {pid}, which calls itself {own}"));
+        let (gives, pid) = (part.gives, pid.unwrap_or_default());
+        text_line!(out, "  {}: {gives}{pid} ({clock})", part.name)?;
     }
 
     writeln!(out, "\nprocesses")?;
