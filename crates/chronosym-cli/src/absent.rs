@@ -48,12 +48,14 @@ pub fn refuse_late(filters: &Filters, timeline: &Timeline) -> Result<()> {
 
 fn refuse_thread(tid: u64, timeline: &Timeline) -> Result<()> {
     let samples = timeline.samples();
-    let classes = samples.classes();
-    let tid_of = |class: u32| Some(timeline.thread_view(classes[class as usize].thread)?.tid);
+    let mut of_class = vec![0; samples.classes().len()];
+    samples
+        .iter()
+        .for_each(|(class, _)| of_class[class as usize] += 1);
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for (class, _) in samples.iter() {
-        if let Some(tid) = tid_of(class) {
-            *counts.entry(tid).or_default() += 1;
+    for (class, count) in samples.classes().iter().zip(of_class) {
+        if let Some(thread) = timeline.thread_view(class.thread) {
+            *counts.entry(thread.tid).or_default() += count;
         }
     }
     if counts.is_empty() || counts.contains_key(&tid) {

@@ -1,6 +1,7 @@
 //! Examples: at the head of each command's help, and in the manual page.
 
 use clap::Command;
+use clap::builder::Styles;
 
 /// What is typed, and what it is for.
 type Example = (&'static str, &'static str);
@@ -103,7 +104,9 @@ pub fn add(program: Command) -> Command {
 fn text(examples: &[Example]) -> String {
     let lines = examples.iter();
     let lines = lines.map(|(line, what)| format!("  {line}\n      {what}\n"));
-    format!("Examples:\n{}", lines.collect::<String>())
+    let styles = Styles::styled();
+    let header = styles.get_header();
+    format!("{header}Examples:{header:#}\n{}", lines.collect::<String>())
 }
 
 #[cfg(test)]
