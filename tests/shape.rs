@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use chronosym::facts::{Action, At, Image, Method, MethodFlags, Sample};
+use chronosym::facts::{Action, At, Image, Method, MethodFlags, Module, Sample};
 use chronosym::{
-    Filter, ImageRef, NameReason, NativeFrame, Options, Profile, Session, Shape, ShapeError,
+    Filter, ImageRef, NameReason, NativeFrame, Options, PdbId, Profile, Session, Shape, ShapeError,
     SourceLine, SymbolSource,
 };
 use chronosym_export::{
@@ -186,6 +186,47 @@ fn what_is_not_mine_is_one_frame() {
     );
     let both = shape().just_my_code().group_modules();
     assert_eq!(shown(profile(&stacks[3..]), &both), ["App [no module] 8"]);
+}
+
+/// A library that was built elsewhere is not mine, if the documents of PDBs say so: the program's own were built where their
+/// sources lie. Where all were built elsewhere, that says nothing.
+#[test]
+fn what_was_built_elsewhere_is_not_mine() {
+    struct Documents;
+    impl SymbolSource for Documents {
+        fn native(&self, _: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
+            let mut frame = NativeFrame::new(if rva < 0x20 { "Own" } else { "Theirs" });
+            frame.line = Ok(SourceLine {
+                file: if rva < 0x20 {
+                    "/home/me/A.cs"
+                } else {
+                    "/_/src/B.cs"
+                }
+                .into(),
+                line: 1,
+                column: None,
+            });
+            Ok(vec![frame])
+        }
+    }
+    let shown = |pdb: &str| {
+        let mut session = Session::new(Options::default());
+        let at = At::new(10).process(42).thread(7);
+        let mut module = Module::new(Action::Load, 1, "/app/App.dll");
+        module.managed_pdb = Some(PdbId {
+            guid: Default::default(),
+            age: 1,
+            path: pdb.to_owned(),
+        });
+        session.apply(at, module);
+        session.apply(at, Image::new(Action::Load, APP, 0x1000, "/app/app.so"));
+        session.sample(at.at(20), &[APP + 0x40, APP + 0x11], Sample::cpu());
+        let source = Some(Arc::new(Documents) as _);
+        let profile = session.finish().profile(&Filter::default(), source);
+        shown(profile, &shape().just_my_code())
+    };
+    assert_eq!(shown("/home/me/obj/App.pdb"), ["app!Own [framework] 1"]);
+    assert_eq!(shown("/_/src/obj/App.pdb"), ["app!Own app!Theirs 1"]);
 }
 
 #[test]
