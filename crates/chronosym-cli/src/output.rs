@@ -86,14 +86,14 @@ pub fn write_json(object: &impl Serialize, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-struct Wrapping {
-    out: Box<dyn Write>,
+struct Wrapping<W> {
+    out: W,
     width: usize,
     /// What is not written yet: the begin of a line.
     line: Vec<u8>,
 }
 
-impl Write for Wrapping {
+impl<W: Write> Write for Wrapping<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(part);
@@ -253,4 +253,43 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_into_a_terminal() {
+        let mut text = Vec::new();
+        let mut out = Wrapping {
+            out: &mut text,
+            width: 40,
+            line: Vec::new(),
+        };
+        // Written in parts, as `write!` does.
+        for part in [
+            "  module App",
+            "   0.1s.. 7 bodies\n",
+            "    IL /usr/share/dotnet/",
+            "shared/App.dll\n",
+            "end",
+        ] {
+            out.write_all(part.as_bytes()).unwrap();
+        }
+        out.flush().unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(
+            text,
+            "  module App   0.1s.. 7 bodies\n    IL /usr/share/dotnet/shared/App.dll\nend"
+        );
+        let mut text = Vec::new();
+        let mut out = Wrapping {
+            out: &mut text,
+            width: 24,
+            line: Vec::new(),
+        };
+        writeln!(out, "    IL /usr/share/dotnet/shared/App.dll").unwrap();
+        assert_eq!(text, "    IL …shared/App.dll\n".as_bytes());
+    }
 }
