@@ -66,6 +66,14 @@ impl Pdb {
         }
     }
 
+    /// Whether it describes managed code.
+    pub(super) fn is_managed(&self) -> bool {
+        match self {
+            Pdb::Portable(_) => true,
+            Pdb::Windows(pdb) => pdb.with(|pdb| pdb.is_managed()),
+        }
+    }
+
     /// The line of an IL offset (rule 14), if the PDB has one.
     pub(super) fn line(
         &self,
