@@ -327,29 +327,6 @@ fn what_has_no_name_says_why() {
 }
 
 #[test]
-fn a_pdb_of_managed_code_is_refused() {
-    let mut bytes = std::fs::read(testdata("pdb-small/x86_64/small.pdb")).unwrap();
-    for at in (0..bytes.len() - 4).step_by(4) {
-        // Every record of code becomes S_GMANPROC.
-        let [len, more, low, high] = bytes[at..at + 4] else {
-            unreachable!();
-        };
-        let kind = u16::from_le_bytes([low, high]);
-        if len > 36 && more == 0 && matches!(kind, 0x1102 | 0x110F | 0x1110 | 0x1146 | 0x1147) {
-            bytes[at + 2..at + 4].copy_from_slice(&0x112Au16.to_le_bytes());
-        }
-    }
-    let pdb = file(&bytes);
-    let refused = run(&["symbolize", "--pdb", pdb.to_str().unwrap(), "0x1010"]);
-    assert_eq!(refused.status, 1);
-    assert!(
-        refused.stderr.contains("knows IL offsets, not addresses"),
-        "{}",
-        refused.stderr
-    );
-}
-
-#[test]
 fn functions_of_a_pdb_say_what_they_take_where_llvm_says_it() {
     let pdb = arg("pdb-small/x86_64/small.pdb");
     let ask = |style| run(&["symbolize", "--pdb", &pdb, "--style", style, "0x1100"]).stdout;
