@@ -637,9 +637,29 @@ fn shared_elsewhere() -> Result<(), Failed> {
     std::fs::rename(&common, &elsewhere)?;
     let mut symbols = NativeSymbols::open_path(&program.path)?;
     assert!(symbols.set_supplement(&program.path).is_err());
+    let (supplement, _) = symbols.missing_supplement().ok_or("not named")?;
+    let supplement = supplement.to_string();
     symbols.set_supplement(&elsewhere)?;
     let addresses = program.addresses(&symbols);
     assert_eq!(answers(&symbols, &addresses)?, expected);
+    // By its build id, as distributions lay their debug files out, it is found for the frames of a trace.
+    let (head, tail) = supplement.split_at(2);
+    let place = apart.path().join(".build-id").join(head);
+    std::fs::create_dir_all(&place)?;
+    std::fs::rename(&elsewhere, place.join(format!("{tail}.debug")))?;
+    let build_id = symbols.build_id().ok_or("no build id")?.to_string();
+    let mut image = ImageRef::new("program");
+    image.build_id = Some(&build_id);
+    let mut config = StoreConfig::new();
+    config.folders = vec![program.folder.path().to_owned(), apart.path().to_owned()];
+    let in_trace = Symbolizer::new(config, SymbolOptions::default());
+    for (&address, expected) in addresses.iter().zip(&expected) {
+        let frames = in_trace
+            .native(&image, address)
+            .map_err(|r| r.to_string())?;
+        let named = expected.iter().filter(|frame| frame.0 != "??").count();
+        assert_eq!(frames.len(), named, "{address:#x}");
+    }
     Ok(())
 }
 
