@@ -106,6 +106,17 @@ fn an_object_answers_as_the_program_linked_of_it() {
 }
 
 #[test]
+fn what_is_unpacked_counts() {
+    let unpacked = |file: Vec<u8>| NativeSymbols::open(file).unwrap().unpacked_bytes();
+    let debug = made::program()
+        .into_iter()
+        .filter(|s| s.0.starts_with(".debug"));
+    let sizes: u64 = debug.map(|section| section.4.len() as u64).sum();
+    assert_eq!(unpacked(made::elf(&made::program())), 0);
+    assert_eq!(unpacked(made::elf(&packed(made::program(), 0))), sizes);
+}
+
+#[test]
 fn sections_that_hold_less_than_they_state_are_damaged() {
     let (_, damage) = frames(&made::elf(&packed(made::program(), 5)), CODE);
     let less = |text: &String| text.contains("less than its header says");

@@ -47,6 +47,10 @@ impl Open for ObjectFile {
             texts: Texts::default(),
         })
     }
+
+    fn unpacked(&self) -> u64 {
+        self.symbols.unpacked_bytes()
+    }
 }
 
 /// Works out the answers for many addresses.
