@@ -211,6 +211,9 @@ pub struct Symbols {
     /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,
+    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel in the perf.data.
+    #[arg(long, value_name = "FILE")]
+    pub kallsyms: Option<PathBuf>,
     /// A process of a container that calls itself OWN is PID in the perf.data; may be given several times.
     #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
     pub map_pid: Vec<(u32, u32)>,
@@ -336,13 +339,14 @@ pub struct Stacks {
     pub format: Option<StackFormat>,
     #[command(flatten)]
     pub samples: Samples,
-    /// What folded stacks count.
-    #[arg(long, value_enum, default_value = "samples")]
-    pub weight: StackWeight,
-    /// No frame for the thread.
+    /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
+    /// they are known of each sample.
+    #[arg(long, value_enum)]
+    pub weight: Option<StackWeight>,
+    /// Join the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
-    /// Append the source line to each frame.
+    /// Tell frames of one function apart by source line. Formats that have a place for lines have them anyway.
     #[arg(long)]
     pub lines: bool,
 }
@@ -568,7 +572,7 @@ pub struct Symbolize {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
-    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; of managed code 0x06……+0xil or Type.Method+0xil. Without any, they
+    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; of managed code 0x06……+0xil or Type.Method+0xil; .section+0x… of objects. Without any, they
     /// are read from standard input.
     #[arg(value_name = "ADDR", value_parser = place)]
     pub addresses: Vec<String>,

@@ -132,6 +132,9 @@ pub struct FrameObject<'a> {
     /// How sure that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certainty: Option<&'a str>,
+    /// By what it was found as a caller, where the recorder did not walk the stack itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<&'a str>,
     /// Why there is no name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_reason: Option<&'a str>,

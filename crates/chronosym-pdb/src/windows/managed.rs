@@ -20,6 +20,7 @@ pub(super) struct Token {
 
 /// The source position of an IL offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ManagedLine<'p> {
     /// The source file as the compiler wrote it.
     pub file: Option<Cow<'p, str>>,

@@ -16,8 +16,11 @@ use crate::identity::BuildId;
 
 pub use layout::{FrameText, print};
 
+const LIMIT_REACHED: &str = "LimitReached";
+
 /// How answers are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Style {
     /// For people: the address, then a frame a line.
     #[default]
@@ -184,6 +187,7 @@ impl<'a> Printer<'a> {
             Missing::OutsideImage => ("outside the image", "InvalidAddress"),
             Missing::NoName => ("no name", no_name),
             Missing::Damaged => ("debug information damaged", "SymbolFileDamaged"),
+            Missing::LimitReached => ("would cost too much to find out", LIMIT_REACHED),
         };
         let object = (self.style == Style::Json).then(|| {
             let mut object = FrameObject::at(address);
@@ -209,10 +213,10 @@ impl<'a> Printer<'a> {
             self.place(answer, &mut object);
             object.name_reason = Some(self.image.as_ref().map_or("NoName", |i| i.no_name));
         } else if frame.line().is_none() {
-            object.line_reason = Some(if self.answers.lines {
-                "NoLineInfo"
-            } else {
-                "LinesDisabled"
+            object.line_reason = Some(match self.answers.lines {
+                false => "LinesDisabled",
+                true if frame.line_limited() => LIMIT_REACHED,
+                true => "NoLineInfo",
             });
         }
         object.offset = offset;

@@ -7,7 +7,6 @@ use chronosym::file_name;
 use chronosym_pdb::pe::PeImage;
 use chronosym_symbols::identity::{BuildId, Guid, PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::path::PathElement;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
 use chronosym_symbols::{Companions, Error, NativeSymbols};
 
@@ -80,14 +79,7 @@ pub fn no_file(error: Error, path: &Path) -> anyhow::Error {
 
 /// Where the files that an image names may lie: beside it, and in the folders that the options say.
 pub fn places(image: &Path, args: &Symbolize) -> Result<Companions> {
-    let config = symbols::config(&args.symbols)?;
-    let mut places = Companions::beside(image);
-    places.folders.extend(config.folders);
-    let elements = config.path.elements.into_iter();
-    places.folders.extend(elements.filter_map(|e| match e {
-        PathElement::Folder(folder) => Some(folder),
-        _ => None,
-    }));
+    let mut places = Companions::of(image, &symbols::config(&args.symbols)?);
     places.recorded_paths = !args.no_recorded_paths;
     Ok(places)
 }

@@ -60,6 +60,12 @@ impl ObjectSource {
     /// The address to look up, and the one to show.
     fn address(&self, place: Place<'_>) -> Option<(Address, u64)> {
         let back = |at: u64| at.wrapping_sub(self.back);
+        if let (Some(name), At::Rva(at)) = (place.file, place.at)
+            && let Some(section) = self.symbols.section(name)
+        {
+            let address = back(section.start.checked_add(at)?);
+            return Some((Address::VirtualAddress(address), at));
+        }
         match place.at {
             At::Address(at) if self.rva => Some((Address::Rva(back(at)), at)),
             At::Address(at) => Some((Address::VirtualAddress(back(at)), at)),
@@ -120,6 +126,10 @@ impl Source for ObjectSource {
     fn ids(&self) -> Vec<String> {
         let build = self.symbols.build_id().map(ToString::to_string);
         build.into_iter().chain(self.found.pdb_id.clone()).collect()
+    }
+
+    fn has_part(&self, name: &str) -> bool {
+        self.symbols.section(name).is_some()
     }
 
     fn notes(&mut self) -> Vec<String> {
