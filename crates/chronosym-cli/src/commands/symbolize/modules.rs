@@ -127,6 +127,8 @@ impl<'a> Modules<'a> {
     /// The module that a place is in.
     fn choose(&mut self, place: Place<'_>) -> Result<usize, shown::Why> {
         let part = match place.at {
+            // What is of another build is not of this one.
+            _ if place.id.is_some() => None,
             At::Il(Method::Named(name), _) if place.file.is_none() => Some(name),
             // `Type.Method+0x1a` and `.text+0x1a` look like `module+0x1a`.
             At::Rva(_) => place.file,
