@@ -296,11 +296,11 @@ impl<'a> ModuleList<'a> {
         while let Some(names) = data.get((at as usize).saturating_add(Self::FIXED)..) {
             starts.push(at);
             let name = until_nul(names).len().saturating_add(1);
-            let object = names.get(name..).ok_or(Error::Truncated {
-                what: "module list",
-                offset: at.into(),
-                size: Self::FIXED as u64,
-            })?;
+            let object = names.get(name..).ok_or(Error::truncated(
+                "module list",
+                at.into(),
+                Self::FIXED as u64,
+            ))?;
             let names = name.saturating_add(until_nul(object).len());
             let size = names.saturating_add(Self::FIXED + 1).next_multiple_of(4);
             at = at.saturating_add(u32::try_from(size).unwrap_or(u32::MAX));
