@@ -140,11 +140,6 @@ impl<'a> Dbi<'a> {
             None => Ok(None),
         }
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        let order = self.contributions.order.get().and_then(Option::as_deref);
-        order.map_or(0, size_of_val)
-    }
 }
 
 /// How many of the sorted entries of `N` bytes start at or before `place`.
@@ -327,9 +322,5 @@ impl<'a> ModuleList<'a> {
             c13: bytes::u32(data, 44)?,
             name,
         })
-    }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        super::owned_len(&self.data).saturating_add(size_of_val(&*self.starts))
     }
 }

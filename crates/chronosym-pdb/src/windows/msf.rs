@@ -151,15 +151,6 @@ impl<'a> Msf<'a> {
         self.stream(index, what)?
             .ok_or(Error::damaged(what, 0, "the file has no such stream"))
     }
-
-    /// Heap in use, in bytes.
-    pub(super) fn heap_bytes(&self) -> usize {
-        let directory = match &self.directory {
-            Cow::Owned(copy) => copy.len(),
-            Cow::Borrowed(_) => 0,
-        };
-        directory.saturating_add(size_of_val(&*self.lists))
-    }
 }
 
 /// A view of one stream: offsets in it are `u32`, as everywhere in the format.
