@@ -381,6 +381,29 @@ fn a_list_with_a_hexadecimal_number_is_hexadecimal() {
 }
 
 #[test]
+fn offsets_count_from_a_section_that_is_named() {
+    let own = env!("CARGO_BIN_EXE_chronosym");
+    let args = ["symbolize", "--obj", own, "--style", "json"];
+    let asked = |address: &str| {
+        let run = run(&[&args[..], &[address]].concat());
+        assert_eq!(run.status, 0);
+        let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+        answer["frames"][0].clone()
+    };
+    let inside = asked(".text+0x100");
+    assert!(
+        inside["name"].is_string() || inside["name_reason"] == "NoName",
+        "{inside}"
+    );
+    assert_eq!(inside["address"], "0x100");
+    let nowhere = asked(".nothing+0x100");
+    assert!(
+        nowhere["name"].is_null() && nowhere["name_reason"] != "NoName",
+        "{nowhere}"
+    );
+}
+
+#[test]
 fn formats_that_are_not_read_are_named() {
     for (bytes, name) in [
         (
