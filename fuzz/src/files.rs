@@ -200,7 +200,6 @@ pub fn windows_pdb(data: &[u8]) {
         let _ = std::hint::black_box(pdb.managed_line(0x0600_0000 + row, 7 * row));
     }
     let _ = std::hint::black_box(pdb.source_checksum("Program.cs"));
-    std::hint::black_box(pdb.heap_bytes());
 }
 
 /// A symbol path.
