@@ -13,7 +13,7 @@ pub(crate) fn name_only(provider: &Provider, id: u32) -> Option<&'static str> {
         _ => return None,
     };
     let at = names.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-    Some(names[at].1)
+    names.get(at).map(|(_, name)| *name)
 }
 
 type Names = &'static [(u32, &'static str)];

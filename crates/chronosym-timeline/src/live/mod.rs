@@ -1,5 +1,10 @@
 //! The map while events arrive: one writer, any number of readers that never wait.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of versions and occupants in memory"
+)]
+
 mod cell;
 mod snapshot;
 mod tree;
