@@ -4,7 +4,7 @@
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "ticks are cut to 16 bits on purpose, and places are those of the tile"
+    reason = "counts and places of occupants, whose ids have 32 bits"
 )]
 
 use crate::occupant::{Id, Occupant};

@@ -4,7 +4,7 @@
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "places of the spans that are built here"
+    reason = "times of near spans are compared with the zero and have 48 bits; places are those of the list"
 )]
 
 use crate::clock::extent;
