@@ -269,6 +269,6 @@ pub fn write_rows_json<T: Serialize>(
         rows: &rows[..shown],
         more: rows.len() - shown,
     };
-    serde_json::to_writer(&mut *out, &object)?;
+    chronosym_types::json::to_writer(&mut *out, &object)?;
     writeln!(out)
 }

@@ -70,6 +70,7 @@ impl Diagnostics {
 
 /// Events dropped on one capture thread, found by gaps in its sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThreadLoss {
     /// The capture thread as events name it: an OS thread id, in V6 a thread index.
     pub capture_thread: u64,
@@ -83,6 +84,7 @@ pub struct ThreadLoss {
 
 /// A span of time of which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LossWindow {
     /// The thread whose they are, as in [`ThreadLoss::capture_thread`]; in a window that grew, the first one.
     pub capture_thread: u64,

@@ -158,15 +158,25 @@ impl<R: Read> Reader<R> {
         &self.recording.diagnostics
     }
 
+    /// Reads until the next record is there; false at the end. The event that it is of is then among
+    /// [`attrs`](Self::attrs): pipes tell of events between records.
+    ///
+    /// # Errors
+    /// As [`next_record`](Self::next_record).
+    pub fn has_next(&mut self) -> Result<bool, Error> {
+        if !self.recording.round.has_next() {
+            self.read_round()?;
+        }
+        Ok(self.recording.round.has_next())
+    }
+
     /// The next record; `None` at the end.
     ///
     /// # Errors
     /// [`Error::Io`] if the source fails, after everything read before has been delivered. Damage is counted in
     /// [`diagnostics`](Self::diagnostics) and never an error.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
-        if !self.recording.round.has_next() {
-            self.read_round()?;
-        }
+        self.has_next()?;
         Ok(self.recording.next())
     }
 

@@ -19,7 +19,10 @@ mod gap;
 mod guid;
 mod hex;
 mod id;
+#[cfg(feature = "json")]
+pub mod json;
 mod pointer_size;
+mod registers;
 mod text;
 pub mod tracelogging;
 
@@ -31,5 +34,6 @@ pub use guid::{Guid, ParseGuidError};
 pub use hex::Hex;
 pub use id::{BuildId, PdbId, PortablePdbId};
 pub use pointer_size::PointerSize;
+pub use registers::{Processor, Registers};
 pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;

@@ -64,6 +64,57 @@ pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
+/// The sections of a small program with debug information: one unit, one function with one inlined into it, four lines.
+pub fn program() -> Vec<(&'static str, u32, u64, u64, Vec<u8>)> {
+    let abbrev = [
+        &[
+            1, 0x11, 1, 0x03, 0x08, 0x10, 0x17, 0x11, 0x01, 0x12, 0x07, 0, 0,
+        ][..],
+        &[2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0],
+        &[
+            3, 0x1d, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0x58, 0x0b, 0x59, 0x0b, 0, 0,
+        ],
+        &[4, 0x2e, 0, 0x03, 0x08, 0x20, 0x0b, 0, 0],
+        &[0],
+    ]
+    .concat();
+    let mut info = Vec::new();
+    info.extend([4, 0, 0, 0, 0, 0, 8]);
+    info.extend(b"\x01unit.c\0");
+    info.extend(0u32.to_le_bytes());
+    info.extend(0x1000u64.to_le_bytes());
+    info.extend(0x40u64.to_le_bytes());
+    let inner = info.len() as u32 + 4;
+    info.extend(b"\x04inner\0\x01");
+    info.extend(b"\x02outer\0");
+    info.extend(0x1000u64.to_le_bytes());
+    info.extend(0x40u64.to_le_bytes());
+    info.push(3);
+    info.extend(inner.to_le_bytes());
+    info.extend(0x1010u64.to_le_bytes());
+    info.extend(0x10u64.to_le_bytes());
+    info.extend([1, 7, 0, 0]);
+    let info = with_length(info);
+
+    let mut header = vec![1, 1, 1, 0xfb, 14, 13];
+    header.extend([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
+    header.extend(b"\0unit.c\0\0\0\0\0");
+    let mut line = 4u16.to_le_bytes().to_vec();
+    line.extend((header.len() as u32).to_le_bytes());
+    line.extend(header);
+    line.extend([0, 9, 2]);
+    line.extend(0x1000u64.to_le_bytes());
+    // Line 1; 16 bytes on line 11 for 16 bytes; line 3 to the end.
+    line.extend([1, 2, 16, 3, 10, 1, 2, 16, 3, 0x78, 1, 2, 32, 0, 1, 1]);
+    let line = with_length(line);
+    vec![
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (".debug_abbrev", 1, 0, 0, abbrev),
+        (".debug_info", 1, 0, 0, info),
+        (".debug_line", 1, 0, 0, line),
+    ]
+}
+
 /// A symbol in `.text`, the first section, with the place of its name.
 pub fn symbol(name: u32, info: u8, value: u64, size: u64) -> Vec<u8> {
     let mut out = name.to_le_bytes().to_vec();

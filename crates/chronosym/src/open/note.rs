@@ -189,6 +189,7 @@ impl Note {
             (d.forced_rounds, NoteKind::Limit, "times the records were too many to be put in order as a whole"),
             (d.aux_faults, Unused, "faults of hardware traces, which are not read"),
             (report.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
+            (report.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
             (report.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()
@@ -206,6 +207,23 @@ impl Note {
             (d.late_records, Unused, "records of the jitdump are out of the order of time"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()
+    }
+
+    /// What a reader of traces of LTTng found.
+    pub fn of_ctf(found: &chronosym_ctf::Diagnostics) -> Vec<Note> {
+        let d = found;
+        #[rustfmt::skip]
+        let rows = [
+            (d.lost_events, Loss, "events were lost while recording"),
+            (d.lost_packets, Loss, "packets were lost while recording"),
+            (d.cut_streams, Damage, "streams of the trace end in the middle"),
+            (d.bad_packets, Damage, "packets have something that is no event, and were left out from there on"),
+            (d.bytes_skipped, Damage, "bytes could not be read as events"),
+            (d.bad_definitions, Damage, "definitions of events cannot be read"),
+            (d.unknown_streams, Unused, "streams are of a trace whose metadata is not at hand"),
+            (d.late_events, Unused, "events could not be put in the order of time"),
+        ];
+        counted(&rows).collect()
     }
 
     fn cut(cut: chronosym_perf::Truncation) -> Note {

@@ -36,7 +36,7 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
     let mut out = output::open(path);
     match args.format {
         InfoFormat::Json => {
-            serde_json::to_writer(&mut out, &json::object(&loaded, &summary))?;
+            chronosym_types::json::to_writer(&mut out, &json::object(&loaded, &summary))?;
             writeln!(out)?;
         }
         InfoFormat::Text => {

@@ -1,0 +1,303 @@
+//! Names out of a trace stay names: in no output do they steer a terminal, break a line, end a value or become markup; and
+//! no output says where its reader lives.
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use chronosym_support::etl::{At, EtlWriter, Image, Op, Options, Process};
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::{Method, Module};
+use chronosym_support::perf::{PerfAttr, PerfWriter};
+use chronosym_types::escape::is_hostile;
+use common::*;
+use serde_json::Value;
+
+const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+
+/// What somebody might call a method, to get at whoever reads of it.
+const NAMES: [&str; 14] = [
+    // Terminals: colours, the title, the screen; by C1 codes, too.
+    "\u{1b}[31mred\u{1b}]0;title\u{7}",
+    "\u{9b}2J\u{7f}\u{8}",
+    // Readers: what is not what it seems, and what is not seen.
+    "\u{202e}gnp.exe\u{2066}x\u{2069}",
+    "in\u{200b}vi\u{feff}si\u{200f}ble",
+    // Lines.
+    "a\r\nb\tc",
+    "a\u{2028}b\u{2029}c",
+    // Browsers.
+    "</script><script>alert(1)</script>",
+    "\" onload=\"alert(1)\" x='",
+    "]]></text><image href=x onerror=alert(1)>",
+    "--><!--&lt;&#60;script&#62;",
+    // Programs that read values.
+    "\",\"x\":\"\\",
+    "x;y;z 7",
+    // Spreadsheets and shells.
+    "=cmd|' /C calc'!A0",
+    "$(touch x)`touch x`%n%s",
+];
+
+fn start(index: usize) -> u64 {
+    0x1_0000 + 0x1000 * index as u64
+}
+
+/// Everything that has a name is called one of them, and each method is sampled once.
+fn event_pipe() -> Vec<u8> {
+    let mut writer = NettraceWriter::v4();
+    let module = writer.event_type(RUNTIME, 152, 2);
+    let load = writer.event_type(RUNTIME, 143, 2);
+    let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for (index, name) in NAMES.into_iter().enumerate() {
+        let (id, time) = (index as u64 + 1, 100 * index as i64);
+        let path = format!("/{name}/{name}.dll");
+        let loaded = Module {
+            id,
+            il_path: &path,
+            native_path: &path,
+            managed_pdb: ([1; 16], 1, &path),
+            ..Module::default()
+        };
+        let other = writer.event_type(name, 1, 0);
+        writer.event(other, time, 1, &[], &[]);
+        writer.event(module, time, 1, &[], &loaded.encode(2));
+        let method = Method {
+            id,
+            module: id,
+            start: start(index),
+            size: 0x100,
+            token: 0x0600_0001,
+            flags: 1,
+            names: Some((name, name, name)),
+            ..Method::default()
+        };
+        writer.event(load, time + 1, 1, &[], &method.encode(2));
+        writer.event(sample, time + 2, 1, &[start(index) + 0x10], &[2, 0, 0, 0]);
+    }
+    writer.finish()
+}
+
+/// Processes, images and command lines of such names.
+fn etw() -> Vec<u8> {
+    let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    for (index, name) in NAMES.into_iter().enumerate() {
+        let (pid, tid) = (100 + index as u32, 200 + index as u32);
+        let at = At::us(10 * (index as i64 + 1)).pid(pid).tid(tid);
+        let process = Process {
+            pid,
+            image: name,
+            command_line: name,
+            ..Process::default()
+        };
+        w.process(at, Op::Start, &process).unwrap();
+        w.thread(at, Op::Start, pid, tid).unwrap();
+        let path = format!(r"\Device\HarddiskVolume2\{name}.dll");
+        let image = Image {
+            base: start(index),
+            size: 0x1000,
+            pid,
+            path: &path,
+            ..Image::default()
+        };
+        w.image(at, Op::Load, &image).unwrap();
+        w.sample(At::us(at.ns / 1000 + 5), start(index) + 16, tid)
+            .unwrap();
+    }
+    w.finish().unwrap()
+}
+
+/// Threads and mappings of such names.
+fn perf() -> Vec<u8> {
+    let mut writer = PerfWriter::new(PerfAttr::default());
+    for (index, name) in NAMES.into_iter().enumerate() {
+        let (time, pid) = (1_000 * (index as u64 + 1), 100 + index as u32);
+        writer.comm(time, pid, pid, name);
+        writer.mmap2(
+            time + 1,
+            pid,
+            start(index),
+            0x1000,
+            0,
+            &format!("/x/{name}"),
+        );
+        writer.sample(time + 2, pid, pid, &[start(index) + 16]);
+    }
+    writer.round();
+    writer.file()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    /// One object or one a line.
+    Json,
+    /// Markup with data in a script.
+    Page,
+    /// Protocol buffers have text as it is: lengths stand before it.
+    Binary,
+}
+
+/// Every output of a trace.
+fn outputs(trace: &str) -> Vec<(Vec<&str>, Kind)> {
+    use Kind::{Binary, Json, Page, Text};
+    let mut outputs = vec![
+        (vec!["info"], Text),
+        (vec!["info", "--format", "json"], Json),
+        (vec!["top", "-n", "100"], Text),
+        (vec!["top", "-n", "100", "--format", "json"], Json),
+        (vec!["top", "--callers", "a"], Text),
+        (vec!["top", "--callers", "a", "--format", "json"], Json),
+        (vec!["threads"], Text),
+        (vec!["threads", "--format", "json"], Json),
+        (vec!["symbols"], Text),
+        (vec!["events"], Text),
+        (vec!["events", "--format", "jsonl"], Json),
+        (vec!["modules"], Text),
+        (vec!["methods"], Text),
+        (vec!["diff", trace], Text),
+        (vec!["diff", trace, "--format", "json"], Json),
+        (vec!["stacks", "--process", "nobody"], Text),
+        (vec!["explain"], Text),
+    ];
+    for by in ["module", "thread", "process", "line", "tier"] {
+        outputs.push((vec!["top", "--by", by], Text));
+        outputs.push((vec!["top", "--by", by, "--format", "json"], Json));
+    }
+    for (format, kind) in [
+        ("folded", Text),
+        ("text", Text),
+        ("jsonl", Json),
+        ("svg", Page),
+        ("html", Page),
+        ("speedscope", Json),
+        ("firefox", Json),
+        ("pprof", Binary),
+        ("otlp", Binary),
+    ] {
+        outputs.push((vec!["stacks", "--format", format], kind));
+    }
+    outputs
+}
+
+/// The program as somebody runs it whose environment is nobody's business.
+fn private(args: &[&str]) -> Output {
+    chronosym()
+        .args(args)
+        .env("HOME", "/home/private-person")
+        .env("USER", "private-person")
+        .env("XDG_CACHE_HOME", "/home/private-person/.cache")
+        .env("API_TOKEN", "private-token")
+        .output()
+        .unwrap()
+}
+
+fn check(args: &[&str], kind: Kind) -> String {
+    let output = private(args);
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert!(!words.contains("panicked"), "{args:?}: {words}");
+    for bytes in [words.as_bytes(), &output.stdout] {
+        let text = String::from_utf8_lossy(bytes);
+        assert!(!text.contains("private-"), "{args:?}: {text:.2000}");
+    }
+    let bad = |text: &str| text.lines().any(|line| line.contains(is_hostile));
+    assert!(!bad(&words), "{args:?}: {words:?}");
+    if kind == Kind::Binary {
+        assert!(output.status.success() && !output.stdout.is_empty());
+        return String::new();
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains(is_hostile));
+    assert_eq!(line, None, "{args:?}");
+    match kind {
+        Kind::Json => {
+            // One value, or one a line.
+            let parses = |text: &str| serde_json::from_str::<Value>(text).is_ok();
+            let whole = parses(&text) || text.lines().all(parses);
+            assert!(whole, "{args:?}: {text:.2000}");
+        }
+        Kind::Page => {
+            for markup in ["<script>alert", "<image", "onload=\"alert", "--><!--"] {
+                assert!(!text.contains(markup), "{args:?}: {markup}");
+            }
+            let (_, data) = text.split_once("id=\"data\">").unwrap();
+            let (data, _) = data.split_once("</script>").unwrap();
+            let _: Value = serde_json::from_str(data).unwrap();
+        }
+        _ => {}
+    }
+    text
+}
+
+#[test]
+fn names_stay_names_in_every_output() {
+    for (bytes, format) in [(event_pipe(), "nettrace"), (etw(), "etl"), (perf(), "perf")] {
+        let trace = file(&bytes);
+        let trace = trace.to_str().unwrap();
+        for (mut args, kind) in outputs(trace) {
+            args.insert(1, trace);
+            if args[0] == "explain" {
+                args.push("0x10010");
+            }
+            check(&args, kind);
+        }
+        let folded = check(&["stacks", "--format", "folded", trace], Kind::Text);
+        assert_eq!(folded.lines().count(), NAMES.len(), "{format}: {folded}");
+        for line in folded.lines() {
+            let depth = line.split(';').count();
+            assert_eq!(depth, 3, "{format}: process, thread, frame: {line}");
+            assert!(line.ends_with(" 1"), "{format}: {line}");
+        }
+    }
+}
+
+#[test]
+fn programs_get_names_as_they_are() {
+    let trace = file(&event_pipe());
+    let trace = trace.to_str().unwrap();
+    let lines = check(&["stacks", "--format", "jsonl", trace], Kind::Json);
+    for (line, name) in lines.lines().zip(NAMES) {
+        let sample: Value = serde_json::from_str(line).unwrap();
+        let frame = &sample["frames"][0];
+        assert_eq!(frame["name"], format!("{name}.{name}"), "{line}");
+        assert_eq!(frame["signature"], name);
+    }
+    for style in ["text", "json", "llvm", "gnu"] {
+        for index in 0..NAMES.len() {
+            let address = format!("{:#x}", start(index) + 0x10);
+            let kind = if style == "json" {
+                Kind::Json
+            } else {
+                Kind::Text
+            };
+            let args = ["symbolize", "--style", style, "--trace", trace, &address];
+            let text = check(&args, kind);
+            assert!(text.lines().count() <= 4, "{style}: {text}");
+        }
+    }
+    let rewritten = run_with_input(&["symbolize", "--filter", "--trace", trace], b"at 0x10010.");
+    assert!(
+        rewritten.stdout.contains("red?]0;title?"),
+        "{}",
+        rewritten.stdout
+    );
+    assert!(!rewritten.stdout.contains(is_hostile));
+}
+
+/// A name never reaches the file system: nothing is made beside the output.
+#[test]
+fn names_make_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("x.nettrace");
+    std::fs::write(&trace, event_pipe()).unwrap();
+    let mut command = chronosym();
+    command.args(["stacks", "-o", "out.svg", "x.nettrace"]);
+    command.current_dir(folder.path());
+    assert!(command.output().unwrap().status.success());
+    let names = folder.path().read_dir().unwrap().flatten();
+    let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["out.svg", "x.nettrace"]);
+    assert!(!Path::new("x").exists());
+}

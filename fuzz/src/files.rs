@@ -1,0 +1,210 @@
+//! Symbol files: any bytes as an object file, an image, a PDB or a map; all that a caller may ask of them.
+
+use std::ops::Range;
+
+use chronosym_pdb::metadata::{Metadata, Table, Token};
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::r2r::{NamedStart, NoModules, R2rImage, R2rMap};
+use chronosym_pdb::windows::{Frames, WindowsPdb};
+use chronosym_symbols::path::SymbolPath;
+use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+
+use crate::choices::Choices;
+use crate::made;
+
+/// An ELF or PE file: symbol table, debug information, names.
+pub fn elf(data: &[u8]) {
+    let Ok(file) = NativeSymbols::open(data) else {
+        return;
+    };
+    std::hint::black_box((file.build_id().is_some(), file.base(), file.has_lines()));
+    let spread = |range: &Range<u64>| {
+        let len = range.end.saturating_sub(range.start);
+        let (start, step) = (range.start, (len / 30).max(1));
+        let at = move |index| start.wrapping_add(step.wrapping_mul(index));
+        (0..32).map(move |index| Address::VirtualAddress(at(index)))
+    };
+    let mut addresses: Vec<_> = file.code().iter().take(20).flat_map(spread).collect();
+    addresses.extend([0, 0x1000, u64::MAX].map(Address::Rva));
+    let mut query = Query::default();
+    query.symbol_names = true;
+    query.threads = 1;
+    let mut answers = Answers::new();
+    // At once, which reads the units in file order, and one by one, which keeps them.
+    file.find_all(&addresses, &query, &mut answers);
+    assert_eq!(answers.len(), addresses.len());
+    for answer in answers.iter() {
+        for frame in answer.frames() {
+            std::hint::black_box((frame.demangled(), frame.file(), frame.line()));
+        }
+    }
+    for &address in addresses.iter().take(40) {
+        file.find(address, &query, &mut answers);
+        assert_eq!(answers.len(), 1);
+    }
+}
+
+/// Debug sections in a file that is whole: what they say is any bytes. The first bytes say how long each is.
+pub fn dwarf(data: &[u8]) {
+    const NAMES: [&str; 8] = [
+        ".debug_abbrev",
+        ".debug_info",
+        ".debug_line",
+        ".debug_str",
+        ".debug_line_str",
+        ".debug_rnglists",
+        ".debug_addr",
+        ".debug_aranges",
+    ];
+    let mut choices = Choices::new(data);
+    let lens = NAMES.map(|_| usize::from(choices.u16()));
+    let mut rest = choices.rest();
+    let mut sections = vec![(".text", 1, 6, 0x1000, vec![0x90; 0x40])];
+    for (name, len) in NAMES.into_iter().zip(lens) {
+        let (own, more) = rest.split_at(len.min(rest.len()));
+        rest = more;
+        if !own.is_empty() {
+            sections.push((name, 1, 0, 0, own.to_vec()));
+        }
+    }
+    elf(&made::object::elf(&sections));
+}
+
+/// A PE image: its debug directory, managed metadata and precompiled code.
+pub fn pe(data: &[u8]) {
+    if let Ok(metadata) = Metadata::parse(data) {
+        read_metadata(&metadata, None);
+    }
+    let Ok(image) = PeImage::parse(data) else {
+        return;
+    };
+    let counts = (
+        image.sections().count(),
+        image.codeviews().count(),
+        image.exports().len(),
+        image.coff_symbols().len(),
+    );
+    std::hint::black_box((counts, image.pdb_checksum(), image.perf_map_id()));
+    let _ = std::hint::black_box(image.embedded_portable_pdb(1 << 20));
+    if let Ok(metadata) = image.metadata() {
+        read_metadata(&metadata, Some(&image));
+    }
+    let Ok(r2r) = R2rImage::open(image) else {
+        return;
+    };
+    for method in r2r.methods().take(1000) {
+        let name = r2r.method_name(&method, &NoModules);
+        let bounds = r2r.bounds(&method).map_or(0, |bounds| bounds.count());
+        std::hint::black_box((name, bounds, r2r.definition(&method)));
+        std::hint::black_box((
+            r2r.il_offset(&method, method.hot_size / 2, true),
+            r2r.method_at(method.begin.wrapping_add(3)),
+        ));
+    }
+}
+
+fn read_metadata(metadata: &Metadata<'_>, image: Option<&PeImage<'_>>) {
+    std::hint::black_box((metadata.mvid(), metadata.assembly_name()));
+    for table in [
+        Table::METHOD_DEF,
+        Table::MEMBER_REF,
+        Table::METHOD_SPEC,
+        Table::TYPE_SPEC,
+    ] {
+        for row in 0..=metadata.rows(table).min(1000) {
+            let token = Token::new(table, row);
+            if let Some(name) = metadata.method(token) {
+                std::hint::black_box((name.map_text(), name.signature_text()));
+            }
+            std::hint::black_box(metadata.type_of(token));
+            let body = image.filter(|_| table == Table::METHOD_DEF);
+            if let Some(body) = body.and_then(|image| image.il_body(metadata, row)) {
+                std::hint::black_box((body.calls().count(), body.call_at(7)));
+            }
+        }
+    }
+}
+
+/// An r2rmap.
+pub fn r2r_map(data: &[u8]) {
+    let Ok(map) = R2rMap::parse(data) else {
+        return;
+    };
+    assert!(map.rows().is_sorted_by_key(|row| row.rva));
+    let mut starts = Vec::new();
+    for row in map.rows().iter().take(200) {
+        let name = row.method();
+        if let Some(found) = map.row_at(row.rva) {
+            assert!(found.rva <= row.rva);
+        }
+        starts.push(NamedStart {
+            address: 0x7f00_0000_0000 + u64::from(row.rva),
+            size: Some(row.size),
+            name,
+        });
+    }
+    let _ = std::hint::black_box(map.base_of(&starts));
+}
+
+/// A portable PDB.
+pub fn portable_pdb(data: &[u8]) {
+    let Ok(pdb) = PortablePdb::parse(data) else {
+        return;
+    };
+    for row in pdb.documents().take(1000) {
+        std::hint::black_box((pdb.document(row), pdb.source_link_url(row)));
+        let _ = std::hint::black_box(pdb.embedded_source(row, 1 << 20));
+    }
+    for row in 0..=pdb.methods().min(1000) {
+        std::hint::black_box((
+            pdb.lines(row).count(),
+            pdb.line_at(row, 20),
+            pdb.kickoff_method(row),
+        ));
+    }
+    std::hint::black_box(pdb.verify_checksum("SHA256", &[0; 32]));
+}
+
+/// A Windows PDB.
+pub fn windows_pdb(data: &[u8]) {
+    let Ok(pdb) = WindowsPdb::open(data) else {
+        return;
+    };
+    std::hint::black_box((pdb.guid(), pdb.age(), pdb.machine(), pdb.limits().count()));
+    for name in ["/names", "srcsrv"] {
+        let _ = std::hint::black_box(pdb.named_stream(name));
+    }
+    let _ = std::hint::black_box(pdb.source_link());
+    let mut frames = Frames::new();
+    let mut ask = |rva: u32| {
+        if let Ok(Some(function)) = pdb.find(rva, &mut frames) {
+            assert!(!frames.is_empty());
+            std::hint::black_box((function, format!("{:?}", &*frames)));
+        } else {
+            assert!(frames.is_empty());
+        }
+        let _ = std::hint::black_box(pdb.symbol(rva));
+    };
+    // What the file says, and addresses that no function of it may have.
+    for function in pdb.functions().take(300).flatten() {
+        ask(function.rva);
+        ask(function.rva.wrapping_add(function.len / 2));
+        ask(function.rva.wrapping_add(function.len));
+    }
+    for rva in (0..0x4000).step_by(61) {
+        ask(rva);
+    }
+    ask(u32::MAX);
+    for row in 1..20 {
+        let _ = std::hint::black_box(pdb.managed_line(0x0600_0000 + row, 7 * row));
+    }
+    let _ = std::hint::black_box(pdb.source_checksum("Program.cs"));
+    std::hint::black_box(pdb.heap_bytes());
+}
+
+/// A symbol path.
+pub fn symbol_path(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    std::hint::black_box(format!("{:?}", SymbolPath::parse(&text)));
+}

@@ -1,0 +1,217 @@
+//! The whole way: reader, timeline, profile, every output.
+//!
+//! What is held of any bytes: an answer lies in its body, every output parses as what it is, no text steers a terminal,
+//! and all outputs count the same samples.
+
+use std::collections::BTreeSet;
+use std::io::{Cursor, Read};
+use std::sync::Arc;
+
+use chronosym::{Code, Filter, Options, Profile, Session, Shape, Timeline, source};
+use chronosym_etl::EtlReader;
+use chronosym_export::{
+    Apart, By, CallTree, PageFacts, Series, Sort, TextOptions, TopOptions, TreeOptions,
+};
+use chronosym_types::escape::is_hostile;
+use serde_json::Value;
+
+use crate::proto;
+
+const APART: Apart = Apart {
+    threads: true,
+    lines: false,
+    addresses: false,
+};
+
+/// Any bytes as a trace, by whatever reader takes them.
+pub fn any(data: &[u8]) {
+    check(&timeline(data));
+}
+
+/// What could be read, whoever can read it.
+pub fn timeline(data: &[u8]) -> Arc<Timeline> {
+    let mut session = Session::new(Options::default());
+    let is_perf = data.starts_with(b"PERFILE2") || data.starts_with(b"2ELIFREP");
+    // A reader that does not know the bytes leaves the session as it is.
+    if is_perf {
+        let _ = source::perf::read(Cursor::new(data), &mut session);
+    } else if data.starts_with(b"DTiJ") || data.starts_with(b"JiTD") {
+        let _ = source::jitdump::read(data, &mut session);
+    } else if let Ok(reader) = EtlReader::open(data) {
+        let _ = source::etl::read(reader, &mut session);
+    } else {
+        let _ = source::nettrace::read(data, &mut session);
+    }
+    session.finish()
+}
+
+/// Holds a timeline and all that is written of it to the promises; gives the number of its samples.
+pub fn check(timeline: &Arc<Timeline>) -> u64 {
+    let filter = Filter::default();
+    let profile = timeline.profile(&filter, None);
+    check_frames(timeline, &profile);
+    let samples = profile.samples();
+    let series = Series::new(timeline, &filter, None, &Shape::default(), APART);
+    assert_eq!(series.samples.len() as u64, samples);
+    check_texts(&profile, samples);
+    check_json(timeline, &profile, &series, samples);
+    check_pictures(&profile);
+    check_pprof(&profile, samples);
+    let otlp = written(|out| chronosym_export::write_otlp(&profile, APART, out));
+    for (field, value) in proto::fields(&otlp) {
+        let proto::Value::Bytes(message) = value else {
+            panic!("field {field} is no message");
+        };
+        proto::fields(message);
+    }
+    samples
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(&mut out).expect("memory");
+    out
+}
+
+fn check_frames(timeline: &Timeline, profile: &Profile) {
+    for frame in profile.resolver.frames() {
+        match frame.code {
+            Code::Body(process, body) => {
+                let body = timeline.body_view(process, body).expect("the body");
+                // A call may be the last of its body: it returns to the byte behind it.
+                assert!(
+                    frame.offset.is_none_or(|offset| offset <= body.size),
+                    "{frame:?} {body:?}"
+                );
+                assert!(body.life.from <= body.life.to, "{body:?}");
+            }
+            Code::Image { process, image, .. } => {
+                let image = timeline.image(process, image).expect("the image");
+                let offset = frame.address.wrapping_sub(image.base);
+                assert!(offset <= image.size, "{frame:?} {image:?}");
+            }
+            _ => {}
+        }
+        assert!(!frame.label().is_empty());
+        if let Ok(line) = &frame.line {
+            assert!(!line.file.is_empty());
+        }
+    }
+}
+
+fn check_texts(profile: &Profile, samples: u64) {
+    let tree = CallTree::new(profile, TreeOptions::default());
+    let folded = text(|out| chronosym_export::write_folded(&tree, out));
+    let counts = folded.lines().map(|line| {
+        let (_, count) = line.rsplit_once(' ').expect("a count");
+        count.parse::<u64>().expect("a number")
+    });
+    assert_eq!(counts.sum::<u64>(), samples, "{folded}");
+    let options = TextOptions {
+        least_share: 0.0,
+        width: Some(80),
+        ..TextOptions::default()
+    };
+    text(|out| chronosym_export::write_text(profile, &tree, options, out));
+    let top = TopOptions::default();
+    text(|out| chronosym_export::write_top(profile, top, out));
+    let threads = chronosym_export::hot_threads(profile);
+    text(|out| chronosym_export::write_threads(profile, &threads, top, out));
+    for by in [
+        By::Method,
+        By::Module,
+        By::Thread,
+        By::Process,
+        By::Line,
+        By::Tier,
+    ] {
+        let rows = chronosym_export::hot_rows(profile, by, Sort::default());
+        assert_eq!(
+            rows.iter().map(|row| row.own).sum::<u64>(),
+            samples,
+            "{by:?}"
+        );
+        text(|out| chronosym_export::write_rows(profile, by, &rows, top, out));
+    }
+}
+
+/// What is written, none of which steers a terminal.
+fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+    let text = String::from_utf8(written(write)).expect("text");
+    assert!(!text.contains(|c| c != '\n' && is_hostile(c)), "{text:?}");
+    text
+}
+
+fn check_json(timeline: &Arc<Timeline>, profile: &Profile, series: &Series, samples: u64) {
+    let lines = text(|out| {
+        let (filter, shape) = (Filter::default(), Shape::default());
+        chronosym_export::write_json_lines(timeline, &filter, None, &shape, out).map(drop)
+    });
+    for line in lines.lines() {
+        let _: Value = serde_json::from_str(line).expect("JSON");
+    }
+    assert_eq!(lines.lines().count() as u64, samples);
+    let rows = chronosym_export::hot_methods(profile, chronosym_export::Measure::Samples, false);
+    let own: u64 = rows.iter().map(|row| row.own).sum();
+    assert_eq!(own, samples);
+    for json in [
+        text(|out| chronosym_export::write_speedscope(series, out)),
+        text(|out| chronosym_export::write_firefox(series, out)),
+    ] {
+        let _: Value = serde_json::from_str(&json).expect("JSON");
+    }
+}
+
+fn check_pictures(profile: &Profile) {
+    let tree = CallTree::new(profile, TreeOptions::default());
+    let svg = text(|out| chronosym_export::write_svg(profile, &tree, out));
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..Default::default()
+    };
+    roxmltree::Document::parse_with_options(&svg, options).expect("XML");
+    let facts = PageFacts::new("<name>", vec!["<note>".into()]);
+    let html = text(|out| chronosym_export::write_html(profile, &tree, &facts, false, out));
+    let (_, data) = html.split_once("id=\"data\">").expect("data");
+    let (data, _) = data.split_once("</script>").expect("its end");
+    let _: Value = serde_json::from_str(data).expect("JSON");
+}
+
+fn check_pprof(profile: &Profile, samples: u64) {
+    let packed = written(|out| chronosym_export::write_pprof(profile, APART, out));
+    let mut message = Vec::new();
+    let mut reader = flate2::read::GzDecoder::new(&packed[..]);
+    reader.read_to_end(&mut message).expect("gzip");
+    let (mut counted, mut strings) = (0, 0);
+    let (mut locations, mut used) = (BTreeSet::new(), BTreeSet::new());
+    for (field, value) in proto::fields(&message) {
+        match (field, value) {
+            (2, proto::Value::Bytes(sample)) => {
+                for (field, value) in proto::fields(sample) {
+                    match (field, value) {
+                        (1, proto::Value::Bytes(stack)) => used.extend(proto::packed(stack)),
+                        (2, proto::Value::Bytes(values)) => counted += proto::packed(values)[0],
+                        _ => {}
+                    }
+                }
+            }
+            (4, proto::Value::Bytes(location)) => {
+                let id = proto::fields(location)
+                    .into_iter()
+                    .find(|(field, _)| *field == 1);
+                let Some((_, proto::Value::Int(id))) = id else {
+                    panic!("a location without a number");
+                };
+                locations.insert(id);
+            }
+            (6, proto::Value::Bytes(string)) => {
+                str::from_utf8(string).expect("text");
+                strings += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(counted, samples);
+    assert!(used.is_subset(&locations), "{used:?} {locations:?}");
+    assert!(strings > 0);
+}
