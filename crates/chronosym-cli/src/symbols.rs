@@ -39,7 +39,7 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
 
 fn symbolizer(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result<Symbolizer> {
     problems(&config).iter().for_each(|note| tell(note));
-    let mut options = SymbolOptions::default();
+    let mut options = SymbolOptions::within(&limits::get());
     options.lines = !args.no_lines;
     options.pretty = args.pretty;
     options.kallsyms = match &args.kallsyms {
@@ -84,7 +84,10 @@ pub fn open_for_a_look(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
 pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
-    Ok(Symbolizer::new(config, SymbolOptions::default()))
+    Ok(Symbolizer::new(
+        config,
+        SymbolOptions::within(&limits::get()),
+    ))
 }
 
 /// Symbol files that the trace's own zip file holds are looked at, too.
