@@ -60,7 +60,7 @@ impl ManagedSource {
         config: StoreConfig,
         args: &Symbolize,
     ) -> Result<Option<Self>> {
-        let mut options = SymbolOptions::default();
+        let mut options = SymbolOptions::within(&crate::limits::get());
         options.lines = !args.symbols.no_lines;
         let module = match (image, pdb) {
             (Some(image), pdb) => ManagedModule::of_image(image, pdb, config, &options),
