@@ -7,8 +7,8 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use chronosym::{
-    EventSelector, EventTypeId, Filter, Frame, FrameId, Options, ResolvedStack, Resolver,
-    SampleSelection, Session, Timeline,
+    EventSelector, EventTypeId, Filter, Frame, FrameId, ResolvedStack, Resolver, SampleSelection,
+    Session, Timeline,
 };
 use chronosym_nettrace::TraceHeader;
 
@@ -169,9 +169,7 @@ fn read(bytes: &[u8], theirs: &Theirs<'_>) -> (Arc<Timeline>, TraceHeader) {
     let selectors = providers
         .iter()
         .map(|p| EventSelector::parse(p).expect("a selector"));
-    let mut session = Session::new(Options {
-        samples: SampleSelection::Events(selectors.collect()),
-    });
+    let mut session = Session::new(SampleSelection::Events(selectors.collect()));
     chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
     let reader = chronosym_nettrace::Reader::new(Cursor::new(bytes)).expect("a trace");
     (session.finish(), reader.header().clone())
@@ -192,10 +190,8 @@ fn compare(trace: &str) -> Report {
 
     let mut resolver = Resolver::new(&timeline, None);
     let mut samples: HashMap<(u64, u64), Vec<OurSample>> = HashMap::new();
-    let everything = Filter {
-        idle: true,
-        ..Filter::default()
-    };
+    let mut everything = Filter::default();
+    everything.idle = true;
     timeline.for_each_sample(&everything, |class, time| {
         let tid = timeline.thread_view(class.thread).expect("a thread").tid;
         samples.entry((time, tid)).or_default().push(OurSample {

@@ -28,10 +28,8 @@ fn push(session: &mut Session, stacks: &[StackId], from: u64, to: u64) -> u64 {
     let id = session.event_type(sampler());
     let measured = measure(|| {
         for i in from..to {
-            let at = At {
-                writer: Some(9),
-                ..At::new(i * 1000).process(1).thread(i % 4)
-            };
+            let mut at = At::new(i * 1000).process(1).thread(i % 4);
+            at.writer = Some(9);
             let payload = Payload {
                 pointer_size: PointerSize::Eight,
                 bytes: &[2, 0, 0, 0],
@@ -45,8 +43,7 @@ fn push(session: &mut Session, stacks: &[StackId], from: u64, to: u64) -> u64 {
 
 fn session() -> (Session, Vec<StackId>) {
     let mut session = Session::new(Options::default());
-    let table = session.stacks();
-    let stacks = (0..STACKS).map(|i| table.intern(stack(i).into_iter()).expect("a stack"));
+    let stacks = (0..STACKS).map(|i| session.intern(stack(i).into_iter()).expect("a stack"));
     let stacks = stacks.collect();
     (session, stacks)
 }

@@ -136,7 +136,7 @@ fn foreign() -> (chronosym::ProcessIndex, StackId) {
     for pid in 0..40 {
         session.perf_map(pid, b"1000 10 name\n");
     }
-    let stack = session.stacks().intern(0..100).expect("a stack");
+    let stack = session.intern(0..100).expect("a stack");
     let timeline = session.finish();
     (timeline.find_process(39, None).expect("a process"), stack)
 }

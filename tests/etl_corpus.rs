@@ -471,12 +471,9 @@ fn truncations(trace: &[u8]) -> Result<(), Failed> {
                 format!("cut at {cut}: {} records, not {low} to {high}", found.len()).into(),
             );
         }
-        let damage = (counted.truncated_buffers, counted.unread_bytes);
-        let expected = if in_last >= 72 {
-            (1, 0)
-        } else {
-            (0, in_last as u64)
-        };
+        let gaps = counted.gaps.total();
+        let damage = (gaps.count, counted.gaps.is_cut_short());
+        let expected = (u64::from(in_last > 0), in_last > 0);
         if damage != expected && !trace[edges[last]..cut].iter().all(|byte| *byte == 0) {
             return Err(format!("cut at {cut}: counted {damage:?}, not {expected:?}").into());
         }

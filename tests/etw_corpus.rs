@@ -75,10 +75,8 @@ fn samples(trace: &[u8]) -> Result<(), Failed> {
     timeline.for_each_sample(&Filter::default(), |_, _| busy += 1);
     equal("samples without idle ones", busy, 6_320)?;
     equal("undefined keys", report.undefined_stack_keys, 0)?;
-    let of_pid = Filter {
-        pid: Some((TEST_PID, None)),
-        ..Filter::default()
-    };
+    let mut of_pid = Filter::default();
+    of_pid.pid = Some((TEST_PID, None));
     let mut of_test = 0;
     timeline.for_each_sample(&of_pid, |_, _| of_test += 1);
     equal("samples of the program", of_test, 5_129)
@@ -121,10 +119,8 @@ fn kinds(trace: &[u8]) -> Result<(), Failed> {
     let mut by_engine: BTreeMap<Kind, u64> = BTreeMap::new();
     let mut changes: BTreeMap<(Kind, Kind), u64> = BTreeMap::new();
     let mut leaves: BTreeMap<String, u64> = BTreeMap::new();
-    let filter = Filter {
-        pid: Some((TEST_PID, None)),
-        ..Filter::default()
-    };
+    let mut filter = Filter::default();
+    filter.pid = Some((TEST_PID, None));
     timeline.for_each_sample(&filter, |class, time| {
         for (depth, address) in timeline.stacks().addresses(class.stack).enumerate() {
             let kind = *memo.entry(address).or_insert_with(|| naive(address));

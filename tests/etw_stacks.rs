@@ -262,10 +262,8 @@ fn idle_is_left_out_but_not_what_runs_on_an_idle_processor() {
         samples(&timeline),
         ["2 Idle 0 ntoskrnl!+0x20", "3 Idle 0 ntoskrnl!+0x30"]
     );
-    let with_idle = Filter {
-        idle: true,
-        ..Filter::default()
-    };
+    let mut with_idle = Filter::default();
+    with_idle.idle = true;
     assert_eq!(samples_that(&timeline, &with_idle).len(), 4);
 }
 

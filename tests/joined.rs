@@ -4,10 +4,12 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use chronosym::open::Format;
+use chronosym::unwind::{CallFrames, ImageFiles, Registers, Step};
 use chronosym::{
-    Certainty, ClockMatch, Evidence, Filter, Frame, Input, OpenError, Opener, Options, Position,
-    Report, SampleKind, SampleSelection, Timeline,
+    CallerProof, Certainty, ClockMatch, Evidence, Filter, Frame, ImageRef, Input, OpenError,
+    Opener, Options, Position, Report, Resolver, SampleKind, SampleSelection, Timeline,
 };
+use chronosym_support::etl::{At as EtlAt, EtlWriter, Op, Options as EtlOptions, Process, Stack};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::Method;
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
@@ -232,6 +234,160 @@ fn kernels_modules_and_programs_in_the_kernel_have_their_places_and_lives() {
     assert_eq!(name(&timeline, BPF + 0x10, 250), None);
 }
 
+/// Unwind tables of one library: frames of one word, the outermost function from 0xe00 on, and a hole.
+struct OneLibrary;
+
+impl ImageFiles for OneLibrary {
+    fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>> {
+        (image.path == "/lib/libone.so").then(|| Arc::new(OneLibrary) as Arc<dyn CallFrames>)
+    }
+}
+
+impl CallFrames for OneLibrary {
+    fn step(
+        &self,
+        _: &ImageRef<'_>,
+        rva: u64,
+        registers: &mut Registers,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Step {
+        if rva >= 0x2e00 {
+            return Step::Outermost;
+        }
+        let Some((stack, back)) = registers
+            .stack_pointer()
+            .and_then(|stack| Some((stack, read(stack)?)))
+        else {
+            return Step::Lost;
+        };
+        registers.set_stack_pointer(stack + 8);
+        registers.instruction = back;
+        match rva {
+            0x2800 => Step::NoEntry,
+            0x2900 => Step::Caller(CallerProof::Signal),
+            _ => Step::Caller(CallerProof::UnwindTable),
+        }
+    }
+}
+
+/// A recording of stacks: where the thread stands, its frame pointer, and the words from the stack pointer up.
+fn copied(samples: &[(u64, u64, &[u64])]) -> PerfWriter {
+    let mut perf = PerfWriter::new(PerfAttr {
+        sample_type: 0x7 | 1 << 12 | 1 << 13,
+        regs_user: 0xff_0fff,
+        ..PerfAttr::default()
+    });
+    perf.comm(SECOND, PID, PID, "app");
+    let libraries = [
+        (0x10_0000, "/lib/libone.so"),
+        (0x20_0000, "/lib/libtwo.so"),
+        (0x30_0000, "/app/App.DLL"),
+    ];
+    for (address, path) in libraries {
+        perf.mmap2(SECOND + 1, PID, address, 0x1_0000, 0x2000, path);
+    }
+    for (&(instruction, frame, words), time) in samples.iter().zip(SECOND + 2..) {
+        let mut registers = [0; 20];
+        (registers[6], registers[7], registers[8]) = (frame, STACK, instruction);
+        let body = perf.body().u64(instruction).u32(PID).u32(PID).u64(time);
+        let body = body.u64(2).words(&registers).u64(words.len() as u64 * 8);
+        perf.record(9, 2, body.words(words).u64(words.len() as u64 * 8));
+    }
+    perf
+}
+
+const STACK: u64 = 0x7ffc_0000;
+
+#[test]
+fn copied_stacks_are_walked_by_tables_and_frame_pointers() {
+    let whole: &[u64] = &[JIT + 0x10, 9, STACK + 0x30, 0x30_0100, 9, 9, 0, 0x10_0f00];
+    let perf = copied(&[
+        (0x10_0010, STACK + 0x10, whole),
+        // The table has a hole there.
+        (0x10_0800, STACK + 0x10, &[9, 9, 0, 0x10_0f00]),
+        // Out of a handler, whose caller was interrupted at the first byte of the outermost function.
+        (0x10_0900, 0, &[0x10_0f00]),
+        // No file of that library is at hand.
+        (0x20_0010, STACK, &[0, 0x10_0f00]),
+        // Frame pointers that go round, and one that leads out of the copy.
+        (JIT, STACK, &[STACK, JIT + 0x20]),
+        (JIT, STACK + 0x100, &[STACK, JIT + 0x20]),
+        // As much as was copied.
+        (0x10_0010, 0, &[0x10_0020, 0x10_0030]),
+    ]);
+    let opener = Opener::new().unwind_with(Arc::new(OneLibrary));
+    let (timeline, report) = open_with(opener, &[("perf.data", &perf.file())]).unwrap();
+    let mut resolver = Resolver::new(&timeline, None);
+    let mut stacks = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        let (stack, _) = resolver.resolve(class, time).expect("it has a stack");
+        let frames = resolver.stack(stack).map(|id| resolver.frame(id));
+        stacks.push(
+            frames
+                .map(|frame| (frame.address, frame.proof))
+                .collect::<Vec<_>>(),
+        );
+    });
+    let (table, pointer) = (
+        Some(CallerProof::UnwindTable),
+        Some(CallerProof::FramePointer),
+    );
+    let first = [
+        (0x10_0010, None),
+        (JIT + 0x10, table),
+        (0x30_0100, pointer),
+        (0x10_0f00, pointer),
+    ];
+    assert_eq!(stacks[0], first);
+    assert_eq!(stacks[1], [(0x10_0800, None), (0x10_0f00, pointer)]);
+    let interrupted = (0x10_0f00, Some(CallerProof::Signal));
+    assert_eq!(stacks[2], [(0x10_0900, None), interrupted]);
+    assert_eq!(stacks[3], [(0x20_0010, None)]);
+    assert_eq!(stacks[4], [(JIT, None)]);
+    assert_eq!(stacks[5], [(JIT, None)]);
+    assert_eq!(
+        stacks[6],
+        [(0x10_0010, None), (0x10_0020, table), (0x10_0030, table)]
+    );
+    let notes: Vec<String> = report.notes.iter().map(ToString::to_string).collect();
+    assert!(
+        notes.iter().any(|note| note.starts_with("4 samples")),
+        "{notes:?}"
+    );
+    // Without files only the innermost frame is known.
+    let (timeline, report) = open_with(Opener::new(), &[("perf.data", &perf.file())]).unwrap();
+    assert_eq!(timeline.stacks().len(), 5);
+    let notes: Vec<String> = report.notes.iter().map(ToString::to_string).collect();
+    assert!(notes[0].starts_with("7 samples"), "{notes:?}");
+}
+
+#[test]
+fn the_kernel_is_process_0_and_its_idle_threads_run_there() {
+    let mut perf = PerfWriter::new(PerfAttr::default());
+    let text = 0xffff_ffff_8100_0000_u64;
+    let body = perf.body().u32(u32::MAX).u32(0);
+    let body = body.words(&[text, 0x1000, text]);
+    perf.kernel_record(1, 1, body.name("[kernel.kallsyms]_text"), 0, 0);
+    let chain = perf.body().u64(text + 8).u32(0).u32(0).u64(SECOND);
+    let chain = chain.u32(1).u32(0).u64(1_000_000).u64(2);
+    perf.record(9, 1, chain.words(&[-128i64 as u64, text + 8]));
+    let timeline = open(&[("perf.data", &perf.file())]);
+    let processes: Vec<_> = timeline.processes().map(|it| (it.pid, it.name)).collect();
+    assert_eq!(processes, [(Some(0), Some("[kernel]"))]);
+    let mut seen = 0;
+    let mut with_idle = Filter::default();
+    with_idle.idle = true;
+    timeline.for_each_sample(&with_idle, |class, _| {
+        let thread = timeline.thread_view(class.thread).expect("it is there");
+        assert_eq!(
+            (thread.tid, thread.name, class.idle),
+            (0, Some("swapper"), true)
+        );
+        seen += 1;
+    });
+    assert_eq!(seen, 1);
+}
+
 #[test]
 fn samples_weigh_what_they_say_and_other_events_are_no_profile() {
     let attr = PerfAttr {
@@ -392,6 +548,105 @@ fn recordings_of_one_clock_are_one_timeline_whichever_began_first() {
     }
 }
 
+/// A recording of Windows: a process with an image, one sample at 2 ms of an address in no image. It began at 500 s of the
+/// performance counter.
+fn windows(clock: u32) -> Vec<u8> {
+    let options = EtlOptions {
+        clock,
+        ..EtlOptions::default()
+    };
+    let mut writer = EtlWriter::new(Vec::new(), options).unwrap();
+    let at = EtlAt::ns(1);
+    let process = Process {
+        pid: PID,
+        image: "app.exe",
+        command_line: "app.exe",
+        ..Process::default()
+    };
+    writer.process(at, Op::DCStart, &process).unwrap();
+    writer.thread(at, Op::DCStart, PID, 7).unwrap();
+    let sampled = EtlAt::ms(2);
+    writer.sample(sampled, JIT + 0x10, 7).unwrap();
+    let stack = Stack {
+        event: sampled,
+        pid: PID,
+        tid: 7,
+        addresses: &[JIT + 0x10, JIT + 0x110],
+    };
+    writer.stack(EtlAt::us(2_001), &stack).unwrap();
+    writer.finish().unwrap()
+}
+
+#[test]
+fn recordings_of_windows_and_of_a_runtime_share_the_performance_counter() {
+    const TICKS: i64 = 10_000_000;
+    // The .etl began on 2024-01-17 at 21:20:00 UTC; the runtime's recording 1 ms earlier.
+    let began_at = |minute| TraceInfo {
+        qpc_start: 500 * TICKS - TICKS / 1_000,
+        frequency: TICKS as u64,
+        process_id: PID,
+        start: [2024, 1, 3, 17, 21, minute, 59, 999],
+        ..TraceInfo::default()
+    };
+    let bodies = [
+        ("Before", JIT, 100_000, Some(2_900_000)),
+        ("During", JIT, 2_950_000, None),
+        ("Caller", JIT + 0x100, 50_000, None),
+    ];
+    let nettrace = runtime(began_at(19), &bodies);
+    let files: [(&str, &[u8]); 2] = [("a.etl", &windows(1)), ("a.nettrace", &nettrace)];
+    let (timeline, report) = open_with(Opener::new(), &files).expect("they fit");
+    assert_eq!(report.format, Format::Joined);
+    // 1 ms later on the clock of the .etl.
+    assert_eq!(
+        name(&timeline, JIT + 0x10, 1_899_900).as_deref(),
+        Some("N.T.Before")
+    );
+    assert_eq!(name(&timeline, JIT + 0x10, 1_949_900), None);
+    let mut resolver = Resolver::new(&timeline, None);
+    let mut stacks = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        assert_eq!((class.kind, time), (SampleKind::Cpu, 2_000_000));
+        let (stack, _) = resolver.resolve(class, time).expect("it has a stack");
+        let frames = resolver.stack(stack).map(|id| resolver.frame(id));
+        stacks.push(
+            frames
+                .map(|frame| frame.name().map(str::to_owned))
+                .collect::<Vec<_>>(),
+        );
+    });
+    let expected = ["N.T.During", "N.T.Caller"].map(|name| Ok(name.to_owned()));
+    assert_eq!(stacks, [expected]);
+    let recordings = &timeline.facts().recordings;
+    let clocks: Vec<_> = recordings
+        .iter()
+        .map(|it| (it.clock, it.error_ns))
+        .collect();
+    assert_eq!(clocks, [(ClockMatch::Same, 0), (ClockMatch::Same, 0)]);
+    // An .etl that counts the wall's time: to 1 ms.
+    let files: [(&str, &[u8]); 2] = [("a.etl", &windows(2)), ("a.nettrace", &nettrace)];
+    let timeline = open(&files);
+    let second = &timeline.facts().recordings[1];
+    assert_eq!(
+        (second.clock, second.error_ns),
+        (ClockMatch::Wall, 1_000_000)
+    );
+    let found = frame(&timeline, PID, JIT + 0x10, 2_000_000);
+    assert_eq!(found.certainty, Some(Certainty::Inferred));
+    // Of another boot, and another system's recording beside it.
+    let other = runtime(began_at(20), &bodies);
+    let apart = open_with(
+        Opener::new(),
+        &[("a.etl", &windows(1)), ("a.nettrace", &other)],
+    );
+    assert!(matches!(apart, Err(OpenError::DifferentRecordings { .. })));
+    let two = open_with(
+        Opener::new(),
+        &[("a.etl", &windows(1)), ("perf.data", &profile().file())],
+    );
+    assert!(matches!(two, Err(OpenError::SeveralRecordings { .. })));
+}
+
 #[test]
 fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
     let mut perf = profile();
@@ -424,7 +679,7 @@ fn samples_of_perf_stand_for_all_and_ticks_only_where_there_are_none() {
     let inputs = [("perf.data", perf.file()), ("one", one)];
     let inputs = inputs.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes)));
     let recording = Opener::new().open(inputs).expect("two");
-    let (selected, _) = recording.timeline(Options { samples }).expect("two");
+    let (selected, _) = recording.timeline(samples).expect("two");
     assert_eq!(selected.samples().len(), 10);
 }
 

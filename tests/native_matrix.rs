@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::{ImageRef, SymbolSource};
 use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, Companions, NativeSymbols, Query};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -63,6 +65,16 @@ const RUST: [(&str, &[&str]); 4] = [
     ),
 ];
 
+/// Processors that objects are compiled for, and flags.
+const OBJECTS: [(&str, &str, &[&str]); 6] = [
+    ("object-x86_64", "x86_64", &["-g"]),
+    ("object-dwarf4", "x86_64", &["-gdwarf-4"]),
+    ("object-zlib", "x86_64", &["-g", "-gz"]),
+    ("object-aarch64", "aarch64", &["-g"]),
+    ("object-i386", "i386", &["-g"]),
+    ("object-armv7", "armv7", &["-g"]),
+];
+
 /// What may differ from LLVM 14's tool, of the answers of all programs of one name, because that is wrong there: it does not apply
 /// the skeleton's `low_pc` to ranges of split units, and so misses what is inlined.
 const MAX_LESS_DEEP: usize = 60;
@@ -89,11 +101,19 @@ fn main() -> ExitCode {
         let check = move || Program::rustc(flags)?.check();
         add(name, &["rustc", "llvm-symbolizer"], Box::new(check));
     }
+    for (name, target, flags) in OBJECTS {
+        let tools = ["clang", "ld.lld", "llvm-symbolizer", "xz", "zstd", "gzip"];
+        let check = move || unlinked(target, flags);
+        add(name, &tools, Box::new(check));
+    }
+    let tools = ["g++", "addr2line", "size"];
+    add("object-gnu", &tools, Box::new(unlinked_beside_addr2line));
     add(
         "split-elsewhere",
         &["g++", "dwp"],
         Box::new(split_elsewhere),
     );
+    add("split-in-a-trace", &["g++"], Box::new(split_in_a_trace));
     add("linked-name", &["g++", "objcopy"], Box::new(linked_name));
     add(
         "shared-elsewhere",
@@ -208,6 +228,116 @@ impl Program {
     }
 }
 
+/// Objects answer as the program that is linked of them: section by section, compressed as a whole or not.
+fn unlinked(target: &str, flags: &[&str]) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("native/module.c");
+    let at = |name: &str| folder.path().join(name);
+    run(Command::new("clang")
+        .current_dir(&folder)
+        .args(flags)
+        .arg(format!("--target={target}-linux-gnu"))
+        .args(["-O2", "-ffreestanding", "-c", "-o", "module.ko"])
+        .arg(source))?;
+    run(Command::new("ld.lld").current_dir(&folder).args([
+        "-e",
+        "module_work",
+        "-o",
+        "linked",
+        "module.ko",
+    ]))?;
+    for (tool, ending) in [("xz", "xz"), ("zstd", "zst"), ("gzip", "gz")] {
+        let mut command = Command::new(tool);
+        command.current_dir(&folder).args(["-k", "module.ko"]);
+        // As Linux's own build packs them.
+        if tool == "xz" {
+            command.arg("--check=crc32");
+        }
+        run(&mut command)?;
+        assert!(at(&format!("module.ko.{ending}")).is_file());
+    }
+    let linked = NativeSymbols::open_path(&at("linked"))?;
+    for name in ["module.ko", "module.ko.xz", "module.ko.zst", "module.ko.gz"] {
+        let object = NativeSymbols::open_path(&at(name))?;
+        for section in [".text", ".init.text", ".exit.text"] {
+            let range = |symbols: &NativeSymbols| symbols.section(section).ok_or("no section");
+            let (here, there) = (range(&object)?, range(&linked)?);
+            let len = here.end - here.start;
+            if section == ".text" {
+                assert_eq!(here.start, 0);
+            }
+            assert!(len > 0 && len <= there.end - there.start, "{section}");
+            let addresses: Vec<u64> = (0..len).map(|at| there.start + at).collect();
+            let theirs = llvm(&at("linked"), &addresses)?;
+            let own: Vec<u64> = (0..len).map(|at| here.start + at).collect();
+            let ours = answers(&object, &own)?;
+            for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+                // What pads functions has no name here.
+                if ours != theirs && ours[0].0 != "??" {
+                    let what = format!("{name} {section}+{at:#x}");
+                    return Err(format!("{what}\n ours {ours:?}\n llvm {theirs:?}").into());
+                }
+            }
+            let named = ours.iter().filter(|answer| answer[0].0 != "??").count() as u64;
+            assert!(named * 2 > len, "{name} {section}: {named} of {len}");
+        }
+    }
+    Ok(())
+}
+
+/// As binutils, which are asked for a section by name.
+fn unlinked_beside_addr2line() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-g", "-ffunction-sections"])?;
+    let path = program.folder.path().join("first.o");
+    let object = NativeSymbols::open_path(&path)?;
+    let sizes = Command::new("size").arg("-A").arg(&path).output()?;
+    let sizes = String::from_utf8(sizes.stdout)?;
+    let mut compared = 0;
+    for row in sizes.lines() {
+        let mut words = row.split_whitespace();
+        let (Some(name), Some(Ok(len))) = (words.next(), words.next().map(str::parse::<u64>))
+        else {
+            continue;
+        };
+        if !name.starts_with(".text") || len == 0 {
+            continue;
+        }
+        let start = object.section(name).ok_or("no section")?.start;
+        let own: Vec<u64> = (0..len).map(|at| start + at).collect();
+        let ours = answers(&object, &own)?;
+        let mut command = Command::new("addr2line");
+        command
+            .args(["-f", "-i", "-a", "-j", name, "-e"])
+            .arg(&path);
+        command.args((0..len).map(|at| format!("{at:#x}")));
+        let theirs = String::from_utf8(command.output()?.stdout)?;
+        let theirs = theirs.split("0x").skip(1).map(|answer| {
+            let lines: Vec<&str> = answer.lines().skip(1).collect();
+            let line = |place: &str| place.rsplit(':').next().unwrap_or("").to_owned();
+            let pairs = lines.chunks(2).map(move |pair| match pair {
+                [name, place] => ((*name).to_owned(), line(place)),
+                _ => <(String, String)>::default(),
+            });
+            pairs.collect::<Vec<_>>()
+        });
+        for (at, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+            let line = |place: &str| place.split(':').nth(1).unwrap_or("").to_owned();
+            let ours: Vec<_> = ours.iter().map(|f| (f.0.clone(), line(&f.1))).collect();
+            // Without a linkage name, that of what binutils were asked before.
+            let named = |o: &Frame, t: &Frame| o.0 == t.0 || !o.0.starts_with("_Z");
+            let line = |o: &Frame, t: &Frame| t.1.split(' ').next() == Some(&o.1) || t.1 == "?";
+            let same = ours.len() == theirs.len()
+                && (ours.iter().zip(&theirs)).all(|(o, t)| named(o, t) && line(o, t));
+            if !same {
+                return Err(format!("{name}+{at:#x}\n ours {ours:?}\n gnu {theirs:?}").into());
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "{compared}");
+    Ok(())
+}
+
 /// Debug information that lies neither beside the program nor where it was compiled.
 fn split_elsewhere() -> Result<(), Failed> {
     let program = Program::compile("g++", &["-O2", "-gdwarf-4", "-gsplit-dwarf"])?;
@@ -237,6 +367,35 @@ fn split_elsewhere() -> Result<(), Failed> {
         .err()
         .and_then(|e| e.message().map(str::to_owned));
     assert!(refused.is_some_and(|why| why.contains("the file found for it lacks it")));
+    Ok(())
+}
+
+/// Frames of a trace, too, have split units where the program records them if paths of traces are trusted, and where symbols are
+/// looked for.
+fn split_in_a_trace() -> Result<(), Failed> {
+    let program = Program::compile("g++", &["-O2", "-gdwarf-5", "-gsplit-dwarf"])?;
+    let apart = tempfile::tempdir()?;
+    std::fs::copy(&program.path, apart.path().join("program"))?;
+    let symbols = NativeSymbols::open_path(&program.path)?;
+    let build_id = symbols.build_id().ok_or("no build id")?.to_string();
+    let mut image = ImageRef::new("program");
+    image.build_id = Some(&build_id);
+    let addresses = program.addresses(&symbols);
+    let inlined = |change: &dyn Fn(&mut StoreConfig)| {
+        let mut config = StoreConfig::new();
+        config.folders = vec![apart.path().to_owned()];
+        change(&mut config);
+        let symbols = Symbolizer::new(config, SymbolOptions::default());
+        let frames = addresses.iter().map(|&at| symbols.native(&image, at));
+        let deep = |frames: &Result<Vec<_>, _>| frames.as_ref().is_ok_and(|f| f.len() > 1);
+        frames.filter(deep).count()
+    };
+    assert_eq!(inlined(&|_| {}), 0);
+    let trusted = inlined(&|config| config.trust_trace_paths = true);
+    assert!(trusted > 10, "{trusted}");
+    let folder = program.folder.path();
+    let beside = inlined(&|config| config.folders.push(folder.to_owned()));
+    assert_eq!(beside, trusted);
     Ok(())
 }
 

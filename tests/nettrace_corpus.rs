@@ -370,15 +370,10 @@ fn cuts(bytes: &[u8], step: usize) -> Result<(), Failed> {
     let mut before = 0;
     for length in (MAGIC..bytes.len()).step_by(step) {
         let summary = Summary::read(&bytes[..length])?;
-        let truncation = summary
-            .diagnostics
-            .truncation
-            .ok_or(format!("cut at {length}: no truncation"))?;
-        same(
-            "offset and bytes lost",
-            truncation.at_offset + truncation.bytes_lost,
-            length as u64,
-        )?;
+        let [gap] = summary.diagnostics.gaps.listed() else {
+            return Err(format!("cut at {length}: {:?}", summary.diagnostics.gaps).into());
+        };
+        same("end of the only gap", gap.end(), length as u64)?;
         let events = summary.total();
         if events < before || events > whole {
             return Err(format!("cut at {length}: {events} events, {before} before").into());

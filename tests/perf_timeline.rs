@@ -11,8 +11,8 @@ use std::sync::Arc;
 use chronosym::source::perf;
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Code, Evidence, Filter, Frame, Input, LineReason, Opener, Options, Position, Session, Timeline,
-    Weight,
+    CallerProof, Code, Evidence, Filter, Frame, Input, LineReason, Opener, Options, Position,
+    Session, Timeline, Weight,
 };
 use chronosym_conformance::{TESTDATA, case};
 use chronosym_perf::script;
@@ -46,6 +46,10 @@ fn main() -> ExitCode {
     cases.push(recorded(
         "a_c_program_has_its_functions_and_lines",
         c_program,
+    ));
+    cases.push(recorded(
+        "copied_stacks_are_unwound_as_perf_unwinds_them",
+        copied_stacks,
     ));
     cases.push(recorded(
         "node_has_the_functions_of_its_jitdump",
@@ -104,10 +108,8 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
     let report = perf::read(File::open(folder.join("perf.data"))?, &mut session)?;
     let timeline = session.finish();
     let mut found: Vec<Row> = Vec::new();
-    let filter = Filter {
-        idle: true,
-        ..Filter::default()
-    };
+    let mut filter = Filter::default();
+    filter.idle = true;
     timeline.for_each_weighed_sample(&filter, |class, time, weight| {
         assert_eq!(weight, Weight::Ns(5_025_125), "one every 5 ms");
         let schema = &timeline.event_types()[class.event.index()].schema;
@@ -284,33 +286,33 @@ fn run(command: &mut Command) -> Result<(), Failed> {
 }
 
 fn record(folder: &Path, program: &[&str]) -> Result<(), Failed> {
-    let arguments = [
-        "record",
-        "-q",
-        "-k",
-        "mono",
-        "-e",
-        "cpu-clock",
-        "-F",
-        "999",
-        "-g",
-        "--",
-    ];
+    record_with(folder, &["-g"], program)
+}
+
+fn record_with(folder: &Path, how: &[&str], program: &[&str]) -> Result<(), Failed> {
+    let arguments = ["record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999"];
     run(Command::new("perf")
         .current_dir(folder)
         .args(arguments)
+        .args(how)
+        .arg("--")
         .args(program))
 }
 
 /// A profile with symbols at the paths that it names: it was recorded here.
 fn here(folder: &Path) -> Result<chronosym::Profile, Failed> {
     let opener = Opener::new().trust_trace_paths();
+    let opener = opener.unwind_with(Arc::new(symbols()));
     let recording = opener.open([Input::file(folder.join("perf.data"))])?;
     let (timeline, _) = recording.timeline(Options::default())?;
+    Ok(timeline.profile(&Filter::default(), Some(Arc::new(symbols()))))
+}
+
+/// Files at the paths that recordings name.
+fn symbols() -> Symbolizer {
     let mut config = StoreConfig::new();
     config.trust_trace_paths = true;
-    let symbols = Symbolizer::new(config, SymbolOptions::default());
-    Ok(timeline.profile(&Filter::default(), Some(Arc::new(symbols))))
+    Symbolizer::new(config, SymbolOptions::default())
 }
 
 /// Samples in whose stack there is such a frame.
@@ -348,6 +350,111 @@ fn c_program(folder: &Path) -> Result<(), Failed> {
     check(
         all > 30 && inner * 10 > all * 8 && outer * 10 > all * 8,
         format!("{all} samples, {inner} of inner, {outer} of outer"),
+    )
+}
+
+/// Without frame pointers, through the C library and back, out of a signal's handler, and at frames whose size is not known
+/// before they run.
+const UNWOUND: &str = r#"
+#include <alloca.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+volatile long total;
+__attribute__((noinline)) void leaf(long n) { for (long i = 0; i < n; i++) total += i; }
+__attribute__((noinline)) void deep(int n) {
+    char room[64];
+    memset(room, n, sizeof room);
+    if (n) deep(n - 1); else leaf(200000);
+    total += room[3];
+}
+__attribute__((noinline)) void grown(int n) {
+    char *room = alloca(n);
+    memset(room, 1, n);
+    leaf(100000);
+    total += room[n / 2];
+}
+static int compare(const void *a, const void *b) {
+    for (int i = 0; i < 50; i++) total += i;
+    return *(const int *)a - *(const int *)b;
+}
+static void handler(int signal) { leaf(200000); total += signal; }
+int main(void) {
+    static int rows[10000];
+    struct sigaction action = {.sa_handler = handler};
+    sigaction(SIGUSR1, &action, 0);
+    for (int i = 0; i < 60; i++) {
+        deep(20);
+        grown(200 + i);
+        for (int row = 0; row < 10000; row++) rows[row] = rand();
+        qsort(rows, 10000, sizeof *rows, compare);
+        raise(SIGUSR1);
+    }
+    return 0;
+}
+"#;
+
+fn copied_stacks(folder: &Path) -> Result<(), Failed> {
+    std::fs::write(folder.join("work.c"), UNWOUND)?;
+    let options = [
+        "-O2",
+        "-fomit-frame-pointer",
+        "-Wl,--build-id",
+        "-o",
+        "work",
+    ];
+    run(Command::new("cc")
+        .current_dir(folder)
+        .args(options)
+        .arg("work.c"))?;
+    record_with(folder, &["--call-graph", "dwarf,8192"], &["./work"])?;
+    let printed = Command::new("perf")
+        .args(["script", "--ns", "--no-inline", "-i", "perf.data"])
+        .args(["-F", "comm,pid,tid,time,event,ip,sym,dso"])
+        .current_dir(folder)
+        .output()?;
+    let mut printed = script::Reader::new(printed.stdout.as_slice());
+    let profile = here(folder)?;
+    let timeline = profile.resolver.timeline();
+    let mut own = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        own.push((time, *class));
+    });
+    own.sort_by_key(|(time, _)| *time);
+    let mut resolver = chronosym::Resolver::new(timeline, None);
+    let (mut samples, mut frames, mut by_table, mut in_handler) = (0, 0, 0, 0);
+    for (time, class) in own {
+        let printed = printed.next_sample()?.ok_or("perf has fewer samples")?;
+        let (stack, _) = resolver.resolve(&class, time).ok_or("no stack")?;
+        // perf prints calls, not where they return to; of the kernel both have addresses.
+        let mut places = Vec::new();
+        for id in resolver.stack(stack) {
+            let frame = resolver.frame(id);
+            let back = u64::from(
+                frame
+                    .proof
+                    .is_some_and(|proof| proof != CallerProof::Signal),
+            );
+            by_table += u64::from(frame.proof == Some(CallerProof::UnwindTable));
+            places.push(match frame.code {
+                Code::Image { rva, .. } if frame.address >> 63 == 0 => rva - back,
+                _ => frame.address - back,
+            });
+        }
+        let rows: Vec<_> = printed.frames().collect();
+        let expected: Vec<u64> = rows.iter().map(|row| row.address).collect();
+        check(
+            places == expected,
+            format!("{places:x?} where perf has {expected:x?}"),
+        )?;
+        in_handler += u64::from(rows.iter().any(|row| row.symbol == Some("handler")));
+        samples += 1;
+        frames += rows.len();
+    }
+    check(printed.next_sample()?.is_none(), "perf has more samples")?;
+    check(
+        samples > 30 && frames > 5 * samples && by_table > 100 && in_handler > 0,
+        format!("{samples} samples, {frames} frames, {by_table} by tables, {in_handler} signals"),
     )
 }
 

@@ -69,7 +69,7 @@ fn profile(stacks: &[(&str, u64)]) -> Profile {
         addresses[..last].iter_mut().for_each(|a| *a += 1);
         addresses.reverse();
         for _ in 0..*samples {
-            session.sample(At { time_ns: 20, ..at }, &addresses, Sample::cpu());
+            session.sample(at.at(20), &addresses, Sample::cpu());
         }
     }
     let timeline = session.finish();
@@ -400,7 +400,7 @@ fn compiled(tier: u32, line: u32) -> Profile {
     session.apply(at, method);
     session.apply(at, Image::new(Action::Load, APP, 0x1000, "/app/app"));
     for address in [0x1010, APP + 0x10] {
-        session.sample(At { time_ns: 20, ..at }, &[address], Sample::cpu());
+        session.sample(at.at(20), &[address], Sample::cpu());
     }
     let timeline = session.finish();
     timeline.profile(&Filter::default(), Some(Arc::new(Lines(line))))

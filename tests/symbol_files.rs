@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use chronosym::symbols::{FoundFile, NoFile, StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
-    Certainty, Code, Evidence, Frame, NameReason, Options, Position, ProcessIndex, SampleSelection,
-    Session, SymbolSource, Timeline,
+    Certainty, Code, Evidence, Frame, NameReason, Position, ProcessIndex, SampleSelection, Session,
+    SymbolSource, Timeline,
 };
 use chronosym_etl::EtlReader;
 use chronosym_pdb::pe::PeImage;
@@ -80,9 +80,7 @@ fn trace(told: &Told) -> (Arc<Timeline>, ProcessIndex) {
     };
     w.image(at, Op::Load, &image).expect("a record");
     let file = w.finish().expect("a file");
-    let mut session = Session::new(Options {
-        samples: SampleSelection::Profilers,
-    });
+    let mut session = Session::new(SampleSelection::Profilers);
     let reader = EtlReader::merge(vec![EtlReader::open(file.as_slice()).expect("a trace")]);
     chronosym::source::etl::read(reader.expect("a trace"), &mut session).expect("the first");
     let timeline = session.finish();

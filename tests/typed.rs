@@ -40,16 +40,9 @@ fn any_event_is_a_weighted_sample() {
         let sample = Sample::new(SampleKind::Event)
             .of(allocation)
             .weighing(weight);
-        session.sample(
-            At {
-                time_ns: time,
-                ..at
-            },
-            &[0x1010, 0x1020],
-            sample,
-        );
+        session.sample(at.at(time), &[0x1010, 0x1020], sample);
     }
-    session.sample(At { time_ns: 30, ..at }, &[0x1010], Sample::cpu());
+    session.sample(at.at(30), &[0x1010], Sample::cpu());
     let timeline = session.finish();
     let mut resolver = Resolver::new(&timeline, None);
     let mut found = Vec::new();
@@ -277,9 +270,7 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
         .expect("memory");
     let bytes = w.finish().expect("memory");
     let selector = chronosym::EventSelector::parse("Kernel/47").expect("a selector");
-    let mut session = Session::new(Options {
-        samples: chronosym::SampleSelection::Events(vec![selector]),
-    });
+    let mut session = Session::new(chronosym::SampleSelection::Events(vec![selector]));
     let reader = EtlReader::open(&*bytes).expect("a trace");
     chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     let timeline = session.finish();

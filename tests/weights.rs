@@ -81,11 +81,8 @@ fn rule_21_a_profile_has_the_time_of_its_samples_whatever_passes() {
     assert!(time / all.samples() > 5 * all.sample_interval_ns.expect("a rate"));
     let middle = (all.times.start + all.times.end) / 2;
     let half = |from_ns, to_ns| {
-        let filter = Filter {
-            from_ns,
-            to_ns,
-            ..Filter::default()
-        };
+        let mut filter = Filter::default();
+        (filter.from_ns, filter.to_ns) = (from_ns, to_ns);
         timeline.profile(&filter, None).time_ns().expect("a time")
     };
     assert_eq!(half(None, Some(middle)) + half(Some(middle), None), time);
@@ -126,10 +123,8 @@ fn rule_22_a_flag_is_believed_where_its_runtime_writes_it_rightly_and_nothing_co
             }
         }
         let passing = |waiting| {
-            let filter = Filter {
-                waiting,
-                ..Filter::default()
-            };
+            let mut filter = Filter::default();
+            filter.waiting = waiting;
             timeline.profile(&filter, None).samples()
         };
         let (running, waiting) = (passing(Some(false)), passing(Some(true)));

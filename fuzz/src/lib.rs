@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     target("nettrace", readers::nettrace, "nettrace"),
     target("etl", readers::etl, "etl"),
     target("perf_data", readers::perf_data, "perf"),
+    target("ctf", readers::ctf, "text"),
     target("jitdump", readers::jitdump, "perf"),
     target("perf_script", readers::perf_script, "text"),
     target("perf_map", readers::perf_map, "text"),

@@ -10,12 +10,18 @@ use std::sync::Arc;
 use chronosym::{Code, Filter, Options, Profile, Session, Shape, Timeline, source};
 use chronosym_etl::EtlReader;
 use chronosym_export::{
-    By, CallTree, PageFacts, Series, Sort, TextOptions, TopOptions, TreeOptions,
+    Apart, By, CallTree, PageFacts, Series, Sort, TextOptions, TopOptions, TreeOptions,
 };
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
 
 use crate::proto;
+
+const APART: Apart = Apart {
+    threads: true,
+    lines: false,
+    addresses: false,
+};
 
 /// Any bytes as a trace, by whatever reader takes them.
 pub fn any(data: &[u8]) {
@@ -45,13 +51,13 @@ pub fn check(timeline: &Arc<Timeline>) -> u64 {
     let profile = timeline.profile(&filter, None);
     check_frames(timeline, &profile);
     let samples = profile.samples();
-    let series = Series::new(timeline, &filter, None, &Shape::default());
+    let series = Series::new(timeline, &filter, None, &Shape::default(), APART);
     assert_eq!(series.samples.len() as u64, samples);
     check_texts(&profile, samples);
     check_json(timeline, &profile, &series, samples);
-    check_pictures(&series);
-    check_pprof(&series, samples);
-    let otlp = written(|out| chronosym_export::write_otlp(&series, out));
+    check_pictures(&profile);
+    check_pprof(&profile, samples);
+    let otlp = written(|out| chronosym_export::write_otlp(&profile, APART, out));
     for (field, value) in proto::fields(&otlp) {
         let proto::Value::Bytes(message) = value else {
             panic!("field {field} is no message");
@@ -156,28 +162,29 @@ fn check_json(timeline: &Arc<Timeline>, profile: &Profile, series: &Series, samp
     }
 }
 
-fn check_pictures(series: &Series) {
-    let svg = text(|out| chronosym_export::write_svg(series, out));
+fn check_pictures(profile: &Profile) {
+    let tree = CallTree::new(profile, TreeOptions::default());
+    let svg = text(|out| chronosym_export::write_svg(profile, &tree, out));
     let options = roxmltree::ParsingOptions {
         allow_dtd: true,
         ..Default::default()
     };
     roxmltree::Document::parse_with_options(&svg, options).expect("XML");
     let facts = PageFacts::new("<name>", vec!["<note>".into()]);
-    let html = text(|out| chronosym_export::write_html(series, &facts, out));
+    let html = text(|out| chronosym_export::write_html(profile, &tree, &facts, false, out));
     let (_, data) = html.split_once("id=\"data\">").expect("data");
     let (data, _) = data.split_once("</script>").expect("its end");
     let _: Value = serde_json::from_str(data).expect("JSON");
 }
 
-fn check_pprof(series: &Series, samples: u64) {
-    let packed = written(|out| chronosym_export::write_pprof(series, out));
-    let mut profile = Vec::new();
+fn check_pprof(profile: &Profile, samples: u64) {
+    let packed = written(|out| chronosym_export::write_pprof(profile, APART, out));
+    let mut message = Vec::new();
     let mut reader = flate2::read::GzDecoder::new(&packed[..]);
-    reader.read_to_end(&mut profile).expect("gzip");
+    reader.read_to_end(&mut message).expect("gzip");
     let (mut counted, mut strings) = (0, 0);
     let (mut locations, mut used) = (BTreeSet::new(), BTreeSet::new());
-    for (field, value) in proto::fields(&profile) {
+    for (field, value) in proto::fields(&message) {
         match (field, value) {
             (2, proto::Value::Bytes(sample)) => {
                 for (field, value) in proto::fields(sample) {

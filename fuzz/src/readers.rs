@@ -3,6 +3,7 @@
 use std::io::Cursor;
 
 use chronosym::{Input, Limits, Opener, Options, Session};
+use chronosym_ctf::Metadata;
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_perf::{Event, jitdump, script};
 
@@ -47,8 +48,8 @@ pub fn nettrace(data: &[u8]) {
     let diagnostics = reader.diagnostics();
     assert_eq!(diagnostics.events, events);
     assert_eq!(diagnostics.bytes_read, data.len() as u64);
-    if let Some(truncation) = diagnostics.truncation {
-        assert!(truncation.at_offset + truncation.bytes_lost <= data.len() as u64);
+    for gap in diagnostics.gaps.listed() {
+        assert!(gap.end() <= data.len() as u64);
     }
 }
 
@@ -103,6 +104,28 @@ pub fn perf_data(data: &[u8]) {
     if let Some(truncation) = diagnostics.truncation {
         assert!(truncation.at_offset + truncation.bytes_lost <= data.len() as u64);
     }
+}
+
+/// A trace of LTTng: its metadata as text up to the first zero, the rest a stream.
+pub fn ctf(data: &[u8]) {
+    let end = data.iter().position(|&byte| byte == 0);
+    let (text, stream) = data.split_at(end.unwrap_or(data.len()));
+    let Ok(metadata) = Metadata::parse(text, chronosym_ctf::Options::default()) else {
+        return;
+    };
+    let stream = stream.get(1..).unwrap_or_default();
+    let mut reader = chronosym_ctf::Reader::new(vec![metadata], chronosym_ctf::Options::default());
+    reader.add_stream(stream);
+    let (mut events, mut last) = (0, 0);
+    while let Ok(Some(event)) = reader.next_event() {
+        assert!(event.time_ns >= last);
+        last = event.time_ns;
+        events += 1;
+        let values = event.context.iter().chain(event.fields.iter());
+        std::hint::black_box(values.count());
+    }
+    assert_eq!(events, reader.diagnostics().events);
+    assert!(reader.diagnostics().bytes_read <= stream.len() as u64);
 }
 
 /// A jitdump.

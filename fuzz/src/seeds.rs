@@ -3,6 +3,7 @@
 use std::io::{Cursor, Write};
 use std::path::Path;
 
+use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 use chronosym_support::etl::{At, EtlWriter, Options, Stack};
 use chronosym_support::msf;
 use chronosym_support::netperf::NetperfWriter;
@@ -33,6 +34,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
         "nettrace" => event_pipe(),
         "etl" => etw(),
         "perf_data" => perf(),
+        "ctf" => [false, true].map(ctf).into(),
         "jitdump" => vec![named("two", &jitdump())],
         "perf_script" => vec![named("two", SCRIPT)],
         "perf_map" => vec![named(
@@ -283,6 +285,30 @@ fn perf() -> Vec<(String, Vec<u8>)> {
         ("compressed".into(), little.compressed(128).file()),
         ("big-endian".into(), big.file()),
     ]
+}
+
+/// Metadata as text, and a packet of two events.
+fn ctf(is_kernel: bool) -> (String, Vec<u8>) {
+    let layout = CtfLayout {
+        is_kernel,
+        ..CtfLayout::default()
+    };
+    let mut trace = CtfTrace::new(layout, &[("vpid", CtfType::Signed(32))]);
+    let id = trace.event("P:E", &[("data", CtfType::Bytes), ("text", CtfType::Text)]);
+    let events = [1_000, 2_000].map(|time| CtfEvent {
+        time,
+        id,
+        context: vec![CtfValue::Number(7)],
+        fields: vec![CtfValue::Bytes(b"abc"), CtfValue::Text("text")],
+    });
+    let bytes = [
+        trace.text().as_bytes(),
+        &[0],
+        &trace.packet(0, 0, 0, &events),
+    ]
+    .concat();
+    let name = if is_kernel { "kernel" } else { "user" };
+    (name.to_owned(), bytes)
 }
 
 fn jitdump() -> Vec<u8> {

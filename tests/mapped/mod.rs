@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chronosym::{Options, ProcessIndex, SampleSelection, Session, Timeline};
+use chronosym::{ProcessIndex, SampleSelection, Session, Timeline};
 use chronosym_pdb::pe::PeImage;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::universal;
@@ -92,9 +92,7 @@ pub fn trace(files: &[MappedFile]) -> (Arc<Timeline>, ProcessIndex) {
         w.event(described, 2_000, 7, &[], &payload);
     }
     let file = w.finish();
-    let mut session = Session::new(Options {
-        samples: SampleSelection::Profilers,
-    });
+    let mut session = Session::new(SampleSelection::Profilers);
     let diagnostics = chronosym::source::nettrace::read(file.as_slice(), &mut session);
     assert!(diagnostics.expect("a trace").is_clean());
     let timeline = session.finish();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chronosym::{
-    EventSelector, Filter, Frame, IlOffset, IlSource, NameReason, Options, Position, ResolvedStack,
+    EventSelector, Filter, Frame, IlOffset, IlSource, NameReason, Position, ResolvedStack,
     Resolver, SampleSelection, Session, Timeline,
 };
 use chronosym_nettrace::Diagnostics;
@@ -69,9 +69,7 @@ pub fn gunzip(path: &str) -> String {
 pub fn session() -> Session {
     let selectors = ["Workload-Truth/1", "Workload-Truth/3"]
         .map(|s| EventSelector::parse(s).expect("a selector"));
-    Session::new(Options {
-        samples: SampleSelection::Events(selectors.into()),
-    })
+    Session::new(SampleSelection::Events(selectors.into()))
 }
 
 pub fn load(trace: &str) -> Trace {

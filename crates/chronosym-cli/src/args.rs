@@ -135,9 +135,8 @@ impl Command {
             }
             Command::Serve(args) => (&None, args.traces.iter().collect(), Some(&args.symbols)),
             Command::Symbolize(args) => {
-                let files = [&args.trace, &args.obj, &args.pdb];
-                let files = files.into_iter().flatten().collect();
-                (&args.output, files, Some(&args.symbols))
+                let files = args.trace.iter().chain(&args.obj).chain(&args.pdb);
+                (&args.output, files.collect(), Some(&args.symbols))
             }
             Command::Completions { .. } | Command::Man => return (None, Vec::new()),
         };
@@ -212,6 +211,9 @@ pub struct Symbols {
     /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
     #[arg(long, value_name = "FILE")]
     pub perf_map: Vec<PathBuf>,
+    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel in the perf.data.
+    #[arg(long, value_name = "FILE")]
+    pub kallsyms: Option<PathBuf>,
     /// A process of a container that calls itself OWN is PID in the perf.data; may be given several times.
     #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
     pub map_pid: Vec<(u32, u32)>,
@@ -337,13 +339,14 @@ pub struct Stacks {
     pub format: Option<StackFormat>,
     #[command(flatten)]
     pub samples: Samples,
-    /// What folded stacks count.
-    #[arg(long, value_enum, default_value = "samples")]
-    pub weight: StackWeight,
-    /// No frame for the thread.
+    /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
+    /// they are known of each sample.
+    #[arg(long, value_enum)]
+    pub weight: Option<StackWeight>,
+    /// Join the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
-    /// Append the source line to each frame.
+    /// Tell frames of one function apart by source line. Formats that have a place for lines have them anyway.
     #[arg(long)]
     pub lines: bool,
 }
@@ -531,11 +534,12 @@ pub struct Symbolize {
     /// Addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
     pub trace: Option<PathBuf>,
-    /// Addresses of this ELF or PE file, as the file itself states them. The PDB of a PE file, and the debug file of a stripped ELF
-    /// file, is looked for beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
+    /// Addresses of this ELF or PE file, as the file itself states them; of several, FILE+0x… says which. The PDB of a PE file, and
+    /// the debug file of a stripped ELF file, is looked for beside it, in --symbols, on the symbol path and, for ELF, at debuginfod.
     #[arg(long, value_name = "FILE")]
-    pub obj: Option<PathBuf>,
-    /// Addresses of the image of this Windows PDB: bytes from the image's base or, with --obj, as the image states them.
+    pub obj: Vec<PathBuf>,
+    /// Addresses of the image of this Windows PDB: bytes from the image's base or, with --obj, as the image states them. Of a
+    /// portable PDB, and of any of managed code: tokens with IL offsets.
     #[arg(long, value_name = "FILE")]
     pub pdb: Option<PathBuf>,
     /// Plain addresses of --obj are bytes from the image's base too.
@@ -568,7 +572,8 @@ pub struct Symbolize {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
-    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva. Without any, they are read from standard input.
+    /// Addresses: 0x…, decimal, module+0xrva or module!0xrva; of managed code 0x06……+0xil or Type.Method+0xil; .section+0x… of objects. Without any, they
+    /// are read from standard input.
     #[arg(value_name = "ADDR", value_parser = place)]
     pub addresses: Vec<String>,
 }

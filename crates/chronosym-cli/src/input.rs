@@ -4,23 +4,27 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym::{Input, LimitReached, OpenError, Opener, Recording};
 
 use crate::args::Symbols;
-use crate::{limits, progress};
+use crate::{limits, progress, symbols};
 
 /// Opens what is named together; `-` is standard input.
-pub fn open(paths: &[PathBuf], symbols: &Symbols) -> Result<Recording, OpenError> {
+pub fn open(paths: &[PathBuf], args: &Symbols) -> Result<Recording, OpenError> {
     let mut opener = Opener::new().limits(limits::get()).watch(|progress| {
         progress::show(progress.read, progress.total);
         ControlFlow::Continue(())
     });
-    if symbols.trust_trace_paths {
+    if args.trust_trace_paths {
         opener = opener.trust_trace_paths();
     }
-    for &(own, pid) in &symbols.map_pid {
+    if let Ok(files) = symbols::for_unwinding(args) {
+        opener = opener.unwind_with(Arc::new(files));
+    }
+    for &(own, pid) in &args.map_pid {
         opener = opener.map_pid(own, pid);
     }
     opener.open(paths.iter().map(|path| input(path)))

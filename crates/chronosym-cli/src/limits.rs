@@ -27,6 +27,9 @@ pub struct LimitOptions {
     /// Nodes of a call tree.
     #[arg(long, global = true, value_name = "N", hide_short_help = true)]
     max_tree_nodes: Option<u32>,
+    /// Events of what runtimes did, in pictures.
+    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
+    max_markers: Option<usize>,
     /// Bytes of a file from a symbol server.
     #[arg(long, global = true, value_name = "BYTES", hide_short_help = true)]
     max_download_bytes: Option<u64>,
@@ -49,6 +52,7 @@ pub fn set(options: &LimitOptions) {
     given(&mut limits.layers, options.max_layers);
     given(&mut limits.perf_map_bytes, options.max_perf_map_bytes);
     given(&mut limits.tree_nodes, options.max_tree_nodes);
+    given(&mut limits.markers, options.max_markers);
     given(&mut limits.download_bytes, options.max_download_bytes);
     let _ = LIMITS.set(limits);
     if options.no_mmap {

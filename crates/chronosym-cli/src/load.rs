@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::open::{Note, SymbolEntries, read_perf_map};
+use chronosym::open::{Note, SymbolEntries, TraceGap, read_perf_map};
 use chronosym::{Filter, Options, ProcessIndex, SampleSelection, Session, Timeline};
 
 use crate::args::{self, EventFilters, Filters, Symbols, Usage};
@@ -19,13 +19,16 @@ pub struct Loaded {
     pub lost_events: u64,
     /// Whether a file ends in the middle.
     pub is_cut_short: bool,
+    /// Where parts of the traces could not be used, and how many more there are.
+    pub gaps: Vec<TraceGap>,
+    pub gaps_left_out: u64,
     /// Symbol files in the zip file that the trace came in.
     pub symbol_entries: SymbolEntries,
 }
 
-/// Reads traces into a timeline; `samples` says whose stacks are kept.
-pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> Result<Loaded> {
-    let mut session = Session::new(Options { samples });
+/// Reads traces into a timeline; the options say what is kept beside code.
+pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -> Result<Loaded> {
+    let mut session = Session::new(options);
     let recording = input::open(paths, symbols)?;
     let symbol_entries = recording.symbol_entries();
     let report = recording.read(&mut session)?;
@@ -45,6 +48,8 @@ pub fn load(paths: &[PathBuf], samples: SampleSelection, symbols: &Symbols) -> R
         notes,
         lost_events: report.lost_events,
         is_cut_short: report.is_cut_short,
+        gaps: report.gaps,
+        gaps_left_out: report.gaps_left_out,
         symbol_entries,
     })
 }
@@ -81,13 +86,11 @@ pub fn selection(filters: &EventFilters) -> SampleSelection {
 
 /// The filter that the options make; a process that the trace does not know is an error.
 pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
-    let filter = Filter {
-        pid: filters.pid,
-        process: filters.process.clone(),
-        from_ns: filters.from,
-        to_ns: filters.to,
-        ..Filter::default()
-    };
+    let mut filter = Filter::default();
+    filter.pid = filters.pid;
+    filter.process.clone_from(&filters.process);
+    filter.from_ns = filters.from;
+    filter.to_ns = filters.to;
     if let Some(pid) = filter.pid {
         with_pid(timeline, pid)?;
     }
@@ -132,10 +135,8 @@ pub fn processes(
 
 /// The processes that had an id, or the one that had it at a time.
 fn with_pid(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<Vec<ProcessIndex>> {
-    let filter = Filter {
-        pid: Some((pid, at)),
-        ..Filter::default()
-    };
+    let mut filter = Filter::default();
+    filter.pid = Some((pid, at));
     let meant = timeline
         .processes()
         .filter(|p| filter.has_process(timeline, p.index));

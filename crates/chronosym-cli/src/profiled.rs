@@ -7,7 +7,7 @@ use anyhow::Result;
 use chronosym::Profile;
 use chronosym::symbols::Symbolizer;
 use chronosym_export::TopOptions;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::args::{EventFilters, InfoFormat, Input, Samples, Symbols};
 use crate::load::{self, Loaded};
@@ -76,10 +76,30 @@ pub struct OfTwo {
     #[command(flatten)]
     pub symbols: Symbols,
     #[command(flatten)]
-    pub question: Question,
+    pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
+    #[command(flatten)]
+    pub samples: Samples,
+    /// The default is what the name after -o says (.svg, .html), else a table.
+    #[arg(long, value_enum)]
+    pub format: Option<DiffFormat>,
     /// How many rows.
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
+}
+
+/// How a comparison is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// A table for people.
+    Text,
+    /// For programs.
+    Json,
+    /// A flame graph of both: what has a larger share is red, what has a smaller one blue.
+    Svg,
+    /// A page with that flame graph, what the samples of both are, and what changed most.
+    Html,
 }
 
 impl Question {
@@ -109,20 +129,32 @@ pub fn open_samples(
     samples: &Samples,
     quiet: bool,
 ) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
+    open_marked(traces, args, filters, samples, 0, quiet)
+}
+
+/// As [`open_samples`], with at most so many events of what runtimes did.
+pub fn open_marked(
+    traces: &[PathBuf],
+    args: &Symbols,
+    filters: &EventFilters,
+    samples: &Samples,
+    markers: usize,
+    quiet: bool,
+) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
     if samples.managed_only && !quiet {
         crate::progress::say("--managed-only is --running now: it leaves out threads that waited");
     }
-    let loaded = load::load(traces, load::selection(filters), args)?;
+    let mut options = chronosym::Options::from(load::selection(filters));
+    options.markers = markers;
+    let loaded = load::load(traces, options, args)?;
     if !quiet {
         loaded.notes.iter().for_each(|n| crate::progress::tell(n));
     }
     let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
-    let filter = chronosym::Filter {
-        tid: filters.tid,
-        waiting: samples.waiting(),
-        idle: samples.idle,
-        ..load::filter(&filters.processes, &loaded.timeline)?
-    };
+    let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
+    filter.tid = filters.tid;
+    filter.waiting = samples.waiting();
+    filter.idle = samples.idle;
     Ok((loaded, symbols, filter))
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use chronosym::symbols::{
-    StoreConfig, SymbolFile, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
+    Kallsyms, StoreConfig, SymbolFile, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
 };
 
 use crate::args::Symbols;
@@ -36,28 +37,54 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
     Ok(config)
 }
 
-fn symbolizer(args: &Symbols, config: StoreConfig) -> Symbolizer {
+fn symbolizer(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result<Symbolizer> {
     problems(&config).iter().for_each(|note| tell(note));
     let mut options = SymbolOptions::default();
     options.lines = !args.no_lines;
     options.pretty = args.pretty;
-    Symbolizer::new(config, options)
+    options.kallsyms = match &args.kallsyms {
+        Some(path) => Some(Arc::new(kallsyms(path, loaded)?)),
+        None => None,
+    };
+    let symbols = Symbolizer::new(config, options);
+    add_entries(&symbols, loaded);
+    Ok(symbols)
+}
+
+/// The kernel's functions. Says on standard error if they are of another kernel than the trace's.
+fn kallsyms(path: &Path, loaded: &Loaded) -> Result<Kallsyms> {
+    let name = || format!("--kallsyms {}", path.display());
+    let kallsyms = Kallsyms::open(path).with_context(name)?;
+    let timeline = &loaded.timeline;
+    for process in timeline.processes() {
+        let images = timeline.images(process.index);
+        let kernels =
+            images.filter(|image| image.path.is_some_and(|path| path.starts_with("[kernel")));
+        let kernels = kernels.filter_map(|image| timeline.image_ref(process.index, image.index));
+        for why in kernels.filter_map(|kernel| kallsyms.fits(&kernel).err()) {
+            tell(&format!("{} names nothing: {why}", name()));
+        }
+    }
+    Ok(kallsyms)
 }
 
 /// The symbol source that the options describe. Says on standard error what of the options has no effect.
 pub fn open(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
-    let symbols = symbolizer(args, config(args)?);
-    add_entries(&symbols, loaded);
-    Ok(symbols)
+    symbolizer(args, config(args)?, loaded)
 }
 
 /// As [`open`], but fetches nothing unless this command line names a symbol path: for a first look at a trace.
 pub fn open_for_a_look(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
-    let symbols = symbolizer(args, config);
-    add_entries(&symbols, loaded);
-    Ok(symbols)
+    symbolizer(args, config, loaded)
+}
+
+/// Files of images for unwinding while the trace is read: those at hand, or of a symbol path that this command line names.
+pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
+    let mut config = config(args)?;
+    config.offline |= args.symbol_path.is_none();
+    Ok(Symbolizer::new(config, SymbolOptions::default()))
 }
 
 /// Symbol files that the trace's own zip file holds are looked at, too.

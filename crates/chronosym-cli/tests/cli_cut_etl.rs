@@ -73,7 +73,7 @@ fn every_buffer_edge_gives_the_samples_before_it() {
             assert_eq!(run.status, 0, "{cut}: {}", run.stderr);
             assert!(samples >= before, "{cut}: {samples} after {before}");
             if damaged {
-                assert!(run.stderr.contains("cut off"), "{cut}: {}", run.stderr);
+                assert!(run.stderr.contains("cut short"), "{cut}: {}", run.stderr);
             }
             for line in run.stdout.lines() {
                 assert!(line.starts_with("app (100);thread (7);app!"), "{line}");

@@ -556,18 +556,27 @@ fn damage_and_loss_are_told() {
         "1 parts of stacks came more than 2 s after their event and were left out",
         "1 records are from before the start or from long after the end, and were moved there",
         "1 buffers had records out of the order of time, which were sorted",
-        "64 bytes at the end of the file are no buffer",
     ] {
         assert!(info.contains(&format!("  {note}\n")), "{note}: {info}");
     }
     assert!(!info.contains("order of time\n"), "{info}");
+    let cut = format!("the trace is cut short at byte {end}: 64 bytes");
+    assert!(info.contains(&cut), "{info}");
     // Garbage between buffers is not at the end of the file.
     let garbage = vec![0x11; 64 << 10];
     let (before, after) = trace[..end].split_at(buffers(&trace)[0].len());
     let path = file(&[before, &garbage, after].concat());
     let info = run(&["info", path.to_str().unwrap()]).stdout;
-    let note = "65536 bytes between buffers are part of none";
+    let note = "1 part of 65536 bytes was left out: no block begins here";
     assert!(info.contains(note), "{info}");
     assert!(!info.contains("CUT SHORT"), "{info}");
-    assert!(!info.contains("end of the file"), "{info}");
+    let row = "65,536  no block begins here\n";
+    assert!(info.contains(row), "{info}");
+    let json = run(&["info", "--format", "json", path.to_str().unwrap()]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let gap = &json["gaps"][0];
+    assert_eq!(gap["offset"], before.len());
+    assert_eq!(gap["bytes"], 64 << 10);
+    assert_eq!(gap["cause"], "no_block");
+    assert_eq!(json["gaps"].as_array().unwrap().len(), 1);
 }

@@ -420,7 +420,7 @@ fn formats_that_are_not_read_are_named() {
         ),
         (
             &[0x28, 0xB5, 0x2F, 0xFD, 0],
-            "a file compressed with zstd is not read",
+            "the compressed file is damaged",
         ),
     ] {
         let made = file(bytes);

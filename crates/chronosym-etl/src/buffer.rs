@@ -2,7 +2,7 @@
 
 use std::io;
 
-use chronosym_types::bytes;
+use chronosym_types::{Gap, GapCause, bytes};
 
 use crate::record::{FrameError, frame};
 use crate::{ReadAt, xpress};
@@ -71,6 +71,14 @@ impl BufferHeader {
             && Self::parse(bytes).is_some_and(|header| header.valid as usize >= HEADER)
     }
 
+    /// The same with another size, if `is_wrong`.
+    pub(crate) fn shortened(self, stored: u64, is_wrong: bool) -> Self {
+        match u32::try_from(stored) {
+            Ok(stored) if is_wrong => Self { stored, ..self },
+            _ => self,
+        }
+    }
+
     pub(crate) fn is_compressed(&self) -> bool {
         self.flags & COMPRESSED != 0
     }
@@ -104,6 +112,21 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// What of it could not be used, if that begins `from` bytes into it. A compressed one is a gap as a whole.
+    pub(crate) fn gap(&self, from: usize, cause: GapCause) -> Gap {
+        let end = match self.cut || self.compressed {
+            true => self.stored,
+            false => self.valid,
+        };
+        let from = match self.compressed {
+            true => 0,
+            false => from.min(end as usize) as u64,
+        };
+        let mut gap = Gap::new(self.offset + from, u64::from(end) - from, cause);
+        gap.file = self.file;
+        gap
+    }
+
     /// Reads and decompresses the buffer into `bytes`, header included: offsets in it are those of the format.
     pub(crate) fn read(
         &self,

@@ -1,6 +1,8 @@
 use std::io;
 use std::sync::Arc;
 
+use chronosym_types::{Gap, Gaps};
+
 use crate::record::{EventKey, Record};
 use crate::{Guid, TraceHeader};
 
@@ -26,29 +28,17 @@ pub struct Diagnostics {
     pub buffers_after_lost_buffer: u64,
     /// `RT_LostEvent` records: a real-time consumer was too slow.
     pub lost_event_records: u64,
-    /// Buffers at the end of a file that are cut off.
-    pub truncated_buffers: u64,
-    /// Compressed buffers that gave less than they announced.
-    pub damaged_compression: u64,
-    /// Buffers that end in something that is no record.
-    pub damaged_buffers: u64,
-    /// Bytes in them (decompressed) that could not be read as records.
-    pub dropped_bytes: u64,
-    /// Places in the file where no buffer header could be read.
-    pub damaged_headers: u64,
-    /// Bytes between buffers that are part of none; zeros do not count.
-    pub skipped_bytes: u64,
-    /// Bytes of the file after its last readable buffer; a zero-filled tail does not count.
-    pub unread_bytes: u64,
+    /// The parts that could not be used, and why, as they were found: those that no buffer header leads to when the trace
+    /// is opened, those inside of buffers when their records are due. Zeros at the end are the unused part of a
+    /// preallocated file.
+    pub gaps: Gaps,
     /// Buffers whose records did not lie in time order; they were sorted.
     pub unordered_buffers: u64,
     /// Records delivered after one with a later time, in spite of sorting.
     pub late_records: u64,
     /// Records before the trace's start or long after its end; their `time_ns` is clamped.
     pub clamped_times: u64,
-    /// Reads that failed after the trace was opened; their buffers are missing.
-    pub read_errors: u64,
-    /// The first of those failures.
+    /// The first failure of a read after the trace was opened; what it should have read is among the gaps.
     pub first_read_error: Option<Arc<io::Error>>,
 }
 
@@ -61,28 +51,20 @@ impl Diagnostics {
 
     /// Whether part of the file could not be read.
     pub fn is_damaged(&self) -> bool {
-        self.truncated_buffers
-            + self.damaged_compression
-            + self.damaged_buffers
-            + self.damaged_headers
-            != 0
-            || self.skipped_bytes + self.unread_bytes + self.read_errors != 0
+        !self.gaps.is_empty()
     }
 
     /// Adds what the walk over another file's buffers counted.
-    pub(crate) fn add_scan(&mut self, other: &Self) {
+    pub(crate) fn add_scan(&mut self, other: &Self, file: u32) {
         self.buffers += other.buffers;
         self.empty_buffers += other.empty_buffers;
         self.buffers_with_lost_events += other.buffers_with_lost_events;
         self.buffers_after_lost_buffer += other.buffers_after_lost_buffer;
-        self.truncated_buffers += other.truncated_buffers;
-        self.damaged_headers += other.damaged_headers;
-        self.skipped_bytes += other.skipped_bytes;
-        self.unread_bytes += other.unread_bytes;
+        self.gaps.append(&other.gaps, file);
     }
 
-    pub(crate) fn read_error(&mut self, error: io::Error) {
-        self.read_errors += 1;
+    pub(crate) fn unreadable(&mut self, gap: Gap, error: io::Error) {
+        self.gaps.add(gap);
         self.first_read_error.get_or_insert_with(|| Arc::new(error));
     }
 

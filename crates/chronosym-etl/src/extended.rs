@@ -50,6 +50,7 @@ pub enum ExtendedItem<'a> {
 
 /// A call stack: addresses with the innermost first. All but the first are return addresses.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Stack<'a> {
     /// 0, or what the other half (kernel or user) of this stack carries too: it arrives in an event of its own.
     pub match_id: u64,
@@ -59,6 +60,7 @@ pub struct Stack<'a> {
 
 /// A reference to a call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StackKey {
     /// As in [`Stack`].
     pub match_id: u64,

@@ -22,8 +22,9 @@
 //! # Damage
 //!
 //! Sessions end in power cuts, disks fill up, files are cut off in transit. Only a file without a readable log file header
-//! is refused. All else is read as far as it goes, and [`Diagnostics`] counts what is missing; nothing panics, and no
-//! length in a file is trusted.
+//! is refused. All else is read as far as it goes, and [`Diagnostics`] says what is missing and where; nothing panics, and
+//! no length in a file is trusted. Where no buffer follows another, the next one is looked for from inside the one before,
+//! whose size may be the damage: a header is known by one more, or the end of the file, behind its buffer.
 //!
 //! # Example
 //! ```
@@ -59,7 +60,9 @@ mod scan;
 mod source;
 mod xpress;
 
-pub use chronosym_types::{Addresses, Guid, PointerSize, TraceLoggingSchema};
+pub use chronosym_types::{
+    Addresses, Gap, GapCause, GapTotal, Gaps, Guid, PointerSize, TraceLoggingSchema,
+};
 pub use clock::{Clock, ClockType, filetime_to_unix_ns};
 pub use diagnostics::Diagnostics;
 pub use error::EtlError;

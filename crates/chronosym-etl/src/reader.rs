@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use chronosym_types::PointerSize;
+use chronosym_types::{GapCause, PointerSize};
 
 use crate::buffer::{Buffer, Index};
 use crate::record::{Place, Record};
@@ -170,7 +170,7 @@ impl<S: ReadAt> EtlReader<S> {
             whole.buffers.append(&mut buffers);
             whole.sources.extend(reader.sources);
             whole.headers.extend(reader.headers);
-            whole.scanned.add_scan(&reader.scanned);
+            whole.scanned.add_scan(&reader.scanned, file);
         }
         let clock = Clock::new(
             start.start_raw,
@@ -326,19 +326,24 @@ impl<S: ReadAt> EtlReader<S> {
         let file = buffer.file as usize;
         (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
         slot.pointer_size = Some(self.headers[file].pointer_size);
-        if let Err(error) = buffer.read(&self.sources[file], &mut self.compressed, &mut slot.bytes)
-        {
+        let read = buffer.read(&self.sources[file], &mut self.compressed, &mut slot.bytes);
+        if read.is_err() {
             slot.bytes.clear();
-            self.diagnostics.read_error(error);
         }
-        let short = slot.bytes.len() < buffer.valid as usize;
-        self.diagnostics.damaged_compression +=
-            u64::from(buffer.compressed && short && !buffer.cut);
         slot.index.build(&slot.bytes, buffer.first_time);
         self.diagnostics.unordered_buffers += u64::from(slot.index.unordered);
-        if slot.index.dropped != 0 {
-            self.diagnostics.damaged_buffers += 1;
-            self.diagnostics.dropped_bytes += slot.index.dropped as u64;
+        let used = slot.bytes.len() - slot.index.dropped;
+        let is_short = slot.bytes.len() < buffer.valid as usize;
+        if let Err(error) = read {
+            let gap = buffer.gap(0, GapCause::Unreadable);
+            self.diagnostics.unreadable(gap, error);
+        } else if buffer.cut || is_short || slot.index.dropped > 0 {
+            let cause = match buffer.compressed && is_short {
+                _ if buffer.cut => GapCause::CutShort,
+                true => GapCause::BadCompression,
+                false => GapCause::BadRecord,
+            };
+            self.diagnostics.gaps.add(buffer.gap(used, cause));
         }
         match slot.key() {
             Some(key) => {

@@ -1,9 +1,8 @@
 //! The walk over a file's buffer headers.
 
 use std::io;
-use std::mem::take;
 
-use chronosym_types::{PointerSize, bytes};
+use chronosym_types::{Gap, GapCause, PointerSize, bytes};
 
 use crate::buffer::{Buffer, BufferHeader, HEADER, Index};
 use crate::record::{frame, time_of_cut};
@@ -23,6 +22,16 @@ const HEAD: usize = 512;
 /// A day in ns: times this long after the end of a recording are damage.
 const SLACK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
+/// A part of the file that no buffer header leads to.
+#[derive(Clone, Copy)]
+struct Lost {
+    from: u64,
+    /// Headers were looked for up to here.
+    searched: u64,
+    /// It is all zeros, as far as was looked.
+    is_blank: bool,
+}
+
 /// Walks over the buffers of `source`.
 pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
     let io = |source| EtlError::Io { offset: 0, source };
@@ -39,57 +48,93 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
         buffers: Vec::new(),
         diagnostics: Diagnostics::default(),
     };
-    if let Err(error) = scan.walk(source, size, first_size.into()) {
-        scan.diagnostics.read_error(error);
+    let mut offset = 0;
+    if let Err(error) = scan.walk(source, size, first_size.into(), &mut offset) {
+        let gap = Gap::new(offset, size.saturating_sub(offset), GapCause::Unreadable);
+        scan.diagnostics.unreadable(gap, error);
     }
     Ok(scan)
 }
 
 impl Scan {
-    fn walk(&mut self, source: &impl ReadAt, size: u64, first_size: u64) -> io::Result<()> {
+    /// Goes from buffer to buffer; `offset` says how far it came.
+    fn walk(
+        &mut self,
+        source: &impl ReadAt,
+        size: u64,
+        first_size: u64,
+        offset: &mut u64,
+    ) -> io::Result<()> {
         let mode = self.header.log_file_mode;
         // Where processors share buffers, the first record of a buffer need not be its earliest.
         let whole = mode.is_shared_by_processors() || mode.is_private();
         let mut work = Work::default();
-        let mut offset = 0;
-        let mut blank = false;
-        while offset < size {
-            work.read_head(source, offset)?;
-            let left = size - offset;
+        // Where the last buffer begins, and what follows it that is none.
+        let mut last = 0;
+        let mut lost: Option<Lost> = None;
+        while *offset < size {
+            work.read_head(source, *offset)?;
             if let Some(header) = BufferHeader::parse(&work.head) {
-                // Zeros in the middle were a buffer; at the end they are the unused part of a preallocated file.
-                self.diagnostics.damaged_headers += u64::from(blank);
-                blank = false;
-                self.diagnostics.skipped_bytes += take(&mut self.diagnostics.unread_bytes);
-                if let Some(mut buffer) = self.buffer(&header, offset, left) {
+                if let Some(lost) = lost.take() {
+                    let gap = Gap::new(lost.from, *offset - lost.from, GapCause::NoBlock);
+                    self.diagnostics.gaps.add(gap);
+                }
+                let header = work.plausible(source, header, *offset, size, first_size)?;
+                if let Some(mut buffer) = self.buffer(&header, *offset, size - *offset) {
                     if let Some(time) = work.first_time(source, &buffer, whole)? {
                         buffer.first_time = time;
                     }
                     self.buffers.push(buffer);
                 }
-                offset = offset.saturating_add(header.stored.into());
+                last = *offset;
+                *offset = offset.saturating_add(header.stored.into());
                 continue;
             }
-            let zeros = if left < HEADER as u64 {
-                work.head.iter().all(|byte| *byte == 0)
+            let is_blank = work.head.iter().all(|byte| *byte == 0);
+            let from = lost.map_or(last + HEADER as u64, |lost| lost.searched);
+            let searched = *offset;
+            let next = if is_blank && !mode.is_compressed() {
+                // The unused part of a preallocated file may be long; buffers of such a log are all of one size.
+                *offset + first_size.min(size - *offset)
             } else {
-                bytes::u32(&work.head, 0) == Some(0)
+                work.next_header(source, from, size)?
             };
-            // Buffers of an uncompressed log are all of one size; the next one of others has to be looked for.
-            let step = if mode.is_compressed() {
-                work.next_header(source, offset + 1, size)? - offset
+            if lost.is_none() && next < *offset {
+                self.shorten_last(last, next);
             } else {
-                left.min(first_size)
-            };
-            if zeros {
-                blank = true;
-            } else {
-                self.diagnostics.damaged_headers += u64::from(left >= HEADER as u64);
-                self.diagnostics.unread_bytes += step;
+                let lost = lost.get_or_insert(Lost {
+                    from: *offset,
+                    searched,
+                    is_blank,
+                });
+                lost.searched = searched + 1;
+                lost.is_blank &= is_blank;
             }
-            offset += step;
+            *offset = next;
+        }
+        if let Some(lost) = lost.filter(|lost| !lost.is_blank) {
+            let length = size - lost.from;
+            let cause = match length < HEADER as u64 {
+                true => GapCause::CutShort,
+                false => GapCause::NoBlock,
+            };
+            self.diagnostics
+                .gaps
+                .add(Gap::new(lost.from, length, cause));
         }
         Ok(())
+    }
+
+    /// The buffer at `offset` says that it is larger than it is: another one begins in it, at `end`.
+    fn shorten_last(&mut self, offset: u64, end: u64) {
+        let last = self.buffers.last_mut();
+        if let Some(last) = last.filter(|last| last.offset == offset) {
+            last.stored = u32::try_from(end - offset).unwrap_or(last.stored);
+            if !last.compressed {
+                last.valid = last.valid.min(last.stored);
+            }
+            last.cut = false;
+        }
     }
 
     /// Counts a buffer; `None` if it is empty.
@@ -98,11 +143,13 @@ impl Scan {
         let stored = u64::from(header.stored).min(left) as u32;
         let cut = stored < header.stored;
         found.buffers += 1;
-        found.truncated_buffers += u64::from(cut);
         found.buffers_with_lost_events += u64::from(header.lost_events());
         found.buffers_after_lost_buffer += u64::from(header.lost_buffer());
         if header.valid as usize <= HEADER {
             found.empty_buffers += 1;
+            if cut {
+                found.gaps.add(Gap::new(offset, left, GapCause::CutShort));
+            }
             return None;
         }
         let compressed = header.is_compressed();
@@ -175,7 +222,32 @@ impl Work {
         Ok(())
     }
 
-    /// Offset of the first buffer header from `offset` on, or `size`: one that another, or the end, follows.
+    /// The header of a buffer at `offset`, shortened where another buffer begins inside: that is read as one of its own.
+    fn plausible(
+        &mut self,
+        source: &impl ReadAt,
+        header: BufferHeader,
+        offset: u64,
+        size: u64,
+        first_size: u64,
+    ) -> io::Result<BufferHeader> {
+        let stored = u64::from(header.stored);
+        if stored > size - offset {
+            let next = self.next_header(source, offset + HEADER as u64, size)?;
+            self.read_head(source, offset)?;
+            return Ok(header.shortened(next - offset, next < size));
+        }
+        if header.is_compressed() || stored <= first_size {
+            return Ok(header);
+        }
+        // Buffers of an uncompressed log are mostly of one size.
+        let mut next = [0; HEADER];
+        let n = source.read_at(offset + first_size, &mut next)?;
+        let is_next = next.get(..n).is_some_and(BufferHeader::is_certain);
+        Ok(header.shortened(first_size, is_next))
+    }
+
+    /// Offset of the first buffer from `offset` on, or `size`.
     fn next_header(&mut self, source: &impl ReadAt, mut offset: u64, size: u64) -> io::Result<u64> {
         const CHUNK: usize = 64 << 10;
         loop {
@@ -188,11 +260,7 @@ impl Work {
                     continue;
                 }
                 let found = offset + at as u64;
-                let stored = bytes::u32(&self.bytes, at).unwrap_or(0);
-                let next = found + u64::from(stored);
-                self.head.resize(HEADER, 0);
-                let n = source.read_at(next.min(size), &mut self.head)?;
-                if next == size || BufferHeader::is_certain(&self.head[..n]) {
+                if self.is_buffer(source, found, size)? {
                     return Ok(found);
                 }
             }
@@ -201,6 +269,22 @@ impl Work {
             }
             offset += places as u64;
         }
+    }
+
+    /// Whether another buffer follows the one at `offset`, or the end and a record begins it.
+    fn is_buffer(&mut self, source: &impl ReadAt, offset: u64, size: u64) -> io::Result<bool> {
+        self.read_head(source, offset)?;
+        let Some(header) = BufferHeader::parse(&self.head) else {
+            return Ok(false);
+        };
+        let next = offset + u64::from(header.stored);
+        if next == size {
+            let record = self.head.get(HEADER..).unwrap_or_default();
+            return Ok(header.is_compressed() || time_of_cut(record).is_some());
+        }
+        let mut head = [0; HEADER];
+        let n = source.read_at(next.min(size), &mut head)?;
+        Ok(head.get(..n).is_some_and(BufferHeader::is_certain))
     }
 
     /// Raw time of the first record of a buffer whose head was read; of the earliest one if `whole`, or if the first

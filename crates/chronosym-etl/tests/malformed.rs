@@ -1,6 +1,6 @@
 //! Damaged traces: what is readable is read, the rest is counted, nothing panics.
 
-use chronosym_etl::{Diagnostics, EtlError, EtlReader, ReadAt};
+use chronosym_etl::{Diagnostics, EtlError, EtlReader, Gap, GapCause, ReadAt};
 use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Options, Stack, buffers};
 use proptest::prelude::*;
 
@@ -77,13 +77,13 @@ fn every_truncation_reads_what_is_there() {
             // Less than a header says nothing of a buffer; it is counted as bytes, unless they are zeros.
             let rest = &file[*edge..cut];
             let header = rest.len() >= 72;
-            assert_eq!(found.truncated_buffers, u64::from(header), "cut at {cut}");
-            let unread = if header || rest.iter().all(|b| *b == 0) {
-                0
-            } else {
-                rest.len() as u64
-            };
-            assert_eq!(found.unread_bytes, unread, "cut at {cut}");
+            let is_cut = header || rest.iter().any(|b| *b != 0);
+            assert_eq!(found.gaps.is_cut_short(), is_cut, "cut at {cut}");
+            assert_eq!(found.gaps.total().count, u64::from(is_cut), "cut at {cut}");
+            if let [gap] = found.gaps.listed() {
+                assert_eq!(gap.end(), cut as u64);
+                assert!(gap.offset >= *edge as u64, "cut at {cut}: {gap:?}");
+            }
         }
     }
 }
@@ -100,27 +100,31 @@ fn a_damaged_buffer_loses_only_its_own_rest() {
     let second = 72 + usize::from(size).next_multiple_of(8);
     damaged[3][second + 3] = 0x11;
     let (times, found) = read(&damaged.concat());
-    assert_eq!((found.damaged_buffers, found.dropped_bytes > 0), (1, true));
+    let begin = |buffer: usize| parts[..buffer].iter().map(|p| p.len() as u64).sum::<u64>();
+    let [gap] = found.gaps.listed() else {
+        panic!("{:?}", found.gaps);
+    };
+    assert_eq!(
+        (gap.offset, gap.cause),
+        (begin(3) + second as u64, GapCause::BadRecord)
+    );
     assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
 
     // The header of the fourth buffer becomes garbage: in a log of equal buffers the next one is found.
     let mut damaged: Vec<Vec<u8>> = parts.iter().map(|p| p.to_vec()).collect();
     damaged[3][..4].copy_from_slice(&[3, 0, 0, 0]);
     let (times, found) = read(&damaged.concat());
-    assert_eq!(
-        (found.damaged_headers, found.skipped_bytes, found.buffers),
-        (1, 1024, parts.len() as u64 - 1)
-    );
+    let fourth = Gap::new(begin(3), 1024, GapCause::NoBlock);
+    assert_eq!(found.gaps.listed(), [fourth]);
+    assert_eq!(found.buffers, parts.len() as u64 - 1);
     assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
 
     // A zeroed one too; zeros at the end are the unused part of a preallocated file.
     let mut damaged: Vec<Vec<u8>> = parts.iter().map(|p| p.to_vec()).collect();
     damaged[3].fill(0);
     let (times, found) = read(&damaged.concat());
-    assert_eq!(
-        (found.damaged_headers, found.buffers),
-        (1, parts.len() as u64 - 1)
-    );
+    assert_eq!(found.gaps.listed(), [fourth]);
+    assert_eq!(found.buffers, parts.len() as u64 - 1);
     assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
     let mut preallocated = file.clone();
     preallocated.resize(file.len() + 10_000, 0);
@@ -135,17 +139,10 @@ fn a_damaged_buffer_loses_only_its_own_rest() {
         let mut damaged = parts.clone();
         damaged[3][..whose].fill(garbage);
         let (times, found) = read(&damaged.concat());
-        assert_eq!(
-            (found.damaged_headers, found.buffers),
-            (1, parts.len() as u64 - 1),
-            "{garbage} {whose}"
-        );
-        let skipped = if garbage == 0 {
-            0
-        } else {
-            parts[3].len() as u64
-        };
-        assert_eq!((found.skipped_bytes, found.unread_bytes), (skipped, 0));
+        let begin = parts[..3].iter().map(|p| p.len() as u64).sum::<u64>();
+        let fourth = Gap::new(begin, parts[3].len() as u64, GapCause::NoBlock);
+        assert_eq!(found.gaps.listed(), [fourth], "{garbage} {whose}");
+        assert_eq!(found.buffers, parts.len() as u64 - 1);
         assert!(whole.len() - 30 < times.len() && times.len() < whole.len());
     }
     // Nothing more is found: the rest is counted.
@@ -153,10 +150,57 @@ fn a_damaged_buffer_loses_only_its_own_rest() {
     damaged[3..].iter_mut().for_each(|p| p.fill(0xff));
     let lost: usize = damaged[3..].iter().map(Vec::len).sum();
     let (_, found) = read(&damaged.concat());
-    assert_eq!(
-        (found.damaged_headers, found.unread_bytes),
-        (1, lost as u64)
-    );
+    let rest = found.gaps.of(GapCause::NoBlock);
+    assert_eq!((rest.count, rest.bytes), (1, lost as u64));
+}
+
+#[test]
+fn a_buffer_that_claims_more_than_its_bytes_does_not_swallow_the_next_ones() {
+    for compress in [false, true] {
+        let file = trace(compress);
+        let (whole, _) = read(&file);
+        let parts: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
+        let size = parts[3].len() as u32;
+        // As many bytes as two more buffers have, some number of bytes, more than the file has.
+        let two_more: usize = parts[3..6].iter().map(Vec::len).sum();
+        for claimed in [two_more as u32, size + 200, 1 << 20] {
+            let mut damaged = parts.clone();
+            damaged[3][..4].copy_from_slice(&claimed.to_le_bytes());
+            let (times, found) = read(&damaged.concat());
+            if compress && claimed == two_more as u32 {
+                // Nothing tells that it is not so; what is in it unpacks no further than its own.
+                continue;
+            }
+            assert_eq!(times, whole, "{compress} {claimed}");
+            assert!(found.gaps.is_empty(), "{:?}", found.gaps);
+        }
+    }
+}
+
+#[test]
+fn whatever_byte_of_a_header_is_damaged_the_other_buffers_are_read() {
+    for compress in [false, true] {
+        let file = trace(compress);
+        let (whole, _) = read(&file);
+        let mut edges = vec![0];
+        for part in buffers(&file) {
+            edges.push(edges.last().unwrap() + part.len());
+        }
+        let (before, _) = read(&file[..edges[3]]);
+        let (with, _) = read(&file[..edges[4]]);
+        let in_it = with.len() - before.len();
+        let mut damaged = file.clone();
+        for at in edges[3]..edges[3] + 72 {
+            for change in [0x01, 0x40, 0x80, 0xff] {
+                damaged[at] = file[at] ^ change;
+                let (times, found) = read(&damaged);
+                let what = format!("{compress}, byte {at} changed by {change:#x}: {found:?}");
+                assert!(times.len() + in_it >= whole.len(), "{what}");
+                assert!(times.len() <= whole.len() + in_it, "{what}");
+            }
+            damaged[at] = file[at];
+        }
+    }
 }
 
 #[test]
@@ -167,14 +211,9 @@ fn damaged_compression_is_counted() {
     damaged[2].truncate(middle);
     damaged[2][..4].copy_from_slice(&(middle as u32).to_le_bytes());
     let (times, found) = read(&damaged.concat());
-    assert_eq!(
-        (
-            found.damaged_compression,
-            found.truncated_buffers,
-            found.damaged_headers
-        ),
-        (1, 0, 0)
-    );
+    let begin = damaged[..2].iter().map(|p| p.len() as u64).sum();
+    let third = Gap::new(begin, middle as u64, GapCause::BadCompression);
+    assert_eq!(found.gaps.listed(), [third]);
     assert!(times.is_sorted() && !times.is_empty());
 }
 
@@ -238,7 +277,7 @@ fn a_compression_bomb_is_refused_or_bounded() {
     let at = file.len() - buffer.len() + 0x30;
     file[at..at + 4].copy_from_slice(&((16u32 << 20) + 1).to_le_bytes());
     let (times, found) = read(&file);
-    assert_eq!((times, found.damaged_headers), (whole, 1));
+    assert_eq!((times, found.gaps.of(GapCause::NoBlock).count), (whole, 1));
 }
 
 proptest! {

@@ -4,6 +4,7 @@ use crate::{EventKey, clr, kernel};
 
 /// One event type that has a typed decoder: a row of the table in this crate's README.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CatalogEntry {
     /// Who the event is, in its newest known version.
     pub key: EventKey,
@@ -17,6 +18,7 @@ pub struct CatalogEntry {
 
 /// One field of a [`CatalogEntry`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CatalogField {
     /// Its published name.
     pub name: String,

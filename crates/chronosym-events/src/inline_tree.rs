@@ -32,6 +32,7 @@ pub enum InlineTreeError {
 
 /// The method or a call that was inlined into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InlineNode {
     /// The method's id.
     pub method_id: u64,
@@ -43,6 +44,7 @@ pub struct InlineNode {
 
 /// Where native code belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InlineMapping {
     /// Bytes from the start of the body.
     pub native_offset: u32,
@@ -64,6 +66,7 @@ pub struct InlineTree {
 
 /// One frame of a place in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InlineFrame {
     /// Index of its node.
     pub node: u32,

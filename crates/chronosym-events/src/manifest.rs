@@ -8,6 +8,7 @@ use chronosym_types::tracelogging::scalar;
 
 /// What the trace says of one manifest event: the payload of KernelTraceControl's `MetaData/EventInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EventDescription {
     /// The provider.
     pub provider: Guid,

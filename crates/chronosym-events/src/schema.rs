@@ -40,6 +40,15 @@ pub enum EventKey {
     },
 }
 
+impl EventKey {
+    /// The event of one of the runtime's providers that its manifest calls `symbol`, as LTTng names tracepoints:
+    /// `MethodLoadVerbose_V1` is version 1 of `MethodLoadVerbose`.
+    #[must_use]
+    pub fn from_symbol(provider: &Provider, symbol: &str) -> Option<Self> {
+        clr::by_symbol(provider, symbol)
+    }
+}
+
 /// What is the same for all events of one type; a reader makes it once.
 #[derive(Clone, Debug)]
 pub struct EventSchema {

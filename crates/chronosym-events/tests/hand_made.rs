@@ -6,9 +6,9 @@ mod cases;
 use cases::{all, raw};
 use chronosym_events::universal::{ElfMetadata, PeMetadata, SampleKind, SymbolMetadata};
 use chronosym_events::{
-    Action, DecodeError, Event, EventKey, EventSchema, Extent, Field, FieldType, Guid, InlineFrame,
-    InlineTree, InlineTreeError, KernelEvent, MarkerPhase, OptimizationTier, Provider,
-    RichDebugChunks, UniversalEvent, kernel,
+    Action, DecodeError, Event, EventKey, EventSchema, Extent, Field, FieldType, Guid, InlineTree,
+    InlineTreeError, KernelEvent, MarkerPhase, OptimizationTier, Provider, RichDebugChunks,
+    UniversalEvent, kernel,
 };
 use chronosym_support::payload::{self, ILMap, Method, Payload, universal};
 use proptest::prelude::*;
@@ -413,26 +413,22 @@ fn mapping_metadata_json() {
     let pe = r#"{"type": "PE","name": "A.pdb","date_time": 3919574696,"age": 1,
         "signature": "54de503a88fd5d7150f9d95bc0468d8d","perfmap_signature": "00000000000000000000000000000000",
         "perfmap_version": 0,"perfmap_name": "","text_offset": 7680}"#;
-    let expected = PeMetadata {
-        name: Some("A.pdb".into()),
-        time_date_stamp: Some(3_919_574_696),
-        age: Some(1),
-        signature: Some("3a50de54-fd88-715d-50f9-d95bc0468d8d".parse().unwrap()),
-        perfmap_version: Some(0),
-        text_offset: Some(7680),
-        ..PeMetadata::default()
-    };
+    let mut expected = PeMetadata::default();
+    expected.name = Some("A.pdb".into());
+    expected.time_date_stamp = Some(3_919_574_696);
+    expected.age = Some(1);
+    expected.signature = Some("3a50de54-fd88-715d-50f9-d95bc0468d8d".parse().unwrap());
+    expected.perfmap_version = Some(0);
+    expected.text_offset = Some(7680);
     assert_eq!(
         SymbolMetadata::parse(pe).unwrap(),
         Some(SymbolMetadata::Pe(expected))
     );
     let elf = r#"{"type": "ELF","debug_link": "","build_id": "a751","p_vaddr": "0xc410","p_offset": "0xb410"}"#;
-    let expected = ElfMetadata {
-        build_id: Some("a751".into()),
-        p_vaddr: Some(0xc410),
-        p_offset: Some(0xb410),
-        ..ElfMetadata::default()
-    };
+    let mut expected = ElfMetadata::default();
+    expected.build_id = Some("a751".into());
+    expected.p_vaddr = Some(0xc410);
+    expected.p_offset = Some(0xb410);
     assert_eq!(
         SymbolMetadata::parse(elf).unwrap(),
         Some(SymbolMetadata::Elf(expected))
@@ -482,14 +478,8 @@ fn inline_trees_join_and_answer() {
     assert_eq!(frames(12), [(101, 6), (100, 10)]);
     assert_eq!(frames(17), [(103, 7), (100, 30)]);
     assert_eq!(frames(9999), [(100, 9)]);
-    assert_eq!(
-        tree.frames_at(4).next(),
-        Some(InlineFrame {
-            node: 0,
-            method_id: 100,
-            il_offset: 0
-        })
-    );
+    let frame = tree.frames_at(4).next().expect("a frame");
+    assert_eq!((frame.node, frame.method_id, frame.il_offset), (0, 100, 0));
 }
 
 #[test]

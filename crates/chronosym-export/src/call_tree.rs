@@ -54,7 +54,7 @@ pub(crate) struct Node {
 
 /// What a node is of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Identity {
+pub(crate) enum Identity {
     Process(ProcessIndex),
     Thread(ThreadIndex),
     /// A row of functions, and a line of a file.
@@ -92,6 +92,14 @@ impl Label {
             None => self.text.to_string(),
         }
     }
+
+    /// As [`Label::for_people`], with what sets its function apart from others that look alike.
+    pub(crate) fn in_full(&self) -> String {
+        match &self.row {
+            Some(row) => format!("{}{}{}", row.text(), row.signature, self.text),
+            None => self.text.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Label {
@@ -109,6 +117,8 @@ pub struct CallTree {
     pub(crate) labels: Vec<Label>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) measure: Measure,
+    /// The label of each frame of the profile that is in the tree.
+    pub(crate) frame_labels: Vec<Option<u32>>,
     /// Samples whose innermost frames are left out.
     left_out: u64,
     label_index: FxHashMap<Identity, u32>,
@@ -176,7 +186,17 @@ impl CallTree {
                 options.measure.weight(entry),
             );
         }
+        tree.frame_labels = frame_labels;
         tree
+    }
+
+    /// What each label is of.
+    pub(crate) fn identities(&self) -> Vec<&Identity> {
+        let mut identities = vec![&Identity::Rest; self.labels.len()];
+        for (identity, &label) in &self.label_index {
+            identities[label as usize] = identity;
+        }
+        identities
     }
 
     /// Samples whose innermost frames were left out, because the tree would have had more nodes than

@@ -77,6 +77,28 @@ pub fn describe(profile: &Profile) -> String {
     lines.join("\n")
 }
 
+/// What samples of these kinds are, how many, and what they weigh, in a few words.
+pub(crate) fn title(
+    kinds: impl Iterator<Item = SampleKind>,
+    samples: u64,
+    measure: Measure,
+    weight: u64,
+) -> String {
+    let kinds: BTreeSet<SampleKind> = kinds.collect();
+    let what = if kinds.contains(&SampleKind::Event) {
+        "event stacks"
+    } else if kinds.iter().all(|&kind| kind == SampleKind::Cpu) {
+        "CPU samples"
+    } else {
+        "wall-clock samples"
+    };
+    match measure {
+        Measure::Time => format!("{samples} {what}, {:.1} ms", weight as f64 / 1e6),
+        Measure::Bytes => format!("{samples} {what}, {weight} bytes"),
+        Measure::Samples => format!("{samples} {what}"),
+    }
+}
+
 /// What of wall-clock samples ran, what waited, and how that is known.
 fn split(profile: &Profile) -> String {
     let measure = Measure::of(profile);
@@ -174,6 +196,7 @@ pub fn meaning(reason: NameReason) -> &'static str {
         NameReason::SymbolFileDamaged => "the symbol file cannot be read",
         NameReason::PathNotTrusted => "see --trust-trace-paths",
         NameReason::Offline => "the symbol file would have to be fetched",
+        NameReason::LimitReached => "it would cost too much to find out",
         NameReason::NoName => "known code, but nothing says what it is called",
         NameReason::Ambiguous => "several bodies claim the address",
         NameReason::InvalidAddress => "no code can be there",

@@ -1,158 +1,49 @@
 //! JSON: frames, and one object a sample.
 
-use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use chronosym::{
-    Code, Filter, Frame, PdbId, ResolvedStack, Resolver, Shape, Shaper, SymbolSource, ThreadIndex,
+    Code, Filter, Frame, ResolvedStack, Resolver, Shape, Shaper, SymbolSource, ThreadIndex,
     Timeline, Weight,
 };
+use chronosym_types::json::{self, FrameObject};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A number as `"0x…"`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hex(pub u64);
-
-impl Display for Hex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#x}", self.0)
-    }
-}
-
-impl Serialize for Hex {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// JSON as compact as it gets, in which no text steers a terminal: as [`json`](chronosym_types::escape::json) escapes it.
-struct Harmless;
-
-impl serde_json::ser::Formatter for Harmless {
-    fn write_string_fragment<W: Write + ?Sized>(
-        &mut self,
-        out: &mut W,
-        fragment: &str,
-    ) -> io::Result<()> {
-        out.write_all(chronosym_types::escape::json(fragment).as_bytes())
-    }
-}
-
-/// Writes a value as JSON in which no text steers a terminal, whatever a trace or a symbol file has put into it.
-///
-/// # Errors
-/// Those of `out`.
-pub fn write_json(value: &(impl Serialize + ?Sized), out: &mut impl Write) -> io::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))?;
-    Ok(())
-}
-
-/// As [`write_json`], to be written more than once.
-///
-/// # Errors
-/// None for what is made of text, numbers, lists and objects.
-pub fn raw_json(value: &(impl Serialize + ?Sized)) -> io::Result<Box<RawValue>> {
-    let mut json = Vec::new();
-    write_json(value, &mut json)?;
-    let text = String::from_utf8(json).map_err(io::Error::other)?;
-    Ok(RawValue::from_string(text)?)
-}
-
-/// The JSON object of a frame: what is absent is left out.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct FrameObject<'a> {
-    /// The address, as the stack has it.
-    pub address: Hex,
-    /// Namespace, type and method, or the symbol.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<&'a str>,
-    /// The method's signature.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signature: Option<&'a str>,
-    /// Simple name of the module or image.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub module: Option<&'a str>,
-    /// Bytes from the start of the code body, where there is a name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
-    /// Bytes from the image's base, where there is no name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rva: Option<u64>,
-    /// Signature and age of the image's PDB, where there is no name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pdb_id: Option<String>,
-    /// The image's build id, where there is no name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub build_id: Option<&'a str>,
-    /// Bytes from the start of the IL.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub il_offset: Option<u32>,
-    /// The source file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<&'a str>,
-    /// From 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    /// From 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<u32>,
-    /// Whether it is inlined into the next one; left out if it is not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub inlined: bool,
-    /// How the code was compiled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tier: Option<&'a str>,
-    /// What says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<&'a str>,
-    /// How sure that is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub certainty: Option<&'a str>,
-    /// Why there is no name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name_reason: Option<&'a str>,
-    /// Why there is a name but no line.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line_reason: Option<&'a str>,
-}
-
-impl<'a> FrameObject<'a> {
-    /// The object of a frame of a timeline.
-    pub fn new(frame: &'a Frame, timeline: &'a Timeline) -> Self {
-        let (name, line) = (frame.name(), frame.line.as_ref().ok());
-        let image = match frame.code {
-            Code::Image {
-                process,
-                image,
-                rva,
-            } if name.is_err() => timeline.image(process, image).map(|image| (image, rva)),
-            _ => None,
-        };
-        let pdb = image.as_ref().and_then(|(image, _)| image.pdb);
-        FrameObject {
-            address: Hex(frame.address),
-            name: name.ok(),
-            signature: frame.signature(),
-            module: frame.module(),
-            offset: frame.offset.filter(|_| name.is_ok()),
-            rva: image.as_ref().map(|(_, rva)| *rva),
-            pdb_id: pdb.map(PdbId::to_string),
-            build_id: image.and_then(|(image, _)| image.build_id),
-            il_offset: frame.il_offset.map(|il| il.offset),
-            file: line.map(|line| &*line.file),
-            line: line.map(|line| line.line),
-            column: line.and_then(|line| line.column),
-            inlined: frame.inlined,
-            tier: frame.tier.map(|tier| tier.name()),
-            evidence: frame.evidence.map(|evidence| evidence.as_str()),
-            certainty: frame.certainty.map(|certainty| certainty.as_str()),
-            name_reason: name.err().map(|reason| reason.as_str()),
-            line_reason: frame.line_reason().map(|reason| reason.as_str()),
-        }
-    }
+/// The JSON object of a frame of a timeline.
+pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {
+    let (name, line) = (frame.name(), frame.line.as_ref().ok());
+    let image = match frame.code {
+        Code::Image {
+            process,
+            image,
+            rva,
+        } if name.is_err() => timeline.image(process, image).map(|image| (image, rva)),
+        _ => None,
+    };
+    let pdb = image.as_ref().and_then(|(image, _)| image.pdb);
+    let mut object = FrameObject::at(frame.address);
+    object.name = name.ok();
+    object.signature = frame.signature();
+    object.module = frame.module();
+    object.offset = frame.offset.filter(|_| name.is_ok());
+    object.rva = image.as_ref().map(|(_, rva)| *rva);
+    object.pdb_id = pdb.map(|id| id.to_string().into());
+    object.build_id = image.and_then(|(image, _)| Some(image.build_id?.into()));
+    object.il_offset = frame.il_offset.map(|il| il.offset);
+    object.file = line.map(|line| &*line.file);
+    object.line = line.map(|line| line.line);
+    object.column = line.and_then(|line| line.column);
+    object.inlined = frame.inlined;
+    object.tier = frame.tier.map(|tier| tier.name());
+    object.evidence = frame.evidence.map(|evidence| evidence.as_str());
+    object.certainty = frame.certainty.map(|certainty| certainty.as_str());
+    object.proof = frame.proof.map(|proof| proof.as_str());
+    object.name_reason = name.err().map(|reason| reason.as_str());
+    object.line_reason = frame.line_reason().map(|reason| reason.as_str());
+    object
 }
 
 #[derive(Serialize)]
@@ -217,8 +108,8 @@ pub fn write_json_lines(
             for frame in resolver.stack(stack) {
                 let known = &mut rendered[frame.index()];
                 if known.is_none() {
-                    let object = FrameObject::new(resolver.frame(frame), timeline);
-                    *known = Some(raw_json(&object)?);
+                    let object = frame_object(resolver.frame(frame), timeline);
+                    *known = Some(json::to_raw_value(&object)?);
                 }
             }
             let (weight_ns, weight) = match weight {
@@ -241,7 +132,7 @@ pub fn write_json_lines(
                 },
             };
             line.clear();
-            write_json(&object, &mut line)?;
+            json::to_writer(&mut line, &object)?;
             line.push(b'\n');
             out.write_all(&line)
         };

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use chronosym::{ProcessIndex, ProcessView, ThreadIndex};
+use chronosym::{ProcessIndex, ProcessView, Profile, ProfileEntry, ThreadIndex};
 use rustc_hash::FxHashMap;
 
-use crate::series::{Series, StackTotal, Unit};
+use crate::measure::Measure;
+use crate::series::Apart;
 use crate::tables::{Table, Tables};
 use crate::wire::Message;
 
@@ -48,35 +49,36 @@ impl Dictionary {
 
 /// Writes one `ProfilesData` message: a resource for each process, in it a profile for each of what samples have: their
 /// number and, where it is known, time or bytes. Text stands as it is in the trace: viewers escape it.
-pub fn write_otlp(series: &Series, out: &mut impl Write) -> io::Result<()> {
-    let timeline = series.resolver.timeline();
+pub fn write_otlp(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::Result<()> {
+    let timeline = profile.resolver.timeline();
     let mut dictionary = Dictionary {
-        tables: Tables::new(series),
+        tables: Tables::new(&profile.resolver, apart.addresses),
         stacks: Table::starting_with(Vec::new()),
         attributes: Table::starting_with(Attribute {
             key: 0,
             value: Value::Text(String::new()),
         }),
     };
-    let mut processes: Vec<(ProcessIndex, Vec<StackTotal>)> = Vec::new();
+    let mut processes: Vec<(ProcessIndex, Vec<&ProfileEntry>)> = Vec::new();
     let mut index: FxHashMap<ProcessIndex, usize> = FxHashMap::default();
-    for total in series.stacks() {
-        let Some(thread) = timeline.thread_view(total.thread) else {
+    for entry in &profile.entries {
+        let Some(thread) = timeline.thread_view(entry.thread) else {
             continue;
         };
         let at = *index.entry(thread.process).or_insert_with(|| {
             processes.push((thread.process, Vec::new()));
             processes.len() - 1
         });
-        processes[at].1.push(total);
+        processes[at].1.push(entry);
     }
-    let mut types = vec![("samples", "count", false)];
-    match series.unit {
-        Unit::Nanoseconds => types.push(("time", "nanoseconds", true)),
-        Unit::Bytes => types.push(("space", "bytes", true)),
-        Unit::Samples => {}
-    }
-    for (process, totals) in &processes {
+    let measure = Measure::of(profile);
+    let mut types = vec![("samples", "count", Measure::Samples)];
+    types.extend(
+        measure
+            .sample_type()
+            .map(|(name, unit)| (name, unit, measure)),
+    );
+    for (process, entries) in &processes {
         let mut data = Message::default();
         data.message(1, |m| {
             if let Some(view) = timeline.process_view(*process) {
@@ -86,9 +88,12 @@ pub fn write_otlp(series: &Series, out: &mut impl Write) -> io::Result<()> {
                 m.message(1, |m| {
                     _ = m.text(1, "chronosym").text(2, env!("CARGO_PKG_VERSION"))
                 });
-                for &(name, unit, weighs) in &types {
+                for &(name, unit, measure) in &types {
+                    let name = dictionary.tables.text(name) as u64;
+                    let unit = dictionary.tables.text(unit) as u64;
                     m.message(2, |m| {
-                        write_profile(series, totals, (name, unit), weighs, &mut dictionary, m)
+                        m.message(1, |m| _ = m.int(1, name).int(2, unit));
+                        write_samples(profile, entries, measure, apart, &mut dictionary, m);
                     });
                 }
             });
@@ -115,26 +120,22 @@ fn write_resource(process: &ProcessView<'_>, m: &mut Message) {
     }
 }
 
-fn write_profile(
-    series: &Series,
-    totals: &[StackTotal],
-    (name, unit): (&str, &str),
-    weighs: bool,
+fn write_samples(
+    profile: &Profile,
+    entries: &[&ProfileEntry],
+    measure: Measure,
+    apart: Apart,
     dictionary: &mut Dictionary,
     m: &mut Message,
 ) {
-    let (resolver, timeline) = (&series.resolver, series.resolver.timeline());
-    let (name, unit) = (
-        dictionary.tables.text(name) as u64,
-        dictionary.tables.text(unit) as u64,
-    );
-    m.message(1, |m| _ = m.int(1, name).int(2, unit));
+    let (resolver, timeline) = (&profile.resolver, profile.resolver.timeline());
     let mut threads: FxHashMap<ThreadIndex, Vec<u64>> = FxHashMap::default();
-    for total in totals {
-        let locations = dictionary.tables.stack(resolver, total.stack);
+    for entry in entries {
+        let locations = dictionary.tables.stack(resolver, entry.stack);
         let stack = dictionary.stacks.id(locations) as u64;
-        let attributes = threads.entry(total.thread).or_insert_with(|| {
-            let Some(thread) = timeline.thread_view(total.thread) else {
+        let attributes = threads.entry(entry.thread).or_insert_with(|| {
+            let view = timeline.thread_view(entry.thread);
+            let Some(thread) = view.filter(|_| apart.threads) else {
                 return Vec::new();
             };
             let id = dictionary.attribute("thread.id", Value::Int(thread.tid));
@@ -142,13 +143,13 @@ fn write_profile(
             let name = name.map(|name| dictionary.attribute("thread.name", name));
             std::iter::once(id).chain(name).collect()
         });
-        let leaf = resolver.frame(resolver.leaf(total.stack));
+        let leaf = resolver.frame(resolver.leaf(entry.stack));
         let tier = leaf.tier.map(|tier| Value::Text(tier.name().to_owned()));
         let tier = tier.map(|tier| dictionary.attribute("chronosym.tier", tier));
         let attributes = attributes.iter().copied().chain(tier);
-        let value = if weighs { total.weight } else { total.samples };
         m.message(2, |m| {
-            m.int(1, stack).packed(2, attributes).packed(4, [value]);
+            m.int(1, stack).packed(2, attributes);
+            m.packed(4, [measure.weight(entry)]);
         });
     }
     let facts = timeline.facts();
@@ -161,8 +162,11 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
     for mapping in mappings {
         let identity = dictionary.tables.strings.rows[mapping.identity].clone();
         let identity = (!identity.is_empty()).then(|| {
-            // The conventions know no id of PDBs; where it is a build id, it is GNU's.
-            let key = "process.executable.build_id.gnu";
+            // The conventions know no id of PDBs.
+            let key = match mapping.has_build_id {
+                true => "process.executable.build_id.gnu",
+                false => "chronosym.pdb_id",
+            };
             dictionary.attribute(key, Value::Text(identity))
         });
         m.message(1, |m| {

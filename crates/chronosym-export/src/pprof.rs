@@ -2,10 +2,13 @@
 
 use std::io::{self, Write};
 
+use chronosym::{Profile, SampleKind};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::series::{Series, Unit};
+use crate::header::title;
+use crate::measure::Measure;
+use crate::series::{Apart, places};
 use crate::tables::Tables;
 use crate::wire::Message;
 
@@ -22,39 +25,43 @@ const COMMENT: u32 = 13;
 const DEFAULT_SAMPLE_TYPE: u32 = 14;
 
 /// Writes the samples by thread and stack, each with their number and, where it is known, time or bytes. Labels say the
-/// process, the thread and the tier of the innermost frame. Text stands as it is in the trace: viewers escape it.
-pub fn write_pprof(series: &Series, out: &mut impl Write) -> io::Result<()> {
+/// process, the thread, the tier of the innermost frame and, of wall-clock samples, whether the thread ran. Text stands as
+/// it is in the trace: viewers escape it.
+pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::Result<()> {
     let mut out = GzEncoder::new(out, Compression::fast());
-    let (resolver, timeline) = (&series.resolver, series.resolver.timeline());
-    let mut tables = Tables::new(series);
+    let (resolver, timeline) = (&profile.resolver, profile.resolver.timeline());
+    let mut tables = Tables::new(resolver, apart.addresses);
+    let measure = Measure::of(profile);
     let mut types = vec![("samples", "count")];
-    match series.unit {
-        Unit::Nanoseconds => types.push(("time", "nanoseconds")),
-        Unit::Bytes => types.push(("space", "bytes")),
-        Unit::Samples => {}
-    }
+    types.extend(measure.sample_type());
     let mut message = Message::default();
     for (name, unit) in &types {
         let (name, unit) = (tables.text(name) as u64, tables.text(unit) as u64);
         message.message(SAMPLE_TYPE, |m| _ = m.int(1, name).int(2, unit));
     }
-    for total in series.stacks() {
-        let locations = tables.stack(resolver, total.stack);
-        let (process, thread) = series.places(total.thread);
-        let leaf = resolver.frame(resolver.leaf(total.stack));
-        let tier = leaf.tier.map(|tier| tier.name());
-        let mut labels = vec![("process", process.as_str()), ("thread", thread.as_str())];
-        labels.extend(tier.map(|tier| ("tier", tier)));
+    for entry in &profile.entries {
+        let locations = tables.stack(resolver, entry.stack);
+        let (process, thread) = places(timeline, entry.thread);
+        let leaf = resolver.frame(resolver.leaf(entry.stack));
+        let is_wall = matches!(
+            entry.kind,
+            SampleKind::WallManaged | SampleKind::WallExternal
+        );
+        let labels = [
+            ("process", Some(process.as_str())),
+            ("thread", apart.threads.then_some(thread.as_str())),
+            ("tier", leaf.tier.map(|tier| tier.name())),
+            ("activity", is_wall.then(|| entry.activity.as_str())),
+        ];
         let labels = labels
             .into_iter()
-            .map(|(key, text)| (tables.text(key) as u64, tables.text(text) as u64));
+            .filter_map(|(key, text)| Some((key, text?)));
+        let labels = labels.map(|(key, text)| (tables.text(key) as u64, tables.text(text) as u64));
         let labels: Vec<_> = labels.collect();
         message.message(SAMPLE, |m| {
             m.packed(1, locations);
-            m.packed(
-                2,
-                [total.samples, total.weight].into_iter().take(types.len()),
-            );
+            let values = [entry.samples, measure.weight(entry)];
+            m.packed(2, values.into_iter().take(types.len()));
             for (key, text) in labels {
                 m.message(3, |m| _ = m.int(1, key).int(2, text));
             }
@@ -99,7 +106,9 @@ pub fn write_pprof(series: &Series, out: &mut impl Write) -> io::Result<()> {
         .int(TIME_NANOS, start.unwrap_or(0))
         .int(DURATION_NANOS, facts.duration_ns);
     let default = tables.text(types[types.len() - 1].0) as u64;
-    let title = tables.text(&series.title()) as u64;
+    let kinds = profile.entries.iter().map(|entry| entry.kind);
+    let title = title(kinds, profile.samples(), measure, measure.total(profile));
+    let title = tables.text(&title) as u64;
     message
         .packed(COMMENT, [title])
         .int(DEFAULT_SAMPLE_TYPE, default);

@@ -1,25 +1,36 @@
-//! Samples in the order of time, resolved and weighed: what every picture is made of.
+//! Samples in the order of time, resolved and weighed: what pictures with a time axis are made of.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym::{
-    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex,
-    Timeline, Weight,
+    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex, Timeline,
 };
 use rustc_hash::FxHashMap;
 
+use crate::header::title;
+use crate::measure::{Measure, add};
 use crate::rows::Rows;
 
-/// What weights are in.
+/// What pictures keep apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unit {
-    /// Time: of each sample it is known.
-    Nanoseconds,
-    /// Bytes, such as those of allocations.
-    Bytes,
-    /// Each sample weighs one: what they stand for is not known of all.
-    Samples,
+pub struct Apart {
+    /// The threads of a process.
+    pub threads: bool,
+    /// Frames of one function by their source lines. What has a place for lines has them either way.
+    pub lines: bool,
+    /// Code without a name by address, not just by image.
+    pub addresses: bool,
+}
+
+impl Default for Apart {
+    fn default() -> Self {
+        Apart {
+            threads: true,
+            lines: false,
+            addresses: false,
+        }
+    }
 }
 
 /// One sample.
@@ -28,7 +39,7 @@ pub enum Unit {
 pub struct TimedSample {
     /// ns since the trace began.
     pub time_ns: u64,
-    /// In the unit of the series.
+    /// In the measure of the series.
     pub weight: u64,
     /// The thread.
     pub thread: ThreadIndex,
@@ -36,15 +47,6 @@ pub struct TimedSample {
     pub stack: ResolvedStack,
     /// What the sample says of the thread.
     pub kind: SampleKind,
-}
-
-/// The samples of one thread with one stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StackTotal {
-    pub thread: ThreadIndex,
-    pub stack: ResolvedStack,
-    pub samples: u64,
-    pub weight: u64,
 }
 
 /// Samples in the order of time, with their stacks resolved and what they weigh. Takes 32 bytes a sample beside the
@@ -56,10 +58,20 @@ pub struct Series {
     pub resolver: Resolver,
     /// By time.
     pub samples: Vec<TimedSample>,
-    /// What they weigh in.
-    pub unit: Unit,
-    /// Code without a name is apart by address, not by image.
-    pub addresses: bool,
+    /// What they weigh: time if that of each is known, bytes if each states some, else one each.
+    pub measure: Measure,
+    /// What is kept apart.
+    pub apart: Apart,
+    /// The times that the filter lets through, ns since the trace began.
+    pub times: Range<u64>,
+}
+
+/// The samples of one thread, or of all threads of a process.
+pub(crate) struct Track<'s> {
+    /// The thread, or one of them.
+    pub thread: ThreadIndex,
+    /// By time.
+    pub samples: Vec<&'s TimedSample>,
 }
 
 impl Series {
@@ -69,19 +81,20 @@ impl Series {
         filter: &Filter,
         symbols: Option<Arc<dyn SymbolSource>>,
         shape: &Shape,
+        apart: Apart,
     ) -> Self {
         let mut resolver = Resolver::new(timeline, symbols);
         resolver.prepare(filter);
         let mut shaper = Shaper::new(shape);
-        let (mut samples, mut unit) = (Vec::new(), None);
+        let (mut samples, mut measure) = (Vec::new(), None);
         timeline.for_each_weighed_sample(filter, |class, time_ns, weight| {
             let stack = resolver.resolve(class, time_ns).map(|(stack, _)| stack);
             let Some(stack) = stack.and_then(|stack| shaper.shape(&mut resolver, stack)) else {
                 return;
             };
-            let (own, weight) = weigh(weight);
-            if *unit.get_or_insert(own) != own {
-                unit = Some(Unit::Samples);
+            let (own, weight) = Measure::of_sample(weight);
+            if *measure.get_or_insert(own) != own {
+                measure = Some(Measure::Samples);
             }
             samples.push(TimedSample {
                 time_ns,
@@ -91,62 +104,57 @@ impl Series {
                 kind: class.kind,
             });
         });
-        let unit = unit.unwrap_or(Unit::Samples);
-        if unit == Unit::Samples {
-            samples.iter_mut().for_each(|sample| sample.weight = 1);
-        }
-        Series {
+        let mut series = Series {
             resolver,
             samples,
-            unit,
-            addresses: false,
+            measure: measure.unwrap_or_default(),
+            apart,
+            times: filter.from_ns.unwrap_or(0)..filter.to_ns.unwrap_or(u64::MAX),
+        };
+        // Where all of it is nothing, numbers say more.
+        if series.measure == Measure::Samples || series.total() == 0 {
+            series.measure = Measure::Samples;
+            series.samples.iter_mut().for_each(|s| s.weight = 1);
         }
+        series
     }
 
     /// The weight of all samples.
     pub fn total(&self) -> u64 {
-        let weights = self.samples.iter().map(|sample| sample.weight);
-        weights.fold(0, u64::saturating_add)
+        sum(self.samples.iter())
     }
 
-    /// The samples of each thread by time; threads in the order in which they were first seen.
-    pub(crate) fn by_thread(&self) -> Vec<(ThreadIndex, Vec<&TimedSample>)> {
-        let mut index: FxHashMap<ThreadIndex, usize> = FxHashMap::default();
-        let mut threads: Vec<(ThreadIndex, Vec<&TimedSample>)> = Vec::new();
+    /// The samples by time of each thread, or process where threads are not apart; in the order in which they were first
+    /// seen.
+    pub(crate) fn tracks(&self) -> Vec<Track<'_>> {
+        let timeline = self.resolver.timeline();
+        let mut of_thread: FxHashMap<ThreadIndex, usize> = FxHashMap::default();
+        let mut of_process = FxHashMap::default();
+        let mut tracks: Vec<Track<'_>> = Vec::new();
         for sample in &self.samples {
-            let at = *index.entry(sample.thread).or_insert_with(|| {
-                threads.push((sample.thread, Vec::new()));
-                threads.len() - 1
+            let thread = sample.thread;
+            let at = *of_thread.entry(thread).or_insert_with(|| {
+                let mut open = || {
+                    tracks.push(Track {
+                        thread,
+                        samples: Vec::new(),
+                    });
+                    tracks.len() - 1
+                };
+                if self.apart.threads {
+                    return open();
+                }
+                let process = timeline.thread_view(thread).map(|view| view.process);
+                *of_process.entry(process).or_insert_with(open)
             });
-            threads[at].1.push(sample);
+            tracks[at].samples.push(sample);
         }
-        threads
-    }
-
-    /// The samples by thread and stack, in the order in which they were first seen.
-    pub(crate) fn stacks(&self) -> Vec<StackTotal> {
-        let mut index: FxHashMap<(ThreadIndex, ResolvedStack), usize> = FxHashMap::default();
-        let mut stacks: Vec<StackTotal> = Vec::new();
-        for sample in &self.samples {
-            let key = (sample.thread, sample.stack);
-            let at = *index.entry(key).or_insert_with(|| {
-                stacks.push(StackTotal {
-                    thread: sample.thread,
-                    stack: sample.stack,
-                    samples: 0,
-                    weight: 0,
-                });
-                stacks.len() - 1
-            });
-            stacks[at].samples += 1;
-            stacks[at].weight = stacks[at].weight.saturating_add(sample.weight);
-        }
-        stacks
+        tracks
     }
 
     /// Which functions are one row.
     pub(crate) fn rows(&self) -> Rows {
-        Rows::new(&self.resolver, self.addresses)
+        Rows::new(&self.resolver, self.apart.addresses)
     }
 
     /// The text of each row.
@@ -155,51 +163,47 @@ impl Series {
         rows.map(|row| format!("{row}{}", row.signature)).collect()
     }
 
-    /// What a process and one of its threads are called: `app (42)`, `worker (7)`.
+    /// What a process and one of its threads are called: `app (42)`, `worker (7)`; or what stands for all of its threads.
     pub(crate) fn places(&self, thread: ThreadIndex) -> (String, String) {
-        let timeline = self.resolver.timeline();
-        let view = timeline.thread_view(thread);
-        let process = view
-            .as_ref()
-            .and_then(|thread| timeline.process_view(thread.process));
-        let process = process.map_or_else(|| "process".to_owned(), |process| process.label());
-        let thread = view.map_or_else(
-            || "thread".to_owned(),
-            |thread| format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid),
-        );
-        (process, thread)
+        let (process, own) = places(self.resolver.timeline(), thread);
+        let shown = if self.apart.threads {
+            own
+        } else {
+            "all threads".to_owned()
+        };
+        (process, shown)
     }
 
     /// What the samples are and weigh, in a few words.
     pub fn title(&self) -> String {
-        let cpu = self.samples.iter().all(|s| s.kind == SampleKind::Cpu);
-        let event = self.samples.iter().any(|s| s.kind == SampleKind::Event);
-        let what = match (cpu, event) {
-            (true, _) => "CPU samples",
-            (_, true) => "event stacks",
-            _ => "wall-clock samples",
-        };
-        let number = self.samples.len();
-        match self.unit {
-            Unit::Nanoseconds => format!("{number} {what}, {} ms", millis(self.total(), 1)),
-            Unit::Bytes => format!("{number} {what}, {} bytes", self.total()),
-            Unit::Samples => format!("{number} {what}"),
-        }
+        let kinds = self.samples.iter().map(|sample| sample.kind);
+        let count = self.samples.len() as u64;
+        title(kinds, count, self.measure, self.total())
     }
 }
 
-/// Milliseconds with this many digits after the point, cut off.
-pub(crate) fn millis(ns: u64, digits: usize) -> String {
-    let mut text = format!("{}.{:06}", ns / 1_000_000, ns % 1_000_000);
-    text.truncate(text.len() - (6 - digits));
-    text
+/// What samples weigh together.
+pub(crate) fn sum<'s>(samples: impl Iterator<Item = &'s TimedSample>) -> u64 {
+    let mut sum = 0;
+    samples.for_each(|sample| add(&mut sum, sample.weight));
+    sum
 }
 
-/// What a sample weighs, and in what.
-fn weigh(weight: Weight) -> (Unit, u64) {
-    match weight {
-        Weight::Ns(ns) => (Unit::Nanoseconds, ns),
-        Weight::Bytes(bytes) => (Unit::Bytes, bytes),
-        _ => (Unit::Samples, 1),
-    }
+/// What a process and one of its threads are called.
+pub(crate) fn places(timeline: &Timeline, thread: ThreadIndex) -> (String, String) {
+    let view = timeline.thread_view(thread);
+    let process = view
+        .as_ref()
+        .and_then(|thread| timeline.process_view(thread.process));
+    let process = process.map_or_else(|| "process".to_owned(), |process| process.label());
+    let thread = view.map_or_else(
+        || "thread".to_owned(),
+        |thread| format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid),
+    );
+    (process, thread)
+}
+
+/// Milliseconds to the ns.
+pub(crate) fn millis(ns: u64) -> String {
+    format!("{}.{:06}", ns / 1_000_000, ns % 1_000_000)
 }

@@ -6,7 +6,6 @@ use chronosym::{Code, Frame, FrameId, ResolvedStack, Resolver};
 use rustc_hash::FxHashMap;
 
 use crate::rows::Rows;
-use crate::series::Series;
 
 /// Distinct values by number, in the order in which they came.
 #[derive(Debug)]
@@ -15,13 +14,19 @@ pub(crate) struct Table<T> {
     pub rows: Vec<T>,
 }
 
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Table {
+            index: FxHashMap::default(),
+            rows: Vec::new(),
+        }
+    }
+}
+
 impl<T: Clone + Eq + Hash> Table<T> {
     /// A table whose number 0 is taken.
     pub fn starting_with(first: T) -> Self {
-        let mut table = Table {
-            index: FxHashMap::default(),
-            rows: Vec::new(),
-        };
+        let mut table = Table::default();
         table.id(first);
         table
     }
@@ -51,6 +56,8 @@ pub(crate) struct MappingRow {
     pub limit: u64,
     pub path: usize,
     pub identity: usize,
+    /// The identity is a build id, and not that of a PDB.
+    pub has_build_id: bool,
 }
 
 /// The frames at an address: those inlined come before what they are inlined into.
@@ -74,14 +81,15 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub fn new(series: &Series) -> Self {
+    /// `addresses`: code without a name is apart by address.
+    pub fn new(resolver: &Resolver, addresses: bool) -> Self {
         Tables {
             strings: Table::starting_with(String::new()),
             functions: Table::starting_with(FunctionRow::default()),
             mappings: Table::starting_with(MappingRow::default()),
             locations: Table::starting_with(LocationRow::default()),
             known: FxHashMap::default(),
-            rows: series.rows(),
+            rows: Rows::new(resolver, addresses),
         }
     }
 
@@ -152,6 +160,9 @@ impl Tables {
             Code::Image { process, image, .. } => resolver.timeline().image(process, image),
             _ => None,
         };
+        let has_build_id = image
+            .as_ref()
+            .is_some_and(|i| i.pdb.is_none() && i.build_id.is_some());
         let (start, limit) = image.map_or((0, 0), |i| (i.base, i.base.saturating_add(i.size)));
         let path = self.text(binary.path().unwrap_or(binary.name()));
         let identity = self.text(binary.identity().unwrap_or_default());
@@ -160,6 +171,7 @@ impl Tables {
             limit,
             path,
             identity,
+            has_build_id,
         })
     }
 }

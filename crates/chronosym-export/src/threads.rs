@@ -58,7 +58,7 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
         match entry.kind {
             SampleKind::WallManaged => *counts.managed.get_or_insert(0) += entry.samples,
             SampleKind::WallExternal => *counts.managed.get_or_insert(0) += 0,
-            SampleKind::Cpu | SampleKind::Event => {}
+            _ => {}
         }
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         let row = rows.of[leaf.function.id().index()];

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use crate::fit::fit;
 use crate::header::describe;
-use crate::json::write_json;
 use crate::rows::Rows;
 use crate::text::write_line;
 use crate::top::TopOptions;
@@ -270,6 +269,6 @@ pub fn write_rows_json<T: Serialize>(
         rows: &rows[..shown],
         more: rows.len() - shown,
     };
-    write_json(&object, out)?;
+    chronosym_types::json::to_writer(&mut *out, &object)?;
     writeln!(out)
 }

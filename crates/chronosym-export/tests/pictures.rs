@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chronosym::facts::{Action, At, Image, Method, Process, Sample};
-use chronosym::{Filter, Options, SampleKind, Session, Shape, Timeline, Weight};
-use chronosym_export::{PageFacts, Series, Unit};
+use chronosym::{Filter, Options, Profile, SampleKind, Session, Shape, Timeline, Weight};
+use chronosym_export::{Apart, CallTree, Diff, Measure, PageFacts, Series, TreeOptions};
 use serde_json::Value;
 
 /// Ends elements, values and comments wherever they are written.
@@ -36,8 +36,20 @@ fn timeline(samples: impl Fn(&mut Session)) -> Arc<Timeline> {
     session.finish()
 }
 
-fn series(timeline: &Arc<Timeline>) -> Series {
-    Series::new(timeline, &Filter::default(), None, &Shape::default())
+fn series(timeline: &Arc<Timeline>, apart: Apart) -> Series {
+    let (filter, shape) = (Filter::default(), Shape::default());
+    Series::new(timeline, &filter, None, &shape, apart)
+}
+
+fn tree(profile: &Profile, apart: Apart) -> CallTree {
+    let options = TreeOptions {
+        threads: apart.threads,
+        lines: apart.lines,
+        addresses: apart.addresses,
+        measure: Measure::of(profile),
+        ..TreeOptions::default()
+    };
+    CallTree::new(profile, options)
 }
 
 fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
@@ -46,14 +58,23 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Each format in text.
-fn all(series: &Series) -> [String; 4] {
+/// Each format in text: svg, html, speedscope, firefox, the comparison with itself as svg and html.
+fn all(timeline: &Arc<Timeline>) -> [String; 6] {
     let facts = PageFacts::new(HOSTILE, vec![HOSTILE.to_owned()]);
+    let profile = timeline.profile(&Filter::default(), None);
+    let (tree, series) = (
+        tree(&profile, Apart::default()),
+        series(timeline, Apart::default()),
+    );
+    let (diff, side) = (Diff::new(&profile, &profile), (&profile, &tree));
+    let page = (&profile, &tree, &facts);
     [
-        text(|out| chronosym_export::write_svg(series, out)),
-        text(|out| chronosym_export::write_html(series, &facts, out)),
-        text(|out| chronosym_export::write_speedscope(series, out)),
-        text(|out| chronosym_export::write_firefox(series, out)),
+        text(|out| chronosym_export::write_svg(&profile, &tree, out)),
+        text(|out| chronosym_export::write_html(&profile, &tree, &facts, false, out)),
+        text(|out| chronosym_export::write_speedscope(&series, out)),
+        text(|out| chronosym_export::write_firefox(&series, out)),
+        text(|out| chronosym_export::write_diff_svg(side, side, out)),
+        text(|out| chronosym_export::write_diff_html(&diff, page, page, out)),
     ]
 }
 
@@ -71,9 +92,8 @@ fn hostile_names_stay_text() {
             session.sample(at, &stack, Sample::cpu().weighing(Weight::Ns(1_000_001)));
         }
     });
-    let series = series(&timeline);
-    let [svg, html, speedscope, firefox] = all(&series);
-    for picture in [&svg, &html] {
+    let [svg, html, speedscope, firefox, diff, diff_page] = all(&timeline);
+    for picture in [&svg, &html, &diff, &diff_page] {
         assert!(!picture.contains("<script>alert"), "markup got through");
         assert!(!picture.contains(|c| chronosym_types::escape::is_hostile(c) && c != '\n'));
         let whole = data(picture);
@@ -86,16 +106,15 @@ fn hostile_names_stay_text() {
         );
     }
     // Scripts: the data's, the graph's, the page's.
-    assert_eq!(svg.matches("</script>").count(), 2);
-    assert_eq!(html.matches("</script>").count(), 3);
+    for (picture, scripts) in [(svg, 2), (diff, 2), (html, 3), (diff_page, 3)] {
+        assert_eq!(picture.matches("</script>").count(), scripts);
+    }
     for json in [&speedscope, &firefox] {
         serde_json::from_str::<Value>(json).unwrap();
         assert!(!json.contains(['\u{202e}', '\u{2028}', '\0']));
     }
-    assert_eq!(
-        (series.unit, series.total()),
-        (Unit::Nanoseconds, 3_000_003)
-    );
+    let series = series(&timeline, Apart::default());
+    assert_eq!((series.measure, series.total()), (Measure::Time, 3_000_003));
     assert!(
         firefox.contains("\"weight\":[1.000001,1.000001,1.000001]"),
         "{firefox}"
@@ -116,18 +135,19 @@ fn units_are_what_all_samples_have() {
                 session.sample(at, &[0x1010], sample);
             }
         });
-        let series = series(&timeline);
-        (series.unit, series.total(), all(&series))
+        let series = series(&timeline, Apart::default());
+        (series.measure, series.total(), all(&timeline))
     };
-    let (unit, total, [svg, _, speedscope, firefox]) = of(&[Weight::Bytes(8), Weight::Bytes(24)]);
-    assert_eq!((unit, total), (Unit::Bytes, 32));
+    let (unit, total, [svg, _, speedscope, firefox, ..]) =
+        of(&[Weight::Bytes(8), Weight::Bytes(24)]);
+    assert_eq!((unit, total), (Measure::Bytes, 32));
     assert_eq!(data(&svg)["unit"], "bytes");
     assert!(
         speedscope.contains("\"unit\":\"bytes\"") && firefox.contains("\"weightType\":\"bytes\"")
     );
-    let (unit, total, [svg, _, speedscope, firefox]) =
+    let (unit, total, [svg, _, speedscope, firefox, ..]) =
         of(&[Weight::Bytes(8), Weight::One, Weight::Ns(5)]);
-    assert_eq!((unit, total), (Unit::Samples, 3));
+    assert_eq!((unit, total), (Measure::Samples, 3));
     assert_eq!(data(&svg)["unit"], "samples");
     assert!(
         speedscope.contains("\"unit\":\"none\"") && firefox.contains("\"weightType\":\"samples\"")
@@ -144,14 +164,15 @@ fn nothing_and_too_much_are_drawn() {
                 session.sample(at, &[0x1010, 0x2010], sample);
             }
         });
-        let series = series(&timeline);
+        let series = series(&timeline, Apart::default());
         assert_eq!(series.total(), if samples > 0 { u64::MAX } else { 0 });
-        for text in all(&series) {
+        for text in all(&timeline) {
             assert!(!text.contains("NaN") && !text.contains("inf\""));
         }
         let mut out = Vec::new();
-        chronosym_export::write_pprof(&series, &mut out).unwrap();
-        chronosym_export::write_otlp(&series, &mut out).unwrap();
+        let profile = timeline.profile(&Filter::default(), None);
+        chronosym_export::write_pprof(&profile, Apart::default(), &mut out).unwrap();
+        chronosym_export::write_otlp(&profile, Apart::default(), &mut out).unwrap();
         assert!(!out.is_empty());
     }
 }
@@ -168,8 +189,8 @@ fn small_branches_are_joined_and_nothing_is_lost() {
             session.sample(at, &stack, sample);
         }
     });
-    let series = series(&timeline);
-    let data = data(&text(|out| chronosym_export::write_svg(&series, out)));
+    let [svg, ..] = all(&timeline);
+    let data = data(&svg);
     let nodes = data["nodes"].as_array().unwrap();
     assert!(nodes.len() < 3 * 20, "{} nodes", nodes.len() / 3);
     let own: u64 = nodes.chunks(3).map(|node| node[2].as_u64().unwrap()).sum();
@@ -183,7 +204,96 @@ fn deep_stacks_are_drawn() {
         let stack: Vec<u64> = (0..20_000).map(|i| 0x2010 + (i % 2)).collect();
         session.sample(at, &stack, Sample::cpu().weighing(Weight::Ns(1)));
     });
-    for text in all(&series(&timeline)) {
+    for text in all(&timeline) {
         assert!(text.len() > 20_000);
     }
+}
+
+/// Two threads; what one of them does has a line of no file that is known.
+fn two_threads() -> Arc<Timeline> {
+    timeline(|session| {
+        for (tid, time) in [(7, 1), (8, 2), (7, 3)] {
+            let at = At::new(time).process(42).thread(tid);
+            let sample = Sample::cpu().weighing(Weight::Ns(5));
+            session.sample(at, &[0x1010, 0x2010], sample);
+        }
+    })
+}
+
+#[test]
+fn threads_are_joined_in_each_picture() {
+    let timeline = two_threads();
+    let profile = timeline.profile(&Filter::default(), None);
+    let tracks = |apart: Apart| {
+        let series = series(&timeline, apart);
+        let speedscope = text(|out| chronosym_export::write_speedscope(&series, out));
+        let firefox = text(|out| chronosym_export::write_firefox(&series, out));
+        let svg = tree(&profile, apart);
+        let svg = text(|out| chronosym_export::write_svg(&profile, &svg, out));
+        let mut binary = Vec::new();
+        chronosym_export::write_otlp(&profile, apart, &mut binary).unwrap();
+        let has_thread_ids = binary.windows(9).any(|bytes| bytes == b"thread.id");
+        let list = |json: &str, name: &str| {
+            let file: Value = serde_json::from_str(json).unwrap();
+            file[name].as_array().unwrap().len()
+        };
+        let threads = svg.matches("class=\"box thread\"").count();
+        let lists = (list(&speedscope, "profiles"), list(&firefox, "threads"));
+        (lists, threads, has_thread_ids)
+    };
+    assert_eq!(tracks(Apart::default()), ((2, 2), 2, true));
+    let joined = Apart {
+        threads: false,
+        ..Apart::default()
+    };
+    assert_eq!(tracks(joined), ((1, 1), 0, false));
+}
+
+#[test]
+fn a_comparison_shows_what_grew() {
+    let of = |run: u64, go: u64| {
+        timeline(|session| {
+            for (address, times) in [(0x1010, run), (0x2010, go)] {
+                for time in 0..times {
+                    let at = At::new(time).process(42).thread(address);
+                    session.sample(at, &[address], Sample::cpu().weighing(Weight::Ns(7)));
+                }
+            }
+        })
+    };
+    let profile = |timeline: &Arc<Timeline>| timeline.profile(&Filter::default(), None);
+    let (before, after) = (profile(&of(30, 10)), profile(&of(0, 5)));
+    let (tree_before, tree_after) = (
+        tree(&before, Apart::default()),
+        tree(&after, Apart::default()),
+    );
+    let svg = text(|out| {
+        chronosym_export::write_diff_svg((&before, &tree_before), (&after, &tree_after), out)
+    });
+    let data = data(&svg);
+    assert_eq!(data["unit"], "shares");
+    let shares: Vec<_> = data["nodes"]
+        .as_array()
+        .unwrap()
+        .chunks(4)
+        .map(|node| {
+            let name = &data["frames"][node[1].as_u64().unwrap() as usize][0];
+            let is_go = name.as_str().unwrap().ends_with("App.Type.Go");
+            (is_go, node[2].as_u64(), node[3].as_u64())
+        })
+        .collect();
+    let (all, part) = (1_000_000_000, 250_000_000);
+    let expected = [
+        (true, Some(all), Some(part)),
+        (false, Some(0), Some(all - part)),
+    ];
+    assert_eq!(shares.len(), 2, "{shares:?}");
+    assert!(
+        expected.iter().all(|node| shares.contains(node)),
+        "{shares:?}"
+    );
+    // All of Run has gone; of the width that Go has, three fifths are new.
+    assert_eq!(svg.matches("class=\"box less3\"").count(), 1);
+    assert_eq!(svg.matches("class=\"box more2\"").count(), 1);
+    assert!(svg.contains("25.0 % → 100.0 %"));
 }

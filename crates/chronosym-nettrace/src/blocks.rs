@@ -2,10 +2,11 @@
 
 use std::io::Read;
 
-use chronosym_types::Cursor;
+use chronosym_types::{Cursor, GapCause};
 
 use crate::decoder::Decoder;
-use crate::walk::{Stage, Step, Trouble, Walk};
+use crate::fault::{Fault, Parsed};
+use crate::walk::{Search, Stage, Step, Trouble, Walk};
 
 mod kind {
     pub(super) const END: u8 = 0;
@@ -21,19 +22,98 @@ mod kind {
 /// Larger blocks than this, event blocks aside, are not read: real ones stay below 1 MB.
 pub(crate) const LARGEST_BLOCK: u32 = 256 << 20;
 
+/// What stands before a block.
+#[derive(Clone, Copy)]
+struct BlockHeader {
+    size: u32,
+    kind: u8,
+}
+
+impl BlockHeader {
+    fn read(cursor: &mut Cursor<'_>) -> Parsed<Self> {
+        let [a, b, c, kind] = cursor.array()?;
+        let size = u32::from_le_bytes([a, b, c, 0]);
+        Ok(Self { size, kind })
+    }
+
+    fn is_known(self) -> bool {
+        matches!(self.kind, kind::EVENTS..=kind::LABELS)
+    }
+
+    /// Whether a block of a known kind may begin with what follows.
+    fn suits(self, content: Cursor<'_>) -> Parsed<()> {
+        const SEQUENCE_POINT: u32 = 16;
+        const IDS_AND_COUNT: u32 = 8;
+        let mut content = content;
+        let fits = match self.kind {
+            kind::EVENTS => (20..=self.size).contains(&content.u16()?.into()),
+            kind::METADATA | kind::THREADS => {
+                u32::from(content.u16()?) <= self.size.saturating_sub(2)
+            }
+            kind::SEQUENCE_POINT => self.size >= SEQUENCE_POINT,
+            kind::STACKS | kind::LABELS => self.size >= IDS_AND_COUNT,
+            _ => self.size >= 2,
+        };
+        if fits { Ok(()) } else { Err(Fault::Bad) }
+    }
+}
+
+/// Whether a block or the end of the stream may begin here; where the one after it does if its kind is unknown.
+pub(crate) fn follows(mut cursor: Cursor<'_>) -> Parsed<Option<usize>> {
+    let header = BlockHeader::read(&mut cursor)?;
+    if header.is_known() {
+        header.suits(cursor)?;
+    } else if header.kind != kind::END {
+        return Ok(Some(cursor.position().saturating_add(header.size as usize)));
+    } else if header.size != 0 {
+        return Err(Fault::Bad);
+    }
+    Ok(None)
+}
+
+/// Looks for blocks that follow each other: four bytes alone look like a header too easily.
+pub(crate) fn find(bytes: &[u8], from: usize) -> Search {
+    for position in from..bytes.len() {
+        match chain(Cursor::starting_at(bytes, position)) {
+            Ok(()) => return Search::Found(position),
+            Err(Fault::Short) => return Search::NotBefore(position),
+            Err(Fault::Bad) => {}
+        }
+    }
+    Search::NotBefore(bytes.len())
+}
+
+/// Three blocks of known kinds, or fewer with events among them and then the end of the stream.
+fn chain(mut cursor: Cursor<'_>) -> Parsed<()> {
+    let mut has_events = false;
+    for _ in 0..3 {
+        let header = BlockHeader::read(&mut cursor)?;
+        if header.kind == kind::END && header.size == 0 && has_events && cursor.is_at_end() {
+            return Ok(());
+        }
+        if !header.is_known() {
+            return Err(Fault::Bad);
+        }
+        header.suits(cursor)?;
+        cursor.take(header.size as usize)?;
+        has_events |= header.kind == kind::EVENTS;
+    }
+    Ok(())
+}
+
 impl<R: Read> Walk<R> {
     pub(crate) fn block(&mut self) -> Step {
         self.mark();
-        let word = match self.read(|cursor, _| Ok(cursor.u32()?)) {
-            Ok(word) => word,
+        let header = match self.read(|cursor, _| BlockHeader::read(cursor)) {
+            Ok(header) => header,
             Err(Trouble::Cut | Trouble::Bad) => {
                 self.cut();
                 return Step::Next;
             }
         };
-        let (size, block_kind) = (word & 0xff_ffff, (word >> 24) as u8);
-        let read: fn(&mut Decoder, &mut Cursor<'_>) -> bool = match block_kind {
-            kind::END => {
+        let size = header.size;
+        let read: fn(&mut Decoder, &mut Cursor<'_>) -> bool = match header.kind {
+            kind::END if size == 0 => {
                 self.end_of_stream();
                 return Step::Next;
             }
@@ -48,16 +128,25 @@ impl<R: Read> Walk<R> {
             kind::REMOVED_THREADS => |decoder, block| decoder.removed_threads(block).is_ok(),
             kind::LABELS => |decoder, block| decoder.labels(block).is_ok(),
             _ => {
-                self.decoder.diagnostics.unknown_blocks += 1;
-                self.step_over(u64::from(size));
+                self.unknown_block(u64::from(size));
                 return Step::Next;
             }
         };
         self.with_block(size, read);
-        if block_kind == kind::SEQUENCE_POINT {
+        if header.kind == kind::SEQUENCE_POINT {
             Step::RegionEnd
         } else {
             Step::Next
+        }
+    }
+
+    /// A block of a kind that a later version may have, or damage.
+    pub(crate) fn unknown_block(&mut self, size: u64) {
+        if self.may_be_block(size) {
+            self.decoder.diagnostics.unknown_blocks += 1;
+            self.step_over(size);
+        } else {
+            self.lose(GapCause::BadBlock);
         }
     }
 
@@ -67,35 +156,28 @@ impl<R: Read> Walk<R> {
         size: u32,
         read: impl FnOnce(&mut Decoder, &mut Cursor<'_>) -> bool,
     ) {
-        if size > LARGEST_BLOCK {
-            self.decoder.diagnostics.bad_blocks += 1;
-            self.decoder.diagnostics.bad_bytes += u64::from(size);
-            return self.step_over(u64::from(size));
-        }
         let end = self.at + size as usize;
-        if !self.window.fill_to(end) {
-            self.cut();
-            return;
+        if size > LARGEST_BLOCK || !self.may_be_block(size.into()) || !self.window.fill_to(end) {
+            return self.lose(GapCause::BadBlock);
         }
         let mut block = Cursor::new(&self.window.bytes()[self.at..end]);
-        if !read(&mut self.decoder, &mut block) {
-            self.decoder.diagnostics.bad_blocks += 1;
-            self.decoder.diagnostics.bad_bytes += block.remaining() as u64;
+        if read(&mut self.decoder, &mut block) {
+            self.at = end;
+            return self.end_block();
         }
-        self.at = end;
-        self.end_block();
+        let left = block.remaining();
+        self.at = end - left;
+        self.mark();
+        self.leave_block(left as u64, GapCause::BadBlock);
     }
 
-    /// After the end mark: whatever still follows is counted.
+    /// After the end mark. What follows it is part of nothing, unless blocks are among it: zeros look like an end mark.
     pub(crate) fn end_of_stream(&mut self) {
-        self.stage = Stage::Ended;
-        let mut trailing = (self.window.bytes().len() - self.at) as u64;
-        let position = self.window.bytes().len();
-        while self.window.fill_to(position + 1) {
-            let more = (self.window.bytes().len() - position) as u64;
-            self.window.drop_bytes(position, more);
-            trailing += more;
+        self.mark();
+        if self.at < self.window.bytes().len() || self.window.read_more() {
+            self.lose(GapCause::AfterEnd);
+        } else {
+            self.stage = Stage::Ended;
         }
-        self.decoder.diagnostics.trailing_bytes = trailing;
     }
 }

@@ -1,6 +1,6 @@
 //! Blocks of V3 to V6 into the tables of the region; knows nothing of where the bytes come from.
 
-use chronosym_types::Cursor;
+use chronosym_types::{Cursor, Gap, GapCause};
 
 use crate::blob::{self, Blob, BlobHeader, flag};
 use crate::clock::Clock;
@@ -162,8 +162,7 @@ impl Decoder {
                         return (at, Stop::Bad);
                     };
                     let end = self.padded(end, base).min(bytes.len());
-                    self.diagnostics.bad_records += 1;
-                    self.diagnostics.bad_bytes += (end - at) as u64;
+                    self.bad_record(base + at as u64, end - at);
                     at = end;
                 }
             }
@@ -194,6 +193,18 @@ impl Decoder {
     /// A part of the trace that may have held events was given up.
     pub(crate) fn damaged(&mut self) {
         self.sequences.damaged();
+    }
+
+    /// Blocks may be missing. If a sequence point is among them, ids stand for something else from here on.
+    pub(crate) fn lost(&mut self) {
+        self.damaged();
+        self.region.forget_ids();
+    }
+
+    /// A record whose size can be believed makes no sense.
+    pub(crate) fn bad_record(&mut self, offset: u64, size: usize) {
+        let gap = Gap::new(offset, size as u64, GapCause::BadRecord);
+        self.diagnostics.gaps.add(gap);
     }
 
     #[inline]

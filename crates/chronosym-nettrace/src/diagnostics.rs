@@ -1,3 +1,5 @@
+use chronosym_types::Gaps;
+
 /// Everything about a trace that was not as it should be, counted.
 ///
 /// It grows while the trace is read and is complete once
@@ -15,14 +17,11 @@ pub struct Diagnostics {
     pub stacks: u64,
     /// Sequence points passed.
     pub sequence_points: u64,
-    /// Set if the trace ends before its end mark.
-    pub truncation: Option<Truncation>,
-    /// Events, metadata, stack, thread or label rows that no reading makes sense of.
+    /// The parts that could not be used, and why; what follows the end mark is among them, and where a trace ends
+    /// without one.
+    pub gaps: Gaps,
+    /// Rows of metadata and threads that make no sense; those behind them are read. Events that make none are gaps.
     pub bad_records: u64,
-    /// Blocks of which a header, an end mark or a part could not be read.
-    pub bad_blocks: u64,
-    /// Bytes given up because of bad records and blocks.
-    pub bad_bytes: u64,
     /// Blocks and objects of a kind that this reader does not know, stepped over.
     pub unknown_blocks: u64,
     /// Events whose type was never defined, left out.
@@ -40,8 +39,6 @@ pub struct Diagnostics {
     /// Regions that were delivered before their sequence point because they reached
     /// [`Options::region_limit`](crate::Options::region_limit): time order across their border is not certain.
     pub forced_regions: u64,
-    /// Bytes after the end mark.
-    pub trailing_bytes: u64,
     /// Events that the traced process dropped, by capture thread, in order of first loss.
     pub losses: Vec<ThreadLoss>,
     /// When events of any thread are missing, dropped or lost with a damaged part of the trace, in file order; at most
@@ -69,17 +66,9 @@ impl Diagnostics {
     }
 }
 
-/// Where a trace that is cut short ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Truncation {
-    /// Stream offset after the last byte that could be used.
-    pub at_offset: u64,
-    /// Bytes that follow it: the beginning of a record whose end is missing.
-    pub bytes_lost: u64,
-}
-
 /// Events dropped on one capture thread, found by gaps in its sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThreadLoss {
     /// The capture thread as events name it: an OS thread id, in V6 a thread index.
     pub capture_thread: u64,
@@ -93,6 +82,7 @@ pub struct ThreadLoss {
 
 /// A span of time of which events are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LossWindow {
     /// The thread whose they are, as in [`ThreadLoss::capture_thread`]; in a window that grew, the first one.
     pub capture_thread: u64,

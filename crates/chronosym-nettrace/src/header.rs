@@ -142,6 +142,7 @@ impl TraceHeader {
 
 /// A SYSTEMTIME as stored: UTC, to the millisecond. It may hold nonsense; [`unix_ns`](Self::unix_ns) checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StartTime {
     /// Year, 2018 and later in real traces.
     pub year: u16,

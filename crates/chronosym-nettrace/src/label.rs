@@ -105,6 +105,11 @@ impl LabelTable {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.forget_ids();
+    }
+
+    /// From here on indexes stand for no list, until they are given again.
+    pub(crate) fn forget_ids(&mut self) {
         self.rows.clear();
     }
 

@@ -47,8 +47,11 @@
 //! # Damage
 //!
 //! No length, offset or count of a file is believed. A bad record costs what stands behind it in its block, a bad block
-//! costs itself, a file without its end is read as far as it goes; [`Diagnostics`] counts it all. An [`Error`] means that
-//! there is no trace to read or that the source failed.
+//! costs itself, a file without its end is read as far as it goes. Where a block does not end before another one, its size
+//! is wrong, and the next block is looked for: an object by its type name, a V6 block by the two that follow it. Stack ids
+//! are forgotten then, since a sequence point, behind which they begin anew, may be among what was lost. Bare events of
+//! netperf V1 and V2 have nothing to find them by. [`Diagnostics::gaps`] says where and why, each byte once. An [`Error`]
+//! means that there is no trace to read or that the source failed.
 #![deny(missing_docs)]
 
 mod blob;
@@ -73,8 +76,8 @@ mod thread;
 mod walk;
 mod window;
 
-pub use chronosym_types::{Field, FieldType, Guid};
-pub use diagnostics::{Diagnostics, LossWindow, ThreadLoss, Truncation};
+pub use chronosym_types::{Field, FieldType, Gap, GapCause, GapTotal, Gaps, Guid};
+pub use diagnostics::{Diagnostics, LossWindow, ThreadLoss};
 pub use error::Error;
 pub use event_type::{EventType, EventTypeIndex};
 pub use header::{Format, StartTime, TraceHeader};

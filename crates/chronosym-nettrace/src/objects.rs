@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-use chronosym_types::Cursor;
+use chronosym_types::{Cursor, GapCause};
 
 use crate::blocks::LARGEST_BLOCK;
 use crate::fault::{Fault, Parsed};
 use crate::netperf::{self, MetadataForm};
-use crate::walk::{Framing, NETPERF_REGION, Stage, Step, Trouble, Walk};
+use crate::walk::{Framing, NETPERF_REGION, Search, Stage, Step, Trouble, Walk};
 
 mod tag {
     pub(super) const NULL_REFERENCE: u8 = 1;
@@ -92,22 +92,48 @@ fn block_start(cursor: &mut Cursor<'_>, base: u64) -> Parsed<(Kind, u32)> {
     Ok((kind, u32::try_from(size).map_err(|_| Fault::Bad)?))
 }
 
+/// Whether the object ends here and another, or the end of the stream, follows.
+pub(crate) fn follows(mut cursor: Cursor<'_>) -> Parsed<()> {
+    end(&mut cursor)?;
+    match cursor.u8()? {
+        tag::NULL_REFERENCE | tag::BEGIN_OBJECT | tag::BEGIN_PRIVATE_OBJECT => Ok(()),
+        _ => Err(Fault::Bad),
+    }
+}
+
+/// Looks for the start of an object of a known kind; `base` is the stream offset of `bytes`.
+pub(crate) fn find(bytes: &[u8], from: usize, base: u64) -> Search {
+    let rest = bytes.get(from..).unwrap_or_default();
+    for (position, byte) in (from..).zip(rest) {
+        if !matches!(*byte, tag::BEGIN_OBJECT | tag::BEGIN_PRIVATE_OBJECT) {
+            continue;
+        }
+        match block_start(&mut Cursor::starting_at(bytes, position), base) {
+            Ok((Kind::Unknown, _)) | Err(Fault::Bad) => {}
+            Ok(_) => return Search::Found(position),
+            Err(Fault::Short) => return Search::NotBefore(position),
+        }
+    }
+    Search::NotBefore(bytes.len())
+}
+
 impl<R: Read> Walk<R> {
     pub(crate) fn object(&mut self) -> Step {
         self.mark();
         match self.read(block_start) {
             Ok((Kind::End, _)) => self.end_of_stream(),
             Ok((Kind::Events, size)) if self.framing == Framing::NetperfObjects => {
+                if !self.may_be_block(size.into()) {
+                    self.lose(GapCause::BadBlock);
+                    return Step::Next;
+                }
                 self.stage = Stage::NetperfEvents(self.window.offset(self.at) + u64::from(size));
             }
             Ok((Kind::Events, size)) => self.open_blobs(size, false),
             Ok((Kind::Metadata, size)) => self.open_blobs(size, true),
             Ok((kind, size)) => return self.whole_block(kind, size),
             Err(Trouble::Cut) => self.cut(),
-            Err(Trouble::Bad) => {
-                self.decoder.diagnostics.bad_blocks += 1;
-                self.stage = Stage::Lost;
-            }
+            Err(Trouble::Bad) => self.lose(GapCause::BadBlock),
         }
         Step::Next
     }
@@ -115,8 +141,7 @@ impl<R: Read> Walk<R> {
     /// A block that is read in one piece.
     fn whole_block(&mut self, kind: Kind, size: u32) -> Step {
         if matches!(kind, Kind::Unknown) {
-            self.decoder.diagnostics.unknown_blocks += 1;
-            self.step_over(u64::from(size));
+            self.unknown_block(u64::from(size));
             return Step::Next;
         }
         let mut step = Step::Next;
@@ -132,51 +157,10 @@ impl<R: Read> Walk<R> {
 
     pub(crate) fn end_tag(&mut self) -> Step {
         self.mark();
-        self.stage = match self.read(|cursor, _| end(cursor)) {
-            Ok(()) => Stage::Between,
-            Err(Trouble::Cut) => {
-                self.cut();
-                return Step::Next;
-            }
-            Err(Trouble::Bad) => {
-                self.decoder.diagnostics.bad_blocks += 1;
-                Stage::Lost
-            }
-        };
-        Step::Next
-    }
-
-    /// Looks for the start of another object.
-    pub(crate) fn find_object(&mut self) -> Step {
-        self.decoder.damaged();
-        let base = self.window.offset(0);
-        let bytes = self.window.bytes();
-        for position in self.at..bytes.len() {
-            if !matches!(
-                bytes[position],
-                tag::BEGIN_OBJECT | tag::BEGIN_PRIVATE_OBJECT
-            ) {
-                continue;
-            }
-            match block_start(&mut Cursor::starting_at(bytes, position), base) {
-                Ok((Kind::Unknown, _)) | Err(Fault::Bad) => {}
-                Ok(_) => {
-                    self.give_up_to(position);
-                    self.stage = Stage::Between;
-                    return Step::Next;
-                }
-                Err(Fault::Short) => {
-                    self.give_up_to(position);
-                    if !self.window.read_more() {
-                        self.cut();
-                    }
-                    return Step::Next;
-                }
-            }
-        }
-        self.give_up_to(bytes.len());
-        if !self.window.read_more() {
-            self.cut();
+        match self.read(|cursor, _| end(cursor)) {
+            Ok(()) => self.stage = Stage::Between,
+            Err(Trouble::Cut) => self.cut(),
+            Err(Trouble::Bad) => self.lose(GapCause::BadBlock),
         }
         Step::Next
     }
@@ -194,17 +178,15 @@ impl<R: Read> Walk<R> {
                 Step::Next
             };
         }
-        let left = (block_end - offset) as usize;
+        let left = block_end - offset;
         match self.read(|cursor, _| netperf::event_size(cursor)) {
-            Ok(size) if size <= left => self.netperf_event(size, MetadataForm::Numbered),
+            Ok(size) if size as u64 <= left => self.netperf_event(size, MetadataForm::Numbered),
             Ok(_) | Err(Trouble::Bad) => {
-                self.decoder.diagnostics.bad_records += 1;
-                self.decoder.diagnostics.bad_bytes += left as u64;
-                self.step_over(left as u64);
+                self.leave_block(left, GapCause::BadRecord);
                 Step::Next
             }
             Err(Trouble::Cut) => {
-                self.cut();
+                self.lose(GapCause::BadRecord);
                 Step::Next
             }
         }
@@ -224,9 +206,7 @@ impl<R: Read> Walk<R> {
                 Step::Next
             }
             Ok(_) | Err(Trouble::Bad) => {
-                // Without its size nothing after it can be found.
-                self.decoder.diagnostics.bad_records += 1;
-                self.give_up();
+                self.lose(GapCause::BadRecord);
                 Step::Next
             }
         }
@@ -235,7 +215,8 @@ impl<R: Read> Walk<R> {
     fn netperf_event(&mut self, size: usize, form: MetadataForm) -> Step {
         let end = self.at + size;
         if !self.window.fill_to(end) {
-            self.cut();
+            // Where the size is wrong there may be more behind it.
+            self.lose(GapCause::BadRecord);
             return Step::Next;
         }
         let offset = self.window.offset(self.at);
@@ -244,8 +225,7 @@ impl<R: Read> Walk<R> {
             .netperf_event(self.window.bytes(), self.at, end, offset, form)
             .is_err()
         {
-            self.decoder.diagnostics.bad_records += 1;
-            self.decoder.diagnostics.bad_bytes += size as u64;
+            self.decoder.bad_record(offset, size);
         }
         self.at = end;
         if matches!(self.framing, Framing::Events(_)) && self.at >= NETPERF_REGION {

@@ -21,7 +21,7 @@ pub(crate) struct Opened {
     pub(crate) cut: bool,
 }
 
-const NETTRACE: &[u8] = b"Nettrace";
+pub(crate) const NETTRACE: &[u8] = b"Nettrace";
 const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 
 pub(crate) fn open<R: Read>(window: &mut Window<R>) -> Result<Opened, Error> {

@@ -56,7 +56,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// [`Error::NotATrace`], [`Error::UnsupportedVersion`], [`Error::BadHeader`], [`Error::Io`]. A header that is cut
-    /// short is no error: the trace has no events then and [`Diagnostics::truncation`] is set.
+    /// short is no error: the trace has no events then and [`Diagnostics::gaps`] says so.
     pub fn new(source: R) -> Result<Self, Error> {
         Self::with_options(source, Options::default())
     }
@@ -178,7 +178,7 @@ impl<R: Read> Reader<R> {
             Stage::Blobs(_) => self.walk.blobs(),
             &Stage::NetperfEvents(end) => self.walk.netperf_events(end),
             Stage::EndTag => self.walk.end_tag(),
-            Stage::Lost => self.walk.find_object(),
+            &Stage::Lost(cause) => self.walk.find(cause),
             Stage::Ended => Step::Next,
         }
     }

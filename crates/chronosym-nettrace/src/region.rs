@@ -104,6 +104,12 @@ impl RegionData {
         count.stacks += u64::from(has_stack);
     }
 
+    /// Stacks and labels of events read so far stay, but no event from here on can name them.
+    pub(crate) fn forget_ids(&mut self) {
+        self.stacks.forget_ids();
+        self.labels.forget_ids();
+    }
+
     pub(crate) fn clear_tables(&mut self) {
         self.stacks.clear();
         self.labels.clear();

@@ -124,6 +124,11 @@ impl StackTable {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
+        self.forget_ids();
+    }
+
+    /// From here on ids stand for no stack, until they are given again.
+    pub(crate) fn forget_ids(&mut self) {
         self.dense.clear();
         self.sparse.clear();
     }

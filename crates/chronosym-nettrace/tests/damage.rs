@@ -2,7 +2,7 @@
 
 mod common;
 
-use chronosym_nettrace::{Error, Options, Reader};
+use chronosym_nettrace::{Error, Gap, GapCause, Options, Reader};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::{EventSpec, FieldKind, LabelSpec, TraceInfo, TypeId, TypeSpec};
@@ -139,10 +139,12 @@ fn a_trace_cut_at_any_byte_gives_all_that_is_whole() {
             }
             let trace = read(cut);
             let events = trace.events();
-            let truncation = trace.diagnostics.truncation.expect("a truncation");
+            let [gap] = trace.diagnostics.gaps.listed() else {
+                panic!("{name} cut at {length}: {:?}", trace.diagnostics.gaps);
+            };
             assert_eq!(
-                truncation.at_offset + truncation.bytes_lost,
-                length as u64,
+                (gap.cause, gap.end()),
+                (GapCause::CutShort, length as u64),
                 "{name} cut at {length}"
             );
             assert_eq!(events, all[..events.len()], "{name} cut at {length}");
@@ -158,11 +160,7 @@ fn a_trace_cut_at_any_byte_gives_all_that_is_whole() {
             );
             assert!(events.len() >= before, "{name} cut at {length}");
             before = events.len();
-            assert_eq!(
-                trace.diagnostics.bad_records + trace.diagnostics.bad_blocks,
-                0,
-                "{name} cut at {length}"
-            );
+            assert_eq!(trace.diagnostics.bad_records, 0, "{name} cut at {length}");
             assert_eq!(trace.diagnostics.bytes_read, length as u64);
         }
         assert_eq!(before, all.len(), "{name} without its last byte");
@@ -182,14 +180,7 @@ fn the_events_of_a_cut_block_are_delivered_up_to_the_cut() {
     // The last byte of the block's last event, its end tag and everything after it are missing.
     let trace = read(&bytes[..end - 2]);
     assert_eq!(trace.events().len(), 99);
-    assert!(
-        trace
-            .diagnostics
-            .truncation
-            .expect("a truncation")
-            .bytes_lost
-            < 60
-    );
+    assert!(trace.diagnostics.gaps.of(GapCause::CutShort).bytes < 60);
 }
 
 /// Reads whatever is there; what matters is that it ends, and without a panic.
@@ -330,8 +321,8 @@ fn unknown_objects_and_blocks_are_stepped_over() {
         let trace = read(&bytes);
         assert_eq!(trace.events().len(), 2);
         assert_eq!(trace.diagnostics.unknown_blocks, 6);
-        assert_eq!(trace.diagnostics.bad_blocks, 0);
-        assert!(trace.diagnostics.truncation.is_none());
+        assert_eq!(trace.diagnostics.gaps.of(GapCause::BadBlock).count, 0);
+        assert!(!trace.diagnostics.gaps.is_cut_short());
     }
 }
 
@@ -374,10 +365,14 @@ fn damage_in_one_block_leaves_the_others_alone() {
             .collect();
         assert_eq!(payloads, [b"before".to_vec(), b"after".to_vec()]);
         assert_eq!(
-            (trace.diagnostics.bad_records, trace.diagnostics.bad_bytes),
-            (1, 5)
+            trace.diagnostics.gaps.listed(),
+            [Gap::new(
+                trace.diagnostics.gaps.listed()[0].offset,
+                5,
+                GapCause::BadRecord
+            )]
         );
-        assert!(trace.diagnostics.truncation.is_none());
+        assert!(!trace.diagnostics.gaps.is_cut_short());
     }
 }
 
@@ -408,13 +403,13 @@ fn broken_framing_is_left_behind_at_the_next_object() {
         .map(|event| event.payload)
         .collect();
     assert_eq!(payloads, [b"a".to_vec(), b"c".to_vec()]);
-    assert_eq!(trace.diagnostics.bad_blocks, 1);
-    assert_eq!(trace.diagnostics.bad_bytes, (second - first) as u64);
+    let lost = Gap::new(first as u64, (second - first) as u64, GapCause::BadBlock);
+    assert_eq!(trace.diagnostics.gaps.listed(), [lost]);
     // It was not the traced process that lost it, but it is missing.
     assert_eq!(trace.diagnostics.lost_events(), 0);
     let windows = &trace.diagnostics.loss_windows;
     assert_eq!((windows.len(), windows[0].events), (1, 1));
-    assert!(trace.diagnostics.truncation.is_none());
+    assert!(!trace.diagnostics.gaps.is_cut_short());
 }
 
 #[test]
@@ -453,8 +448,9 @@ fn an_uncompressed_event_that_makes_no_sense_leaves_the_others_of_its_block() {
             .map(|event| event.payload)
             .collect();
         assert_eq!(payloads, [b"first".to_vec(), b"third".to_vec()]);
-        assert_eq!(trace.diagnostics.bad_records, 1);
-        let size = trace.diagnostics.bad_bytes;
+        let wrong = trace.diagnostics.gaps.of(GapCause::BadRecord);
+        assert_eq!((wrong.count, trace.diagnostics.gaps.total().count), (1, 1));
+        let size = wrong.bytes;
         assert!((4 + header + 5..4 + header + 9).contains(&size), "{size}");
         assert_eq!(trace.diagnostics.lost_events(), 0);
     }
@@ -485,7 +481,7 @@ fn a_stack_of_an_odd_size_leaves_the_others_of_its_block() {
         .collect();
     let of = |byte: u8| Some(vec![u64::from_le_bytes([byte; 8])]);
     assert_eq!(stacks, [of(1), of(2), of(3)]);
-    assert_eq!(trace.diagnostics.bad_blocks, 1);
+    assert_eq!(trace.diagnostics.gaps.of(GapCause::BadBlock).count, 1);
 }
 
 #[test]
@@ -502,7 +498,7 @@ fn counts_that_promise_too_much_are_not_believed() {
     writer.event(kind, 2, 1, &[], b"kept");
     let trace = read(&writer.finish());
     assert_eq!(trace.events().len(), 1);
-    assert_eq!(trace.diagnostics.bad_blocks, 2);
+    assert_eq!(trace.diagnostics.gaps.of(GapCause::BadBlock).count, 2);
 }
 
 #[test]
@@ -517,7 +513,10 @@ fn bytes_behind_what_makes_no_sense_in_a_block_are_counted() {
     writer.object("StackBlock", &stacks);
     writer.event(kind, 2, 1, &[], b"kept");
     let diagnostics = read(&writer.finish()).diagnostics;
-    assert_eq!((diagnostics.bad_blocks, diagnostics.bad_bytes), (1, 50));
+    let [gap] = diagnostics.gaps.listed() else {
+        panic!("{:?}", diagnostics.gaps);
+    };
+    assert_eq!((gap.cause, gap.length), (GapCause::BadBlock, 50));
     assert_eq!(diagnostics.stacks, 1);
 }
 
@@ -528,7 +527,12 @@ fn bytes_after_the_end_are_counted() {
     for mut bytes in netperf.into_iter().chain(nettrace) {
         bytes.extend(vec![0; 1_000_000]);
         let trace = read(&bytes);
-        assert_eq!(trace.diagnostics.trailing_bytes, 1_000_000);
+        let after = Gap::new(
+            bytes.len() as u64 - 1_000_000,
+            1_000_000,
+            GapCause::AfterEnd,
+        );
+        assert_eq!(trace.diagnostics.gaps.listed(), [after]);
         assert!(!trace.diagnostics.is_clean());
     }
 }
@@ -544,4 +548,124 @@ fn netperf_v2_events_that_look_like_an_end_are_events() {
     let trace = read(&writer.finish());
     assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
     assert_eq!(trace.events().len(), 2);
+}
+
+/// Gaps lie in the file, in order, and not in each other.
+fn assert_disjoint(gaps: &[Gap], length: usize, what: &str) {
+    let mut end = 0;
+    for gap in gaps {
+        assert!(gap.offset >= end, "{what}: {gaps:?}");
+        end = gap.end();
+    }
+    assert!(end <= length as u64, "{what}: {gaps:?}");
+}
+
+#[test]
+fn whatever_byte_of_a_block_is_damaged_the_blocks_after_the_next_are_read() {
+    for Sample {
+        name,
+        bytes,
+        blocks,
+    } in samples()
+    {
+        // Bare events follow each other without anything to find them by.
+        if ["netperf v1", "netperf v2"].contains(&name) {
+            continue;
+        }
+        let last = blocks.len() - 1;
+        let events_of_last = blocks[last].1 - blocks[last - 1].1;
+        let last_events = |events: &[Event]| events[events.len() - events_of_last..].to_vec();
+        let expected: Vec<_> = last_events(&read(&bytes).events());
+        let mut damaged = bytes.clone();
+        for position in blocks[0].0..blocks[1].0 {
+            for change in [0x01, 0x04, 0x80, 0xff, bytes[position]] {
+                damaged[position] = bytes[position] ^ change;
+                let trace = read(&damaged);
+                let what = format!("{name}, byte {position} changed by {change:#x}");
+                let events = trace.events();
+                assert_disjoint(trace.diagnostics.gaps.listed(), bytes.len(), &what);
+                // A flag of a sequence point says that all types are forgotten.
+                if name.starts_with("v6") && trace.diagnostics.unknown_metadata > 0 {
+                    continue;
+                }
+                assert!(events.len() >= events_of_last, "{what}");
+                for (found, expected) in last_events(&events).iter().zip(&expected) {
+                    assert_eq!(found.payload, expected.payload, "{what}");
+                    assert_eq!(found.raw_time, expected.raw_time, "{what}");
+                }
+            }
+            damaged[position] = bytes[position];
+        }
+    }
+}
+
+#[test]
+fn zeros_in_the_middle_cost_the_blocks_they_lie_in() {
+    for Sample {
+        name,
+        mut bytes,
+        blocks,
+    } in samples()
+    {
+        if ["netperf v1", "netperf v2"].contains(&name) {
+            continue;
+        }
+        bytes[blocks[0].0..blocks[1].0].fill(0);
+        let trace = read(&bytes);
+        assert_eq!(
+            trace.events().len(),
+            blocks[3].1 - (blocks[1].1 - blocks[0].1),
+            "{name}"
+        );
+        let [gap] = trace.diagnostics.gaps.listed() else {
+            panic!("{name}: {:?}", trace.diagnostics.gaps);
+        };
+        assert_eq!(gap.end(), blocks[1].0 as u64, "{name}");
+        // Four zeros are an end mark of V6.
+        assert!(gap.offset - blocks[0].0 as u64 <= 4, "{name}: {gap:?}");
+        assert!(!trace.diagnostics.gaps.is_cut_short(), "{name}");
+    }
+}
+
+#[test]
+fn a_trace_behind_the_end_of_another_is_not_part_of_it() {
+    for name in ["v4", "v6"] {
+        let writer = || match name {
+            "v4" => NettraceWriter::v4(),
+            _ => NettraceWriter::v6(),
+        };
+        let [first, second] = [nettrace(name, writer()), nettrace(name, writer())];
+        let whole = read(&first.bytes).events();
+        let both = read(&[first.bytes.as_slice(), second.bytes.as_slice()].concat());
+        assert_eq!(both.events(), whole, "{name}");
+        let after = Gap::new(
+            first.bytes.len() as u64,
+            second.bytes.len() as u64,
+            GapCause::AfterEnd,
+        );
+        assert_eq!(both.diagnostics.gaps.listed(), [after], "{name}");
+    }
+}
+
+#[test]
+fn stacks_from_before_lost_blocks_are_nobodys() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[0x1111], b"a");
+    writer.flush();
+    let from = writer.written();
+    writer.sequence_point();
+    writer.event(kind, 2, 1, &[0x2222], b"b");
+    writer.flush();
+    let to = writer.written();
+    // Its stack has the id that the first one had before the sequence point.
+    writer.event(kind, 3, 1, &[0x2222], b"c");
+    let mut bytes = writer.finish();
+    bytes[from..to].fill(0xee);
+    let trace = read(&bytes);
+    let events = trace.events();
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0].stack, Some(vec![0x1111]));
+    assert_ne!(events[1].stack, Some(vec![0x1111]));
+    assert_eq!(trace.diagnostics.unknown_stacks, 1);
 }

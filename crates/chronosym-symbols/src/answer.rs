@@ -44,6 +44,8 @@ pub enum Missing {
     NoName,
     /// What would name it is damaged: see [`Answers::damage`].
     Damaged,
+    /// To find it out would cost more than is allowed: see [`Answers::damage`].
+    LimitReached,
 }
 
 /// Index of an interned name of an [`Answers`].
@@ -81,6 +83,8 @@ pub(crate) struct RawFrame {
     pub(crate) has_function: bool,
     pub(crate) inlined: bool,
     pub(crate) plain_names: bool,
+    /// Its line was not looked up, since that would have cost too much.
+    pub(crate) line_limited: bool,
     pub(crate) source: Source,
 }
 
@@ -377,6 +381,11 @@ impl<'a> Frame<'a> {
     /// The line, from 1; `None` where the compiler states that the code belongs to no line.
     pub fn line(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.raw.line)
+    }
+
+    /// True if the line was not looked up because that would have cost more than is allowed: see [`Answers::damage`].
+    pub fn line_limited(&self) -> bool {
+        self.raw.line_limited
     }
 
     /// The column, from 1, if known.

@@ -29,6 +29,7 @@ const DEEP_STACK: usize = 64 << 20;
 
 /// The tool whose way of writing is followed where they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Dialect {
     /// Readable: Rust without hashes.
     #[default]

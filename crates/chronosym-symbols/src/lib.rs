@@ -27,6 +27,8 @@ pub mod store;
 pub mod style;
 #[cfg(feature = "dwarf")]
 mod sweep;
+#[cfg(feature = "dwarf")]
+pub mod unwind;
 
 #[cfg(feature = "dwarf")]
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};

@@ -79,11 +79,12 @@ pub struct NativeSymbols {
 const MAX_KNOWN: u64 = 32 << 20;
 
 impl NativeSymbols {
-    /// Reads the headers of an object file in memory or mapped. No other file is opened.
+    /// Reads the headers of an object file in memory or mapped, which may be compressed by gzip, xz or zstd. No other file is
+    /// opened.
     ///
     /// # Errors
-    /// [`Error::UnknownFormat`] for anything but ELF and PE, [`Error::Unsupported`] for files that are not linked,
-    /// [`Error::Damaged`] for headers that contradict themselves.
+    /// [`Error::Unsupported`] for formats of symbols that are known by name only, [`Error::UnknownFormat`] for anything else
+    /// but ELF and PE, [`Error::Damaged`] for headers that contradict themselves.
     pub fn open(data: impl Into<FileData>) -> Result<Self> {
         let image = Container::parse(data.into())?;
         Ok(Self::with_companions(
@@ -245,6 +246,15 @@ impl NativeSymbols {
         self.image.virtual_address(address)
     }
 
+    /// The virtual addresses of a section, as `.text`, if it is loaded; of several of one name the first.
+    ///
+    /// The sections of objects and kernel modules, which are not linked, have no addresses of their own: here code stands at 0,
+    /// `.text` first, the rest after it. So an address of a running kernel module less where the module begins is a virtual
+    /// address of its file.
+    pub fn section(&self, name: &str) -> Option<Range<u64>> {
+        self.image.section(name)
+    }
+
     /// Virtual addresses of the executable sections, sorted.
     pub fn code(&self) -> &[Range<u64>] {
         &self.image.code
@@ -270,7 +280,7 @@ impl NativeSymbols {
         out.lines = query.lines;
         sweep::answer(self, addresses, query, out);
         for problem in self.debug().debug.damage() {
-            out.note_damage(problem.to_owned());
+            out.note_damage(problem);
         }
         if let Some(bad) = self.index.damage() {
             out.note_damage(format!("extents of the units: {bad}"));
@@ -348,10 +358,7 @@ impl NativeSymbols {
     pub(crate) fn sections(&self) -> Sections<'_> {
         let mut sections = Sections::of(self.debug(), false);
         if let Some(supplement) = self.supplement() {
-            sections.supplement_str =
-                supplement
-                    .debug
-                    .get(&supplement.data, gimli::SectionId::DebugStr, false);
+            sections.supplement_str = supplement.debug.get(gimli::SectionId::DebugStr, false);
         }
         sections
     }

@@ -24,6 +24,7 @@ pub const MICROSOFT_SERVER: &str = "https://msdl.microsoft.com/download/symbols"
 
 /// A parsed symbol path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SymbolPath {
     /// In the order of the search.
     pub elements: Vec<PathElement>,
@@ -33,6 +34,7 @@ pub struct SymbolPath {
 
 /// One element of a symbol path.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PathElement {
     /// A plain folder.
     Folder(PathBuf),
@@ -44,6 +46,7 @@ pub enum PathElement {
 
 /// One store of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Store {
     /// The default downstream store: the cache folder.
     Default,

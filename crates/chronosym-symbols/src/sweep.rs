@@ -20,6 +20,9 @@ use crate::native::{NativeSymbols, Query};
 /// Fewer units than this are not worth a thread.
 const UNITS_PER_THREAD: usize = 16;
 
+/// More addresses than this are likely to want most of what a file holds.
+const FEW: usize = 32;
+
 /// Above this size of the debug information a sweep gives pages back that it is done with, in bytes.
 const LARGE: usize = 32 << 20;
 
@@ -66,13 +69,16 @@ pub(crate) fn answer(
     // Grouped by unit, in the order in which the units lie in the file.
     let sections = symbols.sections();
     let debug = symbols.debug();
+    if asked.len() > FEW {
+        debug.debug.keep_all();
+    }
     let mut grouped: Vec<(usize, u64)> = Vec::new();
     for &(va, _) in &asked {
         if grouped.last().is_some_and(|&(_, last)| last == va) {
             continue;
         }
-        let unit = match sections.info {
-            [] => None,
+        let unit = match sections.info.len() {
+            0 => None,
             _ if !symbols.image.is_code(va) => None,
             _ => symbols.index.find(debug, &sections, &symbols.starts, va),
         };
@@ -163,7 +169,7 @@ pub(crate) fn answer(
 
 /// An only address's answer.
 struct Known {
-    sound: bool,
+    missing: Option<Missing>,
     found: Option<Found>,
 }
 
@@ -204,20 +210,25 @@ impl<'a> Sweep<'a> {
             let wanted = &self.wanted[job.wanted.clone()];
             let done = found.len();
             // Where the index is not whole, an address without a unit may have one.
-            let mut sound = job.unit.is_some() || symbols.index.damage().is_none();
+            let mut missing = match (job.unit, symbols.index.damage()) {
+                (None, Some(bad)) if bad.is_limit() => Some(Missing::LimitReached),
+                (None, Some(_)) => Some(Missing::Damaged),
+                _ => None,
+            };
             if let (Some(offset), [va]) = (job.unit, self.wanted)
                 && let Some(answered) = self.known(&mut scratch, offset, *va, context, &mut out)
             {
-                sound = answered.sound;
+                missing = answered.missing;
                 found.extend(answered.found);
             } else if let Some(offset) = job.unit {
                 match Unit::read(&self.sections, offset, &mut scratch.table) {
                     Ok(unit) => {
-                        sound = self.unit(&mut scratch, &unit, context, job, &mut out, &mut found);
+                        missing =
+                            self.unit(&mut scratch, &unit, context, job, &mut out, &mut found);
                         self.release(offset, unit.data.len());
                     }
                     Err(bad) => {
-                        sound = false;
+                        missing = Some(Missing::Damaged);
                         out.note_damage(format!("header of the unit at {offset:#x}: {bad}"));
                     }
                 }
@@ -232,8 +243,8 @@ impl<'a> Sweep<'a> {
                 }));
             }
             for (f, &va) in found[done..].iter_mut().zip(wanted) {
-                if !sound {
-                    f.missing = Missing::Damaged;
+                if let Some(missing) = missing {
+                    f.missing = missing;
                 }
                 self.add_symbol(f, va, &mut names, &mut out);
             }
@@ -272,8 +283,8 @@ impl<'a> Sweep<'a> {
                 missing: Missing::NoName,
             });
         };
-        let sound = scratch.resolve_known(&unit, &known, context, va, out, each);
-        Some(Known { sound, found })
+        let missing = scratch.resolve_known(&unit, &known, context, va, out, each);
+        Some(Known { missing, found })
     }
 
     fn unit(
@@ -284,7 +295,7 @@ impl<'a> Sweep<'a> {
         job: &Job,
         out: &mut Answers,
         found: &mut Vec<Found>,
-    ) -> bool {
+    ) -> Option<Missing> {
         let wanted = &self.wanted[job.wanted.clone()];
         let each = |out: &mut Answers, i: usize, start: usize| {
             found.push(Found {
@@ -298,7 +309,7 @@ impl<'a> Sweep<'a> {
             let has = |file: &Container| matches!(split::find(file, id), Ok(Some(_)));
             let file = self.symbols.split_unit(id.0, unit.comp_dir, name, has);
             let split = file.as_deref().map(|file| split::find(file, id));
-            let sound = split.is_none();
+            let damaged = split.is_some().then_some(Missing::Damaged);
             match split {
                 Some(Ok(Some(split))) => return split.resolve(unit, context, wanted, out, each),
                 Some(Ok(None)) => out.note_damage(format!(
@@ -308,7 +319,8 @@ impl<'a> Sweep<'a> {
                 Some(Err(bad)) => out.note_damage(format!("split unit {:#018x}: {bad}", id.0)),
                 None => {}
             }
-            return scratch.resolve(unit, None, context, wanted, out, each) && sound;
+            let missing = scratch.resolve(unit, None, context, wanted, out, each);
+            return damaged.or(missing);
         }
         scratch.resolve(unit, None, context, wanted, out, each)
     }
@@ -359,6 +371,7 @@ impl<'a> Sweep<'a> {
                     has_function: true,
                     inlined: false,
                     plain_names: false,
+                    line_limited: false,
                     source: symbol.source,
                 });
             }

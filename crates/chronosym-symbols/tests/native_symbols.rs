@@ -2,7 +2,7 @@
 
 mod made;
 
-use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+use chronosym_symbols::{Address, Answers, Error, NativeSymbols, Query};
 use made::{elf, symbol};
 
 #[test]
@@ -38,4 +38,30 @@ fn labels_that_assemblers_keep_for_the_linker_name_nothing() {
         .collect();
     let expected = ["main", "main", "", "label", ".Lentry", ".Lfunction"];
     assert_eq!(names, expected.map(|n| (!n.is_empty()).then_some(n)));
+}
+
+#[test]
+fn formats_of_symbols_that_are_not_read_are_named() {
+    let unsupported = |bytes: &[u8]| match NativeSymbols::open(bytes) {
+        Err(Error::Unsupported { what }) => Some(what),
+        _ => None,
+    };
+    // A file of macOS, which may be of a dSYM folder, in four forms; then one of several such files.
+    for magic in [0xFEED_FACE_u32, 0xFEED_FACF] {
+        for bytes in [magic.to_le_bytes(), magic.to_be_bytes()] {
+            assert_eq!(unsupported(&bytes), Some("Mach-O"));
+        }
+    }
+    let fat = unsupported(&[0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 2]);
+    assert_eq!(fat, Some("Mach-O for several processors"));
+    // Java's classes begin alike.
+    assert_eq!(unsupported(&[0xCA, 0xFE, 0xBA, 0xBE, 0, 0, 0, 61]), None);
+    let coff = unsupported(&[0x64, 0x86, 2, 0, 0, 0, 0, 0]);
+    assert_eq!(coff, Some("a COFF object file"));
+    let breakpad = unsupported(b"MODULE Linux x86_64 0 a");
+    assert_eq!(breakpad, Some("a symbol file of Breakpad"));
+    assert_eq!(
+        unsupported(b"!<arch>\n"),
+        Some("an archive of object files")
+    );
 }

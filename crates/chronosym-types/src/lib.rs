@@ -15,19 +15,25 @@ pub mod bytes;
 mod cursor;
 pub mod escape;
 mod field;
+mod gap;
 mod guid;
 mod hex;
 mod id;
+#[cfg(feature = "json")]
+pub mod json;
 mod pointer_size;
+mod registers;
 mod text;
 pub mod tracelogging;
 
 pub use addresses::Addresses;
 pub use cursor::{Cursor, ReadError};
 pub use field::{Field, FieldType};
+pub use gap::{Gap, GapCause, GapTotal, Gaps};
 pub use guid::{Guid, ParseGuidError};
 pub use hex::Hex;
 pub use id::{BuildId, PdbId, PortablePdbId};
 pub use pointer_size::PointerSize;
+pub use registers::{Processor, Registers};
 pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;

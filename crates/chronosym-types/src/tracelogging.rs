@@ -6,6 +6,7 @@ const MAX_DEPTH: usize = 16;
 
 /// What a TraceLogging record says of its own payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TraceLoggingSchema {
     /// The event's name.
     pub name: String,

@@ -1,13 +1,11 @@
 //! A one-off list: what ever stood at these addresses of a trace's process.
 
-use chronosym::{Options, Position, SampleSelection};
+use chronosym::{Position, SampleSelection};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("which trace?")?;
-    let (timeline, _) = chronosym::open(path)?.timeline(Options {
-        samples: SampleSelection::None,
-    })?;
+    let (timeline, _) = chronosym::open(path)?.timeline(SampleSelection::None)?;
 
     let managed = timeline.processes().find(|p| p.is_managed);
     let process = managed.ok_or("no managed process")?.index;

@@ -7,6 +7,7 @@ use chronosym_events::{EventKey, EventSchema, Field};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::few::Few;
+use crate::markers::Mark;
 use crate::role::Role;
 use crate::selection::Options;
 
@@ -34,6 +35,8 @@ pub struct EventTypeInfo {
     pub(crate) role: Role,
     /// Whether the options ask for the stacks of this very type.
     pub(crate) selected: bool,
+    /// What its events mark, if that is asked for.
+    pub(crate) marks: Option<Mark>,
 }
 
 /// The event types of a session.
@@ -60,6 +63,7 @@ impl EventTypes {
             stacks: 0,
             role: Role::of(&schema),
             selected: options.selects(&schema),
+            marks: options.marks(&schema),
             schema,
         });
         id

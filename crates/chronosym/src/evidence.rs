@@ -90,6 +90,8 @@ closed_list! {
         PathNotTrusted,
         /// The symbol file would have to be fetched, and fetching is off.
         Offline,
+        /// The symbol file is at hand, but to find the name in it would cost more than is allowed.
+        LimitReached,
         /// The code is known, but nothing says what it is called.
         NoName,
         /// Without a time, several bodies claim the address.
@@ -114,6 +116,8 @@ closed_list! {
         PathNotTrusted,
         /// The symbol file would have to be fetched, and fetching is off.
         Offline,
+        /// The symbol file is at hand, but to find the line in it would cost more than is allowed.
+        LimitReached,
         /// The symbol file has no sequence point for the offset.
         NoSequencePoint,
         /// The symbol file has no line information for the code.

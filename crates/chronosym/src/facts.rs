@@ -11,7 +11,7 @@
 //! let at = At::new(1_000).process(42).thread(7);
 //! session.apply(at, Process::new(Action::Load, "app"));
 //! session.apply(at, Method::new(Action::Load, 1, 0x1000, 64).named("Ns.Type", "Run", "void ()"));
-//! session.sample(At { time_ns: 2_000, ..at }, &[0x1010], Sample::cpu());
+//! session.sample(at.at(2_000), &[0x1010], Sample::cpu());
 //! let timeline = session.finish();
 //! let process = timeline.find_process(42, None).expect("it was stated");
 //! let frames = timeline.frames(process, 0x1010, 2_000, chronosym::Position::Exact, None);
@@ -29,6 +29,7 @@ use crate::samples::{SampleKind, Weight};
 
 /// When a fact was stated, and of whom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct At {
     /// ns since the trace began.
     pub time_ns: u64,
@@ -47,6 +48,11 @@ impl At {
             time_ns,
             ..At::default()
         }
+    }
+
+    /// At another time, in ns since the trace began.
+    pub fn at(self, time_ns: u64) -> Self {
+        At { time_ns, ..self }
     }
 
     /// Of this process.

@@ -10,6 +10,7 @@ use crate::waiting::Activity;
 /// Which samples are wanted. The default lets CPU samples pass or, in a trace without any, the ticks of wall-clock
 /// profilers, and leaves out the idle process.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Filter {
     /// This process id, in all its incarnations, or the one that was alive at a time (ns).
     pub pid: Option<(u32, Option<u64>)>,

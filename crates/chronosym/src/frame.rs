@@ -10,6 +10,7 @@ use crate::functions::Function;
 use crate::il_map::IlOffset;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
+use crate::stacks::CallerProof;
 
 /// How an address came to be in a stack (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +80,9 @@ pub struct Frame {
     pub evidence: Option<Evidence>,
     /// How sure that is.
     pub certainty: Option<Certainty>,
+    /// By what it was found as the caller of the frame before it, where the engine walked the stack itself; absent where the
+    /// recorder did.
+    pub proof: Option<CallerProof>,
     /// Why there is no name, where the function has none.
     pub(crate) unnamed: NameReason,
 }
@@ -108,6 +112,7 @@ impl Frame {
             tier: None,
             evidence: None,
             certainty: None,
+            proof: None,
             unnamed: reason,
         }
     }

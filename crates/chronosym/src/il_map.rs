@@ -31,8 +31,8 @@ pub enum IlSource {
 }
 
 impl IlOffset {
-    /// An offset that stands in the map.
-    pub(crate) fn mapped(offset: u32) -> Self {
+    /// An offset that stands in a map, or is known for certain.
+    pub fn mapped(offset: u32) -> Self {
         IlOffset {
             offset,
             source: IlSource::Mapped,

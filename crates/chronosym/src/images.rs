@@ -70,6 +70,7 @@ pub(crate) struct PePart {
 
 /// The perf map (`r2rmap`) that a precompiled image says it was compiled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PerfMapId {
     /// The signature in file order: no GUID.
     pub signature: [u8; 16],
@@ -109,6 +110,13 @@ impl MappedImages {
     /// The image that was last said to stand at a base, and when.
     pub fn at(&self, base: u64) -> Option<(ImageIndex, u64)> {
         self.current.get(&base).copied()
+    }
+
+    /// The image that stands at an address now.
+    #[cfg(feature = "perf")]
+    pub fn covering<'i>(&self, images: &'i [Image], address: u64) -> Option<&'i Image> {
+        let index = self.holding(images, address, address)?;
+        images.get(index.index())
     }
 
     /// The image that stands at all addresses from first to last.
@@ -242,7 +250,8 @@ impl MappedImages {
 fn is_anonymous(path: &str) -> bool {
     let anonymous =
         path.starts_with("/memfd:") || path.starts_with("//anon") || path.starts_with('[');
-    anonymous && !path.starts_with("[kernel") && !path.contains("vmlinux")
+    let is_file = path.starts_with("[kernel") || path.contains("vmlinux") || path == "[vdso]";
+    anonymous && !is_file
 }
 
 /// The file name of a path of any operating system.

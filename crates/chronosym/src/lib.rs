@@ -20,7 +20,12 @@
 #![deny(missing_docs)]
 // Some of what the engine can do only its readers ask for.
 #![cfg_attr(
-    not(all(feature = "nettrace", feature = "etl", feature = "perf")),
+    not(all(
+        feature = "ctf",
+        feature = "nettrace",
+        feature = "etl",
+        feature = "perf"
+    )),
     allow(dead_code)
 )]
 
@@ -49,6 +54,7 @@ mod limits;
 mod live;
 mod lookup;
 mod machine;
+mod markers;
 mod names;
 #[cfg(feature = "open")]
 pub mod open;
@@ -75,6 +81,8 @@ mod timeline;
 mod universal;
 mod untimed;
 mod untimed_index;
+#[cfg(feature = "perf")]
+pub mod unwind;
 mod views;
 mod waiting;
 mod weights;
@@ -86,6 +94,8 @@ pub use chronosym_events::{
 };
 pub use chronosym_timeline::{Begin, End, Life};
 // The crates whose types stand in this one's interface, for all of what belongs to them.
+#[cfg(feature = "ctf")]
+pub use chronosym_ctf;
 #[cfg(feature = "etl")]
 pub use chronosym_etl;
 pub use chronosym_events;
@@ -103,6 +113,7 @@ pub use il_map::{IlOffset, IlSource};
 pub use images::{Addressing, ImageIndex, PerfMapId, file_name, simple_name};
 pub use limits::{LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
+pub use markers::{Marker, MarkerKind};
 #[cfg(feature = "open")]
 pub use open::{Input, OpenError, Opener, Recording, Report, open};
 pub use process::{ProcessIndex, ThreadIndex};
@@ -114,7 +125,7 @@ pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{Shape, ShapeError, Shaper};
-pub use stacks::{StackId, StackTable};
+pub use stacks::{CallerProof, StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,
     PartRef, PrecompiledCode, SymbolSource,

@@ -24,6 +24,9 @@ pub struct Limits {
     /// Nodes of a call tree that is made to be written. 1,500,000, some 150 MB: a stack that thousands of threads share is a
     /// small file and a tree of any size.
     pub tree_nodes: u32,
+    /// Events of what runtimes did (collections, exceptions, compilations, …) that pictures show. 1,000,000, some 40 MB and their
+    /// texts: a service that compiles 100,000 methods has a quarter of that.
+    pub markers: usize,
     /// Bytes of one file from a symbol server, packed or not. 4 GiB: no PDB in common use is larger.
     pub download_bytes: u64,
 }
@@ -37,6 +40,7 @@ impl Default for Limits {
             layers: 8,
             perf_map_bytes: 256 << 20,
             tree_nodes: 1_500_000,
+            markers: 1_000_000,
             download_bytes: 4 << 30,
         }
     }
@@ -62,6 +66,8 @@ pub enum LimitReached {
     PerfMapBytes(u64),
     /// [`Limits::tree_nodes`].
     TreeNodes(u32),
+    /// [`Limits::markers`].
+    Markers(usize),
 }
 
 impl fmt::Display for LimitReached {
@@ -73,6 +79,7 @@ impl fmt::Display for LimitReached {
             Self::Layers(n) => write!(f, "it is wrapped more than {n} times")?,
             Self::PerfMapBytes(n) => write!(f, "the perf map has more than {n} bytes")?,
             Self::TreeNodes(n) => write!(f, "the call tree has more than {n} nodes")?,
+            Self::Markers(n) => write!(f, "there are more than {n} events to mark")?,
         }
         let name = self.limit();
         write!(
@@ -94,6 +101,7 @@ impl LimitReached {
             Self::Layers(_) => "layers",
             Self::PerfMapBytes(_) => "perf_map_bytes",
             Self::TreeNodes(_) => "tree_nodes",
+            Self::Markers(_) => "markers",
         }
     }
 }

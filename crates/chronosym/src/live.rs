@@ -16,7 +16,7 @@ use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
 use crate::recording::{Loss, TraceFacts};
 use crate::resolve::AddressSpace;
-use crate::selection::{Options, SampleSelection};
+use crate::selection::SampleSelection;
 use crate::session::{Payload, Session};
 use crate::timeline::{Timeline, body_occupant, image_occupant};
 use crate::untimed_index::UntimedIndex;
@@ -47,6 +47,7 @@ pub struct LiveSession {
 /// The maps of one process, and how much of its state they show.
 #[derive(Default)]
 struct LiveSpace {
+    state: Arc<ProcessState>,
     bodies: LiveMap,
     /// How many of the process's bodies were ever in the map.
     inserted: usize,
@@ -78,10 +79,8 @@ impl Default for LiveSession {
 impl LiveSession {
     /// A live session without events.
     pub fn new() -> Self {
-        let session = Session::new(Options {
-            samples: SampleSelection::None,
-        });
-        let empty = Timeline::of(&session, Vec::new(), 0);
+        let mut session = Session::new(SampleSelection::None);
+        let empty = Timeline::of(&mut session, Vec::new(), 0);
         LiveSession {
             session,
             spaces: Vec::new(),
@@ -122,16 +121,21 @@ impl LiveSession {
 
     /// Shows readers all that was pushed until now.
     ///
-    /// The cost follows what came since the last call, and the number of processes and modules.
+    /// The cost follows what came since the last call, the number of processes, and that of the modules and images of those
+    /// processes that anything came of.
     pub fn publish(&mut self) {
         let machine = &mut self.session.machine;
-        self.spaces
-            .resize_with(machine.states.len(), LiveSpace::default);
+        machine.ensure_states();
         let processes = &machine.processes.all;
-        let states = machine.states.iter_mut();
+        self.spaces.resize_with(processes.len(), LiveSpace::default);
+        let states = machine.states.take_changes();
         let mut spaces = Vec::with_capacity(processes.len());
-        for ((process, state), live) in processes.iter().zip(states).zip(&mut self.spaces) {
-            live.catch_up(process, state);
+        for ((process, (state, is_changed)), live) in
+            processes.iter().zip(states).zip(&mut self.spaces)
+        {
+            if is_changed {
+                live.catch_up(process, state);
+            }
             for map in [&mut live.bodies, &mut live.images] {
                 map.advance(self.watermark);
                 if self.finished {
@@ -143,7 +147,7 @@ impl LiveSession {
                 images: Index::Live(live.images.snapshot()),
                 untimed: live.untimed.clone(),
                 forgotten: live.forgotten.clone(),
-                state: state.snapshot(),
+                state: live.state.clone(),
             });
         }
         let late = |live: &LiveSpace| live.bodies.late() + live.images.late();
@@ -154,14 +158,14 @@ impl LiveSession {
             self.watermark
         };
         self.latest
-            .store(Arc::new(Timeline::of(&self.session, spaces, watermark)));
+            .store(Arc::new(Timeline::of(&mut self.session, spaces, watermark)));
     }
 
     /// The last event has come: publishes final answers. Events that are pushed all the same are late.
     pub fn finish(&mut self) {
         let machine = &mut self.session.machine;
         machine.close_ended();
-        for state in &mut machine.states {
+        for state in machine.states.iter_mut() {
             state.code.finish();
         }
         self.finished = true;
@@ -248,6 +252,7 @@ impl LiveSpace {
             }
         }
         self.untimed.catch_up(&state.untimed.rows);
+        self.state = Arc::new(state.snapshot());
     }
 }
 
@@ -266,8 +271,40 @@ impl Timeline {
     ) -> bool {
         let address = self.normalise(address);
         // What is not provisional is code: then it has the byte before a return address.
-        self.spaces[process.index()]
-            .bodies
-            .is_provisional(position.looked_up(address), time_ns)
+        let at = position.looked_up(address);
+        self.space(process)
+            .is_some_and(|space| space.bodies.is_provisional(at, time_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Image, Method};
+    use chronosym_events::Action;
+
+    #[test]
+    fn what_nothing_came_of_is_not_copied_again() {
+        let at = |pid, time| At::new(time).process(pid).thread(1);
+        let mut live = LiveSession::new();
+        for pid in [1, 2] {
+            live.apply(
+                at(pid, 1),
+                Image::new(Action::Load, 0x10_0000, 64, "/lib/a.so"),
+            );
+        }
+        live.publish();
+        let before = live.reader().timeline();
+        live.apply(at(2, 2), Method::new(Action::Load, 1, 0x1000, 64));
+        live.advance(2);
+        live.publish();
+        let after = live.reader().timeline();
+        let is_shared = |pid: usize| {
+            let (before, after) = (&before.spaces[pid], &after.spaces[pid]);
+            Arc::ptr_eq(&before.state, &after.state)
+        };
+        assert!(is_shared(0));
+        assert!(!is_shared(1));
+        assert_eq!(after.spaces[1].state.code.bodies.len(), 1);
     }
 }

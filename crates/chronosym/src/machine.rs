@@ -1,5 +1,7 @@
 //! The machine that was recorded: its processes, and what stands in each of them.
 
+use std::ops::{Index, IndexMut};
+
 use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
 
@@ -24,6 +26,45 @@ pub(crate) struct ProcessState {
     pub clr: ClrState,
 }
 
+/// The states of all processes. Whoever may change one marks it, so that copies of the others need not be made again.
+#[derive(Debug, Default)]
+pub(crate) struct States(Vec<(ProcessState, bool)>);
+
+impl States {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ProcessState> {
+        self.0.iter_mut().map(|(state, changed)| {
+            *changed = true;
+            state
+        })
+    }
+
+    /// Each state, and whether it may have changed since the last call.
+    pub fn take_changes(&mut self) -> impl Iterator<Item = (&mut ProcessState, bool)> {
+        let states = self.0.iter_mut();
+        states.map(|(state, changed)| (state, std::mem::take(changed)))
+    }
+
+    pub fn into_states(self) -> impl Iterator<Item = ProcessState> {
+        self.0.into_iter().map(|(state, _)| state)
+    }
+}
+
+impl Index<usize> for States {
+    type Output = ProcessState;
+
+    fn index(&self, process: usize) -> &ProcessState {
+        &self.0[process].0
+    }
+}
+
+impl IndexMut<usize> for States {
+    fn index_mut(&mut self, process: usize) -> &mut ProcessState {
+        let (state, changed) = &mut self.0[process];
+        *changed = true;
+        state
+    }
+}
+
 /// Everything that is known of the machine.
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
@@ -32,7 +73,7 @@ pub(crate) struct Machine {
     pub names: Names,
     pub processes: Processes,
     /// Of each process.
-    pub states: Vec<ProcessState>,
+    pub states: States,
 }
 
 impl Machine {
@@ -48,10 +89,13 @@ impl Machine {
         process
     }
 
-    fn ensure_states(&mut self) {
+    /// Each process has a state from now on.
+    pub fn ensure_states(&mut self) {
         let count = self.processes.all.len();
-        if self.states.len() < count {
-            self.states.resize_with(count, ProcessState::default);
+        if self.states.0.len() < count {
+            self.states
+                .0
+                .resize_with(count, || (ProcessState::default(), true));
         }
     }
 
@@ -202,7 +246,7 @@ impl Machine {
 
     /// Ends what was compiled where an image was mapped later (rule 5), for sources that told of images first.
     pub fn map_images_over_code(&mut self) {
-        for state in &mut self.states {
+        for state in self.states.iter_mut() {
             for image in &state.images {
                 if let Begin::At(at) = image.begin {
                     state.code.image_mapped(image.base, image.last(), at);
@@ -214,7 +258,8 @@ impl Machine {
     /// What was stated of a process after its end does not outlive it either.
     pub fn close_ended(&mut self) {
         self.ensure_states();
-        for (process, state) in self.processes.all.iter().zip(&mut self.states) {
+        let processes = self.processes.all.iter();
+        for (process, state) in processes.zip(self.states.iter_mut()) {
             if let Some(end) = process.end {
                 state.close(end);
             }

@@ -8,6 +8,7 @@ use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Found};
 use crate::resolver::Resolver;
+use crate::stacks::Walked;
 
 impl Resolver {
     /// Tells the symbol source of the native addresses on the stacks of the samples that pass `filter`.
@@ -37,7 +38,7 @@ impl Resolver {
             let mut node = Some(class.stack);
             // The callers of a stack that was met were met with it.
             while let Some(stack) = node.filter(|&stack| nodes.insert((process, stack, position)))
-                && let Some((address, caller)) = timeline.stacks.split(stack)
+                && let Some((Walked { address, .. }, caller)) = timeline.stacks.split(stack)
             {
                 let location = self.locate(AddressAt::new(process, address, time, position));
                 if let Found::Image(owner, image) = location.found {

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::chunked::Chunked;
+use crate::layers::Layers;
 use crate::strings::StringId;
 
 macro_rules! index_type {
@@ -65,11 +67,12 @@ pub(crate) struct Thread {
 }
 
 /// All processes and threads of a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Processes {
-    pub all: Vec<Process>,
-    pub threads: Vec<Thread>,
-    by_pid: FxHashMap<Option<u32>, Vec<ProcessIndex>>,
+    pub all: Chunked<Process>,
+    pub threads: Chunked<Thread>,
+    by_pid: Layers<Option<u32>, ProcessIndex>,
+    /// Who adds threads needs it.
     by_tid: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
 }
 
@@ -84,23 +87,17 @@ impl Processes {
 
     /// As [`Processes::at`], without making one.
     pub fn find(&self, pid: Option<u32>, time_ns: u64) -> Option<ProcessIndex> {
-        let incarnations = self.by_pid.get(&pid)?;
-        let started = |i: &&ProcessIndex| {
-            self.all[i.index()]
-                .start
-                .is_none_or(|start| start <= time_ns)
+        let started = |i: &ProcessIndex| {
+            let start = self.all[i.index()].start;
+            start.is_none_or(|start| start <= time_ns)
         };
-        incarnations
-            .iter()
-            .rev()
-            .find(started)
-            .or(incarnations.first())
-            .copied()
+        let last = self.by_pid.of(pid).rev().find(started);
+        last.or_else(|| self.by_pid.of(pid).next())
     }
 
     /// A process started: a new incarnation, unless it is the one that started at this very time.
     pub fn start(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
-        if let Some(&last) = self.by_pid.get(&pid).and_then(|i| i.last())
+        if let Some(last) = self.by_pid.of(pid).next_back()
             && self.all[last.index()].start == Some(time_ns)
         {
             return last;
@@ -119,13 +116,23 @@ impl Processes {
             is_wow64: false,
             runtimes: Vec::new(),
         });
-        self.by_pid.entry(pid).or_default().push(index);
+        self.by_pid.push(pid, index);
         index
     }
 
     /// The incarnations of `pid`, oldest first.
-    pub fn incarnations(&self, pid: Option<u32>) -> &[ProcessIndex] {
-        self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
+    pub fn incarnations(&self, pid: Option<u32>) -> impl DoubleEndedIterator<Item = ProcessIndex> {
+        self.by_pid.of(pid)
+    }
+
+    /// What answers need, as it is now.
+    pub fn snapshot(&mut self) -> Self {
+        Processes {
+            all: self.all.clone(),
+            threads: self.threads.clone(),
+            by_pid: self.by_pid.snapshot(),
+            by_tid: FxHashMap::default(),
+        }
     }
 
     /// The thread `tid` of a process, made if it is new.

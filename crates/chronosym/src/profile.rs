@@ -35,6 +35,8 @@ pub struct ProfileEntry {
     pub untimed: u64,
     /// Bytes that they stand for, such as those of allocations.
     pub bytes: u64,
+    /// How many of them state bytes.
+    pub sized: u64,
 }
 
 impl ProfileEntry {
@@ -44,6 +46,7 @@ impl ProfileEntry {
             Weight::Ns(ns) => self.time_ns = self.time_ns.saturating_add(ns),
             Weight::Bytes(bytes) => {
                 self.bytes = self.bytes.saturating_add(bytes);
+                self.sized += 1;
                 self.untimed += 1;
             }
             _ => self.untimed += 1,
@@ -129,6 +132,7 @@ impl Timeline {
                         time_ns: 0,
                         untimed: 0,
                         bytes: 0,
+                        sized: 0,
                     });
                     entries.len() - 1
                 });

@@ -99,7 +99,7 @@ impl Location {
 /// A process's address space, frozen.
 #[derive(Debug)]
 pub(crate) struct AddressSpace {
-    pub state: ProcessState,
+    pub state: Arc<ProcessState>,
     pub bodies: Index,
     pub images: Index,
     pub untimed: UntimedIndex,

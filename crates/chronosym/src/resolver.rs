@@ -13,7 +13,7 @@ use crate::functions::{Binary, Function, FunctionTable};
 use crate::process::{ProcessIndex, index_type};
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
-use crate::stacks::StackId;
+use crate::stacks::{CallerProof, StackId, Walked};
 use crate::symbol_source::SymbolSource;
 use crate::timeline::Timeline;
 
@@ -35,8 +35,8 @@ index_type! {
 
 const ROOT: u32 = u32::MAX;
 
-/// An address of a process: how it came to be in a stack, and whether a time is known.
-type AddressKey = (ProcessIndex, u64, Position, bool);
+/// An address of a process: how it came to be in a stack and what proves that, and whether a time is known.
+type AddressKey = (ProcessIndex, Walked, Position, bool);
 
 /// Resolves stacks and keeps what it has resolved: frames, functions and binaries, each once, by number.
 pub struct Resolver {
@@ -51,7 +51,7 @@ pub struct Resolver {
     by_stack: FxHashMap<(ProcessIndex, StackId, Position, bool), Answers<u32>>,
     /// What was located before its frames were made.
     located: FxHashMap<(ProcessIndex, u64, Position), Location>,
-    path: Vec<(StackId, u64)>,
+    path: Vec<(StackId, Walked)>,
 }
 
 impl std::fmt::Debug for Resolver {
@@ -117,17 +117,22 @@ impl Resolver {
                 known = (*node, valid.clone());
                 break;
             }
-            let Some((address, caller)) = self.timeline.stacks.split(node) else {
+            let Some((frame, caller)) = self.timeline.stacks.split(node) else {
                 break;
             };
-            path.push((node, address));
+            path.push((node, frame));
             next = caller;
         }
-        while let Some((node, address)) = path.pop() {
-            let at = AddressAt::new(process, address, time, of(path.is_empty()));
-            known = self.push(known, at, timed);
+        while let Some((node, frame)) = path.pop() {
+            let own = of(path.is_empty());
+            let position = match frame.proof {
+                Some(CallerProof::Signal) => Position::Exact,
+                _ => own,
+            };
+            let at = AddressAt::new(process, frame.address, time, position);
+            known = self.push(known, at, frame.proof, timed);
             self.by_stack
-                .entry((process, node, at.position, timed))
+                .entry((process, node, own, timed))
                 .or_default()
                 .keep(time, known.1.clone(), known.0);
         }
@@ -152,7 +157,7 @@ impl Resolver {
                 Position::Return
             };
             let at = AddressAt::new(process, address, time, position);
-            known = self.push(known, at, timed);
+            known = self.push(known, at, None, timed);
         }
         (known.0 != ROOT).then_some((ResolvedStack(known.0), known.1))
     }
@@ -162,9 +167,10 @@ impl Resolver {
         &mut self,
         (mut top, callers): (u32, Range<u64>),
         at: AddressAt,
+        proof: Option<CallerProof>,
         timed: bool,
     ) -> (u32, Range<u64>) {
-        let (valid, frames) = self.frames_at(at, timed);
+        let (valid, frames) = self.frames_at(at, proof, timed);
         // Frames come innermost first; the tree grows from the outermost.
         for frame in frames.rev() {
             top = self.node(FrameId(frame), top);
@@ -172,8 +178,17 @@ impl Resolver {
         (top, meet(&callers, &valid))
     }
 
-    fn frames_at(&mut self, at: AddressAt, timed: bool) -> (Range<u64>, Range<u32>) {
-        let key = (at.process, at.address, at.position, timed);
+    fn frames_at(
+        &mut self,
+        at: AddressAt,
+        proof: Option<CallerProof>,
+        timed: bool,
+    ) -> (Range<u64>, Range<u32>) {
+        let walked = Walked {
+            address: at.address,
+            proof,
+        };
+        let key = (at.process, walked, at.position, timed);
         let answers = self.by_address.get(&key);
         if let Some((valid, frames)) = answers.and_then(|a| a.at(at.time)) {
             return (valid.clone(), frames.clone());
@@ -181,6 +196,9 @@ impl Resolver {
         let first = self.frames.len() as u32;
         let valid = self.make_frames(at, timed);
         let frames = first..self.frames.len() as u32;
+        for frame in &mut self.frames[first as usize..] {
+            frame.proof = proof;
+        }
         let answers = self.by_address.entry(key).or_default();
         answers.keep(at.time, valid.clone(), frames.clone());
         (valid, frames)

@@ -10,6 +10,7 @@ use crate::stacks::StackId;
 
 /// What a sample says of its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum SampleKind {
     /// The thread was running on a processor.
     Cpu,
@@ -61,6 +62,7 @@ pub enum Weight {
 
 /// What samples of one kind, thread and stack have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct SampleClass {
     /// The sampled thread.
     pub thread: ThreadIndex,

@@ -2,10 +2,12 @@
 
 use chronosym_events::{EventKey, EventSchema};
 
+use crate::markers::Mark;
 use crate::role::Role;
 
 /// Which events' stacks are kept as samples.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum SampleSelection {
     /// Profiler samples: CPU samples, and the ticks of wall-clock profilers.
     #[default]
@@ -55,11 +57,24 @@ impl EventSelector {
     }
 }
 
-/// What a session is to remember.
+/// What a session is to remember. A [`SampleSelection`] alone makes one.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// Which stacks are kept.
     pub samples: SampleSelection,
+    /// How many events at most are kept of what runtimes did beside running code
+    /// ([`Timeline::markers`](crate::Timeline::markers)); 0: none. Each takes 40 bytes and its text.
+    pub markers: usize,
+}
+
+impl From<SampleSelection> for Options {
+    fn from(samples: SampleSelection) -> Self {
+        Options {
+            samples,
+            ..Options::default()
+        }
+    }
 }
 
 impl Options {
@@ -71,6 +86,11 @@ impl Options {
         }
     }
 
+    /// What is marked by events of this type, if that is asked for.
+    pub(crate) fn marks(&self, schema: &EventSchema) -> Option<Mark> {
+        Mark::of(schema).filter(|_| self.markers > 0)
+    }
+
     /// Whether the samples of profilers are asked for.
     pub(crate) fn wants_profilers(&self) -> bool {
         matches!(self.samples, SampleSelection::Profilers)
@@ -79,6 +99,7 @@ impl Options {
     /// Whether events of a type must be pushed; the others need only be counted.
     pub(crate) fn wants(&self, schema: &EventSchema) -> bool {
         self.selects(schema)
+            || self.marks(schema).is_some()
             || match Role::of(schema) {
                 Role::ThreadSample => self.wants_profilers(),
                 role => role.says_code(),

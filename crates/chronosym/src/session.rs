@@ -13,12 +13,13 @@ use crate::event_types::{EventTypeId, EventTypeInfo, EventTypes};
 use crate::facts::{At, Fact, Sample};
 use crate::kernel::KernelState;
 use crate::machine::Machine;
+use crate::markers::Markers;
 use crate::process::ThreadIndex;
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
 use crate::role::Role;
 use crate::samples::{SampleClass, SampleKind, SampleLog};
 use crate::selection::Options;
-use crate::stacks::{StackId, StackTable};
+use crate::stacks::{StackId, StackTable, Walked};
 use crate::universal::UniversalState;
 
 /// The bytes of one event.
@@ -45,10 +46,16 @@ pub struct Session {
     pub(crate) stacks: StackTable,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
+    pub(crate) markers: Markers,
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
     /// What the session was read from first.
-    #[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
+    #[cfg(any(
+        feature = "ctf",
+        feature = "nettrace",
+        feature = "etl",
+        feature = "perf"
+    ))]
     pub(crate) recording: Option<crate::source::Identity>,
     /// The sampled thread that was seen last: most samples come in runs.
     last_thread: Option<(Option<u32>, u64, ThreadIndex)>,
@@ -56,9 +63,9 @@ pub struct Session {
 
 impl Session {
     /// An empty session.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: impl Into<Options>) -> Self {
         Session {
-            options,
+            options: options.into(),
             ..Session::default()
         }
     }
@@ -124,19 +131,25 @@ impl Session {
         facts.duration_ns = facts.duration_ns.max(time_ns);
     }
 
-    /// The stacks, to intern those of the events to come.
-    pub fn stacks(&mut self) -> &mut StackTable {
-        &mut self.stacks
+    /// The stacks that were interned.
+    pub fn stacks(&self) -> &StackTable {
+        &self.stacks
     }
 
-    /// Interns a stack, innermost address first. A stack for which there is no room is counted.
-    pub(crate) fn intern(
+    /// Interns the stack of an event to come, innermost address first. `None` for an empty one, or when 2^32 nodes are used
+    /// up, which is counted.
+    pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
+        self.intern_walked(leaf_first)
+    }
+
+    /// As [`Session::intern`], where it may be known by what each caller was found.
+    pub(crate) fn intern_walked(
         &mut self,
-        leaf_first: impl DoubleEndedIterator<Item = u64>,
+        leaf_first: impl DoubleEndedIterator<Item = impl Into<Walked>>,
     ) -> Option<StackId> {
-        let mut leaf_first = leaf_first.peekable();
+        let mut leaf_first = leaf_first.map(Into::into).peekable();
         let is_empty = leaf_first.peek().is_none();
-        let stack = self.stacks.intern(leaf_first);
+        let stack = self.stacks.extend_walked(None, leaf_first);
         self.machine.diagnostics.stacks_dropped += u64::from(stack.is_none() && !is_empty);
         stack
     }
@@ -152,11 +165,11 @@ impl Session {
     }
 
     /// Looks at addresses in stacks, whether those are kept or not.
-    pub(crate) fn see_addresses(&mut self, addresses: &[u64]) {
+    pub(crate) fn see_addresses(&mut self, addresses: impl Iterator<Item = u64>) {
         const MOST: usize = 4096;
         if self.machine.facts.pointer_size == Some(4) {
             let room = MOST.saturating_sub(self.seen_addresses.len());
-            self.seen_addresses.extend(addresses.iter().take(room));
+            self.seen_addresses.extend(addresses.take(room));
         }
     }
 
@@ -175,6 +188,17 @@ impl Session {
     ///
     /// It is kept unless the [`Options`] ask for no samples, or for those of other events.
     pub fn sample(&mut self, at: At, leaf_first: &[u64], sample: Sample) {
+        let frames = leaf_first.iter().copied();
+        self.sample_walked(at, frames.map(Walked::from), sample);
+    }
+
+    /// As [`Session::sample`], of frames with what proves them.
+    pub(crate) fn sample_walked(
+        &mut self,
+        at: At,
+        leaf_first: impl ExactSizeIterator<Item = Walked> + DoubleEndedIterator + Clone,
+        sample: Sample,
+    ) {
         let id = sample.event.unwrap_or_else(|| {
             let key = EventKey::Named {
                 provider: "Samples".into(),
@@ -186,10 +210,10 @@ impl Session {
             self.machine.diagnostics.unknown_event_types += 1;
             return;
         };
-        self.count(id, 1, u64::from(!leaf_first.is_empty()), at.time_ns);
-        self.see_addresses(leaf_first);
+        self.count(id, 1, u64::from(leaf_first.len() > 0), at.time_ns);
+        self.see_addresses(leaf_first.clone().map(|frame| frame.address));
         if (selected || self.options.wants_profilers())
-            && let Some(stack) = self.intern(leaf_first.iter().copied())
+            && let Some(stack) = self.intern_walked(leaf_first)
         {
             self.log(id, at, stack, sample);
         }
@@ -209,15 +233,8 @@ impl Session {
         info.count += 1;
         info.stacks += u64::from(stack.is_some());
         machine.facts.duration_ns = machine.facts.duration_ns.max(at.time_ns);
-        let raw = RawEvent {
-            time_ns: at.time_ns,
-            process_id: at.process,
-            thread_id: at.thread,
-            processor: None,
-            pointer_size: payload.pointer_size,
-            schema: &info.schema,
-            payload: payload.bytes,
-        };
+        let marks = info.marks.is_some();
+        let raw = raw_event(&info.schema, at, payload);
         let mut route = |event: &Event<'_>| -> SampleKind {
             match event {
                 Event::ThreadSample(ThreadSampleType::Managed) => return SampleKind::WallManaged,
@@ -251,12 +268,28 @@ impl Session {
             },
             _ => SampleKind::Event,
         };
+        if marks {
+            self.mark(id, at, payload);
+        }
         let of_profiler = kind != SampleKind::Event && self.options.wants_profilers();
         if let Some(stack) = stack
             && (selected || of_profiler)
         {
             let weight = allocation::weight(&self.types.all[id.index()].schema, payload.bytes);
             self.log(id, at, stack, Sample::new(kind).weighing(weight));
+        }
+    }
+
+    /// Keeps what an event marks. What cannot be decoded marks nothing.
+    fn mark(&mut self, id: EventTypeId, at: At, payload: Payload<'_>) {
+        let pid = at.process.or(self.machine.facts.process_id);
+        let thread = self.thread(pid, at.thread.unwrap_or(0), at.time_ns);
+        let info = &self.types.all[id.index()];
+        let raw = raw_event(&info.schema, at, payload);
+        if let (Some(mark), Ok(Some(fields))) = (info.marks, raw.fields()) {
+            let (most, names) = (self.options.markers, &mut self.machine.names);
+            let at = (at.time_ns, thread);
+            self.markers.push(mark, at, &fields, most, names);
         }
     }
 
@@ -276,7 +309,7 @@ impl Session {
         let machine = &mut self.machine;
         if let Some((last_pid, last_tid, thread)) = self.last_thread
             && (last_pid, last_tid) == (pid, tid)
-            && machine.processes.incarnations(pid).len() == 1
+            && machine.processes.incarnations(pid).nth(1).is_none()
         {
             return thread;
         }
@@ -297,7 +330,9 @@ impl Session {
 
     /// Whether anything that was pushed speaks of a process of this id.
     pub fn has_process(&self, pid: u32) -> bool {
-        !self.machine.processes.incarnations(Some(pid)).is_empty()
+        (self.machine.processes.incarnations(Some(pid)))
+            .next()
+            .is_some()
     }
 
     /// Freezes what is known into a timeline.
@@ -305,6 +340,18 @@ impl Session {
         self.machine.close_ended();
         self.samples.join_classes();
         Arc::new(crate::Timeline::freeze(self))
+    }
+}
+
+fn raw_event<'a>(schema: &'a EventSchema, at: At, payload: Payload<'a>) -> RawEvent<'a> {
+    RawEvent {
+        time_ns: at.time_ns,
+        process_id: at.process,
+        thread_id: at.thread,
+        processor: None,
+        pointer_size: payload.pointer_size,
+        schema,
+        payload: payload.bytes,
     }
 }
 

@@ -1,8 +1,48 @@
-//! Hash-consed stacks: a prefix tree whose nodes are (caller, address), so that stacks share what they have in common.
+//! Hash-consed stacks: a prefix tree whose nodes are (caller, address, proof), so that stacks share what they have in common.
 
 use rustc_hash::FxHashMap;
 
 use crate::chunked::Chunked;
+
+/// By what a frame was found where the engine walked the stack itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallerProof {
+    /// The unwind table of the called function's image.
+    UnwindTable,
+    /// The chain of frame pointers.
+    FramePointer,
+    /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
+    Signal,
+}
+
+impl CallerProof {
+    /// The spelling in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CallerProof::UnwindTable => "UnwindTable",
+            CallerProof::FramePointer => "FramePointer",
+            CallerProof::Signal => "Signal",
+        }
+    }
+}
+
+/// A frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Walked {
+    pub address: u64,
+    /// `None` for what the recorder walked, and for where the thread stood.
+    pub proof: Option<CallerProof>,
+}
+
+impl From<u64> for Walked {
+    fn from(address: u64) -> Self {
+        Walked {
+            address,
+            proof: None,
+        }
+    }
+}
 
 /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,11 +66,19 @@ const MOST: usize = ROOT as usize;
 #[cfg(test)]
 const MOST: usize = 1 << 16;
 
+/// A frame and its caller, in 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Node {
+    address: u64,
+    caller: u32,
+    proof: Option<CallerProof>,
+}
+
 /// All stacks of a session, each distinct prefix once.
 #[derive(Debug, Default)]
 pub struct StackTable {
-    nodes: Chunked<(u64, u32)>,
-    index: FxHashMap<(u64, u32), u32>,
+    nodes: Chunked<Node>,
+    index: FxHashMap<Node, u32>,
 }
 
 impl StackTable {
@@ -46,27 +94,43 @@ impl StackTable {
         onto: Option<StackId>,
         leaf_first: impl DoubleEndedIterator<Item = u64>,
     ) -> Option<StackId> {
-        let mut node = onto.map_or(ROOT, |id| id.0);
-        for address in leaf_first.rev() {
-            let next = self.nodes.len() as u32;
-            if self.is_full() && !self.index.contains_key(&(address, node)) {
-                return None;
-            }
-            node = *self
-                .index
-                .entry((address, node))
-                .or_insert_with_key(|&key| {
-                    self.nodes.push(key);
-                    next
-                });
-        }
-        (node != ROOT).then_some(StackId(node))
+        self.extend_walked(onto, leaf_first.map(Walked::from))
     }
 
-    /// The address of the innermost frame, and the stack without it; `None` for a stack that is not in this table.
-    pub(crate) fn split(&self, stack: StackId) -> Option<(u64, Option<StackId>)> {
-        let &(address, caller) = self.nodes.get(stack.index())?;
-        Some((address, (caller != ROOT).then_some(StackId(caller))))
+    /// As [`StackTable::extend`], of frames with what proves them.
+    pub(crate) fn extend_walked(
+        &mut self,
+        onto: Option<StackId>,
+        leaf_first: impl DoubleEndedIterator<Item = Walked>,
+    ) -> Option<StackId> {
+        let mut top = onto.map_or(ROOT, |id| id.0);
+        for Walked { address, proof } in leaf_first.rev() {
+            let node = Node {
+                address,
+                caller: top,
+                proof,
+            };
+            let next = self.nodes.len() as u32;
+            if self.is_full() && !self.index.contains_key(&node) {
+                return None;
+            }
+            top = *self.index.entry(node).or_insert_with_key(|&node| {
+                self.nodes.push(node);
+                next
+            });
+        }
+        (top != ROOT).then_some(StackId(top))
+    }
+
+    /// The innermost frame, and the stack without it; `None` for a stack that is not in this table.
+    pub(crate) fn split(&self, stack: StackId) -> Option<(Walked, Option<StackId>)> {
+        let &Node {
+            address,
+            caller,
+            proof,
+        } = self.nodes.get(stack.index())?;
+        let caller = (caller != ROOT).then_some(StackId(caller));
+        Some((Walked { address, proof }, caller))
     }
 
     /// The stack without its innermost frame.
@@ -76,8 +140,8 @@ impl StackTable {
 
     /// The addresses from the innermost frame outwards; none for a stack that is not in this table.
     pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
-        let next = |&(_, caller): &(u64, Option<StackId>)| self.split(caller?);
-        std::iter::successors(self.split(stack), next).map(|(address, _)| address)
+        let next = |&(_, caller): &(Walked, Option<StackId>)| self.split(caller?);
+        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame.address)
     }
 
     /// Whether all nodes are used up: no further stack can be added.

@@ -13,6 +13,7 @@ use crate::event_types::EventTypeInfo;
 use crate::images::Image;
 use crate::index::Index;
 use crate::machine::{Machine, ProcessState};
+use crate::markers::Markers;
 use crate::names::{NameId, Names};
 use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
@@ -38,6 +39,7 @@ pub struct Timeline {
     pub(crate) stacks: StackTable,
     pub(crate) samples: SampleLog,
     pub(crate) losses: Vec<Loss>,
+    pub(crate) markers: Markers,
     pub(crate) diagnostics: SessionDiagnostics,
     pub(crate) facts: TraceFacts,
     pub(crate) address_mask: AddressMask,
@@ -88,9 +90,9 @@ fn is_thumb(addresses: &FxHashSet<u64>) -> bool {
     addresses.len() >= LEAST && odd >= addresses.len() / 16 * 15
 }
 
-/// A pid that stands for the machine itself: Windows' System and idle processes.
+/// A pid that stands for the machine itself: Windows' System and idle processes, Linux's kernel.
 fn is_system(pid: Option<u32>) -> bool {
-    matches!(pid, Some(0 | 4 | u32::MAX))
+    matches!(pid, Some(0 | 4))
 }
 
 fn next_snapshot() -> u64 {
@@ -113,6 +115,7 @@ impl Timeline {
             stacks,
             samples,
             losses,
+            markers,
             seen_addresses,
             ..
         } = session;
@@ -126,7 +129,7 @@ impl Timeline {
         let spaces = processes
             .all
             .iter()
-            .zip(states)
+            .zip(states.into_states())
             .map(|(process, state)| freeze_space(process, state))
             .collect();
         Timeline {
@@ -140,6 +143,7 @@ impl Timeline {
             stacks,
             samples,
             losses,
+            markers,
             diagnostics,
             facts,
             watermark: u64::MAX,
@@ -149,18 +153,19 @@ impl Timeline {
     }
 
     /// What a session that goes on knows now; without its samples.
-    pub(crate) fn of(session: &Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
+    pub(crate) fn of(session: &mut Session, spaces: Vec<AddressSpace>, watermark: u64) -> Self {
         Timeline {
             snapshot: next_snapshot(),
             system: system_of(&session.machine.processes),
             address_mask: AddressMask::of(&session.machine.facts, &session.seen_addresses),
             types: session.types.all.clone(),
             names: session.machine.names.snapshot(),
-            processes: session.machine.processes.clone(),
+            processes: session.machine.processes.snapshot(),
             spaces,
             stacks: StackTable::default(),
             samples: SampleLog::default(),
             losses: session.losses.clone(),
+            markers: Markers::default(),
             diagnostics: session.machine.diagnostics.clone(),
             facts: session.machine.facts.clone(),
             watermark,
@@ -293,7 +298,7 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
         images: Index::Frozen(Box::new(images.freeze())),
         untimed: state.untimed.index(),
         forgotten: Arc::default(),
-        state,
+        state: Arc::new(state),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::untimed::UntimedSymbol;
 
 /// A process incarnation.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ProcessView<'t> {
     /// Its position.
     pub index: ProcessIndex,
@@ -47,6 +48,7 @@ impl ProcessView<'_> {
 
 /// A thread.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ThreadView<'t> {
     /// Its process.
     pub process: ProcessIndex,
@@ -58,6 +60,7 @@ pub struct ThreadView<'t> {
 
 /// A CLR module.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ModuleView<'t> {
     /// Its position in its process.
     pub index: ModuleIndex,
@@ -89,6 +92,7 @@ pub struct ModuleView<'t> {
 
 /// A native image.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ImageView<'t> {
     /// Its position in its process.
     pub index: ImageIndex,
@@ -114,6 +118,7 @@ pub struct ImageView<'t> {
 
 /// A code body.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BodyView<'t> {
     /// Its position in its process.
     pub index: BodyIndex,
@@ -153,6 +158,7 @@ pub struct BodyView<'t> {
 
 /// An untimed symbol: from a perf map or a `ProcessSymbol` record.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UntimedView {
     /// First address.
     pub start: u64,

@@ -18,6 +18,17 @@ pub enum Activity {
     Unknown,
 }
 
+impl Activity {
+    /// The spelling in outputs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Activity::Running => "running",
+            Activity::Waiting => "waiting",
+            Activity::Unknown => "unknown",
+        }
+    }
+}
+
 /// Whether the flag that wall-clock samples of a process carry (in managed code or outside) is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -2,6 +2,7 @@
 #![deny(missing_docs)]
 
 mod bytes;
+pub mod ctf;
 pub mod etl;
 mod metadata;
 pub mod msf;

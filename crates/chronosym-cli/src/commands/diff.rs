@@ -1,35 +1,98 @@
 //! `chronosym diff`.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 
 use anyhow::{Result, bail};
-use chronosym_export::Diff;
+use chronosym::Profile;
+use chronosym_export::{CallTree, Diff, Measure, PageFacts, TreeOptions};
 
-use crate::args::{InfoFormat, Usage};
+use super::pictures;
+use crate::args::{StackFormat, Usage};
 use crate::output;
-use crate::profiled::{OfTwo, shown};
+use crate::profiled::{DiffFormat, OfTwo, open_samples, shown};
 
 pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
-    let is_pipe = |path: &std::path::Path| path.as_os_str() == "-";
+    let is_pipe = |path: &Path| path.as_os_str() == "-";
     if is_pipe(&args.before) && is_pipe(&args.after) {
         bail!(Usage("standard input is one trace, not two".to_owned()));
     }
-    let question = &args.question;
-    let (before, _) = question.profile(from_ref(&args.before), &args.symbols, quiet)?;
-    let (after, _) = question.profile(from_ref(&args.after), &args.symbols, quiet)?;
-    let mut diff = Diff::new(&before, &after);
     let path = args.output.as_deref();
+    let told = path.and_then(pictures::format_of);
+    let format = args.format.unwrap_or(match told {
+        Some(StackFormat::Svg) => DiffFormat::Svg,
+        Some(StackFormat::Html) => DiffFormat::Html,
+        _ => DiffFormat::Text,
+    });
+    let before = Side::read(args, &args.before, quiet)?;
+    let after = Side::read(args, &args.after, quiet)?;
+    let mut diff = Diff::new(&before.profile, &after.profile);
     let options = shown(args.most, path);
     let mut out = output::open(path);
-    match question.format {
-        InfoFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,
-        InfoFormat::Json => {
+    match format {
+        DiffFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,
+        DiffFormat::Json => {
             diff.methods.truncate(options.most);
-            chronosym_export::write_json(&diff, &mut out)?;
+            chronosym_types::json::to_writer(&mut out, &diff)?;
             writeln!(out)?;
+        }
+        DiffFormat::Svg | DiffFormat::Html => {
+            let (old, new) = (&before.profile, &after.profile);
+            // What is known of both alone can be compared.
+            let measure = match (Measure::of(old), Measure::of(new)) {
+                (before, after) if before == after => before,
+                _ => Measure::Samples,
+            };
+            let (old_tree, new_tree) = (before.tree(measure), after.tree(measure));
+            let (old_facts, new_facts) = (&before.facts, &after.facts);
+            if format == DiffFormat::Svg {
+                chronosym_export::write_diff_svg((old, &old_tree), (new, &new_tree), &mut out)?;
+            } else {
+                let old = (old, &old_tree, old_facts);
+                let new = (new, &new_tree, new_facts);
+                chronosym_export::write_diff_html(&diff, old, new, &mut out)?;
+            }
         }
     }
     out.flush()?;
     Ok(())
+}
+
+/// One of the two.
+struct Side {
+    profile: Profile,
+    facts: PageFacts,
+    addresses: bool,
+}
+
+impl Side {
+    fn read(args: &OfTwo, trace: &PathBuf, quiet: bool) -> Result<Self> {
+        let shape = args.shaping.shape()?;
+        let traces = from_ref(trace);
+        let (loaded, symbols, filter) =
+            open_samples(traces, &args.symbols, &args.filters, &args.samples, quiet)?;
+        let mut profile = loaded.timeline.profile(&filter, Some(symbols));
+        profile.shape(&shape);
+        Ok(Side {
+            profile,
+            facts: pictures::facts(traces, &loaded.notes),
+            addresses: args.samples.addresses,
+        })
+    }
+
+    /// Processes and threads have other ids in each trace.
+    fn tree(&self, measure: Measure) -> CallTree {
+        let max_nodes = crate::limits::get().tree_nodes;
+        let options = TreeOptions {
+            threads: false,
+            addresses: self.addresses,
+            measure,
+            max_nodes,
+            ..TreeOptions::default()
+        };
+        let tree = CallTree::new(&self.profile, options);
+        super::tell_left_out(&tree, &self.profile, max_nodes);
+        tree
+    }
 }

@@ -50,7 +50,7 @@ pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
             chronosym_export::write_lines(&profile, &lines, source, options, &mut out)?;
         }
         InfoFormat::Json => {
-            chronosym_export::write_json(&lines, &mut out)?;
+            chronosym_types::json::to_writer(&mut out, &lines)?;
             writeln!(out)?;
         }
     }

@@ -21,7 +21,8 @@ pub use self::symbolize::Question;
 use std::io::Write;
 
 use anyhow::Result;
-
+use chronosym::{LimitReached, Profile};
+use chronosym_export::CallTree;
 use clap::CommandFactory;
 
 use crate::args::{Cli, Command};
@@ -70,6 +71,17 @@ fn tell_nothing_passes(what: &str, quiet: bool) {
     if !quiet {
         crate::progress::say(&format!(
             "no {what} passes; `chronosym info` shows what the trace has"
+        ));
+    }
+}
+
+/// Says on standard error what a tree of at most so many nodes leaves out.
+fn tell_left_out(tree: &CallTree, profile: &Profile, max_nodes: u32) {
+    if tree.left_out() > 0 {
+        let limit = LimitReached::TreeNodes(max_nodes);
+        let (count, all) = (tree.left_out(), profile.samples());
+        crate::progress::tell(&format!(
+            "{limit}: the innermost frames of {count} of {all} samples are left out"
         ));
     }
 }

@@ -1,9 +1,8 @@
-//! The formats of `stacks` that other programs show.
+//! The formats of `stacks` and `diff` that other programs show.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use chronosym_export::{PageFacts, Series};
+use chronosym_export::PageFacts;
 
 use crate::args::StackFormat;
 
@@ -29,38 +28,13 @@ pub fn format_of(path: &Path) -> Option<StackFormat> {
     told.map(|(_, format)| *format)
 }
 
-/// Whether [`write()`] writes it.
-pub fn is_picture(format: StackFormat) -> bool {
-    !matches!(
-        format,
-        StackFormat::Folded | StackFormat::Jsonl | StackFormat::Text
-    )
-}
-
-/// Writes a format that is made of a series; nothing where [`is_picture`] says no.
-pub fn write(
-    format: StackFormat,
-    series: &Series,
-    traces: &[PathBuf],
-    notes: &[String],
-    out: &mut impl Write,
-) -> io::Result<()> {
-    match format {
-        StackFormat::Svg => chronosym_export::write_svg(series, out),
-        StackFormat::Html => {
-            let names = traces
-                .iter()
-                .map(|path| path.file_name().unwrap_or(path.as_os_str()));
-            let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-            let facts = PageFacts::new(names.join(", "), notes.to_vec());
-            chronosym_export::write_html(series, &facts, out)
-        }
-        StackFormat::Speedscope => chronosym_export::write_speedscope(series, out),
-        StackFormat::Firefox => chronosym_export::write_firefox(series, out),
-        StackFormat::Pprof => chronosym_export::write_pprof(series, out),
-        StackFormat::Otlp => chronosym_export::write_otlp(series, out),
-        StackFormat::Folded | StackFormat::Jsonl | StackFormat::Text => Ok(()),
-    }
+/// What a page says of traces.
+pub fn facts(traces: &[PathBuf], notes: &[String]) -> PageFacts {
+    let names = traces
+        .iter()
+        .map(|path| path.file_name().unwrap_or(path.as_os_str()));
+    let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+    PageFacts::new(names.join(", "), notes.to_vec())
 }
 
 #[cfg(test)]

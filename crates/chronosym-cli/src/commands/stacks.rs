@@ -2,85 +2,135 @@
 
 use std::io::Write;
 
-use anyhow::Result;
-use chronosym::LimitReached;
-use chronosym_export::{CallTree, Measure, Series, TextOptions, TreeOptions};
+use anyhow::{Result, bail};
+use chronosym::{LimitReached, Profile};
+use chronosym_export::{Apart, CallTree, Measure, Series, TextOptions, TreeOptions};
 
 use super::pictures;
-use crate::args::{StackFormat, StackWeight, Stacks};
+use crate::args::{StackFormat, StackWeight, Stacks, Usage};
 use crate::output;
-use crate::profiled::open_samples;
+use crate::profiled::open_marked;
 use crate::progress::tell;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let shape = args.shaping.shape()?;
-    let (loaded, symbols, filter) = open_samples(
-        &args.input.traces,
-        &args.input.symbols,
-        &args.filters,
-        &args.samples,
-        quiet,
-    )?;
-    let timeline = &loaded.timeline;
     let path = args.input.output.as_deref();
-    let terminal = output::is_terminal(path);
     let format = args.format.or_else(|| pictures::format_of(path?));
-    let format = format.unwrap_or(if terminal {
+    let format = format.unwrap_or(if output::is_terminal(path) {
         StackFormat::Text
     } else {
         StackFormat::Folded
     });
+    if args.weight.is_some() && !is_tree(format) {
+        bail!(Usage(
+            "--weight is for folded, text, svg and html: other formats have all that is known of samples".to_owned()
+        ));
+    }
+    let limits = crate::limits::get();
+    let markers = match format {
+        StackFormat::Firefox => limits.markers,
+        _ => 0,
+    };
+    let (loaded, symbols, filter) = open_marked(
+        &args.input.traces,
+        &args.input.symbols,
+        &args.filters,
+        &args.samples,
+        markers,
+        quiet,
+    )?;
+    let timeline = &loaded.timeline;
+    let apart = Apart {
+        threads: !args.no_threads,
+        lines: args.lines,
+        addresses: args.samples.addresses,
+    };
     let mut out = output::open(path);
-    let is_empty = if format == StackFormat::Jsonl {
-        chronosym_export::write_json_lines(timeline, &filter, Some(symbols), &shape, &mut out)? == 0
-    } else if pictures::is_picture(format) {
-        let mut series = Series::new(timeline, &filter, Some(symbols), &shape);
-        series.addresses = args.samples.addresses;
-        pictures::write(format, &series, &args.input.traces, &loaded.notes, &mut out)?;
-        series.samples.is_empty()
-    } else {
-        let mut profile = timeline.profile(&filter, Some(symbols));
-        profile.shape(&shape);
-        let limits = crate::limits::get();
-        let tree = CallTree::new(
-            &profile,
-            TreeOptions {
-                threads: !args.no_threads,
-                lines: args.lines,
-                files: format == StackFormat::Text,
-                addresses: args.samples.addresses,
-                measure: match (format, args.weight) {
-                    (StackFormat::Text, _) => Measure::of(&profile),
-                    (_, StackWeight::Samples) => Measure::Samples,
-                    (_, StackWeight::Time) => Measure::Time,
-                    (_, StackWeight::Bytes) => Measure::Bytes,
-                },
-                max_nodes: limits.tree_nodes,
-            },
-        );
-        match format {
-            StackFormat::Folded => chronosym_export::write_folded(&tree, &mut out)?,
-            _ => {
-                let options = TextOptions {
-                    width: output::width(path),
-                    color: output::is_coloured(path),
-                    ..TextOptions::default()
-                };
-                chronosym_export::write_text(&profile, &tree, options, &mut out)?;
+    let is_empty = match format {
+        StackFormat::Jsonl => {
+            let (filter, symbols) = (&filter, Some(symbols as _));
+            chronosym_export::write_json_lines(timeline, filter, symbols, &shape, &mut out)? == 0
+        }
+        StackFormat::Speedscope | StackFormat::Firefox => {
+            let series = Series::new(timeline, &filter, Some(symbols), &shape, apart);
+            match format {
+                StackFormat::Firefox => chronosym_export::write_firefox(&series, &mut out)?,
+                _ => chronosym_export::write_speedscope(&series, &mut out)?,
             }
+            if timeline.markers_left_out() > 0 {
+                let limit = LimitReached::Markers(limits.markers);
+                let count = timeline.markers_left_out();
+                tell(&format!("{limit}: {count} are left out"));
+            }
+            series.samples.is_empty()
         }
-        if tree.left_out() > 0 {
-            let limit = LimitReached::TreeNodes(limits.tree_nodes);
-            let (count, all) = (tree.left_out(), profile.samples());
-            tell(&format!(
-                "{limit}: the innermost frames of {count} of {all} samples are left out"
-            ));
+        _ => {
+            let mut profile = timeline.profile(&filter, Some(symbols));
+            profile.shape(&shape);
+            match format {
+                StackFormat::Pprof => chronosym_export::write_pprof(&profile, apart, &mut out)?,
+                StackFormat::Otlp => chronosym_export::write_otlp(&profile, apart, &mut out)?,
+                _ => write_tree(args, &loaded.notes, format, apart, &profile, &mut out)?,
+            }
+            profile.entries.is_empty()
         }
-        tree.is_empty()
     };
     out.flush()?;
     if is_empty {
         super::tell_nothing_passes("sample", quiet);
     }
+    Ok(())
+}
+
+/// Whether a format is made of a call tree.
+fn is_tree(format: StackFormat) -> bool {
+    matches!(
+        format,
+        StackFormat::Folded | StackFormat::Text | StackFormat::Svg | StackFormat::Html
+    )
+}
+
+fn write_tree(
+    args: &Stacks,
+    notes: &[String],
+    format: StackFormat,
+    apart: Apart,
+    profile: &Profile,
+    out: &mut impl Write,
+) -> Result<()> {
+    let path = args.input.output.as_deref();
+    let measure = match (args.weight, format) {
+        (Some(StackWeight::Samples), _) | (None, StackFormat::Folded) => Measure::Samples,
+        (Some(StackWeight::Time), _) => Measure::Time,
+        (Some(StackWeight::Bytes), _) => Measure::Bytes,
+        (None, _) => Measure::of(profile),
+    };
+    let max_nodes = crate::limits::get().tree_nodes;
+    let options = TreeOptions {
+        threads: apart.threads,
+        lines: apart.lines,
+        files: format != StackFormat::Folded,
+        addresses: apart.addresses,
+        measure,
+        max_nodes,
+    };
+    let tree = CallTree::new(profile, options);
+    match format {
+        StackFormat::Svg => chronosym_export::write_svg(profile, &tree, out)?,
+        StackFormat::Html => {
+            let facts = pictures::facts(&args.input.traces, notes);
+            chronosym_export::write_html(profile, &tree, &facts, apart.addresses, out)?;
+        }
+        StackFormat::Text => {
+            let options = TextOptions {
+                width: output::width(path),
+                color: output::is_coloured(path),
+                ..TextOptions::default()
+            };
+            chronosym_export::write_text(profile, &tree, options, out)?;
+        }
+        _ => chronosym_export::write_folded(&tree, out)?,
+    }
+    super::tell_left_out(&tree, profile, max_nodes);
     Ok(())
 }

@@ -33,7 +33,7 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
     let mut out = output::open(path);
     match (args.format, &butterfly) {
         (InfoFormat::Json, Some(butterfly)) => {
-            chronosym_export::write_json(butterfly, &mut out)?;
+            chronosym_types::json::to_writer(&mut out, butterfly)?;
             writeln!(out)?;
         }
         (InfoFormat::Text, Some(butterfly)) => {

@@ -86,6 +86,7 @@ impl<'a> Part<'a> for ModuleFlags {
 
 /// Which PDB belongs to a module.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[non_exhaustive]
 pub struct PdbInfo<'a> {
     /// The PDB's signature; zero when there is no PDB.
     pub guid: Guid,

@@ -39,6 +39,7 @@ payload! {
 
 /// What a method is called, as the runtime writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[non_exhaustive]
 pub struct MethodNames<'a> {
     /// The full name of the type, nested types after `+`, generic arguments in brackets.
     pub namespace: WStr<'a>,

@@ -28,6 +28,7 @@ pub(crate) use fields::fields_only;
 pub(crate) use names::name_only;
 
 use crate::Action::{self, DCEnd, DCStart, Load, Unload};
+use crate::EventKey;
 use crate::Provider::{self, EventPipe, Private, Rundown, Runtime, SampleProfiler};
 use crate::cursor::Shape;
 use crate::event::Event;
@@ -139,4 +140,23 @@ pub(crate) static ROWS: &[Row] = &[
 pub(crate) fn find(provider: &Provider, id: u32) -> Option<&'static Row> {
     let provider = provider.canonical();
     ROWS.iter().find(|r| r.id == id && r.provider == *provider)
+}
+
+/// The event that the runtime's manifest calls `symbol`: its published name, and the version behind `_V` unless that is 0.
+pub(crate) fn by_symbol(provider: &Provider, symbol: &str) -> Option<EventKey> {
+    let numbered = symbol
+        .rsplit_once("_V")
+        .and_then(|(name, version)| Some((name, version.parse().ok()?)));
+    let (name, version) = numbered.unwrap_or((symbol, 0));
+    let row = ROWS
+        .iter()
+        .find(|row| row.name == name && row.provider == *provider);
+    let id = row
+        .map(|row| row.id)
+        .or_else(|| names::id_only(provider, name))?;
+    Some(EventKey::Manifest {
+        provider: provider.clone(),
+        id,
+        version,
+    })
 }

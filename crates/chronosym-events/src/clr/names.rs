@@ -4,16 +4,26 @@ use crate::Provider;
 
 /// The published name of an event that has no typed decoder.
 pub(crate) fn name_only(provider: &Provider, id: u32) -> Option<&'static str> {
-    let names = match provider.canonical() {
+    let names = names_of(provider);
+    let at = names.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+    Some(names[at].1)
+}
+
+/// The id of an event that has no typed decoder, by its published name.
+pub(crate) fn id_only(provider: &Provider, name: &str) -> Option<u32> {
+    let found = names_of(provider).iter().find(|(_, own)| *own == name);
+    found.map(|(id, _)| *id)
+}
+
+fn names_of(provider: &Provider) -> Names {
+    match provider.canonical() {
         Provider::Runtime => RUNTIME,
         Provider::Rundown => RUNDOWN,
         Provider::Private => PRIVATE,
         Provider::Stress => STRESS,
         Provider::SampleProfiler => SAMPLE_PROFILER,
-        _ => return None,
-    };
-    let at = names.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-    Some(names[at].1)
+        _ => &[],
+    }
 }
 
 type Names = &'static [(u32, &'static str)];

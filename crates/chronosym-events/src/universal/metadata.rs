@@ -12,6 +12,7 @@ pub enum SymbolMetadata {
 
 /// What finds the symbols of a PE file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct PeMetadata {
     /// The name of its PDB.
     pub name: Option<String>,
@@ -33,6 +34,7 @@ pub struct PeMetadata {
 
 /// What finds the symbols of an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ElfMetadata {
     /// The build id, in hex.
     pub build_id: Option<String>,

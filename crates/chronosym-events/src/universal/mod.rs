@@ -37,6 +37,7 @@ pub enum UniversalEvent<'a> {
 
 /// A process.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct UniversalProcess<'a> {
     /// Its id in its own namespace.
     pub namespace_id: Option<u64>,
@@ -48,6 +49,7 @@ pub struct UniversalProcess<'a> {
 
 /// A mapping.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ProcessMapping<'a> {
     /// The id that symbols refer to.
     pub id: u64,
@@ -65,6 +67,7 @@ pub struct ProcessMapping<'a> {
 
 /// A symbol.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ProcessSymbol<'a> {
     /// Its id.
     pub id: Option<u64>,
@@ -80,6 +83,7 @@ pub struct ProcessSymbol<'a> {
 
 /// What a mapped file is.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ProcessMappingMetadata<'a> {
     /// The id that mappings refer to.
     pub id: u64,
@@ -102,6 +106,7 @@ pub enum SampleKind {
 
 /// A sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UniversalSample {
     /// Of which event.
     pub kind: SampleKind,

@@ -7,26 +7,43 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const ROW = 18, CHAR = 7.25, LEAST = 0.4, SIDE = 8, TOP = 44, BOTTOM = 30;
 
-  // A node: frame, own weight, weight with callees, children, parent. The tree comes in preorder: depth, frame, own.
-  const node = (frame, parent) => ({ frame, own: 0, total: 0, children: [], parent });
+  // Shares of two profiles are compared: a node has what it weighed before as well.
+  const isDiff = data.unit === "shares";
+  const STEP = isDiff ? 4 : 3, WHOLE = 1e9;
+
+  // A node: frame, own weight, weight with callees, children, parent. Of what it weighs, `was` and `wasTotal` are from before.
+  // The tree comes in preorder: depth, frame, own.
+  const node = (frame, parent) => ({ frame, own: 0, total: 0, was: 0, wasTotal: 0, children: [], parent });
+  const add = (to, from) => ((to.own += from.own), (to.was += from.was));
   const sum = (root) => {
     const order = [root];
     for (let i = 0; i < order.length; i++) order.push(...order[i].children);
-    for (const n of order) n.total = n.own;
-    for (let i = order.length - 1; i > 0; i--) order[i].parent.total += order[i].total;
+    for (const n of order) (n.total = n.own), (n.wasTotal = n.was);
+    for (let i = order.length - 1; i > 0; i--) {
+      const { parent, total, wasTotal } = order[i];
+      (parent.total += total), (parent.wasTotal += wasTotal);
+    }
     for (const n of order) n.children.sort((a, b) => (name(a) < name(b) ? -1 : 1));
     return root;
   };
   const name = (n) => (n.frame < 0 ? "all" : data.frames[n.frame][0]);
   const kind = (n) => (n.frame < 0 ? "root" : data.kinds[data.frames[n.frame][1]]);
+  // What colours a box: the kind of its code or, of two profiles, how much its share changed.
+  const CHANGES = ["less3", "less2", "less1", "same", "more1", "more2", "more3"];
+  const shade = (n) => {
+    if (!isDiff || n.frame < 0) return kind(n);
+    const change = (n.total - 2 * n.wasTotal) / Math.max(n.total, 1);
+    return CHANGES[Math.round(change * 3) + 3];
+  };
 
   // The tree as the file has it: processes, in them threads, in them frames.
   const read = () => {
     const root = node(-1, null), path = [root];
-    for (let i = 0; i < data.nodes.length; i += 3) {
+    for (let i = 0; i < data.nodes.length; i += STEP) {
       const depth = data.nodes[i], parent = path[depth];
       const n = node(data.nodes[i + 1], parent);
-      n.own = data.nodes[i + 2];
+      n.was = isDiff ? data.nodes[i + 3] : 0;
+      n.own = data.nodes[i + 2] + n.was;
       parent.children.push(n);
       path[depth + 1] = n;
     }
@@ -52,7 +69,7 @@
     const work = [[tree, root]];
     while (work.length) {
       const [from, to] = work.pop();
-      to.own += from.own;
+      add(to, from);
       for (const c of from.children) {
         const through = merge && kind(c) === "thread";
         work.push([c, through ? to : child(to, to.index, c.frame)]);
@@ -72,12 +89,13 @@
       if (!from.own) continue;
       let at = root;
       for (let n = from; n.parent && !isPlace(n); n = n.parent) at = child(at, at.index, n.frame);
-      at.own += from.own;
+      add(at, from);
     }
     return sum(root);
   };
 
   const tree = read();
+  const hasThreads = tree.children.some((process) => process.children.some((n) => kind(n) === "thread"));
   const state = { threads: true, inverted: false, zoom: null, pattern: null };
   const view = () => {
     const shown = merged(tree, !state.threads);
@@ -91,6 +109,12 @@
     for (const key in attributes) e.setAttribute(key, attributes[key]);
     if (text !== undefined) e.textContent = text;
     return e;
+  };
+  const percent = (share) => `${((100 * share) / WHOLE).toFixed(1)} %`;
+  // Before and after, and by how much that is more.
+  const change = (was, now) => {
+    const more = (100 * (now - was)) / WHOLE;
+    return `${percent(was)} → ${percent(now)} (${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(1)})`;
   };
   const amount = (weight) => {
     const share = tree.total ? ((100 * weight) / tree.total).toFixed(1) : "0.0";
@@ -129,7 +153,7 @@
     const boxes = above.map((n, depth) => [n, depth, 0, inner, true]);
     const scale = zoom.total ? inner / zoom.total : 0;
     const work = [[zoom, above.length, 0]];
-    let deepest = above.length, found = 0;
+    let deepest = above.length, found = null;
     while (work.length) {
       const [n, depth, x] = work.pop();
       const w = n.total * scale;
@@ -148,7 +172,7 @@
     const layer = make("g", { id: "boxes" });
     for (const [n, depth, x, w, faded] of boxes) {
       const hit = state.pattern && n.frame >= 0 && state.pattern.test(name(n));
-      const g = make("g", { class: `box ${kind(n)}${faded ? " faded" : ""}${hit ? " hit" : ""}`, transform: `translate(${SIDE + x} ${TOP + depth * ROW})` });
+      const g = make("g", { class: `box ${shade(n)}${faded ? " faded" : ""}${hit ? " hit" : ""}`, transform: `translate(${SIDE + x} ${TOP + depth * ROW})` });
       g.append(make("rect", { width: Math.max(w - 0.5, 0.3), height: ROW - 1, rx: 1 }));
       const label = fit(name(n), kind(n), w);
       if (label) g.append(make("text", { x: 3, y: ROW - 5 }, label));
@@ -157,11 +181,13 @@
     }
     document.getElementById("boxes").replaceWith(layer);
     if (state.pattern) found = matching(zoom);
-    document.getElementById("found").textContent = state.pattern ? `${amount(found)} match` : "";
+    const says = (n) => (isDiff ? change(n.wasTotal, n.total - n.wasTotal) : amount(n.total));
+    document.getElementById("found").textContent = state.pattern ? `${says(found)} match` : "";
     const put = (id, text) => (document.getElementById(id).textContent = text);
     put("invert", state.inverted ? "callers first" : "invert");
     put("threads", state.threads ? "join threads" : "by thread");
-    for (const id of ["invert", "threads", "search"]) document.getElementById(id).classList.remove("off");
+    for (const id of ["invert", "search"]) document.getElementById(id).classList.remove("off");
+    document.getElementById("threads").classList.toggle("off", !hasThreads);
     document.getElementById("reset").classList.toggle("off", zoom === root);
     document.getElementById("details").setAttribute("y", height - 10);
     say(null);
@@ -170,16 +196,20 @@
   // Weight of the boxes that match, each stack counted once.
   const matching = (from) => {
     const work = [from];
-    let weight = 0;
+    const all = { total: 0, wasTotal: 0 };
     while (work.length) {
       const n = work.pop();
-      if (n.frame >= 0 && state.pattern.test(name(n))) weight += n.total;
+      if (n.frame >= 0 && state.pattern.test(name(n))) (all.total += n.total), (all.wasTotal += n.wasTotal);
       else work.push(...n.children);
     }
-    return weight;
+    return all;
   };
 
-  const details = (n) => [name(n), amount(n.total) + (n.own ? ` (${amount(n.own)} itself)` : ""), ...(n.frame < 0 ? [] : data.frames[n.frame][2] || [])];
+  const weights = (n) =>
+    isDiff
+      ? [change(n.wasTotal, n.total - n.wasTotal), ...(n.own ? [`itself ${change(n.was, n.own - n.was)}`] : [])]
+      : [amount(n.total) + (n.own ? ` (${amount(n.own)} itself)` : "")];
+  const details = (n) => [name(n), ...weights(n), ...(n.frame < 0 ? [] : data.frames[n.frame][2] || [])];
   const say = (n) => {
     const text = n ? details(n).join("  ·  ") : data.title;
     document.getElementById("details").textContent = text;
@@ -243,6 +273,6 @@
   });
   window.addEventListener("resize", draw);
   // For pages around the graph, and for tests.
-  window.flame = { find, state, actions, total: () => tree.total, root: () => root, found: () => matching(state.zoom), draw };
+  window.flame = { find, state, actions, total: () => tree.total, root: () => root, found: () => matching(state.zoom).total, draw };
   draw();
 })();

@@ -1,18 +1,20 @@
 //! Flame graphs that stand alone: an SVG that draws itself without scripts and can be searched with them, and a page
 //! around it.
 
+mod graph;
 mod page;
-mod tree;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use chronosym::Profile;
 use chronosym_types::escape::{push_json, xml};
 
-use crate::series::{Series, Unit};
-use tree::{KINDS, Tree};
+use crate::call_tree::CallTree;
+use crate::measure::Measure;
+use graph::{Graph, KINDS};
 
-pub use page::{PageFacts, write_html};
+pub use page::{PageFacts, write_diff_html, write_html};
 
 const STYLE: &str = include_str!("flame.css");
 const SCRIPT: &str = include_str!("flame.js");
@@ -26,19 +28,33 @@ const ROW: usize = 18;
 const CHAR: f64 = 7.25;
 const LEAST: f64 = 0.4;
 
-/// Writes a flame graph as an SVG file that needs no other: processes, in them threads, in them frames, callers above.
-pub fn write_svg(series: &Series, out: &mut impl Write) -> io::Result<()> {
+/// Writes a flame graph of a profile's tree as an SVG file that needs no other: processes, in them threads, in them frames,
+/// callers above.
+pub fn write_svg(profile: &Profile, tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
+    write_graph(&Graph::of(profile, tree), out)
+}
+
+/// As [`write_svg`], of two profiles and their trees: the width of a box is the mean of its shares of both, its colour says
+/// which is larger. Functions are matched by module and name; processes and threads are not told apart.
+pub fn write_diff_svg(
+    before: (&Profile, &CallTree),
+    after: (&Profile, &CallTree),
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write_graph(&Graph::between(before, after), out)
+}
+
+fn write_graph(graph: &Graph, out: &mut impl Write) -> io::Result<()> {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    push_graph(series, &mut text);
+    push_graph(graph, &mut text);
     text.push('\n');
     out.write_all(text.as_bytes())
 }
 
 /// The graph as an element.
-fn push_graph(series: &Series, text: &mut String) {
-    let tree = Tree::new(series);
-    let title = series.title();
-    let (boxes, deepest) = boxes(&tree, series);
+fn push_graph(graph: &Graph, text: &mut String) {
+    let title = xml(&graph.title);
+    let (boxes, deepest) = boxes(graph);
     let height = TOP + (deepest + 1) * ROW + BOTTOM;
     // Writing to a String does not fail.
     let _ = write!(
@@ -47,7 +63,6 @@ fn push_graph(series: &Series, text: &mut String) {
          viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\"><style>{STYLE}</style>\n\
          <rect id=\"ground\" width=\"100%\" height=\"100%\"/>\
          <text id=\"title\" x=\"8\" y=\"16\">{title}</text>",
-        title = xml(&title),
     );
     let buttons = [
         ("reset", 8, "reset zoom"),
@@ -65,11 +80,10 @@ fn push_graph(series: &Series, text: &mut String) {
     let _ = write!(
         text,
         "<text id=\"found\" x=\"400\" y=\"34\"></text>\n<g id=\"boxes\">{boxes}</g>\n\
-         <text id=\"details\" x=\"8\" y=\"{}\">{}</text><g id=\"tip\"/>\n<script type=\"application/json\" id=\"data\">",
+         <text id=\"details\" x=\"8\" y=\"{}\">{title}</text><g id=\"tip\"/>\n<script type=\"application/json\" id=\"data\">",
         height - 10,
-        xml(&title),
     );
-    push_data(&tree, series, text);
+    push_data(graph, text);
     let _ = write!(
         text,
         "</script>\n<script>//<![CDATA[\n{SCRIPT}\n//]]></script></svg>"
@@ -77,19 +91,20 @@ fn push_graph(series: &Series, text: &mut String) {
 }
 
 /// What the script draws from. Nothing in it can end the element, in XML or in HTML.
-fn push_data(tree: &Tree, series: &Series, text: &mut String) {
+fn push_data(graph: &Graph, text: &mut String) {
     let mut data = String::from("{\"title\":");
-    push_json(&series.title(), &mut data);
-    let unit = match series.unit {
-        Unit::Nanoseconds => "ns",
-        Unit::Bytes => "bytes",
-        Unit::Samples => "samples",
+    push_json(&graph.title, &mut data);
+    let unit = match graph.measure {
+        Some(Measure::Time) => "ns",
+        Some(Measure::Bytes) => "bytes",
+        Some(Measure::Samples) => "samples",
+        None => "shares",
     };
     let _ = write!(
         data,
         ",\"unit\":\"{unit}\",\"kinds\":{KINDS:?},\"frames\":["
     );
-    for (index, frame) in tree.frames.iter().enumerate() {
+    for (index, frame) in graph.boxes.iter().enumerate() {
         data.push_str(if index > 0 { ",\n[" } else { "\n[" });
         push_json(&frame.name, &mut data);
         let _ = write!(data, ",{},[", frame.kind);
@@ -100,9 +115,12 @@ fn push_data(tree: &Tree, series: &Series, text: &mut String) {
         data.push_str("]]");
     }
     data.push_str("],\n\"nodes\":[");
-    for (index, (depth, node)) in tree.nodes.iter().enumerate() {
+    for (index, (depth, node)) in graph.nodes.iter().enumerate() {
         let comma = if index > 0 { "," } else { "" };
-        let _ = write!(data, "{comma}{depth},{},{}", node.frame, node.own);
+        let _ = write!(data, "{comma}{depth},{},{}", node.of, node.own.after);
+        if graph.measure.is_none() {
+            let _ = write!(data, ",{}", node.own.before);
+        }
     }
     data.push_str("]}");
     text.push_str(
@@ -114,20 +132,24 @@ fn push_data(tree: &Tree, series: &Series, text: &mut String) {
 }
 
 /// The boxes of the first view, and how deep they go.
-fn boxes(tree: &Tree, series: &Series) -> (String, usize) {
-    let (whole, inner) = (tree.total(), WIDTH - 2.0 * SIDE);
-    let scale = if whole > 0 { inner / whole as f64 } else { 0.0 };
+fn boxes(graph: &Graph) -> (String, usize) {
+    let (whole, inner) = (graph.total(), WIDTH - 2.0 * SIDE);
+    let scale = inner / whole.sum().max(1) as f64;
     let (mut text, mut deepest) = (String::new(), 0);
-    let mut push = |name: &str, kind: &str, total: u64, depth: usize, x: f64| {
-        let width = total as f64 * scale;
+    let mut push = |name: &str,
+                    class: &str,
+                    kind: &str,
+                    amount: &str,
+                    depth: usize,
+                    x,
+                    width: f64| {
         let _ = write!(
             text,
-            "<g class=\"box {kind}\" transform=\"translate({:.1} {})\"><title>{} ({})</title>\
+            "<g class=\"box {class}\" transform=\"translate({:.1} {})\"><title>{} ({amount})</title>\
              <rect width=\"{:.1}\" height=\"{}\" rx=\"1\"/>",
             SIDE + x,
             TOP + depth * ROW,
             xml(name),
-            amount(series, total, whole),
             (width - 0.5).max(0.3),
             ROW - 1,
         );
@@ -142,42 +164,25 @@ fn boxes(tree: &Tree, series: &Series) -> (String, usize) {
         }
         text.push_str("</g>");
     };
-    push("all", "root", whole, 0, 0.0);
+    let amount = graph.amount(whole, whole);
+    push("all", "root", "root", &amount, 0, 0.0, inner);
     // Where the next box of each depth begins.
     let mut next: Vec<f64> = vec![0.0, 0.0];
-    for (depth, node) in &tree.nodes {
-        let (depth, width) = (depth + 1, node.total as f64 * scale);
+    for (depth, node) in &graph.nodes {
+        let (depth, width) = (depth + 1, node.total.sum() as f64 * scale);
         next.resize(depth + 1, 0.0);
         let x = next[depth];
         next[depth] += width;
         next.push(x);
         if width >= LEAST {
-            let frame = &tree.frames[node.frame as usize];
-            push(
-                &frame.name,
-                KINDS[frame.kind as usize],
-                node.total,
-                depth,
-                x,
-            );
+            let frame = &graph.boxes[node.of as usize];
+            let (kind, class) = (KINDS[frame.kind as usize], graph.class(node));
+            let amount = graph.amount(node.total, whole);
+            push(&frame.name, class, kind, &amount, depth, x, width);
             deepest = deepest.max(depth);
         }
     }
     (text, deepest)
-}
-
-/// A weight and its share, in words.
-fn amount(series: &Series, weight: u64, whole: u64) -> String {
-    let share = if whole > 0 {
-        weight as f64 * 100.0 / whole as f64
-    } else {
-        0.0
-    };
-    match series.unit {
-        Unit::Nanoseconds => format!("{:.1} ms, {share:.1} %", weight as f64 / 1e6),
-        Unit::Bytes => format!("{weight} bytes, {share:.1} %"),
-        Unit::Samples => format!("{weight} samples, {share:.1} %"),
-    }
 }
 
 /// The whole name, else without its namespace, else its end cut short: what a box has room for. What compilers append to

@@ -1,21 +1,27 @@
 //! The page around a flame graph: what the samples are, where the time went, what has no name and what to do.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use chronosym::{NameReason, SampleKind};
+use chronosym::Profile;
 use chronosym_types::escape::xml;
 
-use super::{KINDS, amount, push_graph};
-use crate::header::meaning;
-use crate::series::{Series, millis};
+use super::graph::{Graph, KINDS};
+use super::push_graph;
+use crate::call_tree::CallTree;
+use crate::diff::Diff;
+use crate::header::{describe, meaning};
+use crate::measure::Measure;
+use crate::top::hot_methods;
+use crate::unnamed::{helps, unnamed};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// Rows of the table of methods.
 const MOST: usize = 30;
+/// Processes that are named.
+const MOST_PROCESSES: usize = 8;
 
 /// What a page says beside what its samples do.
 #[derive(Clone, Debug, Default)]
@@ -38,187 +44,177 @@ impl PageFacts {
 }
 
 /// Writes a page that needs no other file: a summary, the flame graph, the hottest methods, what has no name and why.
-pub fn write_html(series: &Series, facts: &PageFacts, out: &mut impl Write) -> io::Result<()> {
+/// `addresses`: code without a name is apart by address in the table of methods, too.
+pub fn write_html(
+    profile: &Profile,
+    tree: &CallTree,
+    facts: &PageFacts,
+    addresses: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut text = String::new();
+    push_head(&facts.name, &mut text);
+    push_summary(profile, facts, &mut text);
+    push_picture(&Graph::of(profile, tree), &KINDS[..8], &mut text);
+    push_methods(profile, tree.measure, addresses, &mut text);
+    push_unnamed(profile, tree.measure, &mut text);
+    push_end(&mut text);
+    out.write_all(text.as_bytes())
+}
+
+/// As [`write_html`], of two profiles that are compared: their summaries, the red and blue flame graph, and the methods of
+/// which the share changed most.
+pub fn write_diff_html(
+    diff: &Diff,
+    before: (&Profile, &CallTree, &PageFacts),
+    after: (&Profile, &CallTree, &PageFacts),
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut text = String::new();
+    push_head(&format!("{} → {}", before.2.name, after.2.name), &mut text);
+    for (when, (profile, _, facts)) in [("Before", before), ("After", after)] {
+        let _ = writeln!(text, "<h2>{when}: {}</h2>", xml(&facts.name));
+        push_summary(profile, facts, &mut text);
+    }
+    let graph = Graph::between((before.0, before.1), (after.0, after.1));
+    push_picture(
+        &graph,
+        &["less3", "less1", "same", "more1", "more3"],
+        &mut text,
+    );
+    push_changes(diff, &mut text);
+    push_end(&mut text);
+    out.write_all(text.as_bytes())
+}
+
+fn push_head(name: &str, text: &mut String) {
     // Writing to a String does not fail.
     let _ = write!(
         text,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>{name}</title><style>{STYLE}</style></head><body>\n<h1>{name}</h1>\n",
-        name = xml(&facts.name)
+        name = xml(name)
     );
-    push_summary(series, facts, &mut text);
-    text.push_str("<input id=\"find\" type=\"search\" placeholder=\"Search names (a regular expression)\" aria-label=\"Search\">\n");
-    push_graph(series, &mut text);
-    text.push_str("\n<p class=\"legend\" id=\"legend\">");
-    for kind in &KINDS[..8] {
-        let _ = write!(text, "<span><i class=\"{kind}\"></i>{kind}</span>");
-    }
-    text.push_str("</p>\n");
-    push_methods(series, &mut text);
-    push_unnamed(series, &mut text);
-    let _ = writeln!(text, "<script>{SCRIPT}</script></body></html>");
-    out.write_all(text.as_bytes())
 }
 
-fn push_summary(series: &Series, facts: &PageFacts, text: &mut String) {
-    let timeline = series.resolver.timeline();
-    let trace = timeline.facts();
-    let threads = series.by_thread();
-    let mut rows = vec![("samples", series.title())];
-    let wall = series
-        .samples
-        .iter()
-        .any(|s| matches!(s.kind, SampleKind::WallManaged | SampleKind::WallExternal));
-    let cpu = series.samples.iter().any(|s| s.kind == SampleKind::Cpu);
-    rows.push(("they are", match (cpu, wall) {
-        (true, _) => "of processors: where they were busy",
-        (_, true) => "of every thread at every tick, running or waiting: where threads stood, not what they cost",
-        _ => "of events: where the chosen ones happened",
-    }.to_owned()));
-    if let Some(interval) = trace.sample_interval_ns.filter(|_| cpu || wall) {
-        rows.push((
-            "asked for",
-            format!("one sample every {} ms", millis(interval, 3)),
-        ));
+fn push_end(text: &mut String) {
+    let _ = writeln!(text, "<script>{SCRIPT}</script></body></html>");
+}
+
+/// The graph with its search box and legend.
+fn push_picture(graph: &Graph, classes: &[&str], text: &mut String) {
+    text.push_str("<input id=\"find\" type=\"search\" placeholder=\"Search names (a regular expression)\" aria-label=\"Search\">\n");
+    push_graph(graph, text);
+    text.push_str("\n<p class=\"legend\" id=\"legend\">");
+    for class in classes {
+        let meant = match *class {
+            "less3" => "gone or much less",
+            "less1" => "less",
+            "same" => "as before",
+            "more1" => "more",
+            "more3" => "new or much more",
+            kind => kind,
+        };
+        let _ = write!(text, "<span><i class=\"{class}\"></i>{meant}</span>");
     }
-    if let (Some(first), Some(last)) = (series.samples.first(), series.samples.last()) {
-        let span = format!(
-            "{} ms to {} ms of {} ms",
-            millis(first.time_ns, 1),
-            millis(last.time_ns, 1),
-            millis(trace.duration_ns, 1)
-        );
-        rows.push(("time", span));
+    text.push_str("</p>\n");
+}
+
+fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
+    let timeline = profile.resolver.timeline();
+    text.push_str("<p class=\"summary\">");
+    for line in describe(profile).lines() {
+        let _ = write!(text, "{}<br>", xml(line));
     }
-    rows.push(("threads", threads.len().to_string()));
-    let mut processes: Vec<_> = threads
-        .iter()
-        .filter_map(|(thread, _)| timeline.thread_view(*thread))
-        .map(|t| t.process)
-        .collect();
-    processes.sort_unstable();
-    processes.dedup();
-    for process in processes
-        .into_iter()
-        .filter_map(|process| timeline.process_view(process))
-        .take(8)
-    {
-        let runtimes = process.runtimes.join(", ");
-        let comma = if runtimes.is_empty() { "" } else { ", " };
-        rows.push(("process", format!("{}{comma}{runtimes}", process.label())));
-    }
-    if let Some(machine) = &trace.machine {
-        rows.push(("machine", machine.clone()));
-    }
-    text.push_str("<dl>");
-    for (key, value) in rows
-        .iter()
-        .map(|(k, v)| (*k, v))
-        .chain(facts.notes.iter().map(|n| ("note", n)))
-    {
+    text.push_str("</p>\n<dl>");
+    let mut row = |key: &str, value: &str| {
         let _ = write!(text, "<dt>{key}</dt><dd>{}</dd>", xml(value));
+    };
+    let threads = profile.entries.iter().map(|entry| entry.thread);
+    let processes: BTreeSet<_> = threads
+        .filter_map(|thread| Some(timeline.thread_view(thread)?.process))
+        .collect();
+    for &process in processes.iter().take(MOST_PROCESSES) {
+        if let Some(view) = timeline.process_view(process) {
+            let label = std::iter::once(view.label());
+            let runtimes = view.runtimes.iter().cloned();
+            row(
+                "process",
+                &label.chain(runtimes).collect::<Vec<_>>().join(", "),
+            );
+        }
     }
+    if processes.len() > MOST_PROCESSES {
+        let more = processes.len() - MOST_PROCESSES;
+        row("process", &format!("and {more} more"));
+    }
+    if let Some(machine) = &timeline.facts().machine {
+        row("machine", machine);
+    }
+    facts.notes.iter().for_each(|note| row("note", note));
     text.push_str("</dl>\n");
 }
 
-fn push_methods(series: &Series, text: &mut String) {
-    let resolver = &series.resolver;
-    let rows = series.rows();
-    let labels = series.labels(&rows);
-    let whole = series.total();
-    let mut methods: Vec<(u64, u64, usize)> = (0..labels.len()).map(|row| (0, 0, row)).collect();
-    // The stack in which a row was met last, counted from 1: each sample counts once.
-    let mut seen = vec![0usize; labels.len()];
-    for (total, at) in series.stacks().iter().zip(1..) {
-        for (depth, frame) in resolver.stack(total.stack).enumerate() {
-            let row = rows.of[resolver.frame(frame).function.id().index()] as usize;
-            if depth == 0 {
-                methods[row].0 = methods[row].0.saturating_add(total.weight);
-            }
-            if std::mem::replace(&mut seen[row], at) != at {
-                methods[row].1 = methods[row].1.saturating_add(total.weight);
-            }
-        }
-    }
-    methods.retain(|method| method.1 > 0);
-    methods.sort_by_key(|&(own, all, row)| (Reverse((own, all)), &labels[row]));
-    let _ = write!(
-        text,
-        "<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n"
-    );
-    for &(own, all, row) in methods.iter().take(MOST) {
-        let name = xml(&labels[row]);
+fn push_methods(profile: &Profile, measure: Measure, addresses: bool, text: &mut String) {
+    let methods = hot_methods(profile, measure, addresses);
+    let whole = measure.total(profile);
+    text.push_str("<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n");
+    for method in methods.iter().take(MOST) {
+        let name = xml(&method.label);
+        let line = method.line.as_ref();
+        let line = line.map(|(file, line)| format!("  {}:{line}", chronosym::file_name(file)));
         let _ = writeln!(
             text,
-            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"name\" data-find=\"{name}\">{name}</td></tr>",
-            amount(series, own, whole),
-            amount(series, all, whole),
+            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"name\" data-find=\"{name}\">{name}<small>{}</small></td></tr>",
+            measure.amount(method.own, whole),
+            measure.amount(method.total, whole),
+            xml(&line.unwrap_or_default()),
         );
     }
     text.push_str("</table>\n");
-    if methods.len() > MOST {
-        let _ = writeln!(
-            text,
-            "<p>{} more methods are in the graph.</p>",
-            methods.len() - MOST
-        );
+    push_more(methods.len(), "more methods are in the graph", text);
+}
+
+fn push_more(all: usize, what: &str, text: &mut String) {
+    if all > MOST {
+        let _ = writeln!(text, "<p>{} {what}.</p>", all - MOST);
     }
 }
 
-fn push_unnamed(series: &Series, text: &mut String) {
-    let (resolver, whole) = (&series.resolver, series.total());
-    let mut reasons: BTreeMap<NameReason, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
-    for total in series.stacks() {
-        let leaf = resolver.frame(resolver.leaf(total.stack));
-        if let Err(reason) = leaf.name() {
-            let (weight, modules) = reasons.entry(reason).or_default();
-            *weight = weight.saturating_add(total.weight);
-            let module = modules.entry(leaf.module().unwrap_or("no known image"));
-            let module = module.or_default();
-            *module = u64::saturating_add(*module, total.weight);
-        }
+fn push_changes(diff: &Diff, text: &mut String) {
+    text.push_str("<h2>What changed most</h2>\n<table id=\"changes\"><tr><th class=\"n\">self, points</th><th class=\"n\">with callees</th><th class=\"n\">samples before</th><th class=\"n\">after</th><th>method</th></tr>\n");
+    let changed = |m: &&crate::diff::MethodDiff| m.self_points != 0.0 || m.total_points != 0.0;
+    let methods: Vec<_> = diff.methods.iter().filter(changed).collect();
+    for method in methods.iter().take(MOST) {
+        let name = xml(&method.name);
+        let _ = writeln!(
+            text,
+            "<tr><td class=\"n\">{:+.1}</td><td class=\"n\">{:+.1}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"name\" data-find=\"{name}\">{name}</td></tr>",
+            method.self_points, method.total_points, method.before.own, method.after.own,
+        );
     }
+    text.push_str("</table>\n");
+    push_more(methods.len(), "more methods changed", text);
+}
+
+fn push_unnamed(profile: &Profile, measure: Measure, text: &mut String) {
+    let (rows, whole) = (unnamed(profile, measure), measure.total(profile));
     text.push_str("<h2>What has no name</h2>\n");
-    if reasons.is_empty() {
+    if rows.is_empty() {
         text.push_str("<p id=\"unnamed\">Each innermost frame has a name.</p>\n");
         return;
     }
     text.push_str("<table id=\"unnamed\"><tr><th class=\"n\">self</th><th>why</th><th>where, mostly</th><th>what helps</th></tr>\n");
-    let mut reasons: Vec<_> = reasons.into_iter().collect();
-    reasons.sort_by_key(|(reason, (weight, _))| (Reverse(*weight), *reason));
-    for (reason, (weight, modules)) in reasons {
-        let mut modules: Vec<_> = modules.into_iter().collect();
-        modules.sort_by_key(|&(name, weight)| (Reverse(weight), name));
-        let modules: Vec<_> = modules.iter().take(4).map(|(name, _)| *name).collect();
-        let (why, helps) = (meaning(reason), helps(reason));
+    for row in rows {
+        let mostly = &row.modules[..row.modules.len().min(4)];
         let _ = writeln!(
             text,
-            "<tr><td class=\"n\">{}</td><td>{why}</td><td>{}</td><td>{}</td></tr>",
-            amount(series, weight, whole),
-            xml(&modules.join(", ")),
-            xml(helps),
+            "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            measure.amount(row.weight, whole),
+            xml(meaning(row.reason)),
+            xml(&mostly.join(", ")),
+            xml(helps(row.reason)),
         );
     }
     text.push_str("</table>\n");
-}
-
-/// What to do where there is no name: now, or when recording the next time.
-fn helps(reason: NameReason) -> &'static str {
-    let record = "record the runtime's loader, JIT and rundown events from the start of the process, and let the recording end well";
-    match reason {
-        NameReason::NoCodeAtAddress => record,
-        NameReason::BeforeFirstLoad => record,
-        NameReason::AfterUnload => "nothing is known to: tell us if this is much",
-        NameReason::EventsLost => "record with larger buffers, or fewer events",
-        NameReason::NoRundown => record,
-        NameReason::NoSymbolFile => "--symbols DIR, or --symbol-path with a symbol server",
-        NameReason::SymbolFileMismatch => "--symbols with the files of the build that ran",
-        NameReason::SymbolFileDamaged => "get it anew",
-        NameReason::PathNotTrusted => "--trust-trace-paths on the machine that was recorded",
-        NameReason::Offline => "leave out --offline",
-        NameReason::NoName => "--symbols DIR, or --perf-map FILE",
-        NameReason::Ambiguous => "ask with a time",
-        NameReason::InvalidAddress => "nothing: the recorder's stack walk went astray",
-    }
 }

@@ -6,6 +6,7 @@ use crate::pe::PeImage;
 
 /// The IL of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IlBody<'d> {
     /// The instructions.
     pub code: &'d [u8],
@@ -13,6 +14,7 @@ pub struct IlBody<'d> {
 
 /// An instruction that calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallKind {
     /// `jmp`.
     Jmp,
@@ -28,6 +30,7 @@ pub enum CallKind {
 
 /// A call in IL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call {
     /// The instruction.
     pub kind: CallKind,

@@ -41,6 +41,7 @@ pub struct Metadata<'d> {
 
 /// A method definition's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MethodDef<'d> {
     /// Where its IL body is; 0 if it has none.
     pub rva: u32,

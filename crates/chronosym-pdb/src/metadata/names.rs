@@ -13,6 +13,7 @@ const MAX_NESTING: usize = 64;
 
 /// Who a method is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MethodName {
     /// The type that declares it, instantiated if the source of the name was.
     pub owner: Type,

@@ -84,6 +84,7 @@ pub enum Type {
 
 /// The signature of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct MethodSignature {
     /// Whether it has a `this`.
     pub has_this: bool,

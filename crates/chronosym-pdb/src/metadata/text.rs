@@ -8,6 +8,7 @@ const MAX_TEXT: usize = 16 << 10;
 
 /// How types are spelt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Style {
     /// The IL spelling of the signatures in method events: `class System.String`, `int32`, nested
     /// types without their enclosing ones.

@@ -30,6 +30,7 @@ pub enum DebugKind {
 
 /// An entry of the debug directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DebugEntry<'d> {
     /// What it holds.
     pub kind: DebugKind,
@@ -45,6 +46,7 @@ pub struct DebugEntry<'d> {
 
 /// A CodeView entry (`RSDS`).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CodeView<'d> {
     /// GUID and age.
     pub id: PdbId,
@@ -69,6 +71,7 @@ impl CodeView<'_> {
 
 /// The checksum of the PDB that was made with the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PdbChecksum<'d> {
     /// The algorithm's name, `SHA256` as a rule.
     pub algorithm: Cow<'d, str>,
@@ -78,6 +81,7 @@ pub struct PdbChecksum<'d> {
 
 /// The id of the perf map (`r2rmap`) that was made with a precompiled image.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PerfMapId<'d> {
     /// The signature in file order: not a GUID.
     pub signature: [u8; 16],

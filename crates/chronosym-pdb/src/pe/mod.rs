@@ -93,6 +93,7 @@ pub struct RvaRange {
 
 /// A section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Section<'d> {
     /// The name in the section header, at most eight bytes.
     pub name: &'d [u8],
@@ -112,6 +113,7 @@ pub struct Section<'d> {
 
 /// The CLR header of a managed image (ECMA-335 II.25.3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CorHeader {
     /// The IL metadata.
     pub metadata: RvaRange,
@@ -123,6 +125,7 @@ pub struct CorHeader {
 
 /// A name that the image exports or holds in its COFF symbol table.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImageSymbolName<'d> {
     /// The address of what is named.
     pub rva: u32,

@@ -7,6 +7,7 @@ const HIDDEN: u32 = 0x00fe_efee;
 
 /// Where the code from an IL offset on comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SequencePoint {
     /// The first IL offset.
     pub il_offset: u32,
@@ -31,6 +32,7 @@ impl SequencePoint {
 
 /// What a PDB says of an IL offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LineAnswer {
     /// The document's row.
     pub document: u32,

@@ -59,6 +59,7 @@ impl HashAlgorithm {
 
 /// A source file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Document<'d> {
     /// The path as the compiler wrote it.
     pub name: String,

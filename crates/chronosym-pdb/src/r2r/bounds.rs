@@ -4,6 +4,7 @@ use super::native::{Bits, NativeArray, Nibbles, unsigned};
 
 /// One bound: the code from `native_offset` on comes from `il`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bound {
     /// Bytes from the method's first byte, counted over the hot part and then the cold one.
     pub native_offset: u32,
@@ -40,6 +41,7 @@ impl IlMapping {
 
 /// The IL of a native offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IlAnswer {
     /// What the governing bound says.
     pub mapping: IlMapping,

@@ -9,6 +9,7 @@ const WHAT: &str = "r2rmap";
 
 /// A method in a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct R2rMapRow<'d> {
     /// RVA of its first byte.
     pub rva: u32,
@@ -71,6 +72,7 @@ const CONSTANTS: u32 = 64;
 
 /// An `r2rmap` file. Alone it gives names and sizes; beside the image it adds nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct R2rMap<'d> {
     /// The signature that the image's debug directory must hold.
     pub signature: [u8; 16],

@@ -82,6 +82,7 @@ pub enum MethodId {
 
 /// One precompiled method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct R2rMethod {
     /// RVA of its first byte.
     pub begin: u32,

@@ -22,6 +22,7 @@ const MODULE_OVERRIDE: u8 = 0x3f;
 
 /// An assembly whose metadata a name needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AssemblyId<'a> {
     /// Its simple name: the file is `name.dll`.
     pub name: Cow<'a, str>,
@@ -59,6 +60,7 @@ pub enum ModuleRef<'a> {
 
 /// Who a method is in metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Definition<'a> {
     /// The module of the token: its portable PDB has the lines.
     pub module: ModuleRef<'a>,

@@ -17,6 +17,7 @@ use std::fmt;
 /// Inlined functions are recorded in two parts, the namespace or class and the function; `Display`
 /// joins them with `::`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Name<'p> {
     /// The namespace or class around the function; empty where the record states none apart.
     pub scope: Cow<'p, str>,
@@ -88,6 +89,7 @@ pub enum FunctionKind {
 
 /// The function around an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Function<'p> {
     /// Its name, if the record or its target has one.
     pub name: Option<Name<'p>>,
@@ -101,6 +103,7 @@ pub struct Function<'p> {
 
 /// One frame at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Frame<'p> {
     /// The function's name.
     pub name: Option<Name<'p>>,
@@ -140,6 +143,7 @@ impl<'p> std::ops::Deref for Frames<'p> {
 
 /// A public symbol near an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Symbol<'p> {
     /// The decorated name.
     pub name: Cow<'p, str>,

@@ -5,8 +5,9 @@
 
 use super::WindowsPdb;
 use super::info::source_checksum;
-use super::module::Kind;
+use super::module::{Kind, Module, Procedure};
 use crate::Result;
+use chronosym_types::copied_text;
 use std::borrow::Cow;
 
 /// Where a method's record is.
@@ -19,6 +20,7 @@ pub(super) struct Token {
 
 /// The source position of an IL offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ManagedLine<'p> {
     /// The source file as the compiler wrote it.
     pub file: Option<Cow<'p, str>>,
@@ -52,15 +54,9 @@ impl<'a> WindowsPdb<'a> {
     ///
     /// If the part of the file that holds the answer is damaged.
     pub fn managed_line(&self, token: u32, il_offset: u32) -> Result<Option<ManagedLine<'_>>> {
-        let tokens = self.tokens()?;
-        let first = tokens.partition_point(|found| found.token < token);
-        let Some(found) = tokens.get(first).filter(|found| found.token == token) else {
+        let Some((module, procedure)) = self.method(token)? else {
             return Ok(None);
         };
-        let Some(module) = self.module(found.module as usize)? else {
-            return Ok(None);
-        };
-        let procedure = &module.procedures[found.procedure as usize];
         let start = procedure.start();
         let c13 = module.c13();
         let own = procedure.table;
@@ -77,6 +73,31 @@ impl<'a> WindowsPdb<'a> {
             line: row.line,
             column: Some(row.column).filter(|&column| column > 0),
             il_offset: row.offset - base,
+        }))
+    }
+
+    /// The plain name of the method `token`, as its record has it: without a type. None for an unknown method.
+    ///
+    /// # Errors
+    ///
+    /// As [`WindowsPdb::managed_line`].
+    pub fn managed_name(&self, token: u32) -> Result<Option<String>> {
+        let method = self.method(token)?;
+        let name = method.and_then(|(module, procedure)| module.name(procedure));
+        Ok(name.filter(|name| !name.is_empty()).map(copied_text))
+    }
+
+    /// The record of a method, and the module that it is in.
+    fn method(&self, token: u32) -> Result<Option<(&Module<'a>, &Procedure)>> {
+        let tokens = self.tokens()?;
+        let first = tokens.partition_point(|found| found.token < token);
+        let Some(found) = tokens.get(first).filter(|found| found.token == token) else {
+            return Ok(None);
+        };
+        let module = self.module(found.module as usize)?;
+        Ok(module.and_then(|module| {
+            let procedure = module.procedures.get(found.procedure as usize)?;
+            Some((module, procedure))
         }))
     }
 

@@ -30,6 +30,13 @@ pub(crate) enum Bad {
     Gimli(gimli::Error),
 }
 
+impl Bad {
+    /// True where reading on would cost too much, so that nothing is known to be wrong.
+    pub(crate) fn is_limit(self) -> bool {
+        matches!(self, Self::Shared | Self::SharedLines)
+    }
+}
+
 impl fmt::Display for Bad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

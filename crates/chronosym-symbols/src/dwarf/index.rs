@@ -11,6 +11,7 @@ use super::form::Bad;
 use super::lines::Lines;
 use super::unit::{Sections, Table, Unit};
 use crate::elf::container::Container;
+use crate::elf::sections::Parts;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
@@ -106,9 +107,7 @@ impl UnitIndex {
 
 /// Reads `.debug_aranges` (DWARF 5, section 6.1.2): ranges, and the sorted offsets of the units it lists.
 fn listed(container: &Container, sections: &Sections<'_>) -> (Ranges, Vec<usize>) {
-    let data = container
-        .debug
-        .get(&container.data, SectionId::DebugAranges, false);
+    let data = container.debug.get(SectionId::DebugAranges, false);
     let mut pieces: Vec<Piece> = Vec::new();
     let mut units = Vec::new();
     let mut headers = DebugAranges::from(sections.slice(data)).headers();
@@ -161,11 +160,11 @@ fn rest(
     let mut damage = None;
     let mut budget = Budget::for_extents(sections);
     let mut table = Table::default();
-    for &offset in starts.all(sections) {
+    let mut ask = |sections: &Sections<'_>, offset: usize| {
+        // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.
         if listed.binary_search(&offset).is_err()
             && let Ok(unit) = Unit::read(sections, offset, &mut table)
         {
-            // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.
             let read = unit_ranges(&unit, &mut budget, &mut |begin, end| {
                 if container.is_code(begin) {
                     pieces.push(Piece {
@@ -176,6 +175,17 @@ fn rest(
                 }
             });
             damage = damage.or(read.err().filter(|&bad| bad == Bad::Shared));
+        }
+    };
+    match sections.info {
+        Parts::Packed(chunks) => chunks.each(|offset, unit| {
+            let info = Parts::One(offset, unit);
+            ask(&Sections { info, ..*sections }, offset);
+        }),
+        _ => {
+            for &offset in starts.all(sections) {
+                ask(sections, offset);
+            }
         }
     }
     (Ranges::new(pieces), damage)
@@ -216,10 +226,11 @@ fn unit_ranges(
 pub(crate) struct UnitStarts(OnceLock<Vec<usize>>);
 
 impl UnitStarts {
-    pub(crate) fn all(&self, sections: &Sections<'_>) -> &[usize] {
+    fn all(&self, sections: &Sections<'_>) -> &[usize] {
         self.0.get_or_init(|| {
             let mut starts = Vec::new();
-            let mut units = DebugInfo::from(sections.slice(sections.info)).units();
+            let info = sections.info.from(0).unwrap_or_default();
+            let mut units = DebugInfo::from(sections.slice(info)).units();
             while let Ok(Some(unit)) = units.next() {
                 starts.extend(unit.debug_info_offset().map(|o| o.0));
             }
@@ -228,6 +239,9 @@ impl UnitStarts {
     }
 
     pub(crate) fn containing(&self, sections: &Sections<'_>, at: usize) -> Option<usize> {
+        if let Parts::Packed(chunks) = sections.info {
+            return chunks.start(at);
+        }
         let all = self.all(sections);
         let next = all.partition_point(|&start| start <= at);
         next.checked_sub(1).map(|i| all[i])

@@ -26,9 +26,10 @@ impl<'a> Lines<'a> {
         let Some(offset) = unit.stmt_list else {
             return Ok(None);
         };
-        let section = DebugLine::from(unit.sections.slice(unit.sections.line));
+        let table = unit.sections.line.from(offset).ok_or(Bad::Reference)?;
+        let section = DebugLine::from(unit.sections.slice(table));
         let program = section.program(
-            DebugLineOffset(offset),
+            DebugLineOffset(0),
             unit.encoding.address_size,
             unit.comp_dir.map(|d| unit.sections.slice(d)),
             unit.name.map(|n| unit.sections.slice(n)),

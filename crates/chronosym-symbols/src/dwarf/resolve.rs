@@ -11,7 +11,7 @@ use super::known::Known;
 use super::lines::{Lines, Row};
 use super::names::{Names, Space};
 use super::unit::{Table, Unit};
-use crate::answer::{Answers, NonZeroId, RawFrame, Source};
+use crate::answer::{Answers, Missing, NonZeroId, RawFrame, Source};
 use crate::elf::container::contains;
 
 /// What a worker keeps from unit to unit.
@@ -41,7 +41,7 @@ impl<'a> Scratch<'a> {
     ///
     /// `split` is the unit with the entries where `unit` is only their skeleton.
     /// An address without a function gets a frame of its line alone, without a name, or none. Damage ends the reading of
-    /// what is damaged, is noted in `out` and makes the result false.
+    /// what is damaged, is noted in `out` and is the result.
     pub(crate) fn resolve(
         &mut self,
         unit: &Unit<'a>,
@@ -50,7 +50,7 @@ impl<'a> Scratch<'a> {
         wanted: &[u64],
         out: &mut Answers,
         each: impl FnMut(&mut Answers, usize, usize),
-    ) -> bool {
+    ) -> Option<Missing> {
         let mut damage = Damage::of(unit);
         self.rows.clear();
         self.rows.resize(wanted.len(), None);
@@ -107,7 +107,7 @@ impl<'a> Scratch<'a> {
         };
         self.add_frames(parts, context, wanted.len(), &mut damage, out, each);
         self.table = own;
-        damage.sound
+        damage.missing
     }
 
     /// As [`Scratch::resolve`], for one address of a unit that is known.
@@ -119,7 +119,7 @@ impl<'a> Scratch<'a> {
         wanted: u64,
         out: &mut Answers,
         each: impl FnMut(&mut Answers, usize, usize),
-    ) -> bool {
+    ) -> Option<Missing> {
         let mut damage = Damage::of(unit);
         for &(what, bad) in &known.damage {
             damage.note(out, what, bad);
@@ -147,7 +147,7 @@ impl<'a> Scratch<'a> {
             table: &known.table,
         };
         self.add_frames(parts, context, 1, &mut damage, out, each);
-        damage.sound
+        damage.missing
     }
 
     /// Appends the frames of `count` addresses, whose functions and rows are known by now.
@@ -187,6 +187,7 @@ impl<'a> Scratch<'a> {
                 line: row.map_or(0, |r| r.line),
                 column: row.map_or(0, |r| r.column),
                 discriminator: row.map_or(0, |r| r.discriminator),
+                limited: row.is_none() && damage.lines,
             };
             let mut id = self.walk.best[i];
             if id == NONE && row.is_some() && !skeleton {
@@ -225,6 +226,7 @@ impl<'a> Scratch<'a> {
                         line: if context.lines { node.call_line } else { 0 },
                         column: if context.lines { node.call_column } else { 0 },
                         discriminator: 0,
+                        limited: false,
                     };
                 }
                 id = node.parent;
@@ -244,22 +246,30 @@ struct Parts<'a, 'p> {
     table: &'p Table,
 }
 
-/// Says what is damaged, and remembers that something is.
+/// Says what is damaged or would cost too much, and remembers which.
 struct Damage {
     unit: usize,
-    sound: bool,
+    missing: Option<Missing>,
+    /// The lines would cost too much.
+    lines: bool,
 }
 
 impl Damage {
     fn of(unit: &Unit<'_>) -> Self {
         Damage {
             unit: unit.offset,
-            sound: true,
+            missing: None,
+            lines: false,
         }
     }
 
     fn note(&mut self, out: &mut Answers, what: &str, bad: Bad) {
-        self.sound = false;
+        self.lines |= bad == Bad::SharedLines;
+        self.missing = match self.missing {
+            None if bad.is_limit() => Some(Missing::LimitReached),
+            Some(Missing::LimitReached) if bad.is_limit() => Some(Missing::LimitReached),
+            _ => Some(Missing::Damaged),
+        };
         out.note_damage(format!("{what} of the unit at {:#x}: {bad}", self.unit));
     }
 }
@@ -270,6 +280,8 @@ struct Place {
     line: u32,
     column: u32,
     discriminator: u32,
+    /// To find it out would cost too much.
+    limited: bool,
 }
 
 impl Place {
@@ -291,6 +303,7 @@ impl Place {
             has_function: node.is_some(),
             inlined: node.is_some_and(|(n, _)| n.parent != NONE),
             plain_names: unit.plain_names,
+            line_limited: self.limited,
             source: Source::DebugInfo,
         }
     }

@@ -7,8 +7,9 @@ use super::index::UnitStarts;
 use super::names::Space;
 use super::resolve::{Context, Scratch};
 use super::unit::{Sections, Table, Unit};
-use crate::answer::Answers;
+use crate::answer::{Answers, Missing};
 use crate::elf::container::Container;
+use crate::elf::sections::Parts;
 
 /// A split unit, its abbreviations, and where references out of it lead.
 pub(crate) struct Split<'a> {
@@ -26,7 +27,7 @@ impl<'a> Split<'a> {
         wanted: &[u64],
         out: &mut Answers,
         each: impl FnMut(&mut Answers, usize, usize),
-    ) -> bool
+    ) -> Option<Missing>
     where
         'b: 'a,
     {
@@ -51,9 +52,7 @@ impl<'a> Split<'a> {
 pub(crate) fn find(container: &Container, id: DwoId) -> Result<Option<Split<'_>>, Bad> {
     let all = Sections::of(container, true);
     // The index of a package is not named `.dwo`.
-    let index = container
-        .debug
-        .get(&container.data, SectionId::DebugCuIndex, false);
+    let index = container.debug.get(SectionId::DebugCuIndex, false);
     if index.is_empty() {
         return find_in(all, id);
     }
@@ -69,8 +68,8 @@ pub(crate) fn find(container: &Container, id: DwoId) -> Result<Option<Split<'_>>
             .ok_or(Bad::Truncated)?;
         match part.section {
             IndexSectionId::DebugAbbrev => own.abbrev = cut(all.abbrev, start, end)?,
-            IndexSectionId::DebugInfo => own.info = cut(all.info, start, end)?,
-            IndexSectionId::DebugLine => own.line = cut(all.line, start, end)?,
+            IndexSectionId::DebugInfo => own.info = cut_parts(all.info, start, end)?,
+            IndexSectionId::DebugLine => own.line = cut_parts(all.line, start, end)?,
             IndexSectionId::DebugRngLists => own.rnglists = cut(all.rnglists, start, end)?,
             IndexSectionId::DebugStrOffsets => own.str_offsets = cut(all.str_offsets, start, end)?,
             _ => {}
@@ -83,8 +82,15 @@ fn cut(section: &[u8], start: usize, end: usize) -> Result<&[u8], Bad> {
     section.get(start..end).ok_or(Bad::Truncated)
 }
 
+fn cut_parts(section: Parts<'_>, start: usize, end: usize) -> Result<Parts<'_>, Bad> {
+    let len = end.checked_sub(start).ok_or(Bad::Truncated)?;
+    let from = section.from(start).ok_or(Bad::Truncated)?;
+    Ok(Parts::Whole(cut(from, 0, len)?))
+}
+
 fn find_in(sections: Sections<'_>, id: DwoId) -> Result<Option<Split<'_>>, Bad> {
-    let mut units = DebugInfo::from(sections.slice(sections.info)).units();
+    let info = sections.info.from(0).unwrap_or_default();
+    let mut units = DebugInfo::from(sections.slice(info)).units();
     while let Some(header) = units.next()? {
         let Some(offset) = header.debug_info_offset() else {
             continue;

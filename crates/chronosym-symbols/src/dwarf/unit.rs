@@ -11,6 +11,7 @@ use super::abbrev::{Abbreviations, Attribute};
 use super::budget::Budget;
 use super::form::{Bad, Cursor, Text, Value, until_zero};
 use crate::elf::container::Container;
+use crate::elf::sections::Parts;
 
 pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
@@ -20,8 +21,8 @@ pub(crate) struct Sections<'a> {
     pub(crate) endian: RunTimeEndian,
     pub(crate) abbrev: &'a [u8],
     pub(crate) addr: &'a [u8],
-    pub(crate) info: &'a [u8],
-    pub(crate) line: &'a [u8],
+    pub(crate) info: Parts<'a>,
+    pub(crate) line: Parts<'a>,
     pub(crate) line_str: &'a [u8],
     pub(crate) ranges: &'a [u8],
     pub(crate) rnglists: &'a [u8],
@@ -36,13 +37,14 @@ pub(crate) struct Sections<'a> {
 impl<'a> Sections<'a> {
     /// The sections of a file, split ones (`.dwo`) or plain ones.
     pub(crate) fn of(container: &'a Container, split: bool) -> Self {
-        let get = |id| container.debug.get(&container.data, id, split);
+        let get = |id| container.debug.get(id, split);
+        let parts = |id| container.debug.parts(id, split);
         Self {
             endian: container.endian,
             abbrev: get(SectionId::DebugAbbrev),
             addr: get(SectionId::DebugAddr),
-            info: get(SectionId::DebugInfo),
-            line: get(SectionId::DebugLine),
+            info: parts(SectionId::DebugInfo),
+            line: parts(SectionId::DebugLine),
             line_str: get(SectionId::DebugLineStr),
             ranges: get(SectionId::DebugRanges),
             rnglists: get(SectionId::DebugRngLists),
@@ -131,10 +133,10 @@ impl<'a> Unit<'a> {
         table: &Table,
     ) -> Result<Self, Bad> {
         let encoding = header.encoding();
-        let end = offset
-            .checked_add(header.length_including_self())
+        let data = sections.info.from(offset).ok_or(Bad::Reference)?;
+        let data = data
+            .get(..header.length_including_self())
             .ok_or(Bad::Truncated)?;
-        let data = sections.info.get(offset..end).ok_or(Bad::Truncated)?;
         let mut unit = Unit {
             sections: *sections,
             offset,
@@ -365,8 +367,9 @@ impl<'a> Unit<'a> {
 }
 
 fn header<'a>(sections: &Sections<'a>, offset: usize) -> Result<UnitHeader<Slice<'a>>, Bad> {
-    let info = DebugInfo::from(sections.slice(sections.info));
-    Ok(info.header_from_offset(DebugInfoOffset(offset))?)
+    let from = sections.info.from(offset).ok_or(Bad::Reference)?;
+    let info = DebugInfo::from(sections.slice(from));
+    Ok(info.header_from_offset(DebugInfoOffset(0))?)
 }
 
 /// An abbreviation table that stays loaded as long as units share it.

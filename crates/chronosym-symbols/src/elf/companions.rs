@@ -1,19 +1,19 @@
 //! The other files that an object file names: its debug information, its split units, what it shares with others.
 
 use std::ffi::OsString;
-use std::io::BufReader;
 use std::path::{Component, Path, PathBuf};
 
 use gimli::SectionId;
 use object::read::{Object, ObjectSection};
 
 use super::container::Container;
+use super::packing;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
-use crate::mmap::FileData;
-
-/// The most that a mini symbol table may unpack to, in bytes.
-const MAX_MINI: usize = 256 << 20;
+#[cfg(feature = "stores")]
+use crate::path::PathElement;
+#[cfg(feature = "stores")]
+use crate::store::StoreConfig;
 
 /// How many packages of other names are asked for a split unit.
 const MAX_PACKAGES: usize = 64;
@@ -54,6 +54,23 @@ impl Companions {
             folders,
             recorded_paths: false,
         }
+    }
+
+    /// Those beside a file and in the folders where symbols are looked for, and where the file records them if paths of traces
+    /// are trusted.
+    #[cfg(feature = "stores")]
+    pub fn of(path: &Path, config: &StoreConfig) -> Self {
+        let mut companions = Self::beside(path);
+        let on_the_path = config.path.elements.iter().filter_map(|e| match e {
+            PathElement::Folder(folder) => Some(folder),
+            _ => None,
+        });
+        let folders = config.folders.iter().chain(&config.trace_folders);
+        companions
+            .folders
+            .extend(folders.chain(on_the_path).cloned());
+        companions.recorded_paths = config.trust_trace_paths;
+        companions
     }
 
     /// In each folder, and in one of this name in it.
@@ -194,34 +211,11 @@ pub(crate) fn mini_debug_info(container: &Container) -> Result<Option<Container>
     let Some(section) = file.section_by_name(".gnu_debugdata") else {
         return Ok(None);
     };
-    let bad = |e: &dyn std::fmt::Display| Error::damaged(".gnu_debugdata", e);
-    let packed = section.data().map_err(|e| bad(&e))?;
-    let mut out = Limited(Vec::new());
-    lzma_rs::xz_decompress(&mut BufReader::new(packed), &mut out).map_err(|e| match e {
-        lzma_rs::error::Error::IoError(_) => Error::TooLarge {
-            what: ".gnu_debugdata".to_owned(),
-            size: out.0.len() as u64,
-            limit: MAX_MINI as u64,
-        },
-        other => bad(&format!("{other:?}")),
-    })?;
-    Container::parse(FileData::from(out.0)).map(Some)
-}
-
-struct Limited(Vec<u8>);
-
-impl std::io::Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_MINI {
-            return Err(std::io::Error::other("too large"));
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+    let packed = section
+        .data()
+        .map_err(|e| Error::damaged(".gnu_debugdata", e))?;
+    let unpacked = packing::xz(packed, ".gnu_debugdata")?;
+    Container::parse(unpacked).map(Some)
 }
 
 /// The name of the file with the debug information, and the CRC of that file.

@@ -2,10 +2,13 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use object::read::{Object, ObjectSection, ObjectSegment};
-use object::{Architecture, ObjectKind, SectionFlags};
+use object::{Architecture, SectionFlags, SectionIndex};
 
+use super::layout::Layout;
+use super::packing;
 use super::sections::DebugSections;
 use crate::answer::Address;
 use crate::error::{Error, Result};
@@ -44,6 +47,8 @@ pub(crate) struct Container {
     pub(crate) folder: Option<PathBuf>,
     base: u64,
     segments: Vec<Segment>,
+    /// If the file is not linked.
+    layout: Option<Arc<Layout>>,
 }
 
 impl Container {
@@ -54,20 +59,20 @@ impl Container {
         Ok(container)
     }
 
+    /// Reads the headers of a file, which may be compressed as a whole.
     pub(crate) fn parse(data: FileData) -> Result<Self> {
+        let data = packing::whole_file(&data)?.unwrap_or(data);
         let file = parse(&data)?;
         let format = match &file {
             object::File::Elf32(_) | object::File::Elf64(_) => Format::Elf,
             object::File::Pe32(_) | object::File::Pe64(_) => Format::Pe,
             _ => return Err(Error::UnknownFormat),
         };
-        if needs_linking(&file) {
-            return Err(Error::Unsupported {
-                what: "an ELF file that is not linked yet",
-            });
-        }
-
-        let segments: Vec<Segment> = file.segments().filter_map(|s| segment(&s)).collect();
+        let layout = Layout::of(&file).map(Arc::new);
+        let segments: Vec<Segment> = match &layout {
+            None => file.segments().filter_map(|s| segment(&s)).collect(),
+            Some(layout) => file.sections().filter_map(|s| placed(&s, layout)).collect(),
+        };
         let base = match format {
             Format::Pe => file.relative_address_base(),
             // Where the system maps the first page of the file: loaders map whole pages.
@@ -77,7 +82,8 @@ impl Container {
                 .min()
                 .unwrap_or(0),
         };
-        let mut code: Vec<Range<u64>> = file.sections().filter_map(|s| code_range(&s)).collect();
+        let code_range = |s| code_range(&s, layout.as_deref());
+        let mut code: Vec<Range<u64>> = file.sections().filter_map(code_range).collect();
         if code.is_empty() {
             code = segments
                 .iter()
@@ -102,7 +108,7 @@ impl Container {
         };
         let arm32 = file.architecture() == Architecture::Arm;
         let decorated = format == Format::Pe && file.architecture() == Architecture::I386;
-        let debug = DebugSections::find(&file);
+        let debug = DebugSections::find(&data, &file, layout.clone());
         drop(file);
         Ok(Self {
             data,
@@ -116,6 +122,7 @@ impl Container {
             folder: None,
             base,
             segments,
+            layout,
         })
     }
 
@@ -140,6 +147,35 @@ impl Container {
                 .find(|s| s.file.contains(&offset))
                 .and_then(|s| (offset - s.file.start).checked_add(s.memory.start)),
         }
+    }
+
+    /// The virtual addresses of a section, if it is loaded; of several with its name the first in the file.
+    pub(crate) fn section(&self, name: &str) -> Option<Range<u64>> {
+        let file = self.file().ok()?;
+        let mut named = file.sections().filter(|s| s.name() == Ok(name));
+        named.find_map(|s| loaded(&s, self.layout.as_deref()))
+    }
+
+    /// What is to be added to the value of a symbol in a section to make it an address.
+    pub(crate) fn section_start(&self, section: SectionIndex) -> u64 {
+        let range = self
+            .layout
+            .as_ref()
+            .and_then(|layout| layout.range(section));
+        range.map_or(0, |range| range.start)
+    }
+
+    /// Which sections hold code, by their index.
+    pub(crate) fn code_sections(&self) -> Vec<bool> {
+        let mut code = Vec::new();
+        for section in self.file().iter().flat_map(|file| file.sections()) {
+            let index = section.index().0;
+            if code_range(&section, self.layout.as_deref()).is_some() {
+                code.resize(code.len().max(index + 1), false);
+                code[index] = true;
+            }
+        }
+        code
     }
 
     pub(crate) fn is_mapped(&self, va: u64) -> bool {
@@ -188,21 +224,11 @@ fn other_format(data: &[u8]) -> Option<&'static str> {
         [b'M', b'O', b'D', b'U', b'L', b'E', b' ', ..] => "a symbol file of Breakpad",
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "an archive of object files",
         [0, b'a', b's', b'm', ..] => "WebAssembly",
-        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => "a file compressed with xz",
-        [0x28, 0xB5, 0x2F, 0xFD, ..] => "a file compressed with zstd",
-        [0x1F, 0x8B, ..] => "a file compressed with gzip",
         // COFF, plain or for more sections.
         [0, 0, 0xFF, 0xFF, ..] => "a COFF object file",
         &[low, high, ..] if machine(low, high) => "a COFF object file",
         _ => return None,
     })
-}
-
-/// True if addresses in the file are not final. Split and supplementary debug files are of the relocatable kind as well, but
-/// with nothing to relocate.
-fn needs_linking(file: &object::File<'_>) -> bool {
-    file.kind() == ObjectKind::Relocatable
-        && file.sections().any(|s| s.relocations().next().is_some())
 }
 
 fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
@@ -221,19 +247,40 @@ pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
     next.checked_sub(1).is_some_and(|i| va < code[i].end)
 }
 
+/// A section of a file that is not linked.
+fn placed<'d>(section: &impl ObjectSection<'d>, layout: &Layout) -> Option<Segment> {
+    let memory = layout.range(section.index())?;
+    let file = section.file_range();
+    let file = file.and_then(|(offset, size)| Some(offset..offset.checked_add(size)?));
+    Some(Segment {
+        executable: code_range(section, Some(layout)).is_some(),
+        memory,
+        file: file.unwrap_or(0..0),
+    })
+}
+
+/// Where a section is mapped, if it is.
+fn loaded<'d>(section: &impl ObjectSection<'d>, layout: Option<&Layout>) -> Option<Range<u64>> {
+    if let Some(layout) = layout {
+        return layout.range(section.index());
+    }
+    let is_loaded = match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(object::elf::SHF_ALLOC),
+        _ => true,
+    };
+    let start = section.address();
+    let end = start.checked_add(section.size())?;
+    (is_loaded && start < end).then_some(start..end)
+}
+
 /// Where a section of code is mapped; nothing for any other section.
-pub(super) fn code_range<'d>(section: &impl ObjectSection<'d>) -> Option<Range<u64>> {
+fn code_range<'d>(section: &impl ObjectSection<'d>, layout: Option<&Layout>) -> Option<Range<u64>> {
     let executable = match section.flags() {
-        SectionFlags::Elf { sh_flags, .. } => {
-            sh_flags.contains(object::elf::SHF_EXECINSTR)
-                && sh_flags.contains(object::elf::SHF_ALLOC)
-        }
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(object::elf::SHF_EXECINSTR),
         SectionFlags::Coff { characteristics } => {
             characteristics.contains(object::pe::IMAGE_SCN_MEM_EXECUTE)
         }
         _ => false,
     };
-    let start = section.address();
-    let end = start.checked_add(section.size())?;
-    (executable && start < end).then_some(start..end)
+    loaded(section, layout).filter(|range| executable && !range.is_empty())
 }

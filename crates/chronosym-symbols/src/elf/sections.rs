@@ -2,15 +2,17 @@
 
 use std::io::Read;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use gimli::SectionId;
+use object::SectionIndex;
 use object::read::{CompressionFormat, Object, ObjectSection};
 
+use super::chunks::Chunks;
+use super::layout::Layout;
+use super::packing::{self, MAX_UNPACKED};
 use crate::error::{Error, Result};
-
-/// The most that one section may unpack to, in bytes.
-const MAX_UNPACKED: u64 = 2 << 30;
+use crate::mmap::FileData;
 
 /// The sections that names and lines are made of, and whether their plain or their split form is meant.
 const USED: [SectionId; 12] = [
@@ -28,24 +30,74 @@ const USED: [SectionId; 12] = [
     SectionId::DebugTuIndex,
 ];
 
+/// Where a section lies.
 #[derive(Debug)]
 struct Section {
+    index: SectionIndex,
     range: Range<usize>,
     packed: CompressionFormat,
     unpacked_size: u64,
-    unpacked: OnceLock<Result<Vec<u8>, String>>,
+    held: Held,
+}
+
+/// What is held of a section.
+#[derive(Debug)]
+enum Held {
+    /// The bytes in the file are what is meant.
+    Plain,
+    /// As unpacked or relocated, and what went wrong.
+    Made(OnceLock<(Vec<u8>, Option<String>)>),
+    /// Unpacked part by part.
+    Parts(Chunks),
+}
+
+/// A section that is read part by part, each of which states its length: units, line tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Parts<'a> {
+    Whole(&'a [u8]),
+    Packed(&'a Chunks),
+    /// One part, and where it begins.
+    One(usize, &'a [u8]),
+}
+
+impl<'a> Parts<'a> {
+    /// The bytes from where a part begins, to its end at least.
+    pub(crate) fn from(&self, offset: usize) -> Option<&'a [u8]> {
+        match *self {
+            Self::Whole(bytes) => bytes.get(offset..),
+            Self::Packed(chunks) => chunks.from(offset),
+            Self::One(start, bytes) => bytes.get(offset.checked_sub(start)?..),
+        }
+    }
+
+    /// Of the whole section, in bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) | Self::One(_, bytes) => bytes.len(),
+            Self::Packed(chunks) => chunks.len(),
+        }
+    }
 }
 
 /// Where each debug section lies.
 #[derive(Debug)]
 pub(crate) struct DebugSections {
+    data: FileData,
+    /// If its sections have no addresses of their own.
+    layout: Option<Arc<Layout>>,
     plain: [Option<Section>; USED.len()],
     split: [Option<Section>; USED.len()],
 }
 
 impl DebugSections {
-    pub(crate) fn find(file: &object::File<'_>) -> Self {
+    pub(crate) fn find(
+        data: &FileData,
+        file: &object::File<'_>,
+        layout: Option<Arc<Layout>>,
+    ) -> Self {
         let mut found = Self {
+            data: data.clone(),
+            layout,
             plain: [const { None }; USED.len()],
             split: [const { None }; USED.len()],
         };
@@ -67,40 +119,73 @@ impl DebugSections {
             if range.is_empty() {
                 continue;
             }
+            let linked = found.layout.is_none() || section.relocations().next().is_none();
+            let packed = place.format != CompressionFormat::None;
+            let held = match USED[slot] {
+                _ if linked && !packed => Held::Plain,
+                SectionId::DebugInfo | SectionId::DebugLine
+                    if linked && !split && place.uncompressed_size <= MAX_UNPACKED =>
+                {
+                    Held::Parts(Chunks::new(
+                        data.clone(),
+                        range.clone(),
+                        place.format,
+                        place.uncompressed_size as usize,
+                        !file.is_little_endian(),
+                    ))
+                }
+                _ => Held::Made(OnceLock::new()),
+            };
             let slots = if split {
                 &mut found.split
             } else {
                 &mut found.plain
             };
             slots[slot] = Some(Section {
+                index: section.index(),
                 range,
                 packed: place.format,
                 unpacked_size: place.uncompressed_size,
-                unpacked: OnceLock::new(),
+                held,
             });
         }
         found
     }
 
-    /// The bytes of a section; none if the file lacks it or it cannot be unpacked ([`DebugSections::damage`]).
-    pub(crate) fn get<'a>(&'a self, data: &'a [u8], id: SectionId, split: bool) -> &'a [u8] {
+    /// The bytes of a section that is not read by parts; none if the file lacks it or it cannot be unpacked
+    /// ([`DebugSections::damage`]).
+    pub(crate) fn get(&self, id: SectionId, split: bool) -> &[u8] {
         let Some(section) = self.section(id, split) else {
             return &[];
         };
-        match section.packed {
-            CompressionFormat::None => data.get(section.range.clone()).unwrap_or(&[]),
-            _ => section
-                .unpacked
-                .get_or_init(|| unpack(data, section, id.name()).map_err(|e| e.to_string()))
-                .as_deref()
-                .unwrap_or(&[]),
+        match &section.held {
+            Held::Plain => self.data.get(section.range.clone()).unwrap_or(&[]),
+            Held::Made(made) => &made.get_or_init(|| self.make(section, id.name())).0,
+            Held::Parts(_) => &[],
+        }
+    }
+
+    /// A section that is read by parts.
+    pub(crate) fn parts(&self, id: SectionId, split: bool) -> Parts<'_> {
+        match self.section(id, split).map(|section| &section.held) {
+            Some(Held::Parts(chunks)) => Parts::Packed(chunks),
+            _ => Parts::Whole(self.get(id, split)),
+        }
+    }
+
+    /// Keeps from now on all that is unpacked, for those who want most of it.
+    pub(crate) fn keep_all(&self) {
+        for section in self.plain.iter().flatten() {
+            if let Held::Parts(chunks) = &section.held {
+                chunks.keep_all();
+            }
         }
     }
 
     /// The file range of a section that is not compressed.
     pub(crate) fn file_range(&self, id: SectionId) -> Option<Range<usize>> {
         let section = self.section(id, false)?;
-        (section.packed == CompressionFormat::None).then(|| section.range.clone())
+        matches!(section.held, Held::Plain).then(|| section.range.clone())
     }
 
     pub(crate) fn has(&self, id: SectionId, split: bool) -> bool {
@@ -108,18 +193,37 @@ impl DebugSections {
     }
 
     /// What could not be unpacked so far.
-    pub(crate) fn damage(&self) -> impl Iterator<Item = &str> {
-        self.plain
-            .iter()
-            .chain(&self.split)
-            .flatten()
-            .filter_map(|s| s.unpacked.get()?.as_ref().err().map(String::as_str))
+    pub(crate) fn damage(&self) -> impl Iterator<Item = String> {
+        let all = [&self.plain, &self.split].into_iter();
+        all.flat_map(|slots| slots.iter().zip(USED))
+            .filter_map(|(section, id)| match &section.as_ref()?.held {
+                Held::Plain => None,
+                Held::Made(made) => made.get()?.1.clone(),
+                Held::Parts(chunks) => {
+                    let problem = chunks.problem()?;
+                    Some(Error::damaged(id.name(), problem).to_string())
+                }
+            })
     }
 
     fn section(&self, id: SectionId, split: bool) -> Option<&Section> {
         let slot = USED.iter().position(|&used| used == id)?;
         let slots = if split { &self.split } else { &self.plain };
         slots[slot].as_ref()
+    }
+
+    /// Unpacks and relocates a section.
+    fn make(&self, section: &Section, name: &str) -> (Vec<u8>, Option<String>) {
+        let mut bytes = match unpack(&self.data, section, name) {
+            Ok(bytes) => bytes,
+            Err(error) => return (Vec::new(), Some(error.to_string())),
+        };
+        let problem = self.layout.as_ref().and_then(|layout| {
+            let file = object::File::parse(&self.data[..]).ok()?;
+            let problem = layout.relocate(&file, section.index, &mut bytes).err()?;
+            Some(Error::damaged(name, problem).to_string())
+        });
+        (bytes, problem)
     }
 }
 
@@ -138,38 +242,32 @@ fn slot(name: &[u8]) -> Option<(usize, bool)> {
     Some((slot, split))
 }
 
-fn unpack(data: &[u8], section: &Section, name: &str) -> Result<Vec<u8>> {
-    if section.unpacked_size > MAX_UNPACKED {
+fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
+    let size = section.unpacked_size;
+    if size > MAX_UNPACKED {
         return Err(Error::TooLarge {
             what: name.to_owned(),
-            size: section.unpacked_size,
+            size,
             limit: MAX_UNPACKED,
         });
     }
-    let packed = data
-        .get(section.range.clone())
-        .ok_or_else(|| Error::damaged(name, "it reaches beyond the end of the file"))?;
-    let bad = |problem: &dyn std::fmt::Display| Error::damaged(name, problem);
+    if section.range.end > data.len() {
+        return Err(Error::damaged(
+            name,
+            "it reaches beyond the end of the file",
+        ));
+    }
     // The size stated is a hint that is believed up to a generous ratio; the rest grows as it comes.
-    let hint = section.unpacked_size.min(packed.len() as u64 * 16 + 4096) as usize;
+    let hint = size.min(section.range.len() as u64 * 16 + 4096) as usize;
     let mut out = Vec::with_capacity(hint);
-    match section.packed {
-        CompressionFormat::Zlib => flate2::read::ZlibDecoder::new(packed)
-            .take(section.unpacked_size)
-            .read_to_end(&mut out)
-            .map_err(|e| bad(&e))?,
-        CompressionFormat::Zstandard => {
-            let mut packed = packed;
-            ruzstd::decoding::StreamingDecoder::new(&mut packed)
-                .map_err(|e| bad(&e))?
-                .take(section.unpacked_size)
-                .read_to_end(&mut out)
-                .map_err(|e| bad(&e))?
-        }
-        _ => return Err(bad(&"its compression is unknown")),
-    };
-    if out.len() as u64 != section.unpacked_size {
-        return Err(bad(&"it unpacks to less than its header says"));
+    packing::reader(data, section.range.clone(), section.packed)
+        .and_then(|reader| reader.take(size).read_to_end(&mut out))
+        .map_err(|e| Error::damaged(name, e))?;
+    if out.len() as u64 != size {
+        return Err(Error::damaged(
+            name,
+            "it unpacks to less than its header says",
+        ));
     }
     Ok(out)
 }

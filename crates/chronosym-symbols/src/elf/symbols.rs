@@ -1,9 +1,9 @@
 //! The symbol tables as one sorted list of code ranges.
 
-use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSection, ObjectSymbol};
+use object::read::{ExportTarget, NameOrOrdinal, Object, ObjectSymbol};
 use object::{SymbolKind, SymbolSection};
 
-use super::container::{Container, Format, code_range};
+use super::container::{Container, Format};
 use crate::answer::Source;
 use crate::mmap::FileData;
 
@@ -52,11 +52,12 @@ impl SymbolTable {
         let mut entries = Vec::new();
         let data: &[u8] = &container.data;
         if let Ok(file) = container.file() {
+            let code_sections = container.code_sections();
             entries.reserve(file.symbols().size_hint().0);
             collect(
                 container,
+                &code_sections,
                 data,
-                &file,
                 file.symbols(),
                 Source::SymbolTable,
                 &mut entries,
@@ -64,8 +65,8 @@ impl SymbolTable {
             if entries.is_empty() || mini.is_some() {
                 collect(
                     container,
+                    &code_sections,
                     data,
-                    &file,
                     file.dynamic_symbols(),
                     Source::DynamicSymbols,
                     &mut entries,
@@ -80,8 +81,8 @@ impl SymbolTable {
                 let from = entries.len();
                 collect(
                     container,
+                    &mini.code_sections(),
                     &mini.data,
-                    &file,
                     file.symbols(),
                     Source::SymbolTable,
                     &mut entries,
@@ -144,21 +145,13 @@ impl SymbolTable {
 
 fn collect<'d>(
     container: &Container,
+    code_sections: &[bool],
     data: &[u8],
-    file: &object::File<'_>,
     symbols: impl Iterator<Item = impl ObjectSymbol<'d>>,
     source: Source,
     out: &mut Vec<Entry>,
 ) {
     let pe = container.format == Format::Pe;
-    let mut code_sections = Vec::new();
-    for section in file.sections() {
-        let index = section.index().0;
-        if code_range(&section).is_some() {
-            code_sections.resize(code_sections.len().max(index + 1), false);
-            code_sections[index] = true;
-        }
-    }
     for symbol in symbols {
         let rank = match symbol.kind() {
             SymbolKind::Text => FUNCTION,
@@ -175,7 +168,9 @@ fn collect<'d>(
         if !(code_sections.get(index.0)).is_some_and(|&code| code) {
             continue;
         }
-        let mut start = symbol.address();
+        let mut start = symbol
+            .address()
+            .wrapping_add(container.section_start(index));
         if container.arm32 && rank == FUNCTION {
             // The lowest bit says that the function is Thumb code; it is no part of the address.
             start &= !1;

@@ -13,7 +13,8 @@ use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::R2rMap;
 use chronosym_pdb::windows::WindowsPdb;
 
-/// Reads the identity of a PDB in either format, a PE image, an ELF file or an `r2rmap`, told apart by content.
+/// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by gzip, xz or zstd) or an
+/// `r2rmap`, told apart by content.
 ///
 /// Reads headers and directories only, but enough to notice that a file was cut short. It is an
 /// [`Identify`](super::Identify) as it stands.
@@ -48,9 +49,22 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
             signature: map.signature,
             version: 1,
         })
+    } else if let Some(file) = unpacked(data)? {
+        elf(&file)
     } else {
         Err(damaged("none of the formats known"))
     }
+}
+
+/// What a file was before it was compressed as a whole, as Linux distributions compress kernel modules.
+#[cfg(feature = "dwarf")]
+fn unpacked(data: &[u8]) -> Result<Option<FileData>, IdentifyError> {
+    crate::elf::packing::whole_file(data).map_err(damaged)
+}
+
+#[cfg(not(feature = "dwarf"))]
+fn unpacked(_: &[u8]) -> Result<Option<FileData>, IdentifyError> {
+    Ok(None)
 }
 
 fn damaged(why: impl ToString) -> IdentifyError {

@@ -171,6 +171,7 @@ pub struct Request {
 
 /// Which places are searched: what is embedded in a module comes between the two halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reach {
     /// Everything.
     #[default]
@@ -216,6 +217,7 @@ impl Request {
 
 /// Why a file has no identity to go by.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IdentifyError {
     /// It is no file of that kind, or a damaged one.
     Damaged(String),

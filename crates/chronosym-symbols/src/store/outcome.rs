@@ -7,6 +7,7 @@ use crate::identity::{FileIdentity, Wanted};
 
 /// The answer to a [`Request`](super::Request).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The file, or why there is none.
     pub file: Result<LocatedFile, NoFile>,

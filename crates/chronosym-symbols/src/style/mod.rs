@@ -1,23 +1,26 @@
 //! Answers as text: for people, as JSON, or as llvm-symbolizer and addr2line lay them out.
 
-mod gnu;
-mod json;
-mod llvm;
-mod text;
+mod layout;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use chronosym_types::escape::terminal;
+use chronosym_types::json::FrameObject;
 
-use crate::answer::{Answer, Answers, NameId};
+use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
 use crate::demangle::{Dialect, demangle_as};
 use crate::identity::BuildId;
 
+pub use layout::{FrameText, print};
+
+const LIMIT_REACHED: &str = "LimitReached";
+
 /// How answers are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Style {
     /// For people: the address, then a frame a line.
     #[default]
@@ -113,12 +116,22 @@ impl<'a> Printer<'a> {
     /// # Errors
     /// Those of the writer.
     pub fn print(&self, out: &mut impl Write, address: u64, answer: &Answer<'a>) -> io::Result<()> {
-        match self.style {
-            Style::Text => text::print(self, out, address, answer),
-            Style::Json => json::print(self, out, address, answer),
-            Style::Llvm => llvm::print(self, out, answer),
-            Style::Gnu => gnu::print(self, out, answer),
+        let text = format!("{address:#x}");
+        if let Some(missing) = answer.missing() {
+            let frame = self.missing(address, answer, missing);
+            return print(self.style, out, &text, [frame]);
         }
+        // Offsets count from the body that the code is in, for inlined frames as for its own.
+        let body = answer.frames().last().and_then(|f| f.function_start());
+        let offset = body.and_then(|start| answer.address().checked_sub(start));
+        let frames = answer.frames().map(|frame| {
+            let mut text = self.text(&frame);
+            if self.style == Style::Json {
+                text.object = Some(self.object(address, answer, &frame, offset));
+            }
+            text
+        });
+        print(self.style, out, &text, frames)
     }
 
     /// Prints all answers, each under its virtual address.
@@ -129,6 +142,104 @@ impl<'a> Printer<'a> {
         self.answers
             .iter()
             .try_for_each(|answer| self.print(out, answer.address(), &answer))
+    }
+
+    /// A frame of an answer, without its object.
+    pub fn text(&self, frame: &Frame<'a>) -> FrameText<'_> {
+        let name = self.name_id(frame).map(|id| self.name(id));
+        FrameText {
+            label: name.unwrap_or("??").into(),
+            name,
+            file: frame.file(),
+            line: frame.line().map(NonZeroU32::get),
+            column: frame.column().map(NonZeroU32::get),
+            discriminator: frame.discriminator(),
+            mark: match frame.source() {
+                Source::DebugInfo => "",
+                Source::SymbolTable => " [symbol]",
+                Source::DynamicSymbols => " [dynamic symbol]",
+                Source::Export => " [nearest export]",
+            },
+            ..FrameText::default()
+        }
+    }
+
+    /// The name that the style prints.
+    fn name_id(&self, frame: &Frame<'_>) -> Option<NameId> {
+        let symbol = match self.style {
+            Style::Text | Style::Json => None,
+            // Of the function whose code it is, LLVM prints the symbol table's name.
+            Style::Llvm => frame.symbol_id(),
+            // Of a C++ function without a linkage name in the debug information, one of an unnamed namespace for
+            // instance, binutils print the symbol table's name. (Of inlined ones they may print that of the function
+            // around them, depending on what was asked before; that is not followed.)
+            Style::Gnu => frame.symbol_id().filter(|_| {
+                let is_linkage_name = frame.name().is_some_and(is_linkage_name);
+                !frame.inlined() && !frame.plain_names() && !is_linkage_name
+            }),
+        };
+        symbol.or(frame.name_id())
+    }
+
+    fn missing(&self, address: u64, answer: &Answer<'_>, missing: Missing) -> FrameText<'_> {
+        let no_name = self.image.as_ref().map_or("NoName", |i| i.no_name);
+        let (why, reason) = match missing {
+            Missing::OutsideImage => ("outside the image", "InvalidAddress"),
+            Missing::NoName => ("no name", no_name),
+            Missing::Damaged => ("debug information damaged", "SymbolFileDamaged"),
+            Missing::LimitReached => ("would cost too much to find out", LIMIT_REACHED),
+        };
+        let object = (self.style == Style::Json).then(|| {
+            let mut object = FrameObject::at(address);
+            if missing != Missing::OutsideImage {
+                self.place(answer, &mut object);
+            }
+            object.name_reason = Some(reason);
+            object
+        });
+        FrameText::unknown(why, object)
+    }
+
+    fn object(
+        &self,
+        address: u64,
+        answer: &Answer<'_>,
+        frame: &Frame<'a>,
+        offset: Option<u64>,
+    ) -> FrameObject<'_> {
+        let mut object = FrameObject::at(address);
+        object.name = self.name_id(frame).map(|id| self.name(id));
+        if object.name.is_none() {
+            self.place(answer, &mut object);
+            object.name_reason = Some(self.image.as_ref().map_or("NoName", |i| i.no_name));
+        } else if frame.line().is_none() {
+            object.line_reason = Some(match self.answers.lines {
+                false => "LinesDisabled",
+                true if frame.line_limited() => LIMIT_REACHED,
+                true => "NoLineInfo",
+            });
+        }
+        object.offset = offset;
+        object.file = frame.file();
+        object.line = frame.line().map(NonZeroU32::get);
+        object.column = frame.column().map(NonZeroU32::get);
+        object.inlined = frame.inlined();
+        // What stands next before an address in a list that names only some functions is a guess.
+        object.certainty = matches!(frame.source(), Source::Export | Source::DynamicSymbols)
+            .then_some("Approximate");
+        object
+    }
+
+    /// Where in which image the frame is: said of those without a name.
+    fn place<'o>(&'o self, answer: &Answer<'_>, object: &mut FrameObject<'o>) {
+        let Some(image) = &self.image else {
+            return;
+        };
+        let rva = answer.address().checked_sub(image.base);
+        object.module = Some(image.module);
+        object.rva = rva.map(|rva| rva.saturating_add(image.taken_off));
+        object.build_id = image.build_id.map(|id| id.to_string().into());
+        object.pdb_id = image.pdb_id.map(Cow::Borrowed);
     }
 
     fn name(&self, id: NameId) -> &str {
@@ -151,17 +262,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Writes a name or a path.
-fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
-    out.write_all(terminal(text).as_bytes())
-}
-
-/// Writes a number: what the formatting of the standard library makes of it takes longer than all else of a frame.
-fn number(out: &mut impl Write, number: impl itoa::Integer) -> io::Result<()> {
-    out.write_all(itoa::Buffer::new().format(number).as_bytes())
-}
-
-/// Writes a number, 0 for none: how both tools print what they do not know.
-fn or_zero(out: &mut impl Write, value: Option<NonZeroU32>) -> io::Result<()> {
-    number(out, value.map_or(0, NonZeroU32::get))
+/// True for what compilers put into `DW_AT_linkage_name`, told by its mangling.
+fn is_linkage_name(name: &str) -> bool {
+    name.starts_with("_Z") || name.starts_with("_R")
 }

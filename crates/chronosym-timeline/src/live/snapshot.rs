@@ -7,6 +7,7 @@ use crate::occupant::{Id, Life, Neighbours};
 
 /// An answer while events still arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct LiveAnswer {
     /// Who was there, as far as is known.
     pub id: Option<Id>,

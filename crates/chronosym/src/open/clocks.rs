@@ -2,6 +2,8 @@
 
 use std::io::{Read, Seek};
 
+use chronosym_ctf::Reader as Ctf;
+use chronosym_etl::ClockType;
 use chronosym_nettrace::{Reader as Nettrace, TraceHeader};
 use chronosym_perf::{Event, Options, Reader as Perf};
 use rustc_hash::FxHashMap;
@@ -73,6 +75,25 @@ impl Clock {
         (Clock { kind, wall_ns }, start)
     }
 
+    /// Of an .etl, and its time at the begin in ns. Where that does not count the performance counter it is the wall's.
+    pub fn of_etl(clock: chronosym_etl::Clock, kind: ClockType) -> (Self, i128) {
+        let wall = clock.unix_ns(0);
+        if kind != ClockType::Qpc {
+            let clock = Clock {
+                kind: Kind::Wall,
+                wall_ns: Some(0),
+            };
+            return (clock, wall);
+        }
+        let frequency = clock.frequency().max(1);
+        let start = i128::from(clock.start_raw()) * 1_000_000_000 / i128::from(frequency);
+        let clock = Clock {
+            kind: Kind::Ticks(frequency),
+            wall_ns: Some(wall - start),
+        };
+        (clock, start)
+    }
+
     /// Of a perf.data, of which as much is read as it takes.
     pub fn of_perf(reader: &mut Perf<&mut SeekableBytes>) -> Self {
         // Pipes tell of events by records.
@@ -86,6 +107,19 @@ impl Clock {
         };
         let data = reader.info().clock;
         let wall_ns = data.map(|data| i128::from(data.wall_ns) - i128::from(data.clock_ns));
+        Clock { kind, wall_ns }
+    }
+
+    /// Of traces of LTTng: that of the first, whose times all of them get.
+    pub fn of_ctf<R: Read>(reader: &Ctf<R>) -> Self {
+        let Some(clock) = reader.traces().first().map(|trace| trace.clock()) else {
+            return Clock::default();
+        };
+        let kind = match &*clock.name {
+            "monotonic" => Kind::Monotonic,
+            _ => Kind::Unknown,
+        };
+        let wall_ns = (clock.wall_ns != 0).then_some(clock.wall_ns);
         Clock { kind, wall_ns }
     }
 

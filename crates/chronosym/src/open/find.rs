@@ -38,9 +38,17 @@ pub(super) struct Found {
     pub etl: Vec<(String, PositionedBytes)>,
     pub perf: Vec<(String, SeekableBytes)>,
     pub jitdumps: Vec<(String, ByteStream)>,
+    pub ctf: CtfFiles,
     /// Perf maps by their process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub symbols: Vec<Entry>,
+}
+
+/// Files of traces of LTTng.
+#[derive(Default)]
+pub(super) struct CtfFiles {
+    pub metadata: Vec<(String, ByteStream)>,
+    pub streams: Vec<(String, ByteStream)>,
 }
 
 /// Something that may be a trace, or have traces in it.
@@ -61,7 +69,8 @@ enum Bytes {
 impl Found {
     fn count(&self) -> usize {
         let (traces, code) = (self.streams.len() + self.etl.len(), self.jitdumps.len());
-        traces + self.perf.len() + code + self.maps.len()
+        let ctf = self.ctf.metadata.len() + self.ctf.streams.len();
+        traces + self.perf.len() + code + ctf + self.maps.len()
     }
 }
 
@@ -188,6 +197,14 @@ impl Finder {
             Content::Trace(Format::JitDump) => {
                 let stream = self.stream(bytes);
                 self.found.jitdumps.push((name, stream));
+            }
+            Content::CtfMetadata => {
+                let stream = self.stream(bytes);
+                self.found.ctf.metadata.push((name, stream));
+            }
+            Content::Trace(Format::Ctf) => {
+                let stream = self.stream(bytes);
+                self.found.ctf.streams.push((name, stream));
             }
             Content::Unknown if pid_in_name(&name, "perf-", ".map").is_some() => {
                 let pid = pid_in_name(&name, "perf-", ".map").unwrap_or_default();
@@ -379,7 +396,11 @@ impl Finder {
             }
             let is_map = pid_in_name(&name, "perf-", ".map").is_some();
             let content = sniff(&head);
-            if !is_map && !matches!(content, Content::Trace(_) | Content::Zip | Content::Gzip) {
+            let is_known = matches!(
+                content,
+                Content::Trace(_) | Content::CtfMetadata | Content::Zip | Content::Gzip
+            );
+            if !is_map && !is_known {
                 continue;
             }
             let whole = head.as_slice().chain(entry);

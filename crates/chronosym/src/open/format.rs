@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use Content::{Gzip, Known, Trace, Zip};
+use Content::{CtfMetadata, Gzip, Known, Trace, Zip};
 
 /// A format of traces that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +18,8 @@ pub enum Format {
     PerfData,
     /// What a runtime on Linux compiled.
     JitDump,
+    /// Traces of LTTng.
+    Ctf,
     /// Several recordings of one machine.
     Joined,
 }
@@ -30,6 +32,7 @@ impl fmt::Display for Format {
             Format::Etl => "etl",
             Format::PerfData => "perf.data",
             Format::JitDump => "jitdump",
+            Format::Ctf => "ctf",
             Format::Joined => "joined",
         })
     }
@@ -39,6 +42,8 @@ impl fmt::Display for Format {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Trace(Format),
+    /// What describes the streams of a trace of LTTng; [`Format::Ctf`] is one of them.
+    CtfMetadata,
     Zip,
     Gzip,
     Empty,
@@ -70,9 +75,11 @@ const SIGNATURES: &[Signature] = &[
     (b"2ELIFREP", &[], Trace(Format::PerfData)),
     (b"JiTD", &[], Trace(Format::JitDump)),
     (b"DTiJ", &[], Trace(Format::JitDump)),
-    (b"\xc1\x1f\xfc\xc1", &[], Known("an LTTng CTF stream")),
-    (b"\x57\x1d\xd1\x75", &[], Known("LTTng CTF metadata")),
-    (b"/* CTF 1.", &[], Known("LTTng CTF metadata")),
+    (b"\xc1\x1f\xfc\xc1", &[], Trace(Format::Ctf)),
+    (b"\xc1\xfc\x1f\xc1", &[], Trace(Format::Ctf)),
+    (b"\x57\x1d\xd1\x75", &[], CtfMetadata),
+    (b"\x75\xd1\x1d\x57", &[], CtfMetadata),
+    (b"/* CTF 1.", &[], CtfMetadata),
     (b"\x7fELF", &[], Known("an ELF file")),
     (b"MZ", &[], Known("a Windows executable")),
     (b"Microsoft C/C++ MSF", &[], Known("a Windows PDB")),

@@ -1,20 +1,26 @@
-//! Recordings of one machine, joined into one timeline: what perf saw of processors and processes, what runtimes say of code.
+//! Recordings of one machine, joined into one timeline: what the system saw of processors and processes, what runtimes say of
+//! code.
 //!
-//! A perf.data is read first, since it says which processes there are; then what runtimes recorded, then their jitdumps and
-//! perf maps. Each counts its time from the earliest of all.
+//! The system's recording, a perf.data or .etl, is read first, since it says which processes there are; then what runtimes
+//! recorded, then their jitdumps and perf maps. Each counts its time from the earliest of all, or from the begin of the .etl:
+//! what runtimes say of the time before it holds at its begin.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
 use std::path::Path;
+use std::sync::Arc;
 
+use chronosym_ctf::Reader as Ctf;
+use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
+use chronosym_nettrace::{Gap, GapCause, Gaps};
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
 
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, SeekableBytes, keep};
+use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
 use super::meter::Meter;
 use super::note::Note;
@@ -24,16 +30,22 @@ use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
-use crate::source::{ReadError, nettrace};
+use crate::source::{self, ReadError, etl, nettrace};
+use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, SeekableBytes)>,
+    pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
+    /// Of user space and of the kernel, read as one.
+    pub ctf: Option<(String, Ctf<ByteStream>)>,
     /// By process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub beside: Beside,
+    /// For unwinding.
+    pub files: Option<Arc<dyn ImageFiles>>,
 }
 
 /// A runtime's recording, begun.
@@ -45,20 +57,40 @@ struct Runtime {
     offset: Offset,
 }
 
-/// The perf.data, looked into.
+/// What LTTng recorded, begun.
+struct Tracepoints {
+    name: String,
+    reader: Ctf<ByteStream>,
+    start_ns: i128,
+    offset: Offset,
+}
+
+/// What the system recorded, looked into.
 struct Profile {
     name: String,
-    source: SeekableBytes,
     clock: Clock,
-    cycles: Option<TimeConversion>,
+    source: ProfileBytes,
+}
+
+enum ProfileBytes {
+    Perf {
+        source: SeekableBytes,
+        cycles: Option<TimeConversion>,
+    },
+    Etl {
+        reader: Box<EtlReader<PositionedBytes>>,
+        began_ns: i128,
+    },
 }
 
 impl Parts {
     /// What all of it is.
     pub fn format(&self) -> Format {
-        match (&self.perf, self.runtimes.len(), self.jitdumps.len()) {
-            (Some(_), 0, _) => Format::PerfData,
-            (None, 0, _) => Format::JitDump,
+        let is_alone = self.runtimes.is_empty() && self.etl.is_none();
+        match (&self.perf, &self.ctf, self.jitdumps.len()) {
+            (Some(_), None, _) if is_alone => Format::PerfData,
+            (None, None, _) if is_alone => Format::JitDump,
+            (None, Some(_), 0) if is_alone => Format::Ctf,
             _ => Format::Joined,
         }
     }
@@ -66,29 +98,32 @@ impl Parts {
     /// Reads all of it.
     pub fn read(self, session: &mut Session, meter: &Meter) -> Result<Report, OpenError> {
         let mut join = Join {
-            report: Report {
-                format: self.format(),
-                notes: Vec::new(),
-                lost_events: 0,
-                is_cut_short: false,
-            },
+            report: Report::new(self.format()),
             session,
             meter,
             beside: self.beside,
+            files: self.files,
+            reference: None,
             began_ns: 0,
             of_runtimes: None,
             cycles: None,
             perf: PerfReport::default(),
         };
-        let mut profile = match self.perf {
-            Some((name, source)) => Some(Profile::new(name, source)?),
-            None => None,
+        let mut profile = match (self.perf, self.etl) {
+            (Some((name, source)), _) => Some(Profile::of_perf(name, source)?),
+            (None, Some((name, reader))) => Some(Profile::of_etl(name, reader)),
+            (None, None) => None,
         };
+        join.reference = profile.as_ref().map(|it| (it.name.clone(), it.clock));
         let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
+        let ctf = join.begin_ctf(self.ctf)?;
         let has_ticks = profile.is_none();
-        join.read_perf(profile, &runtimes)?;
+        join.read_profile(profile, &runtimes, &ctf)?;
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
+        }
+        if let Some(ctf) = ctf {
+            join.read_ctf(ctf, has_ticks)?;
         }
         join.read_jitdumps(self.jitdumps)?;
         join.read_maps(self.maps)?;
@@ -106,17 +141,26 @@ impl Parts {
 }
 
 impl Profile {
-    fn new(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
-        let (clock, cycles) = {
-            let mut reader = open_perf(&name, &mut source)?;
-            (Clock::of_perf(&mut reader), reader.info().time_conversion)
-        };
+    fn of_perf(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
+        let mut reader = open_perf(&name, &mut source)?;
+        let clock = Clock::of_perf(&mut reader);
+        let cycles = reader.info().time_conversion;
+        let source = ProfileBytes::Perf { source, cycles };
         Ok(Profile {
             name,
-            source,
             clock,
-            cycles,
+            source,
         })
+    }
+
+    fn of_etl(name: String, reader: Box<EtlReader<PositionedBytes>>) -> Self {
+        let (clock, began_ns) = Clock::of_etl(reader.clock(), reader.header().clock_type);
+        let source = ProfileBytes::Etl { reader, began_ns };
+        Profile {
+            name,
+            clock,
+            source,
+        }
     }
 }
 
@@ -148,6 +192,21 @@ fn in_runtime(name: &str, error: chronosym_nettrace::Error) -> OpenError {
     in_trace(name, error.into())
 }
 
+fn not_joined(first: &str, second: &str) -> OpenError {
+    OpenError::SeveralRecordings {
+        first: first.to_owned(),
+        second: second.to_owned(),
+    }
+}
+
+fn of_another_boot(first: &str, second: &str) -> OpenError {
+    OpenError::DifferentRecordings {
+        first: first.to_owned(),
+        second: second.to_owned(),
+        what: "boot time",
+    }
+}
+
 fn unreadable(name: &str, error: io::Error) -> OpenError {
     failed(name, error, |name, source| OpenError::Read { name, source })
 }
@@ -165,6 +224,9 @@ struct Join<'a> {
     meter: &'a Meter,
     report: Report,
     beside: Beside,
+    /// The clock that all others are put on, with the recording that it is of.
+    reference: Option<(String, Clock)>,
+    files: Option<Arc<dyn ImageFiles>>,
     /// The time of the reference clock at the session's time 0.
     began_ns: i128,
     /// How far the clock of runtimes is behind the reference.
@@ -180,7 +242,6 @@ impl Join<'_> {
         streams: Vec<(String, ByteStream)>,
         profile: &mut Option<Profile>,
     ) -> Result<Vec<Runtime>, OpenError> {
-        let mut reference = profile.as_ref().map(|it| (it.name.clone(), it.clock));
         let mut runtimes: Vec<Runtime> = Vec::new();
         for (name, stream) in streams {
             let (stream, again) = match profile {
@@ -192,11 +253,7 @@ impl Join<'_> {
             let mut reader = Nettrace::new(stream).map_err(|error| in_runtime(&name, error))?;
             let process = reader.header().process_id.map(|own| self.beside.pid(own));
             let (clock, start_ns) = Clock::of_nettrace(reader.header());
-            let (other, against) = reference.get_or_insert_with(|| (name.clone(), clock));
-            let not_joined = |first: &str, second: &str| OpenError::SeveralRecordings {
-                first: first.to_owned(),
-                second: second.to_owned(),
-            };
+            let (other, against) = self.reference.get_or_insert_with(|| (name.clone(), clock));
             for known in &runtimes {
                 if (known.process, known.start_ns) == (process, start_ns) {
                     return Err(OpenError::Copies {
@@ -208,22 +265,17 @@ impl Join<'_> {
                     return Err(not_joined(&known.name, &name));
                 }
             }
-            let offset = match (clock.behind(against), again, &mut *profile) {
+            let source = profile.as_mut().map(|profile| &mut profile.source);
+            let offset = match (clock.behind(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
-                (Some(Err(())), Some(file), Some(profile)) => {
-                    let offset = estimate(&mut profile.source, reader, process.unwrap_or_default());
+                (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
+                    let offset = estimate(source, reader, process.unwrap_or_default());
                     reader = Nettrace::new(rewound(&name, file)?)
                         .map_err(|error| in_runtime(&name, error))?;
                     offset
                 }
                 (Some(Err(())), ..) => return Err(not_joined(other, &name)),
-                (None, ..) => {
-                    return Err(OpenError::DifferentRecordings {
-                        first: other.clone(),
-                        second: name,
-                        what: "boot time",
-                    });
-                }
+                (None, ..) => return Err(of_another_boot(other, &name)),
             };
             runtimes.push(Runtime {
                 name,
@@ -235,6 +287,30 @@ impl Join<'_> {
         }
         runtimes.sort_by_key(|runtime| runtime.start_ns + runtime.offset.ns);
         Ok(runtimes)
+    }
+
+    /// Puts the clock of what LTTng recorded on that of the others.
+    fn begin_ctf(
+        &mut self,
+        ctf: Option<(String, Ctf<ByteStream>)>,
+    ) -> Result<Option<Tracepoints>, OpenError> {
+        let Some((name, mut reader)) = ctf else {
+            return Ok(None);
+        };
+        let clock = Clock::of_ctf(&reader);
+        let (other, against) = self.reference.get_or_insert_with(|| (name.clone(), clock));
+        let offset = match clock.behind(against) {
+            Some(Ok(offset)) => offset,
+            Some(Err(())) => Offset::UNKNOWN,
+            None => return Err(of_another_boot(other, &name)),
+        };
+        let start_ns = reader.next_time_ns().unwrap_or_default().into();
+        Ok(Some(Tracepoints {
+            name,
+            reader,
+            start_ns,
+            offset,
+        }))
     }
 
     /// A stream that can be read once more: it takes a pass of its own to find out how far clocks are apart.
@@ -249,38 +325,69 @@ impl Join<'_> {
         Ok((rewound(name, file)?, Some(again)))
     }
 
-    /// Reads the perf.data, if there is one.
-    fn read_perf(
+    /// Reads what the system recorded, if there is such a recording.
+    fn read_profile(
         &mut self,
         profile: Option<Profile>,
         runtimes: &[Runtime],
+        ctf: &Option<Tracepoints>,
     ) -> Result<(), OpenError> {
         let starts = runtimes.iter().map(|it| it.start_ns + it.offset.ns);
-        let earliest = starts.min();
+        let of_ctf = ctf.iter().map(|it| it.start_ns + it.offset.ns);
+        let earliest = starts.chain(of_ctf).min();
         self.began_ns = earliest.unwrap_or_default();
-        self.of_runtimes = runtimes.first().map(|runtime| runtime.offset);
-        let Some(mut profile) = profile else {
+        let of_runtime = runtimes.first().map(|runtime| runtime.offset);
+        self.of_runtimes = of_runtime.or(ctf.as_ref().map(|ctf| ctf.offset));
+        let Some(Profile {
+            name,
+            clock,
+            source,
+        }) = profile
+        else {
             if let Some(first) = runtimes.first() {
                 nettrace::describe(first.reader.header(), self.session);
+            } else if let Some(ctf) = ctf {
+                let began_ns = u64::try_from(self.began_ns.max(0)).unwrap_or(u64::MAX);
+                source::ctf::describe(ctf.reader.traces(), began_ns, self.session);
             }
             return Ok(());
         };
-        if self.of_runtimes.is_none() && profile.clock.kind == Kind::Monotonic {
+        if self.of_runtimes.is_none() && clock.kind == Kind::Monotonic {
             self.of_runtimes = Some(Offset::NONE);
         }
-        self.cycles = profile.cycles;
-        let name = profile.name;
-        let reader = open_perf(&name, &mut profile.source)?;
+        let gives = "samples, processes and images";
+        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
+        match source {
+            ProfileBytes::Perf { source, cycles } => {
+                self.cycles = cycles;
+                self.read_perf(&name, source, earliest)
+            }
+            ProfileBytes::Etl { reader, began_ns } => {
+                self.began_ns = began_ns;
+                let found = etl::read_joined(*reader, self.session);
+                self.report.add_etl(std::slice::from_ref(&name), &found);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_perf(
+        &mut self,
+        name: &str,
+        mut source: SeekableBytes,
+        earliest: Option<i128>,
+    ) -> Result<(), OpenError> {
+        let reader = open_perf(name, &mut source)?;
         let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
-        let (found, end) = perf::read_from(reader, self.session, earliest);
+        let files = self.files.clone();
+        let (found, end) = perf::read_from(reader, self.session, earliest, files);
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;
-        self.report.is_cut_short |= found.diagnostics.truncation.is_some();
+        let gaps = cut_short(found.diagnostics.truncation);
+        self.report.add_gaps(&[name.to_owned()], &gaps);
         self.perf = found;
-        let gives = "samples, processes and images";
-        self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
-        end.map_err(|error| in_perf(&name, error))
+        end.map_err(|error| in_perf(name, error))
     }
 
     fn came_from(&mut self, recording: JoinedRecording) {
@@ -299,7 +406,7 @@ impl Join<'_> {
         let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
         self.report.notes.extend(Note::of_nettrace(&found));
         self.report.lost_events += found.lost_events();
-        self.report.is_cut_short |= found.truncation.is_some();
+        (self.report).add_gaps(std::slice::from_ref(&name), &found.gaps);
         let gives = match has_ticks {
             true => "code and samples of its process",
             false => "code of its process",
@@ -310,6 +417,32 @@ impl Join<'_> {
             ..JoinedRecording::new(&name, gives, offset.how)
         });
         end.map_err(|error| in_runtime(&name, error))
+    }
+
+    /// Reads what LTTng recorded. A perf.data says more of the lives of processes.
+    fn read_ctf(&mut self, ctf: Tracepoints, has_lives: bool) -> Result<(), OpenError> {
+        let Tracepoints {
+            name,
+            reader,
+            offset,
+            ..
+        } = ctf;
+        let beside = &self.beside;
+        let place = source::ctf::Place {
+            behind_ns: offset.ns - self.began_ns,
+            own_pid: &|own| beside.pid(own),
+            has_lives,
+        };
+        let (found, end) = source::ctf::read_from(reader, self.session, place);
+        self.report.notes.extend(Note::of_ctf(&found));
+        self.report.lost_events += found.lost_events;
+        self.report.is_cut_short |= found.cut_streams > 0;
+        self.came_from(JoinedRecording {
+            offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
+            error_ns: offset.error_ns,
+            ..JoinedRecording::new(&name, "code of its processes", offset.how)
+        });
+        end.map_err(|error| in_trace(&name, error.into()))
     }
 
     /// Reads jitdumps: those that were named, and those beside a perf.data.
@@ -385,7 +518,10 @@ impl Join<'_> {
         for note in Note::of_jitdump(&found) {
             self.cannot_read(name.clone(), &note.to_string());
         }
-        self.report.is_cut_short |= is_alone && found.truncation.is_some();
+        if is_alone {
+            let gaps = cut_short(found.truncation);
+            self.report.add_gaps(std::slice::from_ref(&name), &gaps);
+        }
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
             error_ns: offset.error_ns,
@@ -426,6 +562,15 @@ impl Join<'_> {
         let gives = "names of code, without times";
         self.came_from(JoinedRecording::new(name, gives, ClockMatch::Timeless));
     }
+}
+
+/// What a recording lacks that is cut short.
+fn cut_short(truncation: Option<chronosym_perf::Truncation>) -> Gaps {
+    let mut gaps = Gaps::default();
+    if let Some(cut) = truncation {
+        gaps.add(Gap::new(cut.at_offset, cut.bytes_lost, GapCause::CutShort));
+    }
+    gaps
 }
 
 fn rewound(name: &str, mut file: File) -> Result<ByteStream, OpenError> {

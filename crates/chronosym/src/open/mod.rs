@@ -15,6 +15,7 @@
 
 mod clocks;
 mod companions;
+mod ctf;
 mod error;
 mod find;
 mod format;
@@ -33,13 +34,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
 pub use error::OpenError;
 pub use find::{ByteStream, PositionedBytes, Seekable, SeekableBytes};
 pub use format::Format;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{JoinedBytes, Recording, RecordingBytes, Report};
+pub use recording::{JoinedBytes, Recording, RecordingBytes, Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;
@@ -48,6 +50,7 @@ use meter::{Meter, Watch};
 use salvage::is;
 
 use crate::limits::Limits;
+use crate::unwind::ImageFiles;
 
 /// Opens the recording in a file, which may be a zip or gzip file.
 ///
@@ -101,6 +104,7 @@ pub struct Opener {
     limits: Limits,
     watch: Option<Box<Watch>>,
     beside: Beside,
+    files: Option<Arc<dyn ImageFiles>>,
 }
 
 impl Opener {
@@ -138,8 +142,15 @@ impl Opener {
         self
     }
 
+    /// Unwinds the stacks that samples of a perf.data hold a copy of (`perf record --call-graph dwarf`), with these files.
+    pub fn unwind_with(mut self, files: Arc<dyn ImageFiles>) -> Self {
+        self.files = Some(files);
+        self
+    }
+
     /// Opens what is named together: one trace, all .etl files of one recording, or recordings of one machine and time
-    /// that become one timeline: a perf.data, nettrace files of several processes, jitdumps, perf maps.
+    /// that become one timeline: a perf.data, traces of LTTng, nettrace files of several
+    /// processes, jitdumps, perf maps.
     ///
     /// # Errors
     /// [`OpenError`] says why nothing can be read, or why the inputs are not one recording.
@@ -156,7 +167,7 @@ impl Opener {
             beside.add_folder(&input);
             finder.look_into(input)?;
         }
-        Recording::new(finder, beside)
+        Recording::new(finder, beside, self.files)
     }
 }
 

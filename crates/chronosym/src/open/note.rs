@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chronosym_events::DecodeError;
+use chronosym_nettrace::{GapCause, GapTotal, Gaps};
 
 use crate::limits::LimitReached;
 use crate::source::etl::EtlReport;
@@ -57,6 +58,13 @@ pub enum Note {
         at_offset: u64,
         /// Bytes after it.
         bytes_lost: u64,
+    },
+    /// Parts of a trace could not be used; [`Report::gaps`](super::Report::gaps) says where.
+    Gaps {
+        /// Why.
+        cause: GapCause,
+        /// How many, and of how many bytes.
+        total: GapTotal,
     },
     /// The runtime dropped events.
     EventsDropped {
@@ -123,19 +131,13 @@ impl Note {
     /// What a reader of nettrace or netperf found.
     pub fn of_nettrace(found: &chronosym_nettrace::Diagnostics) -> Vec<Note> {
         let d = found;
-        let cut = d.truncation.map(|cut| Note::CutShort {
-            at_offset: cut.at_offset,
-            bytes_lost: cut.bytes_lost,
-        });
         let dropped = (d.lost_events() > 0).then(|| Note::EventsDropped {
             events: d.lost_events(),
             threads: d.losses.len(),
         });
         #[rustfmt::skip]
         let rows = [
-            (d.bad_records, Damage, "records make no sense and were left out"),
-            (d.bad_blocks, Damage, "blocks are damaged"),
-            (d.bad_bytes, Damage, "bytes of records and blocks could not be used"),
+            (d.bad_records, Damage, "rows of metadata and threads make no sense and were left out"),
             (d.unknown_blocks, Unused, "blocks are of an unknown kind"),
             (d.unknown_metadata, Unused, "events have a type that was never defined"),
             (d.unknown_stacks, Unused, "events name a stack that is not there"),
@@ -144,12 +146,27 @@ impl Note {
             (d.unreadable_fields, Unused, "event types have a field that cannot be read"),
             (d.unknown_options, Unused, "options of event types and threads are of an unknown kind"),
             (d.forced_regions, NoteKind::Limit, "times the events were too many to be put in order as a whole"),
-            (d.trailing_bytes, Damage, "bytes follow the end of the trace"),
         ];
-        cut.into_iter()
-            .chain(dropped)
-            .chain(counted(&rows))
-            .collect()
+        let gaps = Note::of_gaps(&d.gaps).into_iter();
+        gaps.chain(dropped).chain(counted(&rows)).collect()
+    }
+
+    /// What could not be used of a trace.
+    pub fn of_gaps(gaps: &Gaps) -> Vec<Note> {
+        let cut = gaps.listed().iter().rev();
+        let cut = cut.filter(|gap| gap.cause == GapCause::CutShort).take(1);
+        let cut = cut.map(|gap| Note::CutShort {
+            at_offset: gap.offset,
+            bytes_lost: gap.length,
+        });
+        // Of one that is no longer listed the place is not known.
+        let is_listed = cut.clone().next().is_some();
+        let others = GapCause::ALL.into_iter().filter_map(|cause| {
+            let total = gaps.of(cause);
+            let counts = total.count > 0 && !(cause == GapCause::CutShort && is_listed);
+            counts.then_some(Note::Gaps { cause, total })
+        });
+        cut.chain(others).collect()
     }
 
     /// What was found while a perf.data was read into a session.
@@ -172,6 +189,7 @@ impl Note {
             (d.forced_rounds, NoteKind::Limit, "times the records were too many to be put in order as a whole"),
             (d.aux_faults, Unused, "faults of hardware traces, which are not read"),
             (report.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
+            (report.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
             (report.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()
@@ -191,6 +209,23 @@ impl Note {
         cut.into_iter().chain(counted(&rows)).collect()
     }
 
+    /// What a reader of traces of LTTng found.
+    pub fn of_ctf(found: &chronosym_ctf::Diagnostics) -> Vec<Note> {
+        let d = found;
+        #[rustfmt::skip]
+        let rows = [
+            (d.lost_events, Loss, "events were lost while recording"),
+            (d.lost_packets, Loss, "packets were lost while recording"),
+            (d.cut_streams, Damage, "streams of the trace end in the middle"),
+            (d.bad_packets, Damage, "packets have something that is no event, and were left out from there on"),
+            (d.bytes_skipped, Damage, "bytes could not be read as events"),
+            (d.bad_definitions, Damage, "definitions of events cannot be read"),
+            (d.unknown_streams, Unused, "streams are of a trace whose metadata is not at hand"),
+            (d.late_events, Unused, "events could not be put in the order of time"),
+        ];
+        counted(&rows).collect()
+    }
+
     fn cut(cut: chronosym_perf::Truncation) -> Note {
         Note::CutShort {
             at_offset: cut.at_offset,
@@ -208,19 +243,12 @@ impl Note {
             (d.buffers_with_lost_events, Loss, "buffers are marked: events around them were lost"),
             (d.buffers_after_lost_buffer, Loss, "buffers are marked: a buffer before them was lost"),
             (d.lost_event_records, Loss, "times a real-time consumer was too slow and events were lost"),
-            (d.truncated_buffers, Damage, "buffers are cut off at the end of the file"),
-            (d.damaged_compression, Damage, "compressed buffers are damaged"),
-            (d.damaged_buffers, Damage, "buffers end in something that is no record"),
-            (d.dropped_bytes, Damage, "bytes could not be read as records"),
-            (d.damaged_headers, Damage, "buffer headers are damaged"),
-            (d.skipped_bytes, Damage, "bytes between buffers are part of none"),
-            (d.unread_bytes, Damage, "bytes at the end of the file are no buffer"),
-            (d.read_errors, Damage, "reads of the file failed"),
             (d.clamped_times, Unused, "records are from before the start or from long after the end, and were moved there"),
             (d.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
             (d.late_records, Unused, "records could not be put in the order of time"),
         ];
-        counted(&rows).collect()
+        let gaps = Note::of_gaps(&d.gaps).into_iter();
+        gaps.chain(counted(&rows)).collect()
     }
 
     /// Those, and what was found when they were read into a session.
@@ -299,6 +327,17 @@ impl fmt::Display for Note {
                 "the trace is cut short at byte {at_offset}: {bytes_lost} bytes of an unfinished part were dropped, all \
                  before them is used"
             ),
+            Note::Gaps { cause, total } => {
+                let (parts, were) = match total.count {
+                    1 => ("part", "was"),
+                    _ => ("parts", "were"),
+                };
+                write!(
+                    f,
+                    "{} {parts} of {} bytes {were} left out: {cause}",
+                    total.count, total.bytes
+                )
+            }
             Note::EventsDropped { events, threads } => {
                 write!(
                     f,

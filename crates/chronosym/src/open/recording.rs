@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use chronosym_ctf::Reader as CtfReader;
 use chronosym_etl::{EtlError, EtlReader, ReadAt};
+use chronosym_nettrace::{Gap, Gaps};
 
 use super::companions::Beside;
+use super::ctf;
 use super::error::{OpenError, failed};
 use super::find::{ByteStream, Finder, Found, PositionedBytes, SeekableBytes};
 use super::format::Format;
@@ -14,8 +17,10 @@ use super::note::{Note, Notes};
 use super::symbol_entries::SymbolEntries;
 use crate::selection::Options;
 use crate::session::Session;
-use crate::source::{Identity, etl, nettrace};
+use crate::source::etl::EtlReport;
+use crate::source::{self, Identity, etl, nettrace};
 use crate::timeline::Timeline;
+use crate::unwind::ImageFiles;
 
 /// A recording that was opened, ready to be read.
 pub struct Recording {
@@ -34,9 +39,15 @@ pub enum RecordingBytes {
     Nettrace(ByteStream),
     /// All .etl files of the recording.
     Etl(Box<EtlReader<PositionedBytes>>),
+    /// Traces of LTTng that were recorded together.
+    Ctf(Box<CtfReader<ByteStream>>),
     /// A perf.data, a jitdump, or what several recordings are joined from.
     Joined(Box<JoinedBytes>),
 }
+
+const MAP_ALONE: &str = "a perf map; name it with the recording that it belongs to";
+const CTF_STREAM_ALONE: &str =
+    "a stream of an LTTng trace without its metadata; name the folder that both are in";
 
 /// Recordings that are read together.
 pub struct JoinedBytes(Parts);
@@ -67,11 +78,66 @@ pub struct Report {
     pub lost_events: u64,
     /// Whether a trace ends in the middle.
     pub is_cut_short: bool,
+    /// Where parts of the traces could not be used, by trace and offset; of each trace at most
+    /// [`Gaps::MOST_LISTED`].
+    pub gaps: Vec<TraceGap>,
+    /// Gaps that are not listed.
+    pub gaps_left_out: u64,
+}
+
+/// A part of a trace that could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct TraceGap {
+    /// The trace, as in [`Recording::names`].
+    pub name: String,
+    /// Where in it, and why.
+    pub gap: Gap,
+}
+
+impl Report {
+    pub(super) fn new(format: Format) -> Self {
+        Report {
+            format,
+            notes: Vec::new(),
+            lost_events: 0,
+            is_cut_short: false,
+            gaps: Vec::new(),
+            gaps_left_out: 0,
+        }
+    }
+
+    /// Adds what was found in .etl files that were read as one.
+    pub(super) fn add_etl(&mut self, names: &[String], found: &EtlReport) {
+        self.notes.extend(Note::of_etl_report(found));
+        self.lost_events += found.diagnostics.events_lost;
+        self.add_gaps(names, &found.diagnostics.gaps);
+    }
+
+    /// Adds the gaps of traces that were read as one.
+    pub(super) fn add_gaps(&mut self, names: &[String], gaps: &Gaps) {
+        let listed = gaps.listed().iter().map(|gap| TraceGap {
+            name: names.get(gap.file as usize).cloned().unwrap_or_default(),
+            gap: *gap,
+        });
+        let from = self.gaps.len();
+        self.gaps.extend(listed);
+        // Readers find some of them when their records are due.
+        if let Some(new) = self.gaps.get_mut(from..) {
+            new.sort_unstable_by_key(|it| it.gap);
+        }
+        self.gaps_left_out += gaps.total().count - gaps.listed().len() as u64;
+        self.is_cut_short |= gaps.is_cut_short();
+    }
 }
 
 impl Recording {
     /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
-    pub(super) fn new(finder: Finder, beside: Beside) -> Result<Self, OpenError> {
+    pub(super) fn new(
+        finder: Finder,
+        beside: Beside,
+        files: Option<Arc<dyn ImageFiles>>,
+    ) -> Result<Self, OpenError> {
         let Finder {
             meter,
             notes,
@@ -82,45 +148,75 @@ impl Recording {
             etl,
             mut perf,
             jitdumps,
+            ctf,
             maps,
             symbols,
         } = found;
         let mut names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
         names.extend(streams.iter().map(|(name, ..)| name.clone()));
         names.extend(jitdumps.iter().map(|(name, _)| name.clone()));
+        let of_ctf = ctf.metadata.iter().map(|(name, _)| name.clone());
+        let of_ctf: Vec<String> = of_ctf.collect();
+        let before_ctf = names.len();
+        names.extend(of_ctf.iter().cloned());
         let others = names.len();
         names.extend(etl.iter().map(|(name, _)| name.clone()));
         if let [first, second, ..] = names.as_slice()
-            && (others > 0 && !etl.is_empty() || perf.len() > 1)
+            // The system records once.
+            && (perf.len() > 1 || !etl.is_empty() && others > streams.len())
         {
             return Err(OpenError::SeveralRecordings {
                 first: first.clone(),
                 second: second.clone(),
             });
         }
-        if let ([], Some((name, ..))) = (names.as_slice(), maps.first()) {
+        let incomplete = match (maps.first(), ctf.streams.first(), ctf.metadata.is_empty()) {
+            (_, Some((name, _)), true) => Some((name, CTF_STREAM_ALONE)),
+            (Some((name, ..)), ..) if names.is_empty() => Some((name, MAP_ALONE)),
+            _ => None,
+        };
+        if let Some((name, found)) = incomplete {
             return Err(OpenError::NotATrace {
                 name: name.clone(),
-                found: "a perf map; name it with the recording that it belongs to".to_owned(),
+                found: found.to_owned(),
             });
         }
+        let mut ctf = match ctf::reader(ctf, &notes)? {
+            Some(reader) => Some((of_ctf.join(", "), reader)),
+            None => None,
+        };
+        let is_etl = !etl.is_empty();
         let (format, bytes) = if others == 0 {
             (Format::Etl, RecordingBytes::Etl(Box::new(merge(etl)?)))
         } else if others == 1
             && maps.is_empty()
+            && !is_etl
             && let Some((_, format, stream)) = streams.pop()
         {
             (format, RecordingBytes::Nettrace(stream))
+        } else if before_ctf == 0
+            && maps.is_empty()
+            && let Some((_, reader)) = ctf.take()
+        {
+            (Format::Ctf, RecordingBytes::Ctf(Box::new(reader)))
         } else {
+            let name = etl.first().map(|(name, _)| name.clone());
+            let etl = match name {
+                Some(name) => Some((name, Box::new(merge(etl)?))),
+                None => None,
+            };
             let parts = Parts {
                 perf: perf.pop(),
+                etl,
                 runtimes: streams
                     .into_iter()
                     .map(|(name, _, it)| (name, it))
                     .collect(),
                 jitdumps,
+                ctf,
                 maps,
                 beside,
+                files,
             };
             (
                 parts.format(),
@@ -172,7 +268,10 @@ impl Recording {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn timeline(self, options: Options) -> Result<(Arc<Timeline>, Report), OpenError> {
+    pub fn timeline(
+        self,
+        options: impl Into<Options>,
+    ) -> Result<(Arc<Timeline>, Report), OpenError> {
         let mut session = Session::new(options);
         let mut report = self.read(&mut session)?;
         let timeline = session.finish();
@@ -188,24 +287,28 @@ impl Recording {
     pub fn read(self, session: &mut Session) -> Result<Report, OpenError> {
         let name = self.names.first().cloned().unwrap_or_default();
         let in_trace = |source| OpenError::Trace { name, source };
+        let mut report = Report::new(self.format);
         let read = match self.bytes {
             RecordingBytes::Nettrace(stream) => nettrace::read(stream, session)
-                .map(|found| Report {
-                    format: self.format,
-                    notes: Note::of_nettrace(&found),
-                    lost_events: found.lost_events(),
-                    is_cut_short: found.truncation.is_some(),
+                .map(|found| {
+                    report.notes = Note::of_nettrace(&found);
+                    report.lost_events = found.lost_events();
+                    report.add_gaps(&self.names, &found.gaps);
+                    report
                 })
                 .map_err(in_trace),
             RecordingBytes::Etl(reader) => etl::read(*reader, session)
                 .map(|found| {
-                    let d = &found.diagnostics;
-                    Report {
-                        format: self.format,
-                        notes: Note::of_etl_report(&found),
-                        lost_events: d.events_lost,
-                        is_cut_short: d.truncated_buffers > 0 || d.unread_bytes > 0,
-                    }
+                    report.add_etl(&self.names, &found);
+                    report
+                })
+                .map_err(in_trace),
+            RecordingBytes::Ctf(reader) => source::ctf::read(*reader, session)
+                .map(|found| {
+                    report.notes = Note::of_ctf(&found);
+                    report.lost_events = found.lost_events;
+                    report.is_cut_short = found.cut_streams > 0;
+                    report
                 })
                 .map_err(in_trace),
             RecordingBytes::Joined(parts) => Identity::Joined

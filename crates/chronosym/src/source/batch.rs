@@ -211,7 +211,7 @@ impl Feed {
             std::mem::swap(&mut self.stacks, &mut batch.stacks);
             self.known.clear();
             self.known.resize(self.stacks.ends.len(), None);
-            session.see_addresses(&self.stacks.addresses);
+            session.see_addresses(self.stacks.addresses.iter().copied());
         }
         // Only what speaks of code has to come in the order of time.
         let mut ordered = std::mem::take(&mut self.ordered);

@@ -58,6 +58,13 @@ pub fn read<S: ReadAt>(
     reader: EtlReader<S>,
     session: &mut Session,
 ) -> Result<EtlReport, ReadError> {
+    Identity::Etl.admit(session, false)?;
+    Ok(read_observed(reader, session, None))
+}
+
+/// As [`read`], into a session of several recordings, whose time 0 is that of the trace.
+#[cfg(feature = "open")]
+pub(crate) fn read_joined<S: ReadAt>(reader: EtlReader<S>, session: &mut Session) -> EtlReport {
     read_observed(reader, session, None)
 }
 
@@ -72,15 +79,15 @@ pub fn read_with<S: ReadAt>(
     session: &mut Session,
     observe: &mut Observer<'_>,
 ) -> Result<EtlReport, ReadError> {
-    read_observed(reader, session, Some(observe))
+    Identity::Etl.admit(session, false)?;
+    Ok(read_observed(reader, session, Some(observe)))
 }
 
 fn read_observed<S: ReadAt>(
     mut reader: EtlReader<S>,
     session: &mut Session,
     mut observe: Option<&mut Observer<'_>>,
-) -> Result<EtlReport, ReadError> {
-    Identity::Etl.admit(session, false)?;
+) -> EtlReport {
     describe(reader.header(), reader.clock(), session);
     let wide = reader.header().pointer_size == PointerSize::Eight;
     let mut schemas = Schemas::default();
@@ -135,12 +142,12 @@ fn read_observed<S: ReadAt>(
             ..Loss::of_events(0, u64::MAX, diagnostics.events_lost)
         });
     }
-    Ok(EtlReport {
+    EtlReport {
         diagnostics,
         undefined_stack_keys,
         late_stack_parts,
         unreadable_descriptions: schemas.unreadable_descriptions(),
-    })
+    }
 }
 
 /// Whose samples they are.

@@ -14,6 +14,10 @@ pub enum ReadError {
     #[cfg(feature = "perf")]
     #[error(transparent)]
     Perf(#[from] chronosym_perf::Error),
+    /// A stream of a trace of LTTng failed.
+    #[cfg(feature = "ctf")]
+    #[error(transparent)]
+    Ctf(#[from] chronosym_ctf::Error),
     /// The session was read from something else. Read each recording into a session of its own; .etl files of one
     /// recording are merged before they are read.
     #[error("the session was read from another recording: {0}")]
@@ -61,6 +65,8 @@ pub(crate) enum Identity {
     Etl,
     #[cfg(feature = "perf")]
     Perf,
+    #[cfg(feature = "ctf")]
+    Ctf,
     /// Several that were joined.
     #[cfg(feature = "open")]
     Joined,
@@ -129,6 +135,8 @@ impl Identity {
             (Identity::Etl, Identity::Etl) => Err(AnotherRecording::Whole),
             #[cfg(feature = "perf")]
             (Identity::Perf, Identity::Perf) => Err(AnotherRecording::Whole),
+            #[cfg(feature = "ctf")]
+            (Identity::Ctf, Identity::Ctf) => Err(AnotherRecording::Whole),
             #[allow(unreachable_patterns)] // With one feature there is nothing else.
             _ => Err(AnotherRecording::Format),
         }

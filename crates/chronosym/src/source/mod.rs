@@ -2,7 +2,14 @@
 
 #[cfg(feature = "nettrace")]
 mod batch;
-#[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
+#[cfg(feature = "ctf")]
+pub mod ctf;
+#[cfg(any(
+    feature = "ctf",
+    feature = "nettrace",
+    feature = "etl",
+    feature = "perf"
+))]
 mod identity;
 #[cfg(feature = "perf")]
 pub mod jitdump;
@@ -16,6 +23,9 @@ mod observe;
 #[cfg(any(feature = "nettrace", feature = "etl"))]
 pub use observe::{Observer, Seen};
 
+#[cfg(any(feature = "ctf", feature = "perf"))]
+mod threads;
+
 #[cfg(feature = "etl")]
 pub mod etl;
 #[cfg(feature = "etl")]
@@ -23,7 +33,17 @@ mod etw_stacks;
 #[cfg(feature = "etl")]
 mod etw_types;
 
-#[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
+#[cfg(any(
+    feature = "ctf",
+    feature = "nettrace",
+    feature = "etl",
+    feature = "perf"
+))]
 pub(crate) use identity::Identity;
-#[cfg(any(feature = "nettrace", feature = "etl", feature = "perf"))]
+#[cfg(any(
+    feature = "ctf",
+    feature = "nettrace",
+    feature = "etl",
+    feature = "perf"
+))]
 pub use identity::{AnotherRecording, ReadError};

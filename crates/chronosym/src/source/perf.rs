@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent, Text};
 use chronosym_perf::{
-    BuildId, Comm, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap, Options,
-    Reader, Record, Sample, Task,
+    BuildId, ByteOrder, Comm, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap,
+    Options, Reader, Record, Sample, Task,
 };
+use chronosym_types::{Processor, Registers};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Identity, ReadError};
@@ -19,9 +20,13 @@ use crate::facts::{self, Addressing, At, Fact, Image, Process};
 use crate::recording::Loss;
 use crate::samples::{SampleKind, Weight};
 use crate::session::Session;
+use crate::stacks::Walked;
+use crate::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
 
-/// The id under which the kernel's own code stands.
-pub(crate) const KERNEL: u32 = u32::MAX;
+/// The process under which the kernel's own code stands, whose threads run while a processor is idle.
+const KERNEL: u32 = 0;
+/// What records call it.
+const KERNEL_IN_RECORDS: u32 = u32::MAX;
 
 /// What was found while a perf.data was read.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +38,8 @@ pub struct PerfReport {
     pub began_ns: u64,
     /// Samples whose user stack was copied and not unwound: only its innermost frame is there.
     pub not_unwound: u64,
+    /// Samples whose user stack was unwound up to a frame whose caller could not be found.
+    pub broken_walks: u64,
     /// Samples of guests, left out: their addresses are another machine's.
     pub of_guests: u64,
     /// The processes that were sampled.
@@ -50,19 +57,23 @@ pub struct PerfReport {
 pub fn read(source: impl Read + Seek, session: &mut Session) -> Result<PerfReport, ReadError> {
     let reader = Reader::open(source, Options::default())?;
     Identity::Perf.admit(session, false)?;
-    let (report, end) = read_from(reader, session, None);
+    let (report, end) = read_from(reader, session, None, None);
     end?;
     Ok(report)
 }
 
-/// As [`read`]. The session's time 0 is that of the first record, or `earliest_ns` of its clock if that is before it.
+/// As [`read`]. The session's time 0 is that of the first record, or `earliest_ns` of its clock if that is before it. Stacks
+/// that samples hold a copy of are unwound with the `files` of images.
 pub(crate) fn read_from<R: Read>(
     mut reader: Reader<R>,
     session: &mut Session,
     earliest_ns: Option<u64>,
+    files: Option<Arc<dyn ImageFiles>>,
 ) -> (PerfReport, Result<(), chronosym_perf::Error>) {
     let mut feed = Feed {
         earliest_ns,
+        is_big: reader.byte_order() == ByteOrder::Big,
+        unwinder: files.map(Unwinder::new),
         build_ids: build_ids(reader.info()),
         ..Feed::default()
     };
@@ -163,9 +174,15 @@ struct Feed {
     /// Processes that have been sampled since they run their program, and all that ever were.
     busy: FxHashSet<u32>,
     sampled: FxHashSet<u32>,
+    is_kernel_named: bool,
     /// When each processor was heard of last.
     last_ns: FxHashMap<u32, u64>,
+    is_big: bool,
+    unwinder: Option<Unwinder>,
+    /// Build ids of files that the recording states none of.
+    found_ids: FxHashMap<(Vec<u8>, FileNumber), Option<String>>,
     addresses: Vec<u64>,
+    frames: Vec<Walked>,
     report: PerfReport,
 }
 
@@ -260,7 +277,12 @@ pub fn addresses(record: &Record<'_>, sample: &Sample<'_>, out: &mut Vec<u64>) -
     if out.is_empty() {
         out.extend(sample.ip);
     }
-    has_user || sample.user_stack.is_none()
+    // Threads of the kernel have neither registers nor a stack of user space.
+    has_user || sample.user_stack.is_none_or(|_| !has_registers(sample))
+}
+
+fn has_registers(sample: &Sample<'_>) -> bool {
+    sample.user_registers.is_none_or(|it| it.abi != 0)
 }
 
 fn is_guest(mode: CpuMode) -> bool {
@@ -316,7 +338,7 @@ impl Feed {
             Event::Comm(comm) => self.comm(at, comm, session),
             Event::Fork(task) => self.fork(at, is_live, task, session),
             Event::Exit(task) => self.exit(at, task, session),
-            Event::KernelSymbol(symbol) => kernel_symbol(at, is_live, symbol, session),
+            Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
             Event::Lost { records, .. } => {
                 let cpu = record.cpu.unwrap_or_default();
                 let from = self.last_ns.get(&cpu).copied().unwrap_or_default();
@@ -338,18 +360,21 @@ impl Feed {
             session.count(counted.event, 1, 0, at.time_ns);
             return;
         }
-        let mut stack = std::mem::take(&mut self.addresses);
-        if !addresses(record, sample, &mut stack) {
-            self.report.not_unwound += 1;
-            if record.cpu_mode != CpuMode::User {
-                stack.extend(instruction_pointer(session, sample));
-            }
-        }
         if let Some(pid) = record.pid {
+            if pid == KERNEL {
+                self.name_kernel(session);
+            }
             self.need(pid, session);
             if self.busy.insert(pid) {
                 self.sampled.insert(pid);
             }
+        }
+        let is_whole = addresses(record, sample, &mut self.addresses);
+        self.frames.clear();
+        let recorded = self.addresses.iter().copied();
+        self.frames.extend(recorded.map(Walked::from));
+        if !is_whole {
+            self.unwind(at, record, sample, session);
         }
         let at = At {
             process: record.pid,
@@ -357,8 +382,12 @@ impl Feed {
             ..at
         };
         if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
-            session.count(counted.event, 1, u64::from(!stack.is_empty()), at.time_ns);
-            self.addresses = stack;
+            session.count(
+                counted.event,
+                1,
+                u64::from(!self.frames.is_empty()),
+                at.time_ns,
+            );
             return;
         }
         let weight = match (sample.period, counted.is_clock) {
@@ -369,8 +398,35 @@ impl Feed {
         let mut stated = facts::Sample::new(counted.kind).weighing(weight);
         stated.event = Some(counted.event);
         stated.idle = record.pid == Some(0);
-        session.sample(at, &stack, stated);
-        self.addresses = stack;
+        session.sample_walked(at, self.frames.iter().copied(), stated);
+    }
+
+    /// Appends the frames of user space by the copy of its stack; without files of images, the innermost one.
+    fn unwind(&mut self, at: At, record: &Record<'_>, sample: &Sample<'_>, session: &mut Session) {
+        let registers = sample
+            .user_registers
+            .and_then(|it| registers(session, &it).filter(|_| !self.is_big));
+        // The innermost frame is what the registers begin with.
+        if registers.is_some() && record.cpu_mode == CpuMode::User {
+            self.frames.clear();
+        }
+        let walk = (self.unwinder.as_mut()).zip(registers.clone());
+        let Some((unwinder, own)) = walk else {
+            self.report.not_unwound += 1;
+            let innermost = registers.map(|it| Walked::from(it.instruction));
+            self.frames.extend(innermost);
+            return;
+        };
+        let machine = &mut session.machine;
+        let process = machine.process(record.pid, at.time_ns);
+        machine.state(process);
+        let thread = Thread {
+            registers: own,
+            stack: sample.user_stack.unwrap_or_default(),
+        };
+        let state = &machine.states[process.index()];
+        let is_whole = unwinder.walk(thread, state, &machine.names, &mut self.frames);
+        self.report.broken_walks += u64::from(!is_whole);
     }
 
     /// Tells what is mapped in a copy of a process.
@@ -404,7 +460,7 @@ impl Feed {
         let stated = mmap
             .build_id
             .or_else(|| self.build_ids.get(mmap.name).copied());
-        if mode == CpuMode::Kernel || mmap.pid == KERNEL {
+        if mode == CpuMode::Kernel || mmap.pid == KERNEL_IN_RECORDS {
             const TEXT: &str = "[kernel.kallsyms]";
             let end = mmap.address.saturating_add(mmap.size);
             let (base, path) = match name.starts_with("[kernel") {
@@ -418,7 +474,7 @@ impl Feed {
             if base >> 63 == 0 && session.facts().pointer_size == Some(8) || end <= base {
                 return;
             }
-            name_kernel(session);
+            self.name_kernel(session);
             let image = Image {
                 addressing: Addressing::Rva,
                 build_id: &build_id,
@@ -435,7 +491,10 @@ impl Feed {
             return;
         }
         self.need(mmap.pid, session);
-        let build_id = stated.map(hex).unwrap_or_default();
+        let build_id = match stated {
+            Some(id) => hex(id),
+            None => self.find_build_id(mmap, &name).unwrap_or_default(),
+        };
         let image = Image {
             file_offset: mmap.file_offset,
             addressing: Addressing::FileOffset,
@@ -443,6 +502,20 @@ impl Feed {
             ..Image::new(action, mmap.address, mmap.size, &*name)
         };
         session.apply(at.process(mmap.pid), image);
+    }
+
+    /// The build id of a file by the file itself, where the recording does not say: `perf` states those of files that samples
+    /// fell in, not those of their callers.
+    fn find_build_id(&mut self, mmap: &Mmap<'_>, path: &str) -> Option<String> {
+        let (files, mapped) = (&self.unwinder.as_ref()?.files, mmap.file?);
+        let number = FileNumber {
+            device: (mapped.major, mapped.minor),
+            inode: mapped.inode,
+        };
+        let known = self.found_ids.entry((mmap.name.to_vec(), number));
+        known
+            .or_insert_with(|| files.build_id(path, number))
+            .clone()
     }
 
     fn comm(&mut self, at: At, comm: &Comm<'_>, session: &mut Session) {
@@ -486,6 +559,37 @@ impl Feed {
         threads.insert(task.tid, comm);
     }
 
+    /// Code that the kernel makes at run time: each eBPF program is an image of one function.
+    fn kernel_symbol(
+        &mut self,
+        at: At,
+        is_live: bool,
+        symbol: &KernelSymbol<'_>,
+        session: &mut Session,
+    ) {
+        let action = match (symbol.is_unregistered, is_live) {
+            (true, _) => Action::Unload,
+            (false, true) => Action::Load,
+            (false, false) => Action::DCStart,
+        };
+        self.name_kernel(session);
+        let name = String::from_utf8_lossy(symbol.name);
+        let image = Image {
+            is_function: true,
+            ..Image::new(action, symbol.address, symbol.size.into(), &*name)
+        };
+        session.apply(at.process(KERNEL), image);
+    }
+
+    /// No record names the kernel, nor what runs while a processor is idle.
+    fn name_kernel(&mut self, session: &mut Session) {
+        if !std::mem::replace(&mut self.is_kernel_named, true) {
+            let at = At::new(0).process(KERNEL).thread(0);
+            session.apply(at, Process::new(Action::DCStart, "[kernel]"));
+            session.apply(at, Fact::ThreadName(Text::from("swapper")));
+        }
+    }
+
     /// A process ends with its last thread.
     fn exit(&mut self, at: At, task: &Task, session: &mut Session) {
         let Some(threads) = self.threads.get_mut(&task.pid) else {
@@ -498,34 +602,36 @@ impl Feed {
     }
 }
 
-/// Code that the kernel makes at run time: each eBPF program is an image of one function.
-fn kernel_symbol(at: At, is_live: bool, symbol: &KernelSymbol<'_>, session: &mut Session) {
-    let action = match (symbol.is_unregistered, is_live) {
-        (true, _) => Action::Unload,
-        (false, true) => Action::Load,
-        (false, false) => Action::DCStart,
+/// Registers of a 64-bit program, by DWARF's numbers.
+fn registers(session: &mut Session, recorded: &chronosym_perf::Registers<'_>) -> Option<Registers> {
+    const IS_64_BIT: u64 = 2;
+    let machine = session.facts().machine.as_deref().unwrap_or("x86_64");
+    let (processor, instruction, numbers): (_, _, &[u32]) = if machine.ends_with("aarch64") {
+        const SAME: [u32; 32] = {
+            let mut numbers = [0; 32];
+            let mut i = 0;
+            while i < numbers.len() {
+                numbers[i] = i as u32;
+                i += 1;
+            }
+            numbers
+        };
+        (Processor::Aarch64, 32, &SAME)
+    } else if machine.ends_with("x86_64") {
+        // ax dx cx bx si di bp sp r8..r15, as the kernel numbers them.
+        const NUMBERS: [u32; 16] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
+        (Processor::X86_64, 8, &NUMBERS)
+    } else {
+        return None;
     };
-    name_kernel(session);
-    let name = String::from_utf8_lossy(symbol.name);
-    let image = Image {
-        is_function: true,
-        ..Image::new(action, symbol.address, symbol.size.into(), &*name)
-    };
-    session.apply(at.process(KERNEL), image);
-}
-
-fn name_kernel(session: &mut Session) {
-    if !session.has_process(KERNEL) {
-        let at = At::new(0).process(KERNEL);
-        session.apply(at, Process::new(Action::DCStart, "[kernel]"));
+    let instruction = recorded
+        .get(instruction)
+        .filter(|_| recorded.abi == IS_64_BIT)?;
+    let mut registers = Registers::new(processor, instruction);
+    for (number, &own) in (0..).zip(numbers) {
+        registers.set(number, recorded.get(own));
     }
-}
-
-/// Where user space stood when the kernel was entered.
-fn instruction_pointer(session: &mut Session, sample: &Sample<'_>) -> Option<u64> {
-    let machine = session.facts().machine.as_deref().unwrap_or_default();
-    let number = if machine.ends_with("aarch64") { 32 } else { 8 };
-    sample.user_registers?.get(number)
+    Some(registers)
 }
 
 fn hex(id: BuildId) -> String {

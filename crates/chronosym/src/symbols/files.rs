@@ -46,8 +46,8 @@ impl From<chronosym_symbols::Error> for FileError {
 
 /// A way in which a file is open.
 pub(super) trait Open: Any + Send + Sync + Sized {
-    /// Parses the bytes of the file at `path`.
-    fn open(path: &Path, data: FileData) -> Result<Self, FileError>;
+    /// Parses the bytes of the file at `path`. Other files that it names are looked for where the configuration says.
+    fn open(path: &Path, data: FileData, config: &StoreConfig) -> Result<Self, FileError>;
 }
 
 /// An open file, or why it cannot be read: that is remembered as well.
@@ -85,7 +85,8 @@ impl Files {
                 if !at.id.as_ref().is_none_or(same) {
                     return Err(FileError::Replaced);
                 }
-                let open: Arc<dyn Any + Send + Sync> = Arc::new(T::open(&at.path, data)?);
+                let open: Arc<dyn Any + Send + Sync> =
+                    Arc::new(T::open(&at.path, data, &self.search.config())?);
                 Ok(open)
             });
             (Arc::new(opened), weight.saturating_add(OVERHEAD))

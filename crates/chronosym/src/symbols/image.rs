@@ -151,8 +151,7 @@ impl ImageFiles {
 
     fn address(&self, rva: u64) -> Address {
         match self.kind {
-            Kind::Elf(Addressing::Virtual) => Address::VirtualAddress(rva),
-            Kind::Elf(Addressing::FileOffset) => Address::FileOffset(rva),
+            Kind::Elf(addressing) => elf_address(addressing, rva),
             _ => Address::Rva(rva),
         }
     }
@@ -168,5 +167,15 @@ impl ImageFiles {
         };
         let addresses: Vec<Address> = rvas.iter().map(|&rva| self.address(rva)).collect();
         object::prepare(files, at, &addresses);
+    }
+}
+
+/// What an RVA of an image is in an ELF file.
+#[cfg(feature = "dwarf")]
+pub(super) fn elf_address(addressing: Addressing, rva: u64) -> Address {
+    match addressing {
+        Addressing::Virtual => Address::VirtualAddress(rva),
+        Addressing::FileOffset => Address::FileOffset(rva),
+        Addressing::Rva => Address::Rva(rva),
     }
 }

@@ -43,6 +43,17 @@ impl PdbFile {
         PdbFile { file, in_trace }
     }
 
+    /// A PDB that is known to be the right one.
+    pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
+        let mut file = SymbolFile::unidentified();
+        file.found = Ok(found);
+        file.at = Some(at);
+        PdbFile {
+            file,
+            in_trace: None,
+        }
+    }
+
     /// What is asked of the PDB, if it is at hand and can be read.
     pub(super) fn with_pdb<R>(&self, files: &Files, ask: impl FnOnce(&Pdb) -> R) -> Option<R> {
         match (
@@ -186,7 +197,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
 }
 
 /// Whether a PDB is the wanted one; the age of portable ones means nothing.
-fn belongs(pdb: &Pdb, id: PdbId) -> bool {
+pub(super) fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
         Pdb::Portable(pdb) => pdb.with(|pdb| pdb.id().guid == id.guid),
         Pdb::Windows(pdb) => pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),

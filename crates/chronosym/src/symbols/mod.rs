@@ -5,9 +5,12 @@
 
 mod files;
 mod image;
+mod kallsyms;
 mod known;
 #[cfg(feature = "pdb")]
 mod managed;
+#[cfg(feature = "pdb")]
+mod managed_module;
 mod missing;
 #[cfg(feature = "pdb")]
 mod module;
@@ -30,8 +33,11 @@ mod source;
 mod target;
 #[cfg(any(feature = "dwarf", feature = "pdb"))]
 mod texts;
+#[cfg(all(feature = "dwarf", feature = "perf"))]
+mod unwind;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::evidence::{LineReason, NameReason};
 use crate::symbol_source::{ImageIdentity, ImageRef, NativeFrame, SymbolSource};
@@ -46,12 +52,14 @@ use {
     module::ModuleFiles,
     precompiled::Found,
     std::ops::Range,
-    std::sync::Arc,
 };
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
 pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
+pub use kallsyms::{Kallsyms, KallsymsError};
+#[cfg(feature = "pdb")]
+pub use managed_module::{ManagedModule, ManagedModuleError};
 pub use missing::MissingSymbols;
 pub use search::{FoundFile, SymbolFile};
 #[cfg(feature = "pdb")]
@@ -70,6 +78,9 @@ pub struct SymbolOptions {
     /// How many bytes of what was found out are kept at most: where files are and are not, and answers that were worked out
     /// beforehand. What does not fit is found out again.
     pub memory_bytes: u64,
+    /// Names of the kernel's functions, where no file with its build id is at hand. Used only if it is of the kernel in the
+    /// trace ([`Kallsyms::fits`]).
+    pub kallsyms: Option<Arc<Kallsyms>>,
 }
 
 impl Default for SymbolOptions {
@@ -79,6 +90,7 @@ impl Default for SymbolOptions {
             pretty: false,
             open_bytes: 4 << 30,
             memory_bytes: 512 << 20,
+            kallsyms: None,
         }
     }
 }
@@ -128,7 +140,16 @@ impl Symbolizer {
 
     /// The symbol file of an image: where it was looked for, and what came of it.
     pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
-        self.image(image, |files| files.telling().clone())
+        let mut file = self.image(image, |files| files.telling().clone());
+        if let (Err(_), Some(kallsyms)) = (&file.found, self.kallsyms_of(image)) {
+            file.try_kallsyms(kallsyms.path(), kallsyms.fits(image));
+        }
+        file
+    }
+
+    fn kallsyms_of(&self, image: &ImageRef<'_>) -> Option<&Kallsyms> {
+        let kallsyms = self.options.kallsyms.as_deref();
+        kallsyms.filter(|it| it.is_about(image))
     }
 
     fn image<R>(&self, image: &ImageRef<'_>, ask: impl FnOnce(&ImageFiles) -> R) -> R {
@@ -236,7 +257,14 @@ impl SymbolSource for Symbolizer {
     }
 
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
-        let mut frames = self.image(image, |files| files.frames(&self.files, rva))?;
+        let found = self.image(image, |files| files.frames(&self.files, rva));
+        let mut frames = match (found, self.kallsyms_of(image)) {
+            (Err(_), Some(kallsyms)) => match kallsyms.fits(image) {
+                Ok(()) => kallsyms.frame(image, rva).into_iter().collect(),
+                Err(_) => return Err(NameReason::SymbolFileMismatch),
+            },
+            (found, _) => found?,
+        };
         if !self.options.lines {
             for frame in &mut frames {
                 frame.line = Err(LineReason::LinesDisabled);

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::{Address, Answer, Answers, Missing, NativeSymbols, Query, Source};
+use chronosym_symbols::store::StoreConfig;
+use chronosym_symbols::{
+    Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
+};
 
 use super::files::{FileAt, FileError, Files, Open};
 use super::texts::Texts;
@@ -26,9 +29,10 @@ struct ObjectFile {
 }
 
 impl Open for ObjectFile {
-    fn open(path: &Path, _: FileData) -> Result<Self, FileError> {
+    fn open(path: &Path, _: FileData, config: &StoreConfig) -> Result<Self, FileError> {
+        let places = Companions::of(path, config);
         Ok(ObjectFile {
-            symbols: NativeSymbols::open_path(path)?,
+            symbols: NativeSymbols::open_path_with(path, places)?,
             texts: Texts::default(),
         })
     }
@@ -71,8 +75,10 @@ impl ObjectFile {
     }
 
     fn answer(&self, answer: Answer<'_>) -> Frames {
-        if answer.missing() == Some(Missing::Damaged) {
-            return Err(NameReason::SymbolFileDamaged);
+        match answer.missing() {
+            Some(Missing::Damaged) => return Err(NameReason::SymbolFileDamaged),
+            Some(Missing::LimitReached) => return Err(NameReason::LimitReached),
+            _ => {}
         }
         let at = answer.address();
         let frames = answer.frames().filter_map(|frame| {
@@ -88,7 +94,10 @@ impl ObjectFile {
                         line: line.get(),
                         column: frame.column().map(u32::from),
                     })
-                    .ok_or(LineReason::NoLineInfo),
+                    .ok_or(match frame.line_limited() {
+                        true => LineReason::LimitReached,
+                        false => LineReason::NoLineInfo,
+                    }),
                 // Exported names say where functions begin, not where they end.
                 approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
                 ..NativeFrame::new(self.texts.get(frame.demangled()?))

@@ -9,6 +9,7 @@ use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::demangle;
 use chronosym_symbols::mmap::FileData;
+use chronosym_symbols::store::StoreConfig;
 use rustc_hash::FxHashMap;
 
 use super::files::{FileError, Open};
@@ -44,7 +45,7 @@ pub(super) enum Pdb {
 }
 
 impl Open for Pdb {
-    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
         Ok(Pdb::parse(data)?)
     }
 }
@@ -65,6 +66,14 @@ impl Pdb {
         }
     }
 
+    /// Whether it describes managed code.
+    pub(super) fn is_managed(&self) -> bool {
+        match self {
+            Pdb::Portable(_) => true,
+            Pdb::Windows(pdb) => pdb.with(|pdb| pdb.is_managed()),
+        }
+    }
+
     /// The line of an IL offset (rule 14), if the PDB has one.
     pub(super) fn line(
         &self,
@@ -82,7 +91,7 @@ impl Pdb {
 pub(super) struct EmbeddedPdb(pub Pdb);
 
 impl Open for EmbeddedPdb {
-    fn open(_: &Path, data: FileData) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
         let pdb = PeImage::parse(&data)?.embedded_portable_pdb(MAX_EMBEDDED)?;
         let pdb = pdb.ok_or(FileError::NoPdb)?;
         Ok(EmbeddedPdb(Pdb::parse(FileData::from(pdb))?))

@@ -261,6 +261,15 @@ pub(super) fn code_at(image: &R2rImage<'_>, rva: u32) -> Option<PrecompiledCode>
     code_of(image, &NoModules, rva, is_own)
 }
 
+/// The method at an RVA of an image of several modules: no token says which of them it is of.
+pub(super) fn code_in(
+    image: &R2rImage<'_>,
+    modules: &dyn ModuleSource,
+    rva: u32,
+) -> Option<PrecompiledCode> {
+    code_of(image, modules, rva, |_| false)
+}
+
 /// The method at an RVA; tokens are those of the module that `is_own`.
 fn code_of(
     image: &R2rImage<'_>,

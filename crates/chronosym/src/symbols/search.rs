@@ -142,6 +142,21 @@ impl SymbolFile {
         });
     }
 
+    /// A list of the kernel's functions was named, and it is of this kernel, or of another in this way.
+    pub(super) fn try_kallsyms(&mut self, path: &Path, fits: Result<(), String>) {
+        let (trial, found) = match fits {
+            Ok(()) => (Trial::Found, Some(FoundFile::File(path.to_owned()))),
+            Err(why) => (Trial::Refused(why), None),
+        };
+        self.attempts.push(Attempt {
+            place: Place::File(path.to_owned()),
+            trial,
+        });
+        if let Some(found) = found {
+            self.found = Ok(found);
+        }
+    }
+
     /// The file that was found is damaged after all.
     pub(super) fn damaged(&mut self, path: &Path, why: impl Error) {
         self.found = Err(NoFile::SymbolFileDamaged {
@@ -213,8 +228,13 @@ impl Search {
         }
     }
 
+    /// Where files are looked for.
+    pub(super) fn config(&self) -> Arc<StoreConfig> {
+        self.stores.config()
+    }
+
     /// Whether files are opened at the paths that traces and symbol files name.
-    #[cfg(feature = "pdb")]
+    #[cfg(any(feature = "pdb", feature = "dwarf"))]
     pub(super) fn trusts_paths(&self) -> bool {
         self.stores.config().trust_trace_paths
     }

@@ -68,7 +68,7 @@ impl Symbolizer {
             let ends = (0..parts.len()).map(|from| &parts[from..]);
             ends.map(move |end| folder.join(end.iter().collect::<PathBuf>()))
         });
-        let own = self.files.search.trusts_paths();
+        let own = self.files.search.config().trust_trace_paths;
         let own = own.then(|| PathBuf::from(document)).into_iter();
         let mut other = None;
         for path in below.chain(own) {

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use chronosym::EventSelector;
 use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, Value};
-
-use chronosym_export::write_json;
-use chronosym_types::escape::push_json;
+use chronosym_types::json::{self, HexNumber};
+use serde::{Serialize, Serializer};
 
 use crate::args::EventFormat;
 use crate::output::printable;
@@ -30,12 +29,16 @@ impl Stack<'_> {
             Stack::Perf(addresses) => addresses.len(),
         }
     }
+}
 
-    fn each(&self, mut each: impl FnMut(u64)) {
+impl Serialize for Stack<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Stack::Nettrace(stack) => stack.addresses().for_each(&mut each),
-            Stack::Etl(addresses) => addresses.iter().for_each(&mut each),
-            Stack::Perf(addresses) => addresses.iter().copied().for_each(&mut each),
+            Stack::Nettrace(stack) => serializer.collect_seq(stack.addresses().map(HexNumber)),
+            Stack::Etl(addresses) => serializer.collect_seq(addresses.iter().map(HexNumber)),
+            Stack::Perf(addresses) => {
+                serializer.collect_seq(addresses.iter().copied().map(HexNumber))
+            }
         }
     }
 }
@@ -56,7 +59,8 @@ pub struct Lines {
 struct TypeLine {
     schema: Arc<EventSchema>,
     wanted: bool,
-    head: String,
+    /// The event's name; in text with what says which event it is.
+    name: String,
     undecodable: Option<(u64, DecodeError)>,
 }
 
@@ -92,8 +96,8 @@ impl Lines {
                 schema: schema.clone(),
                 wanted: self.selectors.is_empty()
                     || self.selectors.iter().any(|s| s.matches(schema)),
-                head: match self.format {
-                    EventFormat::Jsonl => json_head(schema),
+                name: match self.format {
+                    EventFormat::Jsonl => schema.name().into_owned(),
                     EventFormat::Text => text_head(schema),
                 },
                 undecodable: None,
@@ -108,17 +112,24 @@ impl Lines {
         });
         self.line.clear();
         match self.format {
-            EventFormat::Jsonl => json(
-                &mut self.line,
-                &mut self.text,
-                raw,
-                &of_type.head,
-                fields,
-                stack,
-            ),
+            EventFormat::Jsonl => {
+                let line = Line {
+                    time_ns: raw.time_ns,
+                    pid: raw.process_id,
+                    tid: raw.thread_id,
+                    provider: schema.provider_name(),
+                    id: schema.id(),
+                    // Events known by name have neither number.
+                    version: schema.id().map(|_| schema.version()),
+                    name: &of_type.name,
+                    fields: fields.map_or(Fields::Payload(raw.payload), Fields::List),
+                    stack,
+                };
+                json::to_writer(&mut self.line, &line)?;
+            }
             EventFormat::Text => {
                 self.text.clear();
-                text(&mut self.text, raw, &of_type.head, fields, stack);
+                text(&mut self.text, raw, &of_type.name, fields, stack);
                 // Text out of a trace must not steer the terminal, nor break the line.
                 self.line
                     .extend_from_slice(printable(&self.text).as_bytes());
@@ -145,63 +156,41 @@ impl Lines {
     }
 }
 
-/// The members `provider`, `id`, `version`, `name`.
-fn json_head(schema: &EventSchema) -> String {
-    let mut out = ",\"provider\":".to_owned();
-    push_json(schema.provider_name(), &mut out);
-    // Events known by name have neither number.
-    if let Some(id) = schema.id() {
-        let _ = write!(out, ",\"id\":{id},\"version\":{}", schema.version());
-    }
-    out.push_str(",\"name\":");
-    push_json(&schema.name(), &mut out);
-    out
+/// A line of JSON; what is absent is left out.
+#[derive(Serialize)]
+struct Line<'a> {
+    time_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u64>,
+    provider: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    name: &'a str,
+    fields: Fields<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Stack<'a>>,
 }
 
-fn json(
-    line: &mut Vec<u8>,
-    text: &mut String,
-    raw: &RawEvent<'_>,
-    head: &str,
-    fields: Option<FieldList<'_>>,
-    stack: Option<Stack<'_>>,
-) {
-    text.clear();
-    // Writing to a String does not fail.
-    let _ = write!(text, "{{\"time_ns\":{}", raw.time_ns);
-    if let Some(pid) = raw.process_id {
-        let _ = write!(text, ",\"pid\":{pid}");
-    }
-    if let Some(tid) = raw.thread_id {
-        let _ = write!(text, ",\"tid\":{tid}");
-    }
-    text.push_str(head);
-    text.push_str(",\"fields\":");
-    line.extend_from_slice(text.as_bytes());
-    match fields {
-        // Field lists always serialise.
-        Some(fields) => {
-            let _ = write_json(&fields, line);
-        }
-        None if raw.payload.is_empty() => line.extend_from_slice(b"{}"),
-        None => {
-            line.extend_from_slice(b"{\"Payload\":");
-            let _ = write_json(&Value::Bytes(raw.payload), line);
-            line.push(b'}');
+/// The fields of an event, or the bytes of one that does not decode.
+enum Fields<'a> {
+    List(FieldList<'a>),
+    Payload(&'a [u8]),
+}
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Fields::List(fields) => fields.serialize(serializer),
+            Fields::Payload(bytes) => {
+                let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
+                serializer.collect_map(bytes.map(|bytes| ("Payload", Value::Bytes(bytes))))
+            }
         }
     }
-    if let Some(stack) = stack {
-        text.clear();
-        text.push_str(",\"stack\":[");
-        let mut comma = "";
-        stack.each(|address| {
-            let _ = write!(text, "{comma}\"{address:#x}\"");
-            comma = ",";
-        });
-        text.push(']');
-        line.extend_from_slice(text.as_bytes());
-    }
-    line.push(b'}');
 }
 
 /// `provider/id name`; what has no id is known by its name alone.

@@ -9,8 +9,9 @@ mod place;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use chronosym::chronosym_ctf::Reader as CtfReader;
 use chronosym::open::{ByteStream, Note, PositionedBytes, RecordingBytes, SeekableBytes};
-use chronosym::{SampleSelection, Timeline};
+use chronosym::{SampleSelection, Timeline, source};
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
 
@@ -49,6 +50,7 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     let found = match recording.into_bytes() {
         RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
         RecordingBytes::Etl(reader) => etl(*reader, &mut sink)?,
+        RecordingBytes::Ctf(reader) => ctf(*reader, &mut sink)?,
         RecordingBytes::Joined(joined) => match joined.into_perf() {
             Some(source) => perf(source, &name, &mut sink)?,
             None => {
@@ -275,4 +277,18 @@ fn etl(mut reader: EtlReader<PositionedBytes>, sink: &mut Sink) -> Result<Vec<No
         schemas.unreadable_descriptions(),
     ));
     Ok(notes)
+}
+
+fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Vec<Note>> {
+    let began_ns = reader.next_time_ns().unwrap_or_default();
+    let mut events = source::ctf::Events::of(reader.traces());
+    while let Some(event) = reader.next_event()? {
+        let time_ns = event.time_ns - began_ns;
+        if sink.wanted.ends_before(time_ns) {
+            break;
+        }
+        let (raw, schema) = events.raw_event(&event, time_ns);
+        sink.take(&raw, schema, None)?;
+    }
+    Ok(Note::of_ctf(reader.diagnostics()))
 }

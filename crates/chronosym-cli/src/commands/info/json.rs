@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use chronosym::ProcessView;
+use chronosym::open::TraceGap;
 use serde::{Serialize, Serializer};
 
 use super::{Summary, advice};
@@ -30,6 +31,23 @@ pub struct Object<'a> {
     events: Vec<Event<'a>>,
     frames: Frames<'a>,
     diagnostics: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<Gap<'a>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    gaps_left_out: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// A part of a trace that could not be used.
+#[derive(Serialize)]
+struct Gap<'a> {
+    file: &'a str,
+    offset: u64,
+    bytes: u64,
+    cause: &'static str,
 }
 
 #[derive(Serialize)]
@@ -126,6 +144,12 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         offset_ns: part.offset_ns,
         error_ns: part.error_ns,
     };
+    let gap = |it: &'a TraceGap| Gap {
+        file: &it.name,
+        offset: it.gap.offset,
+        bytes: it.gap.length,
+        cause: it.gap.cause.as_str(),
+    };
     let events = timeline.event_types().iter().filter(|t| t.count > 0);
     let notes = loaded.notes.iter().cloned();
     Object {
@@ -155,5 +179,7 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
             },
         },
         diagnostics: advice(loaded, summary).into_iter().chain(notes).collect(),
+        gaps: loaded.gaps.iter().map(gap).collect(),
+        gaps_left_out: loaded.gaps_left_out,
     }
 }

@@ -3,13 +3,15 @@
 mod json;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Certainty, Evidence, Filter, LineReason, NameReason, SampleSelection, Timeline};
+use chronosym::{
+    Certainty, Evidence, Filter, LineReason, NameReason, ResolvedStack, SampleSelection, Timeline,
+};
 
 use crate::args::{Info, InfoFormat};
 use crate::load::{self, Loaded};
@@ -34,7 +36,7 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
     let mut out = output::open(path);
     match args.format {
         InfoFormat::Json => {
-            chronosym_export::write_json(&json::object(&loaded, &summary), &mut out)?;
+            chronosym_types::json::to_writer(&mut out, &json::object(&loaded, &summary))?;
             writeln!(out)?;
         }
         InfoFormat::Text => {
@@ -108,19 +110,24 @@ impl Summary {
             untrusted: 0,
             samples_of: BTreeMap::new(),
         };
+        // Many threads may share one deep stack.
+        let mut samples_of_stack: HashMap<ResolvedStack, u64> = HashMap::new();
         for entry in &profile.entries {
             if let Some(thread) = timeline.thread_view(entry.thread) {
                 *summary.samples_of.entry(thread.process).or_default() += entry.samples;
             }
-            for (depth, id) in profile.resolver.stack(entry.stack).enumerate() {
+            *samples_of_stack.entry(entry.stack).or_default() += entry.samples;
+        }
+        for (stack, samples) in samples_of_stack {
+            for (depth, id) in profile.resolver.stack(stack).enumerate() {
                 let frame = profile.resolver.frame(id);
-                summary.frames += entry.samples;
-                let count = |is: bool| if is { entry.samples } else { 0 };
+                summary.frames += samples;
+                let count = |is: bool| if is { samples } else { 0 };
                 summary.named += count(frame.name().is_ok());
                 let guessed =
                     count(frame.name().is_ok() && frame.certainty == Some(Certainty::Approximate));
                 summary.guessed += guessed;
-                let own = if depth == 0 { entry.samples } else { 0 };
+                let own = if depth == 0 { samples } else { 0 };
                 summary.own.named += own.min(count(frame.name().is_ok()));
                 summary.own.guessed += own.min(guessed);
                 summary.with_line += count(frame.line.is_ok());
@@ -130,11 +137,11 @@ impl Summary {
                 );
                 match (frame.name(), frame.evidence) {
                     (Ok(_), Some(evidence)) => {
-                        *summary.evidence.entry(evidence).or_default() += entry.samples;
+                        *summary.evidence.entry(evidence).or_default() += samples;
                         *summary.own.evidence.entry(evidence).or_default() += own;
                     }
                     (Err(reason), _) => {
-                        *summary.reasons.entry(reason).or_default() += entry.samples;
+                        *summary.reasons.entry(reason).or_default() += samples;
                         *summary.own.reasons.entry(reason).or_default() += own;
                     }
                     (Ok(_), None) => {}

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use chronosym::Evidence;
+use chronosym::open::TraceGap;
 use chronosym_events::EventKey;
 use chronosym_export::meaning;
 
@@ -136,6 +137,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
             let note = printable(note);
             writeln!(out, "  {}", wrap(&note, width - 2, "    "))?;
         }
+        gaps(loaded, out)?;
     }
 
     writeln!(out, "\nevents")?;
@@ -159,6 +161,33 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
             EventKey::Named { .. } => String::new(),
         };
         text_line!(out, "  {:>12}  {}{name}{stacks}", plain(t.count), t.label())?;
+    }
+    Ok(())
+}
+
+/// Where parts of the traces could not be used.
+fn gaps(loaded: &Loaded, out: &mut impl Write) -> Result<()> {
+    const SHOWN: usize = 20;
+    if loaded.gaps.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  {:>15}  {:>12}  what could not be used",
+        "offset", "bytes"
+    )?;
+    let names_differ = loaded.gaps.iter().any(|it| it.name != loaded.gaps[0].name);
+    for TraceGap { name, gap, .. } in loaded.gaps.iter().take(SHOWN) {
+        let of = match names_differ {
+            true => format!(" ({name})"),
+            false => String::new(),
+        };
+        let (offset, length) = (show_count(gap.offset), show_count(gap.length));
+        text_line!(out, "  {offset:>15}  {length:>12}  {}{of}", gap.cause)?;
+    }
+    let more = loaded.gaps.len().saturating_sub(SHOWN) as u64 + loaded.gaps_left_out;
+    if more > 0 {
+        writeln!(out, "  and {} more", show_count(more))?;
     }
     Ok(())
 }

@@ -112,7 +112,8 @@ impl Api {
         };
         let answer =
             answer.unwrap_or_else(|error| json!({"error": format!("not understood: {error}")}));
-        answer.to_string()
+        // Values always serialise.
+        chronosym_types::json::to_string(&answer).unwrap_or_default()
     }
 
     fn symbolicate(&self, question: Symbolicate) -> Value {

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, Result, bail};
-use chronosym_export::Series;
+use chronosym_export::{Apart, Series};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tempfile::NamedTempFile;
 use tiny_http::{Header, Method, Request, Response, Server};
@@ -17,7 +17,7 @@ use self::api::Api;
 use self::source::Sources;
 use crate::args::Serve;
 use crate::output;
-use crate::profiled::open_samples;
+use crate::profiled::open_marked;
 
 /// The viewer asks for a few thousand addresses at most.
 const LONGEST_QUESTION: u64 = 16 << 20;
@@ -25,20 +25,25 @@ const LONGEST_QUESTION: u64 = 16 << 20;
 const WORKERS: usize = 4;
 
 pub fn run(args: &Serve, quiet: bool) -> Result<()> {
-    let (loaded, symbols, filter) = open_samples(
+    let (loaded, symbols, filter) = open_marked(
         &args.traces,
         &args.symbols,
         &args.filters,
         &args.samples,
+        crate::limits::get().markers,
         quiet,
     )?;
-    let mut series = Series::new(
+    let apart = Apart {
+        addresses: args.samples.addresses,
+        ..Apart::default()
+    };
+    let series = Series::new(
         &loaded.timeline,
         &filter,
         Some(symbols.clone()),
         &chronosym::Shape::default(),
+        apart,
     );
-    series.addresses = args.samples.addresses;
     if series.samples.is_empty() {
         bail!("no sample passes; `chronosym info` shows what the trace has");
     }

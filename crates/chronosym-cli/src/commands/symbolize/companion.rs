@@ -7,9 +7,8 @@ use chronosym::file_name;
 use chronosym_pdb::pe::PeImage;
 use chronosym_symbols::identity::{BuildId, Guid, PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::path::PathElement;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
-use chronosym_symbols::{Companions, NativeSymbols};
+use chronosym_symbols::{Companions, Error, NativeSymbols};
 
 use crate::args::{Symbolize, Symbols};
 use crate::symbols;
@@ -43,14 +42,9 @@ impl Found {
 /// The PDB that an image asks for, beside the image or where the options say.
 pub fn pdb_of(image: &Path, options: &Symbols) -> Result<Found> {
     let mut found = Found::default();
-    let mut config = symbols::config(options)?;
     if let Some((id, name)) = wanted(image) {
+        let config = beside(Some(image), options)?;
         found.notes = symbols::path_problems(&config);
-        let mut beside = Companions::beside(image).folders;
-        for folder in beside.iter_mut().filter(|f| f.as_os_str().is_empty()) {
-            *folder = PathBuf::from(".");
-        }
-        config.folders.splice(0..0, beside);
         found.pdb_id = Some(format!("{:#}{:x}", id.guid, id.age));
         let wanted = Wanted::Pdb {
             id,
@@ -63,16 +57,29 @@ pub fn pdb_of(image: &Path, options: &Symbols) -> Result<Found> {
     Ok(found)
 }
 
+/// Where the options say to look, after the folder of the image.
+pub fn beside(image: Option<&Path>, options: &Symbols) -> Result<StoreConfig> {
+    let mut config = symbols::config(options)?;
+    let mut folders = image.map_or(Vec::new(), |image| Companions::beside(image).folders);
+    for folder in folders.iter_mut().filter(|f| f.as_os_str().is_empty()) {
+        *folder = PathBuf::from(".");
+    }
+    config.folders.splice(0..0, folders);
+    Ok(config)
+}
+
+/// An error in opening a file, which is named once.
+pub fn no_file(error: Error, path: &Path) -> anyhow::Error {
+    match error {
+        Error::Io { source, .. } => anyhow::Error::new(source),
+        other => anyhow::Error::new(other),
+    }
+    .context(path.display().to_string())
+}
+
 /// Where the files that an image names may lie: beside it, and in the folders that the options say.
 pub fn places(image: &Path, args: &Symbolize) -> Result<Companions> {
-    let config = symbols::config(&args.symbols)?;
-    let mut places = Companions::beside(image);
-    places.folders.extend(config.folders);
-    let elements = config.path.elements.into_iter();
-    places.folders.extend(elements.filter_map(|e| match e {
-        PathElement::Folder(folder) => Some(folder),
-        _ => None,
-    }));
+    let mut places = Companions::of(image, &symbols::config(&args.symbols)?);
     places.recorded_paths = !args.no_recorded_paths;
     Ok(places)
 }

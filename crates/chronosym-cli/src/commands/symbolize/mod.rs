@@ -1,14 +1,18 @@
 //! `chronosym symbolize`: addresses to names, lines and inlined functions.
 
 mod companion;
+mod managed;
+mod modules;
 mod object;
 mod ordered;
 mod pdb;
 mod question;
 mod shown;
+mod text;
 mod trace;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -20,16 +24,16 @@ use crate::output;
 /// Answers come in batches: a file's parts are read once a batch, and whoever sends one address at a time is answered at once.
 const INPUT_BUFFER: usize = 4 << 20;
 
+/// Appends the answer to a question, given by its number, from any thread.
+type Answers<'s> = Box<dyn Fn(usize, &mut Vec<u8>) + Sync + 's>;
+
 /// Something that knows what stands at addresses.
 trait Source {
-    /// Prints the answers in the order of the questions.
-    fn print(&mut self, questions: &[Question<'_>], out: &mut dyn Write) -> Result<()>;
+    /// Finds what stands at the places of the questions.
+    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>>;
 
-    /// What replaces each address in a text; `None` leaves it as it is.
-    fn labels(&mut self, questions: &[Question<'_>]) -> Result<Vec<Option<String>>>;
-
-    /// What was damaged.
-    fn notes(&self) -> Vec<String> {
+    /// What was damaged or missed.
+    fn notes(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
@@ -45,57 +49,45 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
         ));
     }
     let mut out = output::open(args.output.as_deref());
-    let mut found = match (&args.obj, &args.pdb) {
-        (Some(image), None) => companion::pdb_of(image, &args.symbols)?,
-        _ => companion::Found::default(),
+    let names_folder = !args.symbols.symbols.is_empty() || args.symbols.trust_trace_paths;
+    let mut source: Box<dyn Source> = match &args.trace {
+        Some(trace) => Box::new(trace::TraceSource::open(trace, args, quiet)?),
+        None if args.obj.is_empty() && args.pdb.is_none() && !names_folder => {
+            bail!("whose addresses? Say --trace TRACE, --obj FILE or --pdb FILE")
+        }
+        None => Box::new(modules::Modules::open(args)?),
     };
-    super::tell(&std::mem::take(&mut found.notes), quiet);
-    match (
-        &args.trace,
-        &args.obj,
-        args.pdb.as_ref().or(found.pdb.as_ref()),
-    ) {
-        (Some(trace), None, None) => {
-            let mut source = trace::TraceSource::open(trace, args, quiet)?;
-            answer(args, &questions, numbers, &mut source, &mut out, quiet)
-        }
-        (None, Some(object), None) => {
-            let mut source = object::ObjectSource::open(object, args, found)?;
-            answer(args, &questions, numbers, &mut source, &mut out, quiet)
-        }
-        (None, object, Some(pdb)) => {
-            let files = pdb::Files::open(pdb, object.as_deref())?;
-            let parsed = files.parse()?;
-            let mut source = pdb::PdbSource::new(&files, &parsed, args);
-            answer(args, &questions, numbers, &mut source, &mut out, quiet)
-        }
-        _ => bail!("whose addresses? Say --trace TRACE, --obj FILE or --pdb FILE"),
-    }
-}
-
-fn answer(
-    args: &Symbolize,
-    questions: &[Question<'_>],
-    mut numbers: Numbers,
-    source: &mut dyn Source,
-    out: &mut dyn Write,
-    quiet: bool,
-) -> Result<()> {
     if questions.is_empty() {
         let stdin = BufReader::with_capacity(INPUT_BUFFER, io::stdin().lock());
         if args.filter {
-            rewrite(stdin, source, out)?;
+            rewrite(stdin, &mut *source, &mut out)?;
         } else {
-            list(stdin, &mut numbers, source, out)?;
+            list(stdin, &mut numbers, &mut *source, &mut out)?;
         }
     } else {
-        source.print(questions, out)?;
+        print(&mut *source, questions, &mut out)?;
     }
     out.flush()?;
     let mut notes = Vec::from_iter(numbers.note());
     notes.extend(source.notes());
     super::tell(&notes, quiet);
     Ok(())
+}
+
+/// The name that frames give an image: without folder and ending.
+fn simple_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.strip_suffix(".pdb") {
+        Some(name) => name.to_owned(),
+        None => chronosym::simple_name(&name).to_owned(),
+    }
+}
+
+/// Prints the answers in the order of the questions.
+fn print(source: &mut dyn Source, questions: Vec<Question<'_>>, out: &mut dyn Write) -> Result<()> {
+    let count = questions.len();
+    let answers = source.answer(questions)?;
+    Ok(ordered::write(count, answers, out)?)
 }
 
 /// Reads what input there is without waiting for more, up to the end of a line; false at the end.
@@ -123,9 +115,15 @@ fn list<R: Read>(
     let mut lines = Vec::new();
     while next_lines(&mut input, &mut lines)? {
         let text = String::from_utf8_lossy(&lines);
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let questions = numbers.read(&words);
-        source.print(&questions, out)?;
+        let mut words: Vec<&str> = Vec::new();
+        for line in text.lines() {
+            if question::is_command(line) {
+                words.push(line.trim_end());
+            } else {
+                words.extend(line.split_whitespace());
+            }
+        }
+        print(source, numbers.read(&words), out)?;
         out.flush()?;
     }
     Ok(())
@@ -139,14 +137,15 @@ fn rewrite<R: Read>(
     let mut lines = Vec::new();
     while next_lines(&mut input, &mut lines)? {
         // Bytes that are no text pass as they are: only ASCII is looked at.
-        let found = question::find_all(&lines);
-        let questions: Vec<Question<'_>> = found.iter().map(|(_, q)| q.clone()).collect();
-        let labels = source.labels(&questions)?;
-        let mut copied = 0;
-        for ((range, _), label) in found.iter().zip(labels) {
-            if let Some(label) = label {
+        let (ranges, questions): (Vec<_>, Vec<_>) = text::find_all(&lines).into_iter().unzip();
+        let answers = source.answer(questions)?;
+        let (mut copied, mut answer) = (0, Vec::new());
+        for (index, range) in ranges.iter().enumerate() {
+            answer.clear();
+            answers(index, &mut answer);
+            if !answer.is_empty() {
                 out.write_all(&lines[copied..range.start])?;
-                out.write_all(label.as_bytes())?;
+                out.write_all(&answer)?;
                 copied = range.end;
             }
         }

@@ -1,26 +1,25 @@
 //! Addresses of an ELF or PE file: DWARF, symbol tables, exports.
 
 use std::collections::HashSet;
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
 use chronosym_symbols::style::{Image, Printer};
-use chronosym_symbols::{Address, Answers, Error, NativeSymbols, Query};
+use chronosym_symbols::{Address, NativeSymbols, Query};
 
-use super::question::{Place, Question};
-use super::{Source, companion, ordered, shown};
-use crate::args::{Style, Symbolize};
+use super::question::{At, Place, Question};
+use super::shown::{self, Layout};
+use super::{Answers, Source, companion};
+use crate::args::Symbolize;
 
 pub struct ObjectSource {
     symbols: NativeSymbols,
-    names: [String; 2],
     module: String,
-    style: Style,
+    layout: Layout,
     query: Query,
-    caller: bool,
+    back: u64,
     rva: bool,
-    answers: Answers,
+    answers: chronosym_symbols::Answers,
     damage: HashSet<String>,
     found: companion::Found,
     /// Why code has no name, where nothing else says so.
@@ -30,10 +29,9 @@ pub struct ObjectSource {
 impl ObjectSource {
     pub fn open(path: &Path, args: &Symbolize, mut found: companion::Found) -> Result<Self> {
         let places = companion::places(path, args)?;
-        let mut symbols =
-            NativeSymbols::open_path_with(path, places).map_err(|error| no_file(error, path))?;
+        let mut symbols = NativeSymbols::open_path_with(path, places)
+            .map_err(|error| companion::no_file(error, path))?;
         companion::add_files(&mut symbols, path, &args.symbols, &mut found);
-        found.notes.extend(unread(args));
         let missing = symbols.is_stripped() || symbols.missing_supplement().is_some();
         let no_name = match found.reason {
             _ if !missing => "NoName",
@@ -41,148 +39,102 @@ impl ObjectSource {
             Some(reason) => reason,
             None => "NoSymbolFile",
         };
+        let layout = Layout::new(args.style, args.filter);
         let mut query = Query::default();
         query.lines = !args.symbols.no_lines;
-        query.symbol_names = style(args.style).wants_symbol_names() && !args.filter;
+        query.symbol_names = layout.style().wants_symbol_names();
         Ok(ObjectSource {
             symbols,
-            names: names(path),
-            module: chronosym::simple_name(&path.to_string_lossy()).to_owned(),
-            style: args.style,
+            module: super::simple_name(path),
+            layout,
             query,
-            caller: args.caller,
+            back: u64::from(args.caller),
             rva: args.rva,
-            answers: Answers::new(),
+            answers: chronosym_symbols::Answers::new(),
             damage: HashSet::new(),
             found,
             no_name,
         })
     }
 
-    /// The address to look up, and the one to show.
-    fn address(&self, question: &Question<'_>) -> Option<(Address, u64)> {
-        let back = u64::from(self.caller);
-        match question.place? {
-            Place::Address(at) if self.rva => Some((Address::Rva(at.wrapping_sub(back)), at)),
-            Place::Address(at) => Some((Address::VirtualAddress(at.wrapping_sub(back)), at)),
-            Place::Rva(name, at) => self
-                .names
-                .contains(&name.to_lowercase())
-                .then(|| (Address::Rva(at.wrapping_sub(back)), at)),
-        }
+    /// What tells this file from others of its name.
+    pub fn ids(&self) -> Vec<String> {
+        let build = self.symbols.build_id().map(ToString::to_string);
+        build.into_iter().chain(self.found.pdb_id.clone()).collect()
     }
 
-    /// Looks all questions up; the answers stay in `self.answers`.
-    fn find(&mut self, questions: &[Question<'_>]) -> Vec<Option<Asked>> {
+    /// Whether it has a section of this name, from whose start addresses can count.
+    pub fn has_section(&self, name: &str) -> bool {
+        self.symbols.section(name).is_some()
+    }
+
+    /// The address to look up, and the one to show.
+    fn address(&self, place: Place<'_>) -> Option<(Address, u64)> {
+        let back = |at: u64| at.wrapping_sub(self.back);
+        if let (Some(name), At::Rva(at)) = (place.file, place.at)
+            && let Some(section) = self.symbols.section(name)
+        {
+            let address = back(section.start.checked_add(at)?);
+            return Some((Address::VirtualAddress(address), at));
+        }
+        match place.at {
+            At::Address(at) if self.rva => Some((Address::Rva(back(at)), at)),
+            At::Address(at) => Some((Address::VirtualAddress(back(at)), at)),
+            At::Rva(at) => Some((Address::Rva(back(at)), at)),
+            At::FileOffset(at) => Some((Address::FileOffset(back(at)), at)),
+            At::Il(..) => None,
+        }
+    }
+}
+
+impl Source for ObjectSource {
+    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
         let mut addresses = Vec::with_capacity(questions.len());
-        let asked = questions
+        // The address to print, and which of the answers is its.
+        let asked: Vec<Option<(u64, usize)>> = questions
             .iter()
             .map(|question| {
-                let (address, shown) = self.address(question)?;
+                let (address, shown) = self.address(question.place?)?;
                 addresses.push(address);
-                let answer = addresses.len() - 1;
-                Some(Asked { shown, answer })
+                Some((shown, addresses.len() - 1))
             })
             .collect();
         self.symbols
             .find_all(&addresses, &self.query, &mut self.answers);
         self.damage.extend(self.answers.damage().iter().cloned());
-        asked
-    }
-}
-
-/// A question that was put to the file.
-#[derive(Clone, Copy)]
-struct Asked {
-    /// The address to print.
-    shown: u64,
-    /// Which of the answers is its.
-    answer: usize,
-}
-
-/// An error in opening a file, which is named once.
-pub fn no_file(error: Error, path: &Path) -> anyhow::Error {
-    match error {
-        Error::Io { source, .. } => anyhow::Error::new(source),
-        other => anyhow::Error::new(other),
-    }
-    .context(path.display().to_string())
-}
-
-/// Options that mean nothing for a file.
-pub fn unread(args: &Symbolize) -> Option<String> {
-    let perf_map = !args.symbols.perf_map.is_empty();
-    perf_map.then(|| "--perf-map is for the addresses of a trace: it is not read".to_owned())
-}
-
-/// What `module+0xrva` may call a file: its name with and without its ending, in lower case.
-pub fn names(path: &Path) -> [String; 2] {
-    let part = |part: Option<&std::ffi::OsStr>| {
-        part.map_or(String::new(), |p| p.to_string_lossy().to_lowercase())
-    };
-    [part(path.file_name()), part(path.file_stem())]
-}
-
-fn style(style: Style) -> chronosym_symbols::style::Style {
-    match style {
-        Style::Text => chronosym_symbols::style::Style::Text,
-        Style::Json => chronosym_symbols::style::Style::Json,
-        Style::Llvm => chronosym_symbols::style::Style::Llvm,
-        Style::Gnu => chronosym_symbols::style::Style::Gnu,
-    }
-}
-
-impl Source for ObjectSource {
-    fn print(&mut self, questions: &[Question<'_>], out: &mut dyn Write) -> Result<()> {
-        let asked = self.find(questions);
-        let answers = &self.answers;
-        let printer = Printer::new(style(self.style), answers).image(Image {
+        let (layout, answers) = (self.layout, &self.answers);
+        let printer = Printer::new(layout.style(), answers).image(Image {
             module: &self.module,
             base: self.symbols.base(),
             build_id: self.symbols.build_id(),
             pdb_id: self.found.pdb_id.as_deref(),
             no_name: self.no_name,
-            taken_off: u64::from(self.caller),
+            taken_off: self.back,
         });
-        let print = |index: usize, text: &mut Vec<u8>| {
-            let answer = asked[index].and_then(|a| Some((a.shown, answers.get(a.answer)?)));
+        Ok(Box::new(move |index, out| {
             let question = &questions[index];
-            let _infallible = match (answer, question.place) {
-                (Some((shown, answer)), _) => printer.print(text, shown, &answer),
-                (None, None) => {
-                    shown::print_unknown(self.style, question.text, shown::NO_ADDRESS, text)
+            let answer = asked[index].and_then(|(shown, at)| Some((shown, answers.get(at)?)));
+            match (answer, layout) {
+                // Writing to memory does not fail.
+                (Some((shown, answer)), Layout::Lines(_)) => {
+                    _ = printer.print(out, shown, &answer);
                 }
-                (None, Some(_)) => {
-                    shown::print_unknown(self.style, question.text, shown::OTHER_FILE, text)
+                (Some((_, answer)), Layout::InText) => {
+                    let frames = answer.frames().map(|frame| printer.text(&frame));
+                    layout.write(question, "", frames, out);
                 }
-            };
-        };
-        Ok(ordered::write(questions.len(), print, out)?)
+                (None, _) => {
+                    let why = match question.place {
+                        Some(_) => shown::OTHER_KIND,
+                        None => shown::NO_ADDRESS,
+                    };
+                    layout.write_unknown(question, question.text, why, out);
+                }
+            }
+        }))
     }
 
-    fn labels(&mut self, questions: &[Question<'_>]) -> Result<Vec<Option<String>>> {
-        let asked = self.find(questions);
-        let label = |asked: Asked| {
-            let answer = self.answers.get(asked.answer)?;
-            let frames: Vec<shown::Shown> = answer
-                .frames()
-                .map(|frame| {
-                    let name = frame.demangled().map(str::to_owned);
-                    shown::Shown {
-                        label: name.clone().unwrap_or("??".to_owned()),
-                        name,
-                        file: frame.file().map(str::to_owned),
-                        line: frame.line().map(|l| l.get()),
-                        ..shown::Shown::default()
-                    }
-                })
-                .collect();
-            shown::in_text(&frames)
-        };
-        Ok(asked.into_iter().map(|a| a.and_then(label)).collect())
-    }
-
-    fn notes(&self) -> Vec<String> {
+    fn notes(&mut self) -> Vec<String> {
         let mut damage: Vec<String> = self.damage.iter().cloned().collect();
         damage.sort();
         let mut notes = self.found.notes.clone();

@@ -1,9 +1,5 @@
 //! Addresses as people and programs write them.
 
-use std::ops::Range;
-
-use chronosym::file_name;
-
 use crate::units::parse_address;
 
 /// One address that is asked for.
@@ -13,36 +9,144 @@ pub struct Question<'a> {
     pub text: &'a str,
     /// What it means; `None` if it is no address.
     pub place: Option<Place<'a>>,
+    /// What replaces it in a text.
+    pub form: Form,
+}
+
+/// What replaces an address in a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// The names, each with its line.
+    #[default]
+    Names,
+    /// File and line, with this between them: the name stands there already.
+    Line(&'static str),
 }
 
 /// Where an address points.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The module, where one is named: by its name or a path.
+    pub file: Option<&'a str>,
+    /// What else tells which module: its build id, the id of its PDB, or its module version id.
+    pub id: Option<&'a str>,
+    pub at: At<'a>,
+}
+
+/// Where in a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At<'a> {
     /// An address as it is.
     Address(u64),
-    /// Bytes from the base of an image that is named.
-    Rva(&'a str, u64),
+    /// Bytes from the image's base.
+    Rva(u64),
+    /// Bytes from the start of the file.
+    FileOffset(u64),
+    /// Bytes from the start of a method's IL.
+    Il(Method<'a>, u32),
+}
+
+/// A managed method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method<'a> {
+    /// By its metadata token.
+    Token(u32),
+    /// By its full name.
+    Named(&'a str),
+}
+
+impl<'a> Place<'a> {
+    pub fn new(file: Option<&'a str>, at: At<'a>) -> Self {
+        let file = file.filter(|file| !file.is_empty());
+        Place { file, id: None, at }
+    }
+}
+
+impl Place<'_> {
+    /// The number that frames show, where it is one of an image.
+    pub fn address(&self) -> Option<u64> {
+        match self.at {
+            At::Address(n) | At::Rva(n) | At::FileOffset(n) => Some(n),
+            At::Il(..) => None,
+        }
+    }
 }
 
 impl<'a> Question<'a> {
-    /// `0x…`, decimal, `module+0xrva` or `module!0xrva`, the module by its name or path.
+    /// `0x…`, decimal, `module+0xrva` or `module!0xrva`, the module by its name or path; `0x06……+0xil` is a method's token with
+    /// an IL offset, `module!` before it names the module, and `CODE module 0x…` is how llvm-symbolizer is asked.
     pub fn parse(text: &'a str) -> Self {
         Self::read(text, parse_address)
     }
 
+    pub fn at(text: &'a str, place: Option<Place<'a>>) -> Self {
+        let form = Form::default();
+        Question { text, place, form }
+    }
+
     fn read(text: &'a str, number: impl Fn(&str) -> Option<u64>) -> Self {
+        if is_command(text) {
+            return Question::at(text, command(text, number));
+        }
         let (module, digits) = split(text);
-        let value = number(digits);
-        let place = value.map(|value| match module {
-            "" => Place::Address(value),
-            module => Place::Rva(file_name(module), value),
+        let place = number(digits).map(|value| match module {
+            "" => Place::new(None, At::Address(value)),
+            module => {
+                method(module, value).unwrap_or_else(|| Place::new(Some(module), At::Rva(value)))
+            }
         });
-        Question { text, place }
+        Question::at(text, place)
     }
 }
 
+/// `0x06……` or `module!0x06……`, or `module!Type.Method`.
+fn method(text: &str, il: u64) -> Option<Place<'_>> {
+    let (module, method) = match text.rsplit_once('!') {
+        Some((module, method)) => (Some(module), method),
+        None => (None, text),
+    };
+    let method = match (token(method), module) {
+        (Some(token), _) => Method::Token(token),
+        (None, Some(_)) if !method.is_empty() => Method::Named(method),
+        _ => return None,
+    };
+    Some(Place::new(module, At::Il(method, il.try_into().ok()?)))
+}
+
+/// The token of a method: `0x06……`.
+pub fn token(text: &str) -> Option<u32> {
+    const METHOD_DEF: u64 = 6;
+    let token = parse_address(text).filter(|_| is_prefixed(text))?;
+    u32::try_from(token)
+        .ok()
+        .filter(|_| token >> 24 == METHOD_DEF)
+}
+
+/// Whether a line is a command of llvm-symbolizer rather than a list of addresses.
+pub fn is_command(line: &str) -> bool {
+    ["CODE ", "FILE:", "BUILDID:"]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+/// `[CODE] [FILE:]path address` or `[CODE] BUILDID:id address`; a path with blanks stands in quotes.
+fn command(line: &str, number: impl Fn(&str) -> Option<u64>) -> Option<Place<'_>> {
+    let line = line.strip_prefix("CODE ").unwrap_or(line);
+    let (module, digits) = line.trim().rsplit_once(char::is_whitespace)?;
+    let module = module.trim();
+    let mut place = Place::new(None, At::Address(number(digits)?));
+    match module.strip_prefix("BUILDID:") {
+        Some(id) => place.id = Some(id),
+        None => {
+            let file = module.strip_prefix("FILE:").unwrap_or(module);
+            place.file = Some(file.trim_matches(['"', '\'']));
+        }
+    }
+    Some(place)
+}
+
 /// The module, if one is named, and the number.
-fn split(text: &str) -> (&str, &str) {
+pub fn split(text: &str) -> (&str, &str) {
     match text.rfind(['+', '!']) {
         Some(at) if at > 0 => {
             let digits = text[at + 1..].trim_start_matches('+');
@@ -52,11 +156,11 @@ fn split(text: &str) -> (&str, &str) {
     }
 }
 
-fn is_prefixed(number: &str) -> bool {
+pub fn is_prefixed(number: &str) -> bool {
     number.starts_with("0x") || number.starts_with("0X")
 }
 
-fn hex(digits: &str) -> Option<u64> {
+pub fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(&digits.replace('`', ""), 16).ok()
 }
 
@@ -111,171 +215,53 @@ impl Numbers {
     }
 }
 
-/// Digits without `0x` are taken for an address from this many on: shorter runs are numbers more often than not.
-const BARE_DIGITS: usize = 8;
-
-/// All that may be an address in a text, with where it stands. It stands as a word of its own: what is part of a longer one, or
-/// the value of a register, is left alone.
-pub fn find_all(text: &[u8]) -> Vec<(Range<usize>, Question<'_>)> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        if !is_part(text[at]) {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        at += text[at..].iter().take_while(|&&b| is_part(b)).count();
-        // A sentence may end after an address.
-        let marks = text[start..at].iter().rev();
-        let marks = marks.take_while(|b| !b.is_ascii_alphanumeric()).count();
-        let end = at - marks;
-        // `rip=0x…`: what a register holds need not be code.
-        if start == end || (start > 0 && text[start - 1] == b'=') {
-            continue;
-        }
-        let Some((range, question)) = word(text, start, end) else {
-            continue;
-        };
-        // glibc: `program(+0xrva)[0xaddress]` says the same place twice.
-        if text[range.start] == b'+'
-            && let Some(same) = text[range.end..].strip_prefix(b")[")
-        {
-            at = range.end + 2 + same.iter().take_while(|&&b| is_part(b)).count();
-        }
-        found.push((range, question));
-    }
-    found
-}
-
-fn is_word(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'`')
-}
-
-fn is_part(b: u8) -> bool {
-    is_word(b) || matches!(b, b'+' | b'!')
-}
-
-/// The address that a word is, and what of the text it takes up.
-fn word(text: &[u8], start: usize, end: usize) -> Option<(Range<usize>, Question<'_>)> {
-    let utf8 = |range: Range<usize>| std::str::from_utf8(&text[range]).ok();
-    let own = utf8(start..end)?;
-    let (module, number) = split(own);
-    let path = |end: usize| {
-        let is_path = |&&b: &&u8| is_word(b) || matches!(b, b'/' | b'\\' | b'~');
-        let start = end - text[..end].iter().rev().take_while(is_path).count();
-        match text[..start] {
-            [.., drive, b':'] if drive.is_ascii_alphabetic() && text[start] == b'\\' => start - 2,
-            _ => start,
-        }
-    };
-    if let Some(rva) = own.strip_prefix('+') {
-        let module = start.checked_sub(1).filter(|&at| text[at] == b'(')?;
-        let module = file_name(utf8(path(module)..module)?);
-        let place = is_prefixed(rva).then(|| parse_address(rva)).flatten();
-        let place = place.filter(|_| !module.is_empty())?;
-        let place = Some(Place::Rva(module, place));
-        return Some((start..end, Question { text: own, place }));
-    }
-    if is_prefixed(number) {
-        let start = if module.is_empty() {
-            start
-        } else {
-            path(start + module.len())
-        };
-        let question = Question::parse(utf8(start..end)?);
-        return question.place.is_some().then_some((start..end, question));
-    }
-    // In a text bare digits are hex.
-    let bare = module.is_empty() && number.len() >= BARE_DIGITS;
-    let value = bare.then(|| hex(number)).flatten()?;
-    let place = Some(Place::Address(value));
-    Some((start..end, Question { text: own, place }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn addresses_have_several_forms() {
-        let place = |text| Question::parse(text).place;
-        assert_eq!(place("0x1f"), Some(Place::Address(0x1f)));
-        assert_eq!(place("31"), Some(Place::Address(31)));
-        assert_eq!(place("coreclr+0x10"), Some(Place::Rva("coreclr", 0x10)));
-        assert_eq!(
-            place("coreclr.dll!0x10"),
-            Some(Place::Rva("coreclr.dll", 0x10))
-        );
-        assert_eq!(place("coreclr!+0x10"), Some(Place::Rva("coreclr", 0x10)));
-        assert_eq!(
-            place("libstdc++.so.6+0x10"),
-            Some(Place::Rva("libstdc++.so.6", 0x10))
-        );
-        assert_eq!(place("word"), None);
-        assert_eq!(place(""), None);
-    }
-
-    #[test]
-    fn addresses_are_found_in_text() {
-        let text =
-            b"at 0x7f00, [00007fcc`a43da4a7] in coreclr+0x1a2. (12345678901) \xff day 2026 0xyz";
-        let found: Vec<(&str, Option<Place<'_>>)> = find_all(text)
-            .iter()
-            .map(|(_, q)| (q.text, q.place))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("0x7f00", Some(Place::Address(0x7f00))),
-                ("00007fcc`a43da4a7", Some(Place::Address(0x7fcc_a43d_a4a7))),
-                ("coreclr+0x1a2", Some(Place::Rva("coreclr", 0x1a2))),
-                ("12345678901", Some(Place::Address(0x123_4567_8901))),
-            ]
-        );
-    }
-
-    #[test]
-    fn forms_of_other_tools_are_known() {
-        let replaced = |text: &str| {
-            let mut out = text.to_owned();
-            for (range, question) in find_all(text.as_bytes()).into_iter().rev() {
-                let place = match question.place {
-                    Some(Place::Rva(module, rva)) => format!("<{module} {rva:x}>"),
-                    Some(Place::Address(address)) => format!("<{address:x}>"),
-                    None => "<>".to_owned(),
-                };
-                out.replace_range(range, &place);
-            }
-            out
-        };
-        for (text, expected) in [
-            // glibc
-            ("./prog(+0xbc90)[0x55d0c0]", "./prog(<prog bc90>)[0x55d0c0]"),
+        let token = Method::Token(0x0600_0001);
+        for (text, file, at) in [
+            ("0x1f", None, At::Address(0x1f)),
+            ("31", None, At::Address(31)),
+            ("coreclr+0x10", Some("coreclr"), At::Rva(0x10)),
+            ("coreclr.dll!0x10", Some("coreclr.dll"), At::Rva(0x10)),
+            ("coreclr!+0x10", Some("coreclr"), At::Rva(0x10)),
+            ("libstdc++.so.6+0x10", Some("libstdc++.so.6"), At::Rva(0x10)),
+            ("0x06000001+0x1a", None, At::Il(token, 0x1a)),
+            ("0x6000001+26", None, At::Il(token, 0x1a)),
+            ("a/b.dll!0x06000001+0", Some("a/b.dll"), At::Il(token, 0)),
             (
-                "./prog(main+0x1a) [0x401136]",
-                "./prog(<main 1a>) [<401136>]",
+                "b.dll!N.T.M+0x2",
+                Some("b.dll"),
+                At::Il(Method::Named("N.T.M"), 2),
             ),
-            // AddressSanitizer
-            (
-                "#1 0x55d0c0 (/srv/b/prog+0xbc90) (BuildId: ab)",
-                "#1 <55d0c0> (<prog bc90>) (BuildId: ab)",
-            ),
-            // HotSpot, Windows
-            (
-                "V  [libjvm.so+0x8d2f3c]  f+0x1c",
-                "V  [<libjvm.so 8d2f3c>]  <f 1c>",
-            ),
-            (r"at C:\x\prog.exe+0x10", "at <prog.exe 10>"),
-            // Not addresses of code, or not whole ones.
-            (
-                "rip=0x7f001234, 0xbc90h 0x12zz",
-                "rip=0x7f001234, 0xbc90h 0x12zz",
-            ),
-            ("no module (+0x10) x=+0x10", "no module (+0x10) x=+0x10"),
+            ("0x07000001+0x1a", Some("0x07000001"), At::Rva(0x1a)),
+            ("CODE /b/a 0x10", Some("/b/a"), At::Address(0x10)),
+            ("CODE \"/b/a b\" 0x10", Some("/b/a b"), At::Address(0x10)),
+            ("FILE:a.out  16", Some("a.out"), At::Address(0x10)),
         ] {
-            assert_eq!(replaced(text), expected, "{text}");
+            assert_eq!(
+                Question::parse(text).place,
+                Some(Place::new(file, at)),
+                "{text}"
+            );
         }
+        let by_id = Question::parse("BUILDID:c0ffee 0x10").place;
+        assert_eq!(by_id.map(|place| place.id), Some(Some("c0ffee")));
+        for text in [
+            "word",
+            "",
+            "CODE ",
+            "CODE 0x10",
+            "CODE a b",
+            "0x06000001+0x1ffffffff0",
+        ] {
+            let place = Question::parse(text).place;
+            assert!(place.is_none_or(|p| !matches!(p.at, At::Il(..))), "{text}");
+        }
+        assert_eq!(Question::parse("CODE 0x10").place, None);
     }
 
     #[test]
@@ -288,7 +274,7 @@ mod tests {
         };
         let at = |all: &[u64]| {
             all.iter()
-                .map(|&a| Some(Place::Address(a)))
+                .map(|&a| Some(Place::new(None, At::Address(a))))
                 .collect::<Vec<_>>()
         };
         assert_eq!(places(None, &["5730", "0x10"]), (at(&[5730, 0x10]), false));
@@ -298,8 +284,8 @@ mod tests {
         );
         assert_eq!(places(Some(16), &["5730"]), (at(&[0x5730]), false));
         let decimal = places(Some(10), &["5730", "8c70"]);
-        assert_eq!(decimal, (vec![Some(Place::Address(5730)), None], false));
+        assert_eq!(decimal, (vec![at(&[5730])[0], None], false));
         let module = places(None, &["m+10", "8c70"]).0;
-        assert_eq!(module[0], Some(Place::Rva("m", 0x10)));
+        assert_eq!(module[0], Some(Place::new(Some("m"), At::Rva(0x10))));
     }
 }

@@ -1,147 +1,90 @@
-//! Frames of a timeline or a PDB in the four styles.
+//! How answers are written: in one of the styles, or in place of an address in a text.
 
-use std::io::{self, Write};
+use std::borrow::Cow;
 
-use chronosym::{Frame, NameReason, Timeline};
-use chronosym_export::{FrameObject, Hex, raw_json, write_json};
-use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
+use chronosym::{Frame, NameReason, Timeline, file_name};
+use chronosym_symbols::style::{self, FrameText};
+use chronosym_types::json::{FrameObject, HexNumber};
 
+use super::question::{Form, Question};
+use crate::args::Style;
 use crate::output::printable;
 
-use crate::args::Style;
-
-/// One frame, ready to be printed.
-#[derive(Clone, Debug, Default)]
-pub struct Shown {
-    /// What people read: `module!name+0xoffset`.
-    pub label: String,
-    /// The name alone.
-    pub name: Option<String>,
-    pub file: Option<String>,
-    pub line: Option<u32>,
-    pub column: Option<u32>,
-    /// Why there is no name, for people.
-    pub reason: Option<String>,
-    /// The object of `--style json`, which says all.
-    pub object: Option<Box<RawValue>>,
+/// How answers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// As text, JSON, or as another tool prints.
+    Lines(style::Style),
+    /// In place of an address in a text: nothing where nothing is known.
+    InText,
 }
 
-impl PartialEq for Shown {
-    fn eq(&self, other: &Self) -> bool {
-        let object = |shown: &Self| shown.object.as_ref().map(|object| object.get().to_owned());
-        self.label == other.label && object(self) == object(other)
-    }
-}
-
-impl Serialize for Shown {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.object.serialize(serializer)
-    }
-}
-
-impl Shown {
-    pub fn of(frame: &Frame, timeline: &Timeline) -> Self {
-        let mut label = match (frame.name(), frame.module()) {
-            (Err(_), None) => "??".to_owned(),
-            _ => frame.label().to_owned(),
-        };
-        if let Some(offset) = frame.offset.filter(|_| !frame.inlined)
-            && frame.name().is_ok()
-        {
-            label.push_str(&format!("+{}", Hex(offset)));
+impl Layout {
+    pub fn new(style: Style, in_text: bool) -> Self {
+        if in_text {
+            return Layout::InText;
         }
-        let line = frame.line.as_ref().ok();
-        Shown {
-            label,
-            name: frame.name().ok().map(str::to_owned),
-            file: line.map(|l| l.file.to_string()),
-            line: line.map(|l| l.line),
-            column: line.and_then(|l| l.column),
-            reason: frame.name().err().map(|reason| reason.to_string()),
-            object: raw_json(&FrameObject::new(frame, timeline)).ok(),
-        }
-    }
-
-    fn place(&self) -> Option<String> {
-        let file = self.file.as_ref()?;
-        let file = printable(file);
-        Some(match (self.line, self.column) {
-            (Some(line), Some(column)) => format!("{file}:{line}:{column}"),
-            (Some(line), None) => format!("{file}:{line}"),
-            _ => file.into_owned(),
+        Layout::Lines(match style {
+            Style::Text => style::Style::Text,
+            Style::Json => style::Style::Json,
+            Style::Llvm => style::Style::Llvm,
+            Style::Gnu => style::Style::Gnu,
         })
     }
-}
 
-/// Prints the frames of one address, innermost first.
-pub fn print(
-    style: Style,
-    address: &str,
-    frames: &[Shown],
-    out: &mut impl Write,
-) -> io::Result<()> {
-    match style {
-        Style::Text => {
-            for (i, frame) in frames.iter().enumerate() {
-                let label = printable(&frame.label);
-                match i {
-                    0 => write!(out, "{address} {label}")?,
-                    _ => write!(out, "{:1$} inlined into {label}", "", address.len())?,
-                }
-                if let Some(place) = frame.place() {
-                    write!(out, " at {place}")?;
-                }
-                if let Some(reason) = &frame.reason {
-                    write!(out, " ({reason})")?;
-                }
-                writeln!(out)?;
-            }
-            Ok(())
+    /// The style of lines; the one for people where there are none.
+    pub fn style(self) -> style::Style {
+        match self {
+            Layout::Lines(style) => style,
+            Layout::InText => style::Style::Text,
         }
-        Style::Json => print_object(&Line { address, frames }, out),
-        Style::Llvm => {
-            for frame in frames {
-                writeln!(
-                    out,
-                    "{}\n{}:{}:{}",
-                    printable(frame.name.as_deref().unwrap_or("??")),
-                    printable(frame.file.as_deref().unwrap_or("??")),
-                    frame.line.unwrap_or(0),
-                    frame.column.unwrap_or(0)
-                )?;
-            }
-            writeln!(out)
-        }
-        Style::Gnu => frames.iter().try_for_each(|frame| {
-            let name = printable(frame.name.as_deref().unwrap_or("??"));
-            match (frame.file.as_deref().map(printable), frame.line) {
-                (Some(file), Some(line)) => writeln!(out, "{name}\n{file}:{line}"),
-                (Some(file), None) => writeln!(out, "{name}\n{file}:?"),
-                (None, _) => writeln!(out, "{name}\n??:0"),
-            }
-        }),
     }
-}
 
-/// The object of `--style json`.
-#[derive(Serialize)]
-pub struct Line<'a, F> {
-    pub address: &'a str,
-    pub frames: &'a [F],
-}
+    pub fn is_json(self) -> bool {
+        self == Layout::Lines(style::Style::Json)
+    }
 
-/// The frame of something that cannot be answered.
-#[derive(Serialize)]
-pub struct Unknown<'a> {
-    pub address: &'a str,
-    pub name_reason: &'a str,
-}
+    /// Appends the frames of one answer, innermost first; `address` is what stands before them.
+    pub fn write<'a>(
+        self,
+        question: &Question<'_>,
+        address: &str,
+        frames: impl IntoIterator<Item = FrameText<'a>>,
+        out: &mut Vec<u8>,
+    ) {
+        match self {
+            // Writing to memory does not fail.
+            Layout::Lines(style) => _ = style::print(style, out, address, frames),
+            Layout::InText => {
+                let text = in_text(question.form, frames);
+                out.extend(printable(&text).as_bytes());
+            }
+        }
+    }
 
-/// Prints one line of `--style json`.
-pub fn print_object(object: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    write_json(object, out)?;
-    writeln!(out)
+    /// Appends that nothing can be answered, and why.
+    pub fn write_unknown(
+        self,
+        question: &Question<'_>,
+        address: &str,
+        why: Why,
+        out: &mut Vec<u8>,
+    ) {
+        self.write(question, address, [self.unknown(question, why)], out);
+    }
+
+    pub fn unknown<'a>(self, question: &Question<'_>, (why, reason): Why) -> FrameText<'a> {
+        let object = self.is_json().then(|| {
+            let mut object = FrameObject::default();
+            object.address = question
+                .place
+                .and_then(|place| place.address())
+                .map(HexNumber);
+            object.name_reason = Some(reason.as_str());
+            object
+        });
+        FrameText::unknown(why, object)
+    }
 }
 
 /// Why something cannot be answered: for people, and for programs.
@@ -151,42 +94,57 @@ pub type Why = (&'static str, NameReason);
 pub const OTHER_FILE: Why = ("not this file", NameReason::NoSymbolFile);
 /// The text is no address.
 pub const NO_ADDRESS: Why = ("not an address", NameReason::InvalidAddress);
+/// There are several files.
+pub const WHICH_FILE: Why = ("in which file? say FILE+0x…", NameReason::InvalidAddress);
+/// The address is beyond the image.
+pub const OUTSIDE: Why = ("outside the image", NameReason::InvalidAddress);
+/// The file does not know this kind of address.
+pub const OTHER_KIND: Why = ("the file knows no such places", NameReason::InvalidAddress);
 
-/// Something that cannot be answered: no address, or an image that is not there.
-pub fn print_unknown(
-    style: Style,
-    text: &str,
-    (why, reason): Why,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    match style {
-        Style::Text => writeln!(out, "{} ?? ({why})", printable(text)),
-        Style::Json => {
-            let unknown = Unknown {
-                address: text,
-                name_reason: reason.as_str(),
-            };
-            let line = Line {
-                address: text,
-                frames: &[unknown],
-            };
-            print_object(&line, out)
+/// A frame of a timeline.
+pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameText<'a> {
+    let mut text = FrameText::default();
+    text.label = match (frame.name(), frame.module(), frame.offset) {
+        (Err(_), None, _) => "??".into(),
+        (Ok(_), _, Some(offset)) if !frame.inlined => {
+            format!("{}+{offset:#x}", frame.label()).into()
         }
-        Style::Llvm => writeln!(out, "??\n??:0:0\n"),
-        Style::Gnu => writeln!(out, "??\n??:0"),
+        _ => frame.label().into(),
+    };
+    if let Ok(line) = &frame.line {
+        text.file = Some(&line.file);
+        text.line = Some(line.line);
+        text.column = line.column;
     }
+    text.name = frame.name().ok();
+    text.reason = frame.name().err().map(|reason| reason.to_string().into());
+    text.object = Some(chronosym_export::frame_object(frame, timeline));
+    text
 }
 
-/// What stands in a text in place of an address: innermost first, `a < b` for a inlined into b; `None` without any name.
-pub fn in_text(frames: &[Shown]) -> Option<String> {
-    frames.iter().any(|f| f.name.is_some()).then(|| {
-        let one = |frame: &Shown| match (&frame.file, frame.line) {
+/// What stands in a text in place of an address: innermost first, `a < b` for a inlined into b; nothing where nothing is known.
+fn in_text<'a>(form: Form, frames: impl IntoIterator<Item = FrameText<'a>>) -> String {
+    let mut frames = frames.into_iter();
+    if let Form::Line(between) = form {
+        let line = frames.next().and_then(|frame| frame.file.zip(frame.line));
+        return line.map_or(String::new(), |(file, line)| {
+            format!("{file}{between}{line}")
+        });
+    }
+    let mut known = false;
+    let one = |frame: FrameText<'a>| {
+        known |= frame.name.is_some() || frame.line.is_some();
+        match (frame.file, frame.line) {
             (Some(file), Some(line)) => {
-                format!("{} ({}:{line})", frame.label, chronosym::file_name(file))
+                format!("{} ({}:{line})", frame.label, file_name(file)).into()
             }
-            _ => frame.label.clone(),
-        };
-        let all = frames.iter().map(one).collect::<Vec<_>>().join(" < ");
-        printable(&all).into_owned()
-    })
+            _ => frame.label,
+        }
+    };
+    let all: Vec<Cow<'_, str>> = frames.map(one).collect();
+    if known {
+        all.join(" < ")
+    } else {
+        String::new()
+    }
 }

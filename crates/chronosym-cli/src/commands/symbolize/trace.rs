@@ -1,20 +1,24 @@
 //! Addresses of a trace's processes.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
 use chronosym::{
-    Answer, Candidate, Life, NameReason, Position, ProcessIndex, SampleSelection, When, file_name,
+    Answer, Candidate, Frame, Life, NameReason, Position, ProcessIndex, SampleSelection, When,
+    file_name,
 };
+use chronosym_symbols::style::Style;
+use chronosym_types::json::{self, FrameObject, HexNumber};
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
-use super::Source;
-use super::question::{Place, Question};
-use super::shown::{self, Line, Shown, Unknown};
-use crate::args::{Style, Symbolize};
+use super::question::{At, Place, Question};
+use super::shown::{self, Layout, of_frame};
+use super::{Answers, Source};
+use crate::args::Symbolize;
 use crate::load::{self, Loaded};
 use crate::units::show_time;
 
@@ -31,9 +35,9 @@ pub struct TraceSource {
     processes: Vec<ProcessIndex>,
     time: Option<u64>,
     position: Position,
-    style: Style,
+    layout: Layout,
     images: Vec<Image>,
-    kept: HashMap<String, Box<[u8]>>,
+    kept: HashMap<String, Arc<[u8]>>,
     kept_bytes: usize,
 }
 
@@ -46,14 +50,23 @@ struct Image {
 }
 
 /// What stands at an address, and when, where that is not always the same.
-#[derive(PartialEq, Serialize)]
+#[derive(Serialize)]
 struct Occupant {
     #[serde(flatten, serialize_with = "bounds")]
     life: Option<Life>,
-    frames: Vec<Shown>,
+    #[serde(rename = "frames")]
+    object: Box<RawValue>,
+    #[serde(skip)]
+    frames: Vec<Frame>,
     /// Whether it is code, or an image at least.
     #[serde(skip)]
     stands: bool,
+}
+
+impl PartialEq for Occupant {
+    fn eq(&self, other: &Self) -> bool {
+        self.life == other.life && self.object.get() == other.object.get()
+    }
 }
 
 /// The begin and the end of a life, where it has them.
@@ -67,8 +80,8 @@ fn bounds<S: Serializer>(life: &Option<Life>, serializer: S) -> Result<S::Ok, S:
 /// All that ever stood at an address.
 #[derive(Serialize)]
 struct Several<'a> {
-    #[serde(flatten)]
-    line: Line<'a, Unknown<'a>>,
+    address: &'a str,
+    frames: [FrameObject<'a>; 1],
     occupants: &'a [Occupant],
 }
 
@@ -101,7 +114,7 @@ impl TraceSource {
             } else {
                 Position::Exact
             },
-            style: args.style,
+            layout: Layout::new(args.style, args.filter),
             images,
             kept: HashMap::new(),
             kept_bytes: 0,
@@ -111,9 +124,10 @@ impl TraceSource {
 
     /// The addresses that a place can mean in a process, each with the life of the image that makes it so.
     fn addresses(&self, process: ProcessIndex, place: Place<'_>) -> Vec<(u64, Option<Life>)> {
-        let (name, rva) = match place {
-            Place::Address(address) => return vec![(address, None)],
-            Place::Rva(name, rva) => (name.to_lowercase(), rva),
+        let (name, rva) = match (place.file, place.at) {
+            (_, At::Address(address)) => return vec![(address, None)],
+            (Some(file), At::Rva(rva)) => (file_name(file).to_lowercase(), rva),
+            _ => return Vec::new(),
         };
         let own = self.images.iter().filter(|i| i.process == process);
         let named = own.filter(|i| i.names.contains(&name));
@@ -128,11 +142,11 @@ impl TraceSource {
         found
     }
 
-    fn occupants(&self, place: Place<'_>) -> Vec<Occupant> {
+    fn occupants(&self, place: Place<'_>) -> Result<Vec<Occupant>> {
         let several = self.processes.len() > 1;
         let mut all: Vec<Occupant> = Vec::new();
         for &process in &self.processes {
-            for occupant in self.occupants_in(process, place, several) {
+            for occupant in self.occupants_in(process, place, several)? {
                 // The kernel stands in all of them.
                 if !all.contains(&occupant) {
                     all.push(occupant);
@@ -145,7 +159,7 @@ impl TraceSource {
         } else if several {
             all.truncate(1);
         }
-        all
+        Ok(all)
     }
 
     fn occupants_in(
@@ -153,7 +167,7 @@ impl TraceSource {
         process: ProcessIndex,
         place: Place<'_>,
         several: bool,
-    ) -> Vec<Occupant> {
+    ) -> Result<Vec<Occupant>> {
         let addresses = self.addresses(process, place);
         let several = several || addresses.len() > 1;
         let mut all = Vec::new();
@@ -164,123 +178,149 @@ impl TraceSource {
                 // Rule 19: the sole occupant answers.
                 Answer::One(candidate) => {
                     let life = candidate.life.map(|life| of_image.unwrap_or(life));
-                    all.push(self.occupant(&candidate, life.filter(|_| several)));
+                    all.push(self.occupant(&candidate, life.filter(|_| several))?);
                 }
                 Answer::Ambiguous(candidates) => {
-                    all.extend(candidates.iter().map(|c| self.occupant(c, c.life)));
+                    for candidate in &candidates {
+                        all.push(self.occupant(candidate, candidate.life)?);
+                    }
                 }
             }
         }
-        all
+        Ok(all)
     }
 
-    fn occupant(&self, candidate: &Candidate, life: Option<Life>) -> Occupant {
+    fn occupant(&self, candidate: &Candidate, life: Option<Life>) -> Result<Occupant> {
+        let timeline = &self.loaded.timeline;
         let frames = candidate.frames.iter();
-        Occupant {
+        let objects: Vec<_> = frames
+            .clone()
+            .map(|frame| chronosym_export::frame_object(frame, timeline))
+            .collect();
+        Ok(Occupant {
             life,
+            object: json::to_raw_value(&objects)?,
             stands: frames.clone().any(|frame| frame.evidence.is_some()),
-            frames: frames
-                .map(|frame| Shown::of(frame, &self.loaded.timeline))
-                .collect(),
-        }
+            frames: frames.cloned().collect(),
+        })
     }
 
-    fn render(&self, question: &Question<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn write(&self, question: &Question<'_>, out: &mut Vec<u8>) -> Result<()> {
         let Some(place) = question.place else {
-            return Ok(shown::print_unknown(
-                self.style,
-                question.text,
-                shown::NO_ADDRESS,
-                out,
-            )?);
+            let why = shown::NO_ADDRESS;
+            self.layout.write_unknown(question, question.text, why, out);
+            return Ok(());
         };
-        let occupants = self.occupants(place);
-        let address = match place {
-            Place::Address(address) => format!("{address:#x}"),
-            Place::Rva(..) => question.text.to_owned(),
+        let occupants = self.occupants(place)?;
+        let address = match place.at {
+            At::Address(address) => format!("{address:#x}"),
+            _ => question.text.to_owned(),
         };
         match occupants.as_slice() {
-            [] => shown::print_unknown(self.style, &address, NO_IMAGE, out)?,
-            [only] => shown::print(self.style, &address, &only.frames, out)?,
-            several => self.print_several(&address, several, out)?,
+            [] => self.layout.write_unknown(question, &address, NO_IMAGE, out),
+            [only] => self.write_one(question, &address, only, out),
+            several => return self.write_several(question, &address, several, out),
         }
         Ok(())
     }
 
-    /// Rule 19: without a time, all that ever stood there.
-    fn print_several(
+    fn write_one(
         &self,
+        question: &Question<'_>,
+        before: &str,
+        occupant: &Occupant,
+        out: &mut Vec<u8>,
+    ) {
+        let timeline = &self.loaded.timeline;
+        let frames = occupant.frames.iter();
+        let frames = frames.map(|frame| of_frame(frame, timeline));
+        self.layout.write(question, before, frames, out);
+    }
+
+    /// Rule 19: without a time, all that ever stood there.
+    fn write_several(
+        &self,
+        question: &Question<'_>,
         address: &str,
         occupants: &[Occupant],
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        match self.style {
-            Style::Text => {
-                let several = occupants.len();
-                match self.time {
-                    None => writeln!(
-                        out,
-                        "{address} Ambiguous: {several} occupants over time; say --time"
-                    )?,
-                    Some(_) => writeln!(out, "{address} Ambiguous: {several} images of that name")?,
+        match self.layout {
+            Layout::InText => {
+                let mut labels: Vec<Vec<u8>> = Vec::new();
+                for occupant in occupants {
+                    let mut label = Vec::new();
+                    self.write_one(question, "", occupant, &mut label);
+                    if !label.is_empty() && labels.last() != Some(&label) {
+                        labels.push(label);
+                    }
                 }
+                out.extend(labels.join(&b" | "[..]));
+            }
+            Layout::Lines(Style::Text) => {
+                let several = occupants.len();
+                let why = match self.time {
+                    None => format!("{several} occupants over time; say --time"),
+                    Some(_) => format!("{several} images of that name"),
+                };
+                out.extend(format!("{address} Ambiguous: {why}\n").bytes());
                 for occupant in occupants {
                     let life = format!("  {:<26}", occupant.life.map_or(String::new(), show_life));
-                    shown::print(Style::Text, &life, &occupant.frames, out)?;
+                    self.write_one(question, &life, occupant, out);
                 }
             }
-            Style::Json => {
-                let unknown = Unknown {
+            Layout::Lines(Style::Json) => {
+                let place = question.place.and_then(|place| place.address());
+                let mut unknown = FrameObject::default();
+                unknown.address = place.map(HexNumber);
+                unknown.name_reason = Some(NameReason::Ambiguous.as_str());
+                let frames = [unknown];
+                let several = Several {
                     address,
-                    name_reason: NameReason::Ambiguous.as_str(),
+                    frames,
+                    occupants,
                 };
-                let line = Line {
-                    address,
-                    frames: &[unknown],
-                };
-                shown::print_object(&Several { line, occupants }, out)?;
+                json::to_writer(&mut *out, &several)?;
+                out.push(b'\n');
             }
             // These layouts know one answer only, and a wrong one is worse than none.
-            Style::Llvm | Style::Gnu => {
+            Layout::Lines(_) => {
                 let why = ("Ambiguous", NameReason::Ambiguous);
-                shown::print_unknown(self.style, address, why, out)?;
+                self.layout.write_unknown(question, address, why, out);
             }
         }
         Ok(())
     }
-}
 
-impl Source for TraceSource {
-    fn print(&mut self, questions: &[Question<'_>], out: &mut dyn Write) -> Result<()> {
-        for question in questions {
-            if let Some(known) = self.kept.get(question.text) {
-                out.write_all(known)?;
-                continue;
-            }
-            let mut text = Vec::new();
-            self.render(question, &mut text)?;
-            out.write_all(&text)?;
+    /// The answer to a question, which may be kept: in a text the same words may stand for several places.
+    fn answer_of(&mut self, question: &Question<'_>) -> Result<Arc<[u8]>> {
+        let is_kept = self.layout != Layout::InText;
+        if let Some(known) = self.kept.get(question.text).filter(|_| is_kept) {
+            return Ok(Arc::clone(known));
+        }
+        let mut text = Vec::new();
+        self.write(question, &mut text)?;
+        let text: Arc<[u8]> = text.into();
+        if is_kept {
             if self.kept_bytes > MAX_KEPT {
                 self.kept.clear();
                 self.kept_bytes = 0;
             }
             self.kept_bytes += text.len() + question.text.len() + 64;
-            self.kept.insert(question.text.to_owned(), text.into());
+            self.kept
+                .insert(question.text.to_owned(), Arc::clone(&text));
         }
-        Ok(())
+        Ok(text)
     }
+}
 
-    fn labels(&mut self, questions: &[Question<'_>]) -> Result<Vec<Option<String>>> {
-        let label = |question: &Question<'_>| {
-            let occupants = self.occupants(question.place?);
-            let mut labels: Vec<String> = occupants
-                .iter()
-                .filter_map(|o| shown::in_text(&o.frames))
-                .collect();
-            labels.dedup();
-            (!labels.is_empty()).then(|| labels.join(" | "))
-        };
-        Ok(questions.iter().map(label).collect())
+impl Source for TraceSource {
+    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+        let answers: Result<Vec<Arc<[u8]>>> = questions.iter().map(|q| self.answer_of(q)).collect();
+        let answers = answers?;
+        Ok(Box::new(move |index, out| {
+            out.extend_from_slice(&answers[index])
+        }))
     }
 }
 

@@ -1,101 +1,23 @@
-//! The processed format of Firefox Profiler, version 55 (github.com/firefox-devtools/profiler, src/types/profile.js).
+//! One thread of a Firefox profile: its tables, samples and markers.
 
-use std::fmt::Display;
 use std::io::{self, Write};
 
-use chronosym::{Code, FrameId, ResolvedStack, ThreadIndex};
+use chronosym::{Code, FrameId, Marker, ResolvedStack};
 use chronosym_types::escape::push_json;
 use rustc_hash::FxHashMap;
-use serde_json::json;
 
+use super::{Names, begin_table, column, firefox_address, markers, or_null};
 use crate::kind::CodeKind;
-use crate::rows::Rows;
-use crate::series::{Series, TimedSample, Unit, millis};
+use crate::measure::Measure;
+use crate::series::{Series, Track, millis};
 use crate::tables::Table;
 
-/// Writes each thread with its samples, by time, their weights and stacks; inlined frames, source lines and the kind of
-/// code stand with each frame.
-pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
-    let resolver = &series.resolver;
-    let facts = resolver.timeline().facts();
-    let rows = series.rows();
-    let names = Names {
-        labels: series.labels(&rows),
-        rows,
-    };
-    let categories = CodeKind::ALL.map(|kind| {
-        json!({"name": category(kind).0, "color": category(kind).1, "subcategories": ["Other"]})
-    });
-    let start = facts.start_unix_ns.unwrap_or(0) as f64 / 1e6;
-    let interval = facts.sample_interval_ns.unwrap_or(1_000_000) as f64 / 1e6;
-    let meta = json!({
-        "categories": categories,
-        "debug": false,
-        "extensions": {"length": 0, "baseURL": [], "id": [], "name": []},
-        "importedFrom": "chronosym",
-        "interval": interval,
-        "markerSchema": [],
-        "oscpu": facts.machine,
-        "pausedRanges": [],
-        "preprocessedProfileVersion": 55,
-        "processType": 0,
-        "product": series.title(),
-        "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns"},
-        "sourceCodeIsNotOnSearchfox": true,
-        "startTime": start,
-        "symbolicated": true,
-        "usesOnlyOneStackType": true,
-        "version": 24,
-    });
-    let mut text = String::from("{\"meta\":");
-    text.push_str(&meta.to_string());
-    text.push_str(",\"libs\":[");
-    for (index, binary) in resolver.binaries().iter().enumerate() {
-        text.push_str(if index > 0 { ",\n" } else { "\n" });
-        let path = binary.path().unwrap_or(binary.name());
-        let identity = binary.identity().unwrap_or_default();
-        let fields = [
-            ("{\"name\":", binary.name()),
-            (",\"path\":", path),
-            (",\"debugName\":", binary.name()),
-            (",\"debugPath\":", path),
-            (",\"breakpadId\":", identity),
-        ];
-        for (key, value) in fields {
-            text.push_str(key);
-            push_json(value, &mut text);
-        }
-        text.push_str(",\"codeId\":null,\"arch\":null}");
-    }
-    text.push_str("],\"pages\":[],\"profilerOverhead\":[],\"counters\":[],\"threads\":[");
-    out.write_all(text.as_bytes())?;
-    let mut main = FxHashMap::default();
-    for (index, (thread, samples)) in series.by_thread().into_iter().enumerate() {
-        out.write_all(if index > 0 { b",\n" } else { b"\n" })?;
-        let process = resolver.timeline().thread_view(thread).map(|t| t.process);
-        let is_main = *main.entry(process).or_insert(thread) == thread;
-        write_thread(series, &names, thread, is_main, &samples, out)?;
-    }
-    writeln!(out, "]}}")
-}
-
-struct Names {
-    rows: Rows,
-    labels: Vec<String>,
-}
-
-/// What a kind of code is called, and one of the viewer's colours.
-fn category(kind: CodeKind) -> (&'static str, &'static str) {
-    match kind {
-        CodeKind::Managed => ("Managed", "blue"),
-        CodeKind::Framework => ("Framework", "lightblue"),
-        CodeKind::Runtime => ("Runtime", "purple"),
-        CodeKind::Native => ("Native", "orange"),
-        CodeKind::Kernel => ("Kernel", "red"),
-        CodeKind::Stub => ("Stub", "yellow"),
-        // One category has to be grey: the viewer's default.
-        CodeKind::Unnamed => ("Unnamed", "grey"),
-    }
+/// A function of an image, whose code a viewer can ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Symbol {
+    lib: usize,
+    address: u64,
+    name: usize,
 }
 
 /// The tables of one thread.
@@ -107,7 +29,9 @@ struct Tables<'s> {
     functions: Table<(usize, Option<usize>, Option<usize>)>,
     frames: Vec<FrameId>,
     frame_functions: Vec<usize>,
+    frame_symbols: Vec<Option<usize>>,
     depths: Vec<u32>,
+    symbols: Table<Symbol>,
     /// Frame, caller.
     stacks: Vec<(usize, Option<usize>)>,
     frame_index: FxHashMap<(FrameId, u32), usize>,
@@ -158,22 +82,42 @@ impl Tables<'_> {
         let file = frame.line.as_ref().ok().map(|line| self.text(&line.file));
         let binary = frame.function.binary().map(|binary| binary.id().index());
         let function = self.functions.id((name, file, binary));
+        let symbol = self.symbol(id);
         self.frames.push(id);
         self.frame_functions.push(function);
+        self.frame_symbols.push(symbol);
         self.depths.push(depth);
         self.frame_index.insert((id, depth), self.frames.len() - 1);
         self.frames.len() - 1
     }
+
+    /// The function of an image that the frame's code is of, in whole: of an inlined frame what it is inlined into.
+    fn symbol(&mut self, id: FrameId) -> Option<usize> {
+        let frames = &self.series.resolver.frames()[id.index()..];
+        // Those inlined stand before what they are inlined into.
+        let host = frames.iter().find(|frame| !frame.inlined)?;
+        let (Code::Image { rva, .. }, Some(offset)) = (host.code, host.offset) else {
+            return None;
+        };
+        let lib = host.function.binary()?.id().index();
+        let row = self.names.rows.of[host.function.id().index()] as usize;
+        let names = self.names;
+        let name = self.text(&names.labels[row]);
+        let address = rva.checked_sub(offset)?;
+        Some(self.symbols.id(Symbol { lib, address, name }))
+    }
 }
 
-fn write_thread(
+/// Writes a thread, or all of a process.
+pub(super) fn write(
     series: &Series,
     names: &Names,
-    thread: ThreadIndex,
+    track: &Track<'_>,
+    markers: &[Marker<'_>],
     is_main: bool,
-    samples: &[&TimedSample],
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let (thread, samples) = (track.thread, &track.samples);
     let resolver = &series.resolver;
     let timeline = resolver.timeline();
     let view = timeline.thread_view(thread);
@@ -187,6 +131,8 @@ fn write_thread(
         functions: Table::starting_with((0, None, None)),
         frames: Vec::new(),
         frame_functions: Vec::new(),
+        frame_symbols: Vec::new(),
+        symbols: Table::default(),
         depths: Vec::new(),
         stacks: Vec::new(),
         frame_index: FxHashMap::default(),
@@ -222,17 +168,25 @@ fn write_thread(
     let (start, end) = process
         .as_ref()
         .map_or((None, None), |p| (p.start_ns, p.end_ns));
-    let begin = millis(start.unwrap_or(0), 6);
-    let end = end.map_or("null".to_owned(), |ns| millis(ns, 6));
+    let begin = millis(start.unwrap_or(0));
+    let end = end.map_or("null".to_owned(), millis);
     let tid = view.map_or(0, |thread| thread.tid);
     write!(
         out,
         ",\"tid\":{tid},\"isMainThread\":{is_main},\"processType\":\"default\",\"processStartupTime\":{begin},\
          \"processShutdownTime\":{end},\"registerTime\":{begin},\"unregisterTime\":{end},\"pausedRanges\":[],\
-         \"showMarkersInTimeline\":false,\"markers\":{{\"length\":0,\"category\":[],\"data\":[],\"endTime\":[],\
-         \"name\":[],\"phase\":[],\"startTime\":[]}},\
-         \"nativeSymbols\":{{\"length\":0,\"address\":[],\"functionSize\":[],\"libIndex\":[],\"name\":[]}}"
+         \"showMarkersInTimeline\":{}",
+        !markers.is_empty()
     )?;
+    markers::write(markers, |text| tables.text(text), out)?;
+
+    let symbols = &tables.symbols.rows;
+    begin_table(out, "nativeSymbols", symbols.len())?;
+    column(out, "address", symbols.iter().map(|s| s.address))?;
+    column(out, "functionSize", symbols.iter().map(|_| "null"))?;
+    column(out, "libIndex", symbols.iter().map(|s| s.lib))?;
+    column(out, "name", symbols.iter().map(|s| s.name))?;
+    out.write_all(b"}")?;
 
     let frame = |id: &FrameId| resolver.frame(*id);
     let line = |id: &FrameId| frame(id).line.as_ref().ok();
@@ -251,7 +205,11 @@ fn write_thread(
     )?;
     column(out, "subcategory", frames.iter().map(|_| 0))?;
     column(out, "func", &tables.frame_functions)?;
-    column(out, "nativeSymbol", frames.iter().map(|_| "null"))?;
+    column(
+        out,
+        "nativeSymbol",
+        tables.frame_symbols.iter().map(|symbol| or_null(*symbol)),
+    )?;
     column(out, "innerWindowID", frames.iter().map(|_| 0))?;
     column(
         out,
@@ -302,20 +260,20 @@ fn write_thread(
     out.write_all(b"}")?;
     begin_table(out, "samples", samples.len())?;
     column(out, "stack", &stacks)?;
-    column(out, "time", samples.iter().map(|s| millis(s.time_ns, 6)))?;
-    let is_time = series.unit == Unit::Nanoseconds;
+    column(out, "time", samples.iter().map(|s| millis(s.time_ns)))?;
+    let is_time = series.measure == Measure::Time;
     let weight = |weight| {
         if is_time {
-            millis(weight, 6)
+            millis(weight)
         } else {
             weight.to_string()
         }
     };
     column(out, "weight", samples.iter().map(|s| weight(s.weight)))?;
-    let unit = match series.unit {
-        Unit::Nanoseconds => "tracing-ms",
-        Unit::Bytes => "bytes",
-        Unit::Samples => "samples",
+    let unit = match series.measure {
+        Measure::Time => "tracing-ms",
+        Measure::Bytes => "bytes",
+        Measure::Samples => "samples",
     };
     write!(out, ",\"weightType\":\"{unit}\"}},\"stringArray\":[")?;
     let mut text = String::new();
@@ -335,38 +293,4 @@ fn pid_text(timeline: &chronosym::Timeline, pid: u32, index: usize) -> String {
         None | Some(0) => pid.to_string(),
         Some(nth) => format!("{pid}.{nth}"),
     }
-}
-
-/// The address of a frame, as [`write_firefox`] has it: bytes from the image's base. Code that belongs to no image has none
-/// that a viewer could use: its number stands there, so that the viewer takes the function for one whose source can be
-/// asked for.
-pub fn firefox_address(id: FrameId, frame: &chronosym::Frame) -> u64 {
-    match frame.code {
-        Code::Image { rva, .. } => rva,
-        _ => id.index() as u64,
-    }
-}
-
-fn or_null(value: Option<impl Display>) -> String {
-    value.map_or_else(|| "null".to_owned(), |value| value.to_string())
-}
-
-fn begin_table(out: &mut impl Write, name: &str, length: usize) -> io::Result<()> {
-    write!(out, ",\n\"{name}\":{{\"length\":{length}")
-}
-
-/// A column of numbers or of what looks as it does in JSON.
-fn column<T: Display>(
-    out: &mut impl Write,
-    name: &str,
-    values: impl IntoIterator<Item = T>,
-) -> io::Result<()> {
-    write!(out, ",\"{name}\":[")?;
-    for (index, value) in values.into_iter().enumerate() {
-        if index > 0 {
-            out.write_all(b",")?;
-        }
-        write!(out, "{value}")?;
-    }
-    out.write_all(b"]")
 }

@@ -1,0 +1,265 @@
+//! Places of managed code: IL offsets of its methods, and RVAs where it is precompiled.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Result;
+use chronosym::symbols::{ManagedModule, ManagedModuleError, StoreConfig, SymbolOptions};
+use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
+use chronosym_symbols::style::FrameText;
+use chronosym_types::json::{FrameObject, HexNumber};
+
+use super::question::{At, Method, Place, Question, token};
+use super::shown::{self, Layout, Why};
+use super::{Answers, Source};
+use crate::args::Symbolize;
+
+const NO_METHOD: Why = ("no such method", NameReason::NoName);
+const SEVERAL: Why = (
+    "several methods have this name: say 0x06……+0x…",
+    NameReason::Ambiguous,
+);
+
+pub struct ManagedSource {
+    module: ManagedModule,
+    name: String,
+    layout: Layout,
+    back: u64,
+    rva: bool,
+    notes: BTreeSet<String>,
+}
+
+/// What a place means here.
+enum Asked {
+    Il(u32, u32),
+    Native { rva: u64, address: u64 },
+}
+
+/// A frame, as far as it is known.
+#[derive(Default)]
+struct Known {
+    label: String,
+    name: Option<String>,
+    signature: Option<std::sync::Arc<str>>,
+    address: Option<u64>,
+    token: Option<u32>,
+    offset: Option<u64>,
+    il: Option<u32>,
+    evidence: Option<&'static str>,
+    line: Option<Result<SourceLine, LineReason>>,
+}
+
+impl ManagedSource {
+    /// The module of an image or a PDB; nothing if it holds no managed code.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the PDB is another build's.
+    pub fn open(
+        image: Option<&Path>,
+        pdb: Option<&Path>,
+        config: StoreConfig,
+        args: &Symbolize,
+    ) -> Result<Option<Self>> {
+        let mut options = SymbolOptions::default();
+        options.lines = !args.symbols.no_lines;
+        let module = match (image, pdb) {
+            (Some(image), pdb) => ManagedModule::of_image(image, pdb, config, &options),
+            (None, Some(pdb)) => ManagedModule::of_pdb(pdb, &options),
+            (None, None) => return Ok(None),
+        };
+        let module = match module {
+            Ok(module) => module,
+            Err(ManagedModuleError::NotManaged { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let mut notes = BTreeSet::new();
+        if let (Err(reason), Some(image)) = (&module.pdb().found, image) {
+            let attempts = module.pdb().attempts.iter();
+            let tried: String = attempts.map(|attempt| format!("; {attempt}")).collect();
+            notes.insert(format!("no PDB of {}: {reason}{tried}", image.display()));
+        }
+        let path = image.or(pdb).unwrap_or(Path::new(""));
+        Ok(Some(ManagedSource {
+            module,
+            name: super::simple_name(path),
+            layout: Layout::new(args.style, args.filter),
+            back: u64::from(args.caller),
+            rva: args.rva,
+            notes,
+        }))
+    }
+
+    /// What tells this module from others of its name.
+    pub fn ids(&self) -> Vec<String> {
+        let mvid = self.module.mvid().map(|id| id.to_string());
+        let pdb = self.module.pdb_id().map(|id| id.guid.to_string());
+        mvid.into_iter().chain(pdb).collect()
+    }
+
+    /// Whether there is a method of that full name.
+    pub fn has_method(&self, name: &str) -> bool {
+        !self.module.methods_named(name).is_empty()
+    }
+
+    fn asked(&self, place: Place<'_>) -> Result<Asked, Why> {
+        let base = self.module.precompiled_base();
+        match (place.at, base) {
+            (At::Il(Method::Token(token), il), _) => Ok(Asked::Il(token, il)),
+            (At::Il(Method::Named(name), il), _) => match *self.module.methods_named(name) {
+                [] => Err(NO_METHOD),
+                [token] => Ok(Asked::Il(token, il)),
+                _ => Err(SEVERAL),
+            },
+            (At::Rva(rva), Some(_)) => Ok(Asked::Native { rva, address: rva }),
+            (At::Address(address), Some(base)) => {
+                // Nothing lies below the base: what is smaller can only be an RVA.
+                let base = if self.rva || address < base { 0 } else { base };
+                let rva = address - base;
+                Ok(Asked::Native { rva, address })
+            }
+            (At::Address(number), None) => match token(&format!("{number:#x}")) {
+                Some(token) => Ok(Asked::Il(token, 0)),
+                None => Err(shown::OTHER_KIND),
+            },
+            _ => Err(shown::OTHER_KIND),
+        }
+    }
+
+    fn method_name(&self, token: u32) -> Option<String> {
+        let (owner, name) = self.module.method_name(token)?;
+        Some(match &*owner {
+            "" => name,
+            owner => format!("{owner}.{name}"),
+        })
+    }
+
+    fn of_il(&self, token: u32, il: u32) -> Known {
+        let name = self.method_name(token);
+        let text = name.clone().unwrap_or_else(|| format!("{token:#010x}"));
+        Known {
+            label: format!("{text}+IL_{il:04x}"),
+            name,
+            token: Some(token),
+            il: Some(il),
+            line: Some(self.module.line(token, IlOffset::mapped(il))),
+            ..Known::default()
+        }
+    }
+
+    fn of_native(&self, rva: u64, address: u64) -> Option<Known> {
+        let code = self.module.precompiled(rva.checked_sub(self.back)?)?;
+        let name = code.name.as_deref().map(str::to_owned);
+        let offset = u64::from(code.offset) + self.back;
+        let text = name.as_deref().unwrap_or("??");
+        let line = match (code.token, code.il) {
+            (Some(token), Some(il)) => self.module.line(token, il),
+            (Some(_), None) => Err(LineReason::NoILMap),
+            (None, _) => Err(LineReason::NoLineInfo),
+        };
+        Some(Known {
+            label: format!("{text}+{offset:#x}"),
+            name,
+            signature: code.signature,
+            address: Some(address),
+            token: None,
+            offset: Some(offset),
+            il: code.il.map(|il| il.offset),
+            evidence: Some(code.evidence.as_str()),
+            line: Some(line),
+        })
+    }
+
+    fn write(&self, question: &Question<'_>, out: &mut Vec<u8>) {
+        let asked = question.place.ok_or(shown::NO_ADDRESS);
+        let asked = asked.and_then(|place| self.asked(place));
+        let mut unknown = |why| {
+            self.layout.write_unknown(question, question.text, why, out);
+        };
+        let (known, text) = match asked {
+            Err(why) => return unknown(why),
+            Ok(Asked::Il(token, il)) => (self.of_il(token, il), question.text.to_owned()),
+            Ok(Asked::Native { rva, address }) => {
+                let text = format!("{address:#x}");
+                match self.of_native(rva, address) {
+                    Some(known) => (known, text),
+                    None => {
+                        let frame = self.no_name(rva, address);
+                        return self.layout.write(question, &text, [frame], out);
+                    }
+                }
+            }
+        };
+        if known.name.is_none() && !matches!(known.line, Some(Ok(_))) && known.offset.is_none() {
+            let why = match known.line {
+                Some(Err(LineReason::SymbolFileDamaged)) => {
+                    ("debug information damaged", NameReason::SymbolFileDamaged)
+                }
+                _ => NO_METHOD,
+            };
+            return unknown(why);
+        }
+        self.layout.write(question, &text, [self.text(&known)], out);
+    }
+
+    fn text<'k>(&'k self, known: &'k Known) -> FrameText<'k> {
+        let line = known.line.as_ref().and_then(|line| line.as_ref().ok());
+        let mut text = FrameText::default();
+        text.label = known.label.as_str().into();
+        text.name = known.name.as_deref();
+        text.file = line.map(|line| &*line.file);
+        text.line = line.map(|line| line.line);
+        text.column = line.and_then(|line| line.column);
+        text.object = self.layout.is_json().then(|| {
+            let mut object = FrameObject::default();
+            object.address = known.address.map(HexNumber);
+            object.token = known.token.map(|token| HexNumber(token.into()));
+            object.name = text.name;
+            object.signature = known.signature.as_deref();
+            object.module = Some(&self.name);
+            object.offset = known.offset;
+            object.il_offset = known.il;
+            object.file = text.file;
+            object.line = text.line;
+            object.column = text.column;
+            object.evidence = known.evidence;
+            if known.name.is_none() {
+                object.pdb_id = self.pdb_id().map(Into::into);
+                object.name_reason = Some(NameReason::NoName.as_str());
+            } else if let Some(Err(reason)) = known.line {
+                object.line_reason = Some(reason.as_str());
+            }
+            object
+        });
+        text
+    }
+
+    fn no_name(&self, rva: u64, address: u64) -> FrameText<'_> {
+        let object = self.layout.is_json().then(|| {
+            let mut object = FrameObject::at(address);
+            object.module = Some(&self.name);
+            object.rva = Some(rva);
+            object.pdb_id = self.pdb_id().map(Into::into);
+            object.name_reason = Some(NameReason::NoName.as_str());
+            object
+        });
+        FrameText::unknown("no name", object)
+    }
+
+    fn pdb_id(&self) -> Option<String> {
+        let id = self.module.pdb_id()?;
+        Some(format!("{:#}{:x}", id.guid, id.age))
+    }
+}
+
+impl Source for ManagedSource {
+    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+        let own: &Self = self;
+        Ok(Box::new(move |index, out| {
+            own.write(&questions[index], out)
+        }))
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        self.notes.iter().cloned().collect()
+    }
+}

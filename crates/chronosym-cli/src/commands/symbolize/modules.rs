@@ -1,0 +1,328 @@
+//! Places of one file or of several: which of them a question is about.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::Result;
+use chronosym::file_name;
+use chronosym_symbols::identity::{BuildId, Wanted};
+use chronosym_symbols::store::{Request, Stores, read_identity};
+
+use super::managed::ManagedSource;
+use super::object::ObjectSource;
+use super::pdb::PdbSource;
+use super::question::{At, Method, Place, Question};
+use super::shown::{self, Layout};
+use super::{Answers, Source, companion};
+use crate::args::{Symbolize, Usage};
+use crate::symbols;
+
+/// The most files that are opened because a text names them.
+const MAX_FOUND: usize = 256;
+
+/// What the user names, and what texts name of the folders that the user names.
+pub struct Modules<'a> {
+    args: &'a Symbolize,
+    layout: Layout,
+    open: Vec<Module>,
+    /// How many of them the user named.
+    given: usize,
+    /// Names and ids that led to nothing.
+    missed: HashSet<(String, String)>,
+    notes: Vec<String>,
+}
+
+struct Module {
+    path: PathBuf,
+    names: [String; 2],
+    ids: Vec<String>,
+    kind: Kind,
+}
+
+enum Kind {
+    Managed(ManagedSource),
+    Object(ObjectSource),
+    Pdb(PdbSource),
+}
+
+impl Kind {
+    fn source(&mut self) -> &mut dyn Source {
+        match self {
+            Kind::Managed(source) => source,
+            Kind::Object(source) => source,
+            Kind::Pdb(source) => source,
+        }
+    }
+}
+
+impl Module {
+    /// # Errors
+    /// The file cannot be read, or is in no known format.
+    fn open(image: Option<&Path>, pdb: Option<&Path>, args: &Symbolize) -> Result<Self> {
+        let path = image.or(pdb).unwrap_or(Path::new(""));
+        let config = companion::beside(image, &args.symbols)?;
+        let (kind, ids) = match (ManagedSource::open(image, pdb, config, args)?, image, pdb) {
+            (Some(source), ..) => {
+                let ids = source.ids();
+                (Kind::Managed(source), ids)
+            }
+            (None, Some(image), None) => {
+                let mut found = companion::pdb_of(image, &args.symbols)?;
+                match found.pdb.take() {
+                    Some(pdb) => of_pdb(&pdb, Some(image), args)?,
+                    None => {
+                        let source = ObjectSource::open(image, args, found)?;
+                        let ids = source.ids();
+                        (Kind::Object(source), ids)
+                    }
+                }
+            }
+            (None, image, pdb) => of_pdb(pdb.unwrap_or(path), image, args)?,
+        };
+        let mut names = names(path);
+        if let Some(pdb) = pdb.filter(|_| image.is_some()) {
+            // A PDB is called as its image is, but for the ending.
+            names[1] = self::names(pdb)[0].clone();
+        }
+        Ok(Module {
+            path: path.to_owned(),
+            names,
+            ids: ids.iter().map(|id| plain_id(id)).collect(),
+            kind,
+        })
+    }
+
+    /// Whether it is of that build, as far as a question says which.
+    fn is_of(&self, id: Option<&str>) -> bool {
+        id.is_none_or(|id| {
+            let id = plain_id(id);
+            // A PDB's id ends with its age, which not everybody writes.
+            !id.is_empty() && self.ids.iter().any(|own| own.starts_with(&id))
+        })
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.names.iter().any(|own| own == name)
+    }
+}
+
+fn of_pdb(pdb: &Path, image: Option<&Path>, args: &Symbolize) -> Result<(Kind, Vec<String>)> {
+    let source = PdbSource::open(pdb, image, args)?;
+    let ids = source.ids();
+    Ok((Kind::Pdb(source), ids))
+}
+
+/// What a question may call a file: its name with and without its ending, in lower case.
+fn names(path: &Path) -> [String; 2] {
+    [path.file_name(), path.file_stem()]
+        .map(|part| part.map_or(String::new(), |p| p.to_string_lossy().to_lowercase()))
+}
+
+/// An id without what people write between its digits.
+fn plain_id(id: &str) -> String {
+    let digits = id.chars().filter(char::is_ascii_hexdigit);
+    digits.map(|c| c.to_ascii_lowercase()).collect()
+}
+
+impl<'a> Modules<'a> {
+    /// Opens the files that the user names.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn open(args: &'a Symbolize) -> Result<Self> {
+        if args.pdb.is_some() && args.obj.len() > 1 {
+            let usage = "--pdb is the PDB of one --obj, and there are several";
+            return Err(Usage(usage.to_owned()).into());
+        }
+        let pdb = args.pdb.as_deref();
+        let mut open = Vec::new();
+        for image in &args.obj {
+            open.push(Module::open(Some(image), pdb, args)?);
+        }
+        if open.is_empty() && pdb.is_some() {
+            open.push(Module::open(None, pdb, args)?);
+        }
+        let perf_map = "--perf-map is for the addresses of a trace: it is not read";
+        let perf_map = (!args.symbols.perf_map.is_empty()).then(|| perf_map.to_owned());
+        Ok(Modules {
+            args,
+            layout: Layout::new(args.style, args.filter),
+            given: open.len(),
+            open,
+            missed: HashSet::new(),
+            notes: Vec::from_iter(perf_map),
+        })
+    }
+
+    /// The module that a place is in, and the place as that module knows it.
+    fn choose<'q>(&mut self, place: Place<'q>) -> Result<(usize, Place<'q>), shown::Why> {
+        if place.file.is_none() && place.id.is_none() {
+            if let At::Il(Method::Named(name), _) = place.at
+                && let Some(module) = self.with_method(name)
+            {
+                return Ok((module, place));
+            }
+            return match self.given {
+                1 => Ok((0, place)),
+                _ => Err(shown::WHICH_FILE),
+            };
+        }
+        let known = self.known(place).or_else(|| self.with_section(place));
+        if let Some(module) = known.or_else(|| self.search(place)) {
+            return Ok((module, place));
+        }
+        // `Type.Method+0x1a` looks like `module+0x1a`.
+        if let (Some(name), At::Rva(offset), None) = (place.file, place.at, place.id)
+            && let Some(module) = self.with_method(name)
+            && let Ok(il) = u32::try_from(offset)
+        {
+            let place = Place::new(None, At::Il(Method::Named(name), il));
+            return Ok((module, place));
+        }
+        Err(shown::OTHER_FILE)
+    }
+
+    fn with_section(&self, place: Place<'_>) -> Option<usize> {
+        let name = place.file?;
+        let has = |module: &Module| match &module.kind {
+            Kind::Object(source) => source.has_section(name),
+            _ => false,
+        };
+        self.open.iter().position(has)
+    }
+
+    fn with_method(&self, name: &str) -> Option<usize> {
+        let has = |module: &Module| match &module.kind {
+            Kind::Managed(source) => source.has_method(name),
+            _ => false,
+        };
+        self.open.iter().position(has)
+    }
+
+    /// Of the open files the one that a place names; of several the one whose path has most in common with the name.
+    fn known(&self, place: Place<'_>) -> Option<usize> {
+        let name = place.file.map(|file| file_name(file).to_lowercase());
+        let mut best = None;
+        for (index, module) in self.open.iter().enumerate() {
+            let is_it = name.as_ref().is_none_or(|name| module.is_called(name));
+            if is_it && module.is_of(place.id) {
+                let common = in_common(&module.path, place.file.unwrap_or_default());
+                if best.is_none_or(|(most, _)| common > most) {
+                    best = Some((common, index));
+                }
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
+    /// Opens the file that a place names: in the folders that the user names, at its own path only if that is trusted, or by its
+    /// build id wherever the options say.
+    fn search(&mut self, place: Place<'_>) -> Option<usize> {
+        let (file, id) = (place.file.unwrap_or_default(), place.id.unwrap_or_default());
+        let key = (file.to_owned(), plain_id(id));
+        let found = self.open.len() - self.given;
+        if found >= MAX_FOUND || self.missed.contains(&key) {
+            return None;
+        }
+        let symbols = &self.args.symbols;
+        let mut places = Vec::new();
+        for folder in &symbols.symbols {
+            let within = below(folder, file);
+            let flat = folder.join(file_name(file));
+            places.extend(within.into_iter().chain([flat]));
+        }
+        if symbols.trust_trace_paths {
+            places.push(PathBuf::from(file));
+        }
+        let is_named = !file.is_empty();
+        places.retain(|path| is_named && path.is_file());
+        places.extend(BuildId::parse(&key.1).and_then(|id| self.stored(id, file)));
+        for path in places {
+            match Module::open(Some(&path), None, self.args) {
+                Ok(module) if module.is_of(place.id) => {
+                    self.open.push(module);
+                    return Some(self.open.len() - 1);
+                }
+                Ok(_) => {}
+                Err(error) => self.notes.push(format!("{error:#}")),
+            }
+        }
+        self.missed.insert(key);
+        None
+    }
+
+    fn stored(&self, id: BuildId, file: &str) -> Option<PathBuf> {
+        let config = symbols::config(&self.args.symbols).ok()?;
+        let request = Request::new(Wanted::ElfDebug(id), file_name(file));
+        let outcome = Stores::new(config).acquire(&request, &read_identity);
+        outcome.file.ok().map(|found| found.path)
+    }
+}
+
+/// The path below a folder that a file has in the system it comes from.
+fn below(folder: &Path, file: &str) -> Option<PathBuf> {
+    let file = file.replace('\\', "/");
+    let mut path = folder.to_owned();
+    for part in Path::new(&file).components() {
+        match part {
+            Component::Normal(name) => path.push(name),
+            Component::RootDir | Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    Some(path)
+}
+
+/// How many components two paths have in common, from the end.
+fn in_common(path: &Path, file: &str) -> usize {
+    let own = path.to_string_lossy();
+    let parts = |path| str::rsplit(path, ['/', '\\']);
+    parts(&own)
+        .zip(parts(file))
+        .take_while(|(a, b)| a.eq_ignore_ascii_case(b))
+        .count()
+}
+
+impl Source for Modules<'_> {
+    fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
+        // Each module is asked once for all that is its.
+        let mut of_module: HashMap<usize, Vec<Question<'s>>> = HashMap::new();
+        let mut turns = Vec::with_capacity(questions.len());
+        for question in &questions {
+            let chosen = match question.place {
+                Some(place) => self.choose(place),
+                None => Err(shown::NO_ADDRESS),
+            };
+            turns.push(chosen.map(|(module, place)| {
+                let asked = of_module.entry(module).or_default();
+                asked.push(Question {
+                    place: Some(place),
+                    ..question.clone()
+                });
+                (module, asked.len() - 1)
+            }));
+        }
+        let mut answers = HashMap::new();
+        for (index, module) in self.open.iter_mut().enumerate() {
+            if let Some(asked) = of_module.remove(&index) {
+                answers.insert(index, module.kind.source().answer(asked)?);
+            }
+        }
+        let layout = self.layout;
+        Ok(Box::new(move |index, out| {
+            let question = &questions[index];
+            match turns[index] {
+                Ok((module, turn)) => answers[&module](turn, out),
+                Err(why) => layout.write_unknown(question, question.text, why, out),
+            }
+        }))
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        let mut notes = std::mem::take(&mut self.notes);
+        for module in &mut self.open {
+            notes.extend(module.kind.source().notes());
+        }
+        notes
+    }
+}

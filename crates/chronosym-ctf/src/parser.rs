@@ -1,0 +1,687 @@
+//! The Trace Stream Description Language, as far as LTTng writes it.
+//!
+//! Each definition of the outermost level stands for itself: one that cannot be read costs itself.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+
+use crate::bits::ByteOrder;
+use crate::lexer::{Lexer, Token};
+use crate::metadata::{Clock, EventType, Names, StreamType};
+use crate::types::{Field, Kind, Label, Register, Scalar, Type};
+
+/// Types in types beyond which a definition is refused.
+const MOST_DEPTH: u32 = 32;
+
+/// Something that is not as the language has it.
+#[derive(Debug)]
+struct Bad;
+
+type Result<T> = std::result::Result<T, Bad>;
+
+/// What a text says.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    pub version: Option<(u64, u64)>,
+    pub uuid: Option<String>,
+    pub order: Option<ByteOrder>,
+    pub packet_header: Option<Arc<Type>>,
+    pub streams: HashMap<u64, StreamType, RandomState>,
+    pub events: Vec<EventType>,
+    pub env: Vec<(String, String)>,
+    pub clock: Clock,
+    pub names: Names,
+    pub registers: u32,
+    pub bad_definitions: u64,
+    /// By `struct NAME`, `enum NAME`, `variant NAME`, or the words of an alias.
+    types: HashMap<String, Arc<Type>, RandomState>,
+    /// Variants that have been declared without a tag.
+    options: HashMap<String, Vec<Field>, RandomState>,
+}
+
+/// A value of `name = value;` or `name := type;`.
+enum Assigned {
+    Number(i128),
+    Text(String),
+    Type(Arc<Type>),
+}
+
+struct Text<'t, 'p> {
+    lexer: Lexer<'t>,
+    next: Token<'t>,
+    parser: &'p mut Parser,
+    /// The fields of the structs that are open, outermost first.
+    scopes: Vec<Vec<Field>>,
+    /// Types in types that are being read.
+    depth: u32,
+}
+
+impl Parser {
+    pub fn parse(text: &str) -> Self {
+        let mut parser = Parser::default();
+        let mut lexer = Lexer::new(text);
+        let next = lexer.next();
+        let mut text = Text {
+            lexer,
+            next,
+            parser: &mut parser,
+            scopes: Vec::new(),
+            depth: 0,
+        };
+        while text.next != Token::End {
+            if text.definition().is_err() {
+                text.parser.bad_definitions += 1;
+                text.scopes.clear();
+                text.depth = 0;
+                text.skip_definition();
+            }
+        }
+        parser
+    }
+}
+
+impl<'t> Text<'t, '_> {
+    fn advance(&mut self) -> Token<'t> {
+        let next = self.lexer.next();
+        std::mem::replace(&mut self.next, next)
+    }
+
+    fn eat(&mut self, sign: &str) -> bool {
+        let is_there = self.next == Token::Sign(sign);
+        if is_there {
+            self.advance();
+        }
+        is_there
+    }
+
+    fn expect(&mut self, sign: &str) -> Result<()> {
+        self.eat(sign).then_some(()).ok_or(Bad)
+    }
+
+    fn word(&mut self) -> Result<&'t str> {
+        match self.advance() {
+            Token::Word(word) => Ok(word),
+            _ => Err(Bad),
+        }
+    }
+
+    /// To behind the `;` that ends the outermost definition.
+    fn skip_definition(&mut self) {
+        while self.next != Token::End {
+            let is_outermost = self.lexer.depth == 0;
+            if self.advance() == Token::Sign(";") && is_outermost {
+                return;
+            }
+        }
+    }
+
+    fn definition(&mut self) -> Result<()> {
+        match self.next {
+            Token::Sign(";") => self.advance(),
+            Token::Word("trace") => return self.trace(),
+            Token::Word("env") => return self.env(),
+            Token::Word("clock") => return self.clock(),
+            Token::Word("stream") => return self.stream(),
+            Token::Word("event") => return self.event(),
+            Token::Word("callsite") => {
+                self.advance();
+                self.block(|_, _, _| Ok(()))?;
+                return self.expect(";");
+            }
+            _ => return self.declaration(),
+        };
+        Ok(())
+    }
+
+    /// Reads `{ name = value; name := type; … }`, names with points in them.
+    fn block(
+        &mut self,
+        mut each: impl FnMut(&mut Self, &str, Assigned) -> Result<()>,
+    ) -> Result<()> {
+        self.expect("{")?;
+        while !self.eat("}") {
+            if matches!(
+                self.next,
+                Token::Word("typealias" | "typedef" | "struct" | "enum" | "variant")
+            ) {
+                self.declaration()?;
+                continue;
+            }
+            let name = self.path()?;
+            let value = match self.advance() {
+                Token::Sign("=") => match self.advance() {
+                    Token::Number(number) => Assigned::Number(number),
+                    Token::Text(text) => Assigned::Text(text),
+                    Token::Word(word) => {
+                        let mut text = word.to_owned();
+                        while self.eat(".") {
+                            text.push('.');
+                            text.push_str(self.word()?);
+                        }
+                        Assigned::Text(text)
+                    }
+                    _ => return Err(Bad),
+                },
+                Token::Sign(":=") => Assigned::Type(self.whole_type()?),
+                _ => return Err(Bad),
+            };
+            self.expect(";")?;
+            each(self, &name, value)?;
+        }
+        Ok(())
+    }
+
+    fn path(&mut self) -> Result<String> {
+        let mut path = self.word()?.to_owned();
+        while self.eat(".") {
+            path.push('.');
+            path.push_str(self.word()?);
+        }
+        Ok(path)
+    }
+
+    fn trace(&mut self) -> Result<()> {
+        self.advance();
+        let (mut major, mut minor) = (1, 8);
+        self.block(|text, name, value| {
+            match (name, value) {
+                ("major", Assigned::Number(number)) => major = unsigned(number)?,
+                ("minor", Assigned::Number(number)) => minor = unsigned(number)?,
+                ("uuid", Assigned::Text(uuid)) => text.parser.uuid = Some(uuid),
+                ("byte_order", Assigned::Text(order)) => text.parser.order = order_of(&order),
+                ("packet.header", Assigned::Type(ty)) => text.parser.packet_header = Some(ty),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.parser.version = Some((major, minor));
+        self.expect(";")
+    }
+
+    fn env(&mut self) -> Result<()> {
+        self.advance();
+        self.block(|text, name, value| {
+            let value = match value {
+                Assigned::Number(number) => number.to_string(),
+                Assigned::Text(text) => text,
+                Assigned::Type(_) => return Err(Bad),
+            };
+            text.parser.env.push((name.to_owned(), value));
+            Ok(())
+        })?;
+        self.expect(";")
+    }
+
+    fn clock(&mut self) -> Result<()> {
+        self.advance();
+        let mut clock = Clock::default();
+        let (mut seconds, mut ticks) = (0, 0);
+        self.block(|_, name, value| {
+            match (name, value) {
+                ("name", Assigned::Text(name)) => clock.name = name,
+                ("uuid", Assigned::Text(uuid)) => clock.uuid = Some(uuid),
+                ("freq", Assigned::Number(number)) => clock.frequency = unsigned(number)?.max(1),
+                ("offset_s", Assigned::Number(number)) => seconds = signed(number)?,
+                ("offset", Assigned::Number(number)) => ticks = signed(number)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        const SECOND: i128 = 1_000_000_000;
+        clock.wall_ns =
+            i128::from(seconds) * SECOND + i128::from(ticks) * SECOND / i128::from(clock.frequency);
+        self.parser.clock = clock;
+        self.expect(";")
+    }
+
+    fn stream(&mut self) -> Result<()> {
+        self.advance();
+        let (mut id, mut stream) = (0, StreamType::default());
+        self.block(|_, name, value| {
+            match (name, value) {
+                ("id", Assigned::Number(number)) => id = unsigned(number)?,
+                ("packet.context", Assigned::Type(ty)) => stream.packet_context = Some(ty),
+                ("event.header", Assigned::Type(ty)) => stream.event_header = Some(ty),
+                ("event.context", Assigned::Type(ty)) => stream.event_context = Some(ty),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.parser.streams.insert(id, stream);
+        self.expect(";")
+    }
+
+    fn event(&mut self) -> Result<()> {
+        self.advance();
+        let mut event = EventType {
+            name: String::new(),
+            stream_id: 0,
+            id: 0,
+            log_level: None,
+            fields: Vec::new(),
+            context_type: None,
+            fields_type: None,
+        };
+        self.block(|_, name, value| {
+            match (name, value) {
+                ("name", Assigned::Text(name)) => event.name = name,
+                ("id", Assigned::Number(number)) => event.id = unsigned(number)?,
+                ("stream_id", Assigned::Number(number)) => event.stream_id = unsigned(number)?,
+                ("loglevel", Assigned::Number(number)) => event.log_level = Some(unsigned(number)?),
+                ("context", Assigned::Type(ty)) => event.context_type = Some(ty),
+                ("fields", Assigned::Type(ty)) => event.fields_type = Some(ty),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.parser.events.push(event);
+        self.expect(";")
+    }
+
+    /// `typealias TYPE := WORDS;`, `typedef TYPE NAME;`, and types that are declared for their names.
+    fn declaration(&mut self) -> Result<()> {
+        match self.next {
+            Token::Word("typealias") => {
+                self.advance();
+                let ty = self.whole_type()?;
+                self.expect(":=")?;
+                let name = self.words()?.join(" ");
+                self.parser.types.insert(name, ty);
+            }
+            Token::Word("typedef") => {
+                self.advance();
+                let (ty, words) = self.declared_type()?;
+                let name = (*words.last().ok_or(Bad)?).to_owned();
+                let ty = self.array(ty)?;
+                self.parser.types.insert(name, ty);
+            }
+            Token::Word("struct" | "enum") => {
+                self.own_type()?;
+            }
+            Token::Word("variant") => self.untagged_variant()?,
+            _ => return Err(Bad),
+        }
+        self.expect(";")
+    }
+
+    /// Words in a row.
+    fn words(&mut self) -> Result<Vec<&'t str>> {
+        let mut words = vec![self.word()?];
+        while let Token::Word(word) = self.next {
+            words.push(word);
+            self.advance();
+        }
+        Ok(words)
+    }
+
+    fn alias(&self, words: &[&str]) -> Result<Arc<Type>> {
+        self.parser.types.get(&words.join(" ")).cloned().ok_or(Bad)
+    }
+
+    /// A type with nothing behind it that could be taken for a part of it.
+    fn whole_type(&mut self) -> Result<Arc<Type>> {
+        match self.own_type()? {
+            Some(ty) => Ok(ty),
+            None => {
+                let words = self.words()?;
+                self.alias(&words)
+            }
+        }
+    }
+
+    /// The type of a declaration, and the words behind it, the last one of which is its name.
+    fn declared_type(&mut self) -> Result<(Arc<Type>, Vec<&'t str>)> {
+        if let Some(ty) = self.own_type()? {
+            let words = match self.next {
+                Token::Word(_) => self.words()?,
+                _ => Vec::new(),
+            };
+            return Ok((ty, words));
+        }
+        let words = self.words()?;
+        let (name, alias) = words.split_last().ok_or(Bad)?;
+        Ok((self.alias(alias)?, vec![name]))
+    }
+
+    /// A type that begins with a word of the language.
+    fn own_type(&mut self) -> Result<Option<Arc<Type>>> {
+        let Token::Word(word) = self.next else {
+            return Err(Bad);
+        };
+        if !matches!(
+            word,
+            "integer" | "floating_point" | "string" | "struct" | "enum" | "variant"
+        ) {
+            return Ok(None);
+        }
+        if self.depth >= MOST_DEPTH {
+            return Err(Bad);
+        }
+        self.depth += 1;
+        self.advance();
+        let ty = match word {
+            "integer" => Arc::new(Type::Scalar(self.integer()?)),
+            "floating_point" => Arc::new(Type::Scalar(self.float()?)),
+            "string" => {
+                if self.next == Token::Sign("{") {
+                    self.block(|_, _, _| Ok(()))?;
+                }
+                Arc::new(Type::Text)
+            }
+            "struct" => self.structure()?,
+            "enum" => self.enumeration()?,
+            _ => self.variant()?,
+        };
+        self.depth -= 1;
+        Ok(Some(ty))
+    }
+
+    fn integer(&mut self) -> Result<Scalar> {
+        let mut scalar = Scalar {
+            bits: 0,
+            align: 0,
+            kind: Kind::Unsigned,
+            order: None,
+            is_text: false,
+            is_hex: false,
+            is_clock: false,
+        };
+        self.block(|_, name, value| {
+            match (name, value) {
+                ("size", Assigned::Number(number)) => scalar.bits = width(number)?,
+                ("align", Assigned::Number(number)) => scalar.align = alignment(number)?,
+                ("signed", Assigned::Number(number)) if number != 0 => scalar.kind = Kind::Signed,
+                ("signed", Assigned::Text(word)) if is_true(&word) => scalar.kind = Kind::Signed,
+                ("byte_order", Assigned::Text(word)) => scalar.order = order_of(&word),
+                ("encoding", Assigned::Text(word)) => {
+                    scalar.is_text =
+                        word.eq_ignore_ascii_case("utf8") || word.eq_ignore_ascii_case("ascii");
+                }
+                ("base", Assigned::Number(number)) => scalar.is_hex = number == 16,
+                ("base", Assigned::Text(word)) => {
+                    scalar.is_hex = ["hexadecimal", "hex", "x", "X"].contains(&&*word);
+                }
+                ("map", Assigned::Text(_)) => scalar.is_clock = true,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if scalar.bits == 0 {
+            return Err(Bad);
+        }
+        if scalar.align == 0 {
+            // What is not said: whole bytes lie on bytes, all else anywhere.
+            scalar.align = if scalar.bits.is_multiple_of(8) { 8 } else { 1 };
+        }
+        Ok(scalar)
+    }
+
+    fn float(&mut self) -> Result<Scalar> {
+        let mut scalar = Scalar {
+            bits: 0,
+            align: 8,
+            kind: Kind::Float,
+            order: None,
+            is_text: false,
+            is_hex: false,
+            is_clock: false,
+        };
+        self.block(|_, name, value| {
+            match (name, value) {
+                ("exp_dig" | "mant_dig", Assigned::Number(number)) => scalar.bits += width(number)?,
+                ("align", Assigned::Number(number)) => scalar.align = alignment(number)?,
+                ("byte_order", Assigned::Text(word)) => scalar.order = order_of(&word),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        matches!(scalar.bits, 32 | 64).then_some(scalar).ok_or(Bad)
+    }
+
+    fn structure(&mut self) -> Result<Arc<Type>> {
+        let name = self.name();
+        if self.next != Token::Sign("{") {
+            return self.named("struct", name);
+        }
+        let fields = self.fields()?;
+        let mut align = 1;
+        if self.next == Token::Word("align") {
+            self.advance();
+            self.expect("(")?;
+            let Token::Number(number) = self.advance() else {
+                return Err(Bad);
+            };
+            align = alignment(number)?;
+            self.expect(")")?;
+        }
+        let ty = Arc::new(Type::structure(fields, align).ok_or(Bad)?);
+        self.declare("struct", name, &ty);
+        Ok(ty)
+    }
+
+    /// `{ TYPE NAME; TYPE NAME[LENGTH], … }`.
+    fn fields(&mut self) -> Result<Vec<Field>> {
+        self.expect("{")?;
+        self.scopes.push(Vec::new());
+        while !self.eat("}") {
+            if matches!(self.next, Token::Word("typealias" | "typedef")) {
+                self.declaration()?;
+                continue;
+            }
+            let (ty, words) = self.declared_type()?;
+            let Some(&name) = words.last() else {
+                // A type that was declared for its name.
+                self.expect(";")?;
+                continue;
+            };
+            let mut name = name;
+            loop {
+                let field = Field {
+                    name: self.parser.names.intern(plain(name)),
+                    ty: self.array(ty.clone())?,
+                    register: None,
+                };
+                self.scopes.last_mut().ok_or(Bad)?.push(field);
+                if !self.eat(",") {
+                    break;
+                }
+                name = self.word()?;
+            }
+            self.expect(";")?;
+        }
+        self.scopes.pop().ok_or(Bad)
+    }
+
+    /// The lengths behind a name: `[17]`, `[ _count ]`, several of them from the outermost on.
+    fn array(&mut self, element: Arc<Type>) -> Result<Arc<Type>> {
+        enum Length {
+            Stated(u64),
+            Field(Register),
+        }
+        let mut lengths = Vec::new();
+        while self.eat("[") {
+            lengths.push(match &self.next {
+                Token::Number(number) => {
+                    let number = unsigned(*number)?;
+                    self.advance();
+                    Length::Stated(number)
+                }
+                _ => {
+                    let path = self.path()?;
+                    Length::Field(self.register(&path)?.0)
+                }
+            });
+            self.expect("]")?;
+        }
+        lengths
+            .into_iter()
+            .rev()
+            .try_fold(element, |element, length| {
+                let ty = match length {
+                    Length::Stated(length) => Type::array(element, length),
+                    Length::Field(register) => Type::sequence(element, register),
+                };
+                ty.map(Arc::new).ok_or(Bad)
+            })
+    }
+
+    /// Where the number of an earlier field is kept, and its type.
+    fn register(&mut self, path: &str) -> Result<(Register, Arc<Type>)> {
+        let name = self.parser.names.intern(plain(path));
+        let fields = self
+            .scopes
+            .iter_mut()
+            .rev()
+            .flat_map(|scope| scope.iter_mut().rev());
+        let mut numbers =
+            fields.filter(|field| matches!(*field.ty, Type::Scalar(_) | Type::Enum(..)));
+        let field = numbers.find(|field| field.name == name).ok_or(Bad)?;
+        let register = *field.register.get_or_insert_with(|| {
+            self.parser.registers += 1;
+            Register(self.parser.registers - 1)
+        });
+        Ok((register, field.ty.clone()))
+    }
+
+    fn enumeration(&mut self) -> Result<Arc<Type>> {
+        let name = self.name();
+        let base = match self.eat(":") {
+            true => self.whole_type()?,
+            false if self.next == Token::Sign("{") => self.alias(&["int"])?,
+            false => return self.named("enum", name),
+        };
+        let Type::Scalar(scalar) = *base else {
+            return Err(Bad);
+        };
+        self.expect("{")?;
+        let (mut labels, mut next) = (Vec::new(), 0);
+        while !self.eat("}") {
+            let name = match self.advance() {
+                Token::Word(word) => word.to_owned(),
+                Token::Text(text) => text,
+                _ => return Err(Bad),
+            };
+            let (mut first, mut last) = (next, next);
+            if self.eat("=") {
+                first = self.number()?;
+                last = if self.eat("...") {
+                    self.number()?
+                } else {
+                    first
+                };
+            }
+            next = last.saturating_add(1);
+            labels.push(Label { name, first, last });
+            self.eat(",");
+        }
+        let ty = Arc::new(Type::Enum(scalar, labels));
+        self.declare("enum", name, &ty);
+        Ok(ty)
+    }
+
+    fn number(&mut self) -> Result<i128> {
+        match self.advance() {
+            Token::Number(number) => Ok(number),
+            _ => Err(Bad),
+        }
+    }
+
+    /// `variant NAME { … }`, to be used with a tag later.
+    fn untagged_variant(&mut self) -> Result<()> {
+        self.advance();
+        let name = self.name().ok_or(Bad)?;
+        let options = self.fields()?;
+        self.parser.options.insert(name.to_owned(), options);
+        Ok(())
+    }
+
+    /// `variant [NAME] <TAG> [{ … }]`.
+    fn variant(&mut self) -> Result<Arc<Type>> {
+        let name = self.name();
+        self.expect("<")?;
+        let path = self.path()?;
+        let (tag, tag_type) = self.register(&path)?;
+        self.expect(">")?;
+        let options = match (self.next == Token::Sign("{"), name) {
+            (true, _) => self.fields()?,
+            (false, Some(name)) => self.parser.options.get(name).cloned().ok_or(Bad)?,
+            (false, None) => return Err(Bad),
+        };
+        let Type::Enum(_, labels) = &*tag_type else {
+            return Err(Bad);
+        };
+        let mut ranges = Vec::new();
+        for label in labels {
+            let id = self.parser.names.find(plain(&label.name));
+            if let Some(option) = options.iter().find(|option| Some(option.name) == id) {
+                ranges.push((label.first, label.last, option.ty.clone()));
+            }
+        }
+        Type::variant(tag, ranges).map(Arc::new).ok_or(Bad)
+    }
+
+    /// The name behind `struct` and its like, if there is one.
+    fn name(&mut self) -> Option<&'t str> {
+        match self.next {
+            Token::Word(word) if word != "align" => {
+                self.advance();
+                Some(word)
+            }
+            _ => None,
+        }
+    }
+
+    fn named(&self, kind: &str, name: Option<&str>) -> Result<Arc<Type>> {
+        self.alias(&[kind, name.ok_or(Bad)?])
+    }
+
+    fn declare(&mut self, kind: &str, name: Option<&str>, ty: &Arc<Type>) {
+        if let Some(name) = name {
+            let name = [kind, name].join(" ");
+            self.parser.types.insert(name, ty.clone());
+        }
+    }
+}
+
+/// LTTng puts an underscore before each name, so that none is a word of the language.
+fn plain(name: &str) -> &str {
+    name.strip_prefix('_').unwrap_or(name)
+}
+
+fn unsigned(number: i128) -> Result<u64> {
+    number.try_into().map_err(|_| Bad)
+}
+
+fn signed(number: i128) -> Result<i64> {
+    number.try_into().map_err(|_| Bad)
+}
+
+/// Of a number, in bits.
+fn width(number: i128) -> Result<u32> {
+    match number {
+        1..=64 => Ok(number as u32),
+        _ => Err(Bad),
+    }
+}
+
+/// In bits.
+fn alignment(number: i128) -> Result<u32> {
+    match u32::try_from(number) {
+        Ok(bits) if bits.is_power_of_two() && bits <= 4096 => Ok(bits),
+        _ => Err(Bad),
+    }
+}
+
+fn is_true(word: &str) -> bool {
+    word.eq_ignore_ascii_case("true")
+}
+
+fn order_of(word: &str) -> Option<ByteOrder> {
+    match word {
+        "le" => Some(ByteOrder::Little),
+        "be" | "network" => Some(ByteOrder::Big),
+        _ => None,
+    }
+}

@@ -1,0 +1,222 @@
+//! All streams of a recording, merged by time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Read;
+
+use crate::diagnostics::Diagnostics;
+use crate::error::Error;
+use crate::metadata::{EventType, Metadata};
+use crate::stream::Stream;
+use crate::value::Fields;
+
+/// Clocks of one name whose zeros are this close on the wall are one: tracers read the wall one after the other.
+const SAME_CLOCK_NS: u128 = 5_000_000_000;
+
+/// How much is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of metadata beyond which it is refused: 64 MiB.
+    pub metadata_limit: usize,
+    /// Bytes of a packet that are held, one packet a stream; what goes beyond is left out: 64 MiB.
+    pub packet_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            metadata_limit: 64 << 20,
+            packet_limit: 64 << 20,
+        }
+    }
+}
+
+impl Options {
+    /// With this [`packet_limit`](Self::packet_limit).
+    pub fn with_packet_limit(self, packet_limit: usize) -> Self {
+        Options {
+            packet_limit,
+            ..self
+        }
+    }
+}
+
+/// An event; it borrows from the reader until the next one.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Event<'a> {
+    /// ns on the clock of the first trace; never before that of the event before.
+    pub time_ns: u64,
+    /// As the trace has it, in ticks of its own clock.
+    pub ticks: u64,
+    /// The trace that it is of, by its place among those given to the reader.
+    pub trace: usize,
+    /// The processor that it was recorded on.
+    pub cpu: Option<u32>,
+    /// What it is, by its place in [`Metadata::event_types`].
+    pub type_index: usize,
+    /// What it is.
+    pub event_type: &'a EventType,
+    /// What the tracer was asked to add to all events: process, thread.
+    pub context: Fields<'a>,
+    /// Its own fields.
+    pub fields: Fields<'a>,
+}
+
+/// Reads the streams of traces that were recorded together, in the order of time.
+///
+/// In user space and in the kernel LTTng records a trace each, and in each of them one stream for every processor and channel.
+#[derive(Debug)]
+pub struct Reader<R> {
+    traces: Vec<Metadata>,
+    /// How far the clock of each trace is behind that of the first, in ns.
+    behind_ns: Vec<i128>,
+    /// With the trace that they are of.
+    streams: Vec<(usize, Stream<R>)>,
+    /// What to do with the sources that came, and those that have an event.
+    new: Vec<usize>,
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+    current: Option<usize>,
+    time_ns: u64,
+    options: Options,
+    diagnostics: Diagnostics,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads streams of these traces.
+    pub fn new(traces: Vec<Metadata>, options: Options) -> Self {
+        let first = traces
+            .first()
+            .map(|trace| trace.clock().clone())
+            .unwrap_or_default();
+        let behind_ns = traces.iter().map(|trace| {
+            let clock = trace.clock();
+            let apart = clock.wall_ns - first.wall_ns;
+            let is_same = clock.name == first.name && apart.unsigned_abs() < SAME_CLOCK_NS;
+            if is_same { 0 } else { apart }
+        });
+        let diagnostics = Diagnostics {
+            bad_definitions: traces.iter().map(Metadata::bad_definitions).sum(),
+            ..Diagnostics::default()
+        };
+        Reader {
+            behind_ns: behind_ns.collect(),
+            traces,
+            streams: Vec::new(),
+            new: Vec::new(),
+            heads: BinaryHeap::new(),
+            current: None,
+            time_ns: 0,
+            options,
+            diagnostics,
+        }
+    }
+
+    /// Adds a stream: the file of a channel. Its first packet says which trace it is of.
+    pub fn add_stream(&mut self, source: R) {
+        self.new.push(self.streams.len());
+        self.streams.push((0, Stream::new(source)));
+    }
+
+    /// The traces.
+    pub fn traces(&self) -> &[Metadata] {
+        &self.traces
+    }
+
+    /// What was wrong so far.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.diagnostics
+    }
+
+    /// The time of the event that comes next, in ns on the clock of the first trace; `None` if none comes.
+    pub fn next_time_ns(&mut self) -> Option<u64> {
+        self.look();
+        self.heads.peek().map(|Reverse((time_ns, _))| *time_ns)
+    }
+
+    /// The next event; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a source failed, after everything read before has been delivered.
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
+        self.look();
+        let Some(Reverse((time_ns, at))) = self.heads.pop() else {
+            return self.take_failure().map_or(Ok(None), Err);
+        };
+        self.current = Some(at);
+        self.diagnostics.events += 1;
+        self.diagnostics.late_events += u64::from(time_ns < self.time_ns);
+        self.time_ns = time_ns.max(self.time_ns);
+        let (trace, stream) = &self.streams[at];
+        let metadata = &self.traces[*trace];
+        let fields = |items| Fields {
+            items,
+            packet: stream.content(),
+            metadata,
+        };
+        Ok(Some(Event {
+            time_ns: self.time_ns,
+            ticks: stream.time,
+            trace: *trace,
+            cpu: stream.cpu(),
+            type_index: stream.event,
+            event_type: &metadata.event_types()[stream.event],
+            context: fields(stream.context()),
+            fields: fields(stream.fields()),
+        }))
+    }
+
+    /// Sees to it that each stream's next event is known.
+    fn look(&mut self) {
+        for at in std::mem::take(&mut self.new) {
+            let (trace, stream) = &mut self.streams[at];
+            let uuid = stream.uuid();
+            self.diagnostics.bytes_read += stream.bytes_read();
+            let is_own = |it: &Metadata| it.uuid.is_none() || it.uuid == uuid;
+            match self.traces.iter().position(is_own) {
+                Some(own) => {
+                    *trace = own;
+                    self.advance(at);
+                }
+                None => self.diagnostics.unknown_streams += 1,
+            }
+        }
+        if let Some(at) = self.current.take() {
+            self.advance(at);
+        }
+    }
+
+    fn advance(&mut self, at: usize) {
+        let (trace, stream) = &mut self.streams[at];
+        let metadata = &self.traces[*trace];
+        let found = &mut self.diagnostics;
+        let (bytes, losses) = (stream.bytes_read(), found.losses.len());
+        let is_there = stream.advance(metadata, self.options.packet_limit, found);
+        found.bytes_read += stream.bytes_read() - bytes;
+        let behind_ns = self.behind_ns[*trace];
+        let on_first = |ns: u64| {
+            let ns = i128::from(ns) + behind_ns;
+            u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+        };
+        for loss in &mut found.losses[losses..] {
+            (loss.from_ns, loss.to_ns) = (on_first(loss.from_ns), on_first(loss.to_ns));
+        }
+        if is_there {
+            let ns = on_first(metadata.clock().ns(stream.time));
+            self.heads.push(Reverse((ns, at)));
+        }
+    }
+
+    fn take_failure(&mut self) -> Option<Error> {
+        let streams = self.streams.iter_mut().enumerate();
+        streams.into_iter().find_map(|(at, (_, stream))| {
+            let source = stream.failure.take()?;
+            Some(Error::Io {
+                stream: at,
+                offset: stream.bytes_read(),
+                source,
+            })
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! What the runtime did beside running code, as markers of a Firefox profile.
+
+use std::io::{self, Write};
+
+use chronosym::{Marker, MarkerKind, ThreadIndex};
+use chronosym_types::escape::push_json;
+use rustc_hash::FxHashMap;
+use serde_json::{Value, json};
+
+use super::{begin_table, column};
+use crate::kind::CodeKind;
+use crate::series::{Series, millis};
+
+/// How the viewer shows each kind of marker.
+pub(super) fn schema() -> Vec<Value> {
+    let schema = |kind: MarkerKind| {
+        json!({
+            "name": kind.as_str(),
+            "display": ["marker-chart", "marker-table", place(kind)],
+            "tooltipLabel": "{marker.name}: {marker.data.text}",
+            "tableLabel": "{marker.data.text}",
+            "chartLabel": "{marker.data.text}",
+            "fields": [{"key": "text", "label": "What", "format": "string"}],
+        })
+    };
+    MarkerKind::ALL.map(schema).to_vec()
+}
+
+/// The track of the viewer's overview.
+fn place(kind: MarkerKind) -> &'static str {
+    match kind {
+        MarkerKind::Collection | MarkerKind::Pause => "timeline-memory",
+        _ => "timeline-overview",
+    }
+}
+
+/// The markers of a series' processes and times, by the track that shows them.
+pub(super) struct Markers<'s>(FxHashMap<ThreadIndex, Vec<Marker<'s>>>);
+
+impl<'s> Markers<'s> {
+    /// Markers of threads without a sample stand with the first track of their process: a thread that only compiles is most
+    /// often not sampled.
+    pub fn new(series: &'s Series) -> Self {
+        let timeline = series.resolver.timeline();
+        let process = |thread| Some(timeline.thread_view(thread)?.process);
+        let tracks = series.tracks();
+        let mut first = FxHashMap::default();
+        for track in &tracks {
+            first.entry(process(track.thread)).or_insert(track.thread);
+        }
+        let own: FxHashMap<ThreadIndex, ThreadIndex> = match series.apart.threads {
+            true => tracks.iter().map(|t| (t.thread, t.thread)).collect(),
+            false => FxHashMap::default(),
+        };
+        let mut of: FxHashMap<ThreadIndex, Vec<Marker<'s>>> = FxHashMap::default();
+        let markers = timeline.markers().into_iter();
+        for marker in markers.filter(|m| series.times.contains(&m.start_ns)) {
+            let own = own.get(&marker.thread);
+            if let Some(&track) = own.or_else(|| first.get(&process(marker.thread))) {
+                of.entry(track).or_default().push(marker);
+            }
+        }
+        Markers(of)
+    }
+
+    /// Those of a track.
+    pub fn take(&mut self, thread: ThreadIndex) -> Vec<Marker<'s>> {
+        self.0.remove(&thread).unwrap_or_default()
+    }
+}
+
+/// The table of markers; `string` gives texts their numbers.
+pub(super) fn write(
+    markers: &[Marker<'_>],
+    mut string: impl FnMut(&str) -> usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    begin_table(out, "markers", markers.len())?;
+    let category = CodeKind::Runtime as usize;
+    column(out, "category", markers.iter().map(|_| category))?;
+    let names = markers.iter().map(|marker| string(marker.kind.as_str()));
+    column(out, "name", names)?;
+    column(out, "startTime", markers.iter().map(|m| millis(m.start_ns)))?;
+    let end = |m: &Marker<'_>| m.end_ns.map_or("null".to_owned(), millis);
+    column(out, "endTime", markers.iter().map(end))?;
+    // 0: a moment, 1: from start to end, 2: a start without an end.
+    let phase = |m: &Marker<'_>| match (m.kind, m.end_ns) {
+        (_, Some(_)) => 1,
+        (MarkerKind::Exception, None) => 0,
+        (_, None) => 2,
+    };
+    column(out, "phase", markers.iter().map(phase))?;
+    let data = |m: &Marker<'_>| {
+        let mut data = format!("{{\"type\":\"{}\"", m.kind.as_str());
+        if let Some(text) = m.text {
+            data.push_str(",\"text\":");
+            push_json(text, &mut data);
+        }
+        data.push('}');
+        data
+    };
+    column(out, "data", markers.iter().map(data))?;
+    out.write_all(b"}")
+}

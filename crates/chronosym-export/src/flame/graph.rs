@@ -1,0 +1,378 @@
+//! What a flame graph draws: one call tree, or two that are compared.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use chronosym::{Frame, Profile};
+use rustc_hash::FxHashMap;
+
+use crate::call_tree::{CallTree, Identity};
+use crate::header::title;
+use crate::kind::CodeKind;
+use crate::measure::{Measure, add};
+
+/// How boxes are coloured; the style has a class of each name.
+pub(super) const KINDS: [&str; 11] = [
+    "managed",
+    "framework",
+    "runtime",
+    "native",
+    "kernel",
+    "stub",
+    "unnamed",
+    "inlined",
+    "process",
+    "thread",
+    "rest",
+];
+const INLINED: u8 = 7;
+const PROCESS: u8 = 8;
+const THREAD: u8 = 9;
+const REST: u8 = 10;
+
+/// How boxes of two trees are coloured: from much less to much more of a share.
+const CHANGES: [&str; 7] = ["less3", "less2", "less1", "same", "more1", "more2", "more3"];
+
+/// In a graph of more nodes than this…
+const MANY: usize = 50_000;
+/// …boxes below this part of the whole are joined with those beside them: none of them could be seen.
+const LEAST: u64 = 20_000;
+/// What the samples of each of two trees come to: shares, not samples, are compared.
+const WHOLE: u64 = 1_000_000_000;
+
+/// What boxes are of.
+pub(super) struct FlameBox {
+    pub name: String,
+    /// Of [`KINDS`].
+    pub kind: u8,
+    pub details: Vec<String>,
+}
+
+/// The weight in each of two trees; of one alone it is the second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weights {
+    pub before: u64,
+    pub after: u64,
+}
+
+impl Weights {
+    fn add(&mut self, other: Weights) {
+        add(&mut self.before, other.before);
+        add(&mut self.after, other.after);
+    }
+
+    /// What the width of a box shows.
+    pub fn sum(self) -> u64 {
+        self.before.saturating_add(self.after)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Node {
+    /// The box.
+    pub of: u32,
+    parent: Option<u32>,
+    pub own: Weights,
+    pub total: Weights,
+}
+
+/// Boxes, and the tree in preorder.
+pub(super) struct Graph {
+    pub title: String,
+    /// What weights are in; `None` where shares of two trees are compared.
+    pub measure: Option<Measure>,
+    pub boxes: Vec<FlameBox>,
+    /// (depth, node): callers before callees, siblings by name.
+    pub nodes: Vec<(usize, Node)>,
+}
+
+impl Graph {
+    /// That of one profile.
+    pub fn of(profile: &Profile, tree: &CallTree) -> Self {
+        let node = |node: &crate::call_tree::Node| Node {
+            of: node.label,
+            parent: node.parent,
+            own: Weights {
+                before: 0,
+                after: node.own,
+            },
+            total: Weights::default(),
+        };
+        let kinds = profile.entries.iter().map(|entry| entry.kind);
+        let weight = tree.measure.total(profile);
+        Graph::new(
+            title(kinds, profile.samples(), tree.measure, weight),
+            Some(tree.measure),
+            boxes(profile, tree),
+            tree.nodes.iter().map(node).collect(),
+        )
+    }
+
+    /// Two profiles: their shares, by the names of functions alone. Processes and threads are not told apart, for their ids
+    /// are others in the second.
+    pub fn between(before: (&Profile, &CallTree), after: (&Profile, &CallTree)) -> Self {
+        let (mut boxes, mut nodes): (Vec<FlameBox>, Vec<Node>) = Default::default();
+        let mut box_of: FxHashMap<String, u32> = FxHashMap::default();
+        let mut index: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
+        // What is said of a box is what holds for the second profile, where it has it.
+        for (is_after, (profile, tree)) in [(true, after), (false, before)] {
+            let of_label: Vec<u32> = self::boxes(profile, tree)
+                .into_iter()
+                .map(|flame| {
+                    *box_of.entry(flame.name.clone()).or_insert_with(|| {
+                        boxes.push(flame);
+                        boxes.len() as u32 - 1
+                    })
+                })
+                .collect();
+            let whole = tree.nodes.iter().fold(0, |mut sum, node| {
+                add(&mut sum, node.own);
+                sum
+            });
+            let share = |own: u64| {
+                let share = u128::from(own) * u128::from(WHOLE) / u128::from(whole.max(1));
+                // No more than the whole.
+                share as u64
+            };
+            let mut of_node: Vec<Option<u32>> = Vec::with_capacity(tree.nodes.len());
+            for node in &tree.nodes {
+                let parent = node.parent.and_then(|parent| of_node[parent as usize]);
+                let of = of_label[node.label as usize];
+                let is_place = matches!(boxes[of as usize].kind, PROCESS | THREAD);
+                let at = (!is_place).then(|| {
+                    *index.entry((of, parent)).or_insert_with(|| {
+                        nodes.push(Node {
+                            of,
+                            parent,
+                            own: Weights::default(),
+                            total: Weights::default(),
+                        });
+                        nodes.len() as u32 - 1
+                    })
+                });
+                if let Some(at) = at {
+                    let own = &mut nodes[at as usize].own;
+                    let side = if is_after {
+                        &mut own.after
+                    } else {
+                        &mut own.before
+                    };
+                    add(side, share(node.own));
+                }
+                of_node.push(at);
+            }
+        }
+        let what = match after.1.measure {
+            Measure::Time => "time",
+            Measure::Bytes => "bytes",
+            Measure::Samples => "samples",
+        };
+        let title = format!("shares of {what}, before and after: blue is less, red is more");
+        Graph::new(title, None, boxes, nodes)
+    }
+
+    fn new(
+        title: String,
+        measure: Option<Measure>,
+        mut boxes: Vec<FlameBox>,
+        nodes: Vec<Node>,
+    ) -> Self {
+        boxes.push(FlameBox {
+            name: "(branches too small to be seen)".to_owned(),
+            kind: REST,
+            details: Vec::new(),
+        });
+        Graph {
+            title,
+            measure,
+            nodes: preorder(nodes, &boxes),
+            boxes,
+        }
+    }
+
+    /// The weight of all.
+    pub fn total(&self) -> Weights {
+        let mut total = Weights::default();
+        let roots = self.nodes.iter().filter(|(depth, _)| *depth == 0);
+        roots.for_each(|(_, node)| total.add(node.total));
+        total
+    }
+
+    /// A weight and its share, in words.
+    pub fn amount(&self, weight: Weights, whole: Weights) -> String {
+        match self.measure {
+            Some(measure) => measure.amount(weight.sum(), whole.sum()),
+            None => {
+                let percent = |share: u64| share as f64 * 100.0 / WHOLE as f64;
+                let (before, after) = (percent(weight.before), percent(weight.after));
+                format!("{before:.1} % → {after:.1} %")
+            }
+        }
+    }
+
+    /// The class that colours a node: the kind of its code or, of two profiles, how much its share changed.
+    pub fn class(&self, node: &Node) -> &'static str {
+        if self.measure.is_some() {
+            return KINDS[self.boxes[node.of as usize].kind as usize];
+        }
+        let Weights { before, after } = node.total;
+        let sum = node.total.sum().max(1) as f64;
+        let change = (after as f64 - before as f64) / sum;
+        // As the script has it.
+        CHANGES[((change * 3.0).round() + 3.0) as usize]
+    }
+}
+
+/// What the boxes of a tree's labels are called, and what is said of them.
+fn boxes(profile: &Profile, tree: &CallTree) -> Vec<FlameBox> {
+    let mut facts: Vec<Facts<'_>> = Vec::new();
+    facts.resize_with(tree.labels.len(), Facts::default);
+    let frames = profile.resolver.frames().iter();
+    for (frame, label) in frames.zip(&tree.frame_labels) {
+        if let Some(label) = label {
+            facts[*label as usize].add(frame);
+        }
+    }
+    let labels = tree.labels.iter().zip(tree.identities()).zip(facts);
+    labels
+        .map(|((label, identity), facts)| FlameBox {
+            name: label.in_full(),
+            kind: match identity {
+                Identity::Process(_) => PROCESS,
+                Identity::Thread(_) => THREAD,
+                Identity::Rest => REST,
+                Identity::Function(..) => facts.kind(),
+            },
+            details: facts.words(),
+        })
+        .collect()
+}
+
+/// What the frames of a box have in common, and what not.
+#[derive(Default)]
+struct Facts<'s> {
+    module: Option<&'s str>,
+    kind: Option<CodeKind>,
+    inlined: u32,
+    frames: u32,
+    tiers: BTreeSet<&'s str>,
+    /// (file, first line, last line)
+    lines: Option<(&'s str, u32, u32)>,
+    sources: BTreeSet<(&'s str, &'s str)>,
+    reasons: BTreeSet<&'s str>,
+}
+
+impl<'s> Facts<'s> {
+    fn add(&mut self, frame: &'s Frame) {
+        self.module = self.module.or(frame.module());
+        self.kind.get_or_insert_with(|| CodeKind::of(frame));
+        self.inlined += u32::from(frame.inlined);
+        self.frames += 1;
+        self.tiers.extend(frame.tier.map(|tier| tier.name()));
+        if let Ok(line) = &frame.line {
+            let (_, first, last) = self.lines.get_or_insert((&line.file, line.line, line.line));
+            (*first, *last) = ((*first).min(line.line), (*last).max(line.line));
+        }
+        if let Some(evidence) = frame.evidence {
+            let certainty = frame.certainty.map_or("", |certainty| certainty.as_str());
+            self.sources.insert((evidence.as_str(), certainty));
+        }
+        self.reasons
+            .extend(frame.name().err().map(|reason| reason.as_str()));
+    }
+
+    fn kind(&self) -> u8 {
+        match self.kind {
+            Some(CodeKind::Unnamed) | None => CodeKind::Unnamed as u8,
+            Some(_) if self.inlined == self.frames => INLINED,
+            Some(kind) => kind as u8,
+        }
+    }
+
+    fn words(&self) -> Vec<String> {
+        let list = |set: &BTreeSet<&str>| set.iter().copied().collect::<Vec<_>>().join(", ");
+        let mut words = Vec::new();
+        words.extend(self.module.map(|module| format!("module {module}")));
+        if !self.tiers.is_empty() {
+            words.push(format!("tier {}", list(&self.tiers)));
+        }
+        if self.inlined > 0 {
+            let part = if self.inlined < self.frames {
+                " in part"
+            } else {
+                ""
+            };
+            words.push(format!("inlined{part}"));
+        }
+        if let Some((file, first, last)) = self.lines {
+            let file = chronosym::file_name(file);
+            words.push(match first == last {
+                true => format!("{file}:{first}"),
+                false => format!("{file}:{first}–{last}"),
+            });
+        }
+        if !self.sources.is_empty() {
+            let sources = self.sources.iter();
+            let sources = sources.map(|(e, c)| format!("{e} {c}").trim_end().to_owned());
+            let sources = sources.collect::<Vec<_>>().join(", ");
+            words.push(format!("known by {sources}"));
+        }
+        if !self.reasons.is_empty() {
+            words.push(format!("no name: {}", list(&self.reasons)));
+        }
+        words
+    }
+}
+
+/// Adds up the totals, and puts callers before callees.
+fn preorder(mut nodes: Vec<Node>, boxes: &[FlameBox]) -> Vec<(usize, Node)> {
+    for node in &mut nodes {
+        node.total = node.own;
+    }
+    // A callee always comes after its caller.
+    let mut whole = 0;
+    for index in (0..nodes.len()).rev() {
+        let Node { parent, total, .. } = nodes[index];
+        match parent {
+            Some(parent) => nodes[parent as usize].total.add(total),
+            None => add(&mut whole, total.sum()),
+        }
+    }
+    let least = if nodes.len() > MANY { whole / LEAST } else { 0 };
+    let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+    let mut small = vec![Weights::default(); nodes.len()];
+    let mut open: Vec<(usize, u32)> = Vec::new();
+    for (index, node) in (0..).zip(&nodes) {
+        match node.parent {
+            None => open.push((0, index)),
+            Some(parent) if node.total.sum() < least => small[parent as usize].add(node.total),
+            Some(parent) => children[parent as usize].push(index),
+        }
+    }
+    let mut rank: Vec<u32> = (0..boxes.len() as u32).collect();
+    rank.sort_by_key(|&flame| &boxes[flame as usize].name);
+    let mut place = vec![0u32; boxes.len()];
+    let ranked = rank.iter().zip(0..);
+    ranked.for_each(|(&flame, at)| place[flame as usize] = at);
+    // The last comes off first.
+    let by_name = |&index: &u32| Reverse(place[nodes[index as usize].of as usize]);
+    open.sort_by_key(|(_, index)| by_name(index));
+    let mut out = Vec::with_capacity(nodes.len());
+    while let Some((depth, index)) = open.pop() {
+        out.push((depth, nodes[index as usize]));
+        let rest = small[index as usize];
+        if rest.sum() > 0 {
+            let rest = Node {
+                of: boxes.len() as u32 - 1,
+                parent: Some(index),
+                own: rest,
+                total: rest,
+            };
+            out.push((depth + 1, rest));
+        }
+        let below = &mut children[index as usize];
+        below.sort_by_key(by_name);
+        open.extend(below.iter().map(|&child| (depth + 1, child)));
+    }
+    out
+}

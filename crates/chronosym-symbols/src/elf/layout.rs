@@ -1,0 +1,161 @@
+//! Where the sections of a file that is not linked yet stand: objects and kernel modules. Their code has no addresses, so it is given
+//! some, and what the debug information says of it with them.
+
+use std::ops::Range;
+
+use object::read::{Object, ObjectSection, ObjectSymbol, Relocation, RelocationTarget};
+use object::{ObjectKind, RelocationKind, SectionFlags, SectionIndex, SymbolSection};
+
+/// An address for every section that is loaded.
+///
+/// Code comes first, `.text` before all, then data; each in the order of the file and as aligned as it wants to be. Thus Linux lays
+/// modules out, so that an address in a running module less where the module begins is an address here.
+#[derive(Debug, Default)]
+pub(crate) struct Layout {
+    /// By the index of the section; nothing for those that are not loaded.
+    placed: Vec<Option<Range<u64>>>,
+}
+
+/// Ranks of sections in memory.
+const CODE: u8 = 1;
+const DATA: u8 = 2;
+/// What Linux frees after a module is loaded stands elsewhere.
+const INIT: u8 = 3;
+
+impl Layout {
+    /// The layout of a file that needs one.
+    pub(crate) fn of(file: &object::File<'_>) -> Option<Self> {
+        if file.kind() != ObjectKind::Relocatable {
+            return None;
+        }
+        let mut order: Vec<(u8, usize, u64, u64)> = Vec::new();
+        for section in file.sections() {
+            let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
+                continue;
+            };
+            if !sh_flags.contains(object::elf::SHF_ALLOC) {
+                continue;
+            }
+            let code = sh_flags.contains(object::elf::SHF_EXECINSTR);
+            let rank = match section.name_bytes() {
+                Ok(b".text") => 0,
+                Ok(name) if name.starts_with(b".init") => INIT,
+                _ if code => CODE,
+                _ => DATA,
+            };
+            order.push((rank, section.index().0, section.size(), section.align()));
+        }
+        order.sort_unstable();
+        let mut placed = Vec::new();
+        let mut end = 0u64;
+        for (_, index, size, align) in order {
+            let align = align.clamp(1, 1 << 20);
+            let start = end.checked_next_multiple_of(align)?;
+            end = start.checked_add(size)?;
+            if placed.len() <= index {
+                placed.resize(index + 1, None);
+            }
+            placed[index] = Some(start..end);
+        }
+        Some(Self { placed })
+    }
+
+    /// Where a section stands, if it is loaded.
+    pub(crate) fn range(&self, section: SectionIndex) -> Option<Range<u64>> {
+        self.placed.get(section.0)?.clone()
+    }
+
+    /// Puts addresses and offsets into a section of debug information where the linker would.
+    ///
+    /// # Errors
+    /// If it has relocations of which none is of a kind that is known.
+    pub(crate) fn relocate(
+        &self,
+        file: &object::File<'_>,
+        section: SectionIndex,
+        bytes: &mut [u8],
+    ) -> Result<(), String> {
+        let Ok(section) = file.section_by_index(section) else {
+            return Ok(());
+        };
+        let big = !file.is_little_endian();
+        let (mut applied, mut unknown) = (false, None);
+        for (offset, relocation) in section.relocations() {
+            // Those of thread-local variables and the like matter to no name.
+            if relocation.kind() != RelocationKind::Absolute {
+                unknown.get_or_insert(relocation.flags());
+                continue;
+            }
+            let Some(value) = self.value(file, &relocation) else {
+                continue;
+            };
+            let width = usize::from(relocation.size() / 8);
+            let place = usize::try_from(offset).ok();
+            let place = place.and_then(|at| bytes.get_mut(at..at.checked_add(width)?));
+            if let Some(place @ [_, ..]) = place {
+                let own = if relocation.has_implicit_addend() {
+                    number(place, big)
+                } else {
+                    0
+                };
+                put(place, value.wrapping_add(own), big);
+                applied = true;
+            }
+        }
+        match unknown {
+            Some(kind) if !applied => Err(format!("its relocations are not known: {kind:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    fn value(&self, file: &object::File<'_>, relocation: &Relocation) -> Option<u64> {
+        let start = |index| self.range(index).map_or(0, |range| range.start);
+        let target = match relocation.target() {
+            RelocationTarget::Symbol(index) => {
+                let symbol = file.symbol_by_index(index).ok()?;
+                match symbol.section() {
+                    SymbolSection::Section(index) => start(index).wrapping_add(symbol.address()),
+                    SymbolSection::Absolute => symbol.address(),
+                    // Of other files: code that is there is not in this one.
+                    _ => return None,
+                }
+            }
+            RelocationTarget::Section(index) => start(index),
+            RelocationTarget::Absolute => 0,
+            _ => return None,
+        };
+        Some(target.wrapping_add_signed(relocation.addend()))
+    }
+}
+
+/// A number of at most eight bytes.
+fn number(bytes: &[u8], big: bool) -> u64 {
+    let join = |sum: u64, &byte: &u8| sum << 8 | u64::from(byte);
+    match big {
+        true => bytes.iter().fold(0, join),
+        false => bytes.iter().rev().fold(0, join),
+    }
+}
+
+fn put(bytes: &mut [u8], value: u64, big: bool) {
+    let (little, len) = (value.to_le_bytes(), bytes.len());
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        let from = if big { len - 1 - i } else { i };
+        *byte = little.get(from).copied().unwrap_or(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_put_as_they_are_read() {
+        for big in [false, true] {
+            let mut four = [0; 4];
+            put(&mut four, 0xFFFF_FFFF_1234_5678, big);
+            assert_eq!(number(&four, big), 0x1234_5678);
+            assert_eq!(four[0], if big { 0x12 } else { 0x78 });
+        }
+    }
+}

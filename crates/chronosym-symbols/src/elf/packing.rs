@@ -1,0 +1,202 @@
+//! What object files hold compressed, and whole files that are: unpacked as far as it is read.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::ops::Range;
+
+use object::read::CompressionFormat;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+use crate::error::{Error, Result};
+use crate::mmap::FileData;
+
+/// The most that anything may unpack to, in bytes.
+pub(crate) const MAX_UNPACKED: u64 = 2 << 30;
+
+/// After so many bytes of a mapped file, those that are done with are given back to the system.
+const RELEASE: usize = 4 << 20;
+
+/// Unpacks a part of a file.
+///
+/// # Errors
+/// If its compression is unknown.
+pub(crate) fn reader(
+    data: &FileData,
+    range: Range<usize>,
+    format: CompressionFormat,
+) -> io::Result<Box<dyn Read + Send>> {
+    let input = Input {
+        data: data.clone(),
+        end: range.end.min(data.len()),
+        at: range.start,
+        released: range.start,
+    };
+    Ok(match format {
+        CompressionFormat::Zlib => Box::new(flate2::bufread::ZlibDecoder::new(input)),
+        CompressionFormat::Zstandard => Box::new(Zstd::new(input)),
+        CompressionFormat::None => Box::new(input),
+        _ => return Err(io::Error::other("its compression is unknown")),
+    })
+}
+
+/// A file as it was before gzip, xz or zstd packed it, as Linux distributions pack kernel modules; nothing for any other file.
+pub(crate) fn whole_file(data: &[u8]) -> Result<Option<FileData>> {
+    let bad = |error: io::Error| match error.get_ref() {
+        Some(inner) if inner.is::<Full>() => too_large("the file"),
+        _ => Error::damaged("the compressed file", error),
+    };
+    let mut unpacked = Limited(Vec::new());
+    match data {
+        [0x1F, 0x8B, ..] => {
+            let mut gzip = flate2::bufread::MultiGzDecoder::new(data);
+            io::copy(&mut gzip, &mut unpacked).map_err(bad)?;
+        }
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => {
+            let mut zstd = Zstd::new(data);
+            io::copy(&mut zstd, &mut unpacked).map_err(bad)?;
+        }
+        [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => return xz(data, "the file").map(Some),
+        _ => return Ok(None),
+    }
+    Ok(Some(FileData::from(unpacked.0)))
+}
+
+/// Unpacks what xz packed.
+pub(crate) fn xz(packed: &[u8], what: &str) -> Result<FileData> {
+    let mut unpacked = Limited(Vec::new());
+    match lzma_rs::xz_decompress(&mut BufReader::new(packed), &mut unpacked) {
+        Ok(()) => Ok(FileData::from(unpacked.0)),
+        Err(lzma_rs::error::Error::IoError(error)) => match error.get_ref() {
+            Some(inner) if inner.is::<Full>() => Err(too_large(what)),
+            _ => Err(Error::damaged(what, error)),
+        },
+        Err(error) => Err(Error::damaged(what, format!("{error:?}"))),
+    }
+}
+
+fn too_large(what: &str) -> Error {
+    Error::TooLarge {
+        what: what.to_owned(),
+        size: MAX_UNPACKED + 1,
+        limit: MAX_UNPACKED,
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("too large")]
+struct Full;
+
+struct Limited(Vec<u8>);
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if (self.0.len() + bytes.len()) as u64 > MAX_UNPACKED {
+            return Err(io::Error::other(Full));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A part of a file, read once from its begin to its end.
+struct Input {
+    data: FileData,
+    at: usize,
+    end: usize,
+    released: usize,
+}
+
+impl Read for Input {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(out)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for Input {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let end = self.end.min(self.at.saturating_add(RELEASE));
+        Ok(self.data.get(self.at..end).unwrap_or(&[]))
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.at = self.at.saturating_add(len);
+        if self.at - self.released >= RELEASE {
+            self.data.release(self.released..self.at);
+            self.released = self.at;
+        }
+    }
+}
+
+/// Frames of zstd, one after another (RFC 8878, section 3): those of many, because linkers pack a section in pieces at once.
+struct Zstd<R> {
+    input: R,
+    frame: FrameDecoder,
+}
+
+impl<R> Zstd<R> {
+    fn new(input: R) -> Self {
+        let frame = FrameDecoder::new();
+        Self { input, frame }
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            while self.frame.can_collect() == 0 && !self.frame.is_finished() {
+                let one = BlockDecodingStrategy::UptoBlocks(1);
+                let decoded = self.frame.decode_blocks(&mut self.input, one);
+                decoded.map_err(io::Error::other)?;
+            }
+            if self.frame.can_collect() > 0 {
+                return self.frame.read(out);
+            }
+            if self.input.fill_buf()?.is_empty() {
+                return Ok(0);
+            }
+            use FrameDecoderError::ReadFrameHeaderError as Header;
+            match self.frame.reset(&mut self.input) {
+                Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                    io::copy(
+                        &mut self.input.by_ref().take(length.into()),
+                        &mut io::sink(),
+                    )?;
+                }
+                other => other.map_err(io::Error::other)?,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        compress_to_vec(bytes, CompressionLevel::Fastest)
+    }
+
+    #[test]
+    fn all_frames_of_zstd_are_read_and_those_to_be_skipped_are_not() {
+        let skipped = [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
+        let packed = [&zstd(b"first ")[..], &skipped, &zstd(b"second")].concat();
+        let unpacked = whole_file(&packed).unwrap().unwrap();
+        assert_eq!(&unpacked[..], b"first second");
+    }
+
+    #[test]
+    fn a_file_that_ends_early_is_damaged() {
+        let whole = zstd(&[7; 1000]);
+        assert!(whole_file(&whole[..whole.len() - 3]).is_err());
+        assert!(whole_file(b"\xFD7zXZ\0...").is_err());
+        assert!(whole_file(b"\x1F\x8B...").is_err());
+        assert!(whole_file(b"plain").unwrap().is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! The four layouts of an answer.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use chronosym_types::escape::terminal;
+use chronosym_types::json::{self, FrameObject};
+use serde::Serialize;
+
+use super::Style;
+
+/// A frame as the layouts need it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct FrameText<'a> {
+    /// What people read: the name, with what belongs to it.
+    pub label: Cow<'a, str>,
+    /// The name alone.
+    pub name: Option<&'a str>,
+    /// The source file.
+    pub file: Option<&'a str>,
+    /// From 1.
+    pub line: Option<u32>,
+    /// From 1.
+    pub column: Option<u32>,
+    /// DWARF's discriminator of several blocks on one line; 0 for none.
+    pub discriminator: u32,
+    /// What people should know of the name, in brackets.
+    pub mark: &'static str,
+    /// Why nothing is known, for people.
+    pub reason: Option<Cow<'a, str>>,
+    /// All of it, for [`Style::Json`].
+    pub object: Option<FrameObject<'a>>,
+}
+
+impl FrameText<'_> {
+    /// A frame of which nothing is known, and why: for people, and in JSON.
+    pub fn unknown<'a>(
+        reason: impl Into<Cow<'a, str>>,
+        object: Option<FrameObject<'a>>,
+    ) -> FrameText<'a> {
+        FrameText {
+            label: "??".into(),
+            reason: Some(reason.into()),
+            object,
+            ..FrameText::default()
+        }
+    }
+}
+
+/// Prints the frames of one answer, innermost first. `address` is what was asked for.
+///
+/// # Errors
+/// Those of the writer.
+pub fn print<'a>(
+    style: Style,
+    out: &mut impl Write,
+    address: &str,
+    frames: impl IntoIterator<Item = FrameText<'a>>,
+) -> io::Result<()> {
+    let frames = frames.into_iter();
+    match style {
+        Style::Text => text(out, address, frames),
+        Style::Json => object(out, address, frames),
+        Style::Llvm => llvm(out, frames),
+        Style::Gnu => gnu(out, frames),
+    }
+}
+
+/// For people: the address and its function, then who it is inlined into, each with its line.
+fn text<'a>(
+    out: &mut impl Write,
+    address: &str,
+    frames: impl Iterator<Item = FrameText<'a>>,
+) -> io::Result<()> {
+    put(out, address)?;
+    for (i, frame) in frames.enumerate() {
+        if i == 0 {
+            out.write_all(b" ")?;
+        } else {
+            write!(out, "{:1$} inlined into ", "", address.len())?;
+        }
+        put(out, &frame.label)?;
+        if let Some(file) = frame.file {
+            out.write_all(b" at ")?;
+            put(out, file)?;
+            for n in [frame.line, frame.line.and(frame.column)]
+                .into_iter()
+                .flatten()
+            {
+                out.write_all(b":")?;
+                number(out, n)?;
+            }
+        }
+        if let Some(reason) = &frame.reason {
+            out.write_all(b" (")?;
+            put(out, reason)?;
+            out.write_all(b")")?;
+        }
+        out.write_all(frame.mark.as_bytes())?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+/// One JSON object a line, its frames as everywhere else in this project's JSON.
+fn object<'a>(
+    out: &mut impl Write,
+    address: &str,
+    frames: impl Iterator<Item = FrameText<'a>>,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        address: &'a str,
+        frames: Vec<FrameObject<'a>>,
+    }
+    let frames = frames.filter_map(|frame| frame.object).collect();
+    json::to_writer(&mut *out, &Line { address, frames })?;
+    out.write_all(b"\n")
+}
+
+/// As `llvm-symbolizer --output-style=LLVM`.
+fn llvm<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameText<'a>>) -> io::Result<()> {
+    for frame in frames {
+        put(out, frame.name.unwrap_or("??"))?;
+        out.write_all(b"\n")?;
+        put(out, frame.file.unwrap_or("??"))?;
+        for n in [frame.line, frame.column] {
+            out.write_all(b":")?;
+            number(out, n.unwrap_or(0))?;
+        }
+        out.write_all(b"\n")?;
+    }
+    out.write_all(b"\n")
+}
+
+/// As `addr2line -f -i -C`.
+fn gnu<'a>(out: &mut impl Write, frames: impl Iterator<Item = FrameText<'a>>) -> io::Result<()> {
+    let mut discriminator = None;
+    for frame in frames {
+        put(out, frame.name.unwrap_or("??"))?;
+        out.write_all(b"\n")?;
+        put(out, frame.file.unwrap_or("??"))?;
+        out.write_all(b":")?;
+        match frame.line {
+            Some(line) => number(out, line)?,
+            None if frame.reason.is_some() => out.write_all(b"0")?,
+            None => out.write_all(b"?")?,
+        }
+        // The discriminator belongs to the first frame's line; binutils print it after every frame's.
+        match *discriminator.get_or_insert(frame.discriminator) {
+            0 => out.write_all(b"\n")?,
+            n => writeln!(out, " (discriminator {n})")?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes a name or a path.
+fn put(out: &mut impl Write, text: &str) -> io::Result<()> {
+    out.write_all(terminal(text).as_bytes())
+}
+
+/// Writes a number: what the formatting of the standard library makes of it takes longer than all else of a frame.
+fn number(out: &mut impl Write, number: u32) -> io::Result<()> {
+    out.write_all(itoa::Buffer::new().format(number).as_bytes())
+}

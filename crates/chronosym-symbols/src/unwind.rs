@@ -1,0 +1,347 @@
+//! Call frame information of ELF files (`.eh_frame`, `.debug_frame`): from the registers in a function to those in its caller.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Mutex;
+
+use chronosym_types::{Processor, Registers};
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, Encoding, EndianSlice, Evaluation,
+    EvaluationResult, Register, RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression,
+    UnwindOffset, UnwindSection, UnwindTableRow, Value,
+};
+use object::read::{Object, ObjectSection};
+
+use crate::answer::Address;
+use crate::elf::container::Container;
+use crate::error::{Error, Result};
+use crate::mmap::FileData;
+
+type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// Bytes of one entry, of which real ones have some hundred: each step goes through one.
+const MOST_ENTRY_BYTES: usize = 64 << 10;
+/// Operations of one expression; compilers write about ten.
+const MOST_OPERATIONS: u32 = 1_000;
+
+/// How the functions of an ELF file save registers.
+#[derive(Debug)]
+pub struct UnwindTable {
+    container: Container,
+    processor: Processor,
+    bases: BaseAddresses,
+    eh_frame: Option<Section>,
+    debug_frame: Option<Section>,
+    /// Room for the rows of an entry.
+    context: Mutex<UnwindContext<usize>>,
+}
+
+/// A section of entries.
+#[derive(Debug)]
+struct Section {
+    bytes: Range<usize>,
+    /// The functions that it has entries of: virtual addresses and where the entry begins, by start.
+    functions: Vec<(Range<u64>, usize)>,
+}
+
+/// What became of the search for a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// The registers are those of the caller now.
+    Caller {
+        /// It was interrupted, as by a signal: it stands at its instruction, and no call will return there.
+        is_interrupted: bool,
+    },
+    /// The function says that it has no caller.
+    Outermost,
+    /// No entry is about the address.
+    NoEntry,
+    /// The entry makes no sense, or needs what is not at hand.
+    Lost,
+}
+
+impl UnwindTable {
+    /// Reads the headers of a file and the places of its entries.
+    ///
+    /// # Errors
+    /// As [`NativeSymbols::open_path`](crate::NativeSymbols::open_path); [`Error::Unsupported`] for processors other than
+    /// [`Processor`]'s.
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::parse(FileData::map(path)?)
+    }
+
+    /// As [`UnwindTable::open`], from bytes.
+    ///
+    /// # Errors
+    /// As [`UnwindTable::open`].
+    pub fn parse(data: FileData) -> Result<Self> {
+        let container = Container::parse(data)?;
+        let file = container.file()?;
+        let processor = match file.architecture() {
+            object::Architecture::X86_64 => Processor::X86_64,
+            object::Architecture::Aarch64 => Processor::Aarch64,
+            _ => {
+                return Err(Error::Unsupported {
+                    what: "call frame information of this processor",
+                });
+            }
+        };
+        let address = |name| Some(file.section_by_name(name)?.address());
+        let mut bases = BaseAddresses::default();
+        if let Some(text) = address(".text") {
+            bases = bases.set_text(text);
+        }
+        if let Some(got) = address(".got") {
+            bases = bases.set_got(got);
+        }
+        if let Some(own) = address(".eh_frame") {
+            bases = bases.set_eh_frame(own);
+        }
+        // Debug files have the headers of sections whose bytes the image has.
+        let bytes = |name| {
+            let section = file.section_by_name(name)?;
+            let is_plain = section.compressed_file_range().is_ok_and(|range| {
+                range.format == object::CompressionFormat::None && range.uncompressed_size > 0
+            });
+            let (offset, size) = section.file_range().filter(|_| is_plain)?;
+            let start = usize::try_from(offset).ok()?;
+            let end = start.checked_add(usize::try_from(size).ok()?)?;
+            container.data.get(start..end).map(|_| start..end)
+        };
+        let [eh_frame, debug_frame] = [".eh_frame", ".debug_frame"].map(bytes);
+        drop(file);
+        let mut table = UnwindTable {
+            container,
+            processor,
+            bases,
+            eh_frame: None,
+            debug_frame: None,
+            context: Mutex::new(UnwindContext::new_in()),
+        };
+        let listed = |bytes: Range<usize>, functions| Section { bytes, functions };
+        table.eh_frame =
+            eh_frame.map(|at| listed(at.clone(), functions(&table.eh(&at), &table.bases)));
+        table.debug_frame =
+            debug_frame.map(|at| listed(at.clone(), functions(&table.debug(&at), &table.bases)));
+        Ok(table)
+    }
+
+    /// Whether it has an entry of any function.
+    pub fn is_empty(&self) -> bool {
+        let sections = [&self.eh_frame, &self.debug_frame];
+        (sections.into_iter().flatten()).all(|section| section.functions.is_empty())
+    }
+
+    fn eh(&self, at: &Range<usize>) -> EhFrame<Bytes<'_>> {
+        let mut section = EhFrame::new(self.bytes(at), self.container.endian);
+        section.set_address_size(8);
+        section
+    }
+
+    fn debug(&self, at: &Range<usize>) -> DebugFrame<Bytes<'_>> {
+        let mut section = DebugFrame::new(self.bytes(at), self.container.endian);
+        section.set_address_size(8);
+        section
+    }
+
+    fn bytes(&self, at: &Range<usize>) -> &[u8] {
+        self.container.data.get(at.clone()).unwrap_or_default()
+    }
+
+    /// From the registers in a function to those in its caller. `address` lies in the function: where the thread stands, or
+    /// in the call that will return. `read` gives 8 bytes of the stack.
+    pub fn step(
+        &self,
+        address: Address,
+        registers: &mut Registers,
+        read: &dyn Fn(u64) -> Option<u64>,
+    ) -> Step {
+        let Some(address) = self.container.virtual_address(address) else {
+            return Step::NoEntry;
+        };
+        if registers.processor() != self.processor {
+            return Step::Lost;
+        }
+        let Ok(mut context) = self.context.lock() else {
+            return Step::Lost;
+        };
+        let mut frame = Frame {
+            address,
+            registers,
+            read,
+            bases: &self.bases,
+            context: &mut context,
+        };
+        if let Some((section, entry)) = self.eh_frame.as_ref().and_then(|it| it.find(address)) {
+            return frame.step(&self.eh(section), entry.into());
+        }
+        if let Some((section, entry)) = self.debug_frame.as_ref().and_then(|it| it.find(address)) {
+            return frame.step(&self.debug(section), entry.into());
+        }
+        Step::NoEntry
+    }
+}
+
+impl Section {
+    /// The entry of the function at an address.
+    fn find(&self, address: u64) -> Option<(&Range<usize>, usize)> {
+        let after = (self.functions).partition_point(|(function, _)| function.start <= address);
+        let (function, entry) = self.functions.get(after.checked_sub(1)?)?;
+        function.contains(&address).then_some((&self.bytes, *entry))
+    }
+}
+
+/// The functions that a section has entries of; what follows damage is left out.
+fn functions<'a, S>(section: &S, bases: &BaseAddresses) -> Vec<(Range<u64>, usize)>
+where
+    S: UnwindSection<Bytes<'a>>,
+    S::Offset: UnwindOffset<usize>,
+{
+    let mut functions = Vec::new();
+    let mut entries = section.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else {
+            continue;
+        };
+        // What the linker dropped has no address.
+        let Ok(entry) = partial.parse(S::cie_from_offset) else {
+            continue;
+        };
+        let range = entry.initial_address()..entry.end_address();
+        let is_short = entry.entry_len().max(entry.cie().entry_len()) <= MOST_ENTRY_BYTES;
+        if is_short && range.start != 0 && !range.is_empty() {
+            functions.push((range, entry.offset()));
+        }
+    }
+    functions.sort_unstable_by_key(|(function, entry)| (function.start, *entry));
+    functions
+}
+
+/// A frame whose caller is looked for.
+struct Frame<'a> {
+    address: u64,
+    registers: &'a mut Registers,
+    read: &'a dyn Fn(u64) -> Option<u64>,
+    bases: &'a BaseAddresses,
+    context: &'a mut UnwindContext<usize>,
+}
+
+impl Frame<'_> {
+    fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Step
+    where
+        S: UnwindSection<Bytes<'b>>,
+    {
+        self.try_step(section, entry).unwrap_or(Step::Lost)
+    }
+
+    fn try_step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
+    where
+        S: UnwindSection<Bytes<'b>>,
+    {
+        let entry = section
+            .fde_from_offset(self.bases, entry, S::cie_from_offset)
+            .ok()?;
+        let encoding = entry.cie().encoding();
+        let row = entry
+            .unwind_info_for_address(section, self.bases, self.context, self.address)
+            .ok()?;
+        let known = Known {
+            section,
+            encoding,
+            registers: self.registers,
+            read: self.read,
+        };
+        let top = known.top(row)?;
+        let mut caller = self.registers.clone();
+        caller.set_stack_pointer(top);
+        for (Register(number), rule) in row.registers() {
+            if !matches!(rule, RegisterRule::SameValue) {
+                caller.set(*number, known.value(rule, top));
+            }
+        }
+        let back = self.registers.processor().return_register();
+        // Without a rule a register is as it was: on Arm that is where calls leave their way back.
+        let is_outermost = matches!(row.register(Register(back)), Some(RegisterRule::Undefined));
+        let Some(instruction) = caller.get(back).filter(|_| !is_outermost) else {
+            return is_outermost.then_some(Step::Outermost);
+        };
+        caller.instruction = instruction;
+        if self.registers.processor() == Processor::X86_64 {
+            caller.set(back, None);
+        }
+        *self.registers = caller;
+        Some(Step::Caller {
+            is_interrupted: entry.is_signal_trampoline(),
+        })
+    }
+}
+
+/// What rules are worked out from.
+struct Known<'a, S> {
+    section: &'a S,
+    encoding: Encoding,
+    registers: &'a Registers,
+    read: &'a dyn Fn(u64) -> Option<u64>,
+}
+
+impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
+    /// The canonical frame address: the stack pointer before the call.
+    fn top(&self, row: &UnwindTableRow<usize>) -> Option<u64> {
+        match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                self.registers.get(register.0)?.checked_add_signed(*offset)
+            }
+            CfaRule::Expression(expression) => self.evaluate(expression, None),
+        }
+    }
+
+    /// The caller's value of a register.
+    fn value(&self, rule: &RegisterRule<usize>, top: u64) -> Option<u64> {
+        match rule {
+            RegisterRule::Undefined => None,
+            RegisterRule::Offset(offset) => (self.read)(top.checked_add_signed(*offset)?),
+            RegisterRule::ValOffset(offset) => top.checked_add_signed(*offset),
+            RegisterRule::Register(other) => self.registers.get(other.0),
+            RegisterRule::Expression(expression) => {
+                (self.read)(self.evaluate(expression, Some(top))?)
+            }
+            RegisterRule::ValExpression(expression) => self.evaluate(expression, Some(top)),
+            RegisterRule::Constant(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    fn evaluate(&self, expression: &UnwindExpression<usize>, initial: Option<u64>) -> Option<u64> {
+        let expression = expression.get(self.section).ok()?;
+        let mut evaluation: Evaluation<Bytes<'b>> = expression.evaluation(self.encoding);
+        evaluation.set_max_iterations(MOST_OPERATIONS);
+        if let Some(value) = initial {
+            evaluation.set_initial_value(value);
+        }
+        let mut state = evaluation.evaluate().ok()?;
+        for _ in 0..MOST_OPERATIONS {
+            state = match state {
+                EvaluationResult::Complete => {
+                    return match evaluation.value_result()? {
+                        Value::Generic(value) | Value::U64(value) => Some(value),
+                        _ => None,
+                    };
+                }
+                EvaluationResult::RequiresMemory {
+                    address, size: 8, ..
+                } => {
+                    let value = (self.read)(address)?;
+                    evaluation.resume_with_memory(Value::Generic(value))
+                }
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let value = self.registers.get(register.0)?;
+                    evaluation.resume_with_register(Value::Generic(value))
+                }
+                _ => return None,
+            }
+            .ok()?;
+        }
+        None
+    }
+}

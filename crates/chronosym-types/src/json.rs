@@ -1,0 +1,185 @@
+//! JSON as every writer here makes it: compact, with what would steer a terminal escaped, and one shape for a frame.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Write};
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::escape;
+
+/// As compact as it gets; the characters of [`escape::is_hostile`] are written as `\u` escapes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Formatter;
+
+impl serde_json::ser::Formatter for Formatter {
+    fn write_string_fragment<W: Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        out.write_all(escape::json(fragment).as_bytes())
+    }
+}
+
+/// Writes a value as JSON.
+///
+/// # Errors
+/// Those of the writer and of the value.
+pub fn to_writer(out: impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Formatter))
+}
+
+/// A value as JSON text.
+///
+/// # Errors
+/// Those of the value.
+pub fn to_string(value: &(impl Serialize + ?Sized)) -> serde_json::Result<String> {
+    let mut text = Vec::new();
+    to_writer(&mut text, value)?;
+    // What is written is made of texts.
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
+}
+
+/// A value as JSON that is written more than once.
+///
+/// # Errors
+/// Those of the value.
+pub fn to_raw_value(value: &(impl Serialize + ?Sized)) -> serde_json::Result<Box<RawValue>> {
+    RawValue::from_string(to_string(value)?)
+}
+
+/// A number as `"0x…"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HexNumber(pub u64);
+
+impl fmt::Display for HexNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl Serialize for HexNumber {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Programs that read JSON may keep numbers as `f64`: greater ones stand as text.
+const MAX_NUMBER: u64 = 1 << 53;
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn number<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match *value {
+        Some(number) if number > MAX_NUMBER => HexNumber(number).serialize(serializer),
+        number => number.serialize(serializer),
+    }
+}
+
+/// The JSON object of a frame: what is absent is left out.
+#[derive(Clone, Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct FrameObject<'a> {
+    /// The address, as the stack has it; managed code may be asked for without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<HexNumber>,
+    /// The method's metadata token, where it was asked for by that or by its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<HexNumber>,
+    /// Namespace, type and method, or the symbol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+    /// The method's signature.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<&'a str>,
+    /// Simple name of the module or image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<&'a str>,
+    /// Bytes from the start of the code body, where there is a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Bytes from the image's base, where there is no name.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number")]
+    pub rva: Option<u64>,
+    /// Signature and age of the image's PDB, where there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdb_id: Option<Cow<'a, str>>,
+    /// The image's build id, where there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<Cow<'a, str>>,
+    /// Bytes from the start of the IL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub il_offset: Option<u32>,
+    /// The source file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<&'a str>,
+    /// From 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// From 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// Whether it is inlined into the next one; left out if it is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub inlined: bool,
+    /// How the code was compiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tier: Option<&'a str>,
+    /// What says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<&'a str>,
+    /// How sure that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<&'a str>,
+    /// By what it was found as a caller, where the recorder did not walk the stack itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<&'a str>,
+    /// Why there is no name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_reason: Option<&'a str>,
+    /// Why there is a name but no line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line_reason: Option<&'a str>,
+}
+
+impl FrameObject<'_> {
+    /// The frame of an address of which nothing else is known: more can be set.
+    #[must_use]
+    pub fn at(address: u64) -> Self {
+        FrameObject {
+            address: Some(HexNumber(address)),
+            ..FrameObject::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_file_steers_a_terminal() {
+        let hostile = "a\u{1b}\u{9b}\u{7f}\u{202e}\u{200b}\n\"\\z";
+        let escaped = r#""a\u001b\u009b\u007f\u202e\u200b\n\"\\z""#;
+        assert_eq!(to_string(hostile).unwrap(), escaped);
+        let raw = to_raw_value(hostile).unwrap();
+        assert_eq!(to_string(&[raw]).unwrap(), format!("[{escaped}]"));
+        let back: String = serde_json::from_str(escaped).unwrap();
+        assert_eq!(back, hostile);
+    }
+
+    #[test]
+    fn numbers_that_programs_would_round_are_texts() {
+        let rva = |rva| {
+            let mut frame = FrameObject::at(0x10);
+            frame.rva = Some(rva);
+            to_string(&frame).unwrap()
+        };
+        assert_eq!(rva(1 << 53), r#"{"address":"0x10","rva":9007199254740992}"#);
+        assert_eq!(
+            rva((1 << 53) + 1),
+            r#"{"address":"0x10","rva":"0x20000000000001"}"#
+        );
+    }
+}

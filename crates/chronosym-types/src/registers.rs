@@ -1,0 +1,131 @@
+//! Registers of a thread, from frame to frame.
+
+/// A processor whose frames can be walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Processor {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+impl Processor {
+    /// DWARF's numbers of the frame pointer and the stack pointer.
+    const fn pointers(self) -> (u16, u16) {
+        match self {
+            Processor::X86_64 => (6, 7),
+            Processor::Aarch64 => (29, 31),
+        }
+    }
+
+    /// DWARF's number of what a function returns to: a register of its own, or a column of tables only.
+    pub const fn return_register(self) -> u16 {
+        match self {
+            Processor::X86_64 => 16,
+            Processor::Aarch64 => 30,
+        }
+    }
+}
+
+const COUNT: usize = 33;
+
+/// The registers in one frame, by the numbers that DWARF gives them for the processor. One that is not known is absent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registers {
+    processor: Processor,
+    values: [Option<u64>; COUNT],
+    /// Where the thread stands, or will return to.
+    pub instruction: u64,
+}
+
+impl Registers {
+    /// None known but where the thread stands.
+    pub fn new(processor: Processor, instruction: u64) -> Self {
+        Registers {
+            processor,
+            values: [None; COUNT],
+            instruction,
+        }
+    }
+
+    /// The processor.
+    pub fn processor(&self) -> Processor {
+        self.processor
+    }
+
+    /// The value of a register.
+    pub fn get(&self, number: u16) -> Option<u64> {
+        *self.values.get(usize::from(number))?
+    }
+
+    /// Sets a register; numbers that are none of the processor's are left alone.
+    pub fn set(&mut self, number: u16, value: Option<u64>) {
+        if let Some(register) = self.values.get_mut(usize::from(number)) {
+            *register = value;
+        }
+    }
+
+    /// The stack pointer.
+    pub fn stack_pointer(&self) -> Option<u64> {
+        self.get(self.processor.pointers().1)
+    }
+
+    /// Sets the stack pointer.
+    pub fn set_stack_pointer(&mut self, value: u64) {
+        self.set(self.processor.pointers().1, Some(value));
+    }
+
+    /// Goes to the caller by the chain of frame pointers: at each stands the caller's, and behind it the address to return to.
+    /// `None` where the frame pointer leads nowhere, and nothing is changed then.
+    pub fn follow_frame_pointer(&mut self, read: impl Fn(u64) -> Option<u64>) -> Option<()> {
+        let (frame, stack) = self.processor.pointers();
+        let at = self.get(frame)?;
+        if at % 8 != 0 || at < self.get(stack)? {
+            return None;
+        }
+        let (next, back) = (read(at)?, read(at.checked_add(8)?)?);
+        // The outermost frame's pointer is 0; any other lies further out.
+        if next != 0 && next <= at {
+            return None;
+        }
+        let mut caller = Registers::new(self.processor, back);
+        caller.set(frame, Some(next));
+        caller.set(stack, Some(at.checked_add(16)?));
+        *self = caller;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_pointers_lead_outwards_only() {
+        let stack = [0x1010_u64, 0x40, 0, 0x50];
+        let read = |address: u64| {
+            let at = address.checked_sub(0x1000)? / 8;
+            stack.get(usize::try_from(at).ok()?).copied()
+        };
+        for (processor, frame) in [(Processor::X86_64, 6), (Processor::Aarch64, 29)] {
+            let mut registers = Registers::new(processor, 0x30);
+            assert_eq!(registers.follow_frame_pointer(read), None, "none is known");
+            registers.set_stack_pointer(0xff8);
+            registers.set(frame, Some(0x1000));
+            registers.set(3, Some(9));
+            let mut seen = Vec::new();
+            while registers.follow_frame_pointer(read).is_some() {
+                seen.push((registers.instruction, registers.stack_pointer()));
+            }
+            assert_eq!(seen, [(0x40, Some(0x1010)), (0x50, Some(0x1020))]);
+            assert_eq!(registers.get(3), None, "a callee may have changed it");
+            // Back into the same frame.
+            registers.set_stack_pointer(0x1010);
+            registers.set(frame, Some(0x1008));
+            assert_eq!(registers.follow_frame_pointer(read), None);
+            registers.set(frame, Some(0x1001));
+            assert_eq!(registers.follow_frame_pointer(read), None);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What the runtime did beside running code: collections, pauses, exceptions, waits for locks, compilations. Kept only
+//! where [`Options::markers`](crate::Options::markers) asks for it.
+//!
+//! Ids and fields are those of the runtime's manifest, `ClrEtwAll.man`.
+
+use std::cmp::Reverse;
+
+use chronosym_events::{EventKey, EventSchema, FieldList, Provider, Value};
+use rustc_hash::FxHashMap;
+
+use crate::names::Names;
+use crate::process::ThreadIndex;
+use crate::strings::StringId;
+use crate::timeline::Timeline;
+
+/// What a runtime did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum MarkerKind {
+    /// It collected garbage.
+    Collection,
+    /// It held all threads up, most often to collect.
+    Pause,
+    /// Code threw an exception.
+    Exception,
+    /// A thread waited for a lock that another one held.
+    Contention,
+    /// A method was compiled.
+    Compilation,
+}
+
+impl MarkerKind {
+    /// Every member.
+    pub const ALL: [MarkerKind; 5] = [
+        MarkerKind::Collection,
+        MarkerKind::Pause,
+        MarkerKind::Exception,
+        MarkerKind::Contention,
+        MarkerKind::Compilation,
+    ];
+
+    /// The spelling in outputs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MarkerKind::Collection => "GC",
+            MarkerKind::Pause => "GC pause",
+            MarkerKind::Exception => "exception",
+            MarkerKind::Contention => "contention",
+            MarkerKind::Compilation => "JIT",
+        }
+    }
+}
+
+/// Something that a runtime did, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Marker<'t> {
+    /// What it was.
+    pub kind: MarkerKind,
+    /// The thread that said so: the one that collected, threw, waited or compiled.
+    pub thread: ThreadIndex,
+    /// ns since the trace began.
+    pub start_ns: u64,
+    /// When it ended. Exceptions are moments; of others the trace has no end.
+    pub end_ns: Option<u64>,
+    /// Generation and cause, type and message, or the method.
+    pub text: Option<&'t str>,
+}
+
+/// Where in its time an event stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Moment,
+    Begin,
+    End,
+}
+
+/// What an event type marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    kind: MarkerKind,
+    phase: Phase,
+}
+
+impl Mark {
+    /// What events of a type mark, if anything.
+    pub fn of(schema: &EventSchema) -> Option<Self> {
+        let EventKey::Manifest {
+            provider: Provider::Runtime,
+            id,
+            ..
+        } = schema.key()
+        else {
+            return None;
+        };
+        let (kind, phase) = match id {
+            1 => (MarkerKind::Collection, Phase::Begin),
+            2 => (MarkerKind::Collection, Phase::End),
+            9 => (MarkerKind::Pause, Phase::Begin),
+            3 => (MarkerKind::Pause, Phase::End),
+            80 => (MarkerKind::Exception, Phase::Moment),
+            81 => (MarkerKind::Contention, Phase::Begin),
+            91 => (MarkerKind::Contention, Phase::End),
+            145 => (MarkerKind::Compilation, Phase::Begin),
+            141 | 143 => (MarkerKind::Compilation, Phase::End),
+            _ => return None,
+        };
+        Some(Mark { kind, phase })
+    }
+}
+
+/// An event that marks something.
+#[derive(Debug)]
+struct Seen {
+    time_ns: u64,
+    thread: ThreadIndex,
+    mark: Mark,
+    /// What begin and end have in common beside the thread.
+    key: u64,
+    text: StringId,
+}
+
+/// The events of a session that mark something.
+#[derive(Debug, Default)]
+pub(crate) struct Markers {
+    seen: Vec<Seen>,
+    left_out: u64,
+}
+
+impl Markers {
+    /// Keeps an event, unless there are `most` already.
+    pub fn push(
+        &mut self,
+        mark: Mark,
+        (time_ns, thread): (u64, ThreadIndex),
+        fields: &FieldList<'_>,
+        most: usize,
+        names: &mut Names,
+    ) {
+        if self.seen.len() >= most {
+            self.left_out += 1;
+            return;
+        }
+        let key = match mark.kind {
+            MarkerKind::Collection => number(fields, "Count"),
+            MarkerKind::Compilation => number(fields, "MethodID"),
+            _ => None,
+        };
+        let text = match mark.phase {
+            Phase::End => StringId::EMPTY,
+            Phase::Moment | Phase::Begin => names.strings.intern(&text(mark.kind, fields)),
+        };
+        self.seen.push(Seen {
+            time_ns,
+            thread,
+            mark,
+            key: key.unwrap_or(0),
+            text,
+        });
+    }
+}
+
+impl Timeline {
+    /// What runtimes did, by time, as far as [`Options::markers`](crate::Options::markers) asked for it. An end without its
+    /// begin is not told.
+    pub fn markers(&self) -> Vec<Marker<'_>> {
+        let mut seen: Vec<&Seen> = self.markers.seen.iter().collect();
+        // Stable: events of one time keep the order in which they came.
+        seen.sort_by_key(|seen| seen.time_ns);
+        let mut markers: Vec<Marker<'_>> = Vec::new();
+        let mut open: FxHashMap<(MarkerKind, u32, u64), usize> = FxHashMap::default();
+        for seen in seen {
+            let kind = seen.mark.kind;
+            // A collection may end on another thread than it began on.
+            let whose = match kind {
+                MarkerKind::Collection => {
+                    let view = self.thread_view(seen.thread);
+                    view.map_or(u32::MAX, |view| view.process.index() as u32)
+                }
+                _ => seen.thread.index() as u32,
+            };
+            let key = (kind, whose, seen.key);
+            if seen.mark.phase == Phase::End {
+                if let Some(begun) = open.remove(&key) {
+                    markers[begun].end_ns = Some(seen.time_ns);
+                }
+                continue;
+            }
+            if seen.mark.phase == Phase::Begin {
+                open.insert(key, markers.len());
+            }
+            let text = self.names.strings.get(seen.text);
+            markers.push(Marker {
+                kind,
+                thread: seen.thread,
+                start_ns: seen.time_ns,
+                end_ns: None,
+                text: Some(text).filter(|text| !text.is_empty()),
+            });
+        }
+        // Of what begins at one time the longest contains the others.
+        markers.sort_by_key(|m| (m.start_ns, Reverse(m.end_ns)));
+        markers
+    }
+
+    /// Events that say what runtimes did and were left out, because there were more than
+    /// [`Options::markers`](crate::Options::markers).
+    pub fn markers_left_out(&self) -> u64 {
+        self.markers.left_out
+    }
+}
+
+fn number(fields: &FieldList<'_>, name: &str) -> Option<u64> {
+    match fields.get(name)? {
+        Value::U64(n) | Value::Hex(n) => Some(*n),
+        _ => None,
+    }
+}
+
+fn words(fields: &FieldList<'_>, name: &str) -> Option<String> {
+    let text = fields.get(name)?.to_string();
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// What is said of a marker.
+fn text(kind: MarkerKind, fields: &FieldList<'_>) -> String {
+    let named = |name, names: &[&'static str]| -> Option<&'static str> {
+        let number = usize::try_from(number(fields, name)?).ok()?;
+        names.get(number).copied()
+    };
+    let parts: Vec<String> = match kind {
+        MarkerKind::Collection => {
+            let generation = number(fields, "Depth").map(|depth| format!("generation {depth}"));
+            let concurrent = named("Type", &["blocking", "background", "foreground"]);
+            let cause = named("Reason", &CAUSES);
+            let others = [concurrent, cause].into_iter().flatten();
+            generation
+                .into_iter()
+                .chain(others.map(str::to_owned))
+                .collect()
+        }
+        MarkerKind::Pause => named("Reason", &PAUSES)
+            .map(str::to_owned)
+            .into_iter()
+            .collect(),
+        MarkerKind::Exception => {
+            let parts = ["ExceptionType", "ExceptionMessage"];
+            return parts
+                .into_iter()
+                .filter_map(|name| words(fields, name))
+                .collect::<Vec<_>>()
+                .join(": ");
+        }
+        MarkerKind::Contention => Vec::new(),
+        MarkerKind::Compilation => {
+            let parts = ["MethodNameSpace", "MethodName"];
+            return parts
+                .into_iter()
+                .filter_map(|name| words(fields, name))
+                .collect::<Vec<_>>()
+                .join(".");
+        }
+    };
+    parts.join(", ")
+}
+
+/// `GCReasonMap`.
+const CAUSES: [&str; 11] = [
+    "small objects",
+    "induced",
+    "low memory",
+    "empty",
+    "large objects",
+    "out of space for small objects",
+    "out of space for large objects",
+    "induced, not forced",
+    "internal",
+    "induced by low memory",
+    "induced, compacting",
+];
+
+/// `GCSuspendEEReasonMap`.
+const PAUSES: [&str; 7] = [
+    "for no stated reason",
+    "for a collection",
+    "to end an application domain",
+    "to drop code",
+    "to end",
+    "for a debugger",
+    "to prepare a collection",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::At;
+    use crate::selection::Options;
+    use crate::session::{Payload, Session};
+    use chronosym_events::PointerSize;
+    use std::sync::Arc;
+
+    struct Feed(Session);
+
+    impl Feed {
+        fn push(&mut self, (id, version): (u32, u32), time: u64, thread: u64, bytes: &[u8]) {
+            let schema = EventSchema::new(EventKey::Manifest {
+                provider: Provider::Runtime,
+                id,
+                version,
+            });
+            let id = self.0.event_type(Arc::new(schema));
+            let payload = Payload {
+                pointer_size: PointerSize::Eight,
+                bytes,
+            };
+            let at = At::new(time).process(7).thread(thread);
+            self.0.push(id, at, payload, None);
+        }
+    }
+
+    fn numbers(numbers: &[u32]) -> Vec<u8> {
+        let bytes = numbers.iter().flat_map(|n| n.to_le_bytes());
+        bytes.chain([0, 0]).collect()
+    }
+
+    fn feed(markers: usize) -> Session {
+        let mut feed = Feed(Session::new(Options {
+            markers,
+            ..Options::default()
+        }));
+        // Two collections, the first in the background and ended by another thread; its end comes before it in the trace.
+        feed.push((2, 1), 50, 2, &numbers(&[3, 2]));
+        feed.push((1, 1), 10, 1, &numbers(&[3, 2, 1, 1]));
+        feed.push((1, 1), 20, 1, &numbers(&[4, 0, 0, 0]));
+        feed.push((2, 1), 25, 1, &numbers(&[4, 0]));
+        let wide = |text: &str| -> Vec<u8> {
+            let units = text.encode_utf16().chain([0]);
+            units.flat_map(u16::to_le_bytes).collect()
+        };
+        let mut thrown = wide("System.TimeoutException");
+        thrown.extend(wide("late"));
+        thrown.extend([0; 16]);
+        feed.push((80, 1), 30, 1, &thrown);
+        // A wait whose begin was before the trace, and one that does not end.
+        feed.push((91, 0), 31, 3, &[0, 0, 0]);
+        feed.push((81, 1), 32, 3, &[0, 0, 0]);
+        // Cut off: what was thrown is not known.
+        feed.push((80, 1), 33, 1, &[b'S', 0]);
+        feed.0
+    }
+
+    #[test]
+    fn begins_find_their_ends() {
+        let timeline = feed(100).finish();
+        let told: Vec<_> = timeline
+            .markers()
+            .iter()
+            .map(|m| (m.kind.as_str(), m.start_ns, m.end_ns, m.text))
+            .collect();
+        let expected = [
+            (
+                "GC",
+                10,
+                Some(50),
+                Some("generation 2, background, induced"),
+            ),
+            (
+                "GC",
+                20,
+                Some(25),
+                Some("generation 0, blocking, small objects"),
+            ),
+            ("exception", 30, None, Some("System.TimeoutException: late")),
+            ("contention", 32, None, None),
+            ("exception", 33, None, None),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(timeline.markers_left_out(), 0);
+        assert_eq!(timeline.diagnostics().undecodable.len(), 0);
+    }
+
+    #[test]
+    fn there_are_as_many_as_were_asked_for() {
+        let timeline = feed(3).finish();
+        assert_eq!(timeline.markers().len(), 2);
+        assert!(timeline.markers_left_out() > 3);
+        assert!(feed(0).finish().markers().is_empty());
+    }
+}

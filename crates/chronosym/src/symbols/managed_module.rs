@@ -1,0 +1,312 @@
+//! A managed module without a trace: asked by token and IL offset, by name, or by RVA where its code is precompiled.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use chronosym_pdb::Guid;
+use chronosym_pdb::metadata::{Metadata, Table, Token};
+use chronosym_pdb::pe::PeImage;
+use chronosym_symbols::identity::PdbId;
+use chronosym_symbols::store::StoreConfig;
+use rustc_hash::FxHashMap;
+
+use super::files::{FileAt, FileError, Files};
+use super::managed::{Clues, PdbFile, belongs};
+use super::pdb::Pdb;
+use super::pe::{CompositeFile, ImageFile, ImageParts};
+use super::search::{FoundFile, SymbolFile};
+use super::{SymbolOptions, precompiled};
+use crate::evidence::LineReason;
+use crate::frame::SourceLine;
+use crate::il_map::IlOffset;
+use crate::symbol_source::PrecompiledCode;
+
+/// A managed module's files: its image, its PDB, or both.
+pub struct ManagedModule {
+    files: Files,
+    lines: bool,
+    image: Option<Image>,
+    pdb: PdbFile,
+    /// MethodDef rows by their methods' names, as [`plain`] makes them.
+    named: OnceLock<FxHashMap<Box<str>, Vec<u32>>>,
+}
+
+/// What is asked of an image again and again.
+struct Image {
+    at: Arc<FileAt>,
+    base: u64,
+    is_precompiled: bool,
+    is_composite: bool,
+    mvid: Option<Guid>,
+    pdb: Option<PdbId>,
+}
+
+/// Why files are not those of a managed module.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagedModuleError {
+    /// The file holds no managed code, or describes none; another reader may know it.
+    #[error("{}: no managed code", path.display())]
+    NotManaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("{}: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: Box<dyn Error + Send + Sync>,
+    },
+    /// The PDB is not the one that the image asks for.
+    #[error("{} is the PDB of another build than {}", pdb.display(), image.display())]
+    OtherBuild {
+        /// The PDB.
+        pdb: PathBuf,
+        /// The image.
+        image: PathBuf,
+    },
+}
+
+impl std::fmt::Debug for ManagedModule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ManagedModule")
+            .field("image", &self.image.as_ref().map(|image| &image.at.path))
+            .field("pdb", &self.pdb.file.found)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ManagedModule {
+    /// The module of an image. Its PDB is `pdb`, or is looked for in the image itself and in the places of `config`.
+    ///
+    /// # Errors
+    /// [`ManagedModuleError`]; that no PDB is found is none: [`ManagedModule::pdb`] says so.
+    pub fn of_image(
+        path: &Path,
+        pdb: Option<&Path>,
+        config: StoreConfig,
+        options: &SymbolOptions,
+    ) -> Result<Self, ManagedModuleError> {
+        let files = Files::new(config, options);
+        let at = unidentified(path);
+        let file = files.open::<ImageFile>(&at).map_err(|why| match why {
+            FileError::Pdb(chronosym_pdb::Error::NotA { .. }) => not_managed(path),
+            why => unreadable(path, why),
+        })?;
+        let (image, pdb_path) = file
+            .with(|parts| image_of(&at, parts))
+            .ok_or_else(|| not_managed(path))?;
+        let pdb = match pdb {
+            Some(given) => {
+                let fits = |pdb: &Pdb| image.pdb.is_none_or(|id| belongs(pdb, id));
+                given_pdb(given, &files, fits)?.ok_or_else(|| ManagedModuleError::OtherBuild {
+                    pdb: given.to_owned(),
+                    image: path.to_owned(),
+                })?
+            }
+            None => {
+                let clues = Clues {
+                    id: image.pdb,
+                    pdb_path: &pdb_path,
+                    image_path: &path.to_string_lossy(),
+                    image: Some(&at),
+                    in_trace: None,
+                };
+                PdbFile::find(&clues, &files)
+            }
+        };
+        Ok(Self::new(files, options, Some(image), pdb))
+    }
+
+    /// The module that a PDB is of, portable or classic.
+    ///
+    /// # Errors
+    /// [`ManagedModuleError`].
+    pub fn of_pdb(path: &Path, options: &SymbolOptions) -> Result<Self, ManagedModuleError> {
+        let files = Files::new(StoreConfig::new(), options);
+        let pdb = given_pdb(path, &files, Pdb::is_managed)?.ok_or_else(|| not_managed(path))?;
+        Ok(Self::new(files, options, None, pdb))
+    }
+
+    fn new(files: Files, options: &SymbolOptions, image: Option<Image>, pdb: PdbFile) -> Self {
+        ManagedModule {
+            files,
+            lines: options.lines,
+            image,
+            pdb,
+            named: OnceLock::new(),
+        }
+    }
+
+    /// The PDB: where it was looked for, and what came of it.
+    pub fn pdb(&self) -> &SymbolFile {
+        &self.pdb.file
+    }
+
+    /// The module version id, which the image states.
+    pub fn mvid(&self) -> Option<Guid> {
+        self.image.as_ref()?.mvid
+    }
+
+    /// The PDB that the image asks for.
+    pub fn pdb_id(&self) -> Option<PdbId> {
+        self.image.as_ref()?.pdb
+    }
+
+    /// The address that the image would like to be loaded at, where it has precompiled code.
+    pub fn precompiled_base(&self) -> Option<u64> {
+        let image = self.image.as_ref();
+        image
+            .filter(|image| image.is_precompiled)
+            .map(|image| image.base)
+    }
+
+    /// The line of an IL offset of a method.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn line(&self, token: u32, il: IlOffset) -> Result<SourceLine, LineReason> {
+        if !self.lines {
+            return Err(LineReason::LinesDisabled);
+        }
+        self.pdb.line(&self.files, token, il)
+    }
+
+    /// The precompiled method at an RVA, in bytes from the image's base.
+    pub fn precompiled(&self, rva: u64) -> Option<PrecompiledCode> {
+        let rva = u32::try_from(rva).ok()?;
+        let image = self.image.as_ref().filter(|image| image.is_precompiled)?;
+        if image.is_composite {
+            let composite = self.files.open::<CompositeFile>(&image.at).ok()?;
+            return composite.with(|parts| precompiled::code_in(&parts.image, parts, rva));
+        }
+        self.with_image(|parts| precompiled::code_at(parts.r2r()?, rva))
+    }
+
+    /// Type and method of a token. A PDB alone knows the method at most: then the type is empty.
+    pub fn method_name(&self, token: u32) -> Option<(String, String)> {
+        let of_image = self.with_metadata(|metadata| {
+            let name = metadata.method(Token(token))?;
+            Some((name.owner_text(), name.name))
+        });
+        of_image.or_else(|| {
+            let name = self.pdb.with_pdb(&self.files, |pdb| match pdb {
+                Pdb::Windows(pdb) => pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
+                Pdb::Portable(_) => None,
+            });
+            Some((String::new(), name??))
+        })
+    }
+
+    /// The tokens of the methods of a name, `Ns.Type.Method`: several where it is overloaded. Nested types may be written with
+    /// `+`, `/` or `.`.
+    pub fn methods_named(&self, name: &str) -> Vec<u32> {
+        let named = self.named.get_or_init(|| {
+            let all = self.with_metadata(|metadata| Some(all_names(metadata)));
+            all.unwrap_or_default()
+        });
+        let rows = named.get(&*plain(name)).map_or(&[][..], Vec::as_slice);
+        let token = |row: &u32| Token::new(Table::METHOD_DEF, *row).0;
+        rows.iter().map(token).collect()
+    }
+
+    fn with_image<R>(&self, ask: impl FnOnce(&ImageParts<'_>) -> Option<R>) -> Option<R> {
+        let image = self.image.as_ref()?;
+        self.files.open::<ImageFile>(&image.at).ok()?.with(ask)
+    }
+
+    fn with_metadata<R>(&self, ask: impl FnOnce(&Metadata<'_>) -> Option<R>) -> Option<R> {
+        self.with_image(|parts| ask(parts.metadata()?))
+    }
+}
+
+fn unidentified(path: &Path) -> Arc<FileAt> {
+    Arc::new(FileAt {
+        path: path.to_owned(),
+        id: None,
+    })
+}
+
+fn not_managed(path: &Path) -> ManagedModuleError {
+    ManagedModuleError::NotManaged {
+        path: path.to_owned(),
+    }
+}
+
+fn unreadable(path: &Path, why: FileError) -> ManagedModuleError {
+    // The error of a file names it already.
+    let why: Box<dyn Error + Send + Sync> = match why {
+        FileError::Symbols(error) => match &*error {
+            chronosym_symbols::Error::Io { source, .. } => source.to_string().into(),
+            other => other.to_string().into(),
+        },
+        other => Box::new(other),
+    };
+    ManagedModuleError::Unreadable {
+        path: path.to_owned(),
+        why,
+    }
+}
+
+/// The PDB that a user names; nothing if it is not the one that `fits`.
+fn given_pdb(
+    path: &Path,
+    files: &Files,
+    fits: impl Fn(&Pdb) -> bool,
+) -> Result<Option<PdbFile>, ManagedModuleError> {
+    let at = unidentified(path);
+    let pdb = files.open::<Pdb>(&at);
+    let pdb = pdb.map_err(|why| unreadable(path, why))?;
+    let found = || PdbFile::at(FoundFile::File(path.to_owned()), at);
+    Ok(fits(&pdb).then(found))
+}
+
+/// The image, if it is a managed one, and the path of its PDB.
+fn image_of(at: &Arc<FileAt>, parts: &ImageParts<'_>) -> Option<(Image, String)> {
+    let image = &parts.image;
+    let r2r = parts.r2r();
+    if r2r.is_none() && !is_managed(image) {
+        return None;
+    }
+    let codeview = image
+        .portable_codeview()
+        .or_else(|| image.native_codeview());
+    let id = codeview.as_ref().map(|codeview| codeview.id);
+    let path = codeview.map_or(String::new(), |codeview| codeview.path.into_owned());
+    let of_image = Image {
+        at: Arc::clone(at),
+        base: image.image_base(),
+        is_precompiled: r2r.is_some_and(|r2r| r2r.method_count() > 0),
+        is_composite: r2r.is_some_and(|r2r| r2r.is_composite()),
+        mvid: parts.metadata().and_then(Metadata::mvid),
+        pdb: id.filter(|id| !id.guid.is_zero()),
+    };
+    Some((of_image, path))
+}
+
+/// Whether an image holds IL alone: that of C++ mixes it with machine code, which its PDB describes.
+fn is_managed(image: &PeImage<'_>) -> bool {
+    const IL_ONLY: u32 = 1;
+    image
+        .cor_header()
+        .is_some_and(|cor| cor.flags & IL_ONLY != 0)
+}
+
+fn all_names(metadata: &Metadata<'_>) -> FxHashMap<Box<str>, Vec<u32>> {
+    let mut named: FxHashMap<Box<str>, Vec<u32>> = FxHashMap::default();
+    for row in 1..=metadata.rows(Table::METHOD_DEF) {
+        if let Some(name) = metadata.method(Token::new(Table::METHOD_DEF, row)) {
+            let full = format!("{}.{}", name.open_owner_text(), name.name);
+            named.entry(plain(&full).into()).or_default().push(row);
+        }
+    }
+    named
+}
+
+/// A name with one separator only: runtimes differ in what stands between a type and those nested in it.
+fn plain(name: &str) -> String {
+    name.replace(['+', '/', ':'], ".")
+}

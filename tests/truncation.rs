@@ -1,0 +1,262 @@
+//! Every prefix of a file of each format: it is read or refused without a panic, and more bytes never give fewer whole records
+//! of a trace, nor another answer of a symbol file. Readers that stand alone have such tests of their own beside them.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+
+use chronosym::{Filter, Input, Opener, Options, Session};
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::portable::PortablePdb;
+use chronosym_pdb::r2r::R2rMap;
+use chronosym_pdb::windows::WindowsPdb;
+use chronosym_support::etl::{At, EtlWriter, Options as EtlOptions};
+use chronosym_support::netperf::NetperfWriter;
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
+use chronosym_support::trace::TraceInfo;
+
+const SAMPLES: i64 = 24;
+
+fn nettrace(writer: NettraceWriter) -> Vec<u8> {
+    let mut writer = writer.info(TraceInfo::default());
+    let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for time in 0..SAMPLES {
+        writer.event(sample, time * 1_000, 1, &[0x1000, 0x2000], &[2, 0, 0, 0]);
+        if time % 6 == 5 {
+            writer.sequence_point();
+            writer.flush();
+        }
+    }
+    writer.finish()
+}
+
+fn netperf(writer: NetperfWriter) -> Vec<u8> {
+    let mut writer = writer.info(TraceInfo::default());
+    let sample = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for time in 0..SAMPLES {
+        writer.event(sample, time * 1_000, 1, &[0x1000, 0x2000], &[2, 0, 0, 0]);
+        if time % 6 == 5 {
+            writer.flush();
+        }
+    }
+    writer.finish()
+}
+
+fn etl(compress: bool) -> Vec<u8> {
+    let options = EtlOptions {
+        compress,
+        buffer_size: 1024,
+        ..EtlOptions::default()
+    };
+    let mut writer = EtlWriter::new(Vec::new(), options).expect("memory");
+    for ms in 1..=SAMPLES {
+        writer.sample(At::ms(ms), 0x40_0000, 7).expect("a record");
+    }
+    writer.finish().expect("a file")
+}
+
+fn perf_data() -> PerfWriter {
+    let mut writer = PerfWriter::new(PerfAttr::default());
+    writer.comm(1, 7, 7, "app");
+    for time in 2..SAMPLES as u64 {
+        writer.sample(time, 7, 7, &[0x1000, 0x2000]);
+        if time % 6 == 5 {
+            writer.round();
+        }
+    }
+    writer
+}
+
+fn jitdump() -> Vec<u8> {
+    let mut writer = JitdumpWriter::new(false, 7, 0);
+    for i in 0..SAMPLES as u64 {
+        writer.load(i + 1, 7, 0x1000 + 64 * i, "method", &[0x90; 16]);
+    }
+    writer.file().to_vec()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+fn zip(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    zip.start_file(name, options).expect("an entry");
+    zip.write_all(bytes).expect("memory");
+    zip.finish().expect("memory").into_inner()
+}
+
+/// Samples and code bodies of what can be read of a trace; `None` where it is refused.
+fn records(bytes: &[u8]) -> Option<u64> {
+    let source = Cursor::new(bytes.to_vec());
+    let recording = Opener::new().open([Input::stream("it", source)]).ok()?;
+    let (timeline, _) = recording.timeline(Options::default()).ok()?;
+    let bodies: usize = timeline
+        .processes()
+        .map(|process| timeline.bodies(process.index).count())
+        .sum();
+    Some(timeline.profile(&Filter::default(), None).samples() + bodies as u64)
+}
+
+/// Tries prefixes of a trace, each so many bytes longer than the one before.
+fn sweep(name: &str, bytes: &[u8], step: usize) {
+    let all = records(bytes).unwrap_or_else(|| panic!("{name} is refused"));
+    assert!(all + 3 >= SAMPLES as u64, "{name}: {all}");
+    let (mut before, mut accepted) = (0, false);
+    for length in (0..bytes.len()).step_by(step) {
+        let found = records(&bytes[..length]);
+        assert!(
+            found.is_some() || !accepted,
+            "{name}: {length} bytes are refused, fewer were not"
+        );
+        let found = match found {
+            Some(found) => found,
+            None => continue,
+        };
+        accepted = true;
+        assert!(
+            (before..=all).contains(&found),
+            "{name}: {found} records in {length} bytes, {before} in fewer"
+        );
+        before = found;
+    }
+    assert!(before > 0, "{name}");
+}
+
+#[test]
+fn traces() {
+    sweep("nettrace V4", &nettrace(NettraceWriter::v4()), 1);
+    sweep("nettrace V5", &nettrace(NettraceWriter::v5()), 1);
+    sweep("nettrace V6", &nettrace(NettraceWriter::v6()), 1);
+    sweep("netperf V2", &netperf(NetperfWriter::v2()), 1);
+    sweep("netperf V3", &netperf(NetperfWriter::v3()), 1);
+    sweep("etl", &etl(false), 3);
+    sweep("etl, compressed", &etl(true), 3);
+    sweep("perf.data", &perf_data().file(), 3);
+    sweep("perf.data, pipe form", &perf_data().pipe(), 3);
+    sweep("jitdump", &jitdump(), 3);
+}
+
+#[test]
+fn wrappers() {
+    let trace = nettrace(NettraceWriter::v4());
+    sweep("gzip", &gzip(&trace), 1);
+    sweep("zip", &zip("trace.nettrace", &trace), 1);
+    sweep("gzip in zip", &zip("t.gz", &gzip(&trace)), 1);
+    sweep("zip of an .etl", &zip("t.etl", &etl(false)), 3);
+}
+
+#[test]
+fn perf_maps() {
+    let lines: String = (0..100)
+        .map(|i| format!("{:x} 10 method {i}\n", 0x1000 + 16 * i))
+        .collect();
+    let mut before = 0;
+    for length in 0..=lines.len() {
+        let mut session = Session::new(Options::default());
+        session.perf_map(7, &lines.as_bytes()[..length]);
+        let timeline = session.finish();
+        let process = timeline.find_process(7, None);
+        let is_there =
+            |at: &u64| process.is_some_and(|process| !timeline.untimed_at(process, *at).is_empty());
+        let found = (0x1000..0x1000 + 1600).step_by(16).filter(is_there).count();
+        assert!(
+            found >= before,
+            "{found} bodies in {length} bytes, {before} in fewer"
+        );
+        before = found;
+    }
+    assert_eq!(before, 100);
+}
+
+/// What a symbol file says, by what it was asked.
+type Said = BTreeMap<String, String>;
+
+/// Tries prefixes: what they say, the whole file says too.
+fn says_no_other(name: &str, bytes: &[u8], step: usize, ask: impl Fn(&[u8]) -> Said) {
+    let all = ask(bytes);
+    assert!(!all.is_empty(), "{name}");
+    for length in (0..bytes.len()).step_by(step) {
+        for (question, said) in ask(&bytes[..length]) {
+            assert_eq!(
+                all.get(&question),
+                Some(&said),
+                "{name}: {question}, {length} bytes"
+            );
+        }
+    }
+}
+
+fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../testdata")
+        .join(path)
+}
+
+fn file(path: &str) -> Vec<u8> {
+    std::fs::read(testdata(path)).expect(path)
+}
+
+#[test]
+fn symbol_files() {
+    let lines = |bytes: &[u8]| {
+        let mut said = Said::new();
+        if let Ok(pdb) = PortablePdb::parse(bytes) {
+            for method in 1..=pdb.methods().min(100) {
+                if let Some(line) = pdb.first_line(method) {
+                    said.insert(method.to_string(), format!("{line:?}"));
+                }
+            }
+        }
+        said
+    };
+    says_no_other("portable PDB", &file("clr31/live/Plugin.pdb"), 7, lines);
+
+    let functions = |bytes: &[u8]| {
+        let mut said = Said::new();
+        if let Ok(pdb) = WindowsPdb::open(bytes) {
+            for function in pdb.functions().flatten() {
+                said.insert(function.rva.to_string(), format!("{function:?}"));
+            }
+        }
+        said
+    };
+    says_no_other(
+        "Windows PDB",
+        &file("pdb-small/x86_64/small.pdb"),
+        97,
+        functions,
+    );
+
+    let image = |bytes: &[u8]| {
+        let mut said = Said::new();
+        if let Ok(image) = PeImage::parse(bytes) {
+            let size = image.size_of_image();
+            said.insert("size".into(), format!("{size} {}", image.timestamp()));
+            let ids = image.codeviews().map(|view| format!("{:?}", view.id));
+            said.extend(ids.map(|id| ("id".into(), id)));
+        }
+        said
+    };
+    says_no_other("PE", &file("pdb-small/x86_64/small.exe"), 1, image);
+    says_no_other("managed PE", &file("clr31/live/Plugin.dll"), 1, image);
+
+    let names = |bytes: &[u8]| {
+        let mut said = Said::new();
+        if let Ok(map) = R2rMap::parse(bytes) {
+            let rows = map.rows().iter();
+            said.extend(rows.map(|row| (row.rva.to_string(), format!("{row:?}"))));
+        }
+        said
+    };
+    let map = "clr10/r2r/windows-x64/Workload.ni.r2rmap";
+    // A name that is cut off cannot be told from a shorter one: the last line is left out.
+    says_no_other("r2rmap", &file(map), 1, |bytes| {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n');
+        names(&bytes[..whole.map_or(0, |at| at + 1)])
+    });
+}
