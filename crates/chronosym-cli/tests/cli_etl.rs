@@ -98,12 +98,12 @@ fn kernel_events_go_by_short_and_full_names() {
     ] {
         assert_eq!(events(&["--event", name, path]).len(), count, "{name}");
     }
-    let missing = run(&["-q", "events", "--event", "Kernel/NoSuchEvent", path]);
-    assert_eq!((missing.status, missing.stdout.as_str()), (1, ""));
+    let none = run(&["events", "--event", "Kernel/NoSuchEvent", path]);
+    assert_eq!(none.status, 1);
     assert!(
-        missing.stderr.contains("Kernel/Thread/CSwitch"),
+        none.stderr.contains("Kernel/Thread/CSwitch"),
         "{}",
-        missing.stderr
+        none.stderr
     );
     let first = &events(&["--event", "Kernel/CSwitch", path])[0];
     assert_eq!(first["name"], "Thread/CSwitch");
