@@ -13,6 +13,8 @@ mod known;
 mod managed;
 #[cfg(feature = "pdb")]
 mod managed_module;
+#[cfg(feature = "pdb")]
+mod method_text;
 mod missing;
 #[cfg(feature = "pdb")]
 mod module;
@@ -58,7 +60,7 @@ use {
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
-pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
+pub use chronosym_symbols::store::{Attempt, NoFile, NotFetched, Place, StoreConfig, Trial};
 pub use kallsyms::{Kallsyms, KallsymsError};
 #[cfg(feature = "pdb")]
 pub use managed_module::{ManagedModule, ManagedModuleError};
@@ -200,6 +202,10 @@ impl Symbolizer {
 }
 
 impl SymbolSource for Symbolizer {
+    fn wants_lines(&self) -> bool {
+        self.options.lines
+    }
+
     #[cfg(feature = "pdb")]
     fn managed_line(
         &self,
