@@ -476,6 +476,8 @@ pub struct Serve {
     #[command(flatten)]
     pub filters: EventFilters,
     #[command(flatten)]
+    pub shaping: Shaping,
+    #[command(flatten)]
     pub samples: Samples,
     #[command(flatten)]
     pub symbols: Symbols,
