@@ -39,8 +39,7 @@ fn fails(args: &[&str], words: &[&str]) {
 
 #[test]
 fn what_is_no_trace_is_named() {
-    let expected =
-        "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
+    let expected = "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
     let directory = tempfile::tempdir().unwrap();
     let bytes = file(&[7; 300]);
     let empty = file(b"");
