@@ -38,6 +38,13 @@ pub(super) enum Kind {
     Unknown,
 }
 
+impl Kind {
+    /// Whether only Linux and its like have such a clock.
+    pub fn is_of_linux(self) -> bool {
+        matches!(self, Kind::Monotonic | Kind::MonotonicRaw)
+    }
+}
+
 /// How far a clock is behind another, and how well that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offset {

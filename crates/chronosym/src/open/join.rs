@@ -150,7 +150,12 @@ impl Parts {
                     Ok(()) => {}
                 }
             }
-            (None, Some(profile)) => join.read_profile(profile, earliest)?,
+            (None, Some(profile)) => {
+                join.read_profile(profile, earliest)?;
+                let headers = runtimes.iter().map(|it| it.reader.header());
+                let own = headers.filter_map(|header| header.process_id);
+                join.beside.find_containers(&join.perf, own);
+            }
             (None, None) => join.describe(&runtimes, &ctf),
         }
         for runtime in runtimes {
@@ -300,6 +305,10 @@ impl Join<'_> {
                 }
             }
             let source = profile.as_mut().map(|profile| &mut profile.source);
+            // No Windows counts so.
+            if matches!(source, Some(ProfileBytes::Etl { .. })) && clock.kind.is_of_linux() {
+                return Err(not_joined(other, &name));
+            }
             let offset = match (clock.behind(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
                 (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
@@ -491,6 +500,8 @@ impl Join<'_> {
             start_ns,
             offset,
         } = runtime;
+        let own = reader.header().process_id;
+        let process = own.map_or(process, |own| Some(self.beside.pid(own)));
         let began = i64::try_from(start_ns + offset.ns - self.began_ns).unwrap_or(i64::MAX);
         let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
         self.report.notes.extend(Note::of_nettrace(&found));
@@ -503,6 +514,7 @@ impl Join<'_> {
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
             error_ns: offset.error_ns,
+            own_pid: own.zip(process).filter(|(own, pid)| own != pid),
             ..JoinedRecording::new(&name, gives, offset.how)
         });
         end.map_err(|error| in_runtime(&name, error))

@@ -191,6 +191,7 @@ impl Note {
             (d.aux_faults, Unused, "faults of hardware traces, which are not read"),
             (report.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
             (report.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
+            (report.without_deferred, Unused, "samples lack their frames of user code, which were to follow and did not"),
             (report.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()
@@ -298,6 +299,7 @@ impl Note {
         let rows = [
             (timeline.unbound_il_maps(), Unused, "IL maps belong to no code body"),
             (d.unbound_inline_trees, Unused, "inline trees belong to no code body"),
+            (d.copies_left_out, NoteKind::Limit, "processes that began as copies of others have nothing mapped: there are too many"),
             (d.bad_perf_map_rows, Unused, "perf map lines are not of the form START SIZE name"),
             (d.unknown_event_types, Unused, "events are of a type that was never registered"),
             (d.stacks_dropped, NoteKind::Limit, "stacks were dropped: too many distinct frames"),
