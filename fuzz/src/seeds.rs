@@ -5,6 +5,7 @@ use std::path::Path;
 
 use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 use chronosym_support::etl::{At, EtlWriter, Options, Stack};
+use chronosym_support::msf;
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{Method, inline_tree};
@@ -94,7 +95,16 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
         ]),
         "r2r_map" => test_data(&["clr10/r2r/linux-x64/Workload.ni.r2rmap"]),
         "portable_pdb" => test_data(&["clr10/workload/PluginA.pdb", "clr10/workload/Workload.pdb"]),
-        "windows_pdb" => test_data(&["pdb-small/x86_64/small.pdb", "pdb-small/i686/small.pdb"]),
+        "windows_pdb" => {
+            let whole = test_data(&["pdb-small/x86_64/small.pdb", "pdb-small/i686/small.pdb"]);
+            // Small pages, and no types: as little as there can be around what names and lines are in.
+            let few = |(name, file): &(String, Vec<u8>)| {
+                let mut streams = msf::take_apart(file);
+                streams[2].iter_mut().for_each(|types| types.truncate(56));
+                (format!("{name}-few"), msf::put_together(&streams, 512, 1))
+            };
+            whole.iter().map(few).chain(whole.clone()).collect()
+        }
         "symbol_path" => vec![
             named(
                 "server",

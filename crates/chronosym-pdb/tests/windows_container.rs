@@ -203,6 +203,72 @@ fn omap_moves_code() {
     );
 }
 
+/// Sections of an image before an optimiser moved code count only where there are tables that say how.
+#[test]
+fn original_sections_without_omap_mean_nothing() {
+    let file = rebuilt(|streams| {
+        let next = streams.len() as u16;
+        let moved = streams.iter().flatten().find(|s| s.starts_with(b".text\0"));
+        let mut moved = moved.unwrap().clone();
+        let rva = word(&moved, 12);
+        put(&mut moved, 12, rva + 0x1000);
+        streams.push(Some(moved));
+        let dbi = streams[DBI].as_mut().unwrap();
+        let header = part(dbi, 6);
+        dbi.resize(header.start + 22, 0xFF);
+        dbi[header.start + 20..][..2].copy_from_slice(&next.to_le_bytes());
+        put(dbi, DBI_SIZES[6], 22);
+    });
+    assert!(answers(&file) == answers(&SMALL));
+}
+
+/// A section ends with its last byte: what lies behind it belongs to nothing that lies in it.
+#[test]
+fn nothing_is_known_of_the_byte_behind_a_section() {
+    let image = read("x86_64/small.exe");
+    let image = chronosym_pdb::pe::PeImage::parse(&image).unwrap();
+    let pdb = WindowsPdb::open(&SMALL).unwrap();
+    let text = image
+        .sections()
+        .find(|s| s.name.starts_with(b".text"))
+        .unwrap();
+    let end = text.rva + text.virtual_size;
+    assert!(pdb.symbol(end - 1).unwrap().is_some());
+    assert_eq!(pdb.symbol(end).unwrap(), None);
+    assert_eq!(pdb.find(end, &mut Frames::new()).unwrap(), None);
+}
+
+/// A stream that lists one page again and again would be unpacked to far more than the file has.
+#[test]
+fn a_stream_larger_than_the_file_is_damage() {
+    const PAGE: usize = 512;
+    let mut file = put_together(&STREAMS, PAGE, 1);
+    let pages = 2 * file.len() / PAGE;
+    // A directory of two streams: none, and one of a single page that is listed all over.
+    let mut directory = [2, u32::MAX, (pages * PAGE) as u32]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect::<Vec<u8>>();
+    directory.extend((0..pages).flat_map(|_| 3_u32.to_le_bytes()));
+    let len = directory.len();
+    directory.resize(len.next_multiple_of(PAGE), 0);
+    let first = file.len() / PAGE;
+    file.extend(&directory);
+    let list = file.len() / PAGE;
+    let numbers = (first..list).flat_map(|page| (page as u32).to_le_bytes());
+    file.extend(numbers.collect::<Vec<u8>>());
+    file.resize(file.len().next_multiple_of(PAGE), 0);
+    let count = file.len() / PAGE;
+    for (at, value) in [(40, count), (44, len), (52, list)] {
+        put(&mut file, at, value as u32);
+    }
+    let error = WindowsPdb::open(&file).map(drop).unwrap_err();
+    assert!(
+        error.to_string().contains("larger than the file"),
+        "{error}"
+    );
+}
+
 /// Where a record (`S_GPROC32`) of this name stands, and where the line tables of code at an offset.
 fn record_and_tables(stream: &[u8], name: &[u8], offset: u32) -> (Option<usize>, Vec<usize>) {
     let words = || (0..stream.len().saturating_sub(14)).step_by(4);

@@ -3,7 +3,7 @@
 //! What a status means, where a redirect may lead and what is repeated is decided by
 //! [`Acquisition`](crate::store::Acquisition), for every driver alike; this follows no redirect and repeats nothing.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -76,9 +76,15 @@ impl Client {
         if code != 200 {
             let retry_after = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
             let location = header(LOCATION).map(str::to_owned);
-            // A connection is kept only if its last body was read to the end: most answers are such a 404.
-            let body = response.into_body().into_reader();
-            let _ = std::io::copy(&mut body.take(LONGEST_APOLOGY), &mut std::io::sink());
+            // A connection is kept only if its last body was read to the end: most answers are such a 404. It may drip, too.
+            let mut body = response.into_body().into_reader().take(LONGEST_APOLOGY);
+            let _ = save(
+                &mut body,
+                &mut std::io::sink(),
+                u64::MAX,
+                None,
+                &self.limits,
+            );
             return Fetched::Status {
                 code,
                 location,
@@ -134,7 +140,7 @@ fn system_roots() -> TlsConfig {
 
 fn save(
     body: &mut impl Read,
-    file: &mut File,
+    file: &mut impl Write,
     limit: u64,
     length: Option<u64>,
     limits: &FetchLimits,

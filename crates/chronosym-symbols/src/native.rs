@@ -164,7 +164,8 @@ impl NativeSymbols {
             return None;
         }
         let (path, id) = companions::supplement_link(self.debug())?;
-        Some((id, String::from_utf8_lossy(path).into_owned()))
+        // Copied before it is checked: the file may be mapped.
+        Some((id, String::from_utf8_lossy(&path.to_vec()).into_owned()))
     }
 
     /// Takes the supplementary file from elsewhere. To be called before the first question.

@@ -787,6 +787,14 @@ impl<'a> ParserState<'a> {
         }
     }
 
+    // A hexadecimal digit as a letter from A to P.
+    fn read_rebased_digit(&mut self) -> Result<u8> {
+        match self.get()? {
+            c @ b'A'..=b'P' => Ok(c - b'A'),
+            _ => Err(self.fail("expected a letter from A to P")),
+        }
+    }
+
     fn read_encoded_string(&mut self, char_bytes: i32) -> Result<Type<'a>> {
         let byte_length = self.read_number()?; // including null terminator
         let _crc = self.read_number()?;
@@ -807,8 +815,8 @@ impl<'a> ParserState<'a> {
                             v[(c - b'0') as usize]
                         }
                         b'$' => {
-                            let high = self.get()? - b'A';
-                            let low = self.get()? - b'A';
+                            let (high, low) =
+                                (self.read_rebased_digit()?, self.read_rebased_digit()?);
                             (high << 4) | low
                         }
                         _ => {

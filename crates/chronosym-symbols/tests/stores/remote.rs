@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::path::parse_debuginfod_urls;
-use chronosym_symbols::store::{NoFile, Origin, Place, Reach, Request, Trial};
+use chronosym_symbols::store::{NoFile, NotFetched, Origin, Place, Reach, Request, Trial};
 
 use super::server::{Reply, Server};
 use super::{
-    GUID, Setup, foo, found, identify, missing, pdb_id, portable, symbols, trials, windows,
+    GUID, Setup, files, foo, found, identify, missing, pdb_id, portable, symbols, trials, windows,
 };
 
 fn key(file: &str) -> String {
@@ -248,6 +248,60 @@ fn a_body_always_truncated_is_a_failure() {
     );
     assert_eq!(server.paths().len(), 3, "once, and two repetitions");
     setup.assert_tidy();
+}
+
+/// What follows a body that is longer than it was said to be is no answer to the next question.
+#[test]
+fn a_body_longer_than_it_says_is_damaged() {
+    let server = first_url(|count| match count {
+        1 => Reply::TooLong(windows(1)),
+        _ => Reply::Ok(windows(1)),
+    });
+    let setup = setup(&server);
+    let stores = setup.stores();
+    let outcome = stores.acquire(&foo(), &identify);
+    assert!(
+        matches!(missing(&outcome), NoFile::SymbolFileDamaged { .. }),
+        "{outcome:?}"
+    );
+    let other = Request::new(Wanted::pdb(pdb_id(1)), "bar.pdb");
+    let outcome = stores.acquire(&other, &identify);
+    assert_eq!(missing(&outcome), &NoFile::NoSymbolFile, "{outcome:?}");
+    found(&setup.acquire(&foo()));
+    setup.assert_tidy();
+}
+
+/// Proxies and portals answer every question with a page.
+#[test]
+fn a_page_is_no_symbol_file() {
+    let page = b"<!DOCTYPE html><html><body>Please log in</body></html>";
+    let server = Server::new(move |_| Reply::With("Content-Type: text/html\r\n", page.to_vec()));
+    let setup = setup(&server);
+    let outcome = setup.acquire(&foo());
+    assert!(
+        matches!(missing(&outcome), NoFile::SymbolFileDamaged { .. }),
+        "{outcome:?}"
+    );
+    let kept = files(&setup.path("down"));
+    assert!(
+        !kept.iter().any(|path| path.ends_with("foo.pdb")),
+        "{kept:?}"
+    );
+    setup.assert_tidy();
+}
+
+#[test]
+fn what_drips_is_given_up_whatever_it_is() {
+    for code in [200, 404, 500] {
+        let server = Server::new(move |_| Reply::Drip(code));
+        let mut setup = setup(&server);
+        setup.config.fetch.speed_after = Duration::from_millis(200);
+        // A test that waited for the whole body, or for the silence that never comes, would not end.
+        setup.config.fetch.total_timeout = Duration::from_secs(3600);
+        let outcome = setup.acquire(&foo());
+        assert_eq!(missing(&outcome), &NoFile::NoSymbolFile, "{code}");
+        setup.assert_tidy();
+    }
 }
 
 /// Without a length the end of the connection is the end of the file, wherever that is: the file itself must tell.
@@ -728,4 +782,29 @@ fn the_cache_is_pruned_to_its_limit() {
     found(&setup.acquire(&foo()));
     assert!(!old.exists());
     assert!(fetched.exists());
+}
+
+#[test]
+fn source_files_are_fetched_only_where_fetching_is_on() {
+    let server = Server::new(|path| match path {
+        "/a/B.cs" => Reply::Ok(b"class B;".to_vec()),
+        "/moved" => Reply::Redirect(302, "/a/B.cs".into()),
+        _ => Reply::Status(404),
+    });
+    let fetch =
+        |setup: &Setup, path: &str, most| setup.stores().fetch_source(&server.url(path), most);
+    let setup = setup(&server);
+    assert_eq!(fetch(&setup, "a/B.cs", 8), Ok(b"class B;".to_vec()));
+    assert_eq!(fetch(&setup, "a/B.cs", 7), Err(NotFetched::TooLarge(7)));
+    assert_eq!(fetch(&setup, "a/C.cs", 8), Err(NotFetched::Status(404)));
+    assert_eq!(fetch(&setup, "moved", 8), Err(NotFetched::Status(302)));
+    let file = setup.stores().fetch_source("file:///etc/passwd", 8);
+    assert!(matches!(file, Err(NotFetched::Url(_))), "{file:?}");
+    let seen = server.paths().len();
+    let mut offline = self::setup(&server);
+    offline.config.offline = true;
+    for setup in [Setup::new("/tmp"), offline] {
+        assert_eq!(fetch(&setup, "a/B.cs", 8), Err(NotFetched::Off));
+    }
+    assert_eq!(server.paths().len(), seen);
 }

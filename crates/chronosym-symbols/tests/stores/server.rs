@@ -36,6 +36,10 @@ pub(crate) enum Reply {
     Hang(Duration),
     /// Sends half of it, then says nothing for so long.
     HalfThenHang(Vec<u8>, Duration),
+    /// Says that the body is shorter than it is.
+    TooLong(Vec<u8>),
+    /// A status whose body is a byte now and then, without end.
+    Drip(u16),
     /// Hangs up at once.
     Close,
 }
@@ -170,6 +174,14 @@ fn respond<S: Write>(stream: &mut S, reply: Reply) -> std::io::Result<bool> {
         Reply::HalfThenHang(body, time) => {
             send(200, "", Some(body.len()), &body[..body.len() / 2])?;
             std::thread::sleep(time);
+            return Ok(false);
+        }
+        Reply::TooLong(body) => send(200, "", Some(body.len() / 2), &body)?,
+        Reply::Drip(code) => {
+            send(code, "", Some(1 << 20), b"")?;
+            while stream.write_all(b"x").and_then(|()| stream.flush()).is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
             return Ok(false);
         }
         Reply::Close => return Ok(false),

@@ -9,6 +9,7 @@ use chronosym_nettrace::{GapCause, GapTotal, Gaps};
 use crate::limits::LimitReached;
 use crate::source::etl::EtlReport;
 use crate::source::perf::PerfReport;
+use crate::source::script::ScriptReport;
 use crate::timeline::Timeline;
 
 /// Something that is wrong with a recording. What is not concerned was read all the same.
@@ -208,6 +209,19 @@ impl Note {
             (d.late_records, Unused, "records of the jitdump are out of the order of time"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()
+    }
+
+    /// What was found while the text of `perf script` was read into a session.
+    pub fn of_script(report: &ScriptReport) -> Vec<Note> {
+        let d = &report.diagnostics;
+        #[rustfmt::skip]
+        let rows = [
+            (d.unknown_lines, Damage, "lines are neither samples nor frames, and were left out"),
+            (d.long_lines, NoteKind::Limit, "lines are too long, or too many for one sample, and were cut or left out"),
+            (d.other_records, Unused, "lines tell of mappings and the like, which are not read from text"),
+            (report.without_process, Unused, "samples do not say their process and were given to one by their thread: print them with -F +pid"),
+        ];
+        counted(&rows).collect()
     }
 
     /// What a reader of traces of LTTng found.

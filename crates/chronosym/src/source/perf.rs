@@ -25,7 +25,7 @@ use crate::stacks::Walked;
 use crate::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
 
 /// The process under which the kernel's own code stands, whose threads run while a processor is idle.
-const KERNEL: u32 = 0;
+pub(crate) const KERNEL: u32 = 0;
 /// What records call it.
 const KERNEL_IN_RECORDS: u32 = u32::MAX;
 
@@ -119,7 +119,7 @@ pub(crate) fn read_from<R: Read>(
     (report, end)
 }
 
-fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
+pub(crate) fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
     let facts = session.facts();
     facts.format = "perf.data".to_owned();
     facts.version = info.recorder_version.clone().unwrap_or_default();
@@ -139,7 +139,7 @@ fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
     }
 }
 
-fn build_ids(info: &Info) -> FxHashMap<Vec<u8>, BuildId> {
+pub(crate) fn build_ids(info: &Info) -> FxHashMap<Vec<u8>, BuildId> {
     let ids = info.build_ids.iter();
     ids.map(|entry| (entry.name.clone(), entry.id)).collect()
 }

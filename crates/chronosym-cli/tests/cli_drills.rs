@@ -1,0 +1,200 @@
+//! Faults of the machine: disks that are full or cannot be written, files that are none, traces that still grow.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::*;
+
+/// A run that takes longer waits for something that never comes.
+const LONGEST: Duration = Duration::from_secs(120);
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// What a script of `sh` prints in a folder `$1` that is a small disk of its own, mounted with `options`; `$2` is the program,
+/// the rest are `args`. Nothing where disks cannot be mounted, which only root can.
+fn on_a_disk(options: &str, script: &str, args: &[&str]) -> Option<String> {
+    let may = Command::new("unshare").args(["-m", "true"]).output();
+    if !may.is_ok_and(|output| output.status.success()) {
+        eprintln!("no disks can be mounted here: nothing is tested");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("mount -t tmpfs -o {options} none \"$1\" || exit 99\n{script}");
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script, "sh", path(folder.path())])
+        .arg(env!("CARGO_BIN_EXE_chronosym"))
+        .args(args)
+        .env_remove("_NT_SYMBOL_PATH")
+        .env_remove("DEBUGINFOD_URLS")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(!text.contains("panicked"), "{text}");
+    if output.status.code() == Some(99) {
+        eprintln!("no disks can be mounted here: nothing is tested");
+        return None;
+    }
+    Some(text)
+}
+
+#[test]
+fn a_full_disk_leaves_the_result_that_was_there() {
+    let script = r#"
+        echo kept >"$1/out"
+        "$2" events --format jsonl "$3" -o "$1/out"
+        echo "status $?"
+        cat "$1/out"
+        ls -A "$1""#;
+    let Some(text) = on_a_disk("size=64k", script, &[&arg(REUSE)]) else {
+        return;
+    };
+    assert!(text.contains("status 1\nkept\nout\n"), "{text}");
+    assert!(text.contains("chronosym: cannot write "), "{text}");
+    assert!(text.contains("No space left on device"), "{text}");
+}
+
+#[test]
+fn a_cache_on_a_full_or_read_only_disk_costs_names_alone() {
+    let trace = testdata("clr10/traces/memory.nettrace.zip");
+    let plain = run(&["stacks", "--format", "folded", path(&trace)]);
+    assert_eq!(plain.status, 0);
+    // There is no such server: what matters is that nothing can be kept, and that all else is as it was.
+    let script = r#"
+        mkdir "$1/cache"
+        head -c 1000000 /dev/zero >"$1/full" 2>/dev/null
+        "$2" stacks --format folded --cache "$1/cache" --symbol-path srv*http://127.0.0.1:9/ "$3" 2>/dev/null
+        echo "status $?""#;
+    for (options, before) in [
+        ("size=16k", ""),
+        ("size=64k", "mount -o remount,ro \"$1\"\n"),
+    ] {
+        let script = script.replace("\"$2\"", &format!("{before}\"$2\""));
+        let Some(text) = on_a_disk(options, &script, &[path(&trace)]) else {
+            return;
+        };
+        let (stacks, end) = text.split_at(text.rfind("status").unwrap());
+        assert_eq!(end, "status 0\n");
+        assert_eq!(stacks, plain.stdout, "{options}");
+    }
+}
+
+/// Runs the program with a limit of time, so that what waits for ever fails.
+fn in_time(args: &[&str]) -> Run {
+    let [out, err] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    let mut child = chronosym()
+        .args(args)
+        .stdout(out.reopen().unwrap())
+        .stderr(err.reopen().unwrap())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if begun.elapsed() > LONGEST {
+            child.kill().unwrap();
+            panic!("{args:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    finish(std::process::Output {
+        status,
+        stdout: std::fs::read(out.path()).unwrap(),
+        stderr: std::fs::read(err.path()).unwrap(),
+    })
+}
+
+fn fifo(folder: &Path, name: &str) -> std::path::PathBuf {
+    let pipe = folder.join(name);
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    pipe
+}
+
+#[test]
+fn devices_are_no_traces() {
+    for device in ["/dev/zero", "/dev/null", "/dev/urandom", "/dev"] {
+        let run = in_time(&["info", device]);
+        assert_eq!(run.status, 1, "{device}: {}", run.stdout);
+        assert!(run.stderr.starts_with("chronosym: "), "{}", run.stderr);
+        assert!(run.stderr.contains(device), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_pipe_is_a_trace_and_no_symbol_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = fifo(folder.path(), "trace");
+    let trace = unzipped(LINUX);
+    let whole = file(&trace);
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, trace)
+    });
+    let piped = run(&["stacks", "--format", "folded", path(&pipe)]);
+    writer.join().unwrap().unwrap();
+    let plain = run(&["stacks", "--format", "folded", path(&whole)]);
+    assert_eq!((piped.status, piped.stdout), (0, plain.stdout));
+    // Where symbol files are looked for by name stand pipes that nobody writes to.
+    let symbols = tempfile::tempdir().unwrap();
+    for name in [
+        "Workload.pdb",
+        "Workload.dll",
+        "libcoreclr.so",
+        "libcoreclr.so.dbg",
+    ] {
+        fifo(symbols.path(), name);
+    }
+    for command in ["stacks", "symbols"] {
+        let run = in_time(&[command, "--symbols", path(symbols.path()), &arg(LINUX)]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+    }
+}
+
+/// The trace of a process that still runs: what is there is read, and the rest is said to be missing.
+#[test]
+fn a_trace_that_grows_gives_what_is_there() {
+    let trace = unzipped(LINUX);
+    let folder = tempfile::tempdir().unwrap();
+    let growing = folder.path().join("growing.nettrace");
+    let mut out = std::fs::File::create(&growing).unwrap();
+    let (begin, rest) = trace.split_at(trace.len() / 3);
+    out.write_all(begin).unwrap();
+    let writer = std::thread::spawn({
+        let rest = rest.to_vec();
+        move || {
+            for piece in rest.chunks(rest.len() / 40) {
+                out.write_all(piece).unwrap();
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    });
+    let mut counts = Vec::new();
+    let samples = || {
+        let run = run(&["stacks", "--format", "jsonl", path(&growing)]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.stdout.lines().count()
+    };
+    while !writer.is_finished() {
+        counts.push(samples());
+    }
+    writer.join().unwrap();
+    counts.push(samples());
+    assert!(counts.is_sorted(), "{counts:?}");
+    let whole = file(&trace);
+    let whole = run(&["stacks", "--format", "jsonl", path(&whole)]);
+    assert_eq!(counts.last(), Some(&whole.stdout.lines().count()));
+}

@@ -1,0 +1,99 @@
+//! The order of records over buffers, and what their headers say, in shapes that are rare.
+
+use chronosym_etl::EtlReader;
+use chronosym_support::etl::{At, EtlWriter, Options, buffers};
+
+fn times(file: &[u8]) -> Vec<u64> {
+    let mut reader = EtlReader::open(file).unwrap();
+    let mut times = Vec::new();
+    while let Some(record) = reader.next_record() {
+        times.push(record.time_ns / 1_000);
+    }
+    times
+}
+
+/// The earliest record of a buffer lies behind what the walk reads of it; that the first ones are out of order says so.
+#[test]
+fn a_buffer_out_of_order_is_read_when_its_earliest_record_is_due() {
+    let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    w.flush(0).unwrap();
+    w.sample(At::us(50), 1, 1).unwrap();
+    for us in 20..60 {
+        w.sample(At::us(us), 1, 1).unwrap();
+    }
+    w.sample(At::us(5), 1, 1).unwrap();
+    w.flush(0).unwrap();
+    for us in 10..15 {
+        w.sample(At::us(us), 1, 1).unwrap();
+    }
+    let times = times(&w.finish().unwrap());
+    assert_eq!(times.len(), 1 + 42 + 5);
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+/// The step to the next buffer is lost with a header; the last buffer has no other behind it that would confirm it.
+#[test]
+fn the_last_buffer_is_found_behind_a_damaged_one() {
+    let options = Options {
+        compress: true,
+        ..Options::default()
+    };
+    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    w.flush(0).unwrap();
+    for round in 0..3 {
+        for us in 0..50 {
+            w.sample(At::us(round * 100 + us), 1, 1).unwrap();
+        }
+        w.flush(0).unwrap();
+    }
+    let whole = w.finish().unwrap();
+    let mut parts: Vec<Vec<u8>> = buffers(&whole).iter().map(|part| part.to_vec()).collect();
+    assert_eq!(parts.len(), 4);
+    parts[2][..4].copy_from_slice(&[1, 0, 0, 0]);
+    let found = times(&parts.concat());
+    let last = found.iter().filter(|time| **time >= 200).count();
+    assert_eq!((found.len(), last), (1 + 100, 50), "{found:?}");
+}
+
+#[test]
+fn processors_beyond_255_are_told_apart() {
+    let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    w.flush(0).unwrap();
+    w.sample(At::us(1), 1, 1).unwrap();
+    let whole = w.finish().unwrap();
+    let mut parts: Vec<Vec<u8>> = buffers(&whole).iter().map(|part| part.to_vec()).collect();
+    let header = &mut parts[1];
+    header[0x28..0x2a].copy_from_slice(&300_u16.to_le_bytes());
+    let cpu = |file: &[u8]| {
+        let mut reader = EtlReader::open(file).unwrap();
+        let mut last = None;
+        while let Some(record) = reader.next_record() {
+            last = Some(record.cpu);
+        }
+        last
+    };
+    assert_eq!(cpu(&parts.concat()), Some(300));
+    // Without the flag for processor indexes the upper byte is the alignment of records.
+    parts[1][0x34] &= !0x20;
+    assert_eq!(cpu(&parts.concat()), Some(300 & 0xff));
+}
+
+/// A clock whose ticks are no whole number of nanoseconds.
+#[test]
+fn the_raw_time_of_a_time_is_the_least_that_gives_it() {
+    let options = Options {
+        perf_freq: 2_441_441,
+        ..Options::default()
+    };
+    let file = EtlWriter::new(Vec::new(), options)
+        .unwrap()
+        .finish()
+        .unwrap();
+    let reader = EtlReader::open(&*file).unwrap();
+    let clock = reader.clock();
+    for time in [1, 409, 410, 1_000, 999_999, 123_456_789] {
+        let raw = clock.raw_time(time);
+        assert!(clock.time_ns(raw) >= time, "{time}");
+        assert!(clock.time_ns(raw - 1) < time, "{time}");
+    }
+}
