@@ -30,8 +30,8 @@ impl std::error::Error for Usage {}
 
 /// What code was at address A of process P at time T?
 ///
-/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data) on any operating system and names every frame of every
-/// sample for the moment it was taken, or says why not.
+/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data, LTTng) on any operating system and names every frame
+/// of every sample for the moment it was taken, or says why not.
 #[derive(Debug, Parser)]
 #[command(
     name = "chronosym",
@@ -201,9 +201,9 @@ pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
 /// The trace and where results go.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The trace: .nettrace, .netperf, .etl or perf.data, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
     /// of one recording may be named together, and recordings of one machine and time that become one timeline: a
-    /// perf.data, nettrace files of its processes, jitdumps and perf maps.
+    /// perf.data, LTTng's traces, nettrace files of its processes, jitdumps and perf maps.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write results to this file, which is none of those that are read.
@@ -216,7 +216,7 @@ pub struct Input {
 /// The trace and where results go, for commands that need no symbols.
 #[derive(Debug, Args)]
 pub struct PlainInput {
-    /// The trace: .nettrace, .netperf, .etl or perf.data, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
     /// of one recording may be named together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
@@ -475,6 +475,8 @@ pub struct Serve {
     pub viewer: String,
     #[command(flatten)]
     pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
     #[command(flatten)]
     pub samples: Samples,
     #[command(flatten)]

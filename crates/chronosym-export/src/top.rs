@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::header::meaning;
 use crate::measure::{Amount, Counts, Measure, tally};
+use crate::missing::missing;
 use crate::rows::{RowName, Rows};
 use crate::table::{Name, Table, TableOptions};
-use crate::unnamed::unnamed;
 
 /// What rows of a table are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -327,7 +327,7 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
         let share = share(table, guessed.weight(table.measure));
         table.text(&format!("\n{share} of self has a name that is a guess (~)"))?;
     }
-    let reasons = unnamed(profile, table.measure);
+    let reasons = missing(profile, table.measure, |frame| frame.name().err());
     if reasons.is_empty() {
         return Ok(());
     }
