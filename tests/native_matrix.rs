@@ -447,7 +447,7 @@ fn packed(flags: &[&str], dwz: bool) -> Result<(), Failed> {
         let all: Vec<u64> = all.collect();
         for (address, expected) in all.iter().zip(&expected).rev().step_by(5) {
             let found = answers(&symbols, &[*address])?;
-            assert_eq!(found, [expected.clone()], "{kind} {address:#x}");
+            assert_eq!(found, std::slice::from_ref(expected), "{kind} {address:#x}");
         }
     }
     Ok(())
