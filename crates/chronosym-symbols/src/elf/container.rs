@@ -161,7 +161,8 @@ impl Container {
     /// The virtual addresses of a section, if it is loaded; of several with its name the first in the file.
     pub(crate) fn section(&self, name: &str) -> Option<Range<u64>> {
         let file = self.file().ok()?;
-        let mut named = file.sections().filter(|s| s.name() == Ok(name));
+        let is_it = |found: &[u8]| found == name.as_bytes();
+        let mut named = file.sections().filter(|s| s.name_bytes().is_ok_and(is_it));
         named.find_map(|s| loaded(&s, self.layout.as_deref()))
     }
 

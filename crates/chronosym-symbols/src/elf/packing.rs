@@ -10,8 +10,11 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use crate::error::{Error, Result};
 use crate::mmap::FileData;
 
-/// The most that anything may unpack to, in bytes.
+/// The most that a section may unpack to, in bytes.
 pub(crate) const MAX_UNPACKED: u64 = 2 << 30;
+
+/// The most that a file or a symbol table may, which are unpacked as a whole and whose size nothing states.
+const MAX_WHOLE: u64 = 512 << 20;
 
 /// After so many bytes of a mapped file, those that are done with are given back to the system.
 const RELEASE: usize = 4 << 20;
@@ -77,8 +80,8 @@ pub(crate) fn xz(packed: &[u8], what: &str) -> Result<FileData> {
 fn too_large(what: &str) -> Error {
     Error::TooLarge {
         what: what.to_owned(),
-        size: MAX_UNPACKED + 1,
-        limit: MAX_UNPACKED,
+        size: MAX_WHOLE.saturating_add(1),
+        limit: MAX_WHOLE,
     }
 }
 
@@ -90,7 +93,7 @@ struct Limited(Vec<u8>);
 
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len().saturating_add(bytes.len()) as u64 > MAX_UNPACKED {
+        if self.0.len().saturating_add(bytes.len()) as u64 > MAX_WHOLE {
             return Err(io::Error::other(Full));
         }
         self.0.extend_from_slice(bytes);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chronosym_symbols::identity::{FileIdentity, PdbId, Wanted};
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::store::{
-    Attempt, Identify, IdentifyError, NoFile, NotFetched, Outcome, Place, Reach, Request,
-    StoreConfig, Stores, Trial, read_identity,
+    Attempt, Identify, IdentifyError, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores,
+    Trial, read_identity,
 };
 
 use super::files::FileAt;
@@ -241,7 +241,11 @@ impl Search {
 
     /// Fetches a source file from where a PDB says that it is.
     #[cfg(feature = "pdb")]
-    pub(super) fn fetch_source(&self, url: &str, most: u64) -> Result<Vec<u8>, NotFetched> {
+    pub(super) fn fetch_source(
+        &self,
+        url: &str,
+        most: u64,
+    ) -> Result<Vec<u8>, chronosym_symbols::store::NotFetched> {
         self.stores.fetch_source(url, most)
     }
 
