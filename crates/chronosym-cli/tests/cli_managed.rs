@@ -121,6 +121,38 @@ fn what_a_managed_file_does_not_know_is_said() {
     assert_eq!(found[0]["line_reason"], "NoSymbolFile");
 }
 
+/// Where the compiler wrote the PDB stands in the image.
+#[test]
+fn the_pdb_is_where_the_image_records_it() {
+    let [images, elsewhere] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let pdb = elsewhere.path().join("W.pdb");
+    std::fs::copy(testdata("clr10/workload/Workload.pdb"), &pdb).unwrap();
+    let mut bytes = std::fs::read(testdata("clr10/workload/Workload.dll")).unwrap();
+    let entry = bytes.windows(4).position(|part| part == b"RSDS").unwrap();
+    // Signature, GUID and age stand before the path, and zeros behind it.
+    let path = &mut bytes[entry + 24..];
+    let len = path.iter().position(|&b| b == 0).unwrap();
+    let room = path[len..].iter().take_while(|&&b| b == 0).count() + len;
+    let text = pdb.to_str().unwrap();
+    if text.len() >= room {
+        // The folders of some systems have longer names than the compiler's.
+        return;
+    }
+    path[..room].fill(0);
+    path[..text.len()].copy_from_slice(text.as_bytes());
+    let image = images.path().join("Workload.dll");
+    std::fs::write(&image, &bytes).unwrap();
+    let ask = |more: &[&str]| {
+        let args = ["--obj", image.to_str().unwrap(), "0x06000003+0"];
+        frames(&[&args, more].concat())[0].clone()
+    };
+    assert_eq!(place(&ask(&[])).2, Some(32));
+    assert_eq!(
+        ask(&["--no-recorded-paths"])["line_reason"],
+        "PathNotTrusted"
+    );
+}
+
 /// The compiler's own map names every precompiled method: so does the image.
 #[test]
 fn precompiled_images_are_asked_by_rva() {

@@ -44,7 +44,9 @@ impl Module {
     /// The file cannot be read, or is in no known format.
     fn open(image: Option<&Path>, pdb: Option<&Path>, args: &Symbolize) -> Result<Self> {
         let path = image.or(pdb).unwrap_or(Path::new(""));
-        let config = companion::beside(image, &args.symbols)?;
+        let mut config = companion::beside(image, &args.symbols)?;
+        // The paths in a file of the user's own are the user's own.
+        config.trust_trace_paths |= !args.no_recorded_paths;
         let managed = ManagedSource::open(image, pdb, config, args)?;
         let source: Box<dyn Source> = match (managed, image, pdb) {
             (Some(source), ..) => Box::new(source),
