@@ -55,6 +55,12 @@ impl Binary {
 }
 
 /// Binaries of any two resolvers are equal if name, path and identity are.
+impl Binary {
+    fn hash(&self) -> u64 {
+        FxBuildHasher.hash_one((&self.name, &self.path, &self.identity))
+    }
+}
+
 impl PartialEq for Binary {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.path, &self.identity) == (&other.name, &other.path, &other.identity)
@@ -165,6 +171,7 @@ pub(crate) struct FunctionTable {
     /// Functions by the timeline's own names: most are met at many addresses.
     by_name: FxHashMap<(Option<BinaryId>, NameId), Arc<Function>>,
     binaries: Vec<Arc<Binary>>,
+    binary_index: HashTable<u32>,
     by_source: FxHashMap<BinarySource, Option<Arc<Binary>>>,
     files: FxHashSet<Arc<str>>,
     scratch: String,
@@ -196,11 +203,17 @@ impl FunctionTable {
                 path: path.into(),
                 identity: identity.map(String::into_boxed_str),
             };
-            let known = self.binaries.iter().find(|known| ***known == new).cloned();
-            known.unwrap_or_else(|| {
-                self.binaries.push(Arc::new(new));
-                Arc::clone(&self.binaries[self.binaries.len() - 1])
-            })
+            let (hash, all) = (new.hash(), &mut self.binaries);
+            let known = self.binary_index.find(hash, |&at| *all[at as usize] == new);
+            let at = known.copied().unwrap_or_else(|| {
+                let at = all.len() as u32;
+                all.push(Arc::new(new));
+                let hash = |&at: &u32| all[at as usize].hash();
+                self.binary_index
+                    .insert_unique(all[at as usize].hash(), at, hash);
+                at
+            });
+            Arc::clone(&all[at as usize])
         });
         self.by_source.insert(source, binary.clone());
         binary
