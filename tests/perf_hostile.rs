@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chronosym::{Filter, Input, Opener, Options, Timeline};
+use chronosym::{Input, Opener, Options, Timeline};
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
 
 const PID: u32 = 42;
@@ -155,31 +155,4 @@ fn code_that_is_moved_onto_itself() {
         dump.moved(many + 2, PID, JIT, JIT + many * 64, 64, index);
         dump.file().to_vec()
     });
-}
-
-/// Each frame in another file, each file in a process of its own or all in one, and the frames asked for.
-#[test]
-fn a_text_with_many_files() {
-    for processes in [1, u64::MAX] {
-        let text = |many: u64| {
-            let sample = |n: u64| {
-                let pid = 1 + n % processes;
-                format!(
-                    "app {pid}/{pid} {n}.000001: cpu-clock: \n\t {n:x} f{n}+0x1 (/lib/{n}.so)\n\t 1{n:x} [unknown] (/lib/{n}.so)\n\n"
-                )
-            };
-            (0..many).map(sample).collect::<String>().into_bytes()
-        };
-        let timed = |many| {
-            let begin = Instant::now();
-            let (timeline, _) = read("perf.txt", text(many));
-            let entries = timeline.profile(&Filter::default(), None).entries.len();
-            assert_eq!(entries as u64, many);
-            begin.elapsed()
-        };
-        let best = |many| (0..3).map(|_| timed(many)).min().expect("three runs");
-        let (before, after) = (best(500), best(4_000));
-        let ratio = after.as_secs_f64() / before.max(Duration::from_millis(5)).as_secs_f64();
-        assert!(ratio < 40.0, "{ratio}: {before:?}, {after:?}");
-    }
 }

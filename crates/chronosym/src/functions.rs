@@ -328,3 +328,33 @@ impl FunctionTable {
         SourceLine { file, ..line }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn many_binaries_cost_what_their_number_lets_expect() {
+        let timed = |many: u32| {
+            let paths: Vec<String> = (0..many).map(|n| format!("/lib/{n}.so")).collect();
+            let begin = Instant::now();
+            let mut table = FunctionTable::default();
+            for source in 0..2 {
+                for (at, path) in (0..many).zip(&paths) {
+                    let source = BinarySource::Image(ProcessIndex(source), ImageIndex(at));
+                    let binary = table.binary(source, || ("lib", path, None));
+                    assert_eq!(binary.expect("it has a name").path(), Some(&**path));
+                }
+            }
+            assert_eq!(table.binaries().len(), paths.len());
+            begin.elapsed()
+        };
+        let best = |many| (0..3).map(|_| timed(many)).min().expect("three runs");
+        let (before, after) = (best(2_000), best(32_000));
+        let ratio = after.as_secs_f64() / before.max(Duration::from_millis(1)).as_secs_f64();
+        // Sixteen times as many: with each looked at for each it would be 256 times as long.
+        assert!(ratio < 150.0, "{ratio}: {before:?}, {after:?}");
+    }
+}
