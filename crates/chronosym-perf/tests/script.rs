@@ -1,4 +1,5 @@
 //! Texts as `perf script` prints them, and others.
+#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 
 use chronosym_perf::script::{Diagnostics, Reader};
 
