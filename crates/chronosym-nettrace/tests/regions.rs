@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use chronosym_nettrace::{Error, Options, Reader};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
-use chronosym_support::trace::EventSpec;
+use chronosym_support::trace::{EventSpec, LabelSpec};
 use common::{read, read_from};
 
 #[test]
@@ -461,4 +461,78 @@ fn what_was_read_before_the_source_failed_is_delivered_first() {
     assert!(reader.next_region().expect("readable").is_some());
     assert!(reader.next_region().expect("the end").is_none());
     assert!(reader.diagnostics().gaps.is_cut_short());
+}
+
+#[test]
+fn the_last_time_of_a_region_is_the_latest_whatever_stands_last() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    // The difference has more than 32 bits: neither the order nor the latest time may look at the lower ones alone.
+    let times = [30, (5 << 32) + 10, 20];
+    for (thread, time) in (1..).zip(times) {
+        writer.event(kind, time, thread, &[], &[]);
+    }
+    let bytes = writer.finish();
+    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let region = reader.next_region().expect("readable").expect("a region");
+    assert_eq!(region.last_time_ns(), (5 << 32) + 10);
+    let ordered: Vec<_> = region.in_time_order().map(|it| it.time_ns).collect();
+    assert_eq!(ordered, [20, 30, (5 << 32) + 10]);
+}
+
+#[test]
+fn an_event_with_labels_is_a_record_even_if_its_type_is_not_selected() {
+    let mut writer = NettraceWriter::v6();
+    let kind = writer.event_type("P", 1, 0);
+    let labels = [LabelSpec::Level(2)];
+    writer.record(&EventSpec::new(kind, 1, 1));
+    writer.record(&EventSpec {
+        labels: &labels,
+        ..EventSpec::new(kind, 2, 1)
+    });
+    let bytes = writer.finish();
+    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    reader.select(|_| false);
+    let region = reader.next_region().expect("readable").expect("a region");
+    let times: Vec<_> = region.records().map(|record| record.time_ns).collect();
+    assert_eq!(times, [2]);
+    assert_eq!(region.counted().map(|(_, n)| n.events).sum::<u64>(), 1);
+}
+
+#[test]
+fn the_last_of_many_loss_windows_grows() {
+    const MOST: usize = 4_096;
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 7, &[], &[]);
+    for time in 0..MOST as i64 + 10 {
+        writer.lose(7, 1);
+        writer.event(kind, 10 + time, 7, &[], &[]);
+    }
+    let diagnostics = read(&writer.finish()).diagnostics;
+    let windows = &diagnostics.loss_windows;
+    let last = windows.last().expect("losses");
+    assert_eq!(windows.len(), MOST);
+    assert_eq!((last.events, last.to_ns), (11, 10 + MOST as u64 + 9));
+    assert_eq!(diagnostics.lost_events(), MOST as u64 + 10);
+}
+
+#[test]
+fn stacks_that_no_sequence_point_ends_take_no_more_than_the_limit() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    for i in 0..40 {
+        let stack: Vec<u64> = (0..40).map(|at| 0x1000 * i + at).collect();
+        writer.event(kind, i as i64, 1, &stack, &[]);
+        writer.flush();
+    }
+    let limit = 4_000;
+    let options = Options::default().with_region_limit(limit);
+    let trace = read_from(writer.finish().as_slice(), options);
+    let with_stack = |it: &&common::Event| it.stack.is_some();
+    let events = trace.events();
+    let stacks = events.iter().filter(with_stack).count();
+    assert_eq!(events.len(), 40);
+    assert!((1..=limit / 320).contains(&stacks), "{stacks}");
+    assert!(trace.diagnostics.unknown_stacks > 0);
 }
