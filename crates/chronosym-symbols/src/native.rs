@@ -164,8 +164,7 @@ impl NativeSymbols {
             return None;
         }
         let (path, id) = companions::supplement_link(self.debug())?;
-        // Copied before it is checked: the file may be mapped.
-        Some((id, String::from_utf8_lossy(&path.to_vec()).into_owned()))
+        Some((id, chronosym_types::copied_text(path)))
     }
 
     /// Takes the supplementary file from elsewhere. To be called before the first question.
