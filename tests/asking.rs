@@ -246,11 +246,11 @@ fn overloads_are_two_functions_and_two_rows() {
     let profile = timeline.profile(&Filter::default(), None);
     assert_eq!(profile.resolver.functions().len(), 2);
     assert_eq!(profile.resolver.binaries().len(), 1);
-    let methods =
-        chronosym_export::hot_methods(&profile, chronosym_export::Measure::Samples, false);
+    let (by, sort) = Default::default();
+    let methods = chronosym_export::hot_rows(&profile, by, sort, false);
     let rows: Vec<_> = methods
         .iter()
-        .map(|m| (m.label.as_str(), m.own, m.total))
+        .map(|m| (&*m.label.name, m.counts.own.samples, m.counts.total.samples))
         .collect();
     assert_eq!(
         rows,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use chronosym::open::Format;
 use chronosym::unwind::{CallFrames, ImageFiles, Registers, Step};
 use chronosym::{
-    CallerProof, Certainty, ClockMatch, Evidence, Filter, Frame, ImageRef, Input, OpenError,
-    Opener, Options, Position, Report, Resolver, SampleKind, SampleSelection, Timeline,
+    CallerProof, Certainty, ClockMatch, Evidence, Filter, Frame, ImageRef, Input, LineReason,
+    OpenError, Opener, Options, Position, Report, Resolver, SampleKind, SampleSelection,
+    SymbolSource, Timeline,
 };
 use chronosym_support::etl::{At as EtlAt, EtlWriter, Op, Options as EtlOptions, Process, Stack};
 use chronosym_support::nettrace::NettraceWriter;
@@ -362,6 +363,54 @@ fn copied_stacks_are_walked_by_tables_and_frame_pointers() {
 }
 
 #[test]
+fn frames_that_follow_later_are_put_to_their_samples() {
+    const TEXT: u64 = 0xffff_ffff_8100_0000;
+    let mut perf = profile();
+    let sample = |perf: &mut PerfWriter, time, address, cookie| {
+        let body = perf
+            .body()
+            .u64(address)
+            .u32(PID)
+            .u32(PID)
+            .u64(SECOND + time);
+        let body = body.u32(1).u32(0).u64(1_000_000).u64(4);
+        let (kernel, deferred) = (-128i64 as u64, -640i64 as u64);
+        perf.record(9, 1, body.words(&[kernel, address, deferred, cookie]));
+    };
+    let frames = |perf: &mut PerfWriter, time, cookie, frames: &[u64]| {
+        let body = perf.body().u64(cookie).u64(frames.len() as u64 + 1);
+        let body = body.u64(-512i64 as u64).words(frames);
+        perf.kernel_record(22, 2, body, SECOND + time, PID);
+    };
+    sample(&mut perf, 10, TEXT + 1, 1);
+    sample(&mut perf, 11, TEXT + 2, 1);
+    frames(&mut perf, 12, 1, &[0x10_0010, 0x10_0020]);
+    // Those of this one were lost: another system call has another cookie, and these are nobody's.
+    sample(&mut perf, 13, TEXT + 3, 2);
+    sample(&mut perf, 14, TEXT + 4, 3);
+    frames(&mut perf, 15, 9, &[0x10_0030]);
+    sample(&mut perf, 16, TEXT + 5, 4);
+    let (timeline, report) = open_with(Opener::new(), &[("perf.data", &perf.file())]).unwrap();
+    let mut stacks = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| {
+        let stack: Vec<u64> = timeline.stacks().addresses(class.stack).collect();
+        stacks.push((time, stack));
+    });
+    stacks.sort();
+    let user = [0x10_0010, 0x10_0020];
+    assert_eq!(stacks[0], (10, vec![TEXT + 1, user[0], user[1]]));
+    assert_eq!(stacks[1], (11, vec![TEXT + 2, user[0], user[1]]));
+    let alone = [
+        (13, vec![TEXT + 3]),
+        (14, vec![TEXT + 4]),
+        (16, vec![TEXT + 5]),
+    ];
+    assert_eq!(stacks[2..], alone);
+    let notes: Vec<String> = report.notes.iter().map(ToString::to_string).collect();
+    assert!(notes[0].starts_with("3 samples lack"), "{notes:?}");
+}
+
+#[test]
 fn the_kernel_is_process_0_and_its_idle_threads_run_there() {
     let mut perf = PerfWriter::new(PerfAttr::default());
     let text = 0xffff_ffff_8100_0000_u64;
@@ -466,6 +515,15 @@ fn a_jitdump_has_lives_lines_and_moves() {
     let recordings = &timeline.facts().recordings;
     assert_eq!(recordings.len(), 2);
     assert_eq!(recordings[1].clock, ClockMatch::Same);
+    struct WithoutLines;
+    impl SymbolSource for WithoutLines {
+        fn wants_lines(&self) -> bool {
+            false
+        }
+    }
+    let process = timeline.process_of(PID, 150).expect("the process");
+    let without = timeline.frames(process, JIT + 9, 150, Position::Exact, Some(&WithoutLines));
+    assert_eq!(without[0].line, Err(LineReason::LinesDisabled));
     // By itself, too.
     let alone = open(&[("jit-1.dump", dump.file())]);
     assert_eq!(name(&alone, JIT + 4, 20).as_deref(), Some("first"));
@@ -781,6 +839,44 @@ fn a_process_of_a_container_is_the_one_that_it_is_said_to_be() {
     let (mapped, _) = open_with(Opener::new().map_pid(1, PID), &files).expect("both");
     assert_eq!(name(&mapped, JIT, 300).as_deref(), Some("N.T.Run"));
     assert_eq!(mapped.processes().filter(|p| p.pid == Some(1)).count(), 0);
+}
+
+#[test]
+fn processes_of_containers_are_found_by_what_they_mapped() {
+    let info = TraceInfo {
+        process_id: 1,
+        ..started_at(SECOND)
+    };
+    let runtime = runtime(info, &[("Run", JIT, 100, None)]);
+    let with = |change: &dyn Fn(&mut PerfWriter)| {
+        let mut perf = profile();
+        perf.sample(SECOND + 900, PID, PID, &[JIT]);
+        change(&mut perf);
+        let timeline = open(&[("perf.data", &perf.file()), ("a.nettrace", &runtime)]);
+        let own = timeline.facts().recordings[1].own_pid;
+        (name(&timeline, JIT, 950), own)
+    };
+    let named = (Some("N.T.Run".to_owned()), Some((1, PID)));
+    let dump = "/tmp/jit-1.dump";
+    let mapped = |perf: &mut PerfWriter| perf.mmap2(SECOND + 2, PID, JIT, 0x1000, 0, dump);
+    assert_eq!(with(&mapped), named);
+    let contain = |perf: &mut PerfWriter, pid, inode| {
+        let links = [4, 1, 4, 2, 4, 3, 4, inode];
+        let body = perf.body().u32(pid).u32(pid).u64(4).words(&links);
+        perf.kernel_record(16, 0, body, SECOND + 2, pid);
+        let library = "/usr/share/dotnet/libcoreclr.so";
+        perf.mmap2(SECOND + 3, pid, 0x50_0000, 0x1000, 0, library);
+    };
+    assert_eq!(with(&|perf| contain(perf, PID, 0xf000_0152)), named);
+    // Of two nothing is known; nor of one that is in no container, and if process 1 runs .NET itself, that is it.
+    for (pids, inode) in [
+        (&[PID, 99][..], 0xf000_0152),
+        (&[PID], 0xefff_fffc),
+        (&[PID, 1], 0xf000_0152),
+    ] {
+        let found = with(&|perf| pids.iter().for_each(|&pid| contain(perf, pid, inode)));
+        assert_eq!(found, (None, None), "{pids:?}");
+    }
 }
 
 #[test]

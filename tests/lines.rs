@@ -402,7 +402,7 @@ fn precompiled_methods_that_no_event_names() {
         let frame = ask(Some(&symbols as &dyn SymbolSource));
         let name = name_of(&frame);
         // `Return Owner::Method(Parameters)`, instantiations left out.
-        let wanted = open(row.name);
+        let wanted = open(&row.name);
         let (wanted, _) = wanted.split_once('(').expect("parameters");
         let (owner, method) = wanted.rsplit_once("::").expect("a type and a method");
         let owner = owner.rsplit(' ').next().expect("a type");

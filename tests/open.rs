@@ -216,9 +216,9 @@ fn refusals_are_told_apart() {
         assert!(want(&error), "{paths:?}: {error:?}");
     };
     is(&[], |e| matches!(e, OpenError::NoInput));
-    is(&[files.0.path()], |e| {
-        matches!(e, OpenError::Directory { .. })
-    });
+    let folder = files.0.path().join("folder");
+    std::fs::create_dir(&folder).expect("a folder");
+    is(&[&folder], |e| matches!(e, OpenError::Directory { .. }));
     is(&[&missing], |e| matches!(e, OpenError::Open { .. }));
     is(&[&empty], |e| matches!(e, OpenError::Empty { .. }));
     is(&[&broken], |e| matches!(e, OpenError::Damaged { .. }));

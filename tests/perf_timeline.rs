@@ -56,6 +56,10 @@ fn main() -> ExitCode {
         node_with_jitdump,
     ));
     cases.push(recorded(
+        "node_has_the_names_that_perf_injects",
+        node_as_injected,
+    ));
+    cases.push(recorded(
         "node_has_the_functions_of_its_perf_map",
         node_with_map,
     ));
@@ -475,6 +479,76 @@ fn node_with_jitdump(folder: &Path) -> Result<(), Failed> {
     });
     let all = profile.samples();
     check(fib * 2 > all, format!("{fib} of {all} samples"))
+}
+
+/// Functions that are compiled again and again, of which some are dropped.
+const COMPILING: &str = "let total = 0;\n\
+    for (let i = 0; i < 400; i++) {\n\
+      const f = new Function('n', `let t = ${i}; for (let k = 0; k < n; k++) t = (t * 31 + k) | 0; return t`);\n\
+      for (let k = 0; k < 60; k++) total += f(2000);\n\
+    }\n\
+    console.log(total);\n";
+
+/// Every frame of code that was compiled has the name that it has once perf has made an ELF file of each load.
+fn node_as_injected(folder: &Path) -> Result<(), Failed> {
+    std::fs::write(folder.join("compiling.js"), COMPILING)?;
+    record(folder, &["node", "--perf-prof", "compiling.js"])?;
+    let perf = |arguments: &[&str]| {
+        let command = &mut Command::new("perf");
+        let output = command.current_dir(folder).args(arguments).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        check(output.status.success(), said)?;
+        Ok::<_, Failed>(output.stdout)
+    };
+    perf(&["inject", "--jit", "-i", "perf.data", "-o", "injected.data"])?;
+    let text = perf(&[
+        "script",
+        "--ns",
+        "--no-inline",
+        "--no-demangle",
+        "-i",
+        "injected.data",
+        "-F",
+        "comm,pid,tid,time,event,ip,sym,dso",
+    ])?;
+    let mut names = BTreeMap::new();
+    let mut printed = script::Reader::new(text.as_slice());
+    while let Some(sample) = printed.next_sample()? {
+        let frames = sample.frames().map(|frame| {
+            let name = frame.symbol.map(str::to_owned);
+            name.filter(|_| frame.dso.is_some_and(|dso| dso.contains("jitted-")))
+        });
+        names.insert((sample.tid, sample.time_ns), frames.collect::<Vec<_>>());
+    }
+    let profile = here(folder)?;
+    let timeline = profile.resolver.timeline();
+    let mut own = Vec::new();
+    timeline.for_each_sample(&Filter::default(), |class, time| own.push((time, *class)));
+    let began = names.keys().map(|&(_, time)| time).min().unwrap_or(0)
+        - own.iter().map(|(time, _)| *time).min().unwrap_or(0);
+    let mut resolver = chronosym::Resolver::new(timeline, None);
+    let (mut same, mut different, mut unknown) = (0, Vec::new(), 0);
+    for (time, class) in own {
+        let thread = timeline.thread_view(class.thread).ok_or("no thread")?;
+        let key = (thread.tid as u32, time + began);
+        let printed = names.get(&key).ok_or("perf has no such sample")?;
+        let (stack, _) = resolver.resolve(&class, time).ok_or("no stack")?;
+        let frames: Vec<&Frame> = resolver.stack(stack).map(|id| resolver.frame(id)).collect();
+        for (frame, printed) in frames.iter().zip(printed) {
+            let name = frame.name().ok();
+            let name = name.filter(|_| frame.evidence == Some(Evidence::JitDump));
+            match (name, printed.as_deref()) {
+                (Some(own), Some(other)) if own == other => same += 1,
+                (None, Some(_)) => unknown += 1,
+                (own, Some(other)) => different.push(format!("{own:?} {other}")),
+                (_, None) => {}
+            }
+        }
+    }
+    check(
+        same > 500 && different.is_empty() && unknown == 0,
+        format!("{same} names are the same, {unknown} are not known, others: {different:?}"),
+    )
 }
 
 fn node_with_map(folder: &Path) -> Result<(), Failed> {

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use chronosym::IlOffset;
+use chronosym::symbols::{ManagedModule, StoreConfig, SymbolOptions};
 use chronosym_conformance::{CORPUS, case};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
@@ -28,6 +30,13 @@ const OWN: [&str; 14] = [
 /// Files that hold no PDB of their own: the precompiled image names one.
 const WITHOUT: &str = "clr10/r2r/linux-x64/Workload.dll";
 
+/// Images whose PDB lies beside or in them.
+const MODULES: [&str; 3] = [
+    "clr10/workload/Workload.dll",
+    "clr10/workload/PluginB.dll",
+    "clr31/workload/PluginA.dll",
+];
+
 const FOREIGN: [&str; 3] = [
     "pdb/portable.pdb",
     "pdb/Sentry.Samples.Console.Basic.pdb",
@@ -48,6 +57,13 @@ fn main() -> ExitCode {
             },
         ));
     }
+    for name in MODULES {
+        let path = testdata.join(name);
+        cases.push(Trial::test(
+            format!("{name}_answers_as_symbolic_does"),
+            move || module_equals_symbolic(&path),
+        ));
+    }
     for name in FOREIGN {
         cases.push(case(
             CORPUS,
@@ -55,6 +71,15 @@ fn main() -> ExitCode {
             move |corpus| equals_symbolic(&pdb_of(&corpus.join(name))?.ok_or("no PDB")?),
         ));
     }
+    cases.push(case(CORPUS, "classic_pdb_knows_tokens", |corpus| {
+        let path = corpus.join("pdb/CsDesktopWithSourceLink.pdb");
+        let module = ManagedModule::of_pdb(&path, &SymbolOptions::default())?;
+        let name = module.method_name(0x0600_0001);
+        equal("name", name, Some((String::new(), "Main".to_owned())))?;
+        let line = module.line(0x0600_0001, IlOffset::mapped(0));
+        let line = line.map(|line| (line.line, line.file.ends_with("Program.cs")));
+        equal("line", line, Ok((13, true)))
+    }));
     cases.push(case(
         CORPUS,
         "classic_pdb_is_not_taken_for_portable",
@@ -121,10 +146,7 @@ fn equals_symbolic(bytes: &[u8]) -> Result<(), Failed> {
             Some(&*source.get_contents()?),
         )?;
     }
-    let mut converter = symbolic_ppdb::PortablePdbCacheConverter::new();
-    converter.process_portable_pdb(&theirs)?;
-    let mut cache = Vec::new();
-    converter.serialize(&mut cache)?;
+    let cache = cache_of(&theirs)?;
     let cache = symbolic_ppdb::PortablePdbCache::parse(&cache)?;
     let mut with_line = 0;
     for method in 1..=ours.methods() {
@@ -145,6 +167,45 @@ fn equals_symbolic(bytes: &[u8]) -> Result<(), Failed> {
     } else {
         Ok(())
     }
+}
+
+/// The line of every sequence point, asked of the module as a user names it.
+fn module_equals_symbolic(image: &Path) -> Result<(), Failed> {
+    let mut config = StoreConfig::new();
+    config.folders.extend(image.parent().map(Path::to_owned));
+    let module = ManagedModule::of_image(image, None, config, &SymbolOptions::default())?;
+    let pdb = match pdb_of(image)? {
+        Some(embedded) => embedded,
+        None => std::fs::read(image.with_extension("pdb"))?,
+    };
+    let cache = cache_of(&symbolic_ppdb::PortablePdb::parse(&pdb)?)?;
+    let cache = symbolic_ppdb::PortablePdbCache::parse(&cache)?;
+    let ours = PortablePdb::parse(&pdb)?;
+    let mut compared = 0;
+    for method in 1..=ours.methods() {
+        for point in ours.lines(method).filter(|point| !point.is_hidden()) {
+            let token = 0x0600_0000 | method;
+            let line = module.line(token, IlOffset::mapped(point.il_offset)).ok();
+            let line = line.map(|line| (line.line, line.file.to_string()));
+            let wanted = cache.lookup(method, point.il_offset);
+            let wanted = wanted.map(|line| (line.line, line.file_name.to_owned()));
+            let place = format!("method {method} IL {}", point.il_offset);
+            equal(&place, line, wanted)?;
+            compared += 1;
+        }
+    }
+    match compared {
+        0 => Err("no line was compared".into()),
+        _ => Ok(()),
+    }
+}
+
+fn cache_of(pdb: &symbolic_ppdb::PortablePdb<'_>) -> Result<Vec<u8>, Failed> {
+    let mut converter = symbolic_ppdb::PortablePdbCacheConverter::new();
+    converter.process_portable_pdb(pdb)?;
+    let mut cache = Vec::new();
+    converter.serialize(&mut cache)?;
+    Ok(cache)
 }
 
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, ours: T, theirs: T) -> Result<(), Failed> {

@@ -81,7 +81,7 @@ fn a_perf_map_alone_names_what_no_event_names() {
             frames.into_iter().next_back().expect("a frame")
         };
         let frame = ask(Some(&symbols as &dyn SymbolSource));
-        assert_eq!(frame.name().ok(), Some(&*shown(row.name)));
+        assert_eq!(frame.name().ok(), Some(&*shown(&row.name)));
         if ask(None).name().is_ok() {
             told += 1;
             continue;
@@ -207,7 +207,7 @@ fn files_that_are_mapped_piece_by_piece() {
         let mut lines = BTreeSet::new();
         for row in map.rows() {
             let rva = u64::from(row.rva) + u64::from(row.size) / 2;
-            let name = shown(row.name);
+            let name = shown(&row.name);
             let ours = frame(&timeline, process, rva, &by_image);
             assert_eq!(ours.name().ok(), Some(&*name));
             assert_eq!(ours.evidence, Some(Evidence::ImageTable));

@@ -8,7 +8,8 @@ use chronosym::{
     SourceLine, SymbolSource,
 };
 use chronosym_export::{
-    Butterfly, By, Change, Diff, Sort, TopOptions, hot_rows, hot_threads, write_diff,
+    Butterfly, By, CallTree, Change, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
+    write_diff, write_text,
 };
 
 /// Names each address by the symbols of its image: an RVA is that of `main`, `A`, `B`, …; from 0x100 on `In` is inlined into them.
@@ -167,6 +168,17 @@ fn what_is_not_mine_is_one_frame() {
             "[framework] App!main [framework] Plugin.Text!A 1",
         ]
     );
+    let mut counted = profile(&stacks);
+    counted.shape(&shape().just_my_code());
+    let tree = CallTree::new(&counted, TreeOptions::default());
+    let mut text = Vec::new();
+    write_text(&counted, &tree, TableOptions::default(), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(" [1 frame of the framework]\n"), "{text}");
+    assert!(
+        text.contains(" [1 to 2 frames of the framework]\n"),
+        "{text}"
+    );
     let plugin = shape().my_modules("plugin.*").unwrap();
     assert_eq!(
         shown(profile(&stacks[..2]), &plugin),
@@ -245,9 +257,9 @@ fn rows_are_of_what_is_asked_for() {
     ];
     let profile = profile(&stacks);
     let rows = |by, sort| -> Vec<(String, u64, u64)> {
-        let rows = hot_rows(&profile, by, sort);
+        let rows = hot_rows(&profile, by, sort, false);
         rows.into_iter()
-            .map(|r| (r.label, r.own, r.total))
+            .map(|r| (r.label.name, r.counts.own.samples, r.counts.total.samples))
             .collect()
     };
     let row = |label: &str, own, total| (label.to_owned(), own, total);
@@ -263,7 +275,7 @@ fn rows_are_of_what_is_asked_for() {
     assert_eq!(
         rows(By::Method, Sort::Total),
         [
-            row("0x5000", 7, 7),
+            row("0x5000 (no event speaks of code there)", 7, 7),
             row("libc!A", 5, 5),
             row("App!A", 3, 3),
             row("App!main", 0, 3),
@@ -281,7 +293,8 @@ fn rows_are_of_what_is_asked_for() {
     );
     // No line is known here, so that these are the methods.
     let lines = rows(By::Line, Sort::Own);
-    assert_eq!(lines[0], row("(no line)  0x5000", 7, 7));
+    assert_eq!(lines[0].0, "0x5000 (no event speaks of code there)");
+    assert_eq!((lines[0].1, lines[0].2), (7, 7));
 }
 
 #[test]
@@ -294,13 +307,21 @@ fn callers_add_up_to_the_total_and_callees_with_self_too() {
         ("app.main app.C", 16),
     ]);
     let butterfly = Butterfly::new(&profile, "A").expect("a method");
-    assert_eq!(butterfly.methods, ["App!A"]);
+    assert_eq!(butterfly.methods.len(), 1);
+    assert_eq!(butterfly.methods[0].name, "App!A");
+    let counts = butterfly.counts;
     assert_eq!(
-        (butterfly.own, butterfly.total, butterfly.samples),
+        (
+            counts.own.samples,
+            counts.total.samples,
+            butterfly.all.samples
+        ),
         (12, 15, 31)
     );
     let shown = |side: &[chronosym_export::Neighbour]| -> Vec<(String, u64)> {
-        side.iter().map(|n| (n.name.clone(), n.samples)).collect()
+        side.iter()
+            .map(|n| (n.label.name.clone(), n.amount.samples))
+            .collect()
     };
     let of = |name: &str, samples| (name.to_owned(), samples);
     assert_eq!(
@@ -315,7 +336,10 @@ fn callers_add_up_to_the_total_and_callees_with_self_too() {
 #[test]
 fn a_method_is_found_by_its_name() {
     let profile = profile(&[("app.main linq.A", 1), ("plugin.A app.B", 2)]);
-    let methods = |text: &str| Butterfly::new(&profile, text).map(|b| b.methods);
+    let methods = |text: &str| -> Option<Vec<String>> {
+        let methods = Butterfly::new(&profile, text)?.methods.into_iter();
+        Some(methods.map(|method| method.name).collect())
+    };
     assert_eq!(methods("A").unwrap(), ["Plugin.Text!A", "System.Linq!A"]);
     assert_eq!(methods("Linq!A").unwrap(), ["System.Linq!A"]);
     assert_eq!(methods("System.Linq!A").unwrap(), ["System.Linq!A"]);
@@ -330,9 +354,13 @@ fn a_thread_has_a_hottest_method() {
     let threads = hot_threads(&profile);
     assert_eq!(threads.len(), 1);
     let thread = &threads[0];
-    assert_eq!((thread.pid, thread.tid, thread.samples), (Some(42), 7, 6));
-    assert_eq!((&*thread.hottest, thread.hottest_self), ("App!A", 4));
-    assert_eq!(thread.managed, None, "CPU samples do not say so");
+    assert_eq!(
+        (thread.pid, thread.tid, thread.amount.samples),
+        (Some(42), 7, 6)
+    );
+    let hottest = &thread.hottest;
+    assert_eq!((&*hottest.label.name, hottest.own.samples), ("App!A", 4));
+    assert_eq!(thread.running, None, "CPU samples do not say so");
 }
 
 #[test]
@@ -371,7 +399,7 @@ fn methods_of_two_profiles_are_compared_by_share() {
             .all(|m| m.self_points == 0.0 && m.changes.is_empty())
     );
     let mut text = Vec::new();
-    write_diff(&nothing, TopOptions::default(), &mut text).unwrap();
+    write_diff(&nothing, TableOptions::default(), &mut text).unwrap();
     assert!(
         String::from_utf8(text)
             .unwrap()

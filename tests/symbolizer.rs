@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chronosym::facts::At;
-use chronosym::symbols::{Place, StoreConfig, SymbolOptions, Symbolizer};
+use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
     EventKey, EventSchema, IlOffset, IlSource, LineReason, LiveSession, ModuleRef, NameReason,
     Payload, PointerSize, Position, Provider, SourceLine, SymbolSource, Timeline,
@@ -275,7 +275,7 @@ fn timelines_within_few_bytes_and_on_two_threads_have_the_answers_of_their_own()
     }
 }
 
-/// What comes with a trace is used for its identity alone: a bare name says nothing.
+/// What comes with a trace is used for its identity alone: a name says nothing.
 #[test]
 fn folders_that_come_with_a_trace_are_searched_by_identity() {
     let pdb = testdata("clr31/workload/PluginA.pdb");
@@ -286,15 +286,10 @@ fn folders_that_come_with_a_trace_are_searched_by_identity() {
     assert_eq!(reason(&symbols), Err(LineReason::NoSymbolFile));
 
     let flat = tempfile::tempdir().expect("a folder");
-    std::fs::copy(&pdb, flat.path().join("PluginA.pdb")).expect("a file");
+    let other = testdata("clr31/workload/Workload.pdb");
+    std::fs::copy(&other, flat.path().join("PluginA.pdb")).expect("a file");
     symbols.add_trace_folder(flat.path());
-    assert_eq!(reason(&symbols), Err(LineReason::NoSymbolFile));
-    let attempts = symbols.module_pdb(&module(&asked)).attempts;
-    let place = Place::TraceFolder(flat.path().to_owned());
-    assert!(
-        attempts.iter().any(|attempt| attempt.place == place),
-        "{attempts:?}"
-    );
+    assert_eq!(reason(&symbols), Err(LineReason::SymbolFileMismatch));
 
     let keyed = tempfile::tempdir().expect("a folder");
     let id = chronosym_pdb::Guid(guid);
@@ -303,11 +298,20 @@ fn folders_that_come_with_a_trace_are_searched_by_identity() {
     // A pointer that came with a trace leads nowhere.
     std::fs::write(inner.join("file.ptr"), format!("PATH:{}", pdb.display())).expect("a file");
     symbols.add_trace_folder(keyed.path());
-    assert_eq!(reason(&symbols), Err(LineReason::NoSymbolFile));
-    std::fs::copy(&pdb, inner.join("PluginA.pdb")).expect("a file");
-    let later = tempfile::tempdir().expect("a folder");
-    symbols.add_trace_folder(later.path());
-    assert_eq!(files_of(&lines(&asked, &symbols)), ["PluginA.cs"]);
+    assert!(reason(&symbols).is_err());
+    // By its name, or under its key.
+    for keyed in [false, true] {
+        let symbols = self::symbols(&[]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = match keyed {
+            false => folder.path().to_owned(),
+            true => folder.path().join(format!("PluginA.pdb/{id:#}FFFFFFFF")),
+        };
+        std::fs::create_dir_all(&at).expect("a folder");
+        std::fs::copy(&pdb, at.join("PluginA.pdb")).expect("a file");
+        symbols.add_trace_folder(folder.path());
+        assert_eq!(files_of(&lines(&asked, &symbols)), ["PluginA.cs"]);
+    }
 }
 
 /// A source that knows nothing need not say so in many words.

@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use chronosym::{Code, Filter, Options, Profile, Session, Shape, Timeline, source};
 use chronosym_etl::EtlReader;
-use chronosym_export::{
-    Apart, By, CallTree, PageFacts, Series, Sort, TextOptions, TopOptions, TreeOptions,
-};
+use chronosym_export::{Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions};
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
 
@@ -54,7 +52,7 @@ pub fn check(timeline: &Arc<Timeline>) -> u64 {
     let series = Series::new(timeline, &filter, None, &Shape::default(), APART);
     assert_eq!(series.samples.len() as u64, samples);
     check_texts(&profile, samples);
-    check_json(timeline, &profile, &series, samples);
+    check_json(timeline, &series, samples);
     check_pictures(&profile);
     check_pprof(&profile, samples);
     let otlp = written(|out| chronosym_export::write_otlp(&profile, APART, out));
@@ -107,16 +105,13 @@ fn check_texts(profile: &Profile, samples: u64) {
         count.parse::<u64>().expect("a number")
     });
     assert_eq!(counts.sum::<u64>(), samples, "{folded}");
-    let options = TextOptions {
-        least_share: 0.0,
+    let options = TableOptions {
         width: Some(80),
-        ..TextOptions::default()
+        ..TableOptions::default()
     };
     text(|out| chronosym_export::write_text(profile, &tree, options, out));
-    let top = TopOptions::default();
-    text(|out| chronosym_export::write_top(profile, top, out));
     let threads = chronosym_export::hot_threads(profile);
-    text(|out| chronosym_export::write_threads(profile, &threads, top, out));
+    text(|out| chronosym_export::write_threads(profile, &threads, options, out));
     for by in [
         By::Method,
         By::Module,
@@ -125,13 +120,13 @@ fn check_texts(profile: &Profile, samples: u64) {
         By::Line,
         By::Tier,
     ] {
-        let rows = chronosym_export::hot_rows(profile, by, Sort::default());
+        let rows = chronosym_export::hot_rows(profile, by, Sort::default(), false);
         assert_eq!(
-            rows.iter().map(|row| row.own).sum::<u64>(),
+            rows.iter().map(|row| row.counts.own.samples).sum::<u64>(),
             samples,
             "{by:?}"
         );
-        text(|out| chronosym_export::write_rows(profile, by, &rows, top, out));
+        text(|out| chronosym_export::write_top(profile, by, &rows, options, out));
     }
 }
 
@@ -142,7 +137,7 @@ fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     text
 }
 
-fn check_json(timeline: &Arc<Timeline>, profile: &Profile, series: &Series, samples: u64) {
+fn check_json(timeline: &Arc<Timeline>, series: &Series, samples: u64) {
     let lines = text(|out| {
         let (filter, shape) = (Filter::default(), Shape::default());
         chronosym_export::write_json_lines(timeline, &filter, None, &shape, out).map(drop)
@@ -151,9 +146,6 @@ fn check_json(timeline: &Arc<Timeline>, profile: &Profile, series: &Series, samp
         let _: Value = serde_json::from_str(line).expect("JSON");
     }
     assert_eq!(lines.lines().count() as u64, samples);
-    let rows = chronosym_export::hot_methods(profile, chronosym_export::Measure::Samples, false);
-    let own: u64 = rows.iter().map(|row| row.own).sum();
-    assert_eq!(own, samples);
     for json in [
         text(|out| chronosym_export::write_speedscope(series, out)),
         text(|out| chronosym_export::write_firefox(series, out)),

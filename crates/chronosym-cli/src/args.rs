@@ -1,9 +1,14 @@
 //! What can be said on the command line.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use chronosym::EventSelector;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use chronosym_export::{By, Sort};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::Question;
 use crate::limits::LimitOptions;
@@ -53,6 +58,40 @@ pub struct Cli {
     pub limits: LimitOptions,
 }
 
+impl Cli {
+    /// The program's commands, with examples.
+    pub fn with_examples() -> clap::Command {
+        crate::examples::add(Self::command())
+    }
+
+    /// What the command line says; help and errors of usage end the program. A trace in place of a command means `info`.
+    pub fn read() -> Self {
+        let mut args: Vec<OsString> = std::env::args_os().collect();
+        let mut found = Self::with_examples().try_get_matches_from(&args);
+        if let Err(error) = &found
+            && let Some(at) = trace_for_command(error, &args)
+        {
+            args.insert(at, "info".into());
+            found = Self::with_examples().try_get_matches_from(&args);
+        }
+        let cli = found.and_then(|found| Self::from_arg_matches(&found));
+        cli.unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// Where a file stands in place of a command.
+fn trace_for_command(error: &clap::Error, args: &[OsString]) -> Option<usize> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let is_path = word == "-" || word.contains(['.', '/', '\\']) || Path::new(word).exists();
+    let at = || args.iter().position(|arg| arg.to_string_lossy() == *word);
+    is_path.then(at).flatten()
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
     Auto,
@@ -69,7 +108,7 @@ pub enum Command {
     Info(Info),
     /// Resolved stacks of samples or other events.
     Stacks(Stacks),
-    /// Hot methods: self and total.
+    /// Where the time went: hot methods, modules, threads, lines; callers and callees of a method.
     Top(Top),
     /// Show the samples in Firefox Profiler: serve them to this machine's browser until stopped.
     ///
@@ -77,13 +116,13 @@ pub enum Command {
     /// served but the profile, its symbols, and the source files that it names, where they may be read: embedded in PDBs,
     /// in folders of --source, or anywhere with --trust-trace-paths.
     Serve(Serve),
-    /// Threads, and the hottest method of each.
+    /// Threads: time, running share, and the hottest method of each.
     Threads(OfTrace),
-    /// A method's source, with the samples on each line.
+    /// A method's source, with the time on each line.
     Lines(OfMethod),
-    /// Missing symbol files, by what they would name.
+    /// Missing symbol files, by the share of self time that they would name.
     Symbols(OfTrace),
-    /// Methods whose share of the samples differs between two traces.
+    /// Methods whose share differs between two traces.
     Diff(OfTwo),
     /// Every record, decoded with the field names of its manifest.
     ///
@@ -118,7 +157,10 @@ impl Command {
             | Command::Threads(OfTrace { input, .. })
             | Command::Symbols(OfTrace { input, .. })
             | Command::Modules(Listing { input, .. })
-            | Command::Methods(Methods { input, .. }) => {
+            | Command::Methods(Methods {
+                listing: Listing { input, .. },
+                ..
+            }) => {
                 let traces = input.traces.iter().collect();
                 (&input.output, traces, Some(&input.symbols))
             }
@@ -235,7 +277,7 @@ pub struct Filters {
     /// Only processes of this name.
     #[arg(long, value_name = "NAME")]
     pub process: Option<String>,
-    /// Only from this time after the begin of the trace on: 1.5s, 200ms, or ns.
+    /// Only from this time after the begin of the trace on: 1.5s, 200ms, 2m, or ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub from: Option<u64>,
     /// Only before this time.
@@ -285,13 +327,17 @@ impl Samples {
     }
 }
 
+/// A type that is spelled in a few ways.
+fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Default + FromStr + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names).map(|name| name.parse().unwrap_or_default())
+}
+
 fn event(text: &str) -> Result<EventSelector, String> {
     EventSelector::parse(text)
         .ok_or_else(|| "expected PROVIDER, PROVIDER/ID or PROVIDER/NAME".to_owned())
-}
-
-fn address(text: &str) -> Result<u64, String> {
-    units::parse_address(text).ok_or_else(|| "expected 0x… or a number".to_owned())
 }
 
 fn radix(text: &str) -> Result<u32, String> {
@@ -333,8 +379,7 @@ pub struct Stacks {
     pub filters: EventFilters,
     #[command(flatten)]
     pub shaping: Shaping,
-    /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, …), else a tree on a terminal
-    /// and folded stacks otherwise.
+    /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, .folded, …), else text.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
     #[command(flatten)]
@@ -397,10 +442,10 @@ pub struct Top {
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
     /// What the rows are of.
-    #[arg(long, value_enum, default_value = "method")]
+    #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method")]
     pub by: By,
-    /// What the rows are sorted by.
-    #[arg(long, value_enum, default_value = "self")]
+    /// What the rows are sorted by: what is in it alone, or also in what it calls.
+    #[arg(long, value_parser = one_of::<Sort>(Sort::NAMES), default_value = "self")]
     pub sort: Sort,
     /// Only rows whose text matches; shares stay those of all samples.
     #[arg(long = "match", value_name = "REGEX")]
@@ -416,25 +461,6 @@ pub struct Top {
     pub format: InfoFormat,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    Method,
-    Module,
-    Thread,
-    Process,
-    Line,
-    Tier,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Sort {
-    /// Samples in it alone.
-    #[value(name = "self")]
-    Own,
-    /// Samples in it and in what it calls.
-    Total,
-}
-
 #[derive(Debug, Args)]
 pub struct Serve {
     /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input. Several .etl files of
@@ -444,9 +470,9 @@ pub struct Serve {
     /// The port; 0 takes a free one.
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub port: u16,
-    /// Source files lie in this folder, under the ends of the paths that the PDBs name; may be given several times.
-    #[arg(long, value_name = "DIR")]
-    pub source: Vec<PathBuf>,
+    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in the PDB.
+    #[arg(long, alias = "source", value_name = "DIR")]
+    pub sources: Vec<PathBuf>,
     /// The viewer's address, if it is not Firefox Profiler's own site.
     #[arg(
         long,
@@ -485,14 +511,15 @@ pub struct Listing {
     pub input: Input,
     #[command(flatten)]
     pub filters: Filters,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
 }
 
 #[derive(Debug, Args)]
 pub struct Methods {
     #[command(flatten)]
-    pub input: Input,
-    #[command(flatten)]
-    pub filters: Filters,
+    pub listing: Listing,
     /// Only bodies whose `module!name` contains this text; case does not count.
     #[arg(long = "match", value_name = "TEXT")]
     pub matching: Option<String>,
@@ -505,12 +532,15 @@ pub struct Explain {
     /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one process.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
-    /// The time after the begin of the trace: 1.5s, 200ms, or ns.
+    /// The time after the begin of the trace: 1.5s, 200ms, 2m, or ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub time: Option<u64>,
     /// The address is where a call returns to, as all but the innermost addresses of a stack are.
     #[arg(long)]
     pub caller: bool,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
 }
 
 #[derive(Debug, Args)]
@@ -519,8 +549,8 @@ pub struct ExplainInput {
     #[arg(value_name = "TRACE")]
     pub trace: PathBuf,
     /// The address: 0x… or decimal.
-    #[arg(value_name = "ADDR", value_parser = address)]
-    pub address: u64,
+    #[arg(value_name = "ADDR")]
+    pub address: String,
     /// Write results to this file.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -529,7 +559,7 @@ pub struct ExplainInput {
 }
 
 #[derive(Debug, Args)]
-#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb"])))]
+#[command(group(clap::ArgGroup::new("whose").required(true).multiple(true).args(["trace", "obj", "pdb", "symbols", "trust_trace_paths"])))]
 pub struct Symbolize {
     /// Addresses of this trace's processes.
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["obj", "pdb", "rva"])]
@@ -551,7 +581,7 @@ pub struct Symbolize {
     /// The process; PID@TIME means the one that had it then.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
-    /// The time after the begin of the trace: 1.5s, 200ms, or ns.
+    /// The time after the begin of the trace: 1.5s, 200ms, 2m, or ns.
     #[arg(long, value_name = "T", value_parser = units::parse_time)]
     pub time: Option<u64>,
     /// The addresses are where calls return to.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::open::{Note, SymbolEntries, TraceGap, read_perf_map};
-use chronosym::{Filter, Options, ProcessIndex, SampleSelection, Session, Timeline};
+use chronosym::open::{Note, NoteKind, SymbolEntries, TraceGap, read_perf_map};
+use chronosym::{Filter, Options, ProcessIndex, ProcessView, SampleSelection, Session, Timeline};
 
 use crate::args::{self, EventFilters, Filters, Symbols, Usage};
 use crate::units::show_time;
-use crate::{input, limits};
+use crate::{absent, input, limits};
 
 /// A trace that was read.
 pub struct Loaded {
@@ -19,11 +19,15 @@ pub struct Loaded {
     pub lost_events: u64,
     /// Whether a file ends in the middle.
     pub is_cut_short: bool,
+    /// Whether parts of it could not be read.
+    pub is_damaged: bool,
     /// Where parts of the traces could not be used, and how many more there are.
     pub gaps: Vec<TraceGap>,
     pub gaps_left_out: u64,
     /// Symbol files in the zip file that the trace came in.
     pub symbol_entries: SymbolEntries,
+    /// The folders that the traces lie in.
+    pub folders: Vec<PathBuf>,
 }
 
 /// Reads traces into a timeline; the options say what is kept beside code.
@@ -37,6 +41,7 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
         strange.extend(add_perf_map(map, &mut session)?);
     }
     let timeline = session.finish();
+    let is_damaged = report.notes.iter().any(|n| n.kind() == NoteKind::Damage);
     let mut notes = words(report.notes);
     notes.extend(strange.iter().map(|pid| {
         let known = known_processes(&timeline);
@@ -48,10 +53,24 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
         notes,
         lost_events: report.lost_events,
         is_cut_short: report.is_cut_short,
+        is_damaged,
         gaps: report.gaps,
         gaps_left_out: report.gaps_left_out,
         symbol_entries,
+        folders: folders(paths),
     })
+}
+
+/// The folders of files; a pipe is in none.
+fn folders(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let files = paths.iter().filter(|path| path.is_file());
+    let folder = |path: &PathBuf| match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Some(PathBuf::from(".")),
+        folder => folder.map(Path::to_owned),
+    };
+    let mut folders: Vec<PathBuf> = files.filter_map(folder).collect();
+    folders.dedup();
+    folders
 }
 
 /// `FILE` for the trace's only process, or `PID=FILE`. The pid is returned if the trace has no such process.
@@ -161,7 +180,7 @@ fn with_pid(timeline: &Timeline, (pid, at): (u32, Option<u64>)) -> Result<Vec<Pr
 /// The processes that had an id, and when, for error messages.
 pub fn lives_of(timeline: &Timeline, pid: u32) -> Vec<String> {
     let of_pid = timeline.processes().filter(|p| p.pid == Some(pid));
-    let life = |p: chronosym::ProcessView<'_>| {
+    let life = |p: ProcessView<'_>| {
         let from = p.start_ns.map_or("before".to_owned(), show_time);
         let to = p.end_ns.map_or("after".to_owned(), show_time);
         format!("{} {from}..{to}", p.name.unwrap_or("unnamed"))
@@ -171,23 +190,14 @@ pub fn lives_of(timeline: &Timeline, pid: u32) -> Vec<String> {
 
 /// The first processes of a trace, for error messages.
 pub fn known_processes(timeline: &Timeline) -> String {
-    const SHOWN: usize = 8;
     let all: Vec<_> = timeline.processes().collect();
-    let mut names: Vec<String> = all
-        .iter()
-        .take(SHOWN)
-        .map(|p| match (p.name, p.pid) {
-            (None, Some(pid)) => format!("unnamed ({pid})"),
-            _ => p.label(),
-        })
-        .collect();
+    let name = |p: &ProcessView<'_>| match (p.name, p.pid) {
+        (None, Some(pid)) => format!("unnamed ({pid})"),
+        _ => p.label(),
+    };
     match all.len() {
         0 => "no process at all".to_owned(),
-        n if n > SHOWN => {
-            names.push(format!("{} more", n - SHOWN));
-            names.join(", ")
-        }
-        _ => names.join(", "),
+        _ => absent::some(all.iter().map(name)),
     }
 }
 

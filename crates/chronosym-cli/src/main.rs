@@ -1,7 +1,9 @@
 //! The command line of chronosym.
 
+mod absent;
 mod args;
 mod commands;
+mod examples;
 mod input;
 mod limits;
 mod load;
@@ -14,11 +16,9 @@ mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     // clap exits with 2 on usage errors, with 0 after help and version.
-    let cli = args::Cli::parse();
+    let cli = args::Cli::read();
     output::set_color(cli.color);
     limits::set(&cli.limits);
     progress::begin(cli.quiet);

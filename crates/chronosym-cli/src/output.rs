@@ -57,6 +57,48 @@ pub fn open(path: Option<&Path>) -> Box<dyn Write> {
 
 const CAPACITY: usize = 1 << 16;
 
+/// As [`open`], for text without colours: on a terminal, lines that are too long are broken between words.
+pub fn open_text(path: Option<&Path>) -> Box<dyn Write> {
+    let out = open(path);
+    match width(path) {
+        Some(width) => Box::new(Wrapping {
+            out,
+            width,
+            line: Vec::new(),
+        }),
+        None => out,
+    }
+}
+
+struct Wrapping {
+    out: Box<dyn Write>,
+    width: usize,
+    /// What is not written yet: the begin of a line.
+    line: Vec<u8>,
+}
+
+impl Write for Wrapping {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if let Some(line) = self.line.strip_suffix(b"\n") {
+                let line = String::from_utf8_lossy(line);
+                let indent = line.len() - line.trim_start_matches(' ').len() + 4;
+                let indent = " ".repeat(indent.min(self.width / 2));
+                let wrapped = chronosym_export::wrap(&line, self.width, &indent);
+                self.line.clear();
+                writeln!(self.out, "{wrapped}")?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&std::mem::take(&mut self.line))?;
+        self.out.flush()
+    }
+}
+
 /// A file that is written beside the one that it replaces, and named in every error.
 struct Replacing {
     path: PathBuf,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use chronosym::Profile;
 use chronosym::symbols::Symbolizer;
-use chronosym_export::TopOptions;
+use chronosym_export::TableOptions;
 use clap::{Args, ValueEnum};
 
 use crate::args::{EventFilters, InfoFormat, Input, Samples, Symbols};
 use crate::load::{self, Loaded};
-use crate::output;
 use crate::shaping::Shaping;
+use crate::{absent, output};
 
 /// Which samples, how their stacks are shaped, and how much is shown.
 #[derive(Debug, Args)]
@@ -49,7 +49,8 @@ pub struct OfMethod {
     /// The method: its name, the end of its name, or a part of it.
     #[arg(value_name = "METHOD")]
     pub method: String,
-    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in the PDB.
+    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in
+    /// the PDB. Where fetching is on, what is nowhere else is fetched from where Source Link says.
     #[arg(long, value_name = "DIR")]
     pub sources: Vec<PathBuf>,
     /// Write results to this file.
@@ -141,6 +142,7 @@ pub fn open_marked(
     markers: usize,
     quiet: bool,
 ) -> Result<(Loaded, Arc<Symbolizer>, chronosym::Filter)> {
+    absent::refuse_empty_span(&filters.processes)?;
     if samples.managed_only && !quiet {
         crate::progress::say("--managed-only is --running now: it leaves out threads that waited");
     }
@@ -150,6 +152,7 @@ pub fn open_marked(
     if !quiet {
         loaded.notes.iter().for_each(|n| crate::progress::tell(n));
     }
+    absent::refuse(filters, &loaded.timeline)?;
     let symbols = Arc::new(crate::symbols::open(args, &loaded)?);
     let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
     filter.tid = filters.tid;
@@ -159,11 +162,10 @@ pub fn open_marked(
 }
 
 /// How much of a table is shown.
-pub fn shown(most: usize, output: Option<&Path>) -> TopOptions {
-    TopOptions {
-        most,
-        width: output::width(output),
-        color: output::is_coloured(output),
-        addresses: false,
-    }
+pub fn shown(most: usize, output: Option<&Path>) -> TableOptions {
+    let mut options = TableOptions::default();
+    options.most = most;
+    options.width = output::width(output);
+    options.color = output::is_coloured(output);
+    options
 }

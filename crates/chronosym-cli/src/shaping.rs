@@ -22,7 +22,8 @@ pub struct Shaping {
     /// Join neighbouring frames of one module.
     #[arg(long, value_enum, value_name = "WHAT")]
     group: Option<Grouping>,
-    /// Join what is not of the program itself: the frames of runtime, class library and system.
+    /// Join what is not of the program itself: the frames of runtime, class library and system, and of libraries whose PDBs
+    /// say that they were built elsewhere.
     #[arg(long)]
     just_my_code: bool,
     /// As --just-my-code, but the program is the modules of this name, in which * and ? stand for others; may be given

@@ -9,6 +9,8 @@ use chronosym::symbols::{
     Kallsyms, StoreConfig, SymbolFile, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
 };
 
+use serde::Serialize;
+
 use crate::args::Symbols;
 use crate::limits;
 use crate::load::Loaded;
@@ -87,8 +89,11 @@ pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
     Ok(Symbolizer::new(config, SymbolOptions::default()))
 }
 
-/// Symbol files that the trace's own zip file holds are looked at, too.
+/// Symbol files that lie beside the trace, or in its own zip file, are looked at too.
 fn add_entries(symbols: &Symbolizer, loaded: &Loaded) {
+    for folder in &loaded.folders {
+        symbols.add_trace_folder(folder);
+    }
     let (folder, errors) = loaded.symbol_entries.unpack_for(&loaded.timeline);
     if let Some(folder) = folder {
         symbols.add_trace_folder(folder);
@@ -128,27 +133,56 @@ fn can_write(folder: &Path) -> std::io::Result<()> {
     tempfile::tempfile_in(existing).map(drop)
 }
 
-/// Says where a symbol file was found, or why there is none and where it was looked for.
-pub fn describe(
-    what: &str,
-    file: &SymbolFile,
-    indent: &str,
-    out: &mut impl Write,
-) -> std::io::Result<()> {
-    match &file.found {
-        Ok(found) => text_line!(out, "{indent}{what} found: {found}")?,
-        Err(_) if file.wanted.is_none() => {
-            text_line!(
+/// Where a symbol file was found, or why there is none and where it was looked for.
+#[derive(Serialize)]
+pub struct SymbolFileObject {
+    /// What it must be; absent where the trace gives no identity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wanted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    /// The reason in words.
+    #[serde(skip)]
+    meaning: String,
+    /// Places that were looked at in vain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attempts: Vec<String>,
+}
+
+impl From<SymbolFile> for SymbolFileObject {
+    fn from(file: SymbolFile) -> Self {
+        let attempts = file.attempts.iter().filter(|_| file.found.is_err());
+        SymbolFileObject {
+            wanted: file.wanted.as_ref().map(ToString::to_string),
+            found: file.found.as_ref().ok().map(ToString::to_string),
+            reason: file.found.as_ref().err().map(|reason| reason.name()),
+            meaning: match &file.found {
+                Ok(_) => String::new(),
+                Err(reason) => reason.to_string(),
+            },
+            attempts: attempts.map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl SymbolFileObject {
+    /// For people.
+    pub fn write(&self, what: &str, indent: &str, out: &mut dyn Write) -> std::io::Result<()> {
+        match (&self.found, self.reason) {
+            (Some(found), _) => text_line!(out, "{indent}{what} found: {found}")?,
+            (None, Some(reason)) if self.wanted.is_some() => {
+                text_line!(out, "{indent}no {what}: {reason}: {}", self.meaning)?;
+            }
+            _ => text_line!(
                 out,
                 "{indent}no {what}: the trace has no identity to look for"
-            )?;
+            )?,
         }
-        Err(reason) => text_line!(out, "{indent}no {what}: {}: {reason}", reason.name())?,
-    }
-    if file.found.is_err() {
-        for attempt in &file.attempts {
+        for attempt in &self.attempts {
             text_line!(out, "{indent}  {attempt}")?;
         }
+        Ok(())
     }
-    Ok(())
 }

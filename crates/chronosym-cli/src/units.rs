@@ -1,8 +1,8 @@
 //! Times and addresses as people write them.
 
-pub use chronosym_export::show_count;
+pub use chronosym_export::{show_count, wrap};
 
-/// `1.5s`, `200ms`, `3us`, or a number of ns → ns.
+/// `1.5s`, `200ms`, `3us`, `2m`, a number of s with a point, or a whole number of ns → ns.
 pub fn parse_time(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let units = [
@@ -10,7 +10,8 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
         ("us", 1_000),
         ("µs", 1_000),
         ("ms", 1_000_000),
-        ("s", 1_000_000_000),
+        ("s", SECOND),
+        ("m", 60 * SECOND),
     ];
     let (number, unit) = units
         .iter()
@@ -21,23 +22,27 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
         .unwrap_or((text, None));
     let bad = || {
         format!(
-            "'{text}' is not a time: expected a number with s, ms, us or ns, such as 1.5s or 200ms, or a whole number \
-             of ns"
+            "'{text}' is not a time: expected a number with m, s, ms, us or ns, such as 1.5s or 200ms; without a unit \
+             1.5 is seconds, a whole number ns"
         )
     };
     if let Ok(whole) = number.parse::<u64>() {
         return whole.checked_mul(unit.unwrap_or(1)).ok_or_else(bad);
     }
-    // A fraction of a nanosecond is a unit that was forgotten.
-    let unit = unit.ok_or_else(bad)?;
     let value: f64 = number.parse().map_err(|_| bad())?;
-    let ns = value * unit as f64;
+    if unit.is_none() && !number.contains('.') {
+        return Err(bad());
+    }
+    // Nobody means a fraction of a nanosecond.
+    let ns = value * unit.unwrap_or(SECOND) as f64;
     if ns.is_finite() && (0.0..1.8e19).contains(&ns) {
         Ok(ns.round() as u64)
     } else {
         Err(bad())
     }
 }
+
+const SECOND: u64 = 1_000_000_000;
 
 /// `0x…` or decimal; bare text with hex letters is hex, and so is text that is padded with zeros.
 pub fn parse_address(text: &str) -> Option<u64> {
@@ -93,26 +98,6 @@ pub fn utc(unix_ns: i128) -> Option<String> {
     ))
 }
 
-/// Breaks a text into lines of at most `width` columns where words allow it; lines after the first begin with `indent`.
-pub fn wrap(text: &str, width: usize, indent: &str) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        let len = word.chars().count();
-        if column > 0 && column + 1 + len > width {
-            out.push('\n');
-            out.push_str(indent);
-            column = indent.chars().count();
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += len;
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,12 +108,16 @@ mod tests {
         assert_eq!(parse_time("200ms"), Ok(200_000_000));
         assert_eq!(parse_time("7"), Ok(7));
         assert_eq!(parse_time("3 us"), Ok(3_000));
+        assert_eq!(parse_time("1.5"), Ok(1_500_000_000));
+        assert_eq!(parse_time("2m"), Ok(120_000_000_000));
         assert_eq!(parse_time("18446744073709551615"), Ok(u64::MAX));
         for bad in [
             "",
             "s",
-            "1.5",
             "1e3",
+            "1.5.5",
+            "inf",
+            "m",
             "-1s",
             "1h",
             "nan",
@@ -158,13 +147,6 @@ mod tests {
         assert_eq!(parse_pid("7@1s"), Ok((7, Some(1_000_000_000))));
         assert_eq!(parse_pid("7"), Ok((7, None)));
         assert!(parse_pid("x").is_err());
-    }
-
-    #[test]
-    fn lines_are_wrapped_between_words() {
-        assert_eq!(wrap("one two three", 7, "  "), "one two\n  three");
-        assert_eq!(wrap("muchtoolong a", 4, ""), "muchtoolong\na");
-        assert_eq!(wrap("", 4, ""), "");
     }
 
     #[test]

@@ -219,11 +219,9 @@ fn what_was_lost_is_said_of_a_window_too() {
 fn a_filter_that_lets_nothing_pass_is_told() {
     let trace = arg(R2R);
     for args in [
-        &["events", "--event", "No-Such-Provider"][..],
-        &["events", "--tid", "999999"],
-        &["stacks", "--format", "jsonl", "--event", "No-Such-Provider"],
-        &["stacks", "--format", "jsonl", "--tid", "999999"],
-        &["stacks", "--format", "folded", "--tid", "999999"],
+        &["events", "--to", "1"][..],
+        &["stacks", "--format", "jsonl", "--to", "1"],
+        &["stacks", "--format", "folded", "--to", "1"],
     ] {
         let mut args = args.to_vec();
         args.push(&trace);
@@ -232,6 +230,40 @@ fn a_filter_that_lets_nothing_pass_is_told() {
         assert!(loud.stderr.contains("passes; `chronosym info`"), "{args:?}");
         args.push("-q");
         assert_eq!(run(&args).stderr, "", "{args:?}");
+    }
+}
+
+/// What a filter asks for and the trace does not have is answered with what it has.
+#[test]
+fn a_filter_that_nothing_can_pass_is_refused() {
+    let trace = arg(R2R);
+    let runtime = "Microsoft-Windows-DotNETRuntime";
+    for (args, status, words) in [
+        (&["events", "--event", "No-Such-Provider"][..], 1, runtime),
+        (&["events", "--tid", "999999"], 1, "6155"),
+        (&["events", "--from", "2s", "--to", "1s"], 2, "before --to"),
+        (&["methods", "--from", "2s", "--to", "2s"], 2, "before --to"),
+        (&["modules", "--from", "100s"], 1, "2.1"),
+        (
+            &["stacks", "--event", "No-Such-Provider"],
+            1,
+            "Microsoft-DotNETCore",
+        ),
+        (
+            &["stacks", "--event", "Microsoft-Windows-DotNETRuntime/187"],
+            1,
+            "has a stack",
+        ),
+        (&["stacks", "--tid", "999999"], 1, "6155"),
+        (&["top", "--tid", "999999"], 1, "6155"),
+        (&["threads", "--from", "100s"], 1, "long"),
+        (&["top", "--from", "1", "--to", "0"], 2, "before --to"),
+    ] {
+        let mut args = args.to_vec();
+        args.push(&trace);
+        let run = run(&args);
+        assert_eq!((run.status, run.stdout.as_str()), (status, ""), "{args:?}");
+        assert!(run.stderr.contains(words), "{args:?}: {}", run.stderr);
     }
 }
 

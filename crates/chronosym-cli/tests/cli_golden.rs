@@ -44,6 +44,30 @@ const CASES: &[(&str, &str)] = &[
         "stacks-linux-event.txt",
         "stacks --format text --event Universal.Events/cpu --from 1s --to 1200ms --no-threads @clr10/traces/linux.nettrace.zip",
     ),
+    (
+        "stacks-r2r-mine.txt",
+        "stacks --just-my-code --from 1s --to 1020ms @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "top-linux.json",
+        "top -n 3 --sort total --format json @clr10/traces/linux.nettrace.zip",
+    ),
+    (
+        "top-r2r-lines.txt",
+        "top -n 5 --by line --running --symbols @clr10/workload @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "methods-r2r.json",
+        "methods --match Inlining.Hot --format json @clr10/traces/r2r.nettrace.zip",
+    ),
+    (
+        "explain-r2r.json",
+        "explain --time 1s --caller --format json @clr10/traces/r2r.nettrace.zip 0x7f2237486480",
+    ),
+    (
+        "modules-r2r.json",
+        "modules --format json --to 27ms @clr10/traces/r2r.nettrace.zip",
+    ),
     ("top-linux.txt", "top @clr10/traces/linux.nettrace.zip"),
     ("top-r2r.txt", "top @clr10/traces/r2r.nettrace.zip"),
     (

@@ -1,47 +1,16 @@
 //! Files made to take all time and memory there is: answered, or refused with a reason, within bounds.
 #![cfg(target_os = "linux")]
 
+mod bounded;
 mod common;
 
-use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
+use bounded::{bounded, path};
 use chronosym_support::etl::{At, EtlWriter, Op, Options, Process, StackMode};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::TraceInfo;
 use common::*;
-
-/// Address space that the program may have, in KiB.
-const MEMORY: u32 = 256 << 10;
-
-/// The program without optimisation takes some ten times as long.
-const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 5 });
-
-/// What a run within bounds gave. The threads of an allocator that reserves much are one here.
-fn bounded(args: &[&str]) -> Run {
-    let program = chronosym();
-    let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", &limited])
-        .arg(program.get_program())
-        .args(args);
-    command
-        .env("MALLOC_ARENA_MAX", "1")
-        .env_remove("_NT_SYMBOL_PATH")
-        .env_remove("DEBUGINFOD_URLS")
-        .stdin(std::process::Stdio::null());
-    let begun = Instant::now();
-    let output = command.output().unwrap();
-    let took = begun.elapsed();
-    assert!(took < LONGEST, "{args:?}: {took:?}");
-    finish(output)
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
 
 /// A trace of wall-clock samples: thread, stack.
 fn trace(samples: impl IntoIterator<Item = (u64, Vec<u64>)>) -> Vec<u8> {

@@ -215,26 +215,27 @@ fn nothing_but_results_where_no_terminal_is() {
     assert!(!run.stdout.contains('\x1b'));
     let colour = common::run(&["--color", "always", "top", &arg(R2R)]);
     assert!(colour.stdout.contains('\x1b'));
-    let plain: String = colour
-        .stdout
-        .replace("\x1b[1m", "")
-        .replace("\x1b[2m", "")
-        .replace("\x1b[0m", "");
+    let mut parts = colour.stdout.split("\x1b[");
+    let mut plain = parts.next().unwrap().to_owned();
+    for part in parts {
+        let (number, text) = part.split_once('m').unwrap();
+        assert!(number.bytes().all(|c| c.is_ascii_digit()), "{number}");
+        plain.push_str(text);
+    }
     assert_eq!(plain, run.stdout);
 }
 
-/// PerfView packs PDBs beside the trace, each under its identity; another build's is not used.
+/// PerfView packs PDBs beside the trace, each under its identity; another build's is not used. They may also lie loose in
+/// the zip file, or beside the trace itself.
 #[test]
-fn symbol_files_in_the_zip_of_a_trace_are_found_by_identity() {
+fn symbol_files_that_come_with_a_trace_are_found_by_identity() {
     let read = |name: &str| std::fs::read(testdata(name)).unwrap();
     let trace = unzipped("clr31/workload/traces/all.nettrace.zip");
     let pdb = read("clr31/workload/Workload.pdb");
     let image = read("clr31/workload/Workload.dll");
     let image = chronosym_pdb::pe::PeImage::parse(&image).unwrap();
     let id = image.portable_codeview().unwrap().id;
-    let lines = |name: &str| {
-        let packed = file(&zipped(&[("all.nettrace", &trace), (name, &pdb)]));
-        let path = packed.to_str().unwrap();
+    let lines_of = |path: &str| {
         let listed = run(&["stacks", "--format", "folded", "--lines", path]);
         assert_eq!(listed.status, 0, "{}", listed.stderr);
         let frames = listed.stdout.lines().flat_map(|line| line.split(';'));
@@ -242,8 +243,20 @@ fn symbol_files_in_the_zip_of_a_trace_are_found_by_identity() {
             .filter(|f| f.starts_with("Workload!") && f.contains("Spin.Work:"))
             .count()
     };
+    let lines = |name: &str| {
+        let packed = file(&zipped(&[("all.nettrace", &trace), (name, &pdb)]));
+        lines_of(packed.to_str().unwrap())
+    };
     let own = format!("symbols/Workload.pdb/{:#}FFFFFFFF/Workload.pdb", id.guid);
     assert!(lines(&own) > 0);
+    assert!(lines("Workload.pdb") > 0);
+    let folder = tempfile::tempdir().unwrap();
+    let beside = folder.path().join("all.nettrace");
+    std::fs::write(&beside, &trace).unwrap();
+    std::fs::write(folder.path().join("Workload.pdb"), &pdb).unwrap();
+    let beside = beside.to_str().unwrap();
+    assert!(lines_of(beside) > 0);
+    assert!(run(&["info", beside]).stdout.contains("Workload.pdb"));
     let other = "symbols/Workload.pdb/00112233445566778899AABBCCDDEEFFFFFFFFFF/Workload.pdb";
     assert_eq!(lines(other), 0);
 }

@@ -39,7 +39,7 @@ fn code_without_a_name_is_one_row_for_each_image() {
     assert!(joined.contains("  libcoreclr.so ?\n") && !joined.contains("libcoreclr!"));
     assert!(apart.contains("libcoreclr!+0x4b038a ("), "{apart}");
     let last = joined.lines().last().expect("a line");
-    assert!(last.starts_with("next: `chronosym modules "), "{last}");
+    assert!(last.starts_with("next: `chronosym symbols "), "{last}");
     assert!(joined.contains("6.2% of self has no name:"), "{joined}");
 }
 
@@ -66,6 +66,77 @@ fn time_is_the_same_in_every_output() {
             "{command:?}"
         );
     }
+}
+
+fn json(args: &[&str]) -> Value {
+    let all = ["-n", "100000", "--format", "json"];
+    serde_json::from_str(&stdout(&[args, &all].concat())).expect("json")
+}
+
+/// Every table counts the same samples, and the same nanoseconds, as one line a sample does.
+#[test]
+fn tables_add_up_to_the_samples() {
+    let trace = arg("clr10/traces/r2r.nettrace.zip");
+    let mut all = (0, 0);
+    for line in stdout(&["stacks", "--format", "jsonl", &trace]).lines() {
+        let sample: Value = serde_json::from_str(line).expect("json");
+        all.0 += 1;
+        all.1 += sample["weight_ns"].as_u64().expect("a time");
+    }
+    let amount = |of: &Value| {
+        let number = |name: &str| {
+            of[name]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{name} of {of}"))
+        };
+        (number("samples"), number("time_ns"))
+    };
+    let sum = |amounts: &mut dyn Iterator<Item = (u64, u64)>| {
+        amounts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    };
+    let rows = |table: &Value, what: &str| {
+        let rows = table["rows"].as_array().expect("rows").iter();
+        sum(&mut rows.map(|row| amount(if what.is_empty() { row } else { &row[what] })))
+    };
+    for by in ["method", "module", "line", "tier", "thread", "process"] {
+        let table = json(&["top", "--by", by, &trace]);
+        assert_eq!((amount(&table), rows(&table, "self")), (all, all), "{by}");
+    }
+    let threads = json(&["threads", &trace]);
+    assert_eq!((amount(&threads), rows(&threads, "")), (all, all));
+
+    let main = "Workload!Workload.Program.Main";
+    let methods = json(&["top", &trace]);
+    let row = methods["rows"].as_array().expect("rows").iter();
+    let row = row.clone().find(|row| row["name"] == main).expect("it ran");
+    let total = amount(&row["total"]);
+    let butterfly = json(&["top", "--callers", main, "--callees", main, &trace]);
+    assert_eq!(amount(&butterfly), all);
+    assert_eq!(amount(&butterfly["total"]), total);
+    let side = |name: &str| {
+        let side = butterfly[name].as_array().expect("a side").iter();
+        sum(&mut side.map(amount))
+    };
+    let own = amount(&butterfly["self"]);
+    let callees = side("callees");
+    assert_eq!(side("callers"), total);
+    assert_eq!((callees.0 + own.0, callees.1 + own.1), total);
+
+    let lines = stdout(&["lines", "--format", "json", &trace, main]);
+    let lines: Value = serde_json::from_str(&lines).expect("json");
+    assert_eq!((amount(&lines), amount(&lines["total"])), (all, total));
+    assert_eq!(amount(&lines["without_line"]["total"]), total);
+    let diff = json(&["diff", &trace, &trace]);
+    assert_eq!(
+        (amount(&diff["before"]), amount(&diff["after"])),
+        (all, all)
+    );
+    let method = diff["methods"].as_array().expect("rows").iter();
+    let method = method
+        .clone()
+        .find(|row| row["name"] == main)
+        .expect("it ran");
+    assert_eq!(amount(&method["before"]["total"]), total);
 }
 
 #[test]

@@ -105,13 +105,22 @@ fn a_command_that_fails_leaves_the_file_as_it_was() {
 #[test]
 fn no_result_is_an_empty_file() {
     let directory = tempfile::tempdir().unwrap();
-    for (command, old) in [("events", false), ("stacks", true)] {
+    for (command, format, old) in [("events", "text", false), ("stacks", "folded", true)] {
         let path = directory.path().join(command);
         if old {
             std::fs::write(&path, b"old").unwrap();
         }
         let out = path.to_str().unwrap();
-        let run = run(&[command, &arg(R2R), "--tid", "999999", "-o", out]);
+        let run = run(&[
+            command,
+            &arg(R2R),
+            "--to",
+            "1",
+            "--format",
+            format,
+            "-o",
+            out,
+        ]);
         assert_eq!(run.status, 0, "{}", run.stderr);
         assert_eq!(std::fs::read(&path).unwrap(), b"", "{command}");
     }
@@ -203,7 +212,7 @@ fn nothing_is_lost_where_nothing_can_be_said() {
         String::from_utf8(output.stdout).unwrap(),
         run(&["stacks", "--format", "folded", cut]).stdout
     );
-    let nothing = run_to(&["stacks", "--tid", "999999", cut]);
+    let nothing = run_to(&["stacks", "--to", "1", cut]);
     assert_eq!(nothing.status.code(), Some(0));
     assert_eq!(run_to(&["stacks", "no-such-file"]).status.code(), Some(1));
 }

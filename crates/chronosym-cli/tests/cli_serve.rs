@@ -7,6 +7,9 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::r2r::R2rMap;
+use chronosym_support::etl::{At, EtlWriter, Image, Op, Options, Process};
 use serde_json::{Value, json};
 
 use common::chronosym;
@@ -34,10 +37,15 @@ impl Drop for Served {
 }
 
 fn serve(options: &[&Path]) -> Served {
+    let symbols = testdata("workload");
+    let options = [&[Path::new("--symbols"), &symbols], options].concat();
+    serve_trace(&testdata("traces/all.nettrace.zip"), &options)
+}
+
+fn serve_trace(trace: &Path, options: &[&Path]) -> Served {
     let mut command = chronosym();
-    command.args(["-q", "serve", "--offline", "--symbols"]);
-    command.arg(testdata("workload")).args(options);
-    command.arg(testdata("traces/all.nettrace.zip"));
+    command.args(["-q", "serve", "--offline"]);
+    command.args(options).arg(trace);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let stdout = child.stdout.take().unwrap();
@@ -113,7 +121,7 @@ impl Served {
 
 #[test]
 fn the_viewer_gets_profile_symbols_and_source() {
-    let served = serve(&[Path::new("--source"), &testdata("workload")]);
+    let served = serve(&[Path::new("--sources"), &testdata("workload")]);
     let reply = served.ask(
         "GET",
         &served.own("/profile.json"),
@@ -209,10 +217,117 @@ fn the_viewer_gets_profile_symbols_and_source() {
             "the profile names no such file of this library"
         );
     }
+    let lib = &profile["libs"][0];
+    let question = json!({
+        "debugName": lib["debugName"], "debugId": lib["breakpadId"], "startAddress": "0x1000", "size": "0x10",
+    });
+    let answer = served.question("/asm/v1", &question);
+    assert!(
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .contains("no image of that name")
+    );
     let answer = served.question("/asm/v1", &json!({}));
-    assert!(answer["error"].as_str().unwrap().contains("not served"));
+    assert!(answer["error"].as_str().unwrap().contains("not understood"));
     let answer = served.question("/symbolicate/v5", &json!({"jobs": 7}));
     assert!(answer["error"].as_str().unwrap().contains("not understood"));
+}
+
+/// A trace of a process that runs precompiled code of an image.
+fn etl_with_image(dll: &[u8]) -> Vec<u8> {
+    const BASE: u64 = 0x7ff0_0000_0000;
+    let image = PeImage::parse(dll).unwrap();
+    let codeview = image.portable_codeview().unwrap();
+    let mut etl = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    let process = Process {
+        pid: 100,
+        image: "app.exe",
+        command_line: "app.exe",
+        ..Process::default()
+    };
+    etl.process(At::ns(1), Op::DCStart, &process).unwrap();
+    let at = At::ms(1).pid(100).tid(7);
+    etl.thread(At::ns(2), Op::DCStart, 100, 7).unwrap();
+    let size = u64::from(image.size_of_image());
+    etl.image_id(at, BASE, size, image.timestamp(), "Workload.dll")
+        .unwrap();
+    let id = codeview.id;
+    etl.rsds(at, BASE, 100, id.guid.0, id.age, "Workload.pdb")
+        .unwrap();
+    let loaded = Image {
+        base: BASE,
+        size,
+        pid: 100,
+        path: r"\Device\HarddiskVolume2\bin\Workload.dll",
+        ..Image::default()
+    };
+    etl.image(at, Op::Load, &loaded).unwrap();
+    let map = std::fs::read(testdata("r2r/windows-x64/Workload.ni.r2rmap")).unwrap();
+    let map = R2rMap::parse(&map).unwrap();
+    let longest = map.rows().iter().max_by_key(|row| row.size).unwrap();
+    for n in 0..20 {
+        let address = BASE + u64::from(longest.rva) + n * u64::from(longest.size) / 20;
+        etl.sample(At::ms(2 + n as i64), address, 7).unwrap();
+    }
+    etl.finish().unwrap()
+}
+
+#[test]
+fn the_viewer_gets_instructions_of_images_at_hand() {
+    let folder = testdata("r2r/windows-x64");
+    let dll = std::fs::read(folder.join("Workload.dll")).unwrap();
+    let trace = common::file(&etl_with_image(&dll));
+    let profile = |served: &Served| -> Value {
+        let reply = served.ask("GET", &served.own("/profile.json"), &[], "");
+        serde_json::from_str(&reply.body).unwrap()
+    };
+    let served = serve_trace(&trace, &[Path::new("--symbols"), &folder]);
+    let file = profile(&served);
+    let thread = &file["threads"][0];
+    let symbols = &thread["nativeSymbols"];
+    assert_eq!(symbols["length"], 1, "{symbols}");
+    let start = symbols["address"][0].as_u64().unwrap();
+    let lib = &file["libs"][symbols["libIndex"][0].as_u64().unwrap() as usize];
+    let question = json!({
+        "debugName": lib["debugName"], "debugId": lib["breakpadId"], "name": lib["name"], "codeId": null,
+        "startAddress": format!("{start:#x}"), "size": "0x1", "continueUntilFunctionEnd": true,
+    });
+    let answer = served.question("/asm/v1", &question);
+    assert_eq!(
+        (&answer["arch"], &answer["syntax"][0]),
+        (&"x86_64".into(), &"Intel".into())
+    );
+    let instructions = answer["instructions"].as_array().unwrap();
+    let offsets: Vec<u64> = instructions
+        .iter()
+        .map(|i| i[0].as_u64().unwrap())
+        .collect();
+    assert!(offsets[0] == 0 && offsets.is_sorted_by(|a, b| a < b && b - a <= 15));
+    let texts: Vec<&str> = instructions
+        .iter()
+        .map(|i| i[1].as_str().unwrap())
+        .collect();
+    assert!(
+        texts.contains(&"ret") && !texts.contains(&"(bad)"),
+        "{texts:?}"
+    );
+    // To the end of the function: each sampled address is in it.
+    let sampled = thread["frameTable"]["address"].as_array().unwrap();
+    let last = sampled.iter().map(|at| at.as_u64().unwrap()).max().unwrap();
+    assert!(start + offsets[offsets.len() - 1] + 15 > last);
+    let mut one = question.clone();
+    one["continueUntilFunctionEnd"] = json!(false);
+    let answer = served.question("/asm/v1", &one);
+    assert_eq!(answer["instructions"].as_array().unwrap().len(), 1);
+
+    let served = serve_trace(&trace, &[]);
+    let answer = served.question("/asm/v1", &question);
+    let error = answer["error"].as_str().unwrap();
+    assert!(
+        error.contains("Workload.dll") || error.contains("no image"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -227,7 +342,7 @@ fn source_is_read_only_where_it_may_be() {
     });
     let answer = served.question("/source/v1", &question);
     assert!(
-        answer["error"].as_str().unwrap().contains("--source"),
+        answer["error"].as_str().unwrap().contains("--sources"),
         "{answer}"
     );
 }

@@ -77,7 +77,7 @@ fn a_cache_that_cannot_be_written_is_told() {
             "--from",
             "1s",
             "--to",
-            "1s",
+            "1001ms",
             &trace,
         ];
         let args = match command {

@@ -327,29 +327,6 @@ fn what_has_no_name_says_why() {
 }
 
 #[test]
-fn a_pdb_of_managed_code_is_refused() {
-    let mut bytes = std::fs::read(testdata("pdb-small/x86_64/small.pdb")).unwrap();
-    for at in (0..bytes.len() - 4).step_by(4) {
-        // Every record of code becomes S_GMANPROC.
-        let [len, more, low, high] = bytes[at..at + 4] else {
-            unreachable!();
-        };
-        let kind = u16::from_le_bytes([low, high]);
-        if len > 36 && more == 0 && matches!(kind, 0x1102 | 0x110F | 0x1110 | 0x1146 | 0x1147) {
-            bytes[at + 2..at + 4].copy_from_slice(&0x112Au16.to_le_bytes());
-        }
-    }
-    let pdb = file(&bytes);
-    let refused = run(&["symbolize", "--pdb", pdb.to_str().unwrap(), "0x1010"]);
-    assert_eq!(refused.status, 1);
-    assert!(
-        refused.stderr.contains("knows IL offsets, not addresses"),
-        "{}",
-        refused.stderr
-    );
-}
-
-#[test]
 fn functions_of_a_pdb_say_what_they_take_where_llvm_says_it() {
     let pdb = arg("pdb-small/x86_64/small.pdb");
     let ask = |style| run(&["symbolize", "--pdb", &pdb, "--style", style, "0x1100"]).stdout;
@@ -401,6 +378,29 @@ fn a_list_with_a_hexadecimal_number_is_hexadecimal() {
     };
     assert_eq!(listed(&[]), (Value::from("0x10"), true));
     assert_eq!(listed(&["--radix", "10"]), (Value::from("0xa"), false));
+}
+
+#[test]
+fn offsets_count_from_a_section_that_is_named() {
+    let own = env!("CARGO_BIN_EXE_chronosym");
+    let args = ["symbolize", "--obj", own, "--style", "json"];
+    let asked = |address: &str| {
+        let run = run(&[&args[..], &[address]].concat());
+        assert_eq!(run.status, 0);
+        let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+        answer["frames"][0].clone()
+    };
+    let inside = asked(".text+0x100");
+    assert!(
+        inside["name"].is_string() || inside["name_reason"] == "NoName",
+        "{inside}"
+    );
+    assert_eq!(inside["address"], "0x100");
+    let nowhere = asked(".nothing+0x100");
+    assert!(
+        nowhere["name"].is_null() && nowhere["name_reason"] != "NoName",
+        "{nowhere}"
+    );
 }
 
 #[test]

@@ -1,286 +1,22 @@
-//! What viewers are given: totals are the same in each format, and the viewers themselves show them.
+//! What viewers are given: they open it, and show what is in it.
 //!
 //! Viewers that are not installed (`go`, `chromium`; speedscope's npm package in the folder that `CHRONOSYM_SPEEDSCOPE`
-//! names) are left out by name, unless `CHRONOSYM_REQUIRE_TOOLS=1`, which makes that a failure.
+//! names, Firefox Profiler's interface for terminals, `profiler-cli.js`, that `CHRONOSYM_PROFILER_CLI` names) are left out by name, unless `CHRONOSYM_REQUIRE_TOOLS=1`, which makes that a failure.
 
 mod common;
+mod viewers;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use opentelemetry_proto::tonic::profiles::v1development::ProfilesData;
-use prost::Message;
 use serde_json::Value;
 
 use common::chronosym;
-
-const TRACES: [&str; 2] = [
-    "clr10/traces/all.nettrace.zip",
-    "clr10/traces/linux.nettrace.zip",
-];
-
-fn trace(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testdata")
-        .join(name)
-}
-
-fn stacks(trace: &Path, format: &str) -> Vec<u8> {
-    let mut command = chronosym();
-    command.args(["-q", "stacks", "--offline", "--format", format]);
-    let out = command.arg(trace).output().unwrap();
-    assert!(
-        out.status.success(),
-        "{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    out.stdout
-}
-
-fn json(trace: &Path, format: &str) -> Value {
-    serde_json::from_slice(&stacks(trace, format)).unwrap()
-}
-
-/// By the name of the innermost frame: samples, where the format has them, and ns.
-type Leaves = BTreeMap<String, (Option<u64>, u64)>;
-
-fn add(leaves: &mut Leaves, name: &str, samples: Option<u64>, ns: u64) {
-    let leaf = leaves.entry(name.to_owned()).or_default();
-    leaf.0 = samples.map(|samples| leaf.0.unwrap_or(0) + samples);
-    leaf.1 += ns;
-}
-
-fn whole(leaves: &Leaves) -> (u64, u64) {
-    let samples = leaves.values().filter_map(|leaf| leaf.0).sum();
-    (samples, leaves.values().map(|leaf| leaf.1).sum())
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().unwrap()
-}
-
-fn of_speedscope(file: &Value) -> Leaves {
-    let frames = list(&file["shared"]["frames"]);
-    let mut leaves = Leaves::new();
-    for profile in list(&file["profiles"]) {
-        assert_eq!(
-            (&profile["type"], &profile["unit"]),
-            (&"sampled".into(), &"nanoseconds".into())
-        );
-        let (samples, weights) = (list(&profile["samples"]), list(&profile["weights"]));
-        assert_eq!(samples.len(), weights.len());
-        let mut sum = 0;
-        for (sample, weight) in samples.iter().zip(weights) {
-            let leaf = list(sample).last().unwrap().as_u64().unwrap() as usize;
-            sum += weight.as_u64().unwrap();
-            add(
-                &mut leaves,
-                frames[leaf]["name"].as_str().unwrap(),
-                None,
-                weight.as_u64().unwrap(),
-            );
-        }
-        let end = profile["endValue"].as_u64().unwrap() - profile["startValue"].as_u64().unwrap();
-        assert_eq!(end, sum);
-    }
-    leaves
-}
-
-/// Milliseconds as they are written, in ns.
-fn ns(value: &Value) -> u64 {
-    let text = value.to_string();
-    let (ms, rest) = text.split_once('.').unwrap_or((&text, ""));
-    format!("{ms}{rest:0<6}").parse().unwrap()
-}
-
-fn of_firefox(file: &Value) -> Leaves {
-    let mut leaves = Leaves::new();
-    let at = |table: &Value, column: &str, row: usize| table[column][row].clone();
-    let libs = list(&file["libs"]).len();
-    let categories = list(&file["meta"]["categories"]);
-    assert!(
-        categories
-            .iter()
-            .any(|category| category["color"] == "grey")
-    );
-    for thread in list(&file["threads"]) {
-        for table in ["frameTable", "funcTable", "stackTable", "resourceTable"] {
-            let length = thread[table]["length"].as_u64().unwrap() as usize;
-            for (name, column) in thread[table].as_object().unwrap() {
-                assert!(
-                    name == "length" || list(column).len() == length,
-                    "{table}.{name}"
-                );
-            }
-        }
-        let samples = &thread["samples"];
-        assert_eq!(samples["weightType"], "tracing-ms");
-        let mut before = 0;
-        for row in 0..samples["length"].as_u64().unwrap() as usize {
-            let time = ns(&samples["time"][row]);
-            assert!(before <= time, "samples are in the order of time");
-            before = time;
-            let stack = samples["stack"][row].as_u64().unwrap() as usize;
-            let frame = at(&thread["stackTable"], "frame", stack).as_u64().unwrap() as usize;
-            let prefix = at(&thread["stackTable"], "prefix", stack);
-            assert!(prefix.as_u64().is_none_or(|prefix| prefix < stack as u64));
-            let category = at(&thread["frameTable"], "category", frame)
-                .as_u64()
-                .unwrap();
-            assert!((category as usize) < categories.len());
-            let func = at(&thread["frameTable"], "func", frame).as_u64().unwrap() as usize;
-            if let Some(resource) = at(&thread["funcTable"], "resource", func).as_u64() {
-                let lib = at(&thread["resourceTable"], "lib", resource as usize);
-                assert!((lib.as_u64().unwrap() as usize) < libs);
-            }
-            let name = at(&thread["funcTable"], "name", func).as_u64().unwrap() as usize;
-            let name = thread["stringArray"][name].as_str().unwrap();
-            add(&mut leaves, name, Some(1), ns(&samples["weight"][row]));
-        }
-    }
-    leaves
-}
-
-fn of_otlp(bytes: &[u8]) -> Leaves {
-    let data = ProfilesData::decode(bytes).unwrap();
-    let tables = data.dictionary.unwrap();
-    let text = |index: i32| tables.string_table[index as usize].as_str();
-    assert_eq!(text(0), "");
-    let mut leaves = Leaves::new();
-    for resource in &data.resource_profiles {
-        assert!(
-            resource
-                .resource
-                .as_ref()
-                .unwrap()
-                .attributes
-                .iter()
-                .any(|a| a.key == "process.pid")
-        );
-        for profile in &resource.scope_profiles[0].profiles {
-            let kind = profile.sample_type.as_ref().unwrap();
-            let is_time = text(kind.type_strindex) == "time";
-            assert_eq!(
-                text(kind.unit_strindex),
-                if is_time { "nanoseconds" } else { "count" }
-            );
-            for sample in &profile.samples {
-                let stack = &tables.stack_table[sample.stack_index as usize];
-                let location = &tables.location_table[stack.location_indices[0] as usize];
-                assert!((location.mapping_index as usize) < tables.mapping_table.len());
-                let function = &tables.function_table[location.lines[0].function_index as usize];
-                let keys = sample
-                    .attribute_indices
-                    .iter()
-                    .map(|&index| text(tables.attribute_table[index as usize].key_strindex));
-                assert!(keys.collect::<Vec<_>>().contains(&"thread.id"));
-                let value = sample.values[0] as u64;
-                let (samples, time) = if is_time { (0, value) } else { (value, 0) };
-                add(
-                    &mut leaves,
-                    text(function.name_strindex),
-                    Some(samples),
-                    time,
-                );
-            }
-        }
-    }
-    leaves
-}
-
-/// The tree that the drawing script reads: (title, own weight by name).
-fn of_svg(svg: &str) -> Leaves {
-    let (_, data) = svg.split_once("id=\"data\">").unwrap();
-    let data: Value = serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
-    assert_eq!(data["unit"], "ns");
-    let mut leaves = Leaves::new();
-    for node in list(&data["nodes"]).chunks(3) {
-        let name = data["frames"][node[1].as_u64().unwrap() as usize][0]
-            .as_str()
-            .unwrap();
-        let own = node[2].as_u64().unwrap();
-        if own > 0 {
-            add(&mut leaves, name.trim_start_matches('~'), None, own);
-        }
-    }
-    leaves
-}
-
-fn of_folded(folded: &str) -> BTreeMap<String, u64> {
-    let mut leaves = BTreeMap::new();
-    for line in folded.lines() {
-        let (stack, weight) = line.rsplit_once(' ').unwrap();
-        let leaf = stack.rsplit(';').next().unwrap();
-        *leaves.entry(bare(leaf)).or_insert(0) += weight.parse::<u64>().unwrap();
-    }
-    leaves
-}
-
-/// A name as folded stacks have it, without arguments: there overloads are one.
-fn bare(name: &str) -> String {
-    name.split('(').next().unwrap().replace(';', ":")
-}
-
-/// The ns of all stacks on which a name is that passes.
-fn through(file: &Value, passes: impl Fn(&str) -> bool) -> u64 {
-    let frames = list(&file["shared"]["frames"])
-        .iter()
-        .map(|f| passes(f["name"].as_str().unwrap()));
-    let frames: Vec<bool> = frames.collect();
-    let profiles = list(&file["profiles"]).iter();
-    let samples = profiles.flat_map(|p| list(&p["samples"]).iter().zip(list(&p["weights"])));
-    let on = samples.filter(|(stack, _)| {
-        list(stack)
-            .iter()
-            .any(|f| frames[f.as_u64().unwrap() as usize])
-    });
-    on.map(|(_, weight)| weight.as_u64().unwrap()).sum()
-}
-
-#[test]
-fn totals_are_the_same_in_each_format() {
-    for name in TRACES {
-        let trace = trace(name);
-        let firefox = of_firefox(&json(&trace, "firefox"));
-        let otlp = of_otlp(&stacks(&trace, "otlp"));
-        assert_eq!(firefox, otlp, "{name}");
-        let times = |leaves: &Leaves| -> BTreeMap<String, u64> {
-            let times = leaves.iter().map(|(name, leaf)| (name.clone(), leaf.1));
-            times.collect()
-        };
-        assert_eq!(
-            times(&of_speedscope(&json(&trace, "speedscope"))),
-            times(&firefox),
-            "{name}"
-        );
-        let svg = String::from_utf8(stacks(&trace, "svg")).unwrap();
-        assert_eq!(times(&of_svg(&svg)), times(&firefox), "{name}");
-        let html = String::from_utf8(stacks(&trace, "html")).unwrap();
-        assert_eq!(times(&of_svg(&html)), times(&firefox), "{name}");
-        let folded = of_folded(&String::from_utf8(stacks(&trace, "folded")).unwrap());
-        let mut counts = BTreeMap::new();
-        for (name, leaf) in &firefox {
-            *counts.entry(bare(name)).or_insert(0) += leaf.0.unwrap();
-        }
-        assert_eq!(folded, counts, "{name}");
-        let lines = String::from_utf8(stacks(&trace, "jsonl")).unwrap();
-        let lines: Vec<Value> = lines
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        let weight = |line: &Value| {
-            line["weight_ns"]
-                .as_u64()
-                .or(line["weight"].as_u64())
-                .unwrap()
-        };
-        let sums = (lines.len() as u64, lines.iter().map(weight).sum());
-        assert_eq!(whole(&firefox), sums, "{name}");
-        assert!(sums.0 > 100, "{name}");
-    }
-}
+use viewers::{
+    Leaves, TRACES, add, json, list, of_firefox, of_otlp, stacks, through, trace, whole,
+};
 
 #[test]
 fn names_tell_the_format() {
@@ -468,11 +204,82 @@ fn a_browser_zooms_and_searches_flame_graphs() {
         assert_eq!(seen["found"], spin);
         assert!(seen["hits"].as_u64().unwrap() > 0);
         assert!(seen["says"].as_str().unwrap().contains("match"));
+        let mut leaves = Leaves::new();
         for leaf in list(&seen["leaves"]) {
-            let name = leaf[0].as_str().unwrap().trim_start_matches('~');
-            assert_eq!(leaf[1], expected[name].1, "{name}");
+            let (name, ns) = (leaf[0].as_str().unwrap(), leaf[1].as_u64().unwrap());
+            add(&mut leaves, name, None, ns);
+        }
+        for (name, (_, ns)) in leaves {
+            assert_eq!(ns, expected[&name].1, "{name}");
         }
     }
+}
+
+/// The interface of Firefox Profiler for terminals has the viewer's own code for reading, calling trees and markers.
+#[test]
+fn firefox_profiler_shows_threads_and_markers() {
+    let program = std::env::var_os("CHRONOSYM_PROFILER_CLI").map(PathBuf::from);
+    let program = program.filter(|program| program.is_file());
+    if !has("profiler-cli", program.is_some()) || !runs("node", "--version") {
+        return;
+    }
+    let (program, folder) = (program.unwrap(), tempfile::tempdir().unwrap());
+    let ask = |arguments: &[&str]| -> Value {
+        let mut command = Command::new("node");
+        // Its sessions are kept in the home folder.
+        command.env("HOME", folder.path()).current_dir(&folder);
+        let out = command.arg(&program).args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success(), "{arguments:?}: {text}");
+        serde_json::from_str(&text).unwrap_or(Value::Null)
+    };
+    let bytes = stacks(&trace(TRACES[0]), "firefox");
+    let file: Value = serde_json::from_slice(&bytes).unwrap();
+    fs::write(folder.path().join("a.firefox.json"), &bytes).unwrap();
+    ask(&["load", "a.firefox.json"]);
+    let times = |thread: &Value| -> Vec<f64> {
+        let times = list(&thread["samples"]["time"]).iter();
+        times.map(|time| time.as_f64().unwrap()).collect()
+    };
+    let times: Vec<f64> = list(&file["threads"]).iter().flat_map(times).collect();
+    let first = times.iter().copied().fold(f64::MAX, f64::min);
+    let last = times.iter().copied().fold(0.0, f64::max);
+    let range = first..last + file["meta"]["interval"].as_f64().unwrap();
+    let result = std::panic::catch_unwind(|| {
+        let mut kinds = BTreeMap::new();
+        for (index, thread) in list(&file["threads"]).iter().enumerate() {
+            ask(&["thread", "select", &format!("t-{index}")]);
+            let markers = ask(&["thread", "markers", "--json"]);
+            let times = |column: &str| list(&thread["markers"][column]).iter().map(Value::as_f64);
+            let starts = times("startTime").map(Option::unwrap);
+            // What is outside of all samples is not shown.
+            let shown = starts
+                .zip(times("endTime"))
+                .filter(|&(start, end)| end.unwrap_or(start) >= range.start && start < range.end);
+            assert_eq!(
+                markers["totalMarkerCount"],
+                shown.count(),
+                "{}",
+                thread["name"]
+            );
+            for kind in list(&markers["byType"]) {
+                let name = kind["markerName"].as_str().unwrap().to_owned();
+                *kinds.entry(name).or_insert(0) += kind["count"].as_u64().unwrap();
+            }
+            let functions = ask(&["thread", "functions", "--json", "--include-idle"]);
+            let own = list(&functions["functions"]).iter();
+            let own: f64 = own.map(|f| f["selfSamples"].as_f64().unwrap()).sum();
+            let weights = list(&thread["samples"]["weight"]).iter();
+            let weights: f64 = weights.map(|ms| ms.as_f64().unwrap()).sum();
+            assert!((own - weights).abs() < weights * 1e-6, "{own} of {weights}");
+        }
+        let expected = ["GC", "JIT", "exception", "pause"];
+        assert_eq!(kinds.keys().collect::<Vec<_>>(), expected);
+        // As the program counts them: it throws on each round.
+        assert!(kinds["exception"] > 1_000, "{kinds:?}");
+    });
+    ask(&["stop", "--all"]);
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
 #[test]

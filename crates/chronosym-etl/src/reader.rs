@@ -75,13 +75,17 @@ impl Slot {
 }
 
 /// Damaged times could make every buffer of a file look simultaneous. Beyond this many decompressed bytes the next one
-/// waits until one of the others is done: twice what a buffer a processor takes, as far as that can be true.
-fn max_open_bytes(headers: &[TraceHeader]) -> u64 {
+/// waits until one of the others is done: twice what a buffer a processor takes, as far as that can be true. Small files
+/// have no more than 32 MiB, however much their buffers unpack to.
+fn max_open_bytes(headers: &[TraceHeader], buffers: &[Buffer]) -> u64 {
     let one_each = |header: &TraceHeader| {
         u64::from(header.buffer_size).saturating_mul(u64::from(header.processors) * 2)
     };
     let all = headers.iter().map(one_each).fold(0, u64::saturating_add);
-    all.clamp(256 << 20, 1 << 30)
+    let stored = buffers.iter().map(|buffer| u64::from(buffer.stored));
+    let stored = stored.fold(0, u64::saturating_add);
+    let most = stored.saturating_mul(8).max(32 << 20);
+    all.clamp(256 << 20, 1 << 30).min(most)
 }
 
 impl<S: ReadAt> EtlReader<S> {
@@ -107,7 +111,7 @@ impl<S: ReadAt> EtlReader<S> {
         mut buffers: Vec<Buffer>,
         scanned: Diagnostics,
     ) -> Self {
-        let max_open_bytes = max_open_bytes(&headers);
+        let max_open_bytes = max_open_bytes(&headers, &buffers);
         buffers.sort_unstable_by_key(|b| (b.first_time, b.rank));
         Self {
             sources,

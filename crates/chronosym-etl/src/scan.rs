@@ -15,10 +15,16 @@ pub(crate) struct Scan {
     /// In file order, ranked from 0.
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) diagnostics: Diagnostics,
+    /// Bytes that compressed buffers unpack to.
+    unpacked: u64,
 }
 
 /// Bytes read of a buffer by the walk: its header and its first records, whose time says when the buffer is needed.
 const HEAD: usize = 512;
+/// Compressed buffers may unpack to this many bytes, or to so many times what they take in the file: real ones to three to
+/// ten times as much. What is beyond is left out.
+const FREE_UNPACKED: u64 = 64 << 20;
+const UNPACKED_RATIO: u64 = 200;
 /// A day in ns: times this long after the end of a recording are damage.
 const SLACK_NS: u64 = 24 * 3600 * 1_000_000_000;
 
@@ -47,6 +53,7 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
         clock,
         buffers: Vec::new(),
         diagnostics: Diagnostics::default(),
+        unpacked: 0,
     };
     let mut offset = 0;
     if let Err(error) = scan.walk(source, size, first_size.into(), &mut offset) {
@@ -153,6 +160,17 @@ impl Scan {
             return None;
         }
         let compressed = header.is_compressed();
+        if compressed {
+            let unpacked = self.unpacked + u64::from(header.valid);
+            let most = UNPACKED_RATIO.saturating_mul(offset + u64::from(stored));
+            if unpacked > most.max(FREE_UNPACKED) {
+                found
+                    .gaps
+                    .add(Gap::new(offset, stored.into(), GapCause::TooLarge));
+                return None;
+            }
+            self.unpacked = unpacked;
+        }
         Some(Buffer {
             // Where no record of it has a time, it is needed when the one before it was.
             first_time: self

@@ -280,6 +280,22 @@ fn a_compression_bomb_is_refused_or_bounded() {
     assert_eq!((times, found.gaps.of(GapCause::NoBlock).count), (whole, 1));
 }
 
+#[test]
+fn buffers_that_unpack_to_more_than_real_ones_are_left_out() {
+    let mut bomb = vec![0; 72];
+    bomb[0x30..0x34].copy_from_slice(&(16u32 << 20).to_le_bytes());
+    bomb[0x34] = 0x40;
+    bomb.extend_from_slice(&0x6000_0000u32.to_le_bytes());
+    bomb.extend_from_slice(&[0, 7, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 1]);
+    let size = bomb.len() as u32;
+    bomb[..4].copy_from_slice(&size.to_le_bytes());
+    let file = [trace(true), bomb.repeat(100)].concat();
+    let reader = EtlReader::open(file.as_slice()).unwrap();
+    let left_out = reader.diagnostics().gaps.of(GapCause::TooLarge);
+    // 64 MiB are free.
+    assert_eq!(left_out.bytes, 97 * u64::from(size));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 

@@ -187,6 +187,7 @@ impl<'a> Reader<'a> {
         let (start, size) = (base + (place & 0xffff) as usize, (place >> 16) as usize);
         let bad = DecodeError::BadValue { offset: start };
         let bytes = self.payload.get(start..start + size).ok_or(bad)?;
+        self.budget = self.budget.checked_sub(size).ok_or(bad)?;
         match item {
             FieldType::Char8 => return Ok(Value::Narrow(crate::AStr::new(bytes))),
             FieldType::Char16 => return Ok(Value::Wide(WStr::new(bytes))),
@@ -292,5 +293,9 @@ mod tests {
         }
         let bytes: Vec<u8> = [0, 0, 0, 4].repeat(256);
         assert!(show(&[Field::new("a", ty)], &bytes).starts_with("Rest="));
+        // Each field shows the whole payload again.
+        let text = FieldType::DataLoc(Box::new(FieldType::Char8));
+        let fields: Vec<Field> = (0..256).map(|_| Field::new("t", text.clone())).collect();
+        assert!(show(&fields, &[0, 0, 0, 4].repeat(256)).len() < 16 << 10);
     }
 }

@@ -166,4 +166,41 @@ mod tests {
             Err(ManifestError::Xml(_))
         ));
     }
+
+    /// A manifest in one piece with this in its provider.
+    fn manifest(inner: &str) -> Vec<u8> {
+        let mut piece = b"\x01\x01\x00[\x01\0\0\0".to_vec();
+        piece.extend(b"<m><provider name='P' guid='{a8a71ac1-040f-54a2-07ca-00a89b5ab761}'>");
+        piece.extend(inner.as_bytes());
+        piece.extend(b"</provider></m>");
+        piece
+    }
+
+    #[test]
+    fn a_template_that_all_events_share_costs_no_more_than_the_manifest_allows() {
+        let mut inner: String = (0..2_000)
+            .map(|id| format!("<event value='{id}' template='T'/>"))
+            .collect();
+        inner += "<template tid='T'>";
+        inner.extend((0..2_000).map(|i| format!("<data name='f{i}' inType='win:Int32'/>")));
+        inner += "</template>";
+        let xml = manifest(&inner);
+        let events = ManifestPieces::default().push(&xml).unwrap().unwrap();
+        assert_eq!(events.len(), 2_000);
+        assert_eq!(events[0].fields.len(), 2_000);
+        let all: usize = events.iter().map(|event| event.fields.len()).sum();
+        assert!(all < xml.len() / 4, "{all}");
+    }
+
+    #[test]
+    fn elements_with_more_attributes_or_namespaces_than_any_manifest_has_are_refused() {
+        let attributes: String = (0..300).map(|i| format!(" a{i}=''")).collect();
+        let namespaces: String = (0..100).map(|i| format!("<a xmlns:n{i}='u'/>")).collect();
+        for inner in [format!("<a{attributes}/>"), namespaces] {
+            let pushed = ManifestPieces::default().push(&manifest(&inner));
+            assert!(matches!(pushed, Err(ManifestError::Xml(_))));
+        }
+        let deep = "<a>".repeat(100_000) + &"</a>".repeat(100_000);
+        let _ = ManifestPieces::default().push(&manifest(&deep));
+    }
 }

@@ -55,10 +55,11 @@ impl EventDescription {
     /// # Errors
     /// [`DecodeError`] when it is shorter than its own counts and offsets say.
     pub fn parse(info: &[u8]) -> Result<Self, DecodeError> {
-        let info = Info(info);
+        let mut info = Info::new(info);
         let top_level = info.u32(TOP_LEVEL_COUNT)? as usize;
         let count = info.u32(PROPERTY_COUNT)? as usize;
         info.at(PROPERTIES, count.saturating_mul(PROPERTY))?;
+        info.members = count;
         let fields = (0..top_level.min(count))
             .map(|i| info.field(i, count, true))
             .collect::<Result<_, _>>()?;
@@ -115,17 +116,30 @@ impl EventDescription {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Info<'a>(&'a [u8]);
+struct Info<'a> {
+    bytes: &'a [u8],
+    /// Members of structs that may still be read: structs that share theirs would come to the square of the record.
+    members: usize,
+    /// Bytes of text that may still be read, for the same reason.
+    text: usize,
+}
 
 impl<'a> Info<'a> {
-    fn at(self, offset: usize, len: usize) -> Result<Cursor<'a>, DecodeError> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            members: 0,
+            text: bytes.len(),
+        }
+    }
+
+    fn at(&self, offset: usize, len: usize) -> Result<Cursor<'a>, DecodeError> {
         let needed = offset.saturating_add(len);
         let short = DecodeError::Short {
             needed,
-            found: self.0.len(),
+            found: self.bytes.len(),
         };
-        let bytes = self.0.get(offset..needed).ok_or(short)?;
+        let bytes = self.bytes.get(offset..needed).ok_or(short)?;
         Ok(Cursor::new(
             bytes,
             0,
@@ -134,22 +148,26 @@ impl<'a> Info<'a> {
         ))
     }
 
-    fn u32(self, offset: usize) -> Result<u32, DecodeError> {
+    fn u32(&self, offset: usize) -> Result<u32, DecodeError> {
         Ok(self.at(offset, 4)?.u32()?)
     }
 
     /// The text that an offset field points at; 0 is none. Names end with blanks in some manifests.
-    fn text(self, offset: usize) -> Result<Option<String>, DecodeError> {
+    fn text(&mut self, offset: usize) -> Result<Option<String>, DecodeError> {
         let start = self.u32(offset)? as usize;
         if start == 0 {
             return Ok(None);
         }
-        let rest = self.0.len().saturating_sub(start);
+        let rest = self.bytes.len().saturating_sub(start);
         let text: WStr<'_> = self.at(start, rest)?.wide()?;
+        let Some(left) = self.text.checked_sub(text.as_bytes().len()) else {
+            return Ok(None);
+        };
+        self.text = left;
         Ok(Some(text.to_string().trim_end().to_owned()).filter(|t| !t.is_empty()))
     }
 
-    fn field(self, index: usize, count: usize, outermost: bool) -> Result<Field, DecodeError> {
+    fn field(&mut self, index: usize, count: usize, outermost: bool) -> Result<Field, DecodeError> {
         let base = PROPERTIES + index * PROPERTY;
         let flags = self.u32(base)?;
         let name = self.text(base + 4)?.unwrap_or_default();
@@ -161,9 +179,11 @@ impl<'a> Info<'a> {
             // Structs hold scalars only, so that members need no more depth.
             let members =
                 usize::from(first)..usize::from(first).saturating_add(second.into()).min(count);
-            if !outermost {
+            let left = self.members.checked_sub(members.len());
+            let Some(left) = left.filter(|_| outermost) else {
                 return Ok(Field::new(name, FieldType::Unknown));
-            }
+            };
+            self.members = left;
             FieldType::Object(
                 members
                     .map(|i| self.field(i, count, false))
@@ -334,6 +354,24 @@ mod tests {
         let event = EventDescription::parse(&own).unwrap();
         let inner = vec![Field::new("B", FieldType::Unknown)];
         assert_eq!(event.fields, [Field::new("B", FieldType::Object(inner))]);
+        // Structs that all have the same members, and names that are all the same text.
+        let shared: Vec<Property> = vec![(STRUCT, "", 0, 500, 1, 0); 500];
+        let mut shared = info(500, &shared);
+        let name = shared.len() as u32;
+        shared.extend([b'n', 0].repeat(10_000));
+        shared.extend([0, 0]);
+        for property in 0..500 {
+            let at = PROPERTIES + property * PROPERTY + 4;
+            shared[at..at + 4].copy_from_slice(&name.to_le_bytes());
+        }
+        let event = EventDescription::parse(&shared).unwrap();
+        let members = |field: &Field| match &field.ty {
+            FieldType::Object(members) => members.len(),
+            _ => 0,
+        };
+        assert_eq!(event.fields.iter().map(members).sum::<usize>(), 500);
+        let names: usize = event.fields.iter().map(|field| field.name.len()).sum();
+        assert!(names <= shared.len(), "{names}");
         let mut many = whole.clone();
         many[PROPERTY_COUNT..PROPERTY_COUNT + 4].copy_from_slice(&[0xff; 4]);
         assert!(matches!(

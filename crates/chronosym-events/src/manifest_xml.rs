@@ -1,5 +1,7 @@
 //! The XML of an EventSource's manifest.
 
+use std::collections::HashMap;
+
 use chronosym_types::tracelogging::scalar;
 use roxmltree::Node;
 
@@ -9,6 +11,7 @@ use crate::{Field, FieldType, Guid};
 
 /// The descriptions of a provider's events.
 pub(crate) fn parse(xml: &str) -> Result<Vec<EventDescription>, ManifestError> {
+    check(xml)?;
     let document =
         roxmltree::Document::parse(xml).map_err(|e| ManifestError::Xml(e.to_string()))?;
     let provider = named(document.root(), "provider")
@@ -18,35 +21,125 @@ pub(crate) fn parse(xml: &str) -> Result<Vec<EventDescription>, ManifestError> {
         .attribute("guid")
         .and_then(|g| g.parse().ok())
         .ok_or_else(|| ManifestError::Xml("its provider has no GUID".into()))?;
-    let events = named(provider, "event").filter_map(|event| {
-        let number = |name: &str| event.attribute(name).and_then(number);
+    let names = Names::of(provider);
+    let provider_name = provider
+        .attribute("name")
+        .filter(|name| name.len() <= LONGEST_SHARED_NAME);
+    let mut budget = xml.len().saturating_mul(4);
+    let mut descriptions = Vec::new();
+    for event in named(provider, "event") {
+        let value = |name: &str| event.attribute(name).and_then(number);
+        let Some(id) = value("value").and_then(|id| u16::try_from(id).ok()) else {
+            continue;
+        };
         let template = event.attribute("template");
-        let template = template
-            .and_then(|t| named(provider, "template").find(|n| n.attribute("tid") == Some(t)));
-        Some(EventDescription {
+        let template = template.and_then(|name| names.templates.get(name));
+        descriptions.push(EventDescription {
             provider: guid,
-            provider_name: provider.attribute("name").map(str::to_owned),
-            id: u16::try_from(number("value")?).ok()?,
-            version: number("version")
+            provider_name: provider_name.map(str::to_owned),
+            id,
+            version: value("version")
                 .and_then(|n| u8::try_from(n).ok())
                 .unwrap_or(0),
             level: level(event.attribute("level").unwrap_or_default()),
             opcode: event
                 .attribute("opcode")
-                .map_or(0, |name| opcode(provider, name)),
-            keywords: keywords(provider, event.attribute("keywords").unwrap_or_default()),
+                .map_or(0, |name| names.opcode(name)),
+            keywords: names.keywords(event.attribute("keywords").unwrap_or_default()),
             task_name: event
                 .attribute("task")
                 .or(event.attribute("symbol"))
                 .map(str::to_owned),
             opcode_name: event.attribute("opcode").map(str::to_owned),
-            fields: template.map(|t| fields(t, 0)).unwrap_or_default(),
-        })
-    });
-    Ok(events.collect())
+            fields: template.map_or(Vec::new(), |t| fields(*t, 0, &mut budget)),
+        });
+    }
+    Ok(descriptions)
 }
 
-/// Elements of this name anywhere below, whatever their namespace.
+/// A name that all events of a provider have is no longer than this.
+const LONGEST_SHARED_NAME: usize = 1024;
+
+/// Refuses what takes the XML parser the square of its size: it compares each attribute with those before it, and copies the
+/// namespaces of the element around. An attribute has its `=`, and no `<` stands in an element but at its start.
+fn check(xml: &str) -> Result<(), ManifestError> {
+    const MOST_ATTRIBUTES: usize = 256;
+    const MOST_NAMESPACES: usize = 64;
+    let attributes = |element: &str| element.bytes().filter(|byte| *byte == b'=').count();
+    if xml.split('<').any(|it| attributes(it) > MOST_ATTRIBUTES) {
+        return Err(ManifestError::Xml(
+            "an element has too many attributes".into(),
+        ));
+    }
+    if xml.matches("xmlns").count() > MOST_NAMESPACES {
+        return Err(ManifestError::Xml("it has too many namespaces".into()));
+    }
+    Ok(())
+}
+
+/// What events name, by its name; the first of each.
+#[derive(Default)]
+struct Names<'a, 'i> {
+    templates: HashMap<&'a str, Node<'a, 'i>>,
+    opcodes: HashMap<&'a str, u8>,
+    keywords: HashMap<&'a str, u64>,
+}
+
+impl<'a, 'i> Names<'a, 'i> {
+    fn of(provider: Node<'a, 'i>) -> Self {
+        let mut names = Self::default();
+        for node in provider.descendants().filter(Node::is_element) {
+            let value = |name: &str| node.attribute(name).and_then(number);
+            match (
+                node.tag_name().name(),
+                node.attribute("tid"),
+                node.attribute("name"),
+            ) {
+                ("template", Some(id), _) => {
+                    names.templates.entry(id).or_insert(node);
+                }
+                ("opcode", _, Some(name)) => {
+                    let value = value("value").and_then(|n| u8::try_from(n).ok());
+                    names.opcodes.entry(name).or_insert(value.unwrap_or(0));
+                }
+                ("keyword", _, Some(name)) => {
+                    let mask = value("mask").unwrap_or(0);
+                    names.keywords.entry(name).or_insert(mask);
+                }
+                _ => {}
+            }
+        }
+        names
+    }
+
+    fn opcode(&self, name: &str) -> u8 {
+        const COMMON: [(&str, u8); 10] = [
+            ("win:Info", 0),
+            ("win:Start", 1),
+            ("win:Stop", 2),
+            ("win:DC_Start", 3),
+            ("win:DC_Stop", 4),
+            ("win:Extension", 5),
+            ("win:Reply", 6),
+            ("win:Resume", 7),
+            ("win:Suspend", 8),
+            ("win:Send", 9),
+        ];
+        let common = COMMON.iter().find(|(n, _)| *n == name);
+        common
+            .map(|(_, value)| *value)
+            .or_else(|| self.opcodes.get(name).copied())
+            .unwrap_or(0)
+    }
+
+    fn keywords(&self, names: &str) -> u64 {
+        names
+            .split_whitespace()
+            .filter_map(|name| self.keywords.get(name))
+            .fold(0, |all, mask| all | mask)
+    }
+}
+
 fn named<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> impl Iterator<Item = Node<'a, 'i>> {
     node.descendants()
         .filter(move |n| n.is_element() && n.tag_name().name() == name)
@@ -74,78 +167,45 @@ fn level(name: &str) -> u8 {
         .map_or(0, |i| i as u8)
 }
 
-fn opcode(provider: Node<'_, '_>, name: &str) -> u8 {
-    const COMMON: [(&str, u8); 10] = [
-        ("win:Info", 0),
-        ("win:Start", 1),
-        ("win:Stop", 2),
-        ("win:DC_Start", 3),
-        ("win:DC_Stop", 4),
-        ("win:Extension", 5),
-        ("win:Reply", 6),
-        ("win:Resume", 7),
-        ("win:Suspend", 8),
-        ("win:Send", 9),
-    ];
-    let common = COMMON
-        .iter()
-        .find(|(n, _)| *n == name)
-        .map(|(_, value)| *value);
-    common.unwrap_or_else(|| {
-        let own = named(provider, "opcode").find(|n| n.attribute("name") == Some(name));
-        let value = own.and_then(|n| n.attribute("value")).and_then(number);
-        value.and_then(|n| u8::try_from(n).ok()).unwrap_or(0)
-    })
-}
-
-fn keywords(provider: Node<'_, '_>, names: &str) -> u64 {
-    names
-        .split_whitespace()
-        .filter_map(|name| named(provider, "keyword").find(|n| n.attribute("name") == Some(name)))
-        .filter_map(|n| n.attribute("mask").and_then(number))
-        .fold(0, |all, mask| all | mask)
-}
-
-/// Structs nest no deeper than this; deeper ones are unknown.
 const MAX_DEPTH: usize = 16;
 
-fn fields(template: Node<'_, '_>, depth: usize) -> Vec<Field> {
-    let data: Vec<_> = template.children().filter(|n| n.is_element()).collect();
-    let names: Vec<_> = data
-        .iter()
-        .map(|n| n.attribute("name").unwrap_or_default())
-        .collect();
-    let earlier = |name: &str| {
-        names
-            .iter()
-            .position(|n| *n == name)
-            .and_then(|i| u16::try_from(i).ok())
-    };
-    data.iter()
-        .zip(&names)
-        .map(|(node, name)| {
-            let mut ty = if node.tag_name().name() == "struct" {
-                if depth < MAX_DEPTH {
-                    FieldType::Object(fields(*node, depth + 1))
-                } else {
-                    FieldType::Unknown
-                }
-            } else {
-                data_type(*node, &earlier)
+/// The fields of a template. Events may share one, so that each field costs its part of what the manifest's size allows.
+fn fields(template: Node<'_, '_>, depth: usize, budget: &mut usize) -> Vec<Field> {
+    const FIELD: usize = 16;
+    if *budget == 0 {
+        return Vec::new();
+    }
+    let elements = || template.children().filter(Node::is_element);
+    let mut places = HashMap::new();
+    for (node, place) in elements().zip(0..=u16::MAX) {
+        places
+            .entry(node.attribute("name").unwrap_or_default())
+            .or_insert(place);
+    }
+    let earlier = |name: &str| places.get(name).copied();
+    let mut out = Vec::new();
+    for node in elements() {
+        let name = node.attribute("name").unwrap_or_default();
+        *budget = budget.saturating_sub(FIELD + name.len());
+        if *budget == 0 {
+            break;
+        }
+        let mut ty = match node.tag_name().name() {
+            "struct" if depth < MAX_DEPTH => FieldType::Object(fields(node, depth + 1, budget)),
+            "struct" => FieldType::Unknown,
+            _ => data_type(node, &earlier),
+        };
+        if let Some(count) = node.attribute("count") {
+            let fixed = number(count).and_then(|n| u16::try_from(n).ok());
+            ty = match (earlier(count), fixed) {
+                (Some(field), _) => FieldType::CountedBy(Box::new(ty), field),
+                (None, Some(n)) => FieldType::FixedArray(Box::new(ty), n),
+                (None, None) => FieldType::Unknown,
             };
-            if let Some(count) = node.attribute("count") {
-                ty = match (
-                    earlier(count),
-                    number(count).and_then(|n| u16::try_from(n).ok()),
-                ) {
-                    (Some(field), _) => FieldType::CountedBy(Box::new(ty), field),
-                    (None, Some(n)) => FieldType::FixedArray(Box::new(ty), n),
-                    (None, None) => FieldType::Unknown,
-                };
-            }
-            Field::new(*name, ty)
-        })
-        .collect()
+        }
+        out.push(Field::new(name, ty));
+    }
+    out
 }
 
 fn data_type(node: Node<'_, '_>, earlier: &dyn Fn(&str) -> Option<u16>) -> FieldType {

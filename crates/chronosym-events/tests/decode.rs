@@ -3,7 +3,7 @@
 mod cases;
 
 use cases::{all, raw};
-use chronosym_events::{DecodeError, EventKey, EventSchema, catalog};
+use chronosym_events::{DecodeError, EventKey, EventSchema, Provider, catalog};
 
 /// The key without its version.
 fn identity(key: &EventKey) -> String {
@@ -117,4 +117,26 @@ fn the_catalog_lists_the_fields_that_payloads_have() {
             .collect();
         assert_eq!(names, listed, "{}", case.name);
     }
+}
+
+#[test]
+fn tracepoints_are_named_by_the_symbols_of_the_manifest() {
+    let key = |provider, id, version| {
+        Some(EventKey::Manifest {
+            provider,
+            id,
+            version,
+        })
+    };
+    let of = |symbol| EventKey::from_symbol(&Provider::Runtime, symbol);
+    assert_eq!(of("MethodLoadVerbose"), key(Provider::Runtime, 143, 0));
+    assert_eq!(of("MethodLoadVerbose_V2"), key(Provider::Runtime, 143, 2));
+    // Here it is part of the name.
+    assert_eq!(of("MethodDCStartVerboseV2"), key(Provider::Runtime, 139, 0));
+    assert_eq!(of("GCStart_V2"), key(Provider::Runtime, 1, 2));
+    assert_eq!(of("NoSuchEvent"), None);
+    let rundown = EventKey::from_symbol(&Provider::Rundown, "MethodDCEndVerbose_V1");
+    assert_eq!(rundown, key(Provider::Rundown, 144, 1));
+    let other = Provider::from_name("Other");
+    assert_eq!(EventKey::from_symbol(&other, "GCStart"), None);
 }

@@ -2,42 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 
-use chronosym::{Code, Frame, ModuleIndex, ProcessIndex, Profile};
+use chronosym::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine};
 use chronosym_types::escape::terminal;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::butterfly::METHODS;
-use crate::header::describe;
-use crate::rows::Rows;
-use crate::text::write_line;
-use crate::top::TopOptions;
-
-/// Samples of a line or of a method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct LineSamples {
-    /// Samples whose innermost frame is there.
-    #[serde(rename = "self")]
-    pub own: u64,
-    /// Samples on whose stack it is, each counted once.
-    pub total: u64,
-}
+use crate::measure::{Amount, Counts, tally};
+use crate::rows::{RowName, Rows};
+use crate::table::{Table, TableOptions};
 
 /// The lines of a method that have samples.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MethodLines {
     /// What was asked for: several, if the text fits several.
-    pub methods: Vec<String>,
+    pub methods: Vec<RowName>,
     /// All samples of the profile.
-    pub samples: u64,
+    #[serde(flatten)]
+    pub all: Amount,
     /// Those of the methods.
     #[serde(flatten)]
-    pub method: LineSamples,
+    pub counts: Counts,
     /// Those of frames that have no line.
-    pub without_line: LineSamples,
+    pub without_line: Counts,
     /// The lines, by source file.
     pub files: Vec<FileLines>,
 }
@@ -60,9 +48,9 @@ pub struct FileLines {
 pub struct Line {
     /// From 1.
     pub line: u32,
-    /// Its samples.
+    /// What its samples come to.
     #[serde(flatten)]
-    pub samples: LineSamples,
+    pub counts: Counts,
 }
 
 impl MethodLines {
@@ -72,68 +60,54 @@ impl MethodLines {
         let resolver = &profile.resolver;
         let rows = Rows::new(resolver, false);
         let wanted = rows.matching(text);
-        let row = |frame: &Frame| rows.of[frame.function.id().index()] as usize;
-        let mut met = vec![false; wanted.len()];
-        let mut method = LineSamples::default();
-        let mut of: FxHashMap<Option<(Arc<str>, u32)>, LineSamples> = FxHashMap::default();
-        let mut modules: FxHashMap<Arc<str>, Option<(ProcessIndex, ModuleIndex)>> =
+        let row = |frame| Some(rows.of_frame(resolver.frame(frame))).filter(|&row| wanted[row]);
+        // Of each frame of the methods its line, of each line a number.
+        let mut places: Vec<Option<&SourceLine>> = Vec::new();
+        let mut index: FxHashMap<Option<(&str, u32)>, usize> = FxHashMap::default();
+        let mut modules: FxHashMap<&str, Option<(ProcessIndex, ModuleIndex)>> =
             FxHashMap::default();
-        let mut seen = FxHashSet::default();
-        for entry in &profile.entries {
-            seen.clear();
-            for (depth, frame) in resolver.stack(entry.stack).enumerate() {
-                let frame = resolver.frame(frame);
-                let row = row(frame);
-                if !wanted[row] {
-                    continue;
-                }
-                met[row] = true;
-                let line = frame.line.as_ref().ok();
-                let line = line.map(|line| (Arc::clone(&line.file), line.line));
-                if let Some((file, _)) = &line {
+        let mut of = Vec::with_capacity(resolver.frames().len());
+        for frame in resolver.frames() {
+            let line = frame.line.as_ref().ok();
+            of.push(wanted[rows.of_frame(frame)].then(|| {
+                if let Some(line) = line {
                     let module = || module(frame, profile);
-                    modules.entry(Arc::clone(file)).or_insert_with(module);
+                    modules.entry(&line.file).or_insert_with(module);
                 }
-                let first = seen.is_empty();
-                let counts = of.entry(line.clone()).or_default();
-                if depth == 0 {
-                    counts.own += entry.samples;
-                    method.own += entry.samples;
-                }
-                if first {
-                    method.total += entry.samples;
-                }
-                if seen.insert(line) {
-                    counts.total += entry.samples;
-                }
-            }
+                let key = line.map(|line| (&*line.file, line.line));
+                *index.entry(key).or_insert_with(|| {
+                    places.push(line);
+                    places.len() - 1
+                })
+            }));
         }
-        let without_line = of.remove(&None).unwrap_or_default();
-        let mut files: BTreeMap<Arc<str>, FileLines> = BTreeMap::new();
-        for (place, samples) in of {
-            let Some((file, line)) = place else {
+        let by_line = tally(profile, places.len(), |frame| of[frame.index()]);
+        let by_method = tally(profile, wanted.len(), row);
+        let counts = tally(profile, 1, |frame| row(frame).map(|_| 0))[0];
+        let mut without_line = Counts::default();
+        let mut files: BTreeMap<&str, FileLines> = BTreeMap::new();
+        let met = places.into_iter().zip(by_line);
+        for (place, counts) in met.filter(|(_, counts)| counts.total.samples > 0) {
+            let Some(SourceLine { file, line, .. }) = place else {
+                without_line = counts;
                 continue;
             };
-            let module = modules.get(&file).copied().flatten();
-            let lines = files.entry(Arc::clone(&file)).or_insert(FileLines {
+            let lines = files.entry(file).or_insert_with(|| FileLines {
                 file: file.to_string(),
                 lines: Vec::new(),
-                module,
+                module: modules.get(&**file).copied().flatten(),
             });
-            lines.lines.push(Line { line, samples });
+            let line = *line;
+            lines.lines.push(Line { line, counts });
         }
         for file in files.values_mut() {
             file.lines.sort_by_key(|line| line.line);
         }
-        let mut methods: Vec<String> = (0..met.len())
-            .filter(|&row| met[row])
-            .map(|row| rows.label(row as u32))
-            .collect();
-        methods.sort();
-        (method.total > 0).then(|| MethodLines {
-            methods,
-            samples: profile.samples(),
-            method,
+        let met = (0..wanted.len()).filter(|&row| by_method[row].total.samples > 0);
+        (counts.total.samples > 0).then(|| MethodLines {
+            methods: rows.names(met),
+            all: Amount::all(profile),
+            counts,
             without_line,
             files: files.into_values().collect(),
         })
@@ -141,9 +115,9 @@ impl MethodLines {
 }
 
 impl FileLines {
-    fn at(&self, line: u32) -> Option<&LineSamples> {
+    fn at(&self, line: u32) -> Option<&Counts> {
         let at = self.lines.binary_search_by_key(&line, |line| line.line);
-        at.ok().map(|at| &self.lines[at].samples)
+        at.ok().map(|at| &self.lines[at].counts)
     }
 }
 
@@ -170,65 +144,38 @@ pub fn write_lines(
     profile: &Profile,
     lines: &MethodLines,
     mut source: impl FnMut(&FileLines) -> Source,
-    options: TopOptions,
+    options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}\n", describe(profile))?;
-    let share = |n: u64| n as f64 * 100.0 / lines.samples.max(1) as f64;
-    let counts = |samples: &LineSamples| {
-        format!(
-            "{:>6.1}% {:>9} {:>6.1}% {:>9}",
-            share(samples.own),
-            samples.own,
-            share(samples.total),
-            samples.total
-        )
+    let Some(mut table) = Table::begin(profile, options, out)? else {
+        return Ok(());
     };
-    writeln!(
-        out,
-        "{:>7} {:>9} {:>7} {:>9}  line",
-        "self %", "self", "total %", "total"
-    )?;
-    let blank = " ".repeat(counts(&LineSamples::default()).len());
-    for (at, method) in lines.methods.iter().take(METHODS).enumerate() {
-        let head = match at {
-            0 => counts(&lines.method),
-            _ => blank.clone(),
-        };
-        let line = format!("{head}  {}", terminal(method));
-        write_line(
-            out,
-            &line,
-            share(lines.method.own),
-            options.width,
-            options.color,
-        )?;
-    }
-    if lines.methods.len() > METHODS {
-        let more = lines.methods.len() - METHODS;
-        writeln!(out, "{blank}  and {more} more of that name")?;
-    }
+    table.head("line")?;
+    let head = table.counts(&lines.counts);
+    let blank = " ".repeat(head.len());
+    table.methods(&head, &lines.methods)?;
     for file in &lines.files {
         let (text, said) = source(file);
-        writeln!(out, "\n{}  ({})", terminal(&file.file), terminal(&said))?;
+        writeln!(table.out)?;
+        table.text(&terminal(&format!("{}  ({said})", file.file)))?;
         let text: Vec<&str> = text.as_deref().unwrap_or_default().lines().collect();
         let mut next = 0;
         for line in shown(file, text.len()) {
             if next != 0 && line != next {
-                writeln!(out, "{blank}    …")?;
+                writeln!(table.out, "{blank}    …")?;
             }
             next = line + 1;
-            let samples = file.at(line);
-            let head = samples.map_or_else(|| blank.clone(), counts);
+            let counts = file.at(line);
+            let cells = counts.map_or_else(|| blank.clone(), |counts| table.counts(counts));
+            let share = counts.map_or(0.0, |counts| table.share_of(&counts.own));
             let text = text.get(line as usize - 1).copied().unwrap_or_default();
             let text = text.replace('\t', "    ");
-            let row = format!("{head}  {line:>5} {}", terminal(text.trim_end()));
-            let own = share(samples.map_or(0, |samples| samples.own));
-            write_line(out, row.trim_end(), own, options.width, options.color)?;
+            table.source(&cells, share, &format!("{line:>5} {}", text.trim_end()))?;
         }
     }
-    if lines.without_line.total > 0 {
-        writeln!(out, "\n{}  no line known", counts(&lines.without_line))?;
+    if lines.without_line.total.samples > 0 {
+        let cells = table.counts(&lines.without_line);
+        writeln!(table.out, "\n{cells}  no line known")?;
     }
     Ok(())
 }
@@ -263,7 +210,7 @@ mod tests {
                 .iter()
                 .map(|&line| Line {
                     line,
-                    samples: LineSamples::default(),
+                    counts: Counts::default(),
                 })
                 .collect(),
             module: None,

@@ -1,34 +1,31 @@
 //! A method between what calls it and what it calls.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use chronosym::Profile;
-use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::fit::fit;
-use crate::header::describe;
-use crate::rows::Rows;
-use crate::text::write_line;
-use crate::top::TopOptions;
+use crate::measure::{Amount, Counts, Measure};
+use crate::rows::{RowName, Rows};
+use crate::table::{Name, Table, TableOptions};
 
 /// A method with its callers and callees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Butterfly {
     /// What was asked for: several, if the text fits several.
-    pub methods: Vec<String>,
+    pub methods: Vec<RowName>,
     /// All samples of the profile.
-    pub samples: u64,
-    /// Samples whose innermost frame is one of the methods.
-    #[serde(rename = "self")]
-    pub own: u64,
-    /// Samples on whose stack one of the methods is.
-    pub total: u64,
+    #[serde(flatten)]
+    pub all: Amount,
+    /// Those of the methods.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// What called them, the most first; of methods that call themselves, what called the outermost. All add up to the total.
     pub callers: Vec<Neighbour>,
-    /// What they called, the most first; of methods that call themselves, what the innermost called. With `own` all add up to
+    /// What they called, the most first; of methods that call themselves, what the innermost called. With self all add up to
     /// the total.
     pub callees: Vec<Neighbour>,
 }
@@ -38,9 +35,11 @@ pub struct Butterfly {
 #[non_exhaustive]
 pub struct Neighbour {
     /// The method; `[thread]` calls what is outermost.
-    pub name: String,
+    #[serde(flatten)]
+    pub label: RowName,
     /// Samples that have the call on their stack.
-    pub samples: u64,
+    #[serde(flatten)]
+    pub amount: Amount,
 }
 
 impl Butterfly {
@@ -50,18 +49,17 @@ impl Butterfly {
         let resolver = &profile.resolver;
         let rows = Rows::new(resolver, false);
         let wanted = rows.matching(text);
-        let row = |frame| rows.of[resolver.frame(frame).function.id().index()] as usize;
-        let (mut own, mut total) = (0, 0);
+        let mut counts = Counts::default();
         let mut met = vec![false; rows.rows.len()];
-        let mut callers: FxHashMap<Option<usize>, u64> = FxHashMap::default();
-        let mut callees: FxHashMap<Option<usize>, u64> = FxHashMap::default();
+        let mut callers: FxHashMap<Option<usize>, Amount> = FxHashMap::default();
+        let mut callees: FxHashMap<Option<usize>, Amount> = FxHashMap::default();
         for entry in &profile.entries {
             let mut called = None;
             // Of the innermost one what it called, of the outermost one whether it was met and is waiting for its caller.
             let (mut innermost, mut waiting) = (None, false);
             let mut caller = None;
             for frame in resolver.stack(entry.stack) {
-                let row = row(frame);
+                let row = rows.of_frame(resolver.frame(frame));
                 if wanted[row] {
                     met[row] = true;
                     innermost.get_or_insert(called);
@@ -74,83 +72,78 @@ impl Butterfly {
             let Some(innermost) = innermost else {
                 continue;
             };
-            total += entry.samples;
+            counts.total.add(entry);
             match innermost {
-                None => own += entry.samples,
-                callee => *callees.entry(callee).or_default() += entry.samples,
+                None => counts.own.add(entry),
+                callee => callees.entry(callee).or_default().add(entry),
             }
-            *callers.entry(caller).or_default() += entry.samples;
+            callers.entry(caller).or_default().add(entry);
         }
-        let neighbours = |counts: FxHashMap<Option<usize>, u64>| {
-            let neighbour = |(row, samples): (Option<usize>, u64)| Neighbour {
-                name: row.map_or("[thread]".to_owned(), |row| rows.label(row as u32)),
-                samples,
+        let measure = Measure::of(profile);
+        let neighbours = |amounts: FxHashMap<Option<usize>, Amount>| {
+            let thread = || RowName::plain("[thread]".to_owned());
+            let neighbour = |(row, amount): (Option<usize>, Amount)| Neighbour {
+                label: row.map_or_else(thread, |row| rows.name(row)),
+                amount,
             };
-            let mut all: Vec<Neighbour> = counts.into_iter().map(neighbour).collect();
-            all.sort_by(|a, b| (b.samples, &a.name).cmp(&(a.samples, &b.name)));
+            let mut all: Vec<Neighbour> = amounts.into_iter().map(neighbour).collect();
+            let key = |n: &Neighbour| (Reverse(n.amount.weight(measure)), n.label.name.clone());
+            all.sort_by_cached_key(key);
             all
         };
-        let mut methods: Vec<String> = (0..rows.rows.len())
-            .filter(|&row| met[row])
-            .map(|row| rows.label(row as u32))
-            .collect();
-        methods.sort();
-        (total > 0).then(|| Butterfly {
-            methods,
-            samples: profile.samples(),
-            own,
-            total,
+        (counts.total.samples > 0).then(|| Butterfly {
+            methods: rows.names((0..met.len()).filter(|&row| met[row])),
+            all: Amount::all(profile),
+            counts,
             callers: neighbours(callers),
             callees: neighbours(callees),
         })
     }
 }
 
-/// More methods that one text means are not listed.
-pub(crate) const METHODS: usize = 10;
-
 /// Writes the callers, the method, and its callees; shares are of the method's samples.
 pub fn write_butterfly(
     profile: &Profile,
     butterfly: &Butterfly,
-    options: TopOptions,
+    options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}", describe(profile))?;
-    let of = |n: u64, all: u64| n as f64 * 100.0 / all as f64;
-    let share = |n: u64| of(n, butterfly.total);
-    let room = options.width.map(|width| width.saturating_sub(21));
-    let write_side = |side: &[Neighbour], out: &mut dyn Write| -> io::Result<()> {
-        for neighbour in side.iter().take(options.most) {
-            let share = share(neighbour.samples);
-            let (samples, name) = (neighbour.samples, terminal(&neighbour.name));
-            let name = fit(&name, room);
-            let line = format!("{share:>6.1}% {samples:>9}    {name}");
-            write_line(&mut &mut *out, &line, share, options.width, options.color)?;
-        }
-        match side.len().saturating_sub(options.most) {
-            0 => Ok(()),
-            more => writeln!(out, "{:>17}    {more} more: see -n", ""),
-        }
+    let Some(mut table) = Table::begin(profile, options, out)? else {
+        return Ok(());
     };
-    writeln!(out, "\n{:>7} {:>9}  method", "share", "samples")?;
-    write_side(&butterfly.callers, out)?;
-    for (at, method) in butterfly.methods.iter().take(METHODS).enumerate() {
-        let head = match at {
-            0 => format!("{:>6.1}% {:>9}", 100.0, butterfly.total),
-            _ => format!("{:>17}", ""),
+    let Counts { own, total } = butterfly.counts;
+    let of_all = [own, total].map(|amount| table.share_of(&amount));
+    table.all = total.weight(table.measure);
+    let head = table.head_of_amount();
+    writeln!(table.out, "\n{head}  method")?;
+    write_side(&butterfly.callers, &mut table)?;
+    table.methods(&table.amount(&total), &butterfly.methods)?;
+    let (cells, share) = (table.amount(&own), table.share_of(&own));
+    table.row(&cells, share, Name::new("  [self]"))?;
+    write_side(&butterfly.callees, &mut table)?;
+    let [own, total] = of_all;
+    table.text(&format!(
+        "\nof all samples: self {own:.1}%, total {total:.1}%"
+    ))
+}
+
+fn write_side(side: &[Neighbour], table: &mut Table<'_, impl Write>) -> io::Result<()> {
+    for neighbour in side.iter().take(table.options.most) {
+        let text = neighbour.label.text();
+        let name = Name {
+            before: "  ",
+            text: &text,
+            kind: neighbour.label.kind,
+            ..Name::default()
         };
-        let line = format!("{head}  {}", fit(&terminal(method), room));
-        write_line(out, &line, 100.0, options.width, options.color)?;
+        let (cells, share) = (
+            table.amount(&neighbour.amount),
+            table.share_of(&neighbour.amount),
+        );
+        table.row(&cells, share, name)?;
     }
-    if butterfly.methods.len() > METHODS {
-        let more = butterfly.methods.len() - METHODS;
-        writeln!(out, "{:>17}  and {more} more of that name", "")?;
+    match side.len().saturating_sub(table.options.most) {
+        0 => Ok(()),
+        more => writeln!(table.out, "{:>17}    {more} more: see -n", ""),
     }
-    let (own, total) = (butterfly.own, butterfly.total);
-    let line = format!("{:>6.1}% {own:>9}    [self]", share(own));
-    write_line(out, &line, share(own), options.width, options.color)?;
-    write_side(&butterfly.callees, out)?;
-    let (own, total) = (of(own, butterfly.samples), of(total, butterfly.samples));
-    writeln!(out, "\nof all samples: self {own:.1}%, total {total:.1}%")
 }

@@ -7,7 +7,7 @@ use chronosym::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, Threa
 use rustc_hash::FxHashMap;
 
 use crate::measure::{Measure, add};
-use crate::rows::{Row, Rows};
+use crate::rows::{Row, RowName, Rows};
 
 /// What makes up the nodes of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,17 @@ pub(crate) struct Node {
     pub parent: Option<NodeIndex>,
     /// What samples come to whose innermost frame this is.
     pub own: u64,
+    /// The fewest and the most frames that it stands for, if it stands for several of a stack.
+    pub stands_for: Option<(u32, u32)>,
+}
+
+impl Node {
+    fn stand_for(&mut self, frames: Option<u32>) {
+        if let Some(n) = frames {
+            let (least, most) = self.stands_for.unwrap_or((n, n));
+            self.stands_for = Some((least.min(n), most.max(n)));
+        }
+    }
 }
 
 /// What a node is of.
@@ -85,20 +96,18 @@ impl Label {
         self.row.as_ref().map_or("", |row| &row.signature)
     }
 
-    /// For people: what is a guess is marked, and what has no name says what is known of it.
-    pub(crate) fn for_people(&self) -> String {
+    /// What it is called, and the source line that follows.
+    pub(crate) fn name(&self) -> (RowName, &str) {
         match &self.row {
-            Some(row) => format!("{}{}", row.text(), self.text),
-            None => self.text.to_string(),
+            Some(row) => (row.name(), &self.text),
+            None => (RowName::plain(self.text.to_string()), ""),
         }
     }
 
-    /// As [`Label::for_people`], with what sets its function apart from others that look alike.
+    /// For people, with what sets its function apart from others that look alike, and the source line.
     pub(crate) fn in_full(&self) -> String {
-        match &self.row {
-            Some(row) => format!("{}{}{}", row.text(), row.signature, self.text),
-            None => self.text.to_string(),
-        }
+        let (name, place) = self.name();
+        format!("{}{}{place}", name.text(), self.signature())
     }
 }
 
@@ -179,6 +188,7 @@ impl CallTree {
                     break;
                 }
                 node = tree.node(label, Some(node));
+                tree.nodes[node as usize].stand_for(resolver.stands_for(frame));
                 known.insert(stack, node);
             }
             add(
@@ -264,6 +274,7 @@ impl CallTree {
                 label,
                 parent,
                 own: 0,
+                stands_for: None,
             });
             next
         })

@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use chronosym::{Frame, Profile};
-use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::fit::fit;
-use crate::text::write_line;
-use crate::top::TopOptions;
-use crate::top_by::write_more;
+use crate::header::show_count;
+use crate::measure::{Amount, Counts, Measure, tally};
+use crate::table::{Name, Table, TableOptions};
 
 /// A method in two profiles: matched by module, name and signature.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,9 +24,9 @@ pub struct MethodDiff {
     pub before: MethodSamples,
     /// In the second profile.
     pub after: MethodSamples,
-    /// Change of its share of own samples, in percent points.
+    /// Change of its share of what is self, in percent points: of time where that of all samples is known in both profiles.
     pub self_points: f64,
-    /// Change of its share of samples on whose stack it is, in percent points.
+    /// Change of its share of what is on its stacks, in percent points.
     pub total_points: f64,
     /// What else is different about it.
     pub changes: Vec<Change>,
@@ -38,11 +36,9 @@ pub struct MethodDiff {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MethodSamples {
-    /// Samples whose innermost frame it is.
-    #[serde(rename = "self")]
-    pub own: u64,
-    /// Samples on whose stack it is, each counted once.
-    pub total: u64,
+    /// What they come to.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Own samples by how the code was compiled, where that is known.
     pub tiers: BTreeMap<&'static str, u64>,
     /// The source lines of its own samples: first and last, if all are in one file.
@@ -83,12 +79,14 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Diff {
-    /// Samples of the first profile.
-    pub samples_before: u64,
-    /// Samples of the second profile.
-    pub samples_after: u64,
+    /// All samples of the first profile.
+    pub before: Amount,
+    /// All samples of the second profile.
+    pub after: Amount,
     /// The one whose own share changed most first.
     pub methods: Vec<MethodDiff>,
+    #[serde(skip)]
+    measure: Measure,
 }
 
 /// Module, name and signature; without a name just the module.
@@ -97,16 +95,18 @@ type Key = (Option<String>, Option<String>, Option<String>);
 impl Diff {
     /// Compares two profiles.
     pub fn new(before: &Profile, after: &Profile) -> Self {
-        let (samples_before, samples_after) = (before.samples(), after.samples());
+        let measure = Measure::of_both(before, after);
+        let all = [before, after].map(Amount::all);
         let mut both: BTreeMap<Key, [MethodSamples; 2]> = BTreeMap::new();
         for (side, profile) in [before, after].into_iter().enumerate() {
             for (key, samples) in methods(profile) {
                 both.entry(key).or_default()[side] = samples;
             }
         }
-        let share = |n: u64, all: u64| n as f64 * 100.0 / all.max(1) as f64;
-        let points =
-            |before: u64, after: u64| share(after, samples_after) - share(before, samples_before);
+        let share = |side: usize, amount: &Amount| {
+            amount.weight(measure) as f64 * 100.0 / all[side].weight(measure).max(1) as f64
+        };
+        let points = |before: &Amount, after: &Amount| share(1, after) - share(0, before);
         let method =
             |((module, name, signature), [before, after]): (Key, [MethodSamples; 2])| MethodDiff {
                 name: match (module, name) {
@@ -116,8 +116,8 @@ impl Diff {
                     (None, None) => "[no name, no module]".to_owned(),
                 },
                 signature,
-                self_points: points(before.own, after.own),
-                total_points: points(before.total, after.total),
+                self_points: points(&before.counts.own, &after.counts.own),
+                total_points: points(&before.counts.total, &after.counts.total),
                 changes: changes(&before, &after),
                 before,
                 after,
@@ -129,15 +129,16 @@ impl Diff {
             own.then(b.total_points.abs().total_cmp(&a.total_points.abs()))
         });
         Diff {
-            samples_before,
-            samples_after,
+            before: all[0],
+            after: all[1],
             methods,
+            measure,
         }
     }
 }
 
 fn changes(before: &MethodSamples, after: &MethodSamples) -> Vec<Change> {
-    match (before.total, after.total) {
+    match (before.counts.total.samples, after.counts.total.samples) {
         (0, _) => return vec![Change::New],
         (_, 0) => return vec![Change::Gone],
         _ => {}
@@ -192,25 +193,20 @@ fn methods(profile: &Profile) -> FxHashMap<Key, MethodSamples> {
         })
         .collect();
     let row = |frame: &Frame| of[frame.function.id().index()];
-    // The entry in which a row was seen last, counted from 1: each sample counts once.
-    let mut seen = vec![0; methods.len()];
-    for (entry, at) in profile.entries.iter().zip(1u64..) {
-        for (depth, frame) in resolver.stack(entry.stack).enumerate() {
-            let frame = resolver.frame(frame);
-            let row = row(frame);
-            let method = &mut methods[row].1;
-            if depth == 0 {
-                method.own += entry.samples;
-                if let Some(tier) = frame.tier {
-                    *method.tiers.entry(tier.name()).or_default() += entry.samples;
-                }
-                if let Ok(line) = &frame.line {
-                    method.places.insert((line.file.clone(), line.line));
-                }
-            }
-            if std::mem::replace(&mut seen[row], at) != at {
-                method.total += entry.samples;
-            }
+    let counts = tally(profile, methods.len(), |frame| {
+        Some(row(resolver.frame(frame)))
+    });
+    for ((_, method), counts) in methods.iter_mut().zip(counts) {
+        method.counts = counts;
+    }
+    for entry in &profile.entries {
+        let leaf = resolver.frame(resolver.leaf(entry.stack));
+        let method = &mut methods[row(leaf)].1;
+        if let Some(tier) = leaf.tier {
+            *method.tiers.entry(tier.name()).or_default() += entry.samples;
+        }
+        if let Ok(line) = &leaf.line {
+            method.places.insert((line.file.clone(), line.line));
         }
     }
     for (_, method) in &mut methods {
@@ -219,50 +215,70 @@ fn methods(profile: &Profile) -> FxHashMap<Key, MethodSamples> {
         let ends = lines.clone().min().zip(lines.max());
         method.lines = ends.filter(|_| files.len() == 1);
     }
-    methods.retain(|(_, method)| method.total > 0);
+    methods.retain(|(_, method)| method.counts.total.samples > 0);
     methods.into_iter().collect()
 }
 
-/// Writes the methods of which a share changed: in percent points, and the samples before and after.
-pub fn write_diff(diff: &Diff, options: TopOptions, out: &mut impl Write) -> io::Result<()> {
-    let (before, after) = (diff.samples_before, diff.samples_after);
-    writeln!(
+/// Writes the methods of which a share changed: in percent points, and self before and after.
+pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> io::Result<()> {
+    let measure = diff.measure;
+    let mut table = Table {
         out,
-        "{before} samples before, {after} after; changes are of shares, in percent points"
-    )?;
+        options,
+        measure,
+        all: 0,
+    };
+    let all = |amount: &Amount| match measure {
+        Measure::Samples => format!("{} samples", show_count(amount.samples)),
+        _ => format!(
+            "{} samples ({} {})",
+            show_count(amount.samples),
+            measure.show(amount.weight(measure)),
+            measure.head("")
+        ),
+    };
+    let (before, after) = (all(&diff.before), all(&diff.after));
+    table.text(&format!(
+        "{before} before, {after} after; changes are of shares, in percent points"
+    ))?;
     let changed = |method: &&MethodDiff| method.self_points != 0.0 || method.total_points != 0.0;
     let methods: Vec<&MethodDiff> = diff.methods.iter().filter(changed).collect();
     if methods.is_empty() {
-        return writeln!(out, "\nno method's share changed");
+        return writeln!(table.out, "\nno method's share changed");
     }
+    let unit = measure.head("");
     writeln!(
-        out,
+        table.out,
         "\n{:>7} {:>7} {:>9} {:>9}  {:<5}  method",
-        "self", "total", "self was", "is", "what"
+        "self",
+        "total",
+        format!("{unit} was").trim_start(),
+        format!("{unit} is").trim_start(),
+        "what"
     )?;
-    let room = options.width.map(|width| width.saturating_sub(44));
     let mut alike: FxHashMap<&str, usize> = FxHashMap::default();
     for method in &diff.methods {
         *alike.entry(&method.name).or_default() += 1;
     }
     for method in methods.iter().take(options.most) {
-        let mut line = format!(
-            "{:>+7.1} {:>+7.1} {:>9} {:>9}  {:<5}  {}",
+        let own = |samples: &MethodSamples| measure.show(samples.counts.own.weight(measure));
+        let cells = format!(
+            "{:>+7.1} {:>+7.1} {:>9} {:>9}  {:<5}",
             method.self_points,
             method.total_points,
-            method.before.own,
-            method.after.own,
+            own(&method.before),
+            own(&method.after),
             method.changes.first().map_or("", |change| change.word()),
-            fit(&terminal(&method.name), room)
         );
+        let (mut text, mut after) = (method.name.clone(), String::new());
         if let Some(signature) = &method.signature
             && alike[&*method.name] > 1
         {
             let arguments = signature.find('(').unwrap_or(0);
-            line.push_str(&terminal(&signature[arguments..]));
+            text.push_str(&signature[arguments..]);
         }
         for change in &method.changes {
-            line.push_str(&match change {
+            after.push_str(&match change {
                 Change::New | Change::Gone => continue,
                 Change::Retiered => format!(
                     "  ({}, was {})",
@@ -276,9 +292,13 @@ pub fn write_diff(diff: &Diff, options: TopOptions, out: &mut impl Write) -> io:
                 ),
             });
         }
+        let name = Name {
+            text: &text,
+            after: &after,
+            ..Name::default()
+        };
         // As loud as the change is.
-        let share = method.self_points.abs();
-        write_line(out, &line, share, options.width, options.color)?;
+        table.row(&cells, method.self_points.abs(), name)?;
     }
-    write_more(methods.len(), options.most, "method", out)
+    table.more(methods.len(), "method")
 }

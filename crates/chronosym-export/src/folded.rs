@@ -198,6 +198,7 @@ mod tests {
                         label: tree.labels.len() as u32 - 1,
                         parent,
                         own: 0,
+                        stands_for: None,
                     });
                     tree.nodes.len() - 1
                 });

@@ -108,7 +108,8 @@ pub fn write_json_lines(
             for frame in resolver.stack(stack) {
                 let known = &mut rendered[frame.index()];
                 if known.is_none() {
-                    let object = frame_object(resolver.frame(frame), timeline);
+                    let mut object = frame_object(resolver.frame(frame), timeline);
+                    object.stands_for = resolver.stands_for(frame);
                     *known = Some(json::to_raw_value(&object)?);
                 }
             }

@@ -1,6 +1,7 @@
 //! What samples are counted in.
 
-use chronosym::{Profile, ProfileEntry, Weight};
+use chronosym::{FrameId, Profile, ProfileEntry, Weight};
+use serde::Serialize;
 
 /// What the weight of a sample is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,14 @@ impl Measure {
         match profile.time_ns() {
             Some(time) if time > 0 => Measure::Time,
             _ if states_bytes => Measure::Bytes,
+            _ => Measure::Samples,
+        }
+    }
+
+    /// That of two profiles, if they have the same one; samples otherwise.
+    pub fn of_both(before: &Profile, after: &Profile) -> Self {
+        match (Measure::of(before), Measure::of(after)) {
+            (before, after) if before == after => before,
             _ => Measure::Samples,
         }
     }
@@ -61,7 +70,7 @@ impl Measure {
     }
 
     /// A weight in a column of its unit: ms, samples or bytes.
-    pub(crate) fn show(self, weight: u64) -> String {
+    pub fn show(self, weight: u64) -> String {
         match self {
             Measure::Time => format!("{:.1}", weight as f64 / 1e6),
             _ => weight.to_string(),
@@ -79,13 +88,104 @@ impl Measure {
     }
 
     /// What stands above such a column.
-    pub(crate) fn head(self, of: &str) -> String {
-        match self {
-            Measure::Samples => of.to_owned(),
-            Measure::Time => format!("{of} ms"),
-            Measure::Bytes => format!("{of} bytes"),
+    pub fn head(self, of: &str) -> String {
+        let unit = match self {
+            Measure::Samples => return of.to_owned(),
+            Measure::Time => "ms",
+            Measure::Bytes => "bytes",
+        };
+        format!("{of} {unit}").trim_start().to_owned()
+    }
+}
+
+/// What some samples of a profile come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Amount {
+    /// How many there are.
+    pub samples: u64,
+    /// The time that they stand for, ns; `None` where that of any is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<u64>,
+    /// The bytes that their events state; 0 where they state none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bytes: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Default for Amount {
+    fn default() -> Self {
+        Amount {
+            samples: 0,
+            time_ns: Some(0),
+            bytes: 0,
         }
     }
+}
+
+impl Amount {
+    /// What all samples of a profile come to.
+    pub fn all(profile: &Profile) -> Self {
+        let mut all = Amount::default();
+        profile.entries.iter().for_each(|entry| all.add(entry));
+        all
+    }
+
+    /// Adds the samples of an entry.
+    pub(crate) fn add(&mut self, entry: &ProfileEntry) {
+        self.samples += entry.samples;
+        let known = self.time_ns.filter(|_| entry.untimed == 0);
+        self.time_ns = known.map(|ns| ns.saturating_add(entry.time_ns));
+        add(&mut self.bytes, entry.bytes);
+    }
+
+    /// What they come to in a measure.
+    pub fn weight(&self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Samples => self.samples,
+            Measure::Time => self.time_ns.unwrap_or(0),
+            Measure::Bytes => self.bytes,
+        }
+    }
+}
+
+/// What the samples of a piece of code come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Those whose innermost frame it is.
+    #[serde(rename = "self")]
+    pub own: Amount,
+    /// Those on whose stack it is, each counted once.
+    pub total: Amount,
+}
+
+/// What the frames of each key come to; frames without a key do not count.
+pub(crate) fn tally(
+    profile: &Profile,
+    keys: usize,
+    key: impl Fn(FrameId) -> Option<usize>,
+) -> Vec<Counts> {
+    let mut counts = vec![Counts::default(); keys];
+    // The entry in which a key was seen last, counted from 1: each sample counts once.
+    let mut seen = vec![0; keys];
+    for (entry, at) in profile.entries.iter().zip(1u64..) {
+        for (depth, frame) in profile.resolver.stack(entry.stack).enumerate() {
+            let Some(key) = key(frame) else {
+                continue;
+            };
+            if depth == 0 {
+                counts[key].own.add(entry);
+            }
+            if std::mem::replace(&mut seen[key], at) != at {
+                counts[key].total.add(entry);
+            }
+        }
+    }
+    counts
 }
 
 /// Adds up what a hostile trace may state beyond all bounds.

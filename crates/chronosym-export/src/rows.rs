@@ -4,10 +4,43 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use chronosym::{Certainty, Function, NameReason, Resolver};
+use chronosym::{Certainty, Frame, Function, NameReason, Resolver};
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
 use crate::header::meaning;
+use crate::kind::CodeKind;
+
+/// What a row is called.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RowName {
+    /// `module!name`, of overloads with what sets them apart. What has no name says what is known of it.
+    pub name: String,
+    /// Whether that is a guess.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub approximate: bool,
+    /// The kind of the code, if it is of one.
+    #[serde(skip)]
+    pub kind: Option<CodeKind>,
+}
+
+impl RowName {
+    /// That of something that is no code.
+    pub(crate) fn plain(name: String) -> Self {
+        RowName {
+            name,
+            approximate: false,
+            kind: None,
+        }
+    }
+
+    /// For people: a guess begins with `~`.
+    pub fn text(&self) -> String {
+        let guess = if self.approximate { "~" } else { "" };
+        format!("{guess}{}", self.name)
+    }
+}
 
 /// The functions of a resolver by rows.
 pub(crate) struct Rows {
@@ -25,6 +58,7 @@ pub(crate) struct Row {
     unnamed: Option<Unnamed>,
     /// Most of its frames are guesses.
     is_approximate: bool,
+    kind: Option<CodeKind>,
 }
 
 /// What is said of code without a name.
@@ -39,18 +73,22 @@ enum Unnamed {
 }
 
 impl Row {
-    /// For people: with `~` where it is a guess, and with what can be said where there is no name.
-    pub(crate) fn text(&self) -> String {
-        let guess = if self.is_approximate { "~" } else { "" };
+    /// What can be said of it, without what sets overloads apart.
+    pub(crate) fn name(&self) -> RowName {
         let label = self.function.label();
-        match (&self.unnamed, self.function.binary()) {
+        let name = match (&self.unnamed, self.function.binary()) {
             (Some(Unnamed::Image), Some(binary)) => {
                 let file = binary.path().map(chronosym::file_name);
                 format!("{} ?", file.unwrap_or(binary.name()))
             }
             (Some(Unnamed::InlinedInto(host)), _) => format!("? inlined into {}", host.label()),
             (Some(Unnamed::Address(reason)), _) => format!("{label} ({})", meaning(*reason)),
-            _ => format!("{guess}{label}"),
+            _ => label.to_owned(),
+        };
+        RowName {
+            name,
+            approximate: self.is_approximate,
+            kind: self.kind,
         }
     }
 }
@@ -71,6 +109,7 @@ struct Seen {
     frames: u32,
     approximate: u32,
     unnamed: Option<Unnamed>,
+    kind: Option<CodeKind>,
 }
 
 /// What the frames of each function say; `addresses`: code without a name is apart by address.
@@ -80,6 +119,7 @@ fn look(resolver: &Resolver, addresses: bool) -> Vec<Seen> {
     for (at, frame) in frames.iter().enumerate() {
         let seen = &mut seen[frame.function.id().index()];
         seen.frames += 1;
+        seen.kind.get_or_insert_with(|| CodeKind::of(frame));
         seen.approximate += u32::from(frame.certainty == Some(Certainty::Approximate));
         let Err(reason) = frame.name() else {
             continue;
@@ -126,10 +166,24 @@ impl Rows {
         rows
     }
 
-    /// The label of a row, with what sets overloads apart.
-    pub(crate) fn label(&self, row: u32) -> String {
-        let row = &self.rows[row as usize];
-        format!("{}{}", row.function.label(), row.signature)
+    /// What a row is called, with what sets overloads apart.
+    pub(crate) fn name(&self, row: usize) -> RowName {
+        let row = &self.rows[row];
+        let mut name = row.name();
+        name.name.push_str(&row.signature);
+        name
+    }
+
+    /// The row of a frame.
+    pub(crate) fn of_frame(&self, frame: &Frame) -> usize {
+        self.of[frame.function.id().index()] as usize
+    }
+
+    /// What rows with these numbers are called, sorted.
+    pub(crate) fn names(&self, rows: impl Iterator<Item = usize>) -> Vec<RowName> {
+        let mut names: Vec<RowName> = rows.map(|row| self.name(row)).collect();
+        names.sort_by(|a, b| a.name.cmp(&b.name));
+        names
     }
 
     /// For each row whether `text` means it: as its whole name, else as the end of its name, else as a part of its label.
@@ -179,6 +233,7 @@ impl Rows {
                     signature: shown(signature, &overloads),
                     unnamed: seen[index].unnamed.clone(),
                     is_approximate: guesses > 0 && functions[index].name().is_some(),
+                    kind: seen[index].kind,
                 }));
             }
             self.of[index] = row;

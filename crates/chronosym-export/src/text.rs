@@ -3,49 +3,34 @@
 use std::io::{self, Write};
 
 use chronosym::Profile;
-use chronosym_types::escape::terminal;
 use rustc_hash::FxHashSet;
 
 use crate::call_tree::{CallTree, Label, NodeIndex};
-use crate::header::describe;
+use crate::fit::columns;
+use crate::table::{Name, Table, TableOptions};
 
-/// How much of the tree is shown.
-#[derive(Clone, Copy, Debug)]
-pub struct TextOptions {
-    /// Nodes with less than this share of all samples are left out, 0 to 1.
-    pub least_share: f64,
-    /// Columns of the terminal; longer lines are cut. `None`: no limit.
-    pub width: Option<usize>,
-    /// Whether hot lines stand out in colour.
-    pub color: bool,
-}
-
-impl Default for TextOptions {
-    fn default() -> Self {
-        TextOptions {
-            least_share: 0.005,
-            width: None,
-            color: false,
-        }
-    }
-}
+/// Nodes with less than this share of all samples are left out.
+const LEAST_SHARE: f64 = 0.005;
 
 /// Writes what the samples are, and the tree: share of all, what is in the node and below, and in it alone.
 pub fn write_text(
     profile: &Profile,
     tree: &CallTree,
-    options: TextOptions,
+    options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}", describe(profile))?;
+    let Some(mut table) = Table::begin(profile, options, out)? else {
+        return Ok(());
+    };
     let measure = tree.measure;
+    table.measure = measure;
     let totals = tree.totals();
     let own = tree.nodes.iter().map(|n| n.own);
     let all = own.fold(0, u64::saturating_add);
     if all == 0 {
         return Ok(());
     }
-    let least = ((all as f64 * options.least_share).ceil() as u64).max(1);
+    let least = ((all as f64 * LEAST_SHARE).ceil() as u64).max(1);
     let mut children: Vec<Vec<NodeIndex>> = vec![Vec::new(); tree.nodes.len()];
     let mut roots = Vec::new();
     for (index, node) in tree.nodes.iter().enumerate() {
@@ -54,8 +39,13 @@ pub fn write_text(
             None => roots.push(index as NodeIndex),
         }
     }
-    let labels: Vec<String> = tree.labels.iter().map(Label::for_people).collect();
-    let label = |node: NodeIndex| &labels[tree.nodes[node as usize].label as usize];
+    table.all = all;
+    let names: Vec<_> = tree.labels.iter().map(Label::name).collect();
+    let name = |node: NodeIndex| &names[tree.nodes[node as usize].label as usize];
+    let label = |node: NodeIndex| {
+        let (name, place) = name(node);
+        (&name.name, *place)
+    };
     let sort = |nodes: &mut Vec<NodeIndex>| {
         let total = |node: NodeIndex| totals[node as usize];
         nodes.sort_by(|&a, &b| (total(b), label(a)).cmp(&(total(a), label(b))));
@@ -63,34 +53,45 @@ pub fn write_text(
     sort(&mut roots);
     children.iter_mut().for_each(sort);
     let (total, own) = (measure.head("total"), measure.head("self"));
-    writeln!(out, "\n{:>7} {total:>9} {own:>9}  frame", "share")?;
+    let share = "share";
+    writeln!(table.out, "\n{share:>7} {total:>9} {own:>9}  frame")?;
     // (node, the lines drawn before it, is the last of its siblings, is an only child)
     let mut open: Vec<(NodeIndex, String, Branch)> = roots
         .iter()
         .rev()
         .map(|&r| (r, String::new(), Branch::Straight))
         .collect();
-    let (mut hidden, mut line) = (0u64, String::new());
+    let mut hidden = 0u64;
     let mut alike: FxHashSet<NodeIndex> = FxHashSet::default();
     while let Some((node, indent, branch)) = open.pop() {
         let (total, own) = (totals[node as usize], tree.nodes[node as usize].own);
-        let share = total as f64 * 100.0 / all as f64;
-        line.clear();
-        use std::fmt::Write as _;
-        let _ = write!(
-            line,
-            "{share:>6.1}% {:>9} {:>9}  {indent}{}{}",
+        let cells = format!(
+            "{:>6.1}% {:>9} {:>9}",
+            table.share(total),
             measure.show(total),
-            measure.show(own),
-            branch.mark(),
-            terminal(label(node))
+            measure.show(own)
         );
+        let (row, place) = name(node);
+        let mut text = match tree.nodes[node as usize].stands_for {
+            Some(frames) if row.name == chronosym::FRAMEWORK => framework(frames),
+            _ => row.text(),
+        };
         // Overloads that stand beside each other.
         if alike.remove(&node) {
-            let signature = tree.labels[tree.nodes[node as usize].label as usize].signature();
-            line.push_str(&terminal(signature));
+            text.push_str(tree.labels[tree.nodes[node as usize].label as usize].signature());
         }
-        write_line(out, &line, share, options.width, options.color)?;
+        let before = format!("{indent}{}", branch.mark());
+        let before = match options.width {
+            Some(width) => last_columns(before, width.saturating_sub(columns(&cells)) / 2),
+            None => before,
+        };
+        let shown = Name {
+            before: &before,
+            text: &text,
+            after: place,
+            kind: row.kind,
+        };
+        table.row(&cells, table.share(total), shown)?;
         let shown: Vec<NodeIndex> = children[node as usize]
             .iter()
             .copied()
@@ -118,35 +119,28 @@ pub fn write_text(
     }
     if hidden > 0 {
         writeln!(
-            out,
+            table.out,
             "\n{hidden} branches with less than {:.1}% are not shown",
-            options.least_share * 100.0
+            LEAST_SHARE * 100.0
         )?;
     }
     Ok(())
 }
 
-/// Writes a line, cut to the width; its share of all samples chooses the colour.
-pub(crate) fn write_line(
-    out: &mut impl Write,
-    line: &str,
-    share: f64,
-    width: Option<usize>,
-    color: bool,
-) -> io::Result<()> {
-    // ECMA-48 SGR: bold, none, faint.
-    let (on, off) = match share {
-        _ if !color => ("", ""),
-        s if s >= 10.0 => ("\x1b[1m", "\x1b[0m"),
-        s if s >= 1.0 => ("", ""),
-        _ => ("\x1b[2m", "\x1b[0m"),
-    };
-    match width.and_then(|width| Some((width, line.char_indices().nth(width)?))) {
-        Some((width, _)) => {
-            let cut: String = line.chars().take(width.saturating_sub(1)).collect();
-            writeln!(out, "{on}{cut}…{off}")
-        }
-        None => writeln!(out, "{on}{line}{off}"),
+/// What stands for so many frames that are not one's own.
+fn framework((least, most): (u32, u32)) -> String {
+    let plural = if most == 1 { "" } else { "s" };
+    match least == most {
+        true => format!("[{most} frame{plural} of the framework]"),
+        false => format!("[{least} to {most} frames of the framework]"),
+    }
+}
+
+/// The end of a text, if it is too long.
+fn last_columns(text: String, most: usize) -> String {
+    match columns(&text).checked_sub(most) {
+        None | Some(0) => text,
+        Some(cut) => format!("…{}", text.chars().skip(cut + 1).collect::<String>()),
     }
 }
 

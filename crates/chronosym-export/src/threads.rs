@@ -1,18 +1,15 @@
 //! The threads of a profile.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use chronosym::{Profile, SampleKind, ThreadIndex};
-use chronosym_types::escape::terminal;
+use chronosym::{Activity, Profile, SampleKind, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::fit::fit;
-use crate::header::describe;
-use crate::rows::Rows;
-use crate::text::write_line;
-use crate::top::TopOptions;
-use crate::top_by::write_more;
+use crate::measure::{Amount, Measure};
+use crate::rows::{RowName, Rows};
+use crate::table::{Name, Table, TableOptions};
 
 /// A thread and its samples. What is absent is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,61 +27,74 @@ pub struct HotThread {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its samples.
-    pub samples: u64,
-    /// How many of them found it in managed code, where the samples tell.
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// Those that found it running, where the samples tell.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub managed: Option<u64>,
-    /// The method with the most own samples in it.
-    pub hottest: String,
-    /// How many those are.
-    pub hottest_self: u64,
+    pub running: Option<Amount>,
+    /// The method with the most of its own in it.
+    pub hottest: HottestMethod,
 }
 
-/// The threads of a profile, the one with the most samples first.
+/// The method of a thread with the most of its own samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HottestMethod {
+    /// The method.
+    #[serde(flatten)]
+    pub label: RowName,
+    /// Its own samples.
+    #[serde(rename = "self")]
+    pub own: Amount,
+}
+
+/// The threads of a profile, the one with the most first.
 pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
     #[derive(Default)]
-    struct Counts {
-        samples: u64,
-        managed: Option<u64>,
-        own: FxHashMap<u32, u64>,
+    struct Seen {
+        amount: Amount,
+        running: Amount,
+        activity_known: bool,
+        own: FxHashMap<usize, Amount>,
     }
     let resolver = &profile.resolver;
-    let timeline = resolver.timeline();
+    let (timeline, measure) = (resolver.timeline(), Measure::of(profile));
     let rows = Rows::new(resolver, false);
-    let mut threads: FxHashMap<ThreadIndex, Counts> = FxHashMap::default();
+    let mut threads: FxHashMap<ThreadIndex, Seen> = FxHashMap::default();
     for entry in &profile.entries {
-        let counts = threads.entry(entry.thread).or_default();
-        counts.samples += entry.samples;
-        match entry.kind {
-            SampleKind::WallManaged => *counts.managed.get_or_insert(0) += entry.samples,
-            SampleKind::WallExternal => *counts.managed.get_or_insert(0) += 0,
-            _ => {}
+        let seen = threads.entry(entry.thread).or_default();
+        seen.amount.add(entry);
+        // A thread on a processor ran, which says nothing of how much it waited.
+        if entry.kind != SampleKind::Cpu && entry.activity != Activity::Unknown {
+            seen.activity_known = true;
+            if entry.activity == Activity::Running {
+                seen.running.add(entry);
+            }
         }
-        let leaf = resolver.frame(resolver.leaf(entry.stack));
-        let row = rows.of[leaf.function.id().index()];
-        *counts.own.entry(row).or_default() += entry.samples;
+        let row = rows.of_frame(resolver.frame(resolver.leaf(entry.stack)));
+        seen.own.entry(row).or_default().add(entry);
     }
-    let thread = |(index, counts): (ThreadIndex, Counts)| {
+    let thread = |(index, seen): (ThreadIndex, Seen)| {
         let view = timeline.thread_view(index)?;
         let process = timeline.process_view(view.process)?;
-        let own = counts.own.into_iter();
-        let labelled = own.map(|(row, own)| (own, rows.label(row)));
-        let (hottest_self, hottest) =
-            labelled.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)))?;
+        let own = seen.own.into_iter();
+        let hottest = own.map(|(row, own)| HottestMethod {
+            label: rows.name(row),
+            own,
+        });
+        let key = |m: &HottestMethod| (m.own.weight(measure), Reverse(m.label.name.clone()));
         Some(HotThread {
             pid: process.pid,
             process: process.name.map(str::to_owned),
             tid: view.tid,
             name: view.name.map(str::to_owned),
-            samples: counts.samples,
-            managed: counts.managed,
-            hottest,
-            hottest_self,
+            amount: seen.amount,
+            running: seen.activity_known.then_some(seen.running),
+            hottest: hottest.max_by_key(key)?,
         })
     };
     let mut threads: Vec<HotThread> = threads.into_iter().filter_map(thread).collect();
-    let place = |t: &HotThread| (t.pid, t.tid);
-    threads.sort_by(|a, b| (b.samples, place(a)).cmp(&(a.samples, place(b))));
+    threads.sort_by_key(|t| (Reverse(t.amount.weight(measure)), t.pid, t.tid));
     threads
 }
 
@@ -92,46 +102,53 @@ pub fn hot_threads(profile: &Profile) -> Vec<HotThread> {
 pub fn write_threads(
     profile: &Profile,
     threads: &[HotThread],
-    options: TopOptions,
+    options: TableOptions,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(out, "{}", describe(profile))?;
-    let all = profile.samples();
-    if all == 0 {
+    let Some(mut table) = Table::begin(profile, options, out)? else {
         return Ok(());
-    }
-    let share = |n: u64, all: u64| n as f64 * 100.0 / all as f64;
+    };
     let several = threads.iter().any(|t| t.pid != threads[0].pid);
-    let managed = threads.iter().any(|t| t.managed.is_some());
-    let head = if managed { " managed" } else { "" };
+    let activity = threads.iter().any(|t| t.running.is_some());
+    let head = table.head_of_amount();
+    let running = if activity { " running" } else { "" };
+    let thread = "thread";
     writeln!(
-        out,
-        "\n{:>7} {:>9}{head} {:>9}  name, and its hottest method",
-        "share", "samples", "thread"
+        table.out,
+        "\n{head}{running} {thread:>9}  name, and its hottest method"
     )?;
+    let measure = table.measure;
     for thread in threads.iter().take(options.most) {
-        let of_all = share(thread.samples, all);
-        let mut line = format!("{of_all:>6.1}% {:>9}", thread.samples);
-        if let Some(managed) = thread.managed {
-            line.push_str(&format!("{:>7.1}%", share(managed, thread.samples)));
-        } else if managed {
-            line.push_str(&format!("{:>8}", "?"));
+        let of_thread = |amount: &Amount| {
+            let all = thread.amount.weight(measure).max(1);
+            amount.weight(measure) as f64 * 100.0 / all as f64
+        };
+        let mut cells = table.amount(&thread.amount);
+        if let Some(running) = &thread.running {
+            cells.push_str(&format!("{:>7.1}%", of_thread(running)));
+        } else if activity {
+            cells.push_str(&format!("{:>8}", "?"));
         }
-        line.push_str(&format!(" {:>9}  ", thread.tid));
+        cells.push_str(&format!(" {:>9}", thread.tid));
+        let mut before = String::new();
         if several {
             let name = thread.process.as_deref().unwrap_or("process");
             let pid = thread.pid.map_or("?".to_owned(), |pid| pid.to_string());
-            line.push_str(&format!("{} ({pid})  ", terminal(name)));
+            before.push_str(&format!("{name} ({pid})  "));
         }
         if let Some(name) = &thread.name {
-            line.push_str(&format!("{}  ", terminal(name)));
+            before.push_str(&format!("{name}  "));
         }
-        let hottest = share(thread.hottest_self, thread.samples);
-        line.push_str(&format!("{hottest:.0}% "));
-        let before = line.chars().count();
-        let room = options.width.map(|width| width.saturating_sub(before));
-        line.push_str(&fit(&terminal(&thread.hottest), room));
-        write_line(out, &line, of_all, options.width, options.color)?;
+        before.push_str(&format!("{:.0}% ", of_thread(&thread.hottest.own)));
+        let text = thread.hottest.label.text();
+        let name = Name {
+            before: &before,
+            text: &text,
+            kind: thread.hottest.label.kind,
+            ..Name::default()
+        };
+        let share = table.share_of(&thread.amount);
+        table.row(&cells, share, name)?;
     }
-    write_more(threads.len(), options.most, "thread", out)
+    table.more(threads.len(), "thread")
 }

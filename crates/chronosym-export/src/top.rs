@@ -1,183 +1,346 @@
-//! Hot methods.
+//! Where the time went: by method, module, thread, process, line or tier.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::hash::Hash;
 use std::io::{self, Write};
+use std::str::FromStr;
 
-use chronosym::{Certainty, NameReason, Profile};
-use chronosym_types::escape::terminal;
+use chronosym::{Code, Frame, NameReason, Profile, ProfileEntry};
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
-use crate::header::{describe, meaning};
-use crate::measure::{Measure, add};
-use crate::rows::Rows;
-use crate::text::write_line;
+use crate::header::meaning;
+use crate::measure::{Amount, Counts, Measure, tally};
+use crate::rows::{RowName, Rows};
+use crate::table::{Name, Table, TableOptions};
+use crate::unnamed::unnamed;
 
-/// A method and its samples.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HotMethod {
-    /// `module!name`, with `~` before it where it is a guess; of overloads with what sets them apart. What has no name says what
-    /// is known of it.
-    pub label: String,
-    /// What samples come to whose innermost frame it is.
-    pub own: u64,
-    /// What samples come to on whose stack it is, each counted once.
-    pub total: u64,
-    /// The source line where most of its own samples are: file, line.
-    pub line: Option<(String, u32)>,
+/// What rows of a table are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum By {
+    /// Functions; overloads apart.
+    #[default]
+    Method,
+    /// Modules and images, by their simple names.
+    Module,
+    /// Threads.
+    Thread,
+    /// Processes.
+    Process,
+    /// Source lines.
+    Line,
+    /// How code was compiled.
+    Tier,
 }
 
-/// The methods of a profile, the one with the most of its own first. Overloads are apart, and so is code without a name:
-/// by image or, with `addresses`, by address.
-pub fn hot_methods(profile: &Profile, measure: Measure, addresses: bool) -> Vec<HotMethod> {
+impl By {
+    /// Every member.
+    pub const ALL: [By; 6] = [
+        By::Method,
+        By::Module,
+        By::Thread,
+        By::Process,
+        By::Line,
+        By::Tier,
+    ];
+
+    /// The spelling in options, in JSON and in the head of a table.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            By::Method => "method",
+            By::Module => "module",
+            By::Thread => "thread",
+            By::Process => "process",
+            By::Line => "line",
+            By::Tier => "tier",
+        }
+    }
+}
+
+impl FromStr for By {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        By::ALL.into_iter().find(|by| by.as_str() == text).ok_or(())
+    }
+}
+
+/// What rows are sorted by, the most first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// What is in it alone.
+    #[default]
+    Own,
+    /// What is in it and in what it calls.
+    Total,
+}
+
+impl Sort {
+    /// The spelling of each member in options.
+    pub const NAMES: [&'static str; 2] = ["self", "total"];
+}
+
+impl FromStr for Sort {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "self" => Ok(Sort::Own),
+            "total" => Ok(Sort::Total),
+            _ => Err(()),
+        }
+    }
+}
+
+/// A row: what it is of, and what its samples come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HotRow {
+    /// What it is of.
+    #[serde(flatten)]
+    pub label: RowName,
+    /// The source line that it is of or, of a method, the one where most of its own samples are.
+    #[serde(flatten)]
+    pub place: Option<Place>,
+    /// What its samples come to. All samples of a thread or process are its own.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[non_exhaustive]
+pub struct Place {
+    /// The file, as the symbols name it.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+}
+
+impl Place {
+    /// `Program.cs:12`.
+    pub(crate) fn text(&self) -> String {
+        format!("{}:{}", chronosym::file_name(&self.file), self.line)
+    }
+}
+
+/// The rows of a profile; shares are to be of all its samples. Code without a name is a row for each image or, with
+/// `addresses`, for each address.
+pub fn hot_rows(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<HotRow> {
     let resolver = &profile.resolver;
-    let rows = Rows::new(resolver, addresses);
-    let count = rows.rows.len();
-    let (mut own, mut total) = (vec![0; count], vec![0; count]);
-    let mut lines: FxHashMap<(u32, &str, u32), u64> = FxHashMap::default();
-    // The entry in which a row was seen last, counted from 1: each sample counts once.
-    let mut seen = vec![0; count];
-    for (entry, at) in profile.entries.iter().zip(1u64..) {
-        let weight = measure.weight(entry);
-        for (depth, frame) in resolver.stack(entry.stack).enumerate() {
-            let frame = resolver.frame(frame);
-            let row = rows.of[frame.function.id().index()];
-            if depth == 0 {
-                add(&mut own[row as usize], weight);
-                if let Ok(line) = &frame.line {
-                    let line = (row, &*line.file, line.line);
-                    add(lines.entry(line).or_insert(0), weight);
-                }
-            }
-            if std::mem::replace(&mut seen[row as usize], at) != at {
-                add(&mut total[row as usize], weight);
-            }
+    let timeline = resolver.timeline();
+    let plain = |text: &str| RowName::plain(text.to_owned());
+    let names = || Rows::new(resolver, addresses);
+    let mut rows = match by {
+        By::Method => {
+            let rows = names();
+            let mut lines = hottest_lines(profile, &rows);
+            let row = |frame: &Frame| rows.of_frame(frame);
+            frame_rows(profile, row, |row| (rows.name(row), lines.remove(&row)))
         }
-    }
-    // Of lines with as many samples the first.
-    let mut hottest = vec![None; count];
-    for ((row, file, line), samples) in lines {
-        let known = &mut hottest[row as usize];
-        *known = (*known).max(Some((samples, Reverse((file, line)))));
-    }
-    let method = |row: usize| HotMethod {
-        label: format!("{}{}", rows.rows[row].text(), rows.rows[row].signature),
-        own: own[row],
-        total: total[row],
-        line: hottest[row].map(|(_, Reverse((file, line)))| (file.to_owned(), line)),
+        By::Line => {
+            let rows = names();
+            let key = |frame: &Frame| (rows.of_frame(frame), place(frame));
+            frame_rows(profile, key, |(row, place)| (rows.name(row), place))
+        }
+        By::Module => frame_rows(profile, module, |name| (plain(name), None)),
+        By::Tier => frame_rows(profile, tier, |name| (plain(name), None)),
+        By::Thread => entry_rows(
+            profile,
+            |entry| entry.thread,
+            |thread| {
+                let thread = timeline.thread_view(thread)?;
+                let process = timeline.process_view(thread.process)?;
+                let name = thread.name.unwrap_or("thread");
+                Some(format!("{name} ({}) of {}", thread.tid, process.label()))
+            },
+        ),
+        By::Process => entry_rows(
+            profile,
+            |entry| timeline.thread_view(entry.thread).map(|t| t.process),
+            |process| Some(timeline.process_view(process?)?.label()),
+        ),
     };
-    let met = (0..count).filter(|&row| total[row] > 0);
-    let mut methods: Vec<HotMethod> = met.map(method).collect();
-    methods.sort_by(|a, b| (b.own, b.total, &a.label).cmp(&(a.own, a.total, &b.label)));
-    methods
-}
-
-/// How much of a table is shown.
-#[derive(Clone, Copy, Debug)]
-pub struct TopOptions {
-    /// At most this many methods.
-    pub most: usize,
-    /// Columns of the terminal; longer lines are cut. `None`: no limit.
-    pub width: Option<usize>,
-    /// Whether hot lines stand out in colour.
-    pub color: bool,
-    /// Frames without a name in one image are different rows.
-    pub addresses: bool,
-}
-
-impl Default for TopOptions {
-    fn default() -> Self {
-        TopOptions {
-            most: 30,
-            width: None,
-            color: false,
-            addresses: false,
-        }
-    }
-}
-
-/// Writes what the samples are, and the hottest methods.
-pub fn write_top(profile: &Profile, options: TopOptions, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}", describe(profile))?;
-    if profile.samples() == 0 {
-        return Ok(());
-    }
     let measure = Measure::of(profile);
-    let methods = hot_methods(profile, measure, options.addresses);
-    let all = measure.total(profile);
-    let (own, total) = (measure.head("self"), measure.head("total"));
-    writeln!(
-        out,
-        "\n{:>7} {own:>9} {:>7} {total:>9}  method",
-        "self %", "total %"
-    )?;
-    for method in methods.iter().take(options.most) {
-        let share = |n: u64| n as f64 * 100.0 / all as f64;
-        let mut line = format!(
-            "{:>6.1}% {:>9} {:>6.1}% {:>9}  {}",
-            share(method.own),
-            measure.show(method.own),
-            share(method.total),
-            measure.show(method.total),
-            terminal(&method.label)
-        );
-        if let Some((file, number)) = &method.line {
-            line.push_str(&format!(
-                "  {}:{number}",
-                terminal(chronosym::file_name(file))
-            ));
+    let key = |row: &HotRow| {
+        let own = row.counts.own.weight(measure);
+        let total = row.counts.total.weight(measure);
+        match sort {
+            Sort::Own => (own, total),
+            Sort::Total => (total, own),
         }
-        write_line(out, &line, share(method.own), options.width, options.color)?;
+    };
+    let name = |row: &HotRow| (row.label.name.clone(), row.place.clone());
+    rows.sort_by_cached_key(|row| (Reverse(key(row)), name(row)));
+    rows
+}
+
+fn place(frame: &Frame) -> Option<Place> {
+    frame.line.as_ref().ok().map(|line| Place {
+        file: line.file.to_string(),
+        line: line.line,
+    })
+}
+
+/// Of each row the line where most of its own samples are; of lines with as many the first.
+fn hottest_lines(profile: &Profile, rows: &Rows) -> FxHashMap<usize, Place> {
+    let measure = Measure::of(profile);
+    let resolver = &profile.resolver;
+    let mut lines: FxHashMap<(usize, &str, u32), Amount> = FxHashMap::default();
+    for entry in &profile.entries {
+        let leaf = resolver.frame(resolver.leaf(entry.stack));
+        if let Ok(line) = &leaf.line {
+            let key = (rows.of_frame(leaf), &*line.file, line.line);
+            lines.entry(key).or_default().add(entry);
+        }
     }
-    match methods.len().saturating_sub(options.most) {
-        0 => {}
-        1 => writeln!(out, "\n1 more method: see -n")?,
-        more => writeln!(out, "\n{more} more methods: see -n")?,
+    let mut hottest: FxHashMap<usize, (u64, Reverse<(&str, u32)>)> = FxHashMap::default();
+    for ((row, file, line), amount) in lines {
+        let found = (amount.weight(measure), Reverse((file, line)));
+        let known = hottest.entry(row).or_insert(found);
+        *known = (*known).max(found);
     }
-    write_unnamed(profile, measure, all, out)
+    let place = |(file, line): (&str, u32)| Place {
+        file: file.to_owned(),
+        line,
+    };
+    let hottest = hottest.into_iter();
+    hottest
+        .map(|(row, (_, Reverse(at)))| (row, place(at)))
+        .collect()
+}
+
+/// The module of a frame, or that it has none.
+fn module(frame: &Frame) -> &str {
+    frame.module().unwrap_or("[no module]")
+}
+
+/// How the code of a frame was compiled, as far as that is known.
+fn tier(frame: &Frame) -> &'static str {
+    match (frame.tier, frame.code) {
+        (Some(tier), _) => tier.name(),
+        (None, Code::Image { .. }) => "[native code]",
+        (None, Code::Nothing) => "[no code known]",
+        (None, _) => "[tier not known]",
+    }
+}
+
+fn frame_rows<'p, K: Eq + Hash>(
+    profile: &'p Profile,
+    key: impl Fn(&'p Frame) -> K,
+    mut row: impl FnMut(K) -> (RowName, Option<Place>),
+) -> Vec<HotRow> {
+    let mut index: FxHashMap<K, usize> = FxHashMap::default();
+    let number = |frame| {
+        let next = index.len();
+        *index.entry(key(frame)).or_insert(next)
+    };
+    let of: Vec<usize> = profile.resolver.frames().iter().map(number).collect();
+    let counts = tally(profile, index.len(), |frame| Some(of[frame.index()]));
+    let met = index.into_iter().map(|(key, at)| (key, counts[at]));
+    met.filter(|(_, counts)| counts.total.samples > 0)
+        .map(|(key, counts)| {
+            let (label, place) = row(key);
+            HotRow {
+                label,
+                place,
+                counts,
+            }
+        })
+        .collect()
+}
+
+fn entry_rows<K: Eq + Hash>(
+    profile: &Profile,
+    key: impl Fn(&ProfileEntry) -> K,
+    label: impl Fn(K) -> Option<String>,
+) -> Vec<HotRow> {
+    let mut amounts: FxHashMap<K, Amount> = FxHashMap::default();
+    for entry in &profile.entries {
+        amounts.entry(key(entry)).or_default().add(entry);
+    }
+    let row = |(key, amount)| HotRow {
+        label: RowName::plain(label(key).unwrap_or_else(|| "[unknown]".to_owned())),
+        place: None,
+        counts: Counts {
+            own: amount,
+            total: amount,
+        },
+    };
+    amounts.into_iter().map(row).collect()
+}
+
+/// Writes what the samples are, and rows; under methods, lines and modules also what share of self has no name, why, and what
+/// to do.
+///
+/// # Errors
+///
+/// Those of `out`; so do all others that write tables.
+pub fn write_top(
+    profile: &Profile,
+    by: By,
+    rows: &[HotRow],
+    options: TableOptions,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let Some(mut table) = Table::begin(profile, options, out)? else {
+        return Ok(());
+    };
+    table.head(by.as_str())?;
+    for row in rows.iter().take(options.most) {
+        let text = row.label.text();
+        let place = row.place.as_ref().map(Place::text);
+        let (mut before, mut after) = (String::new(), String::new());
+        match (by, place) {
+            (By::Line, place) => before = place.unwrap_or_else(|| "(no line)".to_owned()) + "  ",
+            (_, Some(place)) => after = format!("  {place}"),
+            _ => {}
+        }
+        let name = Name {
+            before: &before,
+            text: &text,
+            after: &after,
+            kind: row.label.kind,
+        };
+        let (cells, share) = (table.counts(&row.counts), table.share_of(&row.counts.own));
+        table.row(&cells, share, name)?;
+    }
+    table.more(rows.len(), by.as_str())?;
+    match by {
+        By::Method | By::Module | By::Line => write_unnamed(profile, &mut table),
+        By::Thread | By::Process | By::Tier => Ok(()),
+    }
 }
 
 /// Writes what share of self has no name, why, and what to do.
-fn write_unnamed(
-    profile: &Profile,
-    measure: Measure,
-    all: u64,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Result<()> {
     let resolver = &profile.resolver;
-    let mut unnamed: BTreeMap<NameReason, u64> = BTreeMap::new();
-    let mut guessed = 0;
+    let mut guessed = Amount::default();
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
-        match leaf.name() {
-            Err(reason) => add(unnamed.entry(reason).or_default(), measure.weight(entry)),
-            Ok(_) if leaf.certainty == Some(Certainty::Approximate) => {
-                add(&mut guessed, measure.weight(entry));
-            }
-            Ok(_) => {}
+        if leaf.is_guess() {
+            guessed.add(entry);
         }
     }
-    let share = |n: u64| n as f64 * 100.0 / all.max(1) as f64;
-    let share_text = |n: u64| match share(n) {
+    let share = |table: &Table<'_, _>, weight: u64| match table.share(weight) {
         s if s < 0.05 => "<0.1%".to_owned(),
         s => format!("{s:.1}%"),
     };
-    if guessed > 0 {
-        writeln!(
-            out,
-            "\n{} of self has a name that is a guess (~)",
-            share_text(guessed)
-        )?;
+    if guessed.samples > 0 {
+        let share = share(table, guessed.weight(table.measure));
+        table.text(&format!("\n{share} of self has a name that is a guess (~)"))?;
     }
-    let sum = unnamed.values().copied().fold(0, u64::saturating_add);
-    if sum == 0 {
+    let reasons = unnamed(profile, table.measure);
+    if reasons.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{} of self has no name:", share_text(sum))?;
-    let mut reasons: Vec<_> = unnamed.into_iter().collect();
-    reasons.sort_by_key(|&(_, weight)| Reverse(weight));
-    for (reason, weight) in &reasons {
-        writeln!(out, "{:>7}  {}", share_text(*weight), meaning(*reason))?;
+    let all = reasons.iter().map(|r| r.weight);
+    let all = share(table, all.fold(0, u64::saturating_add));
+    table.text(&format!("\n{all} of self has no name:"))?;
+    for row in &reasons {
+        let share = share(table, row.weight);
+        table.text(&format!("{share:>7}  {}", meaning(row.reason)))?;
     }
     let is_file = |reason: NameReason| {
         matches!(
@@ -189,11 +352,10 @@ fn write_unnamed(
                 | NameReason::Offline
         )
     };
-    match reasons.first() {
-        Some((reason, _)) if is_file(*reason) => writeln!(
-            out,
-            "next: `chronosym modules TRACE` says which symbol files are missing, --symbols DIR uses them"
-        ),
-        _ => writeln!(out, "next: `chronosym info TRACE` says what to record"),
-    }
+    table.text(match reasons.first() {
+        Some(row) if is_file(row.reason) => {
+            "next: `chronosym symbols TRACE` says which symbol files are missing, --symbols DIR uses them"
+        }
+        _ => "next: `chronosym info TRACE` says what to record",
+    })
 }

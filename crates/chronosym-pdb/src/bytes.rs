@@ -1,6 +1,7 @@
 //! Checked little-endian reads that name the structure they are from.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use chronosym_types::copied_text;
 
@@ -73,6 +74,22 @@ impl<'d> Cursor<'d> {
 
 /// Bytes up to the first NUL, as text.
 pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'static, str> {
-    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    copied_text(&bytes[..end]).into()
+    let text = bytes.split(|&b| b == 0).next();
+    copied_text(text.unwrap_or_default()).into()
+}
+
+/// Of `range`, in which all numbers come first that are `before`, the first that is not.
+pub(crate) fn partition_point<E>(
+    mut range: Range<u32>,
+    mut before: impl FnMut(u32) -> Result<bool, E>,
+) -> Result<u32, E> {
+    while !range.is_empty() {
+        let middle = range.start.midpoint(range.end);
+        if before(middle)? {
+            range.start = middle.saturating_add(1);
+        } else {
+            range.end = middle;
+        }
+    }
+    Ok(range.start)
 }

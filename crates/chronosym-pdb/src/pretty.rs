@@ -119,7 +119,7 @@ fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
             return false;
         }
     };
-    push_user_name(out, user, depth + 1);
+    push_user_name(out, user, depth.saturating_add(1));
     match tail {
         Some((true, number)) => {
             out.push_str(".<lambda#");
@@ -156,15 +156,15 @@ fn split_at_line(name: &str) -> Option<(&str, &str)> {
 /// `<user>kind…`: the user's name, the kind, and what follows. The brackets of the user's part nest.
 fn split_mangled(name: &str) -> Option<(&str, char, &str)> {
     let inner = name.strip_prefix('<')?;
-    let mut depth = 1;
+    let mut depth = 1_u32;
     for (at, char) in inner.char_indices() {
         match char {
-            '<' => depth += 1,
-            '>' => depth -= 1,
+            '<' => depth = depth.saturating_add(1),
+            '>' => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth == 0 {
-            let rest = &inner[at + 1..];
+            let rest = inner.get(at.saturating_add(1)..)?;
             let kind = rest.chars().next()?;
             return (at > 0).then(|| (&inner[..at], kind, &rest[kind.len_utf8()..]));
         }
@@ -179,11 +179,11 @@ fn split_arguments(name: &str) -> (&str, &str) {
 
 /// The enclosing types and the type, outermost first; a `+` within brackets belongs to a name.
 fn split_nested(types: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0;
+    let mut depth = 0_i32;
     types.split(move |char| {
         match char {
-            '<' => depth += 1,
-            '>' => depth -= 1,
+            '<' => depth = depth.saturating_add(1),
+            '>' => depth = depth.saturating_sub(1),
             _ => {}
         }
         char == '+' && depth == 0

@@ -69,7 +69,7 @@ fn every_row_of_the_maps_comes_out_of_the_image_alone() {
         let wanted: Vec<_> = map
             .rows()
             .iter()
-            .map(|row| (row.rva, row.size, row.name.to_owned()))
+            .map(|row| (row.rva, row.size, row.name.to_string()))
             .collect();
         assert_eq!(names(&found), names(&wanted));
         let longer: Vec<_> = found

@@ -206,6 +206,9 @@ pub(crate) struct Attrs {
     list: Vec<EventAttr>,
     by_id: HashMap<u64, usize, RandomState>,
     id_place: IdPlace,
+    /// Fields that the samples of all events have, and those that samples of any have.
+    in_all: u64,
+    in_some: u64,
 }
 
 impl Attrs {
@@ -217,18 +220,20 @@ impl Attrs {
         for &id in &attr.ids {
             self.by_id.insert(id, self.list.len());
         }
+        let own = attr.sample_type;
+        if self.list.is_empty() {
+            (self.in_all, self.in_some) = (own, own);
+        }
+        self.in_all &= own;
+        self.in_some |= own;
         self.list.push(attr);
-        let first = self.list[0].sample_type;
-        let all = |holds: fn(u64, u64) -> bool| {
-            (self.list.iter()).all(|attr| holds(attr.sample_type, first))
-        };
         self.id_place = if self.list.len() == 1 {
             IdPlace::First
-        } else if all(|own, _| own & sample_type::IDENTIFIER != 0) {
+        } else if self.in_all & sample_type::IDENTIFIER != 0 {
             IdPlace::Identifier
-        } else if !all(|own, first| own == first) {
+        } else if self.in_all != self.in_some {
             IdPlace::Nowhere
-        } else if first & sample_type::ID != 0 {
+        } else if own & sample_type::ID != 0 {
             IdPlace::Field
         } else {
             IdPlace::First

@@ -40,8 +40,8 @@
 //! that there is nothing to read or that the source failed.
 //!
 //! Layouts follow the kernel's headers and perf's own descriptions, checked against what perf 6.1 prints of the same
-//! recordings. Records of other processors' order of bytes, of guests, of hardware traces, changes of the kernel's code
-//! and frames that follow later have only been read from synthetic files.
+//! recordings. The other order of bytes, guests, hardware traces, eBPF programs, changes of the kernel's code and frames that
+//! follow later have only been read from synthetic files.
 #![deny(missing_docs)]
 
 mod attr;

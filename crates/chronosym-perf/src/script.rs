@@ -88,6 +88,20 @@ impl Diagnostics {
     }
 }
 
+/// Whether a text that begins so is one: its first line that is neither blank nor a comment is the head of a sample, or the
+/// comments are those of `perf script --header`.
+pub fn is_script(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    if text.starts_with("# ========\n# captured on") {
+        return true;
+    }
+    let mut lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(|line| self::head(line).is_some())
+}
+
 /// Reads samples from front to back, from any source, in the order of the text.
 pub struct Reader<R> {
     stream: Stream<R>,

@@ -85,6 +85,130 @@ fn processes_come_back() {
 }
 
 #[test]
+fn records_of_the_kernel_come_back() {
+    let attr = PerfAttr {
+        read_format: 0b1_0111,
+        ..PerfAttr::default()
+    };
+    for mut writer in writers(&attr) {
+        let body = || writer.body();
+        let bpf = body().u16(2).u16(0).u32(77).raw(b"tagged 8");
+        let cgroup = body().u64(5).name("/system.slice");
+        let poke = body().u64(0xffff_8000).u16(2).u16(3).raw(b"oldnew\0");
+        let counters = body().u32(8).u32(9).words(&[1, 2, 3, 4, 5]);
+        let chain = body().u64(42).u64(3).words(&[-512i64 as u64, 0x10, 0x20]);
+        let rows = [
+            (18, 0, bpf),
+            (19, 0, cgroup),
+            (20, 0, poke),
+            (8, 0, counters),
+            (22, 2, chain),
+            (2, 0, body().u64(1).u64(30)),
+            (13, 1 << 15, body().u64(4)),
+            (5, 0, body().words(&[9, 1, 2])),
+            (6, 0, body().words(&[9, 1, 2])),
+            (14, 1 << 13, body()),
+            (15, 1 << 14, body().u32(3).u32(4)),
+            (11, 0, body().words(&[64, 32, 1])),
+            (21, 0, body().u64(6)),
+            (99 - 64, 0, body().u64(6)),
+        ];
+        let kinds: Vec<u32> = rows.iter().map(|row| row.0).collect();
+        for (kind, misc, body) in rows {
+            writer.kernel_record(kind, misc, body, 10, 7);
+        }
+        for form in forms(&writer) {
+            let mut seen = Vec::new();
+            let reader = for_each(&form, |record| {
+                seen.push(record.kind);
+                match record.event {
+                    Event::Bpf { unloaded, id, tag } => {
+                        assert_eq!((unloaded, id, tag), (true, 77, &b"tagged 8"[..]));
+                    }
+                    Event::Cgroup { id, path } => {
+                        assert_eq!((id, path), (5, &b"/system.slice"[..]));
+                    }
+                    Event::TextPoke { address, old, new } => {
+                        let all = (address, old, new);
+                        assert_eq!(all, (0xffff_8000, &b"ol"[..], &b"dne"[..]));
+                    }
+                    Event::Counters(values) => {
+                        assert_eq!(values.iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+                    }
+                    Event::DeferredCallchain { cookie, callchain } => {
+                        let parts: Vec<_> = callchain.parts().collect();
+                        let addresses: Vec<_> = parts[0].addresses.iter().collect();
+                        assert_eq!((cookie, parts.len()), (42, 1));
+                        assert_eq!(
+                            (parts[0].mode, addresses),
+                            (CpuMode::User, vec![0x10, 0x20])
+                        );
+                    }
+                    Event::Lost { id, records } => assert_eq!((id, records), (1, 30)),
+                    Event::LostSamples { samples, filtered } => {
+                        assert_eq!((samples, filtered), (4, true));
+                    }
+                    Event::Throttle {
+                        ended,
+                        id,
+                        stream_id,
+                    } => {
+                        assert_eq!((ended, id, stream_id), (record.kind == 6, 1, 2));
+                    }
+                    Event::Switch {
+                        out,
+                        preempted,
+                        other,
+                    } => match record.kind {
+                        14 => assert_eq!((out, preempted, other), (true, false, None)),
+                        _ => assert_eq!((out, preempted, other), (false, true, Some((3, 4)))),
+                    },
+                    Event::Aux {
+                        offset,
+                        size,
+                        flags,
+                    } => assert_eq!((offset, size, flags), (64, 32, 1)),
+                    Event::Other(body) => assert_eq!(body.len(), 8, "{}", record.kind),
+                    other => panic!("{other:?}"),
+                }
+            });
+            assert_eq!(seen, kinds);
+            let found = reader.diagnostics();
+            let counts = (found.lost_records, found.lost_samples, found.throttles);
+            assert_eq!(counts, (30, 0, 1));
+            assert_eq!((found.bad_records, found.unknown_records), (0, 1));
+        }
+    }
+}
+
+#[test]
+fn samples_of_guests_say_so() {
+    for mut writer in writers(&PerfAttr::default()) {
+        for misc in 0..8 {
+            let body = writer.body().u64(0x10).u32(7).u32(7).u64(10);
+            let body = body.u32(0).u32(0).u64(1).u64(0);
+            writer.record(9, misc, body);
+        }
+        for form in forms(&writer) {
+            let mut modes = Vec::new();
+            for_each(&form, |record| modes.push(record.cpu_mode));
+            use CpuMode::{GuestKernel, GuestUser, Hypervisor, Kernel, Unknown, User};
+            let expected = [
+                Unknown,
+                Kernel,
+                User,
+                Hypervisor,
+                GuestKernel,
+                GuestUser,
+                Unknown,
+                Unknown,
+            ];
+            assert_eq!(modes, expected);
+        }
+    }
+}
+
+#[test]
 fn chains_are_split_where_their_marks_say() {
     const KERNEL: u64 = -128i64 as u64;
     const USER: u64 = -512i64 as u64;

@@ -5,6 +5,8 @@
 mod answer;
 #[cfg(feature = "stores")]
 pub mod cache;
+#[cfg(feature = "dwarf")]
+mod code;
 #[cfg(feature = "demangle")]
 pub mod demangle;
 #[cfg(feature = "dwarf")]
@@ -32,6 +34,8 @@ pub mod unwind;
 
 #[cfg(feature = "dwarf")]
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
+#[cfg(feature = "dwarf")]
+pub use code::{Processor, elf_code};
 #[cfg(feature = "dwarf")]
 pub use elf::companions::Companions;
 pub use error::{Error, Result};

@@ -47,6 +47,8 @@ pub enum GapCause {
     NoBlock,
     /// The bytes do not unpack to what they should.
     BadCompression,
+    /// They unpack to more than a limit allows.
+    TooLarge,
     /// The source failed when it was asked for them.
     Unreadable,
     /// They follow the end of the recording.
@@ -57,11 +59,12 @@ pub enum GapCause {
 
 impl GapCause {
     /// All there are, in order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::BadRecord,
         Self::BadBlock,
         Self::NoBlock,
         Self::BadCompression,
+        Self::TooLarge,
         Self::Unreadable,
         Self::AfterEnd,
         Self::CutShort,
@@ -75,6 +78,7 @@ impl GapCause {
             Self::BadBlock => "bad_block",
             Self::NoBlock => "no_block",
             Self::BadCompression => "bad_compression",
+            Self::TooLarge => "too_large",
             Self::Unreadable => "unreadable",
             Self::AfterEnd => "after_end",
             Self::CutShort => "cut_short",
@@ -89,6 +93,7 @@ impl fmt::Display for GapCause {
             Self::BadBlock => "a block makes no sense",
             Self::NoBlock => "no block begins here",
             Self::BadCompression => "it does not unpack",
+            Self::TooLarge => "it unpacks to more than a limit allows",
             Self::Unreadable => "reading the file failed",
             Self::AfterEnd => "it follows the end of the recording",
             Self::CutShort => "the file is cut short",

@@ -120,6 +120,9 @@ pub struct FrameObject<'a> {
     /// From 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
+    /// How many frames it stands for, where it stands for several of one kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<u32>,
     /// Whether it is inlined into the next one; left out if it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inlined: bool,

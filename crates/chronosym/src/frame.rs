@@ -122,6 +122,11 @@ impl Frame {
         self.function.name().ok_or(self.unnamed)
     }
 
+    /// Whether it has a name that is a guess.
+    pub fn is_guess(&self) -> bool {
+        self.name().is_ok() && self.certainty == Some(Certainty::Approximate)
+    }
+
     /// The method's signature as the runtime spells it.
     pub fn signature(&self) -> Option<&str> {
         self.function.signature()

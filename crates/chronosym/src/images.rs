@@ -247,7 +247,7 @@ impl MappedImages {
 }
 
 /// Memory that no file stands behind names nothing; jitted code can lie in it, and events or a perf map know that.
-fn is_anonymous(path: &str) -> bool {
+pub(crate) fn is_anonymous(path: &str) -> bool {
     let anonymous =
         path.starts_with("/memfd:") || path.starts_with("//anon") || path.starts_with('[');
     let is_file = path.starts_with("[kernel") || path.contains("vmlinux") || path == "[vdso]";

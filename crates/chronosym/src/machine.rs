@@ -74,7 +74,17 @@ pub(crate) struct Machine {
     pub processes: Processes,
     /// Of each process.
     pub states: States,
+    /// Mappings that were looked at and copied for processes that began as copies.
+    looked_at: usize,
+    copied: usize,
 }
+
+/// Mappings that may be copied for processes that begin as copies of others, about 1 GB, and looked at for that.
+#[cfg(not(test))]
+const MOST_COPIED: usize = 4 << 20;
+#[cfg(test)]
+const MOST_COPIED: usize = 1000;
+const MOST_LOOKED_AT: usize = 1 << 30;
 
 impl Machine {
     /// The process that a fact is of. What names none is of the trace's only process, or of one without an id.
@@ -236,8 +246,14 @@ impl Machine {
     /// Maps what stands in one process in another.
     fn fork(&mut self, parent: ProcessIndex, child: ProcessIndex, time: u64) {
         let stood = |image: &&Image| image.begin_ns() <= time && !has_ended(image.end, time);
-        let images = self.states[parent.index()].images.iter().filter(stood);
-        let images: Vec<Image> = images.cloned().collect();
+        let known = &self.states[parent.index()].images;
+        self.looked_at = self.looked_at.saturating_add(known.len());
+        if self.looked_at > MOST_LOOKED_AT || self.copied > MOST_COPIED {
+            self.diagnostics.copies_left_out += 1;
+            return;
+        }
+        let images: Vec<Image> = known.iter().filter(stood).cloned().collect();
+        self.copied += images.len();
         let mapped = &mut self.states[child.index()];
         for image in images {
             mapped.mapped.inherit(&mut mapped.images, image, time);
@@ -342,6 +358,24 @@ impl<'a> Iterator for Words<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chronosym_events::Text;
+
+    #[test]
+    fn copies_of_processes_take_bounded_room() {
+        let mut machine = Machine::default();
+        for base in 1..=50 {
+            let image = facts::Image::new(Action::Load, base << 12, 0x1000, Text::from("/lib/a"));
+            machine.apply(At::new(1).process(7), image.into());
+        }
+        for pid in 100..200 {
+            let at = At::new(2).process(pid);
+            machine.apply(at, Fact::Fork { parent: 7 });
+        }
+        let states = machine.states.into_states();
+        let images: usize = states.map(|state| state.images.len()).sum();
+        assert_eq!(images, 50 + MOST_COPIED + 50);
+        assert_eq!(machine.diagnostics.copies_left_out, 100 - 21);
+    }
 
     #[test]
     fn a_host_is_called_after_its_application() {

@@ -43,7 +43,7 @@ impl MarkerKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             MarkerKind::Collection => "GC",
-            MarkerKind::Pause => "GC pause",
+            MarkerKind::Pause => "pause",
             MarkerKind::Exception => "exception",
             MarkerKind::Contention => "contention",
             MarkerKind::Compilation => "JIT",
@@ -280,14 +280,15 @@ const CAUSES: [&str; 11] = [
 ];
 
 /// `GCSuspendEEReasonMap`.
-const PAUSES: [&str; 7] = [
+const PAUSES: [&str; 8] = [
     "for no stated reason",
     "for a collection",
-    "to end an application domain",
+    "to unload code",
     "to drop code",
-    "to end",
+    "to end the process",
     "for a debugger",
     "to prepare a collection",
+    "for a debugger's sweep",
 ];
 
 #[cfg(test)]

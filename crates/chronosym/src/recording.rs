@@ -53,6 +53,8 @@ pub struct SessionDiagnostics {
     pub unbound_inline_trees: u64,
     /// Rows of perf maps that are not `START SIZE name`.
     pub bad_perf_map_rows: u64,
+    /// Processes that began as copies of others, and have none of what was mapped there: there are too many.
+    pub copies_left_out: u64,
     /// Code that came to a live session later than its watermark had promised: answers that were said to be final may have
     /// changed.
     pub late: u64,
@@ -114,6 +116,8 @@ pub struct JoinedRecording {
     pub offset_ns: i64,
     /// How far that can be wrong, in ns.
     pub error_ns: u64,
+    /// Of a recording of one process that calls itself otherwise than the timeline does, in a container: both ids.
+    pub own_pid: Option<(u32, u32)>,
 }
 
 impl JoinedRecording {
@@ -125,6 +129,7 @@ impl JoinedRecording {
             clock,
             offset_ns: 0,
             error_ns: 0,
+            own_pid: None,
         }
     }
 }

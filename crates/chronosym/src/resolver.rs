@@ -44,6 +44,8 @@ pub struct Resolver {
     symbols: Option<Arc<dyn SymbolSource>>,
     functions: FunctionTable,
     frames: Vec<Frame>,
+    /// How many frames each of those stands for that stand for several.
+    standing_for: FxHashMap<FrameId, u32>,
     /// (frame, caller)
     nodes: Vec<(FrameId, u32)>,
     node_index: FxHashMap<(FrameId, u32), u32>,
@@ -71,6 +73,7 @@ impl Resolver {
             symbols,
             functions: FunctionTable::default(),
             frames: Vec::new(),
+            standing_for: FxHashMap::default(),
             nodes: Vec::new(),
             node_index: FxHashMap::default(),
             by_address: FxHashMap::default(),
@@ -260,18 +263,26 @@ impl Resolver {
         ResolvedStack(self.node(frame, caller.map_or(ROOT, |caller| caller.0)))
     }
 
-    /// A new frame that stands for several, of which one is `first`.
-    pub(crate) fn standing_for(
+    /// A new frame that stands for so many, of which one is `first`.
+    pub(crate) fn add_standing_for(
         &mut self,
         label: &str,
         binary: Option<&Arc<Binary>>,
         first: FrameId,
+        frames: u32,
     ) -> FrameId {
         let function = self.functions.standing_for(label, binary);
         let address = self.frame(first).address;
         self.frames
             .push(Frame::bare(address, function, NameReason::NoName));
-        FrameId(self.frames.len() as u32 - 1)
+        let id = FrameId(self.frames.len() as u32 - 1);
+        self.standing_for.insert(id, frames);
+        id
+    }
+
+    /// How many frames of the stacks as they were a frame stands for, where a [`Shape`](crate::Shape) made it of several.
+    pub fn stands_for(&self, frame: FrameId) -> Option<u32> {
+        self.standing_for.get(&frame).copied()
     }
 
     /// The innermost frame of a stack.

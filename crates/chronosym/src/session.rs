@@ -321,10 +321,15 @@ impl Session {
 
     /// Names the code of a process from a perf map (rule 18: untimed, so it answers last).
     pub fn perf_map(&mut self, pid: u32, text: &[u8]) {
+        self.image_map(pid, 0, text);
+    }
+
+    /// As [`Session::perf_map`], from a map whose addresses count from the first byte of an image.
+    pub(crate) fn image_map(&mut self, pid: u32, base: u64, text: &[u8]) {
         let process = self.machine.process(Some(pid), u64::MAX);
         let Machine { names, states, .. } = &mut self.machine;
         let untimed = &mut states[process.index()].untimed;
-        let bad = crate::untimed::read_perf_map(text, names, untimed);
+        let bad = crate::untimed::read_perf_map(text, base, names, untimed);
         self.machine.diagnostics.bad_perf_map_rows += bad;
     }
 

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::functions::{BinaryId, Function};
 use crate::profile::Profile;
 use crate::resolver::{FrameId, ResolvedStack, Resolver};
+use crate::timeline::Timeline;
 
 /// How resolved stacks are shaped. The default leaves them as they are.
 ///
@@ -20,7 +21,8 @@ use crate::resolver::{FrameId, ResolvedStack, Resolver};
 ///    [`group_modules`](Shape::group_modules) those of one module to a frame with its name.
 /// 4. [`collapse_recursion`](Shape::collapse_recursion) leaves of frames that repeat one round.
 ///
-/// A frame that stands for several has the address of the first of them that was met, and neither line nor tier.
+/// A frame that stands for several has the address of the first of them that was met, and neither line nor tier;
+/// [`Resolver::stands_for`] says how many they are.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     include: Vec<Regex>,
@@ -86,8 +88,9 @@ impl Shape {
         self
     }
 
-    /// What is not one's own becomes `[framework]`: modules of the runtime and of the system, by their names and paths, and
-    /// the stubs between managed and native code. What has neither name nor module stays as it is: whose it is nobody knows.
+    /// What is not one's own becomes `[framework]`: modules of the runtime and of the system, by their names and paths, the
+    /// stubs between managed and native code and, where a PDB at hand says so, libraries that were built elsewhere (their
+    /// documents begin with `/_/`, while those of another module do not). What has neither name nor module stays as it is: whose it is nobody knows.
     pub fn just_my_code(mut self) -> Self {
         self.mine.get_or_insert_default();
         self
@@ -131,12 +134,12 @@ impl Shape {
             && self.mine.is_none()
     }
 
-    fn verdict(&self, function: &Function) -> Verdict {
+    fn verdict(&self, function: &Function, is_built_elsewhere: bool) -> Verdict {
         let matches = |patterns: &[Regex]| patterns.iter().any(|p| p.is_match(function.label()));
         let is_mine = || match &self.mine {
             None => true,
             Some(_) if function.name().is_none() && function.binary().is_none() => true,
-            Some(names) if names.is_empty() => !is_framework(function),
+            Some(names) if names.is_empty() => !is_framework(function) && !is_built_elsewhere,
             Some(names) => {
                 let name = function.binary().map(|binary| binary.name());
                 name.is_some_and(|name| names.iter().any(|mine| mine.is_match(name)))
@@ -197,7 +200,12 @@ pub struct Shaper<'s> {
     shaped: Vec<Option<Shaped>>,
     /// By function.
     verdicts: Vec<Option<Verdict>>,
-    groups: FxHashMap<Group, FrameId>,
+    /// The frames that stand for so many of a group.
+    groups: FxHashMap<(Group, u32), FrameId>,
+    /// The group of each of them.
+    grouped: FxHashMap<FrameId, Group>,
+    /// Whether the documents of a PDB tell where it was built; known from the first stack on.
+    has_own_builds: Option<bool>,
     path: Vec<ResolvedStack>,
 }
 
@@ -217,6 +225,8 @@ impl<'s> Shaper<'s> {
             shaped: Vec::new(),
             verdicts: Vec::new(),
             groups: FxHashMap::default(),
+            grouped: FxHashMap::default(),
+            has_own_builds: None,
             path: Vec::new(),
         }
     }
@@ -262,7 +272,7 @@ impl<'s> Shaper<'s> {
             return None;
         }
         Some(shaped.stack.unwrap_or_else(|| {
-            let frame = self.group(resolver, Group::Folded, resolver.leaf(stack));
+            let frame = self.group(resolver, Group::Folded, 1, resolver.leaf(stack));
             resolver.calling(None, frame)
         }))
     }
@@ -274,18 +284,33 @@ impl<'s> Shaper<'s> {
         if self.verdicts.len() <= index {
             self.verdicts.resize(index + 1, None);
         }
-        let verdict = *self.verdicts[index].get_or_insert_with(|| self.shape.verdict(function));
+        let has_own_builds = *self
+            .has_own_builds
+            .get_or_insert_with(|| has_own_builds(resolver.timeline()));
+        let verdict = *self.verdicts[index].get_or_insert_with(|| {
+            let file = resolver.frame(frame).line.as_ref().map(|line| &*line.file);
+            let is_built_elsewhere =
+                has_own_builds && file.is_ok_and(|file| file.starts_with(BUILT_ELSEWHERE));
+            self.shape.verdict(function, is_built_elsewhere)
+        });
         let is_left_out = self.shape.no_inlines && resolver.frame(frame).inlined;
         let stack = match verdict.becomes {
             _ if is_left_out => callers.stack,
             Becomes::Nothing => callers.stack,
             Becomes::Itself => Some(self.call(resolver, callers.stack, frame)),
             Becomes::Part(group) => {
-                let frame = self.group(resolver, group, frame);
-                match callers.stack {
-                    Some(top) if resolver.leaf(top) == frame => Some(top),
-                    callers => Some(self.call(resolver, callers, frame)),
-                }
+                let is_group =
+                    |top: &ResolvedStack| self.grouped.get(&resolver.leaf(*top)) == Some(&group);
+                let (callers, before) = match callers.stack.filter(is_group) {
+                    Some(top) => (
+                        resolver.caller(top),
+                        resolver.stands_for(resolver.leaf(top)),
+                    ),
+                    None => (callers.stack, None),
+                };
+                let frames = before.unwrap_or(0).saturating_add(1);
+                let frame = self.group(resolver, group, frames, frame);
+                Some(self.call(resolver, callers, frame))
             }
         };
         Shaped {
@@ -323,16 +348,28 @@ impl<'s> Shaper<'s> {
         first.map_or(called, |(stack, _)| stack)
     }
 
-    /// The frame of a group.
-    fn group(&mut self, resolver: &mut Resolver, group: Group, first: FrameId) -> FrameId {
-        *self.groups.entry(group).or_insert_with(|| match group {
-            Group::Framework => resolver.standing_for("[framework]", None, first),
-            Group::Folded => resolver.standing_for("[folded]", None, first),
-            Group::Module(None) => resolver.standing_for("[no module]", None, first),
-            Group::Module(Some(binary)) => {
-                let binary = resolver.binaries()[binary.index()].clone();
-                resolver.standing_for(binary.name(), Some(&binary), first)
-            }
+    /// The frame that stands for so many of a group.
+    fn group(
+        &mut self,
+        resolver: &mut Resolver,
+        group: Group,
+        frames: u32,
+        first: FrameId,
+    ) -> FrameId {
+        *self.groups.entry((group, frames)).or_insert_with(|| {
+            let binary = match group {
+                Group::Module(Some(binary)) => Some(resolver.binaries()[binary.index()].clone()),
+                _ => None,
+            };
+            let label = match (group, &binary) {
+                (Group::Framework, _) => FRAMEWORK,
+                (Group::Folded, _) => "[folded]",
+                (Group::Module(_), None) => "[no module]",
+                (Group::Module(_), Some(binary)) => binary.name(),
+            };
+            let frame = resolver.add_standing_for(label, binary.as_ref(), first, frames);
+            self.grouped.insert(frame, group);
+            frame
         })
     }
 }
@@ -348,6 +385,21 @@ impl Profile {
             shaped.is_some()
         });
     }
+}
+
+/// What stands for frames that are not one's own ([`Shape::just_my_code`]) is called.
+pub const FRAMEWORK: &str = "[framework]";
+
+/// How the documents of a deterministic build begin, which are not where they were built.
+const BUILT_ELSEWHERE: &str = "/_/";
+
+/// Whether a module that is not the framework's was built where its sources lie: then those that were not are others'.
+fn has_own_builds(timeline: &Timeline) -> bool {
+    let modules = timeline.processes().flat_map(|p| timeline.modules(p.index));
+    modules
+        .filter(|module| !is_framework_module(module.name, module.il_path))
+        .filter_map(|module| module.managed_pdb)
+        .any(|pdb| pdb.path.contains(['/', '\\']) && !pdb.path.starts_with(BUILT_ELSEWHERE))
 }
 
 /// Whether a function is the runtime's or the system's.

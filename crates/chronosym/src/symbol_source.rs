@@ -354,6 +354,11 @@ impl PrecompiledCode {
 /// remember by [`ModuleRef::identity`] and [`ImageRef::identity`]. Each method may be left out: then the source knows nothing
 /// of that kind.
 pub trait SymbolSource: Send + Sync {
+    /// Whether lines are wanted at all. If not, those that a recording itself states are left out, too.
+    fn wants_lines(&self) -> bool {
+        true
+    }
+
     /// The line of an IL offset of a method (rule 14).
     fn managed_line(
         &self,

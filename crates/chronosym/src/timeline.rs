@@ -125,6 +125,7 @@ impl Timeline {
             names,
             processes,
             states,
+            ..
         } = machine;
         let spaces = processes
             .all

@@ -136,8 +136,8 @@ fn split_tier(text: &str) -> (&str, Option<OptimizationTier>) {
     (head, Some(tier))
 }
 
-/// Parses a perf map (`START SIZE name`, hexadecimal). Returns the number of lines that are not of this form.
-pub(crate) fn read_perf_map(text: &[u8], names: &mut Names, into: &mut Untimed) -> u64 {
+/// Parses a perf map (`START SIZE name`, hexadecimal, from a base on). Returns the number of lines that are not of this form.
+pub(crate) fn read_perf_map(text: &[u8], base: u64, names: &mut Names, into: &mut Untimed) -> u64 {
     let mut bad = 0;
     for line in text.split(|&b| b == b'\n') {
         let line = String::from_utf8_lossy(line);
@@ -145,7 +145,7 @@ pub(crate) fn read_perf_map(text: &[u8], names: &mut Names, into: &mut Untimed) 
         if line.is_empty() {
             continue;
         }
-        match perf_map_line(line) {
+        match perf_map_line(line, base) {
             Some((start, last, name)) => {
                 let text = SymbolText::parse(name);
                 into.rows.push(UntimedSymbol {
@@ -163,13 +163,13 @@ pub(crate) fn read_perf_map(text: &[u8], names: &mut Names, into: &mut Untimed) 
     bad
 }
 
-fn perf_map_line(line: &str) -> Option<(u64, u64, &str)> {
+fn perf_map_line(line: &str, base: u64) -> Option<(u64, u64, &str)> {
     let (start, rest) = line.split_once(' ')?;
     let (size, name) = rest.split_once(' ')?;
     let hex = |text: &str| {
         u64::from_str_radix(text.trim_start_matches("0x").trim_start_matches("0X"), 16).ok()
     };
-    let (start, size) = (hex(start)?, hex(size)?);
+    let (start, size) = (base.checked_add(hex(start)?)?, hex(size)?);
     Some((start, start.checked_add(size.checked_sub(1)?)?, name))
 }
 
@@ -229,7 +229,8 @@ mod tests {
     fn the_latest_row_of_a_perf_map_wins() {
         let (mut names, mut untimed) = (Names::default(), Untimed::default());
         let bad = read_perf_map(
-            b"10 10 old\n0x18 4 new\nnonsense\n20 0 empty\r\n30 1 \xff\n",
+            b"8 10 old\n0x10 4 new\nnonsense\n18 0 empty\r\n28 1 \xff\n",
+            8,
             &mut names,
             &mut untimed,
         );

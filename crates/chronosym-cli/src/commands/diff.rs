@@ -40,10 +40,7 @@ pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
         DiffFormat::Svg | DiffFormat::Html => {
             let (old, new) = (&before.profile, &after.profile);
             // What is known of both alone can be compared.
-            let measure = match (Measure::of(old), Measure::of(new)) {
-                (before, after) if before == after => before,
-                _ => Measure::Samples,
-            };
+            let measure = Measure::of_both(old, new);
             let (old_tree, new_tree) = (before.tree(measure), after.tree(measure));
             let (old_facts, new_facts) = (&before.facts, &after.facts);
             if format == DiffFormat::Svg {

@@ -1,12 +1,13 @@
 //! `chronosym lines`.
 
 use std::io::Write;
+use std::path::Path;
 use std::slice::from_ref;
 
 use anyhow::{Result, bail};
 use chronosym_export::{FileLines, MethodLines};
 
-use crate::args::InfoFormat;
+use crate::args::{InfoFormat, Usage};
 use crate::output;
 use crate::profiled::{OfMethod, shown};
 
@@ -15,6 +16,13 @@ pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
         if !folder.exists() {
             bail!("--sources {}: there is no such folder", folder.display());
         }
+    }
+    if !args.trace.exists() && Path::new(&args.method).is_file() {
+        bail!(Usage(format!(
+            "the trace comes first: chronosym lines {} {}",
+            args.method,
+            args.trace.display()
+        )));
     }
     let question = &args.question;
     let (profile, symbols) = question.profile(from_ref(&args.trace), &args.symbols, quiet)?;
@@ -31,7 +39,10 @@ pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
         match symbols.source(module.as_ref(), &file.file, &args.sources) {
             Ok(source) => {
                 let said = match (&source.file, source.checked) {
-                    (None, _) => "out of the PDB".to_owned(),
+                    (None, _) => match &source.url {
+                        Some(url) => format!("{url}, checksum agrees"),
+                        None => "out of the PDB".to_owned(),
+                    },
                     (Some(path), true) => format!("{}, checksum agrees", path.display()),
                     (Some(path), false) => {
                         format!("{}, of which no checksum is known", path.display())

@@ -2,14 +2,40 @@
 
 use std::io::{self, Write};
 
-use clap::CommandFactory;
 use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::args::Cli;
+use crate::examples::EXAMPLES;
+
+const EXIT_STATUS: &[(&str, &str)] = &[
+    ("0", "Done. That nothing passes a filter is no failure."),
+    (
+        "1",
+        "A file could not be read or written, or what was asked for is not there.",
+    ),
+    ("2", "The command line cannot be understood."),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    (
+        "_NT_SYMBOL_PATH",
+        "Folders, symbol stores and servers where symbol files are looked for, unless --symbol-path is given.",
+    ),
+    (
+        "DEBUGINFOD_URLS",
+        "Servers of ELF files and their debug information, separated by blanks.",
+    ),
+    (
+        "NO_COLOR",
+        "Not empty: no colours unless --color asks for them.",
+    ),
+    ("TERM", "dumb: no colours."),
+];
 
 /// Writes the page in roff.
 pub fn write(out: &mut impl Write) -> io::Result<()> {
-    let mut program = Cli::command();
+    let mut program = Cli::with_examples();
     program.build();
     let man = Man::new(program.clone());
     man.render_title(out)?;
@@ -29,5 +55,21 @@ pub fn write(out: &mut impl Write) -> io::Result<()> {
         let text = String::from_utf8_lossy(&sections).replace(".SH ", ".SS ");
         out.write_all(text.as_bytes())?;
     }
+    terms("EXIT STATUS", EXIT_STATUS.iter()).to_writer(out)?;
+    terms("ENVIRONMENT", ENVIRONMENT.iter()).to_writer(out)?;
+    let examples = EXAMPLES.iter().flat_map(|(_, examples)| *examples);
+    terms("EXAMPLES", examples).to_writer(out)?;
     man.render_version_section(out)
+}
+
+/// A section of terms, each with what is to be said of it.
+fn terms<'a>(title: &str, terms: impl Iterator<Item = &'a (&'a str, &'a str)>) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", [title]);
+    for (term, meaning) in terms {
+        roff.control("TP", []);
+        roff.text([bold(*term)]);
+        roff.text([roman(*meaning)]);
+    }
+    roff
 }

@@ -5,18 +5,20 @@ use std::io::Write;
 use anyhow::Result;
 use chronosym::Profile;
 use chronosym::symbols::MissingSymbols;
+use chronosym_export::Measure;
 use serde::Serialize;
 
 use crate::args::InfoFormat;
 use crate::output::{self, text_line};
 use crate::profiled::OfTrace;
+use crate::units::show_count;
 
 /// A missing symbol file in JSON.
 #[derive(Serialize)]
 struct MissingObject<'a> {
     module: &'a str,
-    unnamed: u64,
-    without_line: u64,
+    unnamed: AmountObject,
+    without_line: AmountObject,
     reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
@@ -24,15 +26,27 @@ struct MissingObject<'a> {
     server_paths: &'a [String],
 }
 
+#[derive(Serialize)]
+struct AmountObject {
+    samples: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_ns: Option<u64>,
+}
+
 pub fn run(args: &OfTrace, quiet: bool) -> Result<()> {
     let (input, question) = (&args.input, &args.question);
     let (profile, symbols) = question.profile(&input.traces, &input.symbols, quiet)?;
     let missing = symbols.missing(&profile);
-    let mut out = output::open(input.output.as_deref());
+    let path = input.output.as_deref();
+    let mut out = match question.format {
+        InfoFormat::Text => output::open_text(path),
+        InfoFormat::Json => output::open(path),
+    };
     match question.format {
         InfoFormat::Text => write_text(&profile, &missing, args.most, &mut out)?,
         InfoFormat::Json => {
-            let objects: Vec<MissingObject<'_>> = missing.iter().map(object).collect();
+            let is_timed = profile.time_ns().is_some();
+            let objects: Vec<_> = missing.iter().map(|m| object(m, is_timed)).collect();
             let most = args.most;
             chronosym_export::write_rows_json(&profile, "symbol_file", &objects, most, &mut out)?;
         }
@@ -41,11 +55,15 @@ pub fn run(args: &OfTrace, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn object(missing: &MissingSymbols) -> MissingObject<'_> {
+fn object(missing: &MissingSymbols, is_timed: bool) -> MissingObject<'_> {
+    let amount = |samples, ns| AmountObject {
+        samples,
+        time_ns: is_timed.then_some(ns),
+    };
     MissingObject {
         module: &missing.name,
-        unnamed: missing.unnamed,
-        without_line: missing.without_line,
+        unnamed: amount(missing.unnamed, missing.unnamed_ns),
+        without_line: amount(missing.without_line, missing.without_line_ns),
         reason: missing.reason(),
         identity: missing.file.wanted.as_ref().map(ToString::to_string),
         trace_paths: &missing.trace_paths,
@@ -59,32 +77,47 @@ fn write_text(
     most: usize,
     out: &mut impl Write,
 ) -> Result<()> {
-    let all = profile.samples();
-    if all == 0 {
+    let samples = show_count(profile.samples());
+    if profile.samples() == 0 {
         writeln!(out, "no samples")?;
         return Ok(());
     }
     if missing.is_empty() {
         writeln!(
             out,
-            "no symbol file that would say more of the innermost frames of {all} samples is missing"
+            "no symbol file that would say more of the innermost frames of {samples} samples is missing"
         )?;
         return Ok(());
     }
-    let share = |n: u64| n as f64 * 100.0 / all.max(1) as f64;
+    let measure = match Measure::of(profile) {
+        Measure::Bytes => Measure::Samples,
+        measure => measure,
+    };
+    let all = measure.total(profile);
+    let cells = |samples: u64, ns: u64| {
+        let weight = match measure {
+            Measure::Time => ns,
+            _ => samples,
+        };
+        let share = weight as f64 * 100.0 / all.max(1) as f64;
+        format!("{share:>6.1}% {:>9}", measure.show(weight))
+    };
     writeln!(
         out,
-        "shares are of the innermost frames of {all} samples: those that a symbol file\n\
-         would name, and those that have a name to which it would give a line\n\n\
-         {:>7} {:>7}  module or image",
-        "name", "line"
+        "shares are of the innermost frames of {samples} samples: what a symbol file would name,\n\
+         and what has a name to which it would give a line\n\n\
+         {:>7} {:>9} {:>7} {:>9}  module or image",
+        "name %",
+        measure.head("name"),
+        "line %",
+        measure.head("line")
     )?;
     for missing in missing.iter().take(most) {
         text_line!(
             out,
-            "{:>6.1}% {:>6.1}%  {}: {}",
-            share(missing.unnamed),
-            share(missing.without_line),
+            "{} {}  {}: {}",
+            cells(missing.unnamed, missing.unnamed_ns),
+            cells(missing.without_line, missing.without_line_ns),
             missing.name,
             missing.reason()
         )?;
@@ -111,4 +144,4 @@ fn write_text(
     Ok(())
 }
 
-const INDENT: &str = "                 ";
+const INDENT: &str = "         ";

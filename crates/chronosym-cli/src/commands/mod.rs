@@ -4,7 +4,9 @@ mod diff;
 mod events;
 mod explain;
 mod info;
+mod life;
 mod lines;
+mod listing;
 mod manual;
 mod methods;
 mod missing;
@@ -23,7 +25,6 @@ use std::io::Write;
 use anyhow::Result;
 use chronosym::{LimitReached, Profile};
 use chronosym_export::CallTree;
-use clap::CommandFactory;
 
 use crate::args::{Cli, Command};
 use crate::output;
@@ -48,7 +49,7 @@ pub fn run(cli: Cli) -> Result<()> {
         Command::Symbolize(args) => symbolize::run(&args, cli.quiet),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "chronosym", &mut script);
+            clap_complete::generate(shell, &mut Cli::with_examples(), "chronosym", &mut script);
             print(&script)
         }
         Command::Man => {

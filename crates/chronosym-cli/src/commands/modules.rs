@@ -1,103 +1,199 @@
 //! `chronosym modules`.
 
 use std::io::Write;
+use std::ops::Range;
 
 use anyhow::Result;
-use chronosym::{PdbId, SampleSelection};
+use chronosym::symbols::Symbolizer;
+use chronosym::{Begin, End, PdbId, ProcessIndex, Timeline};
+use chronosym_types::json::HexNumber;
+use serde::Serialize;
 
+use super::life::{self, LifeObject};
+use super::listing::{self, List};
 use crate::args::Listing;
 use crate::output::text_line;
-use crate::units::show_time;
-use crate::{load, output, symbols};
+use crate::symbols::{self, SymbolFileObject};
 
 pub fn run(args: &Listing, quiet: bool) -> Result<()> {
-    let loaded = load::load(
-        &args.input.traces,
-        SampleSelection::None,
-        &args.input.symbols,
-    )?;
-    super::tell(&loaded.notes, quiet);
-    let timeline = &loaded.timeline;
+    let loaded = listing::load(args, quiet)?;
     let symbols = symbols::open(&args.input.symbols, &loaded)?;
-    let filter = load::filter(&args.filters, timeline)?;
-    let mut out = output::open(args.input.output.as_deref());
-    for process in timeline
-        .processes()
-        .filter(|p| filter.has_process(timeline, p.index))
-    {
-        let times = filter.times();
-        let modules: Vec<_> = timeline
-            .modules(process.index)
-            .filter(|m| begins_before(m.begin, times.end) && ends_after(m.end, times.start))
-            .collect();
-        let images: Vec<_> = timeline
-            .images(process.index)
-            .filter(|i| i.life.from < times.end && i.life.to > times.start)
-            .collect();
-        if modules.is_empty() && images.is_empty() {
-            continue;
+    listing::write(args, &loaded.timeline, &Binaries { symbols })
+}
+
+struct Binaries {
+    symbols: Symbolizer,
+}
+
+/// The modules and images of a process.
+#[derive(Serialize)]
+struct Has<'t> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    modules: Vec<ModuleObject<'t>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ImageObject<'t>>,
+}
+
+/// A CLR module.
+#[derive(Serialize)]
+struct ModuleObject<'t> {
+    name: &'t str,
+    #[serde(flatten)]
+    life: LifeObject,
+    #[serde(skip)]
+    shown_life: String,
+    bodies: usize,
+    evidence: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    il_path: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_path: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pdb: Option<PdbObject<'t>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_pdb: Option<PdbObject<'t>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbols: Option<SymbolFileObject>,
+}
+
+/// A native image.
+#[derive(Serialize)]
+struct ImageObject<'t> {
+    name: &'t str,
+    #[serde(flatten)]
+    life: LifeObject,
+    #[serde(skip)]
+    shown_life: String,
+    address: HexNumber,
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_id: Option<&'t str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pdb: Option<PdbObject<'t>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    symbols: Option<SymbolFileObject>,
+}
+
+/// The identity of a PDB.
+#[derive(Serialize)]
+struct PdbObject<'t> {
+    guid: String,
+    age: u32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    path: &'t str,
+}
+
+impl<'t> From<&'t PdbId> for PdbObject<'t> {
+    fn from(pdb: &'t PdbId) -> Self {
+        PdbObject {
+            guid: pdb.guid.to_string(),
+            age: pdb.age,
+            path: &pdb.path,
         }
-        text_line!(out, "{}", process.label())?;
+    }
+}
+
+impl List for Binaries {
+    type Has<'t> = Has<'t>;
+
+    fn of<'t>(
+        &self,
+        timeline: &'t Timeline,
+        process: ProcessIndex,
+        times: Range<u64>,
+    ) -> Option<Has<'t>> {
+        let modules = timeline.modules(process);
+        let modules =
+            modules.filter(|m| begins_before(m.begin, times.end) && ends_after(m.end, times.start));
+        let modules = modules.map(|m| ModuleObject {
+            name: m.name,
+            life: (m.begin, m.end).into(),
+            shown_life: life::show_known(m.begin, m.end),
+            bodies: m.bodies,
+            evidence: m.evidence.to_string(),
+            il_path: m.il_path,
+            native_path: m.native_path,
+            pdb: m.managed_pdb.map(Into::into),
+            native_pdb: m.native_pdb.map(Into::into),
+            symbols: timeline
+                .module_ref(process, m.index)
+                .map(|module| self.symbols.module_pdb(&module).into()),
+        });
+        let images = timeline.images(process);
+        let images = images.filter(|i| i.life.from < times.end && i.life.to > times.start);
+        let images = images.map(|i| ImageObject {
+            name: i.name,
+            life: i.life.into(),
+            shown_life: life::show(i.life),
+            address: HexNumber(i.base),
+            size: i.size,
+            path: i.path,
+            build_id: i.build_id,
+            pdb: i.pdb.map(Into::into),
+            symbols: timeline
+                .image_ref(process, i.index)
+                .map(|image| self.symbols.image_symbols(&image).into()),
+        });
+        let (modules, images): (Vec<_>, Vec<_>) = (modules.collect(), images.collect());
+        let is_empty = modules.is_empty() && images.is_empty();
+        (!is_empty).then_some(Has { modules, images })
+    }
+
+    fn write(&self, has: &Has<'_>, out: &mut dyn Write) -> std::io::Result<()> {
         text_line!(
             out,
             "         {:<40} life (~ inferred, < loaded before, > alive after)",
             "name"
         )?;
-        for m in &modules {
-            let life = format!("{}..{}", begin(m.begin), end(m.end));
+        for m in &has.modules {
             text_line!(
                 out,
-                "  module {:<40} {life:<28} {} bodies, {}",
+                "  module {:<40} {:<28} {} bodies, {}",
                 m.name,
+                m.shown_life,
                 m.bodies,
                 m.evidence
             )?;
-            if let Some(path) = m.il_path {
-                text_line!(out, "         IL     {path}")?;
-            }
-            if let Some(path) = m.native_path {
-                text_line!(out, "         native {path}")?;
-            }
-            pdb(&mut out, m.managed_pdb)?;
-            pdb(&mut out, m.native_pdb)?;
-            if let Some(module) = timeline.module_ref(process.index, m.index) {
-                let file = symbols.module_pdb(&module);
-                symbols::describe("symbols", &file, INDENT, &mut out)?;
-            }
+            fact("IL    ", m.il_path, out)?;
+            fact("native", m.native_path, out)?;
+            pdb(&m.pdb, out)?;
+            pdb(&m.native_pdb, out)?;
+            found(&m.symbols, out)?;
         }
-        for i in &images {
-            let last = i.base.saturating_add(i.size.saturating_sub(1));
-            let life = format!("{}..{}", from(i.life), to(i.life));
+        for i in &has.images {
+            let HexNumber(first) = i.address;
+            let last = first.saturating_add(i.size.saturating_sub(1));
             text_line!(
                 out,
-                "  image  {:<40} {life:<28} {:#x}-{last:#x}",
+                "  image  {:<40} {:<28} {first:#x}-{last:#x}",
                 i.name,
-                i.base
+                i.shown_life
             )?;
-            if let Some(path) = i.path {
-                text_line!(out, "         path   {path}")?;
-            }
-            if let Some(id) = i.build_id {
-                text_line!(out, "         build id {id}")?;
-            }
-            pdb(&mut out, i.pdb)?;
-            if let Some(image) = timeline.image_ref(process.index, i.index) {
-                let file = symbols.image_symbols(&image);
-                symbols::describe("symbols", &file, INDENT, &mut out)?;
-            }
+            fact("path  ", i.path, out)?;
+            fact("build id", i.build_id, out)?;
+            pdb(&i.pdb, out)?;
+            found(&i.symbols, out)?;
         }
+        Ok(())
     }
-    out.flush()?;
-    Ok(())
 }
 
 const INDENT: &str = "         ";
 
-fn pdb(out: &mut impl Write, pdb: Option<&PdbId>) -> std::io::Result<()> {
+fn fact(what: &str, value: Option<&str>, out: &mut dyn Write) -> std::io::Result<()> {
+    match value {
+        Some(value) => text_line!(out, "{INDENT}{what} {value}"),
+        None => Ok(()),
+    }
+}
+
+fn pdb(pdb: &Option<PdbObject<'_>>, out: &mut dyn Write) -> std::io::Result<()> {
     match pdb {
         Some(pdb) => text_line!(
             out,
-            "         PDB    {} age {} {}",
+            "{INDENT}PDB    {} age {} {}",
             pdb.guid,
             pdb.age,
             pdb.path
@@ -106,50 +202,23 @@ fn pdb(out: &mut impl Write, pdb: Option<&PdbId>) -> std::io::Result<()> {
     }
 }
 
-fn begins_before(begin: chronosym::Begin, time: u64) -> bool {
+fn found(symbols: &Option<SymbolFileObject>, out: &mut dyn Write) -> std::io::Result<()> {
+    match symbols {
+        Some(symbols) => symbols.write("symbols", INDENT, out),
+        None => Ok(()),
+    }
+}
+
+fn begins_before(begin: Begin, time: u64) -> bool {
     match begin {
-        chronosym::Begin::At(at) => at < time,
-        chronosym::Begin::Before(_) | chronosym::Begin::Unbounded => true,
+        Begin::At(at) => at < time,
+        Begin::Before(_) | Begin::Unbounded => true,
     }
 }
 
-fn ends_after(end: chronosym::End, time: u64) -> bool {
+fn ends_after(end: End, time: u64) -> bool {
     match end {
-        chronosym::End::At(at) => at > time,
-        chronosym::End::After(_) | chronosym::End::Open => true,
-    }
-}
-
-fn begin(begin: chronosym::Begin) -> String {
-    match begin {
-        chronosym::Begin::At(at) => show_time(at),
-        chronosym::Begin::Before(at) => format!("<{}", show_time(at)),
-        chronosym::Begin::Unbounded => String::new(),
-    }
-}
-
-fn end(end: chronosym::End) -> String {
-    match end {
-        chronosym::End::At(at) => show_time(at),
-        chronosym::End::After(at) => format!(">{}", show_time(at)),
-        chronosym::End::Open => String::new(),
-    }
-}
-
-/// The begin of a life; `<` where it is inferred.
-pub fn from(life: chronosym::Life) -> String {
-    match (life.from, life.from_known) {
-        (0, false) => String::new(),
-        (at, true) => show_time(at),
-        (at, false) => format!("~{}", show_time(at)),
-    }
-}
-
-/// The end of a life; `~` where it is inferred.
-pub fn to(life: chronosym::Life) -> String {
-    match (life.to, life.to_known) {
-        (u64::MAX, _) => String::new(),
-        (at, true) => show_time(at),
-        (at, false) => format!("~{}", show_time(at)),
+        End::At(at) => at > time,
+        End::After(_) | End::Open => true,
     }
 }

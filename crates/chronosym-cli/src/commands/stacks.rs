@@ -4,23 +4,19 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chronosym::{LimitReached, Profile};
-use chronosym_export::{Apart, CallTree, Measure, Series, TextOptions, TreeOptions};
+use chronosym_export::{Apart, CallTree, Measure, Series, TreeOptions};
 
 use super::pictures;
 use crate::args::{StackFormat, StackWeight, Stacks, Usage};
 use crate::output;
-use crate::profiled::open_marked;
+use crate::profiled::{open_marked, shown};
 use crate::progress::tell;
 
 pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
     let shape = args.shaping.shape()?;
     let path = args.input.output.as_deref();
     let format = args.format.or_else(|| pictures::format_of(path?));
-    let format = format.unwrap_or(if output::is_terminal(path) {
-        StackFormat::Text
-    } else {
-        StackFormat::Folded
-    });
+    let format = format.unwrap_or(StackFormat::Text);
     if args.weight.is_some() && !is_tree(format) {
         bail!(Usage(
             "--weight is for folded, text, svg and html: other formats have all that is known of samples".to_owned()
@@ -122,11 +118,7 @@ fn write_tree(
             chronosym_export::write_html(profile, &tree, &facts, apart.addresses, out)?;
         }
         StackFormat::Text => {
-            let options = TextOptions {
-                width: output::width(path),
-                color: output::is_coloured(path),
-                ..TextOptions::default()
-            };
+            let options = shown(usize::MAX, path);
             chronosym_export::write_text(profile, &tree, options, out)?;
         }
         _ => chronosym_export::write_folded(&tree, out)?,

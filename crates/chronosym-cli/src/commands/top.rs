@@ -4,11 +4,11 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chronosym::Profile;
-use chronosym_export::{Butterfly, TopOptions};
+use chronosym_export::Butterfly;
 
-use crate::args::{By, InfoFormat, Sort, Top};
+use crate::args::{InfoFormat, Top, Usage};
 use crate::output;
-use crate::profiled::open_samples;
+use crate::profiled::{open_samples, shown};
 
 pub fn run(args: &Top, quiet: bool) -> Result<()> {
     let shape = args.shaping.shape()?;
@@ -19,15 +19,9 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
         &args.samples,
         quiet,
     )?;
-    let timeline = &loaded.timeline;
     let path = args.input.output.as_deref();
-    let options = TopOptions {
-        most: args.most,
-        width: output::width(path),
-        color: output::is_coloured(path),
-        addresses: args.samples.addresses,
-    };
-    let mut profile = timeline.profile(&filter, Some(symbols));
+    let options = shown(args.most, path);
+    let mut profile = loaded.timeline.profile(&filter, Some(symbols));
     profile.shape(&shape);
     let butterfly = butterfly(args, &profile)?;
     let mut out = output::open(path);
@@ -39,50 +33,21 @@ pub fn run(args: &Top, quiet: bool) -> Result<()> {
         (InfoFormat::Text, Some(butterfly)) => {
             chronosym_export::write_butterfly(&profile, butterfly, options, &mut out)?;
         }
-        (InfoFormat::Text, None) if is_plain(args) => {
-            chronosym_export::write_top(&profile, options, &mut out)?;
+        (format, None) => {
+            let (by, addresses) = (args.by, args.samples.addresses);
+            let mut rows = chronosym_export::hot_rows(&profile, by, args.sort, addresses);
+            if let Some(matching) = &args.matching {
+                rows.retain(|row| matching.is_match(&row.label.name));
+            }
+            if format == InfoFormat::Text {
+                chronosym_export::write_top(&profile, by, &rows, options, &mut out)?;
+            } else {
+                let (by, most) = (by.as_str(), options.most);
+                chronosym_export::write_rows_json(&profile, by, &rows, most, &mut out)?;
+            }
         }
-        (format, None) => write_rows(args, &profile, format, options, &mut out)?,
     }
     out.flush()?;
-    Ok(())
-}
-
-/// Whether it is the table of hot methods that has their hottest lines.
-fn is_plain(args: &Top) -> bool {
-    args.by == By::Method && args.sort == Sort::Own && args.matching.is_none()
-}
-
-fn write_rows(
-    args: &Top,
-    profile: &Profile,
-    format: InfoFormat,
-    options: TopOptions,
-    out: &mut impl Write,
-) -> Result<()> {
-    let by = match args.by {
-        By::Method => chronosym_export::By::Method,
-        By::Module => chronosym_export::By::Module,
-        By::Thread => chronosym_export::By::Thread,
-        By::Process => chronosym_export::By::Process,
-        By::Line => chronosym_export::By::Line,
-        By::Tier => chronosym_export::By::Tier,
-    };
-    let sort = match args.sort {
-        Sort::Own => chronosym_export::Sort::Own,
-        Sort::Total => chronosym_export::Sort::Total,
-    };
-    let mut rows = chronosym_export::hot_rows(profile, by, sort);
-    if let Some(matching) = &args.matching {
-        rows.retain(|row| matching.is_match(&row.label));
-    }
-    match format {
-        InfoFormat::Text => chronosym_export::write_rows(profile, by, &rows, options, out)?,
-        InfoFormat::Json => {
-            let (by, most) = (by.as_str(), options.most);
-            chronosym_export::write_rows_json(profile, by, &rows, most, out)?;
-        }
-    }
     Ok(())
 }
 
@@ -95,7 +60,7 @@ fn butterfly(args: &Top, profile: &Profile) -> Result<Option<Butterfly>> {
         return Ok(None);
     };
     if another.is_some_and(|another| another != method) {
-        bail!(crate::args::Usage(
+        bail!(Usage(
             "--callers and --callees are to name one method".to_owned()
         ));
     }

@@ -23,8 +23,20 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let facts = resolver.timeline().facts();
     let rows = series.rows();
+    let labels = series.labels(&rows);
+    let labels = labels.into_iter().zip(&rows.rows);
+    // The viewer shows what a function is of beside its name.
+    let labels = labels.map(|(label, row)| {
+        let own = row.function.binary().and_then(|binary| {
+            label
+                .strip_prefix(binary.name())?
+                .strip_prefix('!')
+                .map(str::to_owned)
+        });
+        own.unwrap_or(label)
+    });
     let names = Names {
-        labels: series.labels(&rows),
+        labels: labels.collect(),
         rows,
     };
     let categories = CodeKind::ALL.map(|kind| {

@@ -140,8 +140,8 @@
     const room = Math.floor((width - 6) / CHAR);
     if (room < 3) return "";
     if (text.length <= room) return text;
-    const isNative = kind === "native" || kind === "runtime" || kind === "kernel";
-    const method = isNative ? text : text.slice(methodAt(text));
+    const isWhole = ["native", "runtime", "kernel", "unnamed"].includes(kind);
+    const method = isWhole ? text : text.slice(methodAt(text));
     return method.length <= room ? method : method.slice(0, room - 1) + "…";
   };
 

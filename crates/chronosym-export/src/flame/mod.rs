@@ -196,8 +196,8 @@ fn fit(name: &str, kind: &str, width: f64) -> String {
     if length <= room {
         return name.to_owned();
     }
-    let is_native = matches!(kind, "native" | "runtime" | "kernel");
-    let method = if is_native {
+    let is_whole = matches!(kind, "native" | "runtime" | "kernel" | "unnamed");
+    let method = if is_whole {
         name
     } else {
         &name[method_at(name)..]
@@ -236,6 +236,7 @@ mod tests {
         assert_eq!(fit(name, "managed", 20.0), "");
         assert_eq!(fit("größe.ß", "managed", 34.0), "ß");
         assert_eq!(fit("libc!sort.part.0", "native", 60.0), "libc!s…");
+        assert_eq!(fit("libcoreclr.so ?", "unnamed", 60.0), "libcor…");
         let generic = "App!Ns.Cell`1[System.Int32].Get";
         assert_eq!(&generic[method_at(generic)..], "Get");
         assert_eq!(

@@ -1,5 +1,6 @@
 //! The page around a flame graph: what the samples are, where the time went, what has no name and what to do.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,8 +13,8 @@ use super::push_graph;
 use crate::call_tree::CallTree;
 use crate::diff::Diff;
 use crate::header::{describe, meaning};
-use crate::measure::Measure;
-use crate::top::hot_methods;
+use crate::measure::{Counts, Measure};
+use crate::top::{By, Place, Sort, hot_rows};
 use crate::unnamed::{helps, unnamed};
 
 const STYLE: &str = include_str!("page.css");
@@ -156,18 +157,22 @@ fn push_summary(profile: &Profile, facts: &PageFacts, text: &mut String) {
 }
 
 fn push_methods(profile: &Profile, measure: Measure, addresses: bool, text: &mut String) {
-    let methods = hot_methods(profile, measure, addresses);
+    let mut methods = hot_rows(profile, By::Method, Sort::Own, addresses);
+    let weights = |counts: &Counts| [counts.own, counts.total].map(|a| a.weight(measure));
+    methods.sort_by_key(|method| Reverse(weights(&method.counts)));
     let whole = measure.total(profile);
     text.push_str("<h2>Hottest methods</h2>\n<table id=\"top\"><tr><th class=\"n\">self</th><th class=\"n\">with callees</th><th>method</th></tr>\n");
     for method in methods.iter().take(MOST) {
-        let name = xml(&method.label);
-        let line = method.line.as_ref();
-        let line = line.map(|(file, line)| format!("  {}:{line}", chronosym::file_name(file)));
+        let label = method.label.text();
+        let name = xml(&label);
+        let line = method.place.as_ref().map(Place::text);
+        let line = line.map(|line| format!("  {line}"));
+        let [own, total] = weights(&method.counts);
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"name\" data-find=\"{name}\">{name}<small>{}</small></td></tr>",
-            measure.amount(method.own, whole),
-            measure.amount(method.total, whole),
+            measure.amount(own, whole),
+            measure.amount(total, whole),
             xml(&line.unwrap_or_default()),
         );
     }
@@ -190,7 +195,10 @@ fn push_changes(diff: &Diff, text: &mut String) {
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{:+.1}</td><td class=\"n\">{:+.1}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"name\" data-find=\"{name}\">{name}</td></tr>",
-            method.self_points, method.total_points, method.before.own, method.after.own,
+            method.self_points,
+            method.total_points,
+            method.before.counts.own.samples,
+            method.after.counts.own.samples,
         );
     }
     text.push_str("</table>\n");

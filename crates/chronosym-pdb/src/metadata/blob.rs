@@ -55,15 +55,18 @@ impl<'d> BlobReader<'d> {
     }
 
     pub(crate) fn unsigned(&mut self) -> Option<u32> {
+        Some(self.integer()?.0)
+    }
+
+    fn integer(&mut self) -> Option<(u32, usize)> {
         let (value, length) = compressed_prefix(self.data)?;
-        self.data = &self.data[length..];
-        Some(value)
+        self.data = self.data.get(length..)?;
+        Some((value, length))
     }
 
     /// Signed: rotated right by one within its 7, 14 or 29 bits.
     pub(crate) fn signed(&mut self) -> Option<i32> {
-        let (value, length) = compressed_prefix(self.data)?;
-        self.data = &self.data[length..];
+        let (value, length) = self.integer()?;
         let bits = match length {
             1 => 6,
             2 => 13,
@@ -73,7 +76,7 @@ impl<'d> BlobReader<'d> {
         Some(if value & 1 == 0 {
             magnitude
         } else {
-            magnitude - (1 << bits)
+            magnitude.wrapping_sub(1 << bits)
         })
     }
 }

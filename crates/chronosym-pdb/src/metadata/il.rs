@@ -61,13 +61,15 @@ impl<'d> IlBody<'d> {
         let target = offset as usize;
         let mut at = 0;
         while at < target {
-            at += instruction_length(self.code.get(at..)?)?;
+            at = self.next(at)?;
         }
         if at != target {
             return None;
         }
-        while self.code.get(at) == Some(&0xfe) && is_prefix(*self.code.get(at + 1)?) {
-            at += instruction_length(self.code.get(at..)?)?;
+        while let [0xfe, second, ..] = *self.code.get(at..)?
+            && is_prefix(second)
+        {
+            at = self.next(at)?;
         }
         self.call_here(at)
     }
@@ -77,10 +79,15 @@ impl<'d> IlBody<'d> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let here = at;
-            at += instruction_length(self.code.get(here..)?)?;
+            at = self.next(here)?;
             Some(here)
         })
-        .filter_map(|at| Some((at as u32, self.call_here(at)?)))
+        .filter_map(|at| Some((u32::try_from(at).ok()?, self.call_here(at)?)))
+    }
+
+    /// Where the instruction behind the one at `at` begins.
+    fn next(&self, at: usize) -> Option<usize> {
+        at.checked_add(instruction_length(self.code.get(at..)?)?)
     }
 
     fn call_here(&self, at: usize) -> Option<Call> {
@@ -94,7 +101,7 @@ impl<'d> IlBody<'d> {
         };
         Some(Call {
             kind,
-            token: Token(bytes::u32(self.code, at + 1)?),
+            token: Token(bytes::u32(self.code, at.checked_add(1)?)?),
         })
     }
 }

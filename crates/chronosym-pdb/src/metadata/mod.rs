@@ -178,8 +178,9 @@ impl<'d> Metadata<'d> {
         let cells = self.tables.row(Table::METHOD_DEF, row)?;
         Some(MethodDef {
             rva: cells.get(0),
-            impl_flags: cells.get(1) as u16,
-            flags: cells.get(2) as u16,
+            // These columns have two bytes.
+            impl_flags: cells.get(1).try_into().ok()?,
+            flags: cells.get(2).try_into().ok()?,
             name: self.string(cells.get(3)),
             signature: self.blob(cells.get(4)).unwrap_or_default(),
         })
@@ -189,15 +190,13 @@ impl<'d> Metadata<'d> {
 fn stream_name<'d>(cursor: &mut Cursor<'d>) -> Result<&'d [u8]> {
     // NUL-terminated, padded to four bytes, at most 32 bytes.
     let mut copy = cursor.clone();
-    let mut length = 0;
-    while copy.u8()? != 0 {
-        length += 1;
-        if length == 32 {
-            return Err(cursor.damaged("stream name too long"));
+    for length in 0_usize..32 {
+        if copy.u8()? == 0 {
+            let name = cursor.bytes(length.saturating_add(4) & !3)?;
+            return Ok(name.get(..length).unwrap_or_default());
         }
     }
-    let name = cursor.bytes((length + 4) & !3)?;
-    Ok(&name[..length])
+    Err(cursor.damaged("stream name too long"))
 }
 
 fn read_outer_rows(pdb: &[u8], rows: &mut [u32; 64]) -> Result<()> {

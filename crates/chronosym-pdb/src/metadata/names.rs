@@ -143,7 +143,11 @@ impl<'d> Metadata<'d> {
                 (1..=rows).find(|&row| self.tables.cell(Table::METHOD_PTR, row, 0) == method)?
             }
         };
-        let owner = self.tables.lower_bound(Table::TYPE_DEF, 5, entry + 1) - 1;
+        let after = entry.checked_add(1)?;
+        let owner = self
+            .tables
+            .lower_bound(Table::TYPE_DEF, 5, after)
+            .checked_sub(1)?;
         (owner > 0).then_some(owner)
     }
 

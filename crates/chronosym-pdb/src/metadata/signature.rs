@@ -84,7 +84,6 @@ pub enum Type {
 
 /// The signature of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub struct MethodSignature {
     /// Whether it has a `this`.
     pub has_this: bool,
@@ -177,7 +176,7 @@ impl<'r> SignatureReader<'r> {
     pub(crate) fn read_type(&mut self, budget: &mut Budget) -> Option<Type> {
         budget.enter()?;
         let found = self.read_type_inner(budget);
-        budget.depth += 1;
+        budget.depth = budget.depth.saturating_add(1);
         found
     }
 

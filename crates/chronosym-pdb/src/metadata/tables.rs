@@ -1,6 +1,8 @@
 //! Where the rows of the metadata tables lie: ECMA-335 II.22 and II.24.2.6, and the portable PDB
 //! specification for the tables from 0x30 on.
 
+use std::convert::Infallible;
+
 use crate::bytes::{self, Cursor};
 use crate::{Error, Result};
 
@@ -76,7 +78,9 @@ pub(crate) struct Coded {
 
 impl Coded {
     pub(crate) fn decode(&self, value: u32) -> Option<Token> {
-        let table = *self.tables.get((value & ((1 << self.bits) - 1)) as usize)?;
+        let table = *self
+            .tables
+            .get((value & !(u32::MAX << self.bits)) as usize)?;
         (table != Table::NONE).then(|| Token::new(table, value >> self.bits))
     }
 
@@ -85,7 +89,7 @@ impl Coded {
             .tables
             .iter()
             .position(|&table| table == token.table())?;
-        Some(token.row() << self.bits | tag as u32)
+        Some(token.row() << self.bits | u32::try_from(tag).ok()?)
     }
 }
 
@@ -231,10 +235,11 @@ impl<'d> Tables<'d> {
         let sorted = cursor.u64()?;
         let mut rows = *outer_rows;
         let mut layouts = Box::new([Layout::default(); 64]);
-        for table in 0..64 {
+        let tables = rows.iter_mut().zip(layouts.iter_mut());
+        for (table, (rows, layout)) in tables.enumerate() {
             if valid >> table & 1 == 1 {
-                rows[table] = cursor.u32()?;
-                layouts[table].rows = rows[table];
+                *rows = cursor.u32()?;
+                layout.rows = *rows;
             }
         }
         if heap_flags & 0x40 != 0 {
@@ -254,19 +259,17 @@ impl<'d> Tables<'d> {
                 2
             }
         };
+        let count = |table: &Table| rows.get(table.0 as usize).copied().unwrap_or(0);
         let width = |column: &Column| match column {
             Column::Fixed(width) => *width,
             Column::Strings => heap(1),
             Column::Guids => heap(2),
             Column::Blobs => heap(4),
-            Column::Row(table) => index(1 << 16, rows[table.0 as usize]),
-            Column::Coded(coded) => {
-                let count = |table: &Table| rows.get(table.0 as usize).copied().unwrap_or(0);
-                index(
-                    1 << (16 - coded.bits),
-                    coded.tables.iter().map(count).max().unwrap_or(0),
-                )
-            }
+            Column::Row(table) => index(1 << 16, count(table)),
+            Column::Coded(coded) => index(
+                1 << 16 >> coded.bits,
+                coded.tables.iter().map(count).max().unwrap_or(0),
+            ),
         };
         let mut offset = cursor.position();
         for (table, layout) in layouts.iter_mut().enumerate() {
@@ -280,11 +283,11 @@ impl<'d> Tables<'d> {
                 });
             }
             for (end, column) in layout.ends.iter_mut().zip(columns) {
-                layout.row_size += width(column);
+                layout.row_size = layout.row_size.saturating_add(width(column));
                 *end = layout.row_size;
             }
             layout.offset = offset;
-            let size = u64::from(layout.rows) * u64::from(layout.row_size);
+            let size = u64::from(layout.rows).saturating_mul(layout.row_size.into());
             if size > data.len().saturating_sub(offset) as u64 {
                 return Err(Error::Truncated {
                     what: WHAT,
@@ -292,7 +295,7 @@ impl<'d> Tables<'d> {
                     size,
                 });
             }
-            offset += size as usize;
+            offset = offset.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
         }
         Ok(Self {
             data,
@@ -315,11 +318,10 @@ impl<'d> Tables<'d> {
     /// Row `row` (from 1).
     pub(crate) fn row(&self, table: Table, row: u32) -> Option<Row<'_, 'd>> {
         let layout = self.layouts.get(table.0 as usize)?;
-        if row == 0 || row > layout.rows {
-            return None;
-        }
+        let before = row.checked_sub(1).filter(|&before| before < layout.rows)?;
         let size = layout.row_size as usize;
-        let data = bytes::slice(self.data, layout.offset + (row as usize - 1) * size, size)?;
+        let start = (before as usize).checked_mul(size)?;
+        let data = bytes::slice(self.data, layout.offset.checked_add(start)?, size)?;
         Some(Row { data, layout })
     }
 
@@ -330,16 +332,9 @@ impl<'d> Tables<'d> {
 
     /// The first row (from 1) whose `column` is not less than `key`, in a table ordered by it.
     pub(crate) fn lower_bound(&self, table: Table, column: usize, key: u32) -> u32 {
-        let (mut low, mut high) = (1, self.rows(table) + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.cell(table, middle, column) < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        let rows = 1..self.rows(table).saturating_add(1);
+        let is_less = |row| Ok(self.cell(table, row, column) < key);
+        bytes::partition_point(rows, is_less).unwrap_or_else(|never: Infallible| match never {})
     }
 
     /// The first row whose `column` is `key`, whether the table is ordered by it or not.
@@ -363,16 +358,11 @@ pub(crate) struct Row<'t, 'd> {
 impl Row<'_, '_> {
     /// A column's value; coded indexes are still coded.
     pub(crate) fn get(&self, column: usize) -> u32 {
-        let start = if column == 0 {
-            0
-        } else {
-            self.layout.ends[column - 1]
-        } as usize;
+        let end = |column: usize| self.layout.ends.get(column).map_or(0, |&end| end as usize);
+        let start = column.checked_sub(1).map_or(0, end);
+        let cell = self.data.get(start..end(column)).unwrap_or_default();
         let mut value = [0; 4];
-        for (to, from) in value
-            .iter_mut()
-            .zip(&self.data[start..self.layout.ends[column] as usize])
-        {
+        for (to, from) in value.iter_mut().zip(cell) {
             *to = *from;
         }
         u32::from_le_bytes(value)

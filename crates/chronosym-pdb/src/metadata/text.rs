@@ -176,10 +176,11 @@ impl Writer<'_> {
             .sentinel
             .unwrap_or(of.parameters.len())
             .min(of.parameters.len());
-        self.list(&of.parameters[..fixed], "(", separator, "");
+        let (fixed, variable) = of.parameters.split_at_checked(fixed).unwrap_or_default();
+        self.list(fixed, "(", separator, "");
         if of.sentinel.is_some() {
-            self.push(if fixed > 0 { ",..." } else { "..." });
-            self.list(&of.parameters[fixed..], separator, separator, "");
+            self.push(if fixed.is_empty() { "..." } else { ",..." });
+            self.list(variable, separator, separator, "");
         }
         self.push(")");
     }
@@ -288,7 +289,7 @@ impl Writer<'_> {
                 self.number("", lower);
                 self.push("...");
                 if size != 0 {
-                    self.number("", lower + size - 1);
+                    self.number("", lower.saturating_add(size).saturating_sub(1));
                 }
             }
         }

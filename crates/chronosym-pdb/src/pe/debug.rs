@@ -100,7 +100,7 @@ fn codeview<'d>(entry: DebugEntry<'d>) -> Option<CodeView<'d>> {
         },
         stamp: entry.stamp,
         portable: entry.minor == 0x504d,
-        path: text_to_nul(&data[20..]),
+        path: text_to_nul(data.get(20..)?),
     })
 }
 
@@ -124,7 +124,7 @@ impl<'d> PeImage<'d> {
                     0 => bytes::slice(image.data, u32_at(24) as usize, size),
                     rva => image.slice(RvaRange {
                         rva,
-                        size: size as u32,
+                        size: u32_at(16),
                     }),
                 };
                 DebugEntry {
@@ -170,7 +170,7 @@ impl<'d> PeImage<'d> {
         let end = data.iter().position(|&b| b == 0)?;
         Some(PdbChecksum {
             algorithm: text_to_nul(data),
-            value: &data[end + 1..],
+            value: data.get(end.checked_add(1)?..)?,
         })
     }
 
@@ -183,7 +183,7 @@ impl<'d> PeImage<'d> {
                 Some(PerfMapId {
                     signature: bytes::array(data, 0)?,
                     version: bytes::u32(data, 16)?,
-                    path: text_to_nul(&data[20..]),
+                    path: text_to_nul(data.get(20..)?),
                 })
             })
     }
@@ -209,7 +209,8 @@ impl<'d> PeImage<'d> {
             .strip_prefix(b"MPDB")
             .ok_or(damaged("no MPDB signature"))?;
         let size = bytes::u32(packed, 0).ok_or(damaged("no size"))?;
-        inflate(WHAT, &packed[4..], size as usize, limit).map(Some)
+        let packed = packed.get(4..).unwrap_or_default();
+        inflate(WHAT, packed, size as usize, limit).map(Some)
     }
 }
 
@@ -230,7 +231,7 @@ pub(crate) fn inflate(
     // The stated size is not trusted for the allocation: the vector grows with what really comes.
     let mut out = Vec::new();
     let read = flate2::read::DeflateDecoder::new(packed)
-        .take(size as u64 + 1)
+        .take((size as u64).saturating_add(1))
         .read_to_end(&mut out);
     match read {
         Ok(found) if found == size => Ok(out),

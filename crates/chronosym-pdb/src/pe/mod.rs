@@ -280,7 +280,7 @@ impl<'d> PeImage<'d> {
         let range = |offset| {
             Some(RvaRange {
                 rva: bytes::u32(header, offset)?,
-                size: bytes::u32(header, offset + 4)?,
+                size: bytes::u32(header, offset.saturating_add(4))?,
             })
         };
         Some(CorHeader {

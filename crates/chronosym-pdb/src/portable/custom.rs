@@ -50,14 +50,15 @@ impl<'d> PortablePdb<'d> {
             offset: 0,
             problem: "empty source",
         })?;
+        let source = blob.get(4..).unwrap_or_default();
         match size {
-            0 if blob.len() - 4 > limit => Err(Error::TooLarge {
+            0 if source.len() > limit => Err(Error::TooLarge {
                 what: "embedded source",
-                size: blob.len() as u64 - 4,
+                size: source.len() as u64,
                 limit: limit as u64,
             }),
-            0 => Ok(Some(blob[4..].to_vec())),
-            size => inflate("embedded source", &blob[4..], size as usize, limit).map(Some),
+            0 => Ok(Some(source.to_vec())),
+            size => inflate("embedded source", source, size as usize, limit).map(Some),
         }
     }
 

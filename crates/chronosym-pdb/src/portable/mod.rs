@@ -153,8 +153,10 @@ impl<'d> PortablePdb<'d> {
     /// as zero. Nothing for an unknown algorithm.
     pub fn verify_checksum(&self, algorithm: &str, expected: &[u8]) -> Option<bool> {
         // The stream is a part of the data, so this is its offset.
-        let id = self.stream.as_ptr().addr() - self.data.as_ptr().addr();
-        let parts = [&self.data[..id], &[0; 20], &self.data[id + 20..]];
+        let start = self.data.as_ptr().addr();
+        let id = self.stream.as_ptr().addr().checked_sub(start)?;
+        let (before, after) = self.data.split_at_checked(id)?;
+        let parts = [before, &[0; 20], after.get(20..)?];
         fn digest<D: Digest>(parts: [&[u8]; 3]) -> Vec<u8> {
             let mut hash = D::new();
             parts.iter().for_each(|part| hash.update(part));

@@ -34,7 +34,7 @@ impl IlMapping {
             0 => Self::Epilog,
             1 => Self::Prolog,
             2 => Self::NoMapping,
-            offset => Self::Offset(offset - 3),
+            offset => Self::Offset(offset.saturating_sub(3)),
         }
     }
 }

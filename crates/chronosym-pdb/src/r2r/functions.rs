@@ -20,13 +20,18 @@ impl<'d> Functions<'d> {
     }
 
     pub(super) fn count(&self) -> u32 {
-        (self.table.len() / self.entry_size()) as u32
+        let count = self.table.len().checked_div(self.entry_size());
+        count
+            .and_then(|count| u32::try_from(count).ok())
+            .unwrap_or(0)
     }
 
     fn word(&self, index: u32, word: usize) -> Option<u32> {
         bytes::u32(
             self.table,
-            (index as usize).checked_mul(self.entry_size())? + word * 4,
+            (index as usize)
+                .checked_mul(self.entry_size())?
+                .checked_add(word.checked_mul(4)?)?,
         )
     }
 
@@ -47,8 +52,8 @@ impl<'d> Functions<'d> {
         }
         let unwind = bytes::u32(image.data_at(self.word(index, 1)?)?, 0)?;
         let length = match self.machine {
-            Machine::Arm64 => (unwind & 0x3ffff) * 4,
-            Machine::Arm => (unwind & 0x3ffff) * 2,
+            Machine::Arm64 => (unwind & 0x3ffff) << 2,
+            Machine::Arm => (unwind & 0x3ffff) << 1,
             _ => unwind,
         };
         self.begin(index)?.checked_add(length)

@@ -8,26 +8,26 @@ use crate::{Error, Result};
 const WHAT: &str = "r2rmap";
 
 /// A method in a map.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct R2rMapRow<'d> {
+pub struct R2rMapRow {
     /// RVA of its first byte.
     pub rva: u32,
     /// Its size, without a cold part.
     pub size: u32,
     /// Return type (unless void), owner, name and parameters.
-    pub name: &'d str,
+    pub name: Box<str>,
 }
 
-impl<'d> R2rMapRow<'d> {
+impl R2rMapRow {
     /// The owner, with its instantiation, and the plain name of the method.
-    pub fn method(&self) -> Option<(&'d str, &'d str)> {
+    pub fn method(&self) -> Option<(&str, &str)> {
         // Names that implement an interface's generic method have brackets, so parameters begin at the last
         // opening parenthesis that is not within other ones.
         let mut depth = 0_usize;
         let open = self.name.char_indices().rev().find(|&(_, c)| {
             match c {
-                ')' => depth += 1,
+                ')' => depth = depth.saturating_add(1),
                 '(' => depth = depth.saturating_sub(1),
                 _ => {}
             }
@@ -39,13 +39,13 @@ impl<'d> R2rMapRow<'d> {
         let mut depth = 0_usize;
         let blank = typed.char_indices().rev().find(|&(_, c)| {
             match c {
-                ']' | ')' | '>' => depth += 1,
+                ']' | ')' | '>' => depth = depth.saturating_add(1),
                 '[' | '(' | '<' => depth = depth.saturating_sub(1),
                 _ => {}
             }
             c == ' ' && depth == 0
         });
-        let owner = blank.map_or(typed, |(at, _)| &typed[at + 1..]);
+        let owner = blank.map_or(Some(typed), |(at, _)| typed.get(at.checked_add(1)?..))?;
         Some((owner, name))
     }
 
@@ -73,14 +73,14 @@ const CONSTANTS: u32 = 64;
 /// An `r2rmap` file. Alone it gives names and sizes; beside the image it adds nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct R2rMap<'d> {
+pub struct R2rMap {
     /// The signature that the image's debug directory must hold.
     pub signature: [u8; 16],
     /// The system of the code; nothing for a number this crate does not know.
     pub target_os: Option<TargetOs>,
     /// The processor of the code; nothing for a number this crate does not know.
     pub machine: Option<Machine>,
-    rows: Vec<R2rMapRow<'d>>,
+    rows: Vec<R2rMapRow>,
 }
 
 /// Why a map is not that of an image.
@@ -106,15 +106,14 @@ mod header {
     pub(super) const ABI: u32 = 0xffff_fffb;
 }
 
-impl<'d> R2rMap<'d> {
-    /// Reads a map.
+impl R2rMap {
+    /// Reads a map. Text is copied before it is checked: a mapped file may change in between.
     ///
     /// # Errors
     /// [`Error::NotA`] without the signature row, [`Error::Unsupported`] for a format other than 1,
     /// [`Error::Damaged`] at a row that is none (the offset is that of the line).
-    pub fn parse(data: &'d [u8]) -> Result<Self> {
-        let text = str::from_utf8(data).map_err(|_| Error::NotA { what: WHAT })?;
-        if !text.starts_with("FFFFFFFF ") {
+    pub fn parse(data: &[u8]) -> Result<Self> {
+        if !data.starts_with(b"FFFFFFFF ") {
             return Err(Error::NotA { what: WHAT });
         }
         let mut map = Self {
@@ -123,45 +122,49 @@ impl<'d> R2rMap<'d> {
             machine: None,
             rows: Vec::new(),
         };
-        let mut offset = 0;
-        for line in text.split_inclusive('\n') {
+        let mut offset = 0_u64;
+        for line in data.split_inclusive(|&b| b == b'\n') {
             let damaged = Error::Damaged {
                 what: WHAT,
                 offset,
                 problem: "not a row",
             };
-            let row = row(line.trim_end_matches(['\n', '\r'])).ok_or(damaged)?;
+            let text = String::from_utf8(line.to_vec()).ok();
+            let row = text.and_then(|text| row(text.trim_end_matches(['\n', '\r'])));
+            let row = row.ok_or(damaged)?;
             match row.rva {
                 header::SIGNATURE => {
-                    map.signature = signature(row.name).ok_or(Error::NotA { what: WHAT })?
+                    map.signature = signature(&row.name).ok_or(Error::NotA { what: WHAT })?
                 }
-                header::VERSION if row.name != "1" => {
+                header::VERSION if &*row.name != "1" => {
                     return Err(Error::Unsupported {
                         what: WHAT,
                         version: row.name.parse().unwrap_or(0),
                     });
                 }
-                header::OS => map.target_os = target_os(row.name),
-                header::MACHINE => map.machine = machine(row.name),
+                header::OS => map.target_os = target_os(&row.name),
+                header::MACHINE => map.machine = machine(&row.name),
                 header::VERSION | header::ABI => {}
                 _ => map.rows.push(row),
             }
-            offset += line.len() as u64;
+            offset = offset.saturating_add(line.len() as u64);
         }
         map.rows.sort_by_key(|row| row.rva);
         Ok(map)
     }
 
     /// The methods, in order of address.
-    pub fn rows(&self) -> &[R2rMapRow<'d>] {
+    pub fn rows(&self) -> &[R2rMapRow] {
         &self.rows
     }
 
     /// The method whose code covers `rva`.
-    pub fn row_at(&self, rva: u32) -> Option<&R2rMapRow<'d>> {
+    pub fn row_at(&self, rva: u32) -> Option<&R2rMapRow> {
         let after = self.rows.partition_point(|row| row.rva <= rva);
         let row = self.rows.get(after.checked_sub(1)?)?;
-        (rva - row.rva < row.size).then_some(row)
+        rva.checked_sub(row.rva)
+            .is_some_and(|at| at < row.size)
+            .then_some(row)
     }
 
     /// Finds the address that the map's image was loaded at, which makes every start a row of that name and size.
@@ -173,7 +176,7 @@ impl<'d> R2rMap<'d> {
             let row = rva
                 .and_then(|rva| u32::try_from(rva).ok())
                 .and_then(|rva| self.row_at(rva).filter(|row| row.rva == rva));
-            let has_size = |row: &R2rMapRow<'_>| {
+            let has_size = |row: &R2rMapRow| {
                 let behind = |size| row.size.checked_sub(size);
                 let fits = |behind| {
                     behind == 0 || self.machine == Some(Machine::Arm64) && behind <= CONSTANTS
@@ -208,7 +211,7 @@ impl<'d> R2rMap<'d> {
         if self.machine != Some(image.machine()) || self.target_os != Some(image.target_os()) {
             return Err(MapMismatch::Target);
         }
-        let starts = |row: &&R2rMapRow<'_>| image.method_starting_at(row.rva).is_none();
+        let starts = |row: &&R2rMapRow| image.method_starting_at(row.rva).is_none();
         self.rows
             .iter()
             .find(starts)
@@ -216,14 +219,14 @@ impl<'d> R2rMap<'d> {
     }
 }
 
-fn row(line: &str) -> Option<R2rMapRow<'_>> {
+fn row(line: &str) -> Option<R2rMapRow> {
     let (rva, rest) = line.split_once(' ')?;
     let (size, name) = rest.split_once(' ')?;
     let hex = |text: &str| u32::from_str_radix(text, 16).ok();
     Some(R2rMapRow {
         rva: hex(rva)?,
         size: hex(size)?,
-        name,
+        name: name.into(),
     })
 }
 
@@ -233,7 +236,7 @@ fn signature(text: &str) -> Option<[u8; 16]> {
         return None;
     }
     for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+        *byte = u8::from_str_radix(text.get(at..)?.get(..2)?, 16).ok()?;
     }
     Some(bytes)
 }

@@ -215,7 +215,7 @@ impl<'d> R2rImage<'d> {
                         function,
                         MethodId::Definition {
                             component,
-                            row: index + 1,
+                            row: index.saturating_add(1),
                         },
                     );
                 }
@@ -231,13 +231,9 @@ impl<'d> R2rImage<'d> {
             // No two methods share an entry function, so more entries than functions are damage.
             for payload in table.payloads().take(self.functions.count() as usize) {
                 let end = names::signature_end(self.instances, payload);
-                if let Some(function) = end.and_then(|end| entry_function(self.instances, end)) {
-                    own(
-                        function,
-                        MethodId::Instance {
-                            signature: payload as u32,
-                        },
-                    );
+                let function = end.and_then(|end| entry_function(self.instances, end));
+                if let (Some(function), Ok(signature)) = (function, u32::try_from(payload)) {
+                    own(function, MethodId::Instance { signature });
                 }
             }
         }
@@ -251,8 +247,9 @@ impl<'d> R2rImage<'d> {
         };
         let mut entries: Vec<_> = (0..).zip(owners).filter_map(entry).collect();
         for (at, &(_, hot)) in (0..).zip(&self.cold) {
-            if let Ok(found) = entries.binary_search_by_key(&hot, |entry: &Entry| entry.function) {
-                entries[found].cold = Some(at);
+            let found = entries.binary_search_by_key(&hot, |entry: &Entry| entry.function);
+            if let Some(entry) = found.ok().and_then(|found| entries.get_mut(found)) {
+                entry.cold = Some(at);
             }
         }
         self.entries = entries;
@@ -311,7 +308,9 @@ impl<'d> R2rImage<'d> {
 
     /// The assemblies that a composite's [`MethodId::Definition::component`] counts.
     pub fn components(&self) -> impl Iterator<Item = AssemblyId<'_>> {
-        (1..=self.components.len() as u32).filter_map(|row| self.manifest_assembly(row))
+        (1..)
+            .zip(&self.components)
+            .filter_map(|(row, _)| self.manifest_assembly(row))
     }
 
     /// All methods, in order of address.
@@ -379,7 +378,7 @@ impl<'d> R2rImage<'d> {
         // The method's functions are its own and its funclets', up to the next entry or the cold part.
         let next = self
             .entries
-            .get(index + 1)
+            .get(index.saturating_add(1))
             .map_or(self.functions.count(), |entry| entry.function);
         let first_cold = self.cold.first().map_or(u32::MAX, |pair| pair.0);
         let last = next.min(first_cold).saturating_sub(1).max(entry.function);
@@ -394,10 +393,10 @@ impl<'d> R2rImage<'d> {
     }
 
     fn cold_part(&self, at: usize) -> Option<RvaRange> {
-        let first = self.cold[at].0;
+        let first = self.cold.get(at)?.0;
         let next = self
             .cold
-            .get(at + 1)
+            .get(at.saturating_add(1))
             .map_or(self.functions.count(), |pair| pair.0);
         let rva = self.functions.begin(first)?;
         let end = self

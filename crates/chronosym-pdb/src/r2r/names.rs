@@ -194,7 +194,7 @@ impl R2rImage<'_> {
             let name = self.metadata.as_ref()?.assembly_ref_name(index)?;
             return Some(ModuleRef::Assembly(AssemblyId { name, mvid: None }));
         }
-        match index - references - 1 {
+        match index.checked_sub(references)?.checked_sub(1)? {
             0 => Some(ModuleRef::Manifest),
             row => self.manifest_assembly(row).map(ModuleRef::Assembly),
         }
@@ -212,7 +212,8 @@ impl R2rImage<'_> {
                     .metadata
                     .as_ref()
                     .map_or(0, |own| own.rows(Table::ASSEMBLY_REF));
-                self.manifest_module(index - references - 1, modules)
+                let row = index.checked_sub(references)?.checked_sub(1)?;
+                self.manifest_module(row, modules)
             }
         }
     }
@@ -271,5 +272,5 @@ pub(super) fn signature_end(data: &[u8], at: usize) -> Option<usize> {
     if flags & flag::CONSTRAINED != 0 {
         reader.read_type(budget)?;
     }
-    Some(data.len() - reader.blob.rest().len())
+    data.len().checked_sub(reader.blob.rest().len())
 }

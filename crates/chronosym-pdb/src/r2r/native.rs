@@ -7,7 +7,7 @@ use crate::bytes;
 /// give the length.
 pub(super) fn unsigned(data: &[u8], offset: usize) -> Option<(u32, usize)> {
     let (raw, shift, length) = raw(data, offset)?;
-    Some((raw >> shift, offset + length))
+    Some((raw >> shift, offset.checked_add(length)?))
 }
 
 /// The signed integer at `offset`, sign-extended from its own width.
@@ -16,22 +16,28 @@ pub(super) fn signed(data: &[u8], offset: usize) -> Option<(i32, usize)> {
     let unused = if length == 5 {
         0
     } else {
-        32 - 8 * length as u32
+        u32::BITS.saturating_sub(shift.saturating_mul(8))
     };
-    Some(((raw << unused) as i32 >> unused >> shift, offset + length))
+    let value = (raw << unused) as i32 >> unused >> shift;
+    Some((value, offset.checked_add(length)?))
 }
 
 /// The bytes of an integer, how far to shift it, and how many bytes it takes.
 fn raw(data: &[u8], offset: usize) -> Option<(u32, u32, usize)> {
     let first = *data.get(offset)?;
-    let length = first.trailing_ones() as usize + 1;
+    let length = (first.trailing_ones() as usize).saturating_add(1);
     match length {
         1..=4 => {
             let mut word = [0; 4];
-            word[..length].copy_from_slice(bytes::slice(data, offset, length)?);
-            Some((u32::from_le_bytes(word), length as u32, length))
+            let read = bytes::slice(data, offset, length)?;
+            word.get_mut(..length)?.copy_from_slice(read);
+            Some((
+                u32::from_le_bytes(word),
+                u32::try_from(length).ok()?,
+                length,
+            ))
         }
-        5 => Some((bytes::u32(data, offset + 1)?, 0, 5)),
+        5 => Some((bytes::u32(data, offset.checked_add(1)?)?, 0, 5)),
         _ => None,
     }
 }
@@ -63,7 +69,7 @@ impl<'d> NativeArray<'d> {
         let (count, width) = (header >> 2, header & 3);
         // The table has an offset for every 16 elements: that bounds the count.
         let table = (count.div_ceil(16) as usize).checked_mul(1 << width)?;
-        (width < 3 && table <= data.len() - base).then_some(Self {
+        (width < 3 && table <= data.len().saturating_sub(base)).then_some(Self {
             data,
             base,
             count,
@@ -126,7 +132,7 @@ impl<'d> NativeHashtable<'d> {
             .checked_shl(u32::from(header >> 2))
             .filter(|&n| n <= data.len())?;
         let width = u32::from(header & 3);
-        let table = (buckets + 1).checked_mul(1 << width)?;
+        let table = buckets.checked_add(1)?.checked_mul(1 << width)?;
         (width < 3 && table < data.len()).then_some(Self {
             data,
             buckets,
@@ -144,13 +150,14 @@ impl<'d> NativeHashtable<'d> {
             };
             let (mut next, end) = (
                 at(bucket).unwrap_or(usize::MAX),
-                at(bucket + 1).unwrap_or(0),
+                at(bucket.saturating_add(1)).unwrap_or(0),
             );
             std::iter::from_fn(move || {
                 if next >= end {
                     return None;
                 }
-                let from = next + 1; // behind the low byte of the hash
+                // Behind the low byte of the hash.
+                let from = next.checked_add(1)?;
                 let (distance, after) = signed(table.data, from)?;
                 next = after;
                 from.checked_add_signed(distance as isize)
@@ -180,7 +187,7 @@ impl<'d> Nibbles<'d> {
             } else {
                 byte >> 4
             };
-            self.position += 1;
+            self.position = self.position.saturating_add(1);
             value = value << 3 | u32::from(nibble & 7);
             if nibble & 8 == 0 {
                 return Some(value);
@@ -211,14 +218,14 @@ impl<'d> Bits<'d> {
     /// The next `count` bits, at most 32.
     pub(super) fn take(&mut self, count: u32) -> Option<u32> {
         let (byte, shift) = (self.position / 8, self.position % 8);
-        let end = (self.position + count as usize).div_ceil(8);
+        let after = self.position.checked_add(count as usize)?;
         let mut word = [0; 8];
-        for (to, from) in word.iter_mut().zip(self.data.get(byte..end)?) {
+        for (to, from) in word.iter_mut().zip(self.data.get(byte..after.div_ceil(8))?) {
             *to = *from;
         }
-        self.position += count as usize;
-        let mask = (1u64 << count) - 1;
-        Some((u64::from_le_bytes(word) >> shift & mask) as u32)
+        self.position = after;
+        let value = u64::from_le_bytes(word) >> shift & !(u64::MAX << count);
+        u32::try_from(value).ok()
     }
 }
 

@@ -94,7 +94,7 @@ impl<'a> Dbi<'a> {
             part(size)?;
         }
         let debug = part(word(48))?;
-        let debug = stream.bytes(debug.start, debug.len() as u32)?;
+        let debug = stream.range(&debug)?;
         Ok(Some(Self {
             age: word(8),
             machine: half(58),
@@ -109,15 +109,12 @@ impl<'a> Dbi<'a> {
 
     /// The bytes of the section map.
     pub(super) fn section_map(&self, msf: &Msf<'a>) -> Result<Cow<'a, [u8]>> {
-        let stream = msf.required(STREAM, WHAT)?;
-        stream.bytes(self.section_map.start, self.section_map.len() as u32)
+        msf.required(STREAM, WHAT)?.range(&self.section_map)
     }
 
     /// Scans the module list.
     pub(super) fn modules(&self, msf: &Msf<'a>) -> Result<ModuleList<'a>> {
-        let stream = msf.required(STREAM, WHAT)?;
-        let data = stream.bytes(self.modules.start, self.modules.len() as u32)?;
-        ModuleList::scan(data)
+        ModuleList::scan(msf.required(STREAM, WHAT)?.range(&self.modules)?)
     }
 
     pub(super) fn has_contributions(&self) -> bool {
@@ -146,18 +143,18 @@ impl<'a> Dbi<'a> {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let order = self.contributions.order.get().and_then(Option::as_deref);
-        order.map_or(0, <[u32]>::len) * 4
+        order.map_or(0, size_of_val)
     }
 }
 
 /// How many of the sorted entries of `N` bytes start at or before `place`.
 fn after<const N: usize>(entries: &[u8], place: Place) -> u32 {
     let (entries, _) = entries.as_chunks::<N>();
-    entries.partition_point(|entry| {
-        entry
-            .first_chunk()
-            .is_some_and(|entry| start(entry) <= place)
-    }) as u32
+    let is_before = |entry: &[u8; N]| {
+        let entry = entry.first_chunk();
+        entry.is_some_and(|entry| start(entry) <= place)
+    };
+    u32::try_from(entries.partition_point(is_before)).unwrap_or(u32::MAX)
 }
 
 /// An entry begins with its section, two bytes of padding, its offset.
@@ -172,7 +169,7 @@ impl<'a> Contributions<'a> {
     fn read(stream: &Stream<'_, 'a>, range: std::ops::Range<u32>) -> Result<Self> {
         let mut all = Self {
             lent: None,
-            first: range.start + 4,
+            first: range.start.saturating_add(4),
             entry: 28,
             count: 0,
             order: OnceLock::new(),
@@ -190,8 +187,9 @@ impl<'a> Contributions<'a> {
                 });
             }
         };
-        all.count = (range.len() as u32 - 4) / all.entry;
-        all.lent = match stream.bytes(all.first, all.count * all.entry)? {
+        let size = range.end.saturating_sub(all.first);
+        all.count = size.checked_div(all.entry).unwrap_or_default();
+        all.lent = match stream.bytes(all.first, all.count.saturating_mul(all.entry))? {
             Cow::Borrowed(entries) => Some(entries),
             Cow::Owned(_) => None,
         };
@@ -200,11 +198,13 @@ impl<'a> Contributions<'a> {
 
     /// The first `N` bytes of entry `index`.
     fn entry<const N: usize>(&self, stream: &Stream<'_, '_>, index: u32) -> Result<[u8; N]> {
+        let at = index.saturating_mul(self.entry);
+        let in_stream = self.first.saturating_add(at);
         let entry = match self.lent {
-            Some(entries) => bytes::array(entries, index as usize * self.entry as usize),
-            None => stream.array(self.first + index * self.entry),
+            Some(entries) => bytes::array(entries, at as usize),
+            None => stream.array(in_stream),
         };
-        entry.ok_or(stream.short(self.first + index * self.entry, self.entry))
+        entry.ok_or(stream.short(in_stream, self.entry))
     }
 
     fn start(&self, stream: &Stream<'_, '_>, index: u32) -> Result<Place> {
@@ -226,22 +226,16 @@ impl<'a> Contributions<'a> {
         place: Place,
         order: Option<&[u32]>,
     ) -> Result<Option<Contribution>> {
-        let entry = |index: u32| order.map_or(index, |order| order[index as usize]);
+        let entry = |index: u32| {
+            let ordered = order.and_then(|order| order.get(index as usize));
+            ordered.copied().unwrap_or(index)
+        };
         let low = match (self.lent, order) {
             (Some(entries), None) if self.entry == 28 => after::<28>(entries, place),
             (Some(entries), None) => after::<32>(entries, place),
-            _ => {
-                let (mut low, mut high) = (0, self.count);
-                while low < high {
-                    let middle = low + (high - low) / 2;
-                    if self.start(stream, entry(middle))? <= place {
-                        low = middle + 1;
-                    } else {
-                        high = middle;
-                    }
-                }
-                low
-            }
+            _ => bytes::partition_point(0..self.count, |index| {
+                Ok::<_, Error>(self.start(stream, entry(index))? <= place)
+            })?,
         };
         // Empty contributions may share a start with the one that counts.
         for index in (low.saturating_sub(4)..low).rev() {
@@ -298,18 +292,18 @@ impl<'a> ModuleList<'a> {
 
     fn scan(data: Cow<'a, [u8]>) -> Result<Self> {
         let mut starts = Vec::new();
-        let mut at = 0;
-        while at + Self::FIXED <= data.len() {
-            starts.push(at as u32);
-            let name = until_nul(&data[at + Self::FIXED..]).len() + 1;
-            let object = data
-                .get(at + Self::FIXED + name..)
-                .ok_or(Error::Truncated {
-                    what: "module list",
-                    offset: at as u64,
-                    size: Self::FIXED as u64,
-                })?;
-            at += (Self::FIXED + name + until_nul(object).len() + 1).next_multiple_of(4);
+        let mut at = 0_u32;
+        while let Some(names) = data.get((at as usize).saturating_add(Self::FIXED)..) {
+            starts.push(at);
+            let name = until_nul(names).len().saturating_add(1);
+            let object = names.get(name..).ok_or(Error::Truncated {
+                what: "module list",
+                offset: at.into(),
+                size: Self::FIXED as u64,
+            })?;
+            let names = name.saturating_add(until_nul(object).len());
+            let size = names.saturating_add(Self::FIXED + 1).next_multiple_of(4);
+            at = at.saturating_add(u32::try_from(size).unwrap_or(u32::MAX));
         }
         Ok(Self {
             data,
@@ -336,6 +330,6 @@ impl<'a> ModuleList<'a> {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        super::owned_len(&self.data) + self.starts.len() * 4
+        super::owned_len(&self.data).saturating_add(size_of_val(&*self.starts))
     }
 }

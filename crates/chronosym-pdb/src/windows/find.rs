@@ -58,7 +58,8 @@ fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 fn without_token(name: Cow<'_, str>) -> Cow<'_, str> {
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     let end = name.rfind("$#").filter(|at| {
-        let rest = name[at + 2..].rsplit_once('#');
+        let rest = name.get(at.saturating_add(2)..);
+        let rest = rest.and_then(|rest| rest.rsplit_once('#'));
         rest.is_some_and(|(_, token)| is_token(token))
     });
     match (name, end) {
@@ -213,11 +214,10 @@ impl<'a> WindowsPdb<'a> {
         let index = contribution.map_or(usize::MAX, |found| usize::from(found.module));
         let module = self.module(index)?;
         if let Some(module) = module
-            && let Some(number) = module.procedure(place)
+            && let Some((number, procedure)) = module.procedure(place)
             // The places of managed methods are no addresses of code.
-            && module.procedures[number].kind != Kind::Managed
+            && procedure.kind != Kind::Managed
         {
-            let procedure = &module.procedures[number];
             let function = self.function(module, procedure)?;
             if let Some(function) = &function {
                 self.inlined(index, module, number, place, frames)?;
@@ -299,8 +299,8 @@ impl<'a> WindowsPdb<'a> {
         };
         // A trampoline that leads to another one would lead on: one step is all that linkers make.
         if let Some(module) = module
-            && let Some(found) = module.procedure(target)
-            && let Some(name) = module.name(&module.procedures[found])
+            && let Some((_, found)) = module.procedure(target)
+            && let Some(name) = module.name(found)
         {
             return Ok(Name::plain(name));
         }
@@ -361,10 +361,11 @@ impl<'a> WindowsPdb<'a> {
         place: Place,
         frames: &mut Frames<'p>,
     ) -> Result<()> {
-        let procedure = &module.procedures[number];
-        if matches!(procedure.kind, Kind::Thunk | Kind::Trampoline) {
+        let procedure = module.procedures.get(number);
+        let has_sites = |found: &&Procedure| !matches!(found.kind, Kind::Thunk | Kind::Trampoline);
+        let Some(procedure) = procedure.filter(has_sites) else {
             return Ok(());
-        }
+        };
         let Frames {
             frames,
             scratch,
@@ -373,7 +374,8 @@ impl<'a> WindowsPdb<'a> {
         let Some(sites) = module.sites(number, &self.budget, scratch)? else {
             return Ok(());
         };
-        for site in sites.find(place.offset - procedure.start().offset, hits) {
+        let at = place.offset.saturating_sub(procedure.start().offset);
+        for site in sites.find(at, hits) {
             let mut frame = Frame {
                 name: self.inlinee(index, module, site.inlinee)?,
                 file: None,
@@ -487,13 +489,14 @@ fn anonymous(mut scope: Cow<'_, str>) -> Cow<'_, str> {
     const MARK: &str = "?A0x";
     const DIGITS: usize = 8;
     let mut from = 0;
-    while let Some(at) = scope[from..].find(MARK).map(|at| from + at) {
-        from = at + MARK.len();
-        let digits = scope.as_bytes()[from..].iter().take(DIGITS);
-        if digits.filter(|digit| digit.is_ascii_hexdigit()).count() == DIGITS {
-            scope
-                .to_mut()
-                .replace_range(at..from + DIGITS, "`anonymous-namespace'");
+    while let Some(at) = scope.get(from..).and_then(|rest| rest.find(MARK)) {
+        let at = from.saturating_add(at);
+        from = at.saturating_add(MARK.len());
+        let end = from.saturating_add(DIGITS);
+        let digits = scope.get(from..end).unwrap_or("?");
+        if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            let named = "`anonymous-namespace'";
+            scope.to_mut().replace_range(at..end, named);
         }
     }
     scope
@@ -517,6 +520,13 @@ pub struct Functions<'p, 'a> {
     next: usize,
 }
 
+impl Functions<'_, '_> {
+    fn next_module(&mut self) {
+        self.module = self.module.saturating_add(1);
+        self.next = 0;
+    }
+}
+
 impl<'p> Iterator for Functions<'p, '_> {
     type Item = Result<Function<'p>>;
 
@@ -532,18 +542,16 @@ impl<'p> Iterator for Functions<'p, '_> {
             let module = match self.pdb.module(self.module) {
                 Ok(module) => module,
                 Err(error) => {
-                    self.module += 1;
-                    self.next = 0;
+                    self.next_module();
                     return Some(Err(error));
                 }
             };
             let procedures = module.map_or(&[][..], |module| &module.procedures);
             let Some((procedure, module)) = procedures.get(self.next).zip(module) else {
-                self.module += 1;
-                self.next = 0;
+                self.next_module();
                 continue;
             };
-            self.next += 1;
+            self.next = self.next.saturating_add(1);
             if let Some(function) = self.pdb.function(module, procedure).transpose() {
                 return Some(function);
             }

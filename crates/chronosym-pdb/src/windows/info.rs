@@ -86,7 +86,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    const HEADER: usize = 12;
+    const HEADER: u32 = 12;
 
     pub(super) fn read(msf: &Msf<'a>, info: &Info) -> Result<Self> {
         let what = "string table /names";
@@ -100,14 +100,14 @@ impl<'a> Names<'a> {
             return Err(stream.damaged(0, "the signature is not 0xEFFEEFFE"));
         }
         let size = stream.u32(8).ok_or(stream.short(8, 4))?;
-        let end = size.saturating_add(Self::HEADER as u32);
+        let end = size.saturating_add(Self::HEADER);
         Ok(Self {
             data: stream.bytes(0, end)?,
         })
     }
 
     pub(super) fn get(&self, offset: u32) -> Option<&[u8]> {
-        let at = (offset as usize).checked_add(Self::HEADER)?;
+        let at = offset.checked_add(Self::HEADER)? as usize;
         Some(super::symbols::until_nul(self.data.get(at..)?))
     }
 

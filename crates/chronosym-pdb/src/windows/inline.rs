@@ -48,13 +48,17 @@ struct Operands<'d>(&'d [u8]);
 impl Operands<'_> {
     #[inline]
     fn unsigned(&mut self) -> Option<u32> {
-        let (value, len) = match *self.0 {
-            [a, ..] if a & 0x80 == 0 => (u32::from(a), 1),
-            [a, b, ..] if a & 0xC0 == 0x80 => (u32::from_be_bytes([0, 0, a & 0x3F, b]), 2),
-            [a, b, c, d, ..] if a & 0xE0 == 0xC0 => (u32::from_be_bytes([a & 0x1F, b, c, d]), 4),
+        let (value, rest) = match self.0 {
+            [a, rest @ ..] if a & 0x80 == 0 => (u32::from(*a), rest),
+            [a, b, rest @ ..] if a & 0xC0 == 0x80 => {
+                (u32::from_be_bytes([0, 0, a & 0x3F, *b]), rest)
+            }
+            [a, b, c, d, rest @ ..] if a & 0xE0 == 0xC0 => {
+                (u32::from_be_bytes([a & 0x1F, *b, *c, *d]), rest)
+            }
             _ => return None,
         };
-        self.0 = &self.0[len..];
+        self.0 = rest;
         Some(value)
     }
 
@@ -68,7 +72,7 @@ impl Operands<'_> {
 fn signed(value: u32) -> i32 {
     let magnitude = (value >> 1) as i32;
     if value & 1 != 0 {
-        -magnitude
+        magnitude.wrapping_neg()
     } else {
         magnitude
     }
@@ -113,7 +117,8 @@ pub(super) fn ranges(
                 }
                 5 => position.file = operands.unsigned()?,
                 6 => position.line = position.line.wrapping_add_signed(operands.signed()?),
-                9 => position.column = operands.unsigned()? as u16,
+                // Beyond what a column holds nothing is known.
+                9 => position.column = operands.unsigned()?.try_into().unwrap_or_default(),
                 // Ends of lines and columns, and whether a statement or an expression: not used.
                 7 | 8 | 13 => drop(operands.unsigned()?),
                 10 => drop(operands.signed()?),
@@ -162,12 +167,12 @@ pub(super) struct Context<'d> {
 
 impl Context<'_> {
     fn origin(&self, inlinee: u32) -> Position {
-        let found = self
-            .inlinees
-            .binary_search_by_key(&inlinee, |entry| entry.inlinee);
-        found.map_or(UNKNOWN, |index| Position {
-            file: self.inlinees[index].file,
-            line: self.inlinees[index].line,
+        let number = |entry: &InlineeLine| entry.inlinee;
+        let index = self.inlinees.binary_search_by_key(&inlinee, number).ok();
+        let found = index.and_then(|index| self.inlinees.get(index));
+        found.map_or(UNKNOWN, |found| Position {
+            file: found.file,
+            line: found.line,
             column: 0,
         })
     }
@@ -197,7 +202,8 @@ impl Budget {
     const BYTES: usize = 32 << 20;
 
     fn take(&self, bytes: usize) -> bool {
-        let fits = |used: usize| Some(used + bytes).filter(|&used| used <= Self::BYTES);
+        let fits =
+            |used: usize| Some(used.saturating_add(bytes)).filter(|&used| used <= Self::BYTES);
         self.0.fetch_update(Relaxed, Relaxed, fits).is_ok()
     }
 
@@ -271,12 +277,14 @@ impl Sites {
             }
             match found.kind {
                 S_INLINESITE | S_INLINESITE2 => {
-                    let number = self.nodes.len() as u32;
-                    let around = open.map(|parent: u32| &self.nodes[parent as usize]);
+                    let Ok(number) = u32::try_from(self.nodes.len()) else {
+                        break;
+                    };
+                    let around = open.and_then(|site| self.node(site));
                     let node = Node {
                         inlinee: found.u32(8).unwrap_or_default(),
                         parent: open,
-                        depth: around.map_or(0, |around| around.depth + 1),
+                        depth: around.map_or(0, |around| around.depth.saturating_add(1)),
                     };
                     self.nodes.push(node);
                     open = Some(number);
@@ -288,7 +296,7 @@ impl Sites {
                     });
                 }
                 S_INLINESITE_END => {
-                    open = open.and_then(|site| self.nodes[site as usize].parent);
+                    open = open.and_then(|site| self.node(site)?.parent);
                 }
                 _ if found.is_procedure() => {
                     if let Some(end) = found.end().filter(|&end| end > found.offset) {
@@ -319,25 +327,40 @@ impl Sites {
     ) -> impl Iterator<Item = Site> + use<'s> {
         hits.clear();
         let started = self.rows.partition_point(|row| row.range.start <= offset);
-        let before = self.rows[..started].iter().zip(&self.ended).rev();
+        let rows = self.rows.get(..started).unwrap_or_default();
+        let before = rows.iter().zip(&self.ended).rev();
         for (row, _) in before.take_while(|&(_, &ended)| ended > offset) {
             if row.range.end > offset {
                 hits.push((row.site, row.range.position));
             }
         }
-        let order = |site: u32| (self.nodes[site as usize].depth, std::cmp::Reverse(site));
+        let order = |site| {
+            (
+                self.node(site).map(|node| node.depth),
+                std::cmp::Reverse(site),
+            )
+        };
         let deepest = hits.iter().map(|hit| hit.0).max_by_key(|&site| order(site));
-        std::iter::successors(deepest, |&site| self.nodes[site as usize].parent).map(|site| Site {
-            inlinee: self.nodes[site as usize].inlinee,
-            position: hits.iter().find(|hit| hit.0 == site).map(|hit| hit.1),
+        let chain = std::iter::successors(deepest, |&site| self.node(site)?.parent);
+        chain.filter_map(|site| {
+            Some(Site {
+                inlinee: self.node(site)?.inlinee,
+                position: hits.iter().find(|hit| hit.0 == site).map(|hit| hit.1),
+            })
         })
     }
 
+    fn node(&self, site: u32) -> Option<&Node> {
+        self.nodes.get(site as usize)
+    }
+
     fn heap_bytes(&self) -> usize {
-        size_of::<Self>()
-            + size_of_val(&*self.nodes)
-            + size_of_val(&*self.rows)
-            + size_of_val(&*self.ended)
+        super::sum([
+            size_of::<Self>(),
+            size_of_val(&*self.nodes),
+            size_of_val(&*self.rows),
+            size_of_val(&*self.ended),
+        ])
     }
 }
 

@@ -65,8 +65,8 @@ impl Subsections {
     pub(super) fn scan(data: &[u8]) -> Result<Self> {
         let mut found = Self::default();
         let (mut tables, mut inlinees) = (Vec::new(), Vec::new());
-        let (mut at, mut fetched) = (0, 0);
-        while at + 8 <= data.len() {
+        let (mut at, mut fetched) = (0_usize, 0);
+        while let Some(len) = bytes::u32(data, at.saturating_add(4)) {
             if at >= fetched {
                 fetched = super::fetch(data, at);
             }
@@ -76,13 +76,13 @@ impl Subsections {
                 problem,
             };
             let kind = bytes::u32(data, at).unwrap_or_default();
-            let len = bytes::u32(data, at + 4).unwrap_or_default();
+            let start = at.saturating_add(8);
+            let leaves = "a subsection leaves the module";
+            let body = bytes::slice(data, start, len as usize).ok_or(damaged(leaves))?;
             let part = Part {
-                at: at as u32 + 8,
+                at: u32::try_from(start).map_err(|_| damaged(leaves))?,
                 len,
             };
-            let body = bytes::slice(data, at + 8, len as usize)
-                .ok_or(damaged("a subsection leaves the module"))?;
             match kind {
                 LINES => tables.push(
                     PlacedTable::read(body, part.at)
@@ -94,7 +94,7 @@ impl Subsections {
                 EXPORTS => found.exports = part,
                 _ => {}
             }
-            at += 8 + (len as usize).next_multiple_of(4);
+            at = start.saturating_add((len as usize).next_multiple_of(4));
         }
         tables.sort_by_key(|placed: &PlacedTable| placed.start);
         found.tables = tables.into();
@@ -105,7 +105,7 @@ impl Subsections {
     /// The table that covers `place`: the one that starts last, the first of equals.
     pub(super) fn table(&self, c13: &[u8], place: Place) -> Option<LineTable> {
         let after = self.tables.partition_point(|placed| placed.start <= place);
-        let mut before = self.tables[..after].iter().rev();
+        let mut before = self.tables.iter().take(after).rev();
         let last = before.next()?;
         let equal = before.take_while(|placed| placed.start == last.start);
         let first = equal.last().unwrap_or(last);
@@ -130,7 +130,7 @@ impl PlacedTable {
 impl LineTable {
     fn body(self, c13: &[u8]) -> &[u8] {
         let at = self.0.get();
-        let len = bytes::u32(c13, at as usize - 4).unwrap_or_default();
+        let len = bytes::u32(c13, (at as usize).saturating_sub(4)).unwrap_or_default();
         Part { at, len }.of(c13)
     }
 
@@ -162,7 +162,7 @@ impl LineTable {
                 if !HIDDEN.contains(&row.line) {
                     break Some(row);
                 }
-                index -= 1;
+                index = index.saturating_sub(1);
             };
             if let Some(row) = row
                 && best.is_none_or(|best| row.offset >= best.offset)
@@ -178,7 +178,6 @@ impl LineTable {
 #[derive(Debug, Clone, Copy)]
 struct Block<'d> {
     file: u32,
-    count: usize,
     rows: &'d [u8],
     columns: &'d [u8],
 }
@@ -210,10 +209,9 @@ impl<'d> Iterator for Blocks<'d> {
             true => body.get(rows.len()..).unwrap_or_default(),
             false => &[],
         };
-        self.rest = &self.rest[size..];
+        self.rest = self.rest.get(size..).unwrap_or_default();
         Some(Block {
             file,
-            count,
             rows,
             columns,
         })
@@ -223,25 +221,19 @@ impl<'d> Iterator for Blocks<'d> {
 impl Block<'_> {
     /// How many rows begin at or before `offset`.
     fn after(&self, offset: u32) -> usize {
-        let (mut low, mut high) = (0, self.count);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if bytes::u32(self.rows, middle * 8).is_some_and(|start| start <= offset) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        let (rows, _) = self.rows.as_chunks::<8>();
+        rows.partition_point(|row| bytes::u32(row, 0).is_some_and(|start| start <= offset))
     }
 
     fn row(&self, index: usize) -> Option<Row> {
-        let word = bytes::u32(self.rows, index * 8 + 4)?;
+        let row = self.rows.as_chunks::<8>().0.get(index)?;
+        let columns = self.columns.as_chunks::<4>().0.get(index);
+        let column = columns.and_then(|columns| bytes::u16(columns, 0));
         Some(Row {
-            offset: bytes::u32(self.rows, index * 8)?,
+            offset: bytes::u32(row, 0)?,
             file: self.file,
-            line: word & 0x00FF_FFFF,
-            column: bytes::u16(self.columns, index * 4).unwrap_or_default(),
+            line: bytes::u32(row, 4)? & 0x00FF_FFFF,
+            column: column.unwrap_or_default(),
         })
     }
 }
@@ -251,7 +243,7 @@ pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8
     let at = offset as usize;
     let name = bytes::u32(checksums, at)?;
     let [len, kind] = bytes::array(checksums, at.checked_add(4)?)?;
-    let sum = bytes::slice(checksums, at + 6, usize::from(len))?;
+    let sum = bytes::slice(checksums, at.checked_add(6)?, usize::from(len))?;
     Some((name, kind, sum))
 }
 
@@ -263,6 +255,11 @@ pub(super) struct InlineeLine {
     pub(super) line: u32,
 }
 
+fn words(bytes: [u8; 12]) -> [u32; 3] {
+    let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
+    [[a, b, c, d], [e, f, g, h], [i, j, k, l]].map(u32::from_le_bytes)
+}
+
 /// All entries of a module's inlinee line subsections, sorted by inlinee; the first of equals counts.
 pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
     let mut all = Vec::new();
@@ -270,17 +267,13 @@ pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
         let data = part.of(c13);
         let extra_files = bytes::u32(data, 0) == Some(1);
         let mut at = 4;
-        while let (Some(inlinee), Some(file), Some(line)) = (
-            bytes::u32(data, at),
-            bytes::u32(data, at + 4),
-            bytes::u32(data, at + 8),
-        ) {
+        while let Some([inlinee, file, line]) = bytes::array(data, at).map(words) {
             all.push(InlineeLine {
                 inlinee,
                 file,
                 line,
             });
-            at += 12;
+            at = at.saturating_add(12);
             if extra_files {
                 let count = bytes::u32(data, at).unwrap_or_default() as usize;
                 at = at.saturating_add(4).saturating_add(count.saturating_mul(4));

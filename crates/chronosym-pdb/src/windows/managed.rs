@@ -72,7 +72,7 @@ impl<'a> WindowsPdb<'a> {
             file: self.file(module, row.file)?,
             line: row.line,
             column: Some(row.column).filter(|&column| column > 0),
-            il_offset: row.offset - base,
+            il_offset: row.offset.saturating_sub(base),
         }))
     }
 
@@ -122,17 +122,17 @@ impl<'a> WindowsPdb<'a> {
             return Ok(tokens);
         }
         let mut tokens = Vec::new();
-        for index in 0..self.modules()?.list.len() {
+        for (number, index) in (0..).zip(0..self.modules()?.list.len()) {
             let Some(module) = self.module(index)? else {
                 continue;
             };
-            for (procedure, found) in module.procedures.iter().enumerate() {
+            for (procedure, found) in (0..).zip(&module.procedures) {
                 let record = module.record(found).filter(|_| found.kind == Kind::Managed);
                 if let Some(token) = record.and_then(|record| record.u32(24)) {
                     tokens.push(Token {
                         token,
-                        module: index as u32,
-                        procedure: procedure as u32,
+                        module: number,
+                        procedure,
                     });
                 }
             }

@@ -252,27 +252,20 @@ impl<'a> WindowsPdb<'a> {
     /// mapped pages aside.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        let modules = match self.modules.get() {
-            Some(Ok(modules)) => modules.heap_bytes(),
-            _ => 0,
-        };
-        let names = match self.names.get() {
-            Some(Ok(names)) => names.heap_bytes(),
-            _ => 0,
-        };
-        size_of::<Self>()
-            + self.msf.heap_bytes()
-            + self.space.heap_bytes()
-            + self.dbi.as_ref().map_or(0, Dbi::heap_bytes)
-            + [&self.types.tpi, &self.types.ipi]
-                .into_iter()
-                .flatten()
-                .map(types::TypeStream::heap_bytes)
-                .sum::<usize>()
-            + self.tokens.get().map_or(0, |tokens| size_of_val(&**tokens))
-            + self.budget.used()
-            + modules
-            + names
+        let modules = self.modules.get().and_then(|read| read.as_ref().ok());
+        let names = self.names.get().and_then(|read| read.as_ref().ok());
+        let types = [&self.types.tpi, &self.types.ipi].into_iter().flatten();
+        let parts = [
+            size_of::<Self>(),
+            self.msf.heap_bytes(),
+            self.space.heap_bytes(),
+            self.dbi.as_ref().map_or(0, Dbi::heap_bytes),
+            self.tokens.get().map_or(0, |tokens| size_of_val(&**tokens)),
+            self.budget.used(),
+            modules.map_or(0, Modules::heap_bytes),
+            names.map_or(0, Names::heap_bytes),
+        ];
+        sum(types.map(types::TypeStream::heap_bytes).chain(parts))
     }
 
     /// How many bytes of modules were read so far, to be indexed: almost all that lookups make
@@ -312,7 +305,7 @@ impl<'a> WindowsPdb<'a> {
             let Some(info) = modules.list.get(index) else {
                 return Ok(None);
             };
-            let size = u64::from(info.symbols) + u64::from(info.c13);
+            let size = u64::from(info.symbols).saturating_add(info.c13.into());
             self.read.fetch_add(size, Relaxed);
             Ok(Module::read(&self.msf, &info)?.map(Box::new))
         };
@@ -348,8 +341,13 @@ impl Modules<'_> {
             Some(Ok(Some(module))) => Some(module.heap_bytes()),
             _ => None,
         });
-        self.list.heap_bytes() + size_of_val(&*self.read) + read.sum::<usize>()
+        sum(read.chain([self.list.heap_bytes(), size_of_val(&*self.read)]))
     }
+}
+
+/// What parts take up together, in bytes.
+fn sum(parts: impl IntoIterator<Item = usize>) -> usize {
+    parts.into_iter().fold(0, usize::saturating_add)
 }
 
 /// The heap behind a slice that is lent where possible.
@@ -372,8 +370,9 @@ fn fetch(data: &[u8], at: usize) -> usize {
     const LINE: usize = 64;
     let end = data.len().min(at.saturating_add(PIECE));
     let mut sum = 0;
-    for line in data.get(at..end).unwrap_or_default().chunks(LINE) {
-        sum = std::hint::black_box(sum ^ line[0]);
+    let piece = data.get(at..end).unwrap_or_default();
+    for byte in piece.iter().step_by(LINE) {
+        sum = std::hint::black_box(sum ^ byte);
     }
     end
 }

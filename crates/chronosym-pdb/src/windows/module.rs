@@ -84,7 +84,7 @@ impl<'a> Module<'a> {
         };
         let c13 = info.symbols.saturating_add(info.c11);
         let data = stream.bytes(0, c13.saturating_add(info.c13))?;
-        let symbols = &data[..info.symbols as usize];
+        let symbols = data.get(..info.symbols as usize).unwrap_or_default();
         let mut procedures = match bytes::u32(symbols, 0) {
             None => Vec::new(),
             Some(C13) => procedures(symbols)?,
@@ -95,7 +95,7 @@ impl<'a> Module<'a> {
                 });
             }
         };
-        let lines = Subsections::scan(&data[c13 as usize..])?;
+        let lines = Subsections::scan(data.get(c13 as usize..).unwrap_or_default())?;
         join(&mut procedures, &lines);
         Ok(Some(Self {
             symbols: info.symbols,
@@ -110,33 +110,30 @@ impl<'a> Module<'a> {
     }
 
     pub(super) fn symbols(&self) -> &[u8] {
-        &self.data[..self.symbols as usize]
+        self.data.get(..self.symbols as usize).unwrap_or_default()
     }
 
     pub(super) fn c13(&self) -> &[u8] {
-        &self.data[self.c13 as usize..]
+        self.data.get(self.c13 as usize..).unwrap_or_default()
     }
 
     pub(super) fn record(&self, procedure: &Procedure) -> Option<Record<'_>> {
         Record::at(self.symbols(), procedure.record)
     }
 
-    /// The number of the procedure that covers `place`: the innermost; of several at one start the
+    /// The procedure that covers `place`, and its number: the innermost; of several at one start the
     /// first that has lines, or the first.
-    pub(super) fn procedure(&self, place: Place) -> Option<usize> {
-        let before = &self.procedures[..self.after(place)];
+    pub(super) fn procedure(&self, place: Place) -> Option<(usize, &Procedure)> {
         // Procedures nest at most a little; a longer way back would only cross neighbours.
-        let mut way = before.iter().enumerate().rev().take(8);
-        let (found, start) = way
-            .find(|(_, found)| found.contains(place))
-            .map(|(number, found)| (number, found.start()))?;
+        let mut way = self.before(place).iter().enumerate().rev().take(8);
+        let found = way.find(|(_, found)| found.contains(place))?;
         let folded = way
-            .take_while(|(_, other)| other.start() == start)
+            .take_while(|(_, other)| other.start() == found.1.start())
             .filter(|(_, other)| other.contains(place));
         let mut best = found;
-        for (number, other) in folded {
-            if other.table.is_some() || self.procedures[best].table.is_none() {
-                best = number;
+        for other in folded {
+            if other.1.table.is_some() || best.1.table.is_none() {
+                best = other;
             }
         }
         Some(best)
@@ -144,14 +141,15 @@ impl<'a> Module<'a> {
 
     /// The last procedure that starts at or before `place`, in its section.
     pub(super) fn procedure_before(&self, place: Place) -> Option<&Procedure> {
-        let before = self.procedures[..self.after(place)].last();
+        let before = self.before(place).last();
         before.filter(|found| found.section == place.section)
     }
 
-    /// How many procedures start at or before `place`.
-    fn after(&self, place: Place) -> usize {
-        self.procedures
-            .partition_point(|found| found.start() <= place)
+    /// The procedures that start at or before `place`.
+    fn before(&self, place: Place) -> &[Procedure] {
+        let is_before = |found: &Procedure| found.start() <= place;
+        let after = self.procedures.partition_point(is_before);
+        self.procedures.get(..after).unwrap_or_default()
     }
 
     /// The name in `procedure`'s record; separated code has its parent's, trampolines have none.
@@ -225,7 +223,9 @@ impl<'a> Module<'a> {
     ) -> Result<Option<&'s Sites>> {
         let slots = || self.procedures.iter().map(|_| Slot::new()).collect();
         let slots = self.sites.get_or_init(slots);
-        let (procedure, slot) = (&self.procedures[number], &slots[number]);
+        let Some((procedure, slot)) = self.procedures.get(number).zip(slots.get(number)) else {
+            return Ok(None);
+        };
         if let Some(sites) = slot.get() {
             return Ok(sites.as_deref());
         }
@@ -251,9 +251,10 @@ impl<'a> Module<'a> {
         let data = self.lines.imports.of(self.c13());
         let mut at = 0usize;
         for number in 0..=module {
-            let count = bytes::u32(data, at + 4)? as usize;
+            let count = bytes::u32(data, at.checked_add(4)?)? as usize;
             if number == module && index < count {
-                return Some((bytes::u32(data, at)?, bytes::u32(data, at + 8 + index * 4)?));
+                let id = index.checked_mul(4)?.checked_add(8)?.checked_add(at)?;
+                return Some((bytes::u32(data, at)?, bytes::u32(data, id)?));
             }
             at = at.checked_add(8)?.checked_add(count.checked_mul(4)?)?;
         }
@@ -270,15 +271,16 @@ impl<'a> Module<'a> {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        size_of::<Self>()
-            + super::owned_len(&self.data)
-            + size_of_val(&*self.procedures)
-            + size_of_val(&*self.lines.tables)
-            + self.sites.get().map_or(0, |slots| size_of_val(&**slots))
-            + self
-                .inlinees
-                .get()
-                .map_or(0, |entries| size_of_val(&**entries))
+        let sites = self.sites.get().map_or(0, |slots| size_of_val(&**slots));
+        let inlinees = self.inlinees.get();
+        super::sum([
+            size_of::<Self>(),
+            super::owned_len(&self.data),
+            size_of_val(&*self.procedures),
+            size_of_val(&*self.lines.tables),
+            sites,
+            inlinees.map_or(0, |entries| size_of_val(&**entries)),
+        ])
     }
 }
 
@@ -295,7 +297,7 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
             return Err(super::symbols::leaves(at));
         };
         if !says_code((head >> 16) as u16) {
-            at = at.saturating_add((head & 0xFFFF) + 2);
+            at = at.saturating_add(head & 0xFFFF).saturating_add(2);
             continue;
         }
         let Some(record) = Record::at(symbols, at) else {
@@ -328,9 +330,13 @@ fn join(procedures: &mut [Procedure], lines: &Subsections) {
     let mut tables = &lines.tables[..];
     let mut unclear = false;
     for same in procedures.chunk_by_mut(|a, b| a.start() == b.start()) {
-        let start = same[0].start();
-        while tables.first().is_some_and(|table| table.start < start) {
-            tables = &tables[1..];
+        let Some(start) = same.first().map(Procedure::start) else {
+            continue;
+        };
+        while let [table, rest @ ..] = tables
+            && table.start < start
+        {
+            tables = rest;
         }
         let count = tables.iter().take_while(|table| table.start == start);
         let (own, rest) = tables.split_at(count.count());
@@ -359,23 +365,25 @@ fn join_by_neighbours(procedures: &mut [Procedure], tables: &[PlacedTable]) {
         if same.iter().any(|found| found.table.is_some()) {
             continue;
         }
-        let start = same[0].start();
+        let Some(start) = same.first().map(Procedure::start) else {
+            continue;
+        };
         let first = tables.partition_point(|table| table.start < start);
-        for table in tables[first..]
+        for table in tables
             .iter()
+            .skip(first)
             .map_while(|table| (table.start == start).then_some(table.table))
         {
             let after = owners.partition_point(|&(other, _)| other < table);
-            let low = after.checked_sub(1).map_or(0, |before| owners[before].1);
-            let high = owners.get(after).map_or(u32::MAX, |&(_, record)| record);
+            let owner = |at: Option<usize>| owners.get(at?).map(|&(_, record)| record);
+            let low = owner(after.checked_sub(1)).unwrap_or(0);
+            let high = owner(Some(after)).unwrap_or(u32::MAX);
             let free = |found: &Procedure| found.table.is_none();
             let between = |found: &Procedure| free(found) && (low..high).contains(&found.record);
-            let owner = same
-                .iter()
-                .position(between)
-                .or_else(|| same.iter().position(free));
-            if let Some(owner) = owner {
-                same[owner].table = Some(table);
+            let owner = same.iter().position(between);
+            let owner = owner.or_else(|| same.iter().position(free));
+            if let Some(owner) = owner.and_then(|owner| same.get_mut(owner)) {
+                owner.table = Some(table);
             }
         }
     }
@@ -398,10 +406,10 @@ fn says_code(kind: u16) -> bool {
             S_LPROC32_DPC,
             S_LPROC32_DPC_ID,
         ];
-        let (mut bits, mut i) = (0, 0);
-        while i < kinds.len() {
-            bits |= 1 << (kinds[i] - 0x1100);
-            i += 1;
+        let (mut bits, mut rest) = (0, kinds.as_slice());
+        while let [kind, after @ ..] = rest {
+            bits |= 1 << kind.wrapping_sub(0x1100);
+            rest = after;
         }
         bits
     };

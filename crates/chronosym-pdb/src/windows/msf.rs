@@ -7,6 +7,7 @@
 
 use crate::{Error, Result, bytes};
 use std::borrow::Cow;
+use std::ops::Range;
 
 const MAGIC: &[u8; 32] = b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0";
 const MSFZ: &[u8] = b"Microsoft MSFZ Container";
@@ -56,12 +57,12 @@ impl<'a> Msf<'a> {
                 problem: "the page size is no power of two from 512 to 65536",
             });
         }
-        let want = u64::from(pages) * u64::from(page_size);
+        let want = u64::from(pages).saturating_mul(page_size.into());
         if (data.len() as u64) < want {
             return Err(Error::Truncated {
                 what: "PDB file",
                 offset: data.len() as u64,
-                size: want - data.len() as u64,
+                size: want.saturating_sub(data.len() as u64),
             });
         }
         let mut msf = Self {
@@ -75,7 +76,7 @@ impl<'a> Msf<'a> {
         let page_count = directory_size.div_ceil(page_size) as usize;
         let list = usize::try_from(u64::from(block_map) << msf.page_shift)
             .ok()
-            .and_then(|at| bytes::slice(data, at, page_count * 4))
+            .and_then(|at| bytes::slice(data, at, page_count.saturating_mul(4)))
             .ok_or(Error::Damaged {
                 what,
                 offset: 52,
@@ -108,49 +109,48 @@ impl<'a> Msf<'a> {
             count.checked_mul(4).ok_or(short(directory.len()))?,
         )
         .ok_or(short(directory.len()))?;
-        let mut at = 4 + sizes.len();
-        let mut lists = Vec::with_capacity(count + 1);
+        let mut at = sizes.len().saturating_add(4);
+        let mut lists = Vec::with_capacity(count.saturating_add(1));
         let page_size = 1u32 << self.page_shift;
-        for size in sizes.chunks_exact(4) {
-            lists.push(at as u32);
-            let size = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
+        let offset = |at: usize| u32::try_from(at).map_err(|_| short(directory.len()));
+        for size in sizes.as_chunks().0 {
+            lists.push(offset(at)?);
+            let size = u32::from_le_bytes(*size);
             if size != NIL {
-                at = at.saturating_add(size.div_ceil(page_size) as usize * 4);
+                let pages = size.div_ceil(page_size) as usize;
+                at = at.saturating_add(pages.saturating_mul(4));
             }
             if at > directory.len() {
                 return Err(short(directory.len()));
             }
         }
-        lists.push(at as u32);
+        lists.push(offset(at)?);
         Ok(lists.into())
-    }
-
-    pub(super) fn stream_count(&self) -> u32 {
-        self.lists.len() as u32 - 1
     }
 
     /// The stream `index`; none if it is absent or deleted.
     pub(super) fn stream(&self, index: u32, what: &'static str) -> Result<Option<Stream<'_, 'a>>> {
-        if index >= self.stream_count() {
-            return Ok(None);
-        }
         let i = index as usize;
-        let Some(len) = bytes::u32(&self.directory, 4 + 4 * i).filter(|&len| len != NIL) else {
+        let Some(&[start, end]) = self.lists.get(i..).and_then(<[u32]>::first_chunk) else {
+            return Ok(None);
+        };
+        let len = bytes::u32(&self.directory, i.saturating_mul(4).saturating_add(4));
+        let Some(len) = len.filter(|&len| len != NIL) else {
             return Ok(None);
         };
         // Pages repeated over and over could claim far more bytes than the file has.
         if u64::from(len) > u64::from(self.pages) << self.page_shift {
             return Err(Error::Damaged {
                 what,
-                offset: u64::from(self.lists[i]),
+                offset: u64::from(start),
                 problem: "the stream is larger than the file",
             });
         }
-        let pages = &self.directory[self.lists[i] as usize..self.lists[i + 1] as usize];
+        let pages = self.directory.get(start as usize..end as usize);
         Ok(Some(Stream {
             data: self.data,
             page_shift: self.page_shift,
-            pages,
+            pages: pages.unwrap_or_default(),
             len,
             what,
         }))
@@ -171,7 +171,7 @@ impl<'a> Msf<'a> {
             Cow::Owned(copy) => copy.len(),
             Cow::Borrowed(_) => 0,
         };
-        directory + self.lists.len() * 4
+        directory.saturating_add(size_of_val(&*self.lists))
     }
 }
 
@@ -190,11 +190,19 @@ impl<'a> Stream<'_, 'a> {
         self.len
     }
 
+    /// How far into its page byte `offset` lies.
+    fn within(&self, offset: u32) -> u32 {
+        offset & !(u32::MAX << self.page_shift)
+    }
+
     /// The file offset of byte `offset` of the stream.
     fn file_offset(&self, offset: u32) -> Option<usize> {
-        let page = bytes::u32(self.pages, (offset >> self.page_shift) as usize * 4)?;
-        let within = offset & ((1 << self.page_shift) - 1);
-        usize::try_from((u64::from(page) << self.page_shift) + u64::from(within)).ok()
+        let page = bytes::u32(
+            self.pages,
+            ((offset >> self.page_shift) as usize).saturating_mul(4),
+        )?;
+        let within = u64::from(self.within(offset));
+        usize::try_from(u64::from(page) << self.page_shift | within).ok()
     }
 
     /// `len` bytes from `offset` on: lent where they are contiguous in the file, else copied.
@@ -234,30 +242,37 @@ impl<'a> Stream<'_, 'a> {
         };
         let start = self.file_offset(at).ok_or_else(outside)?;
         let page_size = 1u32 << self.page_shift;
-        let mut next = (at & !(page_size - 1)).saturating_add(page_size);
-        let mut expect = start - (at & (page_size - 1)) as usize + page_size as usize;
+        let rest = page_size.saturating_sub(self.within(at));
+        let mut next = at.saturating_add(rest);
+        let mut expect = start.saturating_add(rest as usize);
         while next < end && self.file_offset(next) == Some(expect) {
             next = next.saturating_add(page_size);
-            expect += page_size as usize;
+            expect = expect.saturating_add(page_size as usize);
         }
         let stop = next.min(end);
-        let found = bytes::slice(self.data, start, (stop - at) as usize).ok_or_else(outside)?;
+        let found =
+            bytes::slice(self.data, start, stop.saturating_sub(at) as usize).ok_or_else(outside)?;
         Ok((stop, found))
+    }
+
+    /// The bytes of a range of offsets.
+    pub(super) fn range(&self, range: &Range<u32>) -> Result<Cow<'a, [u8]>> {
+        self.bytes(range.start, range.end.saturating_sub(range.start))
     }
 
     /// `N` bytes by value; nothing when they leave the stream or the file.
     pub(super) fn array<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        let end = offset.checked_add(N as u32)?;
+        let end = offset.checked_add(u32::try_from(N).ok()?)?;
         if end > self.len {
             return None;
         }
-        let within = (offset & ((1 << self.page_shift) - 1)) as usize;
-        if within + N <= 1 << self.page_shift {
+        let within = self.within(offset) as usize;
+        if within.saturating_add(N) <= 1 << self.page_shift {
             return bytes::array(self.data, self.file_offset(offset)?);
         }
         let mut out = [0; N];
-        for (i, byte) in out.iter_mut().enumerate() {
-            *byte = *self.data.get(self.file_offset(offset + i as u32)?)?;
+        for (byte, offset) in out.iter_mut().zip(offset..) {
+            *byte = *self.data.get(self.file_offset(offset)?)?;
         }
         Some(out)
     }

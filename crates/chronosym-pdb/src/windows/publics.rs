@@ -3,7 +3,7 @@
 use super::msf::Msf;
 use super::space::Place;
 use super::symbols::{S_PUB32, until_nul};
-use crate::Result;
+use crate::{Result, bytes};
 use std::borrow::Cow;
 
 const HEADER: u32 = 28;
@@ -58,49 +58,37 @@ impl Publics {
         let map = msf.required(self.stream, "public symbols")?;
         let records = msf.required(self.records, "symbol records")?;
         let record = |index: u32| {
-            let at = self.map + index * 4;
+            let at = self.map.saturating_add(index.saturating_mul(4));
             map.u32(at).ok_or(map.short(at, 4))
         };
         let start = |index: u32| {
             let at = record(index)?;
             let head: [u8; 14] = records.array(at).ok_or(records.short(at, 14))?;
-            if u16::from_le_bytes([head[2], head[3]]) != S_PUB32 {
+            let [_, _, k0, k1, _, _, _, _, o0, o1, o2, o3, s0, s1] = head;
+            if u16::from_le_bytes([k0, k1]) != S_PUB32 {
                 return Err(records.damaged(at, "the address map names no public symbol"));
             }
             Ok(Place {
-                section: u16::from_le_bytes([head[12], head[13]]),
-                offset: u32::from_le_bytes([head[8], head[9], head[10], head[11]]),
+                section: u16::from_le_bytes([s0, s1]),
+                offset: u32::from_le_bytes([o0, o1, o2, o3]),
             })
         };
-        let bound = |beyond: &dyn Fn(Place) -> bool, mut low: u32, mut high: u32| {
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if beyond(start(middle)?) {
-                    high = middle;
-                } else {
-                    low = middle + 1;
-                }
-            }
-            Ok(low)
-        };
-        let after = bound(&|at| at > place, 0, self.count)?;
-        let Some(mut index) = after.checked_sub(1) else {
+        let after = bytes::partition_point(0..self.count, |i| Ok(start(i)? <= place))?;
+        let Some(last) = after.checked_sub(1) else {
             return Ok(None);
         };
-        let found = start(index)?;
+        let found = start(last)?;
         if found.section != place.section {
             return Ok(None);
         }
-        while index > 0 && start(index - 1)? == found {
-            index -= 1;
-        }
+        let first = bytes::partition_point(0..last, |i| Ok(start(i)? < found))?;
         let next = match after < self.count {
             true => Some(start(after)?).filter(|next| next.section == place.section),
             false => None,
         };
-        let at = record(index)?;
+        let at = record(first)?;
         let size = u32::from(records.u16(at).ok_or(records.short(at, 2))?);
-        let name = records.bytes(at + 14, size.saturating_sub(12))?;
+        let name = records.bytes(at.saturating_add(14), size.saturating_sub(12))?;
         let public = Public {
             start: found,
             name: match name {

@@ -60,7 +60,7 @@ impl DebugStreams {
     /// The header is an array of stream numbers in a fixed order (`DBGTYPE`).
     pub(super) fn read(header: &[u8]) -> Self {
         let stream = |index: usize| {
-            bytes::u16(header, index * 2)
+            bytes::u16(header, index.saturating_mul(2))
                 .filter(|&number| number != u16::MAX)
                 .map(u32::from)
         };
@@ -111,16 +111,13 @@ impl Space {
             Some(map) => translate(map, rva)?,
             None => rva,
         };
-        self.sections
-            .iter()
-            .position(|section| {
-                rva.checked_sub(section.rva)
-                    .is_some_and(|at| at < section.size)
+        (1..).zip(&self.sections).find_map(|(number, section)| {
+            let offset = rva.checked_sub(section.rva)?;
+            (offset < section.size).then_some(Place {
+                section: number,
+                offset,
             })
-            .map(|index| Place {
-                section: index as u16 + 1,
-                offset: rva - self.sections[index].rva,
-            })
+        })
     }
 
     /// The RVA of a place, in the image as it is.
@@ -143,13 +140,8 @@ impl Space {
 
     pub(super) fn heap_bytes(&self) -> usize {
         let maps = [&self.to_source, &self.from_source];
-        self.sections.len() * 8
-            + maps
-                .iter()
-                .filter_map(|map| map.as_deref())
-                .map(<[_]>::len)
-                .sum::<usize>()
-                * 8
+        let maps = maps.iter().filter_map(|map| map.as_deref());
+        super::sum(maps.map(size_of_val).chain([size_of_val(&*self.sections)]))
     }
 }
 
@@ -186,7 +178,7 @@ fn laid_out(map: &[u8]) -> Option<(Box<[Section]>, u32)> {
         if bytes::u16(entry, 0)? & ABSOLUTE != 0 {
             continue;
         }
-        if usize::from(bytes::u16(entry, 6)?) != sections.len() + 1 {
+        if usize::from(bytes::u16(entry, 6)?).checked_sub(1) != Some(sections.len()) {
             return None;
         }
         let size = bytes::u32(entry, 16)?;
@@ -212,7 +204,9 @@ fn omap(stream: Option<Stream<'_, '_>>) -> Result<Option<Omap>> {
 fn translate(map: &[(u32, u32)], rva: u32) -> Option<u32> {
     let index = map.partition_point(|&(source, _)| source <= rva);
     let (source, target) = *map.get(index.checked_sub(1)?)?;
-    (target != 0).then(|| target.checked_add(rva - source))?
+    (target != 0)
+        .then(|| target.checked_add(rva.checked_sub(source)?))
+        .flatten()
 }
 
 #[cfg(test)]

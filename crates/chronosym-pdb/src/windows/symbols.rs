@@ -33,17 +33,19 @@ impl<'d> Record<'d> {
     pub(super) fn at(data: &'d [u8], offset: u32) -> Option<Self> {
         let at = offset as usize;
         let len = usize::from(bytes::u16(data, at)?);
-        let kind = bytes::u16(data, at + 2)?;
+        let kind = bytes::u16(data, at.checked_add(2)?)?;
         Some(Self {
             offset,
             kind,
-            body: bytes::slice(data, at + 4, len.checked_sub(2)?)?,
+            body: bytes::slice(data, at.checked_add(4)?, len.checked_sub(2)?)?,
         })
     }
 
     /// Where the next record starts.
     pub(super) fn next(&self) -> u32 {
-        self.offset + 4 + self.body.len() as u32
+        // A record's length has 16 bits.
+        let size = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
+        self.offset.saturating_add(4).saturating_add(size)
     }
 
     pub(super) fn u32(&self, at: usize) -> Option<u32> {

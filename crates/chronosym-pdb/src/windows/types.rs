@@ -108,49 +108,43 @@ impl TypeStream {
             }
         };
         let len = stream.u16(at).ok_or(stream.short(at, 2))?;
-        stream.bytes(at + 2, u32::from(len)).map(Some)
+        stream.bytes(at.saturating_add(2), u32::from(len)).map(Some)
     }
 
     fn remembered(&self, index: u32) -> Option<u32> {
-        let slots = self.found.get()?;
-        let slot = slots[index as usize % slots.len()].load(Relaxed);
-        (slot >> 32 == u64::from(index)).then_some(slot as u32)
+        let slot = slot(self.found.get()?, index)?.load(Relaxed);
+        (slot >> 32 == u64::from(index)).then_some((slot & 0xffff_ffff) as u32)
     }
 
     fn remember(&self, index: u32, at: u32) {
-        let count = (self.end - self.first).clamp(1, REMEMBERED);
+        let count = self.end.saturating_sub(self.first).clamp(1, REMEMBERED);
         let empty = || (0..count).map(|_| AtomicU64::new(0)).collect();
         let slots = self.found.get_or_init(empty);
-        slots[index as usize % slots.len()].store(u64::from(index) << 32 | u64::from(at), Relaxed);
+        if let Some(slot) = slot(slots, index) {
+            slot.store(u64::from(index) << 32 | u64::from(at), Relaxed);
+        }
     }
 
     /// Walks to the record's offset in the stream.
     fn search(&self, msf: &Msf<'_>, stream: &Stream<'_, '_>, index: u32) -> Result<Option<u32>> {
+        let size = self.records_end.saturating_sub(self.records);
         let (mut current, start, end) = match &self.index {
             Index::Hash(hash, offset, count) => {
                 let hash = msf.required(*hash, "type hash")?;
                 let pair = |i: u32| {
-                    let at = offset + i * 8;
+                    let at = offset.saturating_add(i.saturating_mul(8));
                     let pair: [u8; 8] = hash.array(at).ok_or(hash.short(at, 8))?;
                     let word = |at| bytes::u32(&pair, at).unwrap_or_default();
                     Ok((word(0), word(4)))
                 };
-                let (mut low, mut high) = (0, *count);
-                while low < high {
-                    let middle = low + (high - low) / 2;
-                    if pair(middle)?.0 <= index {
-                        low = middle + 1;
-                    } else {
-                        high = middle;
-                    }
-                }
+                let low = bytes::partition_point(0..*count, |i| Ok(pair(i)?.0 <= index))?;
                 let Some(before) = low.checked_sub(1) else {
                     return Ok(None);
                 };
                 let (first, start) = pair(before)?;
                 let end = match low < *count {
                     true => pair(low)?.1,
-                    false => self.records_end - self.records,
+                    false => size,
                 };
                 (first, start, end)
             }
@@ -166,22 +160,20 @@ impl TypeStream {
                 let Some(&(first, start)) = after.checked_sub(1).and_then(|i| pairs.get(i)) else {
                     return Ok(None);
                 };
-                let end = pairs
-                    .get(after)
-                    .map_or(self.records_end - self.records, |&(_, at)| at);
+                let end = pairs.get(after).map_or(size, |&(_, at)| at);
                 (first, start, end)
             }
         };
         let start = self.records.saturating_add(start);
         let end = self.records.saturating_add(end).min(self.records_end);
         let chunk = stream.bytes(start, end.saturating_sub(start))?;
-        let mut at = 0usize;
-        while let Some(len) = bytes::u16(&chunk, at) {
+        let mut at = 0_u32;
+        while let Some(len) = bytes::u16(&chunk, at as usize) {
             if current == index {
-                return Ok(Some(start + at as u32));
+                return Ok(Some(start.saturating_add(at)));
             }
-            at += 2 + usize::from(len);
-            current += 1;
+            at = at.saturating_add(2).saturating_add(len.into());
+            current = current.saturating_add(1);
         }
         Err(stream.damaged(start, "the index offsets do not lead to the record"))
     }
@@ -190,25 +182,31 @@ impl TypeStream {
         let mut pairs = Vec::new();
         let mut at = self.records;
         for index in self.first..self.end {
-            if (index - self.first).is_multiple_of(STRIDE) {
-                pairs.push((index, at - self.records));
+            if index.saturating_sub(self.first).is_multiple_of(STRIDE) {
+                pairs.push((index, at.saturating_sub(self.records)));
             }
             if at >= self.records_end {
                 break;
             }
             let len = stream.u16(at).ok_or(stream.short(at, 2))?;
-            at = at.saturating_add(2 + u32::from(len));
+            at = at.saturating_add(2).saturating_add(len.into());
         }
         Ok(pairs.into())
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
         let walked = match &self.index {
-            Index::Walked(pairs) => pairs.get().map_or(0, |pairs| pairs.len() * 8),
+            Index::Walked(pairs) => pairs.get().map_or(0, |pairs| size_of_val(&**pairs)),
             Index::Hash(..) => 0,
         };
-        walked + self.found.get().map_or(0, |slots| slots.len() * 8)
+        let found = self.found.get().map_or(0, |slots| size_of_val(&**slots));
+        found.saturating_add(walked)
     }
+}
+
+/// Where the offset of a record is remembered.
+fn slot(slots: &[AtomicU64], index: u32) -> Option<&AtomicU64> {
+    slots.get((index as usize).checked_rem(slots.len())?)
 }
 
 /// A name in two parts: what it is in (namespace or class), and its own.
@@ -251,21 +249,21 @@ impl Types {
 
     /// An LF_STRING_ID: the strings of its substring list, then its own.
     fn string<'a>(&self, msf: &Msf<'a>, index: u32, depth: u32) -> Result<Cow<'a, [u8]>> {
-        let Some(record) = self.id(msf, index)?.filter(|_| depth > 0) else {
+        let (Some(record), Some(below)) = (self.id(msf, index)?, depth.checked_sub(1)) else {
             return Ok(Cow::Borrowed(&[]));
         };
         let word = |at: usize| bytes::u32(&record, at).unwrap_or_default();
         match bytes::u16(&record, 0) {
             Some(LF_STRING_ID) if word(2) == 0 => Ok(tail(record, 6)),
             Some(LF_STRING_ID) => {
-                let mut whole = self.string(msf, word(2), depth - 1)?.into_owned();
+                let mut whole = self.string(msf, word(2), below)?.into_owned();
                 whole.extend_from_slice(until_nul(record.get(6..).unwrap_or_default()));
                 Ok(whole.into())
             }
             Some(LF_SUBSTR_LIST) => {
                 let mut whole = Vec::new();
                 for at in (6..record.len()).step_by(4).take(word(2) as usize) {
-                    whole.extend_from_slice(&self.string(msf, word(at), depth - 1)?);
+                    whole.extend_from_slice(&self.string(msf, word(at), below)?);
                     if whole.len() > usize::from(u16::MAX) {
                         break;
                     }
@@ -296,7 +294,7 @@ impl Types {
         };
         let mut at = fixed;
         for _ in 0..numbers {
-            at += numeric_len(&record, at);
+            at = numeric_len(&record, at).saturating_add(at);
         }
         Ok(tail(record, at))
     }

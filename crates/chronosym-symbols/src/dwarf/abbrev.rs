@@ -73,7 +73,7 @@ impl Abbreviations {
                 return Ok(());
             }
             let abbreviation = self.entry(&mut cursor, encoding)?;
-            if code == self.dense.len() as u64 + 1 {
+            if code.wrapping_sub(1) == self.dense.len() as u64 {
                 self.dense.push(abbreviation);
             } else {
                 self.sparse.entry(code).or_insert(abbreviation);
@@ -103,8 +103,13 @@ impl Abbreviations {
             sibling |= name == dw::DW_AT_sibling;
             code |= matches!(name, dw::DW_AT_low_pc | dw::DW_AT_ranges);
             let step = Step::of(form, encoding)?;
-            match (self.steps[first_step..].last_mut(), step) {
-                (Some(Step::Fixed(sum)), Step::Fixed(len)) if *sum < u16::MAX - len => *sum += len,
+            match (
+                self.steps.get_mut(first_step..).and_then(<[_]>::last_mut),
+                step,
+            ) {
+                (Some(Step::Fixed(sum)), Step::Fixed(len)) if sum.checked_add(len).is_some() => {
+                    *sum = sum.saturating_add(len);
+                }
                 _ => self.steps.push(step),
             }
             self.attributes.push(Attribute {
@@ -127,27 +132,36 @@ impl Abbreviations {
             }
             _ => Kind::Other,
         };
-        let range = |from: usize, to: usize| from as u32..to as u32;
+        let at = |at: usize| u32::try_from(at).map_err(|_| Bad::Truncated);
+        let range = |from: usize, to: usize| Ok::<_, Bad>(at(from)?..at(to)?);
         Ok(Abbreviation {
             tag,
             kind,
             has_children,
-            steps: range(first_step, self.steps.len()),
-            attributes: range(first_attribute, self.attributes.len()),
+            steps: range(first_step, self.steps.len())?,
+            attributes: range(first_attribute, self.attributes.len())?,
         })
     }
 
     /// Heap in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.dense.capacity() * size_of::<Abbreviation>()
-            + self.sparse.capacity() * size_of::<(u64, Abbreviation)>()
-            + self.steps.capacity() * size_of::<Step>()
-            + self.attributes.capacity() * size_of::<Attribute>()
+        let parts = [
+            (self.dense.capacity(), size_of::<Abbreviation>()),
+            (self.sparse.capacity(), size_of::<(u64, Abbreviation)>()),
+            (self.steps.capacity(), size_of::<Step>()),
+            (self.attributes.capacity(), size_of::<Attribute>()),
+        ];
+        parts.iter().fold(0, |sum, &(count, size)| {
+            count.saturating_mul(size).saturating_add(sum)
+        })
     }
 
     #[inline]
     pub(crate) fn get(&self, code: u64) -> Result<&Abbreviation, Bad> {
-        match self.dense.get((code as usize).wrapping_sub(1)) {
+        match usize::try_from(code.wrapping_sub(1))
+            .ok()
+            .and_then(|i| self.dense.get(i))
+        {
             Some(found) => Ok(found),
             None => self.sparse.get(&code).ok_or(Bad::Abbreviation(code)),
         }
@@ -156,12 +170,14 @@ impl Abbreviations {
     #[inline]
     pub(crate) fn steps(&self, abbreviation: &Abbreviation) -> &[Step] {
         let range = &abbreviation.steps;
-        &self.steps[range.start as usize..range.end as usize]
+        let range = range.start as usize..range.end as usize;
+        self.steps.get(range).unwrap_or(&[])
     }
 
     #[inline]
     pub(crate) fn attributes(&self, abbreviation: &Abbreviation) -> &[Attribute] {
         let range = &abbreviation.attributes;
-        &self.attributes[range.start as usize..range.end as usize]
+        let range = range.start as usize..range.end as usize;
+        self.attributes.get(range).unwrap_or(&[])
     }
 }

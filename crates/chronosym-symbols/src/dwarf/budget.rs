@@ -19,12 +19,14 @@ pub(crate) struct Budget(usize);
 impl Budget {
     /// For the range lists of one unit, or once for those of all units.
     pub(crate) fn for_ranges(sections: &Sections<'_>) -> Self {
-        Self(FREE + sections.ranges.len() + sections.rnglists.len())
+        let lists = [sections.ranges.len(), sections.rnglists.len()];
+        Self(lists.into_iter().fold(FREE, usize::saturating_add))
     }
 
     /// For the extents of all units: line tables stand in where there are no ranges, and every unit has its own.
     pub(crate) fn for_extents(sections: &Sections<'_>) -> Self {
-        Self(Self::for_ranges(sections).0 + sections.line.len())
+        let lists = Self::for_ranges(sections).0;
+        Self(lists.saturating_add(sections.line.len()))
     }
 
     #[inline]

@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8, Bad> {
         let byte = *self.data.get(self.pos).ok_or(Bad::Truncated)?;
-        self.pos += 1;
+        self.pos = self.pos.wrapping_add(1);
         Ok(byte)
     }
 
@@ -90,11 +90,13 @@ impl<'a> Cursor<'a> {
     pub(crate) fn uint(&mut self, size: usize) -> Result<u64, Bad> {
         let start = self.pos;
         self.skip(size)?;
-        let bytes = &self.data[start..self.pos];
+        let bytes = self.data.get(start..self.pos).ok_or(Bad::Truncated)?;
         let mut buffer = [0; 8];
         if self.big {
+            let unused = buffer.len().saturating_sub(size);
             buffer
-                .get_mut(8 - size..)
+                .get_mut(unused..)
+                .filter(|_| size <= 8)
                 .ok_or(Bad::Truncated)?
                 .copy_from_slice(bytes);
             Ok(u64::from_be_bytes(buffer))
@@ -115,13 +117,13 @@ impl<'a> Cursor<'a> {
             return Ok(u64::from(first));
         }
         let mut value = u64::from(first & 0x7f);
-        let mut shift = 7;
+        let mut shift = 7u32;
         loop {
             let byte = self.u8()?;
             if shift < 64 {
                 value |= u64::from(byte & 0x7f) << shift;
             }
-            shift += 7;
+            shift = shift.saturating_add(7);
             if byte < 0x80 {
                 return Ok(value);
             }
@@ -157,8 +159,8 @@ impl<'a> Cursor<'a> {
     fn cstr(&mut self) -> Result<&'a [u8], Bad> {
         let rest = self.data.get(self.pos..).ok_or(Bad::Truncated)?;
         let len = memchr::memchr(0, rest).ok_or(Bad::Truncated)?;
-        self.pos += len + 1;
-        Ok(&rest[..len])
+        self.pos = self.pos.saturating_add(len).saturating_add(1);
+        rest.get(..len).ok_or(Bad::Truncated)
     }
 
     /// Steps over the values of one entry.
@@ -219,7 +221,9 @@ impl<'a> Cursor<'a> {
             dw::DW_FORM_ref4 => Value::UnitRef(self.uint(4)?),
             dw::DW_FORM_ref8 => Value::UnitRef(self.uint(8)?),
             dw::DW_FORM_ref_udata => Value::UnitRef(self.uleb()?),
-            dw::DW_FORM_ref_addr => Value::InfoRef(self.uint(ref_addr_size(encoding))?),
+            dw::DW_FORM_ref_addr => {
+                Value::InfoRef(self.uint(usize::from(ref_addr_size(encoding)))?)
+            }
             dw::DW_FORM_GNU_ref_alt => Value::SupplementRef(self.uint(word)?),
             dw::DW_FORM_ref_sup4 => Value::SupplementRef(self.uint(4)?),
             dw::DW_FORM_ref_sup8 => Value::SupplementRef(self.uint(8)?),
@@ -249,7 +253,7 @@ impl<'a> Cursor<'a> {
 /// The form that an indirect value names; not another indirect one, which could go on for ever.
 fn indirect(form: u64) -> Result<DwForm, Bad> {
     match u16::try_from(form).map(DwForm) {
-        Ok(dw::DW_FORM_indirect | dw::DW_FORM_implicit_const) => Err(Bad::Form(form as u16)),
+        Ok(bad @ (dw::DW_FORM_indirect | dw::DW_FORM_implicit_const)) => Err(Bad::Form(bad.0)),
         Ok(form) => Ok(form),
         Err(_) => Err(Bad::Form(u16::MAX)),
     }
@@ -257,14 +261,15 @@ fn indirect(form: u64) -> Result<DwForm, Bad> {
 
 /// The string up to its terminating zero; all of it if there is none.
 pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
-    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    bytes.get(..end).unwrap_or(bytes)
 }
 
-fn ref_addr_size(encoding: Encoding) -> usize {
+fn ref_addr_size(encoding: Encoding) -> u16 {
     if encoding.version <= 2 {
-        usize::from(encoding.address_size)
+        u16::from(encoding.address_size)
     } else {
-        usize::from(encoding.format.word_size())
+        u16::from(encoding.format.word_size())
     }
 }
 
@@ -340,7 +345,7 @@ impl Step {
             | dw::DW_FORM_strp_sup
             | dw::DW_FORM_GNU_ref_alt
             | dw::DW_FORM_GNU_strp_alt => Self::Fixed(word),
-            dw::DW_FORM_ref_addr => Self::Fixed(ref_addr_size(encoding) as u16),
+            dw::DW_FORM_ref_addr => Self::Fixed(ref_addr_size(encoding)),
             dw::DW_FORM_udata
             | dw::DW_FORM_sdata
             | dw::DW_FORM_ref_udata

@@ -140,7 +140,7 @@ impl Walk {
         wanted: &[u64],
         code: &[Range<u64>],
     ) -> Result<u32, Bad> {
-        let id = self.nodes.len() as u32;
+        let id = u32::try_from(self.nodes.len()).map_err(|_| Bad::Depth)?;
         let around = self.nodes.get(parent as usize).map(|node| node.root);
         let mut start = None;
         let mut covers = false;
@@ -155,14 +155,17 @@ impl Walk {
             if around.is_none() && !contains(code, low) {
                 return;
             }
-            let of_range = best[from..].iter_mut().zip(&mut pieces[from..]);
-            for (va, (node, piece)) in wanted[from..].iter().zip(of_range) {
+            let found = (best.get_mut(from..), pieces.get_mut(from..));
+            let ((Some(best), Some(pieces)), Some(wanted)) = (found, wanted.get(from..)) else {
+                return;
+            };
+            for (va, (node, piece)) in wanted.iter().zip(best.iter_mut().zip(pieces)) {
                 if *va >= high {
                     break;
                 }
                 match around {
                     None if *node == NONE => {
-                        *left -= 1;
+                        *left = left.saturating_sub(1);
                         *node = id;
                         *piece = if (low..=*va).contains(&start) {
                             start
@@ -329,7 +332,7 @@ fn walk_part(
             if local == depth {
                 local = usize::MAX;
             }
-            depth -= 1;
+            depth = depth.saturating_sub(1);
             if depth == 0 {
                 break;
             }
@@ -337,7 +340,7 @@ fn walk_part(
         }
         let abbreviation = abbreviations.get(number)?;
         let inner = if abbreviation.has_children {
-            depth + 1
+            depth.saturating_add(1)
         } else {
             0
         };
@@ -374,7 +377,7 @@ fn walk_part(
             }
         }
         if abbreviation.has_children {
-            depth += 1;
+            depth = depth.saturating_add(1);
             if depth > MAX_DEPTH {
                 return Err(Bad::Depth);
             }

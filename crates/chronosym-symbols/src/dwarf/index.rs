@@ -69,7 +69,7 @@ impl Ranges {
 
     fn find(&self, va: u64) -> Option<usize> {
         let next = self.0.partition_point(|p| p.begin <= va);
-        let piece = self.0[..next].last()?;
+        let piece = self.0.get(next.checked_sub(1)?)?;
         (va < piece.end).then_some(piece.unit)
     }
 }
@@ -244,7 +244,7 @@ impl UnitStarts {
         }
         let all = self.all(sections);
         let next = all.partition_point(|&start| start <= at);
-        next.checked_sub(1).map(|i| all[i])
+        all.get(next.checked_sub(1)?).copied()
     }
 }
 

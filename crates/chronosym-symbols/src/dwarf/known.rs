@@ -54,18 +54,18 @@ impl<T> Spans<T> {
     /// All that cover an address.
     fn at(&self, va: u64) -> impl Iterator<Item = &Span<T>> {
         let next = self.spans.partition_point(|span| span.begin <= va);
-        let reaching = self.reach[..next]
-            .iter()
-            .rev()
-            .take_while(move |&&reach| va < reach);
-        let from = next - reaching.count();
-        self.spans[from..next]
-            .iter()
+        let spans = self.spans.get(..next).unwrap_or_default();
+        let reach = self.reach.get(..next).unwrap_or_default();
+        let before = spans.iter().zip(reach).rev();
+        before
+            .take_while(move |&(_, &reach)| va < reach)
+            .map(|(span, _)| span)
             .filter(move |span| va < span.end)
     }
 
     fn bytes(&self) -> usize {
-        self.spans.capacity() * size_of::<Span<T>>() + self.reach.capacity() * size_of::<u64>()
+        let one = size_of::<Span<T>>().saturating_add(size_of::<u64>());
+        self.spans.capacity().saturating_mul(one)
     }
 }
 
@@ -146,9 +146,9 @@ impl Known {
     /// The row of lines at an address: of several sequences the last that has one, as in a walk.
     pub(crate) fn row(&self, va: u64) -> Option<Row> {
         let row = |span: &Span<Range<usize>>| {
-            let rows = &self.rows[span.what.clone()];
+            let rows = self.rows.get(span.what.clone())?;
             let next = rows.partition_point(|&(from, _, _)| from <= va);
-            let (_, to, row) = rows[..next].last()?;
+            let (_, to, row) = rows.get(next.checked_sub(1)?)?;
             (va < *to).then_some((span.order, *row))
         };
         let last = self
@@ -161,11 +161,16 @@ impl Known {
 
     /// Heap in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>()
-            + self.table.bytes()
-            + self.functions.bytes()
-            + self.sequences.bytes()
-            + self.rows.capacity() * size_of::<(u64, u64, Row)>()
+        let rows = self.rows.capacity();
+        let parts = [
+            self.table.bytes(),
+            self.functions.bytes(),
+            self.sequences.bytes(),
+            rows.saturating_mul(size_of::<(u64, u64, Row)>()),
+        ];
+        parts
+            .into_iter()
+            .fold(size_of::<Self>(), usize::saturating_add)
     }
 }
 

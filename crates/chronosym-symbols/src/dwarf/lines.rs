@@ -69,6 +69,12 @@ impl<'a> Lines<'a> {
     /// sequence the ranges ascend.
     ///
     /// `enter` is told where a sequence begins; if it returns false, no row of that sequence is reported.
+    #[expect(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        reason = "the hottest loop there is: opcodes are bytes and index 256 entries, what divides is not 0, lines wrap"
+    )]
     pub(crate) fn run(
         &self,
         mut enter: impl FnMut(u64) -> bool,
@@ -84,7 +90,7 @@ impl<'a> Lines<'a> {
         let step = u64::from(line.minimum_instruction_length);
         let per_bundle = u64::from(line.maximum_operations_per_instruction).max(1);
         let mask = match encoding.address_size {
-            1..8 => (1u64 << (8 * u32::from(encoding.address_size))) - 1,
+            size @ 1..8 => u64::MAX >> (64 - 8 * u32::from(size)),
             _ => u64::MAX,
         };
         // What one special opcode does, worked out once for all 256.

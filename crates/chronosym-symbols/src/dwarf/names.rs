@@ -93,7 +93,7 @@ impl<'a> Names<'a> {
                         (None, within)
                     } else {
                         let start = self.open(in_supplement, space, at)?;
-                        (Some((in_supplement, start)), at - start)
+                        (Some((in_supplement, start)), at.saturating_sub(start))
                     }
                 }
                 Entry::Supplement(at) => {
@@ -102,7 +102,7 @@ impl<'a> Names<'a> {
                         return Ok(plain);
                     };
                     let start = self.open(true, space, at)?;
-                    (Some((true, start)), at - start)
+                    (Some((true, start)), at.saturating_sub(start))
                 }
             };
             home = foreign;

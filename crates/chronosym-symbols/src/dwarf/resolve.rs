@@ -72,18 +72,18 @@ impl<'a> Scratch<'a> {
                 next.get() < wanted.len() && contains(context.code, start)
             };
             let row = |from: u64, to: u64, row: &Row| {
-                let mut i = next.get();
-                if wanted.get(i).is_none_or(|&va| va >= to) {
+                let at = next.get();
+                let (Some(wanted), Some(rows)) = (wanted.get(at..), rows.get_mut(at..)) else {
                     return;
-                }
+                };
                 // A sequence that jumps back leaves addresses behind that an earlier row has answered.
-                while i < wanted.len() && wanted[i] < to {
-                    if wanted[i] >= from {
-                        rows[i] = Some(*row);
+                let passed = wanted.iter().zip(rows).take_while(|(va, _)| **va < to);
+                let passed = passed.map(|(&va, found)| {
+                    if va >= from {
+                        *found = Some(*row);
                     }
-                    i += 1;
-                }
-                next.set(i);
+                });
+                next.set(at.saturating_add(passed.count()));
             };
             if let Err(bad) = lines.run(enter, row) {
                 damage.note(out, "line table", bad);
@@ -181,7 +181,7 @@ impl<'a> Scratch<'a> {
         };
         for i in 0..count {
             let start = out.frames.len();
-            let row = self.rows[i];
+            let row = self.rows.get(i).copied().flatten();
             let mut place = Place {
                 file: row.and_then(|r| file(out, r.file)),
                 line: row.map_or(0, |r| r.line),
@@ -189,7 +189,7 @@ impl<'a> Scratch<'a> {
                 discriminator: row.map_or(0, |r| r.discriminator),
                 limited: row.is_none() && damage.lines,
             };
-            let mut id = self.walk.best[i];
+            let mut id = self.walk.best.get(i).copied().unwrap_or(NONE);
             if id == NONE && row.is_some() && !skeleton {
                 out.frames.push(place.frame(entries, None, None));
             }
@@ -210,11 +210,8 @@ impl<'a> Scratch<'a> {
                             None
                         }
                     };
-                    let start = if inlined {
-                        node.start
-                    } else {
-                        self.walk.pieces[i]
-                    };
+                    let piece = self.walk.pieces.get(i).filter(|_| !inlined);
+                    let start = piece.copied().unwrap_or(node.start);
                     out.frames
                         .push(place.frame(entries, Some((node, start)), name));
                     place = Place {

@@ -146,7 +146,7 @@ impl Chunks {
             while stream.at <= offset && self.advance(&mut stream, usize::MAX, |_, _| {}) {}
         }
         let next = stream.starts.partition_point(|&start| start <= offset);
-        next.checked_sub(1).map(|i| stream.starts[i])
+        stream.starts.get(next.checked_sub(1)?).copied()
     }
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
@@ -172,18 +172,20 @@ impl Chunks {
             return false;
         }
         let start = stream.at;
-        let end = (start / CHUNK + 1) * CHUNK;
+        let slot = start / CHUNK;
+        let end = slot.saturating_add(1).saturating_mul(CHUNK);
         let mut bytes = std::mem::take(&mut stream.spare);
         bytes.clear();
         while stream.at < end.min(self.packed.len) {
             let from = bytes.len();
             let read = stream.part(&self.packed, &mut bytes);
-            if bytes.len() > from {
+            let part = bytes.get(from..).unwrap_or_default();
+            if !part.is_empty() {
                 if stream.starts.last().is_none_or(|&last| last < stream.at) {
                     stream.starts.push(stream.at);
                 }
-                each(stream.at, &bytes[from..]);
-                stream.at += bytes.len() - from;
+                each(stream.at, part);
+                stream.at = stream.at.saturating_add(part.len());
             }
             if let Err(error) = read {
                 let _ = self.problem.set(error.to_string());
@@ -194,7 +196,9 @@ impl Chunks {
         let keep = stream.anew || self.keep_all.load(Ordering::Relaxed);
         if keep || (start..stream.at).contains(&wanted) {
             bytes.shrink_to_fit();
-            let _ = self.kept[start / CHUNK].set(Chunk { start, bytes });
+            if let Some(slot) = self.kept.get(slot) {
+                let _ = slot.set(Chunk { start, bytes });
+            }
         } else {
             stream.spare = bytes;
         }
@@ -218,14 +222,15 @@ impl Stream {
             }
         };
         let from = out.len();
-        let left = packed.len - self.at;
+        let left = packed.len.saturating_sub(self.at);
         let mut take = |len: usize, out: &mut Vec<u8>| {
-            let end = out.len() + len;
+            let end = out.len().saturating_add(len);
             while out.len() < end {
                 let at = out.len();
-                out.resize(end.min(at + BLOCK), 0);
-                let read = reader.read(&mut out[at..]);
-                out.truncate(at + read.as_ref().map_or(0, |&len| len));
+                out.resize(end.min(at.saturating_add(BLOCK)), 0);
+                let read = reader.read(out.get_mut(at..).unwrap_or_default());
+                let len = read.as_ref().map_or(0, |&len| len);
+                out.truncate(at.saturating_add(len));
                 if read? == 0 {
                     return Err(io::Error::other("it unpacks to less than its header says"));
                 }
@@ -233,13 +238,14 @@ impl Stream {
             Ok(())
         };
         take(left.min(4), out)?;
-        if out[from..] == [0xFF; 4] {
-            take((left - 4).min(8), out)?;
+        if out.get(from..) == Some(&[0xFF; 4]) {
+            take(left.saturating_sub(4).min(8), out)?;
         }
         // What states no length that can be is one part to the end.
-        let done = out.len() - from;
-        let whole = part_len(&out[from..], packed.big).filter(|&len| len <= left);
-        take(whole.unwrap_or(left).saturating_sub(done), out)
+        let head = out.get(from..).unwrap_or_default();
+        let whole = part_len(head, packed.big).filter(|&len| len <= left);
+        let rest = whole.unwrap_or(left).saturating_sub(head.len());
+        take(rest, out)
     }
 }
 

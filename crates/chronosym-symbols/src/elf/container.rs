@@ -145,7 +145,11 @@ impl Container {
                 .segments
                 .iter()
                 .find(|s| s.file.contains(&offset))
-                .and_then(|s| (offset - s.file.start).checked_add(s.memory.start)),
+                .and_then(|s| {
+                    offset
+                        .checked_sub(s.file.start)?
+                        .checked_add(s.memory.start)
+                }),
         }
     }
 
@@ -169,11 +173,10 @@ impl Container {
     pub(crate) fn code_sections(&self) -> Vec<bool> {
         let mut code = Vec::new();
         for section in self.file().iter().flat_map(|file| file.sections()) {
-            let index = section.index().0;
-            if code_range(&section, self.layout.as_deref()).is_some() {
-                code.resize(code.len().max(index + 1), false);
-                code[index] = true;
-            }
+            let is_code = code_range(&section, self.layout.as_deref()).is_some();
+            // They come in the order of their indices, which may leave some out.
+            code.resize(section.index().0, false);
+            code.push(is_code);
         }
         code
     }
@@ -244,7 +247,8 @@ fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
 /// True if one of the ranges (sorted, disjoint) holds the address.
 pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
     let next = code.partition_point(|r| r.start <= va);
-    next.checked_sub(1).is_some_and(|i| va < code[i].end)
+    let before = next.checked_sub(1).and_then(|i| code.get(i));
+    before.is_some_and(|range| va < range.end)
 }
 
 /// A section of a file that is not linked.

@@ -53,9 +53,9 @@ impl Layout {
             let start = end.checked_next_multiple_of(align)?;
             end = start.checked_add(size)?;
             if placed.len() <= index {
-                placed.resize(index + 1, None);
+                placed.resize(index.checked_add(1)?, None);
             }
-            placed[index] = Some(start..end);
+            *placed.get_mut(index)? = Some(start..end);
         }
         Some(Self { placed })
     }
@@ -140,7 +140,11 @@ fn number(bytes: &[u8], big: bool) -> u64 {
 fn put(bytes: &mut [u8], value: u64, big: bool) {
     let (little, len) = (value.to_le_bytes(), bytes.len());
     for (i, byte) in bytes.iter_mut().enumerate() {
-        let from = if big { len - 1 - i } else { i };
+        let from = if big {
+            len.saturating_sub(i).saturating_sub(1)
+        } else {
+            i
+        };
         *byte = little.get(from).copied().unwrap_or(0);
     }
 }

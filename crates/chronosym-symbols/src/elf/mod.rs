@@ -1,4 +1,19 @@
 //! Object files (ELF, and PE for its DWARF): sections, segments, identity, symbols.
+#![warn(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 mod chunks;
 pub(crate) mod companions;

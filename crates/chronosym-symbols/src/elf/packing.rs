@@ -90,7 +90,7 @@ struct Limited(Vec<u8>);
 
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if (self.0.len() + bytes.len()) as u64 > MAX_UNPACKED {
+        if self.0.len().saturating_add(bytes.len()) as u64 > MAX_UNPACKED {
             return Err(io::Error::other(Full));
         }
         self.0.extend_from_slice(bytes);
@@ -126,7 +126,7 @@ impl BufRead for Input {
 
     fn consume(&mut self, len: usize) {
         self.at = self.at.saturating_add(len);
-        if self.at - self.released >= RELEASE {
+        if self.at.saturating_sub(self.released) >= RELEASE {
             self.data.release(self.released..self.at);
             self.released = self.at;
         }

@@ -105,7 +105,7 @@ impl DebugSections {
             let Ok(name) = section.name_bytes() else {
                 continue;
             };
-            let Some((slot, split)) = slot(name) else {
+            let Some((id, split)) = debug_section(name) else {
                 continue;
             };
             let Ok(place) = section.compressed_file_range() else {
@@ -121,16 +121,16 @@ impl DebugSections {
             }
             let linked = found.layout.is_none() || section.relocations().next().is_none();
             let packed = place.format != CompressionFormat::None;
-            let held = match USED[slot] {
+            let len = usize::try_from(place.uncompressed_size).ok();
+            let len = len.filter(|_| place.uncompressed_size <= MAX_UNPACKED);
+            let held = match (id, len) {
                 _ if linked && !packed => Held::Plain,
-                SectionId::DebugInfo | SectionId::DebugLine
-                    if linked && !split && place.uncompressed_size <= MAX_UNPACKED =>
-                {
+                (SectionId::DebugInfo | SectionId::DebugLine, Some(len)) if linked && !split => {
                     Held::Parts(Chunks::new(
                         data.clone(),
                         range.clone(),
                         place.format,
-                        place.uncompressed_size as usize,
+                        len,
                         !file.is_little_endian(),
                     ))
                 }
@@ -141,7 +141,9 @@ impl DebugSections {
             } else {
                 &mut found.plain
             };
-            slots[slot] = Some(Section {
+            let slot = USED.iter().zip(slots).find(|(used, _)| **used == id);
+            let Some((_, slot)) = slot else { continue };
+            *slot = Some(Section {
                 index: section.index(),
                 range,
                 packed: place.format,
@@ -207,9 +209,9 @@ impl DebugSections {
     }
 
     fn section(&self, id: SectionId, split: bool) -> Option<&Section> {
-        let slot = USED.iter().position(|&used| used == id)?;
         let slots = if split { &self.split } else { &self.plain };
-        slots[slot].as_ref()
+        let mut sections = USED.iter().zip(slots);
+        sections.find(|(used, _)| **used == id)?.1.as_ref()
     }
 
     /// Unpacks and relocates a section.
@@ -228,7 +230,7 @@ impl DebugSections {
 }
 
 /// Which section a name means: `.debug_info`, GNU's older compressed `.zdebug_info`, or the split `.debug_info.dwo`.
-fn slot(name: &[u8]) -> Option<(usize, bool)> {
+fn debug_section(name: &[u8]) -> Option<(SectionId, bool)> {
     let (name, split) = match name.strip_suffix(b".dwo") {
         Some(name) => (name, true),
         None => (name, false),
@@ -236,10 +238,9 @@ fn slot(name: &[u8]) -> Option<(usize, bool)> {
     let stem = name
         .strip_prefix(b".debug_")
         .or_else(|| name.strip_prefix(b".zdebug_"))?;
-    let slot = USED
-        .iter()
-        .position(|id| id.name().as_bytes().strip_prefix(b".debug_") == Some(stem))?;
-    Some((slot, split))
+    let mut used = USED.into_iter();
+    let id = used.find(|id| id.name().as_bytes().strip_prefix(b".debug_") == Some(stem))?;
+    Some((id, split))
 }
 
 fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
@@ -258,7 +259,8 @@ fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
         ));
     }
     // The size stated is a hint that is believed up to a generous ratio; the rest grows as it comes.
-    let hint = size.min(section.range.len() as u64 * 16 + 4096) as usize;
+    let hint = section.range.len().saturating_mul(16).saturating_add(4096);
+    let hint = usize::try_from(size).map_or(hint, |size| size.min(hint));
     let mut out = Vec::with_capacity(hint);
     packing::reader(data, section.range.clone(), section.packed)
         .and_then(|reader| reader.take(size).read_to_end(&mut out))

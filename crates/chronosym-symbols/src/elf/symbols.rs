@@ -87,7 +87,7 @@ impl SymbolTable {
                     Source::SymbolTable,
                     &mut entries,
                 );
-                entries[from..].iter_mut().for_each(|e| e.mini = true);
+                entries.iter_mut().skip(from).for_each(|e| e.mini = true);
             }
             mini.data
         });
@@ -102,16 +102,18 @@ impl SymbolTable {
             same
         });
         // A symbol without a size reaches to the next one, at most to the end of its section.
-        for i in 0..entries.len() {
-            if entries[i].end == entries[i].start {
-                let start = entries[i].start;
+        let mut next = None;
+        for entry in entries.iter_mut().rev() {
+            let start = entry.start;
+            if entry.end == start {
                 let limit = container
                     .code
                     .iter()
                     .find(|r| r.contains(&start))
                     .map_or(start, |r| r.end);
-                entries[i].end = entries.get(i + 1).map_or(limit, |n| n.start.min(limit));
+                entry.end = next.map_or(limit, |next: u64| next.min(limit));
             }
+            next = Some(start);
         }
         Self { entries, mini }
     }
@@ -125,8 +127,8 @@ impl SymbolTable {
     pub(crate) fn find<'a>(&'a self, container: &'a Container, va: u64) -> Option<Symbol<'a>> {
         let next = self.entries.partition_point(|e| e.start <= va);
         let from = next.saturating_sub(MAX_STEPS_BACK);
-        let key = (from..next).rev().find(|&i| va < self.entries[i].end)?;
-        let entry = &self.entries[key];
+        let mut before = (from..next).zip(self.entries.get(from..next)?).rev();
+        let (key, entry) = before.find(|(_, entry)| va < entry.end)?;
         if entry.name_len == 0 {
             return None;
         }
@@ -136,7 +138,7 @@ impl SymbolTable {
         };
         Some(Symbol {
             start: entry.start,
-            name: data.get(entry.name..entry.name + entry.name_len as usize)?,
+            name: data.get(entry.name..)?.get(..entry.name_len as usize)?,
             source: entry.source,
             key,
         })
@@ -182,11 +184,12 @@ fn collect<'d>(
             continue;
         };
         if rank == BOUNDARY {
-            push(data, start, 0, &name[..0], rank, source, out);
+            let nameless = name.get(..0).unwrap_or_default();
+            push(data, start, 0, nameless, rank, source, out);
             continue;
         }
         // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
-        if name.is_empty() || (name[0] == b'$' && rank == LABEL) {
+        if name.is_empty() || (name.starts_with(b"$") && rank == LABEL) {
             continue;
         }
         // Labels within functions, which RISC-V and LoongArch assemblers keep for the linker.
@@ -210,9 +213,10 @@ fn undecorated(name: &[u8]) -> &[u8] {
     if name.starts_with(b"?") {
         return name;
     }
-    let bytes = name.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    let (front, sized) = match name[..name.len() - bytes].strip_suffix(b"@") {
-        Some(front) if bytes > 0 => (front, true),
+    let last = name.iter().rposition(|b| !b.is_ascii_digit());
+    let rest = name.get(..=last.unwrap_or(0)).unwrap_or(name);
+    let (front, sized) = match rest.strip_suffix(b"@") {
+        Some(front) if rest.len() < name.len() => (front, true),
         _ => (name, false),
     };
     let plain = match front {

@@ -43,13 +43,13 @@ impl Search {
         self.among(folder, candidates, place, sinks, origin).await
     }
 
-    /// Looks into a folder that came with the trace, by identity alone: files of any name may stand there.
+    /// Looks into a folder that came with the trace: what stands there is used by its identity alone.
     pub(super) async fn trace_folder(
         &mut self,
         folder: &Path,
         sinks: &[Sink],
     ) -> Option<LocatedFile> {
-        let mut candidates = layout::flat(&self.request.wanted, &[]);
+        let mut candidates = layout::flat(&self.request.wanted, &self.names);
         candidates.extend(layout::keyed(&self.keys));
         let place = Place::TraceFolder(folder.into());
         let origin = Origin::TraceFolder;

@@ -6,7 +6,7 @@
 //!
 //! Places are searched in this order, and the first file whose own identity is the wanted one ends the search:
 //! 1. the folders given by the user ([`StoreConfig::folders`]), flat and keyed;
-//! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), keyed only;
+//! 2. the folders that came with the trace ([`StoreConfig::trace_folders`]), flat and keyed;
 //! 3. the paths that the trace names, only with [`StoreConfig::trust_trace_paths`];
 //! 4. the elements of the symbol path, from left to right;
 //! 5. debuginfod servers, for ELF files.
@@ -55,8 +55,8 @@ use crate::path::{SymbolPath, parse_debuginfod_urls};
 pub struct StoreConfig {
     /// Folders given by the user: searched first, by file name and in the keyed layouts. A file will do as well.
     pub folders: Vec<PathBuf>,
-    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its archive. Searched in the keyed
-    /// layouts, never by a bare file name; pointers to files elsewhere are not followed.
+    /// Folders of symbol files that came with the trace: beside it, or unpacked out of its archive. Searched by file name and
+    /// in the keyed layouts; pointers to files elsewhere are not followed.
     pub trace_folders: Vec<PathBuf>,
     /// The symbol path (`_NT_SYMBOL_PATH`).
     pub path: SymbolPath,
@@ -281,6 +281,27 @@ pub struct Stores {
     client: std::sync::OnceLock<crate::http::Client>,
 }
 
+/// Why a source file was not fetched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotFetched {
+    /// No server is configured, or fetching is forbidden.
+    #[error("nothing is to be fetched")]
+    Off,
+    /// It is at no address of http or https.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// What the server answered.
+    #[error("the server answered {0}")]
+    Status(u16),
+    /// It is larger than this, in bytes.
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    /// The connection failed, or the disk.
+    #[error("{0}")]
+    Failed(String),
+}
+
 impl Stores {
     /// Stores as configured. Nothing is touched until something is asked for.
     pub fn new(config: StoreConfig) -> Self {
@@ -347,6 +368,41 @@ impl Stores {
             }
             Step::Download { url, to, limit } => Answer::Fetched(self.download(url, to, *limit)),
             local => self.disk.perform(local, identify),
+        }
+    }
+
+    /// Fetches the text of a source file from where a symbol file says that it is (Source Link): at most `most` bytes. No
+    /// redirect is followed, nothing is repeated, and nothing is kept.
+    ///
+    /// # Errors
+    /// Why there is none; nothing is asked of anybody unless [`StoreConfig::may_fetch`].
+    pub fn fetch_source(&self, url: &str, most: u64) -> Result<Vec<u8>, NotFetched> {
+        if !self.config().may_fetch() {
+            return Err(NotFetched::Off);
+        }
+        ServerUrl::parse(url)?;
+        self.fetch(url, most)
+    }
+
+    #[cfg(not(feature = "http"))]
+    fn fetch(&self, _url: &str, _most: u64) -> Result<Vec<u8>, NotFetched> {
+        Err(NotFetched::Off)
+    }
+
+    #[cfg(feature = "http")]
+    fn fetch(&self, url: &str, most: u64) -> Result<Vec<u8>, NotFetched> {
+        let folder = tempfile::tempdir().map_err(|error| NotFetched::Failed(error.to_string()))?;
+        let to = folder.path().join("source");
+        match self.download(url, &to, most) {
+            Fetched::Saved => {
+                std::fs::read(&to).map_err(|error| NotFetched::Failed(error.to_string()))
+            }
+            Fetched::Status { code, .. } => Err(NotFetched::Status(code)),
+            Fetched::TooLarge => Err(NotFetched::TooLarge(most)),
+            Fetched::TimedOut => Err(NotFetched::Failed("the server took too long".into())),
+            Fetched::Unreachable(why) | Fetched::Broken(why) | Fetched::NotSaved(why) => {
+                Err(NotFetched::Failed(why))
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::path::parse_debuginfod_urls;
-use chronosym_symbols::store::{NoFile, Origin, Place, Reach, Request, Trial};
+use chronosym_symbols::store::{NoFile, NotFetched, Origin, Place, Reach, Request, Trial};
 
 use super::server::{Reply, Server};
 use super::{
@@ -782,4 +782,29 @@ fn the_cache_is_pruned_to_its_limit() {
     found(&setup.acquire(&foo()));
     assert!(!old.exists());
     assert!(fetched.exists());
+}
+
+#[test]
+fn source_files_are_fetched_only_where_fetching_is_on() {
+    let server = Server::new(|path| match path {
+        "/a/B.cs" => Reply::Ok(b"class B;".to_vec()),
+        "/moved" => Reply::Redirect(302, "/a/B.cs".into()),
+        _ => Reply::Status(404),
+    });
+    let fetch =
+        |setup: &Setup, path: &str, most| setup.stores().fetch_source(&server.url(path), most);
+    let setup = setup(&server);
+    assert_eq!(fetch(&setup, "a/B.cs", 8), Ok(b"class B;".to_vec()));
+    assert_eq!(fetch(&setup, "a/B.cs", 7), Err(NotFetched::TooLarge(7)));
+    assert_eq!(fetch(&setup, "a/C.cs", 8), Err(NotFetched::Status(404)));
+    assert_eq!(fetch(&setup, "moved", 8), Err(NotFetched::Status(302)));
+    let file = setup.stores().fetch_source("file:///etc/passwd", 8);
+    assert!(matches!(file, Err(NotFetched::Url(_))), "{file:?}");
+    let seen = server.paths().len();
+    let mut offline = self::setup(&server);
+    offline.config.offline = true;
+    for setup in [Setup::new("/tmp"), offline] {
+        assert_eq!(fetch(&setup, "a/B.cs", 8), Err(NotFetched::Off));
+    }
+    assert_eq!(server.paths().len(), seen);
 }

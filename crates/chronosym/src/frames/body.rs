@@ -47,7 +47,9 @@ impl FrameBuilder<'_> {
             .body_function(process, body, binary.as_ref())
             .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
         let method = module.map(|module| (module, body.token));
+        let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
         let line = match self.managed_line(&function, method, il) {
+            Err(_) if body.lines.is_some() && !wants_lines => Err(LineReason::LinesDisabled),
             Err(reason) if body.lines.is_some() => {
                 match timeline.stated_line(process, index, native) {
                     Some((file, line)) => Ok(self.functions.line(SourceLine {

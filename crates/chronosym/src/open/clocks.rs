@@ -38,6 +38,13 @@ pub(super) enum Kind {
     Unknown,
 }
 
+impl Kind {
+    /// Whether only Linux and its like have such a clock.
+    pub fn is_of_linux(self) -> bool {
+        matches!(self, Kind::Monotonic | Kind::MonotonicRaw)
+    }
+}
+
 /// How far a clock is behind another, and how well that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offset {
@@ -61,6 +68,12 @@ impl Offset {
 }
 
 impl Clock {
+    /// Linux' monotonic clock, of whatever boot.
+    pub const MONOTONIC: Clock = Clock {
+        kind: Kind::Monotonic,
+        wall_ns: None,
+    };
+
     pub fn of_nettrace(header: &TraceHeader) -> (Self, i128) {
         let frequency = header.qpc_frequency.max(1);
         let start = i128::from(header.qpc_start) * 1_000_000_000 / i128::from(frequency);

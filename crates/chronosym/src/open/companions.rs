@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Input, What};
+use crate::source::perf::{PerfReport, pid_of_jitdump};
 
 /// Where such files are looked for.
 #[derive(Default)]
@@ -26,6 +27,39 @@ impl Beside {
             if !self.folders.iter().any(|known| known == folder) {
                 self.folders.push(folder.to_owned());
             }
+        }
+    }
+
+    /// Finds out which processes of a perf.data the `own` ids of runtimes are, where that was not said: the one that mapped a
+    /// jitdump of that id, or else the only one that runs .NET in a container while none of that id does.
+    pub fn find_containers(&mut self, perf: &PerfReport, own: impl Iterator<Item = u32>) {
+        let dumps = perf.jitdumps.iter();
+        let dumps = dumps.filter_map(|(pid, path)| Some((pid_of_jitdump(path)?, *pid)));
+        let dumps: BTreeSet<(u32, u32)> = dumps.collect();
+        let contained = perf.runtimes.iter().filter(|(_, contained)| **contained);
+        let contained: Vec<u32> = contained.map(|(pid, _)| *pid).collect();
+        let only = |mut ids: std::collections::btree_set::Range<'_, (u32, u32)>| {
+            let first = ids.next().map(|&(_, pid)| pid);
+            first.filter(|_| ids.next().is_none())
+        };
+        let runtimes: Vec<u32> = own.collect();
+        let all = dumps
+            .iter()
+            .map(|&(own, _)| own)
+            .chain(runtimes.iter().copied());
+        for own in all.collect::<BTreeSet<u32>>() {
+            if self.pids.iter().any(|&(known, _)| known == own) {
+                continue;
+            }
+            let by_dump = only(dumps.range((own, 0)..=(own, u32::MAX)));
+            let is_only = !perf.runtimes.contains_key(&own) && runtimes == [own];
+            let found = match (by_dump, contained.as_slice()) {
+                (Some(pid), _) => Some(pid),
+                (None, &[pid]) if is_only => Some(pid),
+                _ => None,
+            };
+            self.pids
+                .extend(found.filter(|&pid| pid != own).map(|pid| (own, pid)));
         }
     }
 

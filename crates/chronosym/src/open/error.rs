@@ -7,8 +7,7 @@ use super::meter::Cancelled;
 use crate::limits::LimitReached;
 use crate::source::ReadError;
 
-const EXPECTED: &str =
-    "expected a .nettrace, .netperf, .etl or perf.data trace, or a zip or gzip file with one";
+const EXPECTED: &str = "expected a .nettrace, .netperf, .etl, perf.data or LTTng trace, or a zip or gzip file with one";
 
 /// Why nothing can be opened. Messages name the input; causes are in [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +37,8 @@ pub enum OpenError {
         /// What the system says.
         source: io::Error,
     },
-    /// A folder, not a file.
-    #[error("{name} is a directory: {EXPECTED}")]
+    /// A folder in which there is no trace.
+    #[error("{name} is a directory without a trace: {EXPECTED}")]
     Directory {
         /// The input.
         name: String,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
+use std::path::Path;
 use std::sync::Arc;
 
 use chronosym_etl::ReadAt;
@@ -10,12 +11,14 @@ use flate2::read::MultiGzDecoder;
 
 use super::error::{OpenError, failed};
 use super::format::{Content, Format, HEAD, describe, sniff};
+use super::image_maps::{ImageMaps, is_image_map};
 use super::meter::{Meter, Metered, Unpacked};
 use super::note::{Note, Notes};
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
 use super::{Input, What};
+use crate::images::file_name;
 use crate::limits::LimitReached;
 
 /// Something that is read from front to back, on whatever thread.
@@ -39,6 +42,10 @@ pub(super) struct Found {
     pub perf: Vec<(String, SeekableBytes)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     pub ctf: CtfFiles,
+    /// They name code in files of what `perf script` printed.
+    pub image_maps: ImageMaps,
+    /// Texts of `perf script`.
+    pub scripts: Vec<(String, ByteStream)>,
     /// Perf maps by their process.
     pub maps: Vec<(String, u32, ByteStream)>,
     pub symbols: Vec<Entry>,
@@ -56,7 +63,7 @@ struct Piece {
     name: String,
     /// Wrappers around it.
     layers: u32,
-    /// Whether it is one of many: that it is no trace is no error then.
+    /// Whether it is one of many, in a zip file or a folder: that it is no trace is no error then.
     in_zip: bool,
     bytes: Bytes,
 }
@@ -70,7 +77,8 @@ impl Found {
     fn count(&self) -> usize {
         let (traces, code) = (self.streams.len() + self.etl.len(), self.jitdumps.len());
         let ctf = self.ctf.metadata.len() + self.ctf.streams.len();
-        traces + self.perf.len() + code + ctf + self.maps.len()
+        let of_perf = self.perf.len() + self.scripts.len() + self.maps.len();
+        traces + code + ctf + of_perf
     }
 }
 
@@ -83,11 +91,21 @@ pub(super) struct Finder {
 impl Finder {
     /// Looks for traces in an input.
     pub fn look_into(&mut self, input: Input) -> Result<(), OpenError> {
-        let first = self.open(input)?;
-        let name = first.name.clone();
+        let name = input.name();
         let before = self.found.count();
         let mut instead = None;
-        let mut queue = VecDeque::from([first]);
+        let folder = match &input.0 {
+            What::Path(path) if path.is_dir() => Some(path.clone()),
+            _ => None,
+        };
+        if let Some(folder) = folder {
+            self.look_into_folder(&folder)?;
+            return match self.found.count() == before {
+                true => Err(OpenError::Directory { name }),
+                false => Ok(()),
+            };
+        }
+        let mut queue = VecDeque::from([self.open(input)?]);
         while let Some(piece) = queue.pop_front() {
             if let Some(found) = self.step(piece, &mut queue)? {
                 instead.get_or_insert(found);
@@ -111,9 +129,6 @@ impl Finder {
                     source,
                 })?;
                 let metadata = file.metadata().ok();
-                if metadata.as_ref().is_some_and(|m| m.is_dir()) {
-                    return Err(OpenError::Directory { name });
-                }
                 let size = metadata.filter(|m| m.is_file()).map(|m| m.len());
                 self.meter.expect(size);
                 Bytes::File(file)
@@ -129,6 +144,61 @@ impl Finder {
             in_zip: false,
             bytes,
         })
+    }
+
+    /// Looks into the files of a folder and of those in it, in the order of their names; links are not followed.
+    fn look_into_folder(&mut self, folder: &Path) -> Result<(), OpenError> {
+        let mut left = self.meter.limits.zip_entries;
+        let mut folders = VecDeque::from([folder.to_owned()]);
+        while let Some(folder) = folders.pop_front() {
+            let unread = |source| OpenError::Open {
+                name: folder.display().to_string(),
+                source,
+            };
+            let entries = std::fs::read_dir(&folder).map_err(unread)?;
+            let mut entries: Vec<_> = entries.take(left + 1).flatten().collect();
+            entries.sort_by_key(|entry| entry.file_name());
+            for entry in entries {
+                let path = entry.path();
+                left = match left.checked_sub(1) {
+                    Some(left) => left,
+                    None => {
+                        let name = folder.display().to_string();
+                        let limit = LimitReached::ZipEntries(self.meter.limits.zip_entries);
+                        self.notes.push(Note::Limit { name, limit });
+                        return Ok(());
+                    }
+                };
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push_back(path),
+                    Ok(kind) if kind.is_file() => self.look_into_one_of_many(Input::file(path))?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks into a file of a folder, which may be of no use.
+    fn look_into_one_of_many(&mut self, input: Input) -> Result<(), OpenError> {
+        let name = input.name();
+        let piece = match self.open(input) {
+            Ok(piece) => piece,
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                let error = cause.unwrap_or_default();
+                self.notes.push(Note::Companion { name, error });
+                return Ok(());
+            }
+        };
+        let mut queue = VecDeque::from([Piece {
+            in_zip: true,
+            ..piece
+        }]);
+        while let Some(piece) = queue.pop_front() {
+            self.step(piece, &mut queue)?;
+        }
+        Ok(())
     }
 
     fn metered<S>(&self, source: S) -> Metered<S> {
@@ -205,6 +275,20 @@ impl Finder {
             Content::Trace(Format::Ctf) => {
                 let stream = self.stream(bytes);
                 self.found.ctf.streams.push((name, stream));
+            }
+            Content::Unknown if pid_in_name(&name, "perfinfo-", ".map").is_some() => {
+                let pid = pid_in_name(&name, "perfinfo-", ".map").unwrap_or_default();
+                let stream = self.stream(bytes);
+                self.found.image_maps.infos.push((name, pid, stream));
+            }
+            Content::Unknown if is_image_map(innermost(&name)) => {
+                let key = file_name(innermost(&name)).to_lowercase();
+                let stream = self.stream(bytes);
+                self.found.image_maps.maps.insert(key, stream);
+            }
+            Content::Trace(Format::PerfScript) => {
+                let stream = self.stream(bytes);
+                self.found.scripts.push((name, stream));
             }
             Content::Unknown if pid_in_name(&name, "perf-", ".map").is_some() => {
                 let pid = pid_in_name(&name, "perf-", ".map").unwrap_or_default();
@@ -421,11 +505,16 @@ impl Finder {
     }
 }
 
-/// The process of a file called `perf-PID.map` or the like, whatever it is in.
-pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
+/// Of something in wrappers, the path in the innermost one.
+fn innermost(name: &str) -> &str {
     let name = name.strip_suffix(" (gzip)").unwrap_or(name);
     let name = name.trim_end_matches(')');
-    let name = name.rsplit(['/', '\\', '(']).next()?;
+    name.rsplit('(').next().unwrap_or(name)
+}
+
+/// The process of a file called `perf-PID.map` or the like, whatever it is in.
+pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
+    let name = innermost(name).rsplit(['/', '\\']).next()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
     let pid = name.strip_prefix(before)?.strip_suffix(after)?;
     pid.parse().ok()

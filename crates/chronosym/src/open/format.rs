@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use chronosym_perf::script::is_script;
+
 use Content::{CtfMetadata, Gzip, Known, Trace, Zip};
 
 /// A format of traces that is read.
@@ -20,6 +22,8 @@ pub enum Format {
     JitDump,
     /// Traces of LTTng.
     Ctf,
+    /// The text of `perf script`.
+    PerfScript,
     /// Several recordings of one machine.
     Joined,
 }
@@ -33,6 +37,7 @@ impl fmt::Display for Format {
             Format::PerfData => "perf.data",
             Format::JitDump => "jitdump",
             Format::Ctf => "ctf",
+            Format::PerfScript => "perf script",
             Format::Joined => "joined",
         })
     }
@@ -112,6 +117,7 @@ pub(super) fn sniff(head: &[u8]) -> Content {
     match SIGNATURES.iter().find(fits) {
         Some((_, _, content)) => *content,
         None if is_etl(head) => Content::Trace(Format::Etl),
+        None if is_script(head) => Content::Trace(Format::PerfScript),
         None => Content::Unknown,
     }
 }

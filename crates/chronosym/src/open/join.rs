@@ -16,12 +16,14 @@ use chronosym_nettrace::Reader as Nettrace;
 use chronosym_nettrace::{Gap, GapCause, Gaps};
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
+use rustc_hash::FxHashMap;
 
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
 use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
+use super::image_maps::ImageMaps;
 use super::meter::Meter;
 use super::note::Note;
 use super::perf_map;
@@ -30,12 +32,17 @@ use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
 use crate::source::perf::{self, PerfReport};
-use crate::source::{self, ReadError, etl, nettrace};
+use crate::source::script::PlacedFile;
+use crate::source::{self, ReadError, etl, nettrace, script};
 use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, SeekableBytes)>,
+    /// What `perf script` printed: samples are taken from it rather than from the perf.data that it was made of, since it has
+    /// the names that were known where it was recorded.
+    pub script: Option<(String, ByteStream)>,
+    pub image_maps: ImageMaps,
     pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
@@ -87,10 +94,11 @@ impl Parts {
     /// What all of it is.
     pub fn format(&self) -> Format {
         let is_alone = self.runtimes.is_empty() && self.etl.is_none();
-        match (&self.perf, &self.ctf, self.jitdumps.len()) {
-            (Some(_), None, _) if is_alone => Format::PerfData,
-            (None, None, _) if is_alone => Format::JitDump,
-            (None, Some(_), 0) if is_alone => Format::Ctf,
+        match (&self.script, &self.perf, &self.ctf, self.jitdumps.len()) {
+            (Some(_), _, None, 0) if is_alone => Format::PerfScript,
+            (None, Some(_), None, _) if is_alone => Format::PerfData,
+            (None, None, None, _) if is_alone => Format::JitDump,
+            (None, None, Some(_), 0) if is_alone => Format::Ctf,
             _ => Format::Joined,
         }
     }
@@ -114,16 +122,47 @@ impl Parts {
             (None, Some((name, reader))) => Some(Profile::of_etl(name, reader)),
             (None, None) => None,
         };
-        join.reference = profile.as_ref().map(|it| (it.name.clone(), it.clock));
+        join.reference = match (&profile, &self.script) {
+            (Some(profile), _) => Some((profile.name.clone(), profile.clock)),
+            // A text does not say by which clock; perfcollect records by that of runtimes.
+            (None, Some((name, _))) => Some((name.clone(), Clock::MONOTONIC)),
+            (None, None) => None,
+        };
         let runtimes = join.begin_runtimes(self.runtimes, &mut profile)?;
         let ctf = join.begin_ctf(self.ctf)?;
-        let has_ticks = profile.is_none();
-        join.read_profile(profile, &runtimes, &ctf)?;
+        let (has_ticks, has_lives) = (
+            profile.is_none() && self.script.is_none(),
+            profile.is_none() || self.script.is_some(),
+        );
+        let earliest = join.begin(&runtimes, &ctf);
+        let maps: Vec<u32> = self
+            .maps
+            .iter()
+            .map(|(_, own, _)| join.beside.pid(*own))
+            .collect();
+        match (self.script, profile) {
+            (Some(script), profile) => {
+                let files = join.read_script(script, profile, earliest, &maps)?;
+                let limits = &join.meter.limits;
+                match self.image_maps.apply(&files, limits, join.session) {
+                    Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
+                    Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
+                    Ok(()) => {}
+                }
+            }
+            (None, Some(profile)) => {
+                join.read_profile(profile, earliest)?;
+                let headers = runtimes.iter().map(|it| it.reader.header());
+                let own = headers.filter_map(|header| header.process_id);
+                join.beside.find_containers(&join.perf, own);
+            }
+            (None, None) => join.describe(&runtimes, &ctf),
+        }
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
         }
         if let Some(ctf) = ctf {
-            join.read_ctf(ctf, has_ticks)?;
+            join.read_ctf(ctf, has_lives)?;
         }
         join.read_jitdumps(self.jitdumps)?;
         join.read_maps(self.maps)?;
@@ -266,6 +305,10 @@ impl Join<'_> {
                 }
             }
             let source = profile.as_mut().map(|profile| &mut profile.source);
+            // No Windows counts so.
+            if matches!(source, Some(ProfileBytes::Etl { .. })) && clock.kind.is_of_linux() {
+                return Err(not_joined(other, &name));
+            }
             let offset = match (clock.behind(against), again, source) {
                 (Some(Ok(offset)), ..) => offset,
                 (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
@@ -325,33 +368,83 @@ impl Join<'_> {
         Ok((rewound(name, file)?, Some(again)))
     }
 
-    /// Reads what the system recorded, if there is such a recording.
-    fn read_profile(
-        &mut self,
-        profile: Option<Profile>,
-        runtimes: &[Runtime],
-        ctf: &Option<Tracepoints>,
-    ) -> Result<(), OpenError> {
+    /// Finds out when the session begins, in ns of the reference clock, as far as recordings of runtimes say.
+    fn begin(&mut self, runtimes: &[Runtime], ctf: &Option<Tracepoints>) -> Option<i128> {
         let starts = runtimes.iter().map(|it| it.start_ns + it.offset.ns);
         let of_ctf = ctf.iter().map(|it| it.start_ns + it.offset.ns);
         let earliest = starts.chain(of_ctf).min();
         self.began_ns = earliest.unwrap_or_default();
         let of_runtime = runtimes.first().map(|runtime| runtime.offset);
         self.of_runtimes = of_runtime.or(ctf.as_ref().map(|ctf| ctf.offset));
-        let Some(Profile {
+        earliest
+    }
+
+    /// Says what runtimes' recordings are of, where no other says more.
+    fn describe(&mut self, runtimes: &[Runtime], ctf: &Option<Tracepoints>) {
+        if let Some(first) = runtimes.first() {
+            nettrace::describe(first.reader.header(), self.session);
+        } else if let Some(ctf) = ctf {
+            let began_ns = u64::try_from(self.began_ns.max(0)).unwrap_or(u64::MAX);
+            source::ctf::describe(ctf.reader.traces(), began_ns, self.session);
+        }
+    }
+
+    /// Reads what `perf script` printed of a perf.data, which says what machine and files it is of. Returns where files were
+    /// put.
+    fn read_script(
+        &mut self,
+        (name, stream): (String, ByteStream),
+        profile: Option<Profile>,
+        earliest: Option<i128>,
+        maps: &[u32],
+    ) -> Result<Vec<PlacedFile>, OpenError> {
+        let (mut build_ids, mut clock) = (FxHashMap::default(), None);
+        let is_known = profile.is_some() || self.report.format == Format::PerfScript;
+        if let Some(Profile { name, source, .. }) = profile
+            && let ProfileBytes::Perf { mut source, cycles } = source
+        {
+            self.cycles = cycles;
+            let reader = open_perf(&name, &mut source)?;
+            perf::describe(reader.info(), reader.attrs(), self.session);
+            build_ids = perf::build_ids(reader.info());
+            clock = reader.info().clock;
+            let gives = "what machine and files it is of; the text has its samples";
+            self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
+        }
+        script::describe(self.session);
+        let beside = script::Beside {
+            earliest_ns: earliest.and_then(|ns| u64::try_from(ns.max(0)).ok()),
+            maps,
+            build_ids,
+        };
+        let reader = chronosym_perf::script::Reader::new(stream);
+        let (found, end) = script::read_from(reader, self.session, beside);
+        self.began_ns = found.began_ns.into();
+        if let Some(clock) = clock {
+            let since = i128::from(found.began_ns) - i128::from(clock.clock_ns);
+            self.session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + since);
+        }
+        self.report.notes.extend(Note::of_script(&found));
+        let how = match is_known {
+            true => ClockMatch::Same,
+            false => ClockMatch::Assumed,
+        };
+        self.came_from(JoinedRecording {
+            // perf prints µs.
+            error_ns: 1_000,
+            ..JoinedRecording::new(&name, "samples and names", how)
+        });
+        end.map_err(|error| in_perf(&name, error))?;
+        Ok(found.files)
+    }
+
+    /// Reads what the system recorded.
+    fn read_profile(&mut self, profile: Profile, earliest: Option<i128>) -> Result<(), OpenError> {
+        let Profile {
             name,
             clock,
             source,
-        }) = profile
-        else {
-            if let Some(first) = runtimes.first() {
-                nettrace::describe(first.reader.header(), self.session);
-            } else if let Some(ctf) = ctf {
-                let began_ns = u64::try_from(self.began_ns.max(0)).unwrap_or(u64::MAX);
-                source::ctf::describe(ctf.reader.traces(), began_ns, self.session);
-            }
-            return Ok(());
-        };
+        } = profile;
         if self.of_runtimes.is_none() && clock.kind == Kind::Monotonic {
             self.of_runtimes = Some(Offset::NONE);
         }
@@ -402,6 +495,8 @@ impl Join<'_> {
             start_ns,
             offset,
         } = runtime;
+        let own = reader.header().process_id;
+        let process = own.map_or(process, |own| Some(self.beside.pid(own)));
         let began = i64::try_from(start_ns + offset.ns - self.began_ns).unwrap_or(i64::MAX);
         let (found, end) = nettrace::read_joined(reader, self.session, began, process, has_ticks);
         self.report.notes.extend(Note::of_nettrace(&found));
@@ -414,6 +509,7 @@ impl Join<'_> {
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
             error_ns: offset.error_ns,
+            own_pid: own.zip(process).filter(|(own, pid)| own != pid),
             ..JoinedRecording::new(&name, gives, offset.how)
         });
         end.map_err(|error| in_runtime(&name, error))

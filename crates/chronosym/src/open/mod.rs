@@ -19,6 +19,7 @@ mod ctf;
 mod error;
 mod find;
 mod format;
+mod image_maps;
 mod join;
 mod meter;
 mod note;

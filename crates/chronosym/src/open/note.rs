@@ -9,6 +9,7 @@ use chronosym_nettrace::{GapCause, GapTotal, Gaps};
 use crate::limits::LimitReached;
 use crate::source::etl::EtlReport;
 use crate::source::perf::PerfReport;
+use crate::source::script::ScriptReport;
 use crate::timeline::Timeline;
 
 /// Something that is wrong with a recording. What is not concerned was read all the same.
@@ -190,6 +191,7 @@ impl Note {
             (d.aux_faults, Unused, "faults of hardware traces, which are not read"),
             (report.not_unwound, Unused, "samples have a copy of the user stack, which is not unwound: of user code they show the innermost frame"),
             (report.broken_walks, Unused, "samples have a copy of the user stack, which is unwound up to a frame whose caller cannot be found"),
+            (report.without_deferred, Unused, "samples lack their frames of user code, which were to follow and did not"),
             (report.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()
@@ -207,6 +209,19 @@ impl Note {
             (d.late_records, Unused, "records of the jitdump are out of the order of time"),
         ];
         cut.into_iter().chain(counted(&rows)).collect()
+    }
+
+    /// What was found while the text of `perf script` was read into a session.
+    pub fn of_script(report: &ScriptReport) -> Vec<Note> {
+        let d = &report.diagnostics;
+        #[rustfmt::skip]
+        let rows = [
+            (d.unknown_lines, Damage, "lines are neither samples nor frames, and were left out"),
+            (d.long_lines, NoteKind::Limit, "lines are too long, or too many for one sample, and were cut or left out"),
+            (d.other_records, Unused, "lines tell of mappings and the like, which are not read from text"),
+            (report.without_process, Unused, "samples do not say their process and were given to one by their thread: print them with -F +pid"),
+        ];
+        counted(&rows).collect()
     }
 
     /// What a reader of traces of LTTng found.
@@ -284,6 +299,7 @@ impl Note {
         let rows = [
             (timeline.unbound_il_maps(), Unused, "IL maps belong to no code body"),
             (d.unbound_inline_trees, Unused, "inline trees belong to no code body"),
+            (d.copies_left_out, NoteKind::Limit, "processes that began as copies of others have nothing mapped: there are too many"),
             (d.bad_perf_map_rows, Unused, "perf map lines are not of the form START SIZE name"),
             (d.unknown_event_types, Unused, "events are of a type that was never registered"),
             (d.stacks_dropped, NoteKind::Limit, "stacks were dropped: too many distinct frames"),

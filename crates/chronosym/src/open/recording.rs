@@ -147,12 +147,16 @@ impl Recording {
             mut streams,
             etl,
             mut perf,
+            mut scripts,
+            image_maps,
             jitdumps,
             ctf,
             maps,
             symbols,
         } = found;
+        leave_out_injected(&mut perf, &notes);
         let mut names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
+        names.extend(scripts.iter().map(|(name, _)| name.clone()));
         names.extend(streams.iter().map(|(name, ..)| name.clone()));
         names.extend(jitdumps.iter().map(|(name, _)| name.clone()));
         let of_ctf = ctf.metadata.iter().map(|(name, _)| name.clone());
@@ -162,8 +166,8 @@ impl Recording {
         let others = names.len();
         names.extend(etl.iter().map(|(name, _)| name.clone()));
         if let [first, second, ..] = names.as_slice()
-            // The system records once.
-            && (perf.len() > 1 || !etl.is_empty() && others > streams.len())
+             // The system records once.
+             && (perf.len() > 1 || scripts.len() > 1 || !etl.is_empty() && others > streams.len())
         {
             return Err(OpenError::SeveralRecordings {
                 first: first.clone(),
@@ -196,6 +200,7 @@ impl Recording {
             (format, RecordingBytes::Nettrace(stream))
         } else if before_ctf == 0
             && maps.is_empty()
+            && !is_etl
             && let Some((_, reader)) = ctf.take()
         {
             (Format::Ctf, RecordingBytes::Ctf(Box::new(reader)))
@@ -207,6 +212,8 @@ impl Recording {
             };
             let parts = Parts {
                 perf: perf.pop(),
+                script: scripts.pop(),
+                image_maps,
                 etl,
                 runtimes: streams
                     .into_iter()
@@ -324,6 +331,22 @@ impl Recording {
         notes.append(&mut report.notes);
         Ok(Report { notes, ..report })
     }
+}
+
+/// perfcollect packs a perf.data with what `perf inject` made of it: the same samples.
+fn leave_out_injected(perf: &mut Vec<(String, SeekableBytes)>, notes: &Notes) {
+    let original = |name: &str| name.replace("perf-jit.data", "perf.data");
+    let names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
+    perf.retain(|(name, _)| {
+        let made_of = original(name);
+        let is_copy = made_of != *name && names.contains(&made_of);
+        if is_copy {
+            let error = "left out: it has the samples of the perf.data beside it".to_owned();
+            let name = name.clone();
+            notes.push(Note::Companion { name, error });
+        }
+        !is_copy
+    });
 }
 
 fn merge(files: Vec<(String, PositionedBytes)>) -> Result<EtlReader<PositionedBytes>, OpenError> {

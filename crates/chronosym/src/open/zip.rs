@@ -85,17 +85,35 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// What is in it, checked as it is read.
+    /// What is in it, checked as it is read. What unpacks it takes its memory from the first read on: a zip file may have
+    /// many entries.
     pub fn open(&self) -> impl Read + Send + use<> {
-        let body: Box<dyn Read + Send> = if self.deflated {
-            Box::new(DeflateDecoder::new(self.data.clone()))
-        } else {
-            Box::new(self.data.clone())
-        };
         Checked {
-            body,
+            body: match self.deflated {
+                true => Body::Deflated(self.data.clone()),
+                false => Body::Stored(self.data.clone()),
+            },
             sum: Crc::new(),
             expected: self.crc,
+        }
+    }
+}
+
+/// The content of an entry.
+enum Body {
+    Stored(Section),
+    Deflated(Section),
+    Inflating(Box<DeflateDecoder<Section>>),
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Body::Deflated(data) = self {
+            *self = Body::Inflating(Box::new(DeflateDecoder::new(data.clone())));
+        }
+        match self {
+            Body::Stored(data) | Body::Deflated(data) => data.read(buffer),
+            Body::Inflating(inside) => inside.read(buffer),
         }
     }
 }

@@ -226,20 +226,19 @@ fn schema(event: &EventType) -> (Arc<EventSchema>, Form) {
         false => provider.to_owned(),
     };
     let is_packed = event.fields.iter().any(|field| &*field.name == PACKED);
-    match EventKey::from_symbol(&Provider::from_name(&provider), symbol) {
-        Some(key) => {
-            let form = if is_packed { Form::Packed } else { Form::Etw };
-            (Arc::new(EventSchema::new(key)), form)
-        }
-        None => {
-            let key = EventKey::Named {
-                provider: provider.into(),
-                name: symbol.into(),
-            };
-            let schema = EventSchema::new(key).with_fields(described(event));
-            (Arc::new(schema), Form::Described)
-        }
-    }
+    let key = EventKey::from_symbol(&Provider::from_name(&provider), symbol);
+    let key = key.unwrap_or_else(|| EventKey::Named {
+        provider: provider.into(),
+        name: symbol.into(),
+    });
+    let schema = EventSchema::new(key);
+    let is_published = schema.is_typed() || schema.fields().is_some();
+    let (schema, form) = match (is_published, is_packed) {
+        (true, true) => (schema, Form::Packed),
+        (true, false) => (schema, Form::Etw),
+        (false, _) => (schema.with_fields(described(event)), Form::Described),
+    };
+    (Arc::new(schema), form)
 }
 
 /// The fields of an event that only the trace knows, as its payload will have them.

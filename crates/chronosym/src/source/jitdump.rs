@@ -50,7 +50,6 @@ pub(crate) fn read_from<R: Read>(
     session: &mut Session,
     place: Place<'_>,
 ) -> (Diagnostics, Result<(), Error>) {
-    let mut lines: Vec<(u64, String, u32)> = Vec::new();
     let end = loop {
         let record = match reader.next_record() {
             Ok(Some(record)) => record,
@@ -69,14 +68,11 @@ pub(crate) fn read_from<R: Read>(
                 if size == 0 || machine.state(process).code.is_told_by_events(address) {
                     continue;
                 }
-                lines.clear();
-                lines.extend(load.lines.clone().map(|line| {
-                    let path = String::from_utf8_lossy(line.path).into_owned();
-                    (line.address, path, line.line)
-                }));
-                let rows: Vec<(u64, &str, u32)> = lines
-                    .iter()
-                    .map(|(address, path, line)| (*address, path.as_str(), *line))
+                let paths: Vec<_> = (load.lines.clone())
+                    .map(|line| String::from_utf8_lossy(line.path))
+                    .collect();
+                let rows: Vec<(u64, &str, u32)> = (load.lines.zip(&paths))
+                    .map(|(line, path)| (line.address, &**path, line.line))
                     .collect();
                 let name = String::from_utf8_lossy(load.name);
                 let method = NativeMethod::new(&*name, address, size).with_lines(&rows);

@@ -17,6 +17,8 @@ pub mod jitdump;
 pub mod nettrace;
 #[cfg(feature = "perf")]
 pub mod perf;
+#[cfg(feature = "perf")]
+pub mod script;
 
 #[cfg(any(feature = "nettrace", feature = "etl"))]
 mod observe;

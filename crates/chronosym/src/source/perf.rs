@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent, Text};
 use chronosym_perf::{
     BuildId, ByteOrder, Comm, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap,
-    Options, Reader, Record, Sample, Task,
+    Options, Reader, Record, Sample, Task, Words,
 };
 use chronosym_types::{Processor, Registers};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,6 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Identity, ReadError};
 use crate::event_types::EventTypeId;
 use crate::facts::{self, Addressing, At, Fact, Image, Process};
+use crate::images::file_name;
 use crate::recording::Loss;
 use crate::samples::{SampleKind, Weight};
 use crate::session::Session;
@@ -24,7 +25,7 @@ use crate::stacks::Walked;
 use crate::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
 
 /// The process under which the kernel's own code stands, whose threads run while a processor is idle.
-const KERNEL: u32 = 0;
+pub(crate) const KERNEL: u32 = 0;
 /// What records call it.
 const KERNEL_IN_RECORDS: u32 = u32::MAX;
 
@@ -40,12 +41,17 @@ pub struct PerfReport {
     pub not_unwound: u64,
     /// Samples whose user stack was unwound up to a frame whose caller could not be found.
     pub broken_walks: u64,
+    /// Samples whose user frames were to follow and did not.
+    pub without_deferred: u64,
     /// Samples of guests, left out: their addresses are another machine's.
     pub of_guests: u64,
     /// The processes that were sampled.
     pub sampled: Vec<u32>,
     /// Jitdumps that were mapped: the process and the path.
     pub jitdumps: Vec<(u32, String)>,
+    /// Processes that mapped .NET's runtime: what such a process is, and whether it is in another pid namespace than the
+    /// machine's first, as far as that was recorded.
+    pub runtimes: FxHashMap<u32, bool>,
 }
 
 /// Reads a perf.data into a session.
@@ -92,6 +98,7 @@ pub(crate) fn read_from<R: Read>(
             Err(error) => break Err(error),
         }
     };
+    feed.release_all(session);
     describe(reader.info(), reader.attrs(), session);
     let began_ns = feed.began_ns.unwrap_or_default();
     if let Some(clock) = reader.info().clock {
@@ -100,6 +107,9 @@ pub(crate) fn read_from<R: Read>(
     }
     let mut sampled: Vec<u32> = feed.sampled.into_iter().collect();
     sampled.sort_unstable();
+    for (pid, is_contained) in &mut feed.report.runtimes {
+        *is_contained = feed.contained.get(pid).copied().unwrap_or(false);
+    }
     let report = PerfReport {
         diagnostics: reader.diagnostics().clone(),
         began_ns,
@@ -109,7 +119,7 @@ pub(crate) fn read_from<R: Read>(
     (report, end)
 }
 
-fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
+pub(crate) fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
     let facts = session.facts();
     facts.format = "perf.data".to_owned();
     facts.version = info.recorder_version.clone().unwrap_or_default();
@@ -129,7 +139,7 @@ fn describe(info: &Info, attrs: &[EventAttr], session: &mut Session) {
     }
 }
 
-fn build_ids(info: &Info) -> FxHashMap<Vec<u8>, BuildId> {
+pub(crate) fn build_ids(info: &Info) -> FxHashMap<Vec<u8>, BuildId> {
     let ids = info.build_ids.iter();
     ids.map(|entry| (entry.name.clone(), entry.id)).collect()
 }
@@ -175,8 +185,12 @@ struct Feed {
     busy: FxHashSet<u32>,
     sampled: FxHashSet<u32>,
     is_kernel_named: bool,
+    /// Whether processes are in another pid namespace than the machine's first.
+    contained: FxHashMap<u32, bool>,
     /// When each processor was heard of last.
     last_ns: FxHashMap<u32, u64>,
+    /// By process and thread.
+    deferred: FxHashMap<(u32, u32), Deferred>,
     is_big: bool,
     unwinder: Option<Unwinder>,
     /// Build ids of files that the recording states none of.
@@ -185,6 +199,16 @@ struct Feed {
     frames: Vec<Walked>,
     report: PerfReport,
 }
+
+/// Samples of a thread in the kernel, of which the frames of user space follow once it goes back there.
+#[derive(Default)]
+struct Deferred {
+    cookie: u64,
+    samples: Vec<(At, Vec<Walked>, facts::Sample)>,
+}
+
+/// Samples that wait for their frames at most, of one thread.
+const MOST_DEFERRED: usize = 4096;
 
 /// What a record is called.
 fn record_name(kind: u32) -> String {
@@ -337,6 +361,17 @@ impl Feed {
             }
             Event::Comm(comm) => self.comm(at, comm, session),
             Event::Fork(task) => self.fork(at, is_live, task, session),
+            Event::DeferredCallchain { cookie, callchain } => {
+                let thread = (
+                    record.pid.unwrap_or_default(),
+                    record.tid.unwrap_or_default(),
+                );
+                let parts = callchain.parts();
+                let parts = parts.filter(|part| part.mode == CpuMode::User);
+                let frames: Vec<u64> = parts.flat_map(|part| part.addresses.iter()).collect();
+                self.release(thread, Some((*cookie, &frames)), session);
+            }
+            Event::Namespaces { pid, links, .. } => self.namespaces(*pid, *links),
             Event::Exit(task) => self.exit(at, task, session),
             Event::KernelSymbol(symbol) => self.kernel_symbol(at, is_live, symbol, session),
             Event::Lost { records, .. } => {
@@ -398,7 +433,52 @@ impl Feed {
         let mut stated = facts::Sample::new(counted.kind).weighing(weight);
         stated.event = Some(counted.event);
         stated.idle = record.pid == Some(0);
-        session.sample_walked(at, self.frames.iter().copied(), stated);
+        let chain = sample.callchain.iter().flat_map(|chain| chain.parts());
+        match chain.filter_map(|part| part.deferred).last() {
+            Some(cookie) => self.defer(cookie, at, stated, session),
+            None => session.sample_walked(at, self.frames.iter().copied(), stated),
+        }
+    }
+
+    /// Keeps the sample until the rest of its frames is known.
+    fn defer(&mut self, cookie: u64, at: At, stated: facts::Sample, session: &mut Session) {
+        let tid = at.thread.and_then(|tid| u32::try_from(tid).ok());
+        let thread = (at.process.unwrap_or_default(), tid.unwrap_or_default());
+        let waiting = self.deferred.entry(thread).or_default();
+        if waiting.cookie != cookie || waiting.samples.len() >= MOST_DEFERRED {
+            self.release(thread, None, session);
+        }
+        let waiting = self.deferred.entry(thread).or_default();
+        waiting.cookie = cookie;
+        waiting.samples.push((at, self.frames.clone(), stated));
+    }
+
+    /// Hands over the samples of a thread that waited, with the frames if they are those that they waited for.
+    fn release(
+        &mut self,
+        thread: (u32, u32),
+        frames: Option<(u64, &[u64])>,
+        session: &mut Session,
+    ) {
+        let Some(waited) = self.deferred.remove(&thread) else {
+            return;
+        };
+        let rest = frames.filter(|(cookie, _)| *cookie == waited.cookie);
+        for (at, mut own, stated) in waited.samples {
+            match rest {
+                Some((_, rest)) => own.extend(rest.iter().copied().map(Walked::from)),
+                None => self.report.without_deferred += 1,
+            }
+            session.sample_walked(at, own.iter().copied(), stated);
+        }
+    }
+
+    fn release_all(&mut self, session: &mut Session) {
+        let mut threads: Vec<_> = self.deferred.keys().copied().collect();
+        threads.sort_unstable();
+        for thread in threads {
+            self.release(thread, None, session);
+        }
     }
 
     /// Appends the frames of user space by the copy of its stack; without files of images, the innermost one.
@@ -486,11 +566,14 @@ impl Feed {
         if !matches!(mode, CpuMode::User | CpuMode::Unknown) {
             return;
         }
-        if is_jitdump(&name) {
+        if pid_of_jitdump(&name).is_some() {
             self.report.jitdumps.push((mmap.pid, name.into_owned()));
             return;
         }
         self.need(mmap.pid, session);
+        if file_name(&name) == "libcoreclr.so" {
+            self.report.runtimes.insert(mmap.pid, false);
+        }
         let build_id = match stated {
             Some(id) => hex(id),
             None => self.find_build_id(mmap, &name).unwrap_or_default(),
@@ -502,6 +585,15 @@ impl Feed {
             ..Image::new(action, mmap.address, mmap.size, &*name)
         };
         session.apply(at.process(mmap.pid), image);
+    }
+
+    fn namespaces(&mut self, pid: u32, links: Words<'_>) {
+        // Device and inode of net, uts, ipc, pid.
+        const PID: usize = 7;
+        const FIRST: u64 = 0xefff_fffc;
+        if let Some(inode) = links.get(PID) {
+            self.contained.insert(pid, inode != FIRST);
+        }
     }
 
     /// The build id of a file by the file itself, where the recording does not say: `perf` states those of files that samples
@@ -638,11 +730,8 @@ fn hex(id: BuildId) -> String {
     format!("{id:?}")
 }
 
-/// `jit-PID.dump`: the writer maps a page of it to be found.
-fn is_jitdump(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let pid = name
-        .strip_prefix("jit-")
-        .and_then(|rest| rest.strip_suffix(".dump"));
-    pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+/// The process of `jit-PID.dump`, by the number that it has for itself: the writer maps a page of it to be found.
+pub(crate) fn pid_of_jitdump(path: &str) -> Option<u32> {
+    let name = file_name(path).strip_prefix("jit-")?;
+    name.strip_suffix(".dump")?.parse().ok()
 }

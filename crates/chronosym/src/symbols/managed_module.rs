@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::files::{FileAt, FileError, Files};
 use super::managed::{Clues, PdbFile, belongs};
+use super::method_text::{plain_name, takes};
 use super::pdb::Pdb;
 use super::pe::{CompositeFile, ImageFile, ImageParts};
 use super::search::{FoundFile, SymbolFile};
@@ -28,7 +29,7 @@ pub struct ManagedModule {
     lines: bool,
     image: Option<Image>,
     pdb: PdbFile,
-    /// MethodDef rows by their methods' names, as [`plain`] makes them.
+    /// MethodDef rows by their methods' names, as [`plain_name`] makes them.
     named: OnceLock<FxHashMap<Box<str>, Vec<u32>>>,
 }
 
@@ -201,16 +202,24 @@ impl ManagedModule {
         })
     }
 
-    /// The tokens of the methods of a name, `Ns.Type.Method`: several where it is overloaded. Nested types may be written with
-    /// `+`, `/` or `.`.
-    pub fn methods_named(&self, name: &str) -> Vec<u32> {
-        let named = self.named.get_or_init(|| {
+    /// The tokens of the methods of a name, as stack traces write it: `Ns.Type+Nested.Method`, with what it takes in brackets where
+    /// that is known. Several where it does not tell overloads apart.
+    pub fn methods_named(&self, method: &str) -> Vec<u32> {
+        let rows_of_names = self.named.get_or_init(|| {
             let all = self.with_metadata(|metadata| Some(all_names(metadata)));
             all.unwrap_or_default()
         });
-        let rows = named.get(&*plain(name)).map_or(&[][..], Vec::as_slice);
-        let token = |row: &u32| Token::new(Table::METHOD_DEF, *row).0;
-        rows.iter().map(token).collect()
+        let name = plain_name(method);
+        let rows = rows_of_names.get(&*name).map_or(&[][..], Vec::as_slice);
+        let tokens = rows.iter().map(|&row| Token::new(Table::METHOD_DEF, row));
+        let fitting = self.with_metadata(|metadata| {
+            let takes = |token: &Token| {
+                let found = metadata.method(*token);
+                found.is_some_and(|found| takes(method, found.signature.as_ref()))
+            };
+            Some(tokens.filter(takes).map(|token| token.0).collect())
+        });
+        fitting.unwrap_or_default()
     }
 
     fn with_image<R>(&self, ask: impl FnOnce(&ImageParts<'_>) -> Option<R>) -> Option<R> {
@@ -300,13 +309,8 @@ fn all_names(metadata: &Metadata<'_>) -> FxHashMap<Box<str>, Vec<u32>> {
     for row in 1..=metadata.rows(Table::METHOD_DEF) {
         if let Some(name) = metadata.method(Token::new(Table::METHOD_DEF, row)) {
             let full = format!("{}.{}", name.open_owner_text(), name.name);
-            named.entry(plain(&full).into()).or_default().push(row);
+            named.entry(plain_name(&full).into()).or_default().push(row);
         }
     }
     named
-}
-
-/// A name with one separator only: runtimes differ in what stands between a type and those nested in it.
-fn plain(name: &str) -> String {
-    name.replace(['+', '/', ':'], ".")
 }

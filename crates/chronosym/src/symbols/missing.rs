@@ -23,8 +23,12 @@ pub struct MissingSymbols {
     pub name: String,
     /// Samples whose innermost frame it would name.
     pub unnamed: u64,
+    /// The time in ns that those of them stand for of which it is known.
+    pub unnamed_ns: u64,
     /// Samples whose innermost frame has a name, to which it would give a line.
     pub without_line: u64,
+    /// The time in ns that those of them stand for of which it is known.
+    pub without_line_ns: u64,
     /// What it must be, where it was looked for, and why there is none.
     pub file: SymbolFile,
     /// Where the trace says that it was, or the image that it is of.
@@ -45,8 +49,9 @@ enum Of {
 #[derive(Clone, Copy)]
 struct Lack {
     of: Of,
-    unnamed: u64,
-    without_line: u64,
+    /// Samples, and their time.
+    unnamed: (u64, u64),
+    without_line: (u64, u64),
 }
 
 impl Symbolizer {
@@ -68,11 +73,15 @@ impl Symbolizer {
                 let key = (binary.id(), matches!(of, Of::Image(..)));
                 let lack = lacks.entry(key).or_insert(Lack {
                     of,
-                    unnamed: 0,
-                    without_line: 0,
+                    unnamed: (0, 0),
+                    without_line: (0, 0),
                 });
-                lack.unnamed += if unnamed { entry.samples } else { 0 };
-                lack.without_line += if without_line { entry.samples } else { 0 };
+                let (samples, time) = match unnamed {
+                    true => &mut lack.unnamed,
+                    false => &mut lack.without_line,
+                };
+                *samples += entry.samples;
+                *time = time.saturating_add(entry.time_ns);
             }
         }
         let missing = |((binary, _), lack): ((BinaryId, bool), Lack)| {
@@ -80,7 +89,11 @@ impl Symbolizer {
             self.lacking(profile, name, lack)
         };
         let mut all: Vec<MissingSymbols> = lacks.into_iter().filter_map(missing).collect();
-        let cost = |missing: &MissingSymbols| (missing.unnamed, missing.without_line);
+        let is_timed = profile.time_ns().is_some_and(|time| time > 0);
+        let cost = |missing: &MissingSymbols| match is_timed {
+            true => (missing.unnamed_ns, missing.without_line_ns),
+            false => (missing.unnamed, missing.without_line),
+        };
         all.sort_by(|a, b| cost(b).cmp(&cost(a)).then_with(|| a.name.cmp(&b.name)));
         all
     }
@@ -102,8 +115,10 @@ impl Symbolizer {
         };
         file.found.is_err().then(|| MissingSymbols {
             name: name.to_owned(),
-            unnamed: lack.unnamed,
-            without_line: lack.without_line,
+            unnamed: lack.unnamed.0,
+            unnamed_ns: lack.unnamed.1,
+            without_line: lack.without_line.0,
+            without_line_ns: lack.without_line.1,
             server_paths: file
                 .wanted
                 .as_ref()

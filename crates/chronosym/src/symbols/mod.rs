@@ -3,6 +3,8 @@
 //! A [`Symbolizer`] is a [`SymbolSource`] that looks for files in the places of a [`StoreConfig`]. Each file is looked
 //! for once, used only if its identity is the one in the trace, and kept open as long as there is room.
 
+#[cfg(all(feature = "dwarf", feature = "pdb"))]
+mod code;
 mod files;
 mod image;
 mod kallsyms;
@@ -11,6 +13,8 @@ mod known;
 mod managed;
 #[cfg(feature = "pdb")]
 mod managed_module;
+#[cfg(feature = "pdb")]
+mod method_text;
 mod missing;
 #[cfg(feature = "pdb")]
 mod module;
@@ -56,7 +60,7 @@ use {
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
-pub use chronosym_symbols::store::{Attempt, NoFile, Place, StoreConfig, Trial};
+pub use chronosym_symbols::store::{Attempt, NoFile, NotFetched, Place, StoreConfig, Trial};
 pub use kallsyms::{Kallsyms, KallsymsError};
 #[cfg(feature = "pdb")]
 pub use managed_module::{ManagedModule, ManagedModuleError};
@@ -198,6 +202,10 @@ impl Symbolizer {
 }
 
 impl SymbolSource for Symbolizer {
+    fn wants_lines(&self) -> bool {
+        self.options.lines
+    }
+
     #[cfg(feature = "pdb")]
     fn managed_line(
         &self,

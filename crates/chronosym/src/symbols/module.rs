@@ -90,7 +90,7 @@ impl ModuleFiles {
 }
 
 /// A name without its instantiation: ``Ns.Type`1[System.Int32].Get`` → ``Ns.Type`1.Get``.
-fn open_name(name: &str) -> String {
+pub(super) fn open_name(name: &str) -> String {
     let mut depth = 0_usize;
     let mut open = String::with_capacity(name.len());
     for c in name.chars() {

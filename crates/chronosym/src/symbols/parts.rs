@@ -117,7 +117,7 @@ pub(super) fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
 /// # Errors
 /// What differs.
 pub(super) fn check_map(
-    map: &R2rMap<'_>,
+    map: &R2rMap,
     told: &ImageRef<'_>,
     part: &PartRef<'_>,
 ) -> Result<(), Unfit> {

@@ -126,25 +126,17 @@ impl CompositeFile {
     }
 }
 
-self_cell::self_cell! {
-    struct MapCell {
-        owner: FileData,
-        #[covariant]
-        dependent: R2rMap,
-    }
-}
-
 /// The perf map of a precompiled image.
-pub(super) struct MapFile(MapCell);
+pub(super) struct MapFile(R2rMap);
 
 impl Open for MapFile {
     fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
-        Ok(MapFile(MapCell::try_new(data, |data| R2rMap::parse(data))?))
+        Ok(MapFile(R2rMap::parse(&data)?))
     }
 }
 
 impl MapFile {
-    pub(super) fn map(&self) -> &R2rMap<'_> {
-        self.0.borrow_dependent()
+    pub(super) fn map(&self) -> &R2rMap {
+        &self.0
     }
 }

@@ -303,11 +303,11 @@ fn code_of(
 }
 
 /// The method at an RVA of an image of which only the perf map is at hand.
-pub(super) fn row_at(map: &R2rMap<'_>, rva: u32) -> Option<PrecompiledCode> {
+pub(super) fn row_at(map: &R2rMap, rva: u32) -> Option<PrecompiledCode> {
     let row = map.row_at(rva)?;
     let name = match row.method() {
         Some((owner, name)) => format!("{}.{name}", owner.replace(", ", ",")),
-        None => row.name.to_owned(),
+        None => row.name.to_string(),
     };
     Some(PrecompiledCode {
         name: Some(name.into()),

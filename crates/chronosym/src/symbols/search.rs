@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use chronosym_symbols::identity::{FileIdentity, PdbId, Wanted};
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::store::{
-    Attempt, Identify, IdentifyError, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores,
-    Trial, read_identity,
+    Attempt, Identify, IdentifyError, NoFile, NotFetched, Outcome, Place, Reach, Request,
+    StoreConfig, Stores, Trial, read_identity,
 };
 
 use super::files::FileAt;
@@ -237,6 +237,12 @@ impl Search {
     #[cfg(any(feature = "pdb", feature = "dwarf"))]
     pub(super) fn trusts_paths(&self) -> bool {
         self.stores.config().trust_trace_paths
+    }
+
+    /// Fetches a source file from where a PDB says that it is.
+    #[cfg(feature = "pdb")]
+    pub(super) fn fetch_source(&self, url: &str, most: u64) -> Result<Vec<u8>, NotFetched> {
+        self.stores.fetch_source(url, most)
     }
 
     /// Grows with the places that are searched: what was found out before may not hold any more.

@@ -1,9 +1,10 @@
-//! The text of source files: out of PDBs, or from folders, held to the checksum in the PDB.
+//! The text of source files: out of PDBs, from folders, or from where Source Link says, held to the checksum in the PDB.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use chronosym_pdb::portable::PortablePdb;
+use chronosym_symbols::store::NotFetched;
 
 use super::Symbolizer;
 use super::files::Files;
@@ -20,8 +21,10 @@ const MAX_SOURCE: usize = 16 << 20;
 pub struct SourceText {
     /// What stands in it; what is no UTF-8 is replaced.
     pub text: String,
-    /// Where it is from: this file, or the PDB.
+    /// The file that it is from.
     pub file: Option<PathBuf>,
+    /// The URL that it was fetched from. Without this and a file it stands in the PDB.
+    pub url: Option<String>,
     /// Whether it is what was compiled, by the checksum in the PDB or because it is in the PDB. Otherwise there is no checksum.
     pub checked: bool,
 }
@@ -36,11 +39,23 @@ pub enum NoSource {
     /// A file of its name was found, but another text was compiled.
     #[error("{} is not what was compiled: its checksum is another", .0.display())]
     Mismatch(PathBuf),
+    /// The PDB says where it is, and it was not fetched from there.
+    #[error("no source file; its PDB names {url}: {reason}")]
+    NotFetched {
+        /// Where it is to be.
+        url: String,
+        /// Why it is not at hand.
+        reason: NotFetched,
+    },
+    /// What was fetched is another text, or nothing says that it is the one that was compiled.
+    #[error("no source file; what {0} has is not known to be what was compiled")]
+    Unchecked(String),
 }
 
 impl Symbolizer {
     /// The text of `document`, as lines name it, of a module: from its PDB, else out of `folders`, in which the end of the
-    /// document's path is looked for, else from the path itself if paths of traces are trusted.
+    /// document's path is looked for, else from the path itself if paths of traces are trusted, else from the URL that the
+    /// PDB's Source Link has for it, where fetching is on; that needs a checksum that agrees.
     ///
     /// # Errors
     ///
@@ -60,6 +75,7 @@ impl Symbolizer {
             return Ok(SourceText {
                 text: String::from_utf8_lossy(&text).into_owned(),
                 file: None,
+                url: None,
                 checked: true,
             });
         }
@@ -83,10 +99,32 @@ impl Symbolizer {
             return Ok(SourceText {
                 text: String::from_utf8_lossy(&bytes).into_owned(),
                 file: Some(path),
+                url: None,
                 checked: checked.is_some(),
             });
         }
-        Err(other.map_or(NoSource::NotFound, NoSource::Mismatch))
+        match (other, known.url) {
+            (Some(path), _) => Err(NoSource::Mismatch(path)),
+            (None, Some(url)) => self.linked(url, known.is_text),
+            (None, None) => Err(NoSource::NotFound),
+        }
+    }
+
+    /// The text at a URL that a PDB names.
+    fn linked(&self, url: String, is_text: Option<Check>) -> Result<SourceText, NoSource> {
+        let bytes = match self.files.search.fetch_source(&url, MAX_SOURCE as u64) {
+            Ok(bytes) => bytes,
+            Err(reason) => return Err(NoSource::NotFetched { url, reason }),
+        };
+        if is_text.and_then(|check| check(&bytes)) != Some(true) {
+            return Err(NoSource::Unchecked(url));
+        }
+        Ok(SourceText {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            file: None,
+            url: Some(url),
+            checked: true,
+        })
     }
 }
 
@@ -120,6 +158,8 @@ type Check = Box<dyn Fn(&[u8]) -> Option<bool>>;
 struct Known {
     text: Option<Vec<u8>>,
     is_text: Option<Check>,
+    /// Where Source Link says that it is.
+    url: Option<String>,
 }
 
 impl PdbFile {
@@ -143,12 +183,54 @@ fn document(pdb: &PortablePdb<'_>, name: &str) -> Option<Known> {
         is_text: algorithm.map(|algorithm| -> Check {
             Box::new(move |bytes| algorithm.is_hash_of(&hash, bytes))
         }),
+        url: pdb.source_link_url(row),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What Source Link leads to is used only where fetching is on, and only with a checksum that agrees.
+    #[cfg(feature = "http")]
+    #[test]
+    fn linked_text_is_held_to_its_checksum() {
+        use std::io::{BufRead, BufReader, Write};
+
+        use chronosym_symbols::path::SymbolPath;
+        use chronosym_symbols::store::StoreConfig;
+
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/B.cs", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut request = BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::new();
+                while request.read_line(&mut line).is_ok_and(|read| read > 2) {}
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\n";
+                let _ = write!(stream, "{head}class B;");
+            }
+        });
+        let mut config = StoreConfig::new();
+        let off = Symbolizer::new(config.clone(), Default::default());
+        config.path = SymbolPath::parse("srv*http://127.0.0.1:9/symbols");
+        let on = Symbolizer::new(config, Default::default());
+        let check = |known: Option<&'static str>| {
+            known.map(|known| -> Check { Box::new(move |text| Some(text == known.as_bytes())) })
+        };
+        let text = on.linked(url.clone(), check(Some("class B;"))).unwrap();
+        assert_eq!(
+            (&*text.text, text.url, text.checked),
+            ("class B;", Some(url.clone()), true)
+        );
+        for known in [Some("class C;"), None] {
+            let other = on.linked(url.clone(), check(known));
+            assert_eq!(other, Err(NoSource::Unchecked(url.clone())));
+        }
+        let reason = NotFetched::Off;
+        let none = off.linked(url.clone(), check(Some("class B;")));
+        assert_eq!(none, Err(NoSource::NotFetched { url, reason }));
+    }
 
     #[test]
     fn paths_lead_downwards() {

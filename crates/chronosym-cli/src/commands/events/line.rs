@@ -140,6 +140,20 @@ impl Lines {
         self.out.write_all(&self.line)
     }
 
+    /// An event that no record is of is an error, where there are others.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let types = || self.types.values();
+        if types().any(|of_type| of_type.wanted) || self.types.is_empty() {
+            return Ok(());
+        }
+        let labels = types().map(|of_type| chronosym::event_label(&of_type.schema));
+        let mut labels: Vec<String> = labels.collect();
+        labels.sort();
+        labels.dedup();
+        let others = crate::absent::some(labels.into_iter());
+        anyhow::bail!("no record is of an event that --event asks for; there are {others}")
+    }
+
     /// Writes what is buffered; says what did not decode.
     pub fn finish(&mut self) -> io::Result<Vec<String>> {
         self.out.flush()?;

@@ -6,6 +6,7 @@
 mod line;
 mod place;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -17,13 +18,14 @@ use chronosym_events::{EventSchema, RawEvent};
 
 use self::line::{Lines, Stack};
 use self::place::Owners;
-use crate::args::{EventFilters, Events, Symbols};
+use crate::args::{EventFilters, EventFormat, Events, Symbols};
 use crate::input::{self, Rereadable};
-use crate::{load, output, progress};
+use crate::{absent, load, output, progress};
 
 pub fn run(args: &Events, quiet: bool) -> Result<()> {
     let traces = &args.input.traces;
     let processes = &args.filters.processes;
+    absent::refuse_empty_span(processes)?;
     let needs_processes =
         processes.process.is_some() || processes.pid.is_some_and(|(_, at)| at.is_some());
     let kept;
@@ -36,13 +38,17 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     } else {
         (traces.as_slice(), Wanted::new(&args.filters))
     };
-    if output::is_terminal(args.input.output.as_deref()) {
+    let path = args.input.output.as_deref();
+    if output::is_terminal(path) {
         progress::end();
     }
     let lines = Lines::new(
         args.format,
         args.filters.event.clone(),
-        output::open(args.input.output.as_deref()),
+        match args.format {
+            EventFormat::Text => output::open_text(path),
+            EventFormat::Jsonl => output::open(path),
+        },
     );
     let mut sink = Sink { wanted, lines };
     let recording = input::open(paths, &Symbols::default())?;
@@ -62,6 +68,7 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     super::tell(&load::words(damage.take()), quiet);
     super::tell(&load::words(found), quiet);
     sink.wanted.check()?;
+    sink.lines.check()?;
     super::tell(&sink.lines.finish()?, quiet);
     if sink.lines.is_empty() {
         super::tell_nothing_passes("event", quiet);
@@ -102,7 +109,10 @@ struct Wanted {
     owners: Owners,
     /// Whether a record of the process was there, and the other processes' ids, for the error message.
     seen: bool,
-    others: std::collections::BTreeSet<u32>,
+    others: BTreeSet<u64>,
+    /// The same of the thread.
+    thread_seen: bool,
+    other_threads: BTreeSet<u64>,
 }
 
 impl Wanted {
@@ -116,7 +126,9 @@ impl Wanted {
             processes: None,
             owners: Owners::default(),
             seen: false,
-            others: Default::default(),
+            others: BTreeSet::new(),
+            thread_seen: false,
+            other_threads: BTreeSet::new(),
         }
     }
 
@@ -144,14 +156,23 @@ impl Wanted {
         if let Some(pid) = self.pid {
             if !place.processes.contains(&pid) {
                 if !self.seen {
-                    self.others.extend(place.processes);
+                    self.others
+                        .extend(place.processes.into_iter().map(u64::from));
                 }
                 return false;
             }
             self.seen = true;
         }
+        if let Some(tid) = self.tid {
+            if !place.threads.contains(&tid) {
+                if !self.thread_seen {
+                    self.other_threads.extend(place.threads);
+                }
+                return false;
+            }
+            self.thread_seen = true;
+        }
         in_time
-            && self.tid.is_none_or(|tid| place.threads.contains(&tid))
             && self.processes.as_ref().is_none_or(|(timeline, filter)| {
                 place
                     .processes
@@ -163,26 +184,27 @@ impl Wanted {
 
     /// Whether nothing after this time can pass.
     fn ends_before(&self, time_ns: u64) -> bool {
-        self.to_ns.is_some_and(|to| time_ns >= to) && (self.pid.is_none() || self.seen)
+        let looks_on =
+            (self.pid.is_some() && !self.seen) || (self.tid.is_some() && !self.thread_seen);
+        self.to_ns.is_some_and(|to| time_ns >= to) && !looks_on
     }
 
-    /// A pid that no record has is an error.
+    /// An id that no record has is an error.
     fn check(&self) -> Result<()> {
-        let Some(pid) = self.pid.filter(|_| !self.seen && self.processes.is_none()) else {
-            return Ok(());
+        let pid = self.pid.filter(|_| !self.seen && self.processes.is_none());
+        let tid = self
+            .tid
+            .filter(|_| !self.thread_seen && self.pid.is_none_or(|_| self.seen));
+        let (what, others) = match (pid, tid) {
+            (Some(pid), _) => (format!("process id {pid}"), &self.others),
+            (None, Some(tid)) => (format!("thread id {tid}"), &self.other_threads),
+            (None, None) => return Ok(()),
         };
-        const SHOWN: usize = 8;
-        let mut others: Vec<String> = self.others.iter().take(SHOWN).map(u32::to_string).collect();
-        if self.others.len() > SHOWN {
-            others.push(format!("{} more", self.others.len() - SHOWN));
+        if others.is_empty() {
+            bail!("no record of the trace is of {what}");
         }
-        match others.as_slice() {
-            [] => bail!("no record of the trace is of process id {pid}"),
-            _ => bail!(
-                "no record of the trace is of process id {pid}; it has records of {}",
-                others.join(", ")
-            ),
-        }
+        let others = absent::some(others.iter().map(u64::to_string));
+        bail!("no record of the trace is of {what}; it has records of {others}")
     }
 }
 

@@ -1,13 +1,12 @@
 //! What is in a trace, for programs.
 
-use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::collections::BTreeSet;
 
 use chronosym::ProcessView;
 use chronosym::open::TraceGap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::{Summary, advice};
+use super::{Names, Summary, advice};
 use crate::load::Loaded;
 use crate::units::utc;
 
@@ -30,6 +29,8 @@ pub struct Object<'a> {
     processes: Vec<Process<'a>>,
     events: Vec<Event<'a>>,
     frames: Frames<'a>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    symbol_files: &'a BTreeSet<String>,
     diagnostics: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     gaps: Vec<Gap<'a>>,
@@ -57,6 +58,11 @@ struct Joined<'a> {
     clock: &'a str,
     offset_ns: i64,
     error_ns: u64,
+    /// The process in the timeline, and what it calls itself, where that is another id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    own_pid: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -86,35 +92,12 @@ struct Event<'a> {
 
 #[derive(Serialize)]
 struct Frames<'a> {
-    total: u64,
-    named: u64,
-    guessed: u64,
+    #[serde(flatten)]
+    all: &'a Names,
     with_line: u64,
-    #[serde(serialize_with = "by_name")]
-    evidence: &'a BTreeMap<chronosym::Evidence, u64>,
-    #[serde(serialize_with = "by_name")]
-    reasons: &'a BTreeMap<chronosym::NameReason, u64>,
     /// The innermost frames alone.
     #[serde(rename = "self")]
-    own: Own<'a>,
-}
-
-#[derive(Serialize)]
-struct Own<'a> {
-    total: u64,
-    named: u64,
-    guessed: u64,
-    #[serde(serialize_with = "by_name")]
-    evidence: &'a BTreeMap<chronosym::Evidence, u64>,
-    #[serde(serialize_with = "by_name")]
-    reasons: &'a BTreeMap<chronosym::NameReason, u64>,
-}
-
-fn by_name<K: Display, S: Serializer>(
-    counts: &BTreeMap<K, u64>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(counts.iter().map(|(key, count)| (key.to_string(), count)))
+    own: &'a Names,
 }
 
 /// What is to be printed.
@@ -143,6 +126,8 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         clock: part.clock.as_str(),
         offset_ns: part.offset_ns,
         error_ns: part.error_ns,
+        pid: part.own_pid.map(|(_, pid)| pid),
+        own_pid: part.own_pid.map(|(own, _)| own),
     };
     let gap = |it: &'a TraceGap| Gap {
         file: &it.name,
@@ -164,20 +149,11 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         processes: timeline.processes().map(process).collect(),
         events: events.map(event).collect(),
         frames: Frames {
-            total: summary.frames,
-            named: summary.named,
-            guessed: summary.guessed,
+            all: &summary.frames,
             with_line: summary.with_line,
-            evidence: &summary.evidence,
-            reasons: &summary.reasons,
-            own: Own {
-                total: summary.samples,
-                named: summary.own.named,
-                guessed: summary.own.guessed,
-                evidence: &summary.own.evidence,
-                reasons: &summary.own.reasons,
-            },
+            own: &summary.own,
         },
+        symbol_files: &summary.symbol_files,
         diagnostics: advice(loaded, summary).into_iter().chain(notes).collect(),
         gaps: loaded.gaps.iter().map(gap).collect(),
         gaps_left_out: loaded.gaps_left_out,

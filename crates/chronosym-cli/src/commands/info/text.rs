@@ -8,7 +8,7 @@ use chronosym::open::TraceGap;
 use chronosym_events::EventKey;
 use chronosym_export::meaning;
 
-use super::{Summary, advice};
+use super::{Names, Summary, advice};
 use crate::load::Loaded;
 use crate::output::{printable, text_line};
 use crate::units::{show_count, show_time, utc, wrap};
@@ -21,7 +21,8 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         let line = printable(&line);
         writeln!(out, "! {}\n", wrap(&line, width - 2, "  "))?;
     }
-    writeln!(out, "format      {} {}", facts.format, facts.version)?;
+    let format = format!("format      {} {}", facts.format, facts.version);
+    writeln!(out, "{}", format.trim_end())?;
     if let Some(start) = facts.start_unix_ns.and_then(utc) {
         writeln!(
             out,
@@ -69,7 +70,11 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
                 show_count(error)
             ),
         };
-        text_line!(out, "  {}: {} ({clock})", part.name, part.gives)?;
+        let pid = part
+            .own_pid
+            .map(|(own, pid)| format!(", {pid}, which calls itself {own}"));
+        let (gives, pid) = (part.gives, pid.unwrap_or_default());
+        text_line!(out, "  {}: {gives}{pid} ({clock})", part.name)?;
     }
 
     writeln!(out, "\nprocesses")?;
@@ -78,10 +83,12 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     };
     let mut processes: Vec<_> = timeline.processes().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(samples_of(process)));
+    let mut quiet = 0u64;
     for process in &processes {
         let samples = samples_of(process);
         let bodies = timeline.bodies(process.index).count();
         if samples == 0 && bodies == 0 && !process.is_managed && processes.len() > 12 {
+            quiet += 1;
             continue;
         }
         let runtimes = if process.runtimes.is_empty() {
@@ -101,6 +108,9 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         if let Some(command) = process.command_line {
             text_line!(out, "      {command}")?;
         }
+    }
+    if quiet > 0 {
+        writeln!(out, "  {} more without samples or .NET code", plain(quiet))?;
     }
 
     let mut bodies = 0;
@@ -128,8 +138,16 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     writeln!(out, "  {:>12}  .NET modules (see modules)", plain(modules))?;
     writeln!(out, "  {:>12}  native images", plain(images))?;
 
-    if summary.frames > 0 {
+    if summary.frames.total > 0 {
+        writeln!(out, "\nnames, and why there are none")?;
+        writeln!(out, "  {:>7}  {:>7}  {:>12}", "self", "frames", "frames")?;
         frames(summary, out)?;
+    }
+    if !summary.symbol_files.is_empty() {
+        writeln!(out, "\nsymbol files that were found")?;
+    }
+    for file in &summary.symbol_files {
+        text_line!(out, "  {file}")?;
     }
     if !loaded.notes.is_empty() {
         writeln!(out, "\ndamage and loss")?;
@@ -194,46 +212,41 @@ fn gaps(loaded: &Loaded, out: &mut impl Write) -> Result<()> {
 
 /// How each frame got its name, or why it has none: the innermost ones, and all.
 fn frames(summary: &Summary, out: &mut impl Write) -> Result<()> {
-    let own = &summary.own;
-    let line = |out: &mut _, self_: u64, n: u64, what: &str| -> Result<()> {
-        let share = |n: u64, of: u64| n as f64 * 100.0 / of.max(1) as f64;
-        writeln!(
-            out as &mut dyn Write,
-            "  {:>6.1}%  {:>6.1}%  {:>12}  {what}",
-            share(self_, summary.samples),
-            share(n, summary.frames),
-            show_count(n)
-        )?;
-        Ok(())
-    };
-    writeln!(out, "\nnames, and why there are none")?;
-    writeln!(out, "  {:>7}  {:>7}  {:>12}", "self", "frames", "frames")?;
-    line(out, summary.samples, summary.frames, "total")?;
-    line(out, own.named, summary.named, "named")?;
-    for (evidence, n) in &summary.evidence {
-        let own = own.evidence.get(evidence).copied().unwrap_or(0);
-        let what = format!("  {:<14} {}", evidence.as_str(), source(*evidence));
-        line(out, own, *n, &what)?;
-    }
-    if summary.guessed > 0 {
-        line(out, own.guessed, summary.guessed, "  of these, guesses (~)")?;
-    }
-    let unnamed = summary.frames - summary.named;
-    if unnamed > 0 {
-        line(out, summary.samples - own.named, unnamed, "without a name")?;
-    }
-    for (reason, n) in &summary.reasons {
-        let own = own.reasons.get(reason).copied().unwrap_or(0);
-        let what = format!("  {:<14} {}", reason.as_str(), meaning(*reason));
-        line(out, own, *n, &what)?;
-    }
-    if summary.with_line > 0 {
-        let share = summary.with_line as f64 * 100.0 / summary.frames as f64;
+    let (own, all) = (&summary.own, &summary.frames);
+    let mut line = |of_own: u64, of_all: u64, what: &str| {
         writeln!(
             out,
-            "  {:>7}  {share:>6.1}%  {:>12}  with a source line",
-            "",
-            show_count(summary.with_line)
+            "  {:>6.1}%  {:>6.1}%  {:>12}  {what}",
+            own.share(of_own),
+            all.share(of_all),
+            show_count(of_all)
+        )
+    };
+    line(own.total, all.total, "total")?;
+    line(own.named, all.named, "named")?;
+    for (evidence, &n) in &all.evidence {
+        let own = own.evidence.get(evidence).copied().unwrap_or(0);
+        let what = format!("  {:<15} {}", evidence.as_str(), source(*evidence));
+        line(own, n, &what)?;
+    }
+    if all.guessed > 0 {
+        line(own.guessed, all.guessed, "  of these, guesses (~)")?;
+    }
+    let unnamed = |names: &Names| names.total - names.named;
+    if unnamed(all) > 0 {
+        line(unnamed(own), unnamed(all), "without a name")?;
+    }
+    for (reason, &n) in &all.reasons {
+        let what = format!("  {:<15} {}", reason.as_str(), meaning(*reason));
+        line(own.without(*reason), n, &what)?;
+    }
+    if summary.with_line > 0 {
+        let share = all.share(summary.with_line);
+        let count = show_count(summary.with_line);
+        writeln!(
+            out,
+            "  {:>7}  {share:>6.1}%  {count:>12}  with a source line",
+            ""
         )?;
     }
     Ok(())

@@ -1,25 +1,35 @@
-//! What the viewer asks for and gets, as JSON: symbols of addresses and source files. The questions and answers are those
-//! of samply's API, which go back to Mozilla's symbol server.
+//! What the viewer asks for and gets, as JSON: symbols of addresses, source files, machine code. The questions and answers
+//! are those of samply's API, which go back to Mozilla's symbol server.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use chronosym::{Code, FrameId, Resolver};
+use chronosym::symbols::{NoSource, Symbolizer};
+use chronosym::{Code, FrameId, ImageIndex, ImageRef, ProcessIndex, Resolver, SymbolSource};
+use chronosym_symbols::Processor;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::source::Sources;
+use super::assembly;
+
+/// Functions are shown this far, in bytes.
+const LONGEST_CODE: usize = 1 << 16;
 
 /// Answers from one profile: what it does not have is not known.
 pub struct Api {
     resolver: Resolver,
-    sources: Sources,
+    symbols: Arc<Symbolizer>,
+    /// Where source files are.
+    folders: Vec<PathBuf>,
     /// Binaries by what the profile calls them: name and identity.
     binaries: HashMap<(String, String), usize>,
     /// The innermost frame at an address of a binary, as the profile counts addresses.
     frames: HashMap<(usize, u64), FrameId>,
     /// Each source file that a frame of a binary names, and one such frame.
     files: HashMap<(usize, Arc<str>), FrameId>,
+    /// An image that each binary is, where it is one.
+    images: HashMap<usize, (ProcessIndex, ImageIndex)>,
 }
 
 /// A library of the viewer's: name and id.
@@ -46,6 +56,34 @@ struct Source {
     debug_name: String,
     debug_id: String,
     file: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Assembly {
+    debug_name: String,
+    debug_id: String,
+    start_address: Hex,
+    size: Hex,
+    #[serde(default)]
+    continue_until_function_end: bool,
+}
+
+/// A number as `0x…`.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Hex(u64);
+
+impl TryFrom<String> for Hex {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        let number = u64::from_str_radix(digits, 16);
+        number
+            .map(Hex)
+            .map_err(|_| format!("'{text}' is no hexadecimal number"))
+    }
 }
 
 #[derive(Serialize)]
@@ -76,12 +114,12 @@ struct Inline<'a> {
 }
 
 impl Api {
-    pub fn new(resolver: Resolver, sources: Sources) -> Self {
+    pub fn new(resolver: Resolver, symbols: Arc<Symbolizer>, folders: Vec<PathBuf>) -> Self {
         let id = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let binaries = resolver.binaries().iter().enumerate();
         let binaries = binaries.map(|(at, b)| ((b.name().to_owned(), id(b.identity())), at));
         let binaries = binaries.collect();
-        let (mut frames, mut files) = (HashMap::new(), HashMap::new());
+        let (mut frames, mut files, mut images) = (HashMap::new(), HashMap::new(), HashMap::new());
         for id in resolver.frame_ids() {
             let frame = resolver.frame(id);
             let Some(binary) = frame.function.binary().map(|binary| binary.id().index()) else {
@@ -90,16 +128,21 @@ impl Api {
             frames
                 .entry((binary, chronosym_export::firefox_address(id, frame)))
                 .or_insert(id);
+            if let Code::Image { process, image, .. } = frame.code {
+                images.entry(binary).or_insert((process, image));
+            }
             if let Ok(line) = &frame.line {
                 files.entry((binary, Arc::clone(&line.file))).or_insert(id);
             }
         }
         Api {
             resolver,
-            sources,
+            symbols,
+            folders,
             binaries,
             frames,
             files,
+            images,
         }
     }
 
@@ -108,7 +151,7 @@ impl Api {
         let answer = match path {
             "/symbolicate/v5" => serde_json::from_slice(question).map(|q| self.symbolicate(q)),
             "/source/v1" => serde_json::from_slice(question).map(|q| self.source(&q)),
-            _ => Ok(json!({"error": "assembly is not served: the trace has no bytes of code"})),
+            _ => serde_json::from_slice(question).map(|q| self.assembly(&q)),
         };
         let answer =
             answer.unwrap_or_else(|error| json!({"error": format!("not understood: {error}")}));
@@ -175,13 +218,13 @@ impl Api {
             let (file, number) = (line.map(|line| &*line.file), line.map(|line| line.line));
             if frame.inlined {
                 symbol.inlines.push(Inline {
-                    function: frame.label(),
+                    function: frame.name().unwrap_or(frame.label()),
                     file,
                     line: number,
                 });
                 continue;
             }
-            symbol.function = frame.name().is_ok().then(|| frame.label());
+            symbol.function = frame.name().ok();
             symbol.function_offset = frame.offset.map(|offset| format!("{offset:#x}"));
             (symbol.file, symbol.line) = (file, number);
             break;
@@ -205,14 +248,67 @@ impl Api {
             Code::Precompiled(process, module) => timeline.module_ref(process, module),
             _ => None,
         };
-        match self.sources.text(&question.file, module.as_ref()) {
-            Ok(text) => json!({
+        match self
+            .symbols
+            .source(module.as_ref(), &question.file, &self.folders)
+        {
+            Ok(source) => json!({
                 "symbolsLastModified": null,
                 "sourceLastModified": null,
                 "file": question.file,
-                "source": text,
+                "source": source.text,
             }),
-            Err(why) => json!({ "error": why }),
+            Err(NoSource::NotFound) => json!({"error": format!(
+                "{} is not in the PDB nor in a folder of --sources; --trust-trace-paths would read it where it was compiled",
+                question.file
+            )}),
+            Err(why) => json!({ "error": why.to_string() }),
         }
+    }
+
+    /// Code of images that are at hand, as instructions.
+    fn assembly(&self, question: &Assembly) -> Value {
+        let library = (question.debug_name.clone(), question.debug_id.clone());
+        let binary = self.binaries.get(&library);
+        let image = binary.and_then(|binary| self.images.get(binary));
+        let timeline = self.resolver.timeline();
+        let Some(image) = image.and_then(|&(process, image)| timeline.image_ref(process, image))
+        else {
+            return json!({"error": "the profile has no image of that name: of code compiled while the program ran, no bytes are at hand"});
+        };
+        let (Hex(start), Hex(size)) = (question.start_address, question.size);
+        let Some((processor, code)) = self.symbols.machine_code(&image, start, LONGEST_CODE) else {
+            let why = self.symbols.image_file(&image).found.err();
+            let why = why.map_or_else(|| "it has no code there".to_owned(), |why| why.to_string());
+            return json!({"error": format!("no code of {}: {why}; --symbols names folders of images", image.path)});
+        };
+        let (bits, arch) = match processor {
+            Processor::X86 => (32, "i686"),
+            Processor::X64 => (64, "x86_64"),
+            _ => {
+                return json!({"error": format!("{} is not for x86: other code is not shown", image.path)});
+            }
+        };
+        let end = start.saturating_add(size);
+        let function = self.function_start(&image, start);
+        let instructions = assembly::x86(bits, &code, start, |at| {
+            at >= end
+                && !(question.continue_until_function_end
+                    && function.is_some()
+                    && self.function_start(&image, at) == function)
+        });
+        json!({
+            "startAddress": format!("{start:#x}"),
+            "size": format!("{size:#x}"),
+            "arch": arch,
+            "syntax": ["Intel"],
+            "instructions": instructions,
+        })
+    }
+
+    /// Where the function begins that has code at an RVA.
+    fn function_start(&self, image: &ImageRef<'_>, rva: u64) -> Option<u64> {
+        let frames = self.symbols.native(image, rva).ok()?;
+        rva.checked_sub(frames.last()?.offset?)
     }
 }

@@ -1,7 +1,7 @@
 //! `chronosym serve`: a server for Firefox Profiler on this machine.
 
 mod api;
-mod source;
+mod assembly;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -14,7 +14,6 @@ use tempfile::NamedTempFile;
 use tiny_http::{Header, Method, Request, Response, Server};
 
 use self::api::Api;
-use self::source::Sources;
 use crate::args::Serve;
 use crate::output;
 use crate::profiled::open_marked;
@@ -52,7 +51,6 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
     chronosym_export::write_firefox(&series, &mut out)?;
     out.flush()?;
     drop(out);
-    let sources = Sources::new(args.source.clone(), args.symbols.trust_trace_paths, symbols);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .with_context(|| format!("cannot listen on port {}", args.port))?;
     let place = Place {
@@ -72,7 +70,7 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
     let service = Service {
         place,
         profile,
-        api: Api::new(series.resolver, sources),
+        api: Api::new(series.resolver, symbols, args.sources.clone()),
     };
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {

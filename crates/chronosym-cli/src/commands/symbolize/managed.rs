@@ -89,18 +89,6 @@ impl ManagedSource {
         }))
     }
 
-    /// What tells this module from others of its name.
-    pub fn ids(&self) -> Vec<String> {
-        let mvid = self.module.mvid().map(|id| id.to_string());
-        let pdb = self.module.pdb_id().map(|id| id.guid.to_string());
-        mvid.into_iter().chain(pdb).collect()
-    }
-
-    /// Whether there is a method of that full name.
-    pub fn has_method(&self, name: &str) -> bool {
-        !self.module.methods_named(name).is_empty()
-    }
-
     fn asked(&self, place: Place<'_>) -> Result<Asked, Why> {
         let base = self.module.precompiled_base();
         match (place.at, base) {
@@ -257,6 +245,16 @@ impl Source for ManagedSource {
         Ok(Box::new(move |index, out| {
             own.write(&questions[index], out)
         }))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let mvid = self.module.mvid().map(|id| id.to_string());
+        let pdb = self.module.pdb_id().map(|id| id.guid.to_string());
+        mvid.into_iter().chain(pdb).collect()
+    }
+
+    fn has_method(&self, name: &str) -> bool {
+        !self.module.methods_named(name).is_empty()
     }
 
     fn notes(&mut self) -> Vec<String> {

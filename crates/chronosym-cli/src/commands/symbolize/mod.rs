@@ -32,6 +32,21 @@ trait Source {
     /// Finds what stands at the places of the questions.
     fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>>;
 
+    /// What tells the file from others of its name: ids of its build, its PDB, its module version.
+    fn ids(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether it has a section of this name, from whose start addresses can count.
+    fn has_section(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// Whether it has a managed method of that full name.
+    fn has_method(&self, _name: &str) -> bool {
+        false
+    }
+
     /// What was damaged or missed.
     fn notes(&mut self) -> Vec<String> {
         Vec::new()
@@ -49,12 +64,8 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
         ));
     }
     let mut out = output::open(args.output.as_deref());
-    let names_folder = !args.symbols.symbols.is_empty() || args.symbols.trust_trace_paths;
     let mut source: Box<dyn Source> = match &args.trace {
         Some(trace) => Box::new(trace::TraceSource::open(trace, args, quiet)?),
-        None if args.obj.is_empty() && args.pdb.is_none() && !names_folder => {
-            bail!("whose addresses? Say --trace TRACE, --obj FILE or --pdb FILE")
-        }
         None => Box::new(modules::Modules::open(args)?),
     };
     if questions.is_empty() {

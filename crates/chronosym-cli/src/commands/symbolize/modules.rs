@@ -1,12 +1,12 @@
 //! Places of one file or of several: which of them a question is about.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use chronosym::file_name;
 use chronosym_symbols::identity::{BuildId, Wanted};
-use chronosym_symbols::store::{Request, Stores, read_identity};
+use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 
 use super::managed::ManagedSource;
 use super::object::ObjectSource;
@@ -34,25 +34,9 @@ pub struct Modules<'a> {
 
 struct Module {
     path: PathBuf,
-    names: [String; 2],
+    names: Vec<String>,
     ids: Vec<String>,
-    kind: Kind,
-}
-
-enum Kind {
-    Managed(ManagedSource),
-    Object(ObjectSource),
-    Pdb(PdbSource),
-}
-
-impl Kind {
-    fn source(&mut self) -> &mut dyn Source {
-        match self {
-            Kind::Managed(source) => source,
-            Kind::Object(source) => source,
-            Kind::Pdb(source) => source,
-        }
-    }
+    source: Box<dyn Source>,
 }
 
 impl Module {
@@ -61,34 +45,24 @@ impl Module {
     fn open(image: Option<&Path>, pdb: Option<&Path>, args: &Symbolize) -> Result<Self> {
         let path = image.or(pdb).unwrap_or(Path::new(""));
         let config = companion::beside(image, &args.symbols)?;
-        let (kind, ids) = match (ManagedSource::open(image, pdb, config, args)?, image, pdb) {
-            (Some(source), ..) => {
-                let ids = source.ids();
-                (Kind::Managed(source), ids)
-            }
+        let managed = ManagedSource::open(image, pdb, config, args)?;
+        let source: Box<dyn Source> = match (managed, image, pdb) {
+            (Some(source), ..) => Box::new(source),
             (None, Some(image), None) => {
                 let mut found = companion::pdb_of(image, &args.symbols)?;
                 match found.pdb.take() {
-                    Some(pdb) => of_pdb(&pdb, Some(image), args)?,
-                    None => {
-                        let source = ObjectSource::open(image, args, found)?;
-                        let ids = source.ids();
-                        (Kind::Object(source), ids)
-                    }
+                    Some(pdb) => Box::new(PdbSource::open(&pdb, Some(image), args)?),
+                    None => Box::new(ObjectSource::open(image, args, found)?),
                 }
             }
-            (None, image, pdb) => of_pdb(pdb.unwrap_or(path), image, args)?,
+            (None, image, pdb) => Box::new(PdbSource::open(pdb.unwrap_or(path), image, args)?),
         };
-        let mut names = names(path);
-        if let Some(pdb) = pdb.filter(|_| image.is_some()) {
-            // A PDB is called as its image is, but for the ending.
-            names[1] = self::names(pdb)[0].clone();
-        }
+        let named = [Some(path), pdb].into_iter().flatten();
         Ok(Module {
             path: path.to_owned(),
-            names,
-            ids: ids.iter().map(|id| plain_id(id)).collect(),
-            kind,
+            names: named.flat_map(names).collect(),
+            ids: source.ids().iter().map(|id| plain_id(id)).collect(),
+            source,
         })
     }
 
@@ -97,19 +71,15 @@ impl Module {
         id.is_none_or(|id| {
             let id = plain_id(id);
             // A PDB's id ends with its age, which not everybody writes.
-            !id.is_empty() && self.ids.iter().any(|own| own.starts_with(&id))
+            let is_guid = id.len() == 32;
+            let mut own = self.ids.iter();
+            own.any(|own| *own == id || is_guid && own.starts_with(&id))
         })
     }
 
     fn is_called(&self, name: &str) -> bool {
         self.names.iter().any(|own| own == name)
     }
-}
-
-fn of_pdb(pdb: &Path, image: Option<&Path>, args: &Symbolize) -> Result<(Kind, Vec<String>)> {
-    let source = PdbSource::open(pdb, image, args)?;
-    let ids = source.ids();
-    Ok((Kind::Pdb(source), ids))
 }
 
 /// What a question may call a file: its name with and without its ending, in lower case.
@@ -184,18 +154,12 @@ impl<'a> Modules<'a> {
 
     fn with_section(&self, place: Place<'_>) -> Option<usize> {
         let name = place.file?;
-        let has = |module: &Module| match &module.kind {
-            Kind::Object(source) => source.has_section(name),
-            _ => false,
-        };
+        let has = |module: &Module| module.source.has_section(name);
         self.open.iter().position(has)
     }
 
     fn with_method(&self, name: &str) -> Option<usize> {
-        let has = |module: &Module| match &module.kind {
-            Kind::Managed(source) => source.has_method(name),
-            _ => false,
-        };
+        let has = |module: &Module| module.source.has_method(name);
         self.open.iter().position(has)
     }
 
@@ -220,18 +184,26 @@ impl<'a> Modules<'a> {
     fn search(&mut self, place: Place<'_>) -> Option<usize> {
         let (file, id) = (place.file.unwrap_or_default(), place.id.unwrap_or_default());
         let key = (file.to_owned(), plain_id(id));
-        let found = self.open.len() - self.given;
-        if found >= MAX_FOUND || self.missed.contains(&key) {
+        if self.missed.contains(&key) {
+            return None;
+        }
+        if self.open.len() - self.given >= MAX_FOUND {
+            let full = format!("only {MAX_FOUND} files that the text names are opened");
+            if !self.notes.contains(&full) {
+                self.notes.push(full);
+            }
             return None;
         }
         let symbols = &self.args.symbols;
         let mut places = Vec::new();
         for folder in &symbols.symbols {
-            let within = below(folder, file);
-            let flat = folder.join(file_name(file));
-            places.extend(within.into_iter().chain([flat]));
+            places.extend(below(folder, file));
+            let name = FileName::from_untrusted(file);
+            places.extend(name.map(|name| folder.join(name.as_str())));
         }
-        if symbols.trust_trace_paths {
+        // A share would be told who asks.
+        let is_local = !file.starts_with(r"\\") && !file.starts_with("//");
+        if symbols.trust_trace_paths && is_local {
             places.push(PathBuf::from(file));
         }
         let is_named = !file.is_empty();
@@ -261,14 +233,10 @@ impl<'a> Modules<'a> {
 
 /// The path below a folder that a file has in the system it comes from.
 fn below(folder: &Path, file: &str) -> Option<PathBuf> {
-    let file = file.replace('\\', "/");
+    let parts = file.split(['/', '\\']).filter(|part| !part.is_empty());
     let mut path = folder.to_owned();
-    for part in Path::new(&file).components() {
-        match part {
-            Component::Normal(name) => path.push(name),
-            Component::RootDir | Component::CurDir => {}
-            _ => return None,
-        }
+    for part in parts {
+        path.push(FileName::from_untrusted(part)?.as_str());
     }
     Some(path)
 }
@@ -305,7 +273,7 @@ impl Source for Modules<'_> {
         let mut answers = HashMap::new();
         for (index, module) in self.open.iter_mut().enumerate() {
             if let Some(asked) = of_module.remove(&index) {
-                answers.insert(index, module.kind.source().answer(asked)?);
+                answers.insert(index, module.source.answer(asked)?);
             }
         }
         let layout = self.layout;
@@ -321,7 +289,7 @@ impl Source for Modules<'_> {
     fn notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
         for module in &mut self.open {
-            notes.extend(module.kind.source().notes());
+            notes.extend(module.source.notes());
         }
         notes
     }

@@ -57,17 +57,6 @@ impl ObjectSource {
         })
     }
 
-    /// What tells this file from others of its name.
-    pub fn ids(&self) -> Vec<String> {
-        let build = self.symbols.build_id().map(ToString::to_string);
-        build.into_iter().chain(self.found.pdb_id.clone()).collect()
-    }
-
-    /// Whether it has a section of this name, from whose start addresses can count.
-    pub fn has_section(&self, name: &str) -> bool {
-        self.symbols.section(name).is_some()
-    }
-
     /// The address to look up, and the one to show.
     fn address(&self, place: Place<'_>) -> Option<(Address, u64)> {
         let back = |at: u64| at.wrapping_sub(self.back);
@@ -88,6 +77,10 @@ impl ObjectSource {
 }
 
 impl Source for ObjectSource {
+    fn has_section(&self, name: &str) -> bool {
+        self.symbols.section(name).is_some()
+    }
+
     fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
         let mut addresses = Vec::with_capacity(questions.len());
         // The address to print, and which of the answers is its.
@@ -132,6 +125,11 @@ impl Source for ObjectSource {
                 }
             }
         }))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let build = self.symbols.build_id().map(ToString::to_string);
+        build.into_iter().chain(self.found.pdb_id.clone()).collect()
     }
 
     fn notes(&mut self) -> Vec<String> {

@@ -92,11 +92,6 @@ impl PdbSource {
         })
     }
 
-    /// What tells this file from others of its name.
-    pub fn ids(&self) -> Vec<String> {
-        vec![self.id.clone()]
-    }
-
     /// The RVA and the address to show; or why there is none.
     fn rva(&self, question: &Question<'_>) -> Result<(u64, u64), shown::Why> {
         match question.place.map(|place: Place<'_>| place.at) {
@@ -344,6 +339,10 @@ impl Source for PdbSource {
             let (number, place) = &places[index];
             out.extend_from_slice(&written[*number].text[place.clone()]);
         }))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        vec![self.id.clone()]
     }
 
     fn notes(&mut self) -> Vec<String> {

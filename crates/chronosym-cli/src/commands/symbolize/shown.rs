@@ -111,6 +111,9 @@ pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameText<'a> {
         }
         _ => frame.label().into(),
     };
+    if frame.is_guess() {
+        text.label = format!("~{}", text.label).into();
+    }
     if let Ok(line) = &frame.line {
         text.file = Some(&line.file);
         text.line = Some(line.line);

@@ -54,16 +54,15 @@ fn mono(line: &str) -> Option<Found<'_>> {
     let (before, after) = line.split_once("] in <")?;
     let (before, il) = before.rsplit_once('[')?;
     let (_, method) = before.split_once("at ")?;
-    let (method, _) = method.split_once(" (")?;
+    let method = method.trim_end();
     let (id, rest) = after.split_once(">:0")?;
     if rest.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     // Code compiled ahead of time adds an id of its own.
     let mvid = prefix(id, |b| b.is_ascii_hexdigit());
-    let il = parse_address(il).filter(|_| is_prefixed(il) && mvid.len() == 32)?;
-    // Generic methods say their parameters.
-    let method = method.split_once('[').map_or(method, |(name, _)| name);
+    let is_form = is_prefixed(il) && mvid.len() == 32 && method.ends_with(')');
+    let il = parse_address(il).filter(|_| is_form)?;
     let mut place = Place::new(None, At::Il(Method::Named(method), il.try_into().ok()?));
     place.id = Some(mvid);
     let range = line.len() - after.len() - 1..line.len() - rest.len();
@@ -287,7 +286,7 @@ mod tests {
             ),
             (
                 "  at N.T.M[T] (T x) [0x0001a] in <0123456789abcdef0123456789abcdef>:0 ",
-                "  at N.T.M[T] (T x) [0x0001a] in <0123456789abcdef0123456789abcdef N.T.M 1a> ",
+                "  at N.T.M[T] (T x) [0x0001a] in <0123456789abcdef0123456789abcdef N.T.M[T] (T x) 1a> ",
             ),
             (
                 "   at App!<BaseAddress>+0x1234\n   at N.T.M(Int32) + 0x23",

@@ -1,0 +1,106 @@
+//! Filters that nothing can pass: refused with what there is instead.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use chronosym::{EventSelector, EventTypeInfo, Timeline};
+
+use crate::args::{EventFilters, Filters, Usage};
+use crate::units::{show_count, show_time};
+
+/// How many of what there is are named.
+const SHOWN: usize = 8;
+
+/// An interval that ends before it begins.
+pub fn refuse_empty_span(filters: &Filters) -> Result<()> {
+    match (filters.from, filters.to) {
+        (Some(from), Some(to)) if from >= to => bail!(Usage(format!(
+            "--from {} is not before --to {}",
+            show_time(from),
+            show_time(to)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A time after the trace, and threads and events that no sample of it is of.
+pub fn refuse(filters: &EventFilters, timeline: &Timeline) -> Result<()> {
+    refuse_late(&filters.processes, timeline)?;
+    refuse_events(&filters.event, timeline)?;
+    match filters.tid {
+        Some(tid) => refuse_thread(tid, timeline),
+        None => Ok(()),
+    }
+}
+
+/// A time after the trace.
+pub fn refuse_late(filters: &Filters, timeline: &Timeline) -> Result<()> {
+    let duration = timeline.facts().duration_ns;
+    match filters.from.filter(|&from| from > duration) {
+        Some(from) => bail!(
+            "--from {} is after the trace, which is {} long",
+            show_time(from),
+            show_time(duration)
+        ),
+        None => Ok(()),
+    }
+}
+
+fn refuse_thread(tid: u64, timeline: &Timeline) -> Result<()> {
+    let samples = timeline.samples();
+    let classes = samples.classes();
+    let tid_of = |class: u32| Some(timeline.thread_view(classes[class as usize].thread)?.tid);
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for (class, _) in samples.iter() {
+        if let Some(tid) = tid_of(class) {
+            *counts.entry(tid).or_default() += 1;
+        }
+    }
+    if counts.is_empty() || counts.contains_key(&tid) {
+        return Ok(());
+    }
+    let mut counts: Vec<(u64, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|&(tid, samples)| (std::cmp::Reverse(samples), tid));
+    let threads = counts.iter().map(|(tid, _)| tid.to_string());
+    bail!(
+        "no sample is of thread {tid}; there are those of {}",
+        some(threads)
+    )
+}
+
+fn refuse_events(selectors: &[EventSelector], timeline: &Timeline) -> Result<()> {
+    let types = || timeline.event_types().iter().filter(|t| t.count > 0);
+    let is_asked = |t: &&EventTypeInfo| selectors.iter().any(|s| s.matches(&t.schema));
+    let asked: Vec<_> = types().filter(is_asked).collect();
+    let has_samples = !timeline.samples().is_empty();
+    if selectors.is_empty() || has_samples || asked.iter().any(|t| t.stacks > 0) {
+        return Ok(());
+    }
+    let mut with_stacks: Vec<_> = types().filter(|t| t.stacks > 0).collect();
+    with_stacks.sort_by_key(|t| std::cmp::Reverse(t.stacks));
+    let labels = with_stacks.iter().map(|t| t.label());
+    let instead = match with_stacks.len() {
+        0 => "no event of the trace has any".to_owned(),
+        _ => format!("there are stacks of {}", some(labels)),
+    };
+    match asked.first() {
+        Some(t) => {
+            let count = show_count(asked.iter().map(|t| t.count).sum());
+            bail!(
+                "none of the {count} events {} has a stack; {instead}",
+                t.label()
+            )
+        }
+        None => bail!("the trace has no such event as --event asks for; {instead}"),
+    }
+}
+
+/// The first of what there is.
+pub fn some(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = all.len().saturating_sub(SHOWN);
+    let mut shown: Vec<String> = all.take(SHOWN).collect();
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    shown.join(", ")
+}

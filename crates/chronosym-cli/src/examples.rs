@@ -1,0 +1,138 @@
+//! Examples: at the head of each command's help, and in the manual page.
+
+use clap::Command;
+
+/// What is typed, and what it is for.
+type Example = (&'static str, &'static str);
+
+/// By command.
+#[rustfmt::skip]
+pub const EXAMPLES: &[(&str, &[Example])] = &[
+    ("info", &[
+        ("chronosym info app.nettrace", "what is in a trace, and what is missing"),
+        ("chronosym info --format json app.nettrace", "the same for programs"),
+    ]),
+    ("stacks", &[
+        ("chronosym stacks app.nettrace", "a call tree, hottest first"),
+        ("chronosym stacks app.nettrace -o app.svg", "a flame graph for any browser; .html adds tables"),
+        ("chronosym stacks --just-my-code --running app.nettrace", "one's own code where it ran"),
+        ("chronosym stacks --event Microsoft-Windows-DotNETRuntime/80 app.nettrace", "where exceptions were thrown"),
+        ("chronosym stacks --format folded app.nettrace", "one line a stack, for other tools"),
+    ]),
+    ("top", &[
+        ("chronosym top app.nettrace", "hot methods: self and total"),
+        ("chronosym top --running --by module app.nettrace", "modules, of threads that ran"),
+        ("chronosym top --from 1.5s --to 2s --tid 4711 app.nettrace", "one thread for half a second"),
+        ("chronosym top --callers Cache.Get app.nettrace", "who calls a method, and how often"),
+    ]),
+    ("serve", &[
+        ("chronosym serve app.nettrace", "print an address; opened in a browser, it shows the trace"),
+        ("chronosym serve --source ~/src/app app.nettrace", "with the source of what was built there"),
+    ]),
+    ("threads", &[
+        ("chronosym threads app.nettrace", "time, running share and hottest method of each"),
+        ("chronosym threads --process app --format json machine.etl", "those of one process, for programs"),
+    ]),
+    ("lines", &[
+        ("chronosym lines app.nettrace Cache.Get", "time on each line, with text that the PDB embeds"),
+        ("chronosym lines --symbols bin --sources ~/src/app app.nettrace Cache.Get", "with PDBs and source from folders"),
+    ]),
+    ("symbols", &[
+        ("chronosym symbols app.nettrace", "which symbol files are missing, and what they would name"),
+        ("chronosym symbols --symbol-path 'srv*~/symbols*https://msdl.microsoft.com/download/symbols' app.etl", "fetch what a server has"),
+    ]),
+    ("diff", &[
+        ("chronosym diff before.nettrace after.nettrace", "which methods take more or less than before"),
+        ("chronosym diff --running -n 10 before.nettrace after.nettrace", "the ten that changed most, where threads ran"),
+    ]),
+    ("events", &[
+        ("chronosym events app.nettrace", "every record with its fields"),
+        ("chronosym events --event Microsoft-Windows-DotNETRuntime/80 app.nettrace", "exceptions"),
+        ("chronosym events --format jsonl --from 1s --to 1100ms app.nettrace", "a tenth of a second for programs"),
+    ]),
+    ("modules", &[
+        ("chronosym modules app.nettrace", "modules and images, and where their symbols were looked for"),
+        ("chronosym modules --pid 4711 --format json machine.etl", "those of one process, for programs"),
+    ]),
+    ("methods", &[
+        ("chronosym methods app.nettrace", "every code body: where, when, which tier"),
+        ("chronosym methods --match Cache. app.nettrace", "those of some methods"),
+    ]),
+    ("explain", &[
+        ("chronosym explain app.nettrace 0x7f2237486480", "what ever stood at an address"),
+        ("chronosym explain --pid 4711 --time 1.5s machine.etl 0x7ff81234", "what stood there in one process at one time"),
+    ]),
+    ("symbolize", &[
+        ("chronosym symbolize --trace app.nettrace 0x7f2237486480", "an address of a trace's process"),
+        ("chronosym symbolize --obj libapp.so 0x1234", "an address of a file"),
+        ("chronosym symbolize --pdb app.pdb --filter < crash.txt", "addresses in text"),
+    ]),
+    ("completions", &[
+        ("chronosym completions bash > ~/.local/share/bash-completion/completions/chronosym", "complete commands with Tab"),
+    ]),
+    ("man", &[("chronosym man | man -l -", "read the manual page")]),
+];
+
+/// First things to try.
+const FIRST: &[Example] = &[
+    (
+        "chronosym app.nettrace",
+        "what is in a trace: the same as `chronosym info`",
+    ),
+    ("chronosym top app.nettrace", "where the time went"),
+    (
+        "chronosym stacks app.nettrace -o app.html",
+        "a flame graph with tables, for any browser",
+    ),
+];
+
+/// Help says what a command is, then shows examples, then lists the options.
+const TEMPLATE: &str =
+    "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// Adds its examples to each command's help.
+pub fn add(program: Command) -> Command {
+    let program = program.help_template(TEMPLATE).before_help(text(FIRST));
+    EXAMPLES.iter().fold(program, |program, (name, examples)| {
+        program.mut_subcommand(name, |command| {
+            command.help_template(TEMPLATE).before_help(text(examples))
+        })
+    })
+}
+
+fn text(examples: &[Example]) -> String {
+    let lines = examples.iter();
+    let lines = lines.map(|(line, what)| format!("  {line}\n      {what}\n"));
+    format!("Examples:\n{}", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn every_example_can_be_typed() {
+        let program = Cli::with_examples();
+        let named: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+        for command in program.get_subcommands() {
+            assert!(
+                named.contains(&command.get_name()),
+                "{}",
+                command.get_name()
+            );
+        }
+        for (name, examples) in EXAMPLES {
+            for (line, _) in *examples {
+                // What a shell would do: words, of which it keeps some to itself.
+                let line = line.split([' ']).map(|word| word.trim_matches('\''));
+                let line: Vec<&str> = line
+                    .take_while(|word| !["|", ">", "<"].contains(word))
+                    .collect();
+                assert_eq!(line[1], *name, "{line:?}");
+                let parsed = Cli::with_examples().try_get_matches_from(&line);
+                assert!(parsed.is_ok(), "{line:?}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The guide: every command of ours in it runs, and does what it says there.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::chronosym;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn pages() -> Vec<PathBuf> {
+    let mut folders = vec![Path::new(ROOT).join("docs/guide")];
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                pages.push(path);
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The commands in blocks of `sh` that are ours, each once. A block is of ours or of other tools' alone.
+fn commands() -> BTreeSet<Vec<String>> {
+    let mut commands = BTreeSet::new();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for block in text.split("```sh\n").skip(1) {
+            let block = block.split_once("```").unwrap().0;
+            let ours = |line: &str| line.starts_with("chronosym ");
+            if block.lines().any(ours) {
+                assert!(block.lines().all(ours), "{}: {block}", page.display());
+                commands.extend(block.lines().map(words));
+            }
+        }
+    }
+    commands
+}
+
+/// Words apart by blanks, quoted ones in one.
+fn words(line: &str) -> Vec<String> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.flat_map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    });
+    words.collect()
+}
+
+/// What the guide's names stand for.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let testdata = Path::new(ROOT).join("testdata/clr10");
+    for (name, trace) in [("app", "all"), ("before", "default"), ("after", "all")] {
+        let file = fs::File::open(testdata.join(format!("traces/{trace}.nettrace.zip"))).unwrap();
+        let mut zip = zip::ZipArchive::new(file).unwrap();
+        let mut bytes = Vec::new();
+        zip.by_index(0).unwrap().read_to_end(&mut bytes).unwrap();
+        fs::write(folder.path().join(format!("{name}.nettrace")), bytes).unwrap();
+    }
+    let symbols = folder.path().join("symbols");
+    fs::create_dir(&symbols).unwrap();
+    for entry in fs::read_dir(testdata.join("workload")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::copy(&path, symbols.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    folder
+}
+
+/// A server prints its address, and goes on.
+fn serves(mut command: Command) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        line.starts_with("https://profiler.firefox.com/from-url/"),
+        "{line}"
+    );
+}
+
+#[test]
+fn every_command_runs() {
+    let (folder, commands) = (folder(), commands());
+    let mut said = BTreeSet::new();
+    for words in &commands {
+        let mut command = chronosym();
+        command.current_dir(&folder).args(&words[1..]);
+        said.insert(words[1].as_str());
+        if words[1] == "serve" {
+            serves(command);
+            continue;
+        }
+        let out = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{words:?}: {stderr}");
+        let option = words.iter().position(|word| word == "-o");
+        let written = option.map(|at| fs::read(folder.path().join(&words[at + 1])).unwrap());
+        let result = written.unwrap_or(out.stdout);
+        assert!(
+            result.len() > 100,
+            "{words:?}: {}",
+            String::from_utf8_lossy(&result)
+        );
+        assert!(!stderr.contains("no sample passes"), "{words:?}: {stderr}");
+    }
+    let all = [
+        "diff", "events", "explain", "info", "lines", "modules", "serve", "stacks", "symbols",
+        "threads", "top",
+    ];
+    assert!(said.is_superset(&all.into()), "{said:?}");
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut links = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for target in text.split("](").skip(1) {
+            let target = target.split(')').next().unwrap();
+            let path = page.parent().unwrap().join(target);
+            assert!(path.exists(), "{}: {target}", page.display());
+            links += 1;
+        }
+    }
+    assert!(links > 15, "{links}");
+}
+
+/// The guide names each reason, as results do.
+#[test]
+fn every_reason_is_told() {
+    let text = fs::read_to_string(Path::new(ROOT).join("docs/guide/unnamed.md")).unwrap();
+    for reason in chronosym::NameReason::ALL {
+        let row = format!("| `{}` |", reason.as_str());
+        assert_eq!(text.matches(&row).count(), 1, "{row}");
+    }
+}

@@ -1,0 +1,417 @@
+//! Inputs made to take the square of their size, or far more memory: each runs within bounds, and eight times as much of it takes
+//! no more than linear growth allows.
+#![cfg(target_os = "linux")]
+
+mod bounded;
+mod common;
+
+use std::io::Write;
+use std::time::Duration;
+
+use bounded::{path, timed};
+use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Event, Options, guid};
+use chronosym_support::netperf::NetperfWriter;
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::perf::{Bytes, JitdumpWriter, PerfAttr, PerfWriter};
+use chronosym_support::trace::{FieldKind, FieldSpec, TraceInfo, TypeSpec};
+use common::*;
+
+/// Runs `command` on what `make` makes of a size, and of eight times the size. Twice the size may take 2.3 times as long, and
+/// a busy machine its pause.
+fn holds(name: &str, command: &[&str], size: usize, make: impl Fn(usize) -> Vec<u8>) {
+    const PAUSE: Duration = Duration::from_secs(2);
+    let took = [size, 8 * size].map(|size| {
+        let input = file(&make(size));
+        let (run, took) = timed(&[command, &[path(&input)]].concat());
+        assert!([0, 1].contains(&run.status), "{name}: {}", run.stderr);
+        assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
+        took
+    });
+    let most = took[0].mul_f64(2.3_f64.powi(3)) + PAUSE;
+    assert!(took[1] < most, "{name}: {took:?}");
+}
+
+const INFO: &[&str] = &["info"];
+const EVENTS: &[&str] = &["events"];
+const STACKS: &[&str] = &["stacks", "--format", "folded"];
+
+/// The beginning of a V4 object, with a size that need not be true.
+fn object(name: &str, size: u32) -> Vec<u8> {
+    let mut out = vec![5, 5, 1];
+    out.extend(1u32.to_le_bytes());
+    out.extend(0u32.to_le_bytes());
+    out.extend((name.len() as u32).to_le_bytes());
+    out.extend(name.as_bytes());
+    out.push(6);
+    out.extend(size.to_le_bytes());
+    out
+}
+
+#[test]
+fn nettrace() {
+    let started = || {
+        let mut writer = NettraceWriter::v4();
+        let kind = writer.event_type("P", 1, 0);
+        writer.event(kind, 1, 1, &[1], &[]);
+        writer.flush();
+        writer.finish_here()
+    };
+    for block in ["StackBlock", "EventBlock", "SPBlock", "FutureBlock"] {
+        holds("objects that claim what follows", INFO, 4_000, |n| {
+            [started(), object(block, 1 << 20).repeat(n)].concat()
+        });
+    }
+    holds("V6 blocks in each other", INFO, 50_000, |n| {
+        let mut writer = NettraceWriter::v6();
+        let kind = writer.event_type("P", 1, 0);
+        writer.event(kind, 1, 1, &[1], &[]);
+        writer.flush();
+        [writer.finish_here(), [0xff, 0, 0, 5].repeat(n)].concat()
+    });
+    holds("a type that is defined again and again", EVENTS, 300, |n| {
+        let mut writer = NettraceWriter::v5();
+        let deep = (0..12).fold(FieldKind::U32, |inner, _| {
+            let name = "x".to_owned();
+            FieldKind::Object(vec![FieldSpec { name, kind: inner }])
+        });
+        for i in 0..n {
+            let kind = writer.define(TypeSpec::new("P", 1, i as u32).field("A", deep.clone()));
+            writer.event(kind, i as i64, 1, &[], &[1, 2, 3, 4]);
+        }
+        writer.finish()
+    });
+    holds("threads that are seen once", INFO, 3_000, |n| {
+        let mut writer = NettraceWriter::v6();
+        let kind = writer.event_type("P", 1, 0);
+        for i in 0..n {
+            writer.event(kind, i as i64, i as u64, &[i as u64], &[]);
+            writer.remove_thread(None, i as u64);
+        }
+        writer.finish()
+    });
+}
+
+#[test]
+fn netperf() {
+    for writer in [NetperfWriter::v1, NetperfWriter::v2, NetperfWriter::v3] {
+        holds("a type an event", EVENTS, 1_000, |n| {
+            let mut writer = writer().info(TraceInfo::default());
+            for i in 0..n {
+                let kind = writer.event_type("P", i as u32, 0);
+                writer.event(kind, i as i64, 1, &[1, 2, 3], &[]);
+            }
+            writer.finish()
+        });
+    }
+    holds("blocks that claim what follows", INFO, 4_000, |n| {
+        let mut writer = NetperfWriter::v3();
+        let kind = writer.event_type("P", 1, 0);
+        writer.event(kind, 1, 1, &[1], &[]);
+        writer.flush();
+        let whole = writer.finish();
+        [
+            &whole[..whole.len() - 1],
+            &object("EventBlock", 1 << 20).repeat(n),
+        ]
+        .concat()
+    });
+    holds("events of a deep stack each", STACKS, 30, |n| {
+        let mut writer = NetperfWriter::v3().info(TraceInfo::default());
+        let kind = writer.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        for i in 0..n as u64 {
+            let stack: Vec<u64> = (0..2_000).map(|at| 0x1000 + 16 * (at + i)).collect();
+            writer.event(kind, i as i64 * 1_000, 1, &stack, &[2, 0, 0, 0]);
+        }
+        writer.finish()
+    });
+}
+
+/// The header buffer of a log of compressed buffers.
+fn etl_head() -> Vec<u8> {
+    let options = Options {
+        compress: true,
+        ..Options::default()
+    };
+    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    w.flush(0).unwrap();
+    w.finish().unwrap()
+}
+
+/// A buffer header.
+fn buffer(stored: u32, valid: u32, compressed: bool) -> Vec<u8> {
+    let mut out = vec![0; 72];
+    out[..4].copy_from_slice(&stored.to_le_bytes());
+    out[0x30..0x34].copy_from_slice(&valid.to_le_bytes());
+    out[0x34] = if compressed { 0x40 } else { 0 };
+    out
+}
+
+#[test]
+fn etl() {
+    holds("buffers that unpack to 16 MiB each", INFO, 500, |n| {
+        // A record of the kernel, then the same again and again.
+        let mut packed = 0x0000_0001_u32.reverse_bits().to_le_bytes().to_vec();
+        packed = [0u32.to_le_bytes().to_vec(), packed].concat();
+        packed.extend([0x07, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 1]);
+        let mut one = buffer(72 + packed.len() as u32, 16 << 20, true);
+        one.extend(packed);
+        [etl_head(), one.repeat(n)].concat()
+    });
+    for (stored, valid) in [(16 << 20, 100), (73, 73), (200, 144)] {
+        for compressed in [false, true] {
+            holds("buffers in each other", INFO, 3_000, |n| {
+                [etl_head(), buffer(stored, valid, compressed).repeat(n)].concat()
+            });
+        }
+    }
+    holds("a processor an event, all at once", INFO, 300, |n| {
+        let options = Options {
+            cpus: n as u16,
+            buffer_size: 1024,
+            ..Options::default()
+        };
+        let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+        for cpu in 0..n as u16 {
+            w.sample(At::ms(1).cpu(cpu), 0x1000, 7).unwrap();
+        }
+        w.finish().unwrap()
+    });
+}
+
+#[test]
+fn descriptions_of_events() {
+    let source = guid(0xa8a7_1ac1, 0x040f, 0x54a2, 0x07ca_00a8_9b5ab761);
+    let manifest = |n: usize, inner: String| {
+        let xml = format!(
+            "<m><provider name='P' guid='{{a8a71ac1-040f-54a2-07ca-00a89b5ab761}}'>{inner}</provider></m>"
+        );
+        let pieces: Vec<_> = xml.as_bytes().chunks(30_000).collect();
+        let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+        for (i, text) in pieces.iter().enumerate() {
+            let mut payload = vec![1, 1, 0, 0x5b];
+            payload.extend((pieces.len() as u16).to_le_bytes());
+            payload.extend((i as u16).to_le_bytes());
+            payload.extend(*text);
+            let event = Event {
+                provider: source,
+                id: 0xfffe,
+                payload: &payload,
+                ..Event::default()
+            };
+            w.event(At::us(i as i64), &event).unwrap();
+        }
+        assert!(n > 0);
+        w.finish().unwrap()
+    };
+    holds("a template that all events share", INFO, 500, |n| {
+        let events = (0..n).map(|id| format!("<event value='{id}' template='T'/>"));
+        let fields = (0..n).map(|i| format!("<data name='f{i}' inType='win:Int32'/>"));
+        let inner = events.collect::<String>() + "<template tid='T'>" + &fields.collect::<String>();
+        manifest(n, inner + "</template>")
+    });
+    holds("elements in elements", INFO, 4_000, |n| {
+        manifest(n, "<a>".repeat(n) + &"</a>".repeat(n))
+    });
+    holds("an element of many attributes", INFO, 3_000, |n| {
+        let attributes = (0..n).map(|i| format!(" a{i}=''"));
+        manifest(n, format!("<a{}/>", attributes.collect::<String>()))
+    });
+    holds("structs that share their members", INFO, 60, |n| {
+        const STRUCT: u32 = 1;
+        let properties = n.min(2_000);
+        let mut info = vec![0; 112 + 24 * properties];
+        info[..16].copy_from_slice(&source);
+        for at in [100, 104] {
+            info[at..at + 4].copy_from_slice(&(properties as u32).to_le_bytes());
+        }
+        for property in 0..properties {
+            let at = 112 + 24 * property;
+            info[at..at + 4].copy_from_slice(&STRUCT.to_le_bytes());
+            info[at + 10..at + 12].copy_from_slice(&(properties as u16).to_le_bytes());
+        }
+        let class = guid(0xbbcc_f6c1, 0x6cd1, 0x48c4, 0x80ff_8394_82e37671);
+        let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+        for i in 0..20u16 {
+            info[32..34].copy_from_slice(&i.to_le_bytes());
+            w.classic(At::us(i.into()), class, 32, 0, &info).unwrap();
+        }
+        w.finish().unwrap()
+    });
+    holds("TraceLogging arrays of nothing", EVENTS, 100, |n| {
+        // A fixed array of 65,535 structs without fields, in structs.
+        let mut item = b"\0\0\0E\0".to_vec();
+        item.extend(b"s\0\x98\x01".repeat(8));
+        item.extend(b"a\0\xb8\0\xff\xff");
+        let size = item.len() as u16;
+        item[..2].copy_from_slice(&size.to_le_bytes());
+        let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+        for i in 0..n {
+            let event = Event {
+                provider: source,
+                channel: 11,
+                extended: &[(11, &item)],
+                payload: &[0; 8],
+                ..Event::default()
+            };
+            w.event(At::us(i as i64), &event).unwrap();
+        }
+        w.finish().unwrap()
+    });
+    holds("stacks of one event each", STACKS, 200, |n| {
+        let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+        for i in 0..n as u64 {
+            let stack: Vec<u64> = (0..180).map(|at| 0x1000 + 16 * (at * i)).collect();
+            let at = At::us(i as i64).pid(7).tid(7);
+            w.clr(at, CLR_RUNTIME, 82, 0, &[1; 20], &stack).unwrap();
+        }
+        w.finish().unwrap()
+    });
+}
+
+#[test]
+fn perf() {
+    holds("mappings in mappings", STACKS, 1_000, |n| {
+        let mut writer = PerfWriter::new(PerfAttr::default());
+        let n = n as u64;
+        for i in 0..n {
+            writer.mmap2(
+                i + 1,
+                7,
+                0x10_0000 + i * 4096,
+                (2 * n - i) * 4096,
+                0,
+                "/lib/a.so",
+            );
+            writer.sample(i + 1, 7, 7, &[0x10_0000 + i * 4096]);
+        }
+        writer.file()
+    });
+    holds("a process begets a process", INFO, 1_000, |n| {
+        let mut writer = PerfWriter::new(PerfAttr::default());
+        writer.mmap2(1, 1, 0x10_0000, 4096, 0, "/bin/a");
+        for pid in 1..n as u32 {
+            writer.fork(pid.into(), pid + 1, pid, pid + 1);
+            writer.sample(u64::from(pid) + 1, pid + 1, pid + 1, &[0x10_0000]);
+        }
+        writer.file()
+    });
+    holds(
+        "records that unpack to many times their size",
+        INFO,
+        2_000,
+        |n| {
+            let mut writer = PerfWriter::new(PerfAttr::default());
+            for i in 0..n as u64 {
+                writer.sample(i, 7, 7, &[0x1000; 50]);
+            }
+            writer.compressed(1 << 15).file()
+        },
+    );
+    holds("names of events without end", INFO, 2_000, |n| {
+        let mut writer = PerfWriter::new(PerfAttr::default());
+        for _ in 0..n {
+            writer.record(80, 0, Bytes::default().raw(&[0xff; 64]));
+        }
+        writer.pipe()
+    });
+}
+
+#[test]
+fn jitdumps_and_perf_maps() {
+    holds("code that moves onto itself", INFO, 2_000, |n| {
+        let mut writer = JitdumpWriter::new(false, 7, 0);
+        let index = writer.load(1, 7, 0x1000, "m", &[0x90; 64]);
+        for i in 0..n as u64 {
+            writer.moved(2 + i, 7, 0x1000 + i % 2, 0x1000 + (i + 1) % 2, 64, index);
+        }
+        writer.file().to_vec()
+    });
+    holds("code in code", INFO, 1_000, |n| {
+        let mut writer = JitdumpWriter::new(false, 7, 0);
+        for i in 0..n as u64 {
+            writer.load(1 + i, 7, 0x1000 + i, "m", &[0x90; 256]);
+        }
+        writer.file().to_vec()
+    });
+    holds("lines of code that never comes", INFO, 1_000, |n| {
+        let mut writer = JitdumpWriter::new(false, 7, 0);
+        for i in 0..n as u64 {
+            writer.lines(
+                1 + i,
+                0x1000,
+                &[(0x1000, 1, Some("a.js")), (0x1001, 2, None)],
+            );
+        }
+        writer.file().to_vec()
+    });
+    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    for i in 0..50 {
+        trace.event(sample, i * 1_000, 1, &[0x1000 + i as u64], &[2, 0, 0, 0]);
+    }
+    let trace = file(&trace.finish());
+    let maps: [(&str, fn(usize) -> String); 4] = [
+        ("one start", |n| {
+            (0..n).map(|i| format!("1000 40 m{i}\n")).collect()
+        }),
+        ("backwards", |n| {
+            (0..n)
+                .map(|i| format!("{:x} 40 m{i}\n", 0x1000 + n - i))
+                .collect()
+        }),
+        ("all there is", |n| {
+            (0..n)
+                .map(|i| format!("{i:x} {:x} m\n", u64::MAX >> (i % 8)))
+                .collect()
+        }),
+        ("long names", |n| {
+            (0..n / 500)
+                .map(|i| format!("{:x} 1 {}\n", 0x1000 + i, "T".repeat(30_000)))
+                .collect()
+        }),
+    ];
+    for (name, make) in maps {
+        let took = [3_000, 24_000].map(|n| {
+            let map = file(make(n).as_bytes());
+            let map = format!("{}={}", TraceInfo::default().process_id, path(&map));
+            let (run, took) = timed(&[
+                "stacks",
+                "--format",
+                "folded",
+                "--perf-map",
+                &map,
+                path(&trace),
+            ]);
+            assert_eq!(run.status, 0, "{name}: {}", run.stderr);
+            took
+        });
+        assert!(
+            took[1] < took[0].mul_f64(12.2) + Duration::from_secs(2),
+            "{name}: {took:?}"
+        );
+    }
+}
+
+#[test]
+fn wrappers() {
+    let gzip_member = gzipped(b"");
+    holds("empty members", INFO, 10_000, |n| gzip_member.repeat(n));
+    holds("entries that nothing is in", INFO, 500, |n| {
+        let names: Vec<String> = (0..n).map(|i| format!("{i}.txt")).collect();
+        let entries: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b""[..])).collect();
+        zipped(&entries)
+    });
+    holds("headers of entries without a list", INFO, 4_000, |n| {
+        let mut header = b"PK\x03\x04\x14\0\0\0\x08\0\0\0\0\0\0\0\0\0".to_vec();
+        header.extend([0xff; 8]);
+        header.extend([1, 0, 0, 0, b'a']);
+        header.repeat(n)
+    });
+    holds("zeros packed twice", INFO, 1, |n| {
+        let mut once = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        for _ in 0..4 * n {
+            once.write_all(&vec![0; 1 << 20]).unwrap();
+        }
+        gzipped(&once.finish().unwrap())
+    });
+}

@@ -1,0 +1,283 @@
+//! Tables for a terminal: numbers on the left, a name that fits on the right.
+
+use std::io::{self, Write};
+
+use chronosym::Profile;
+use chronosym_types::escape::terminal;
+use serde::Serialize;
+
+use crate::fit::{columns, fit, wrap};
+use crate::header::describe;
+use crate::kind::CodeKind;
+use crate::measure::{Amount, Counts, Measure};
+use crate::rows::RowName;
+
+/// How much of a table is shown, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct TableOptions {
+    /// At most this many rows.
+    pub most: usize,
+    /// Columns of the terminal: names are shortened, texts wrapped. `None`: no limit.
+    pub width: Option<usize>,
+    /// Whether hot numbers stand out, and names are coloured by the kind of their code.
+    pub color: bool,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        TableOptions {
+            most: 30,
+            width: None,
+            color: false,
+        }
+    }
+}
+
+/// What stands on the right of a row. None of it needs to be clean.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Name<'a> {
+    /// Never shortened.
+    pub before: &'a str,
+    /// Loses its namespace where it is too long.
+    pub text: &'a str,
+    /// Left out where there is no room.
+    pub after: &'a str,
+    pub kind: Option<CodeKind>,
+}
+
+impl<'a> Name<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Name {
+            text,
+            ..Name::default()
+        }
+    }
+}
+
+/// A table of shares of one whole.
+pub(crate) struct Table<'o, W> {
+    pub out: &'o mut W,
+    pub options: TableOptions,
+    pub measure: Measure,
+    /// What 100 % are.
+    pub all: u64,
+}
+
+impl<'o, W: Write> Table<'o, W> {
+    /// Writes what the samples of a profile are. Nothing comes after that if there are none.
+    pub fn begin(
+        profile: &Profile,
+        options: TableOptions,
+        out: &'o mut W,
+    ) -> io::Result<Option<Self>> {
+        let measure = Measure::of(profile);
+        let mut table = Table {
+            out,
+            options,
+            measure,
+            all: measure.total(profile),
+        };
+        table.text(&describe(profile))?;
+        Ok((profile.samples() > 0).then_some(table))
+    }
+
+    /// Writes text, wrapped between words.
+    pub fn text(&mut self, text: &str) -> io::Result<()> {
+        write_text(text, self.options.width, self.out)
+    }
+
+    pub fn share(&self, weight: u64) -> f64 {
+        weight as f64 * 100.0 / self.all.max(1) as f64
+    }
+
+    pub fn share_of(&self, amount: &Amount) -> f64 {
+        self.share(amount.weight(self.measure))
+    }
+
+    /// The columns of [`Table::counts`].
+    pub fn head(&mut self, what: &str) -> io::Result<()> {
+        let (own, total) = (self.measure.head("self"), self.measure.head("total"));
+        let (own_share, total_share) = ("self %", "total %");
+        writeln!(
+            self.out,
+            "\n{own_share:>7} {own:>9} {total_share:>7} {total:>9}  {what}"
+        )
+    }
+
+    /// The head of the column of [`Table::amount`].
+    pub fn head_of_amount(&self) -> String {
+        let unit = match self.measure {
+            Measure::Samples => "samples".to_owned(),
+            measure => measure.head(""),
+        };
+        format!("{:>7} {unit:>9}", "share")
+    }
+
+    /// Self and total: share and weight.
+    pub fn counts(&self, counts: &Counts) -> String {
+        let (own, total) = (self.amount(&counts.own), self.amount(&counts.total));
+        format!("{own} {total}")
+    }
+
+    /// Share and weight.
+    pub fn amount(&self, amount: &Amount) -> String {
+        let weight = amount.weight(self.measure);
+        format!(
+            "{:>6.1}% {:>9}",
+            self.share(weight),
+            self.measure.show(weight)
+        )
+    }
+
+    /// Writes a row; its share says how much it stands out.
+    pub fn row(&mut self, cells: &str, share: f64, name: Name<'_>) -> io::Result<()> {
+        let Name {
+            before,
+            text,
+            after,
+            kind,
+        } = name;
+        let (before, text) = (terminal(before), terminal(text));
+        let mut after = terminal(after);
+        let room = self.options.width.map(|width| {
+            let room = width.saturating_sub(columns(cells) + 2 + columns(&before));
+            match room.checked_sub(columns(&after)) {
+                Some(rest) if rest >= columns(&text).min(LEAST_NAME) => rest,
+                _ => {
+                    after = "".into();
+                    room
+                }
+            }
+        });
+        let text = fit(&text, room);
+        let (loud, off) = self.loudness(share);
+        let (tint, tint_off) = match kind {
+            Some(kind) if self.options.color => (tint(kind), "\x1b[0m"),
+            _ => ("", ""),
+        };
+        // What ends a colour ends both.
+        let again = if tint.is_empty() || after.is_empty() {
+            ""
+        } else {
+            loud
+        };
+        writeln!(
+            self.out,
+            "{loud}{cells}  {before}{tint}{text}{tint_off}{again}{after}{off}"
+        )
+    }
+
+    /// Writes a line of source text, cut at its end.
+    pub fn source(&mut self, cells: &str, share: f64, text: &str) -> io::Result<()> {
+        let line = format!("{cells}  {}", terminal(text));
+        let (loud, off) = self.loudness(share);
+        let width = self.options.width.unwrap_or(usize::MAX);
+        match line.char_indices().nth(width) {
+            Some(_) => {
+                let cut: String = line.chars().take(width.saturating_sub(1)).collect();
+                writeln!(self.out, "{loud}{cut}…{off}")
+            }
+            None => writeln!(self.out, "{loud}{}{off}", line.trim_end()),
+        }
+    }
+
+    /// Writes the methods that one name means, the first of them with its cells.
+    pub fn methods(&mut self, cells: &str, methods: &[RowName]) -> io::Result<()> {
+        let blank = " ".repeat(columns(cells));
+        for (at, method) in methods.iter().take(METHODS).enumerate() {
+            let text = method.text();
+            let name = Name {
+                text: &text,
+                kind: method.kind,
+                ..Name::default()
+            };
+            self.row(if at == 0 { cells } else { &blank }, 100.0, name)?;
+        }
+        match methods.len().saturating_sub(METHODS) {
+            0 => Ok(()),
+            more => writeln!(self.out, "{blank}  and {more} more of that name"),
+        }
+    }
+
+    /// ECMA-48 SGR: bold, none, faint.
+    fn loudness(&self, share: f64) -> (&'static str, &'static str) {
+        match share {
+            _ if !self.options.color => ("", ""),
+            s if s >= 10.0 => ("\x1b[1m", "\x1b[0m"),
+            s if s >= 1.0 => ("", ""),
+            _ => ("\x1b[2m", "\x1b[0m"),
+        }
+    }
+
+    /// Says how many rows are not shown.
+    pub fn more(&mut self, rows: usize, what: &str) -> io::Result<()> {
+        let plural = if what.ends_with('s') { "es" } else { "s" };
+        match rows.saturating_sub(self.options.most) {
+            0 => Ok(()),
+            1 => writeln!(self.out, "\n1 more {what}: see -n"),
+            more => writeln!(self.out, "\n{more} more {what}{plural}: see -n"),
+        }
+    }
+}
+
+/// More methods that one text means are not listed.
+const METHODS: usize = 10;
+/// A name with less room than this goes before what stands behind it.
+const LEAST_NAME: usize = 24;
+
+/// ECMA-48 SGR colours, readable on light and dark.
+fn tint(kind: CodeKind) -> &'static str {
+    match kind {
+        CodeKind::Managed => "\x1b[32m",
+        CodeKind::Framework => "\x1b[36m",
+        CodeKind::Runtime => "\x1b[35m",
+        CodeKind::Native => "\x1b[33m",
+        CodeKind::Kernel => "\x1b[31m",
+        CodeKind::Stub | CodeKind::Unnamed => "\x1b[90m",
+    }
+}
+
+/// Writes lines of text, each wrapped between words.
+pub(crate) fn write_text(text: &str, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+    for line in text.lines() {
+        match width {
+            Some(width) => writeln!(out, "{}", wrap(line, width.max(20), "  "))?,
+            None => writeln!(out, "{line}")?,
+        }
+    }
+    Ok(())
+}
+
+/// The object of a table: all samples of the profile, and the first `most` of its rows.
+#[derive(Serialize)]
+struct TableObject<'a, T> {
+    #[serde(flatten)]
+    all: Amount,
+    by: &'a str,
+    rows: &'a [T],
+    /// How many rows are left out.
+    more: usize,
+}
+
+/// Writes a table as one JSON object.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_rows_json<T: Serialize>(
+    profile: &Profile,
+    by: &str,
+    rows: &[T],
+    most: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let shown = rows.len().min(most);
+    let object = TableObject {
+        all: Amount::all(profile),
+        by,
+        rows: &rows[..shown],
+        more: rows.len() - shown,
+    };
+    chronosym_types::json::to_writer(&mut *out, &object)?;
+    writeln!(out)
+}

@@ -1,0 +1,74 @@
+//! Machine code out of ELF files.
+
+use object::{Architecture, BinaryFormat, Object, ObjectSegment};
+
+use crate::Address;
+
+/// What machine code is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Processor {
+    /// x86, 32-bit.
+    X86,
+    /// x86, 64-bit.
+    X64,
+    /// ARM, 64-bit.
+    Arm64,
+    /// Another one.
+    Other,
+}
+
+/// Up to `most` bytes of an ELF file from an address on, as far as one of its segments has them; `None` for other files, and
+/// where no segment has bytes.
+#[must_use]
+pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Processor, &[u8])> {
+    let object = object::File::parse(file).ok()?;
+    if object.format() != BinaryFormat::Elf {
+        return None;
+    }
+    let processor = match object.architecture() {
+        Architecture::I386 => Processor::X86,
+        Architecture::X86_64 => Processor::X64,
+        Architecture::Aarch64 => Processor::Arm64,
+        _ => Processor::Other,
+    };
+    // Where the first byte of the image is mapped.
+    let base = object.segments().map(|segment| segment.address()).min()?;
+    let code = object.segments().find_map(|segment| {
+        let bytes = segment.data().ok()?;
+        let start = match address {
+            Address::Rva(rva) => base.checked_add(rva)?.checked_sub(segment.address())?,
+            Address::VirtualAddress(at) => at.checked_sub(segment.address())?,
+            Address::FileOffset(at) => at.checked_sub(segment.file_range().0)?,
+        };
+        let rest = bytes.get(usize::try_from(start).ok()?..)?;
+        let code = &rest[..rest.len().min(most)];
+        Some(code).filter(|code| !code.is_empty())
+    })?;
+    Some((processor, code))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_found_by_each_kind_of_address() {
+        let program = std::env::current_exe().expect("a program");
+        let file = std::fs::read(program).expect("a file");
+        let object = object::File::parse(&*file).expect("an object");
+        let at = |address| elf_code(&file, address, 64).map(|(_, code)| code);
+        let code = at(Address::VirtualAddress(object.entry())).expect("code");
+        assert_eq!(code.len(), 64);
+        let offset = code.as_ptr() as u64 - file.as_ptr() as u64;
+        assert_eq!(at(Address::FileOffset(offset)), Some(code));
+        let base = object.segments().map(|segment| segment.address()).min();
+        let rva = object.entry() - base.expect("a segment");
+        assert_eq!(at(Address::Rva(rva)), Some(code));
+        for address in [Address::Rva(u64::MAX), Address::FileOffset(u64::MAX)] {
+            assert_eq!(at(address), None);
+        }
+        assert_eq!(elf_code(&file[..40], Address::Rva(rva), 64), None);
+        assert_eq!(elf_code(b"MZ", Address::Rva(rva), 64), None);
+    }
+}

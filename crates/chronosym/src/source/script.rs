@@ -1,0 +1,417 @@
+//! The text of `perf script`: samples with the names that perf found where they were recorded.
+//!
+//! perf prints where in its file a frame of a file is, and the address only of all others. So files get a place in each
+//! process that nothing else has, and names are stated for the very addresses that were printed.
+
+use std::hash::BuildHasher;
+use std::io::Read;
+use std::sync::Arc;
+
+use chronosym_events::{Action, EventKey, EventSchema};
+use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
+use chronosym_perf::{BuildId, Error};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::perf::KERNEL;
+use super::threads::Threads;
+use super::{Identity, ReadError};
+use crate::event_types::EventTypeId;
+use crate::evidence::Evidence;
+use crate::facts::{self, Addressing, At, Image, Symbol};
+use crate::images::{is_anonymous, simple_name};
+use crate::samples::{SampleKind, Weight};
+use crate::session::Session;
+
+/// Files stand from here on, one after the other: systems leave this room to nobody.
+const FILES: u64 = 0x1000_0000_0000;
+/// Room for a file, and so the first address that is no place in one.
+const FILE_SIZE: u64 = 1 << 32;
+/// Files in a process that have room; of others frames keep what was printed.
+const MOST_FILES: usize = 4096;
+
+/// What was found while a text was read.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ScriptReport {
+    /// What its reader found.
+    pub diagnostics: Diagnostics,
+    /// The clock's time at the session's time 0, in ns.
+    pub began_ns: u64,
+    /// Samples without a process, which perf prints if asked for it; they are of their thread.
+    pub without_process: u64,
+    /// Where files were put.
+    pub files: Vec<PlacedFile>,
+}
+
+/// A file of a process, and the address that stands for its first byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacedFile {
+    /// The process.
+    pub process: u32,
+    /// The file.
+    pub path: Box<str>,
+    /// The address.
+    pub base: u64,
+}
+
+/// Reads the text of `perf script` into a session.
+///
+/// # Errors
+///
+/// If it cannot be read, or if the session was read from another recording. What was read before is in the session.
+pub fn read(source: impl Read, session: &mut Session) -> Result<ScriptReport, ReadError> {
+    Identity::Perf.admit(session, false)?;
+    describe(session);
+    let (report, end) = read_from(Reader::new(source), session, Beside::default());
+    end?;
+    Ok(report)
+}
+
+pub(crate) fn describe(session: &mut Session) {
+    let facts = session.facts();
+    facts.format = "perf script".to_owned();
+    facts.pointer_size = Some(8);
+}
+
+/// What is known beside a text.
+#[derive(Default)]
+pub(crate) struct Beside<'b> {
+    /// The session's time 0 if the first sample is after it, in ns of the text's clock.
+    pub earliest_ns: Option<u64>,
+    /// The processes whose perf maps are at hand, which say more than what was printed of them.
+    pub maps: &'b [u32],
+    /// Of files, by their paths.
+    pub build_ids: FxHashMap<Vec<u8>, BuildId>,
+}
+
+/// As [`read`], into a session of several recordings.
+pub(crate) fn read_from<R: Read>(
+    mut reader: Reader<R>,
+    session: &mut Session,
+    beside: Beside<'_>,
+) -> (ScriptReport, Result<(), Error>) {
+    let mut feed = Feed {
+        beside,
+        ..Feed::default()
+    };
+    let end = loop {
+        match reader.next_sample() {
+            Ok(Some(sample)) => feed.take(&sample, session),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    feed.threads.name_processes(session);
+    feed.state_names(session);
+    feed.map_printed_ranges(session);
+    let report = ScriptReport {
+        diagnostics: reader.diagnostics().clone(),
+        began_ns: feed
+            .began_ns
+            .or(feed.beside.earliest_ns)
+            .unwrap_or_default(),
+        without_process: feed.without_process,
+        files: feed.placed_files(),
+    };
+    (report, end)
+}
+
+/// What samples of an event are.
+#[derive(Clone, Copy)]
+struct Counted {
+    event: EventTypeId,
+    kind: SampleKind,
+    is_clock: bool,
+}
+
+/// The files of a process, and the calls that were inlined into others, by where they were put.
+#[derive(Default)]
+struct Files {
+    bases: FxHashMap<Box<str>, u64>,
+    inlined: FxHashMap<u64, u64>,
+}
+
+/// A name that was printed: of a process, from the start of its symbol to where it was printed.
+struct Name {
+    pid: u32,
+    start: u64,
+    last: u64,
+    symbol: Box<str>,
+    /// `None`: it is in a perf map.
+    file: Option<Box<str>>,
+}
+
+#[derive(Default)]
+struct Feed<'b> {
+    beside: Beside<'b>,
+    began_ns: Option<u64>,
+    events: FxHashMap<Box<str>, Counted>,
+    /// The event whose samples are the profile.
+    profile: Option<Box<str>>,
+    threads: Threads,
+    /// Processes of threads, as far as they were seen.
+    owners: FxHashMap<u32, u32>,
+    files: FxHashMap<u32, Files>,
+    names: Vec<Name>,
+    /// By process and address: the name that is there, hashed.
+    known: FxHashMap<(u32, u64), u64>,
+    /// Where addresses themselves were printed: by process and file the first and the last one.
+    ranges: FxHashMap<(u32, Box<str>), (u64, u64)>,
+    stack: Vec<u64>,
+    without_process: u64,
+}
+
+impl Feed<'_> {
+    fn take(&mut self, sample: &Sample<'_>, session: &mut Session) {
+        let earliest = self.beside.earliest_ns.unwrap_or(u64::MAX);
+        let began_ns = *self.began_ns.get_or_insert(sample.time_ns.min(earliest));
+        let pid = self.process(sample);
+        let at = At::new(sample.time_ns.saturating_sub(began_ns)).process(pid);
+        let at = at.thread(sample.tid.into());
+        self.threads
+            .name(at, pid, sample.tid.into(), sample.comm.as_bytes(), session);
+        let counted = self.event(sample.event, session);
+        if counted.kind == SampleKind::Event && !session.is_selected(counted.event) {
+            let stacks = u64::from(sample.frames().next().is_some());
+            session.count(counted.event, 1, stacks, at.time_ns);
+            return;
+        }
+        self.stack.clear();
+        let mut frames = sample.frames().peekable();
+        while let Some(frame) = frames.next() {
+            // A call that was inlined has the address of the one around it.
+            let file = match frame.is_inlined {
+                true => frames.peek().and_then(|next| next.dso),
+                false => frame.dso,
+            };
+            let is_leaf = self.stack.is_empty() && counted.kind == SampleKind::Cpu;
+            let address = self.place(pid, &frame, file, session);
+            self.name(pid, address, is_leaf, &frame, file);
+            self.stack.push(address);
+        }
+        // Walks over frame pointers end in what is no address.
+        const LOWEST: u64 = 0x1000;
+        while self.stack.last().is_some_and(|&last| last < LOWEST) {
+            self.stack.pop();
+        }
+        let weight = match (sample.period, counted.is_clock) {
+            (Some(ns), true) => Weight::Ns(ns),
+            (Some(events), false) => Weight::Count(events),
+            (None, _) => Weight::One,
+        };
+        let facts = session.facts();
+        if counted.is_clock && facts.sample_interval_ns.is_none() {
+            facts.sample_interval_ns = sample.period;
+        }
+        let mut stated = facts::Sample::new(counted.kind).weighing(weight);
+        stated.event = Some(counted.event);
+        stated.idle = pid == 0;
+        session.sample(at, &self.stack, stated);
+    }
+
+    /// The process of a sample; if it was not printed, the one that its thread was seen in, or whose perf map names it.
+    fn process(&mut self, sample: &Sample<'_>) -> u32 {
+        if let Some(pid) = sample.pid {
+            self.owners.insert(sample.tid, pid);
+            return pid;
+        }
+        self.without_process += 1;
+        let map = sample
+            .frames()
+            .filter_map(|frame| frame.dso)
+            .find_map(pid_of_map);
+        if let Some(pid) = map {
+            self.owners.insert(sample.tid, pid);
+        }
+        *self.owners.get(&sample.tid).unwrap_or(&sample.tid)
+    }
+
+    fn event(&mut self, name: &str, session: &mut Session) -> Counted {
+        if let Some(&known) = self.events.get(name) {
+            return known;
+        }
+        let base = name.split([':', '/']).next().unwrap_or_default();
+        let is_profile =
+            !is_tracepoint(name) && **self.profile.get_or_insert_with(|| base.into()) == *base;
+        let key = EventKey::Named {
+            provider: "perf".into(),
+            name: if name.is_empty() { "samples" } else { name }.into(),
+        };
+        let counted = Counted {
+            event: session.event_type(Arc::new(EventSchema::new(key))),
+            kind: match is_profile {
+                true => SampleKind::Cpu,
+                false => SampleKind::Event,
+            },
+            is_clock: matches!(base, "cpu-clock" | "task-clock"),
+        };
+        self.events.insert(name.into(), counted);
+        counted
+    }
+
+    /// The address that stands for a frame.
+    fn place(
+        &mut self,
+        pid: u32,
+        frame: &Frame<'_>,
+        file: Option<&str>,
+        session: &mut Session,
+    ) -> u64 {
+        if frame.is_inlined {
+            let base = self.base(pid, "[inlined]", session);
+            let inlined = &mut self.files.entry(pid).or_default().inlined;
+            let next = inlined.len() as u64 * 2 + 1;
+            let key = FxBuildHasher.hash_one((frame.address, frame.symbol, file));
+            let place = *inlined.entry(key).or_insert(next);
+            return base.map_or(frame.address, |base| base + place % FILE_SIZE);
+        }
+        let is_kernel = frame.address >> 63 == 1;
+        let Some(file) = file.filter(|file| is_kernel || is_file(file)) else {
+            return frame.address;
+        };
+        if frame.address < FILE_SIZE {
+            let base = self.base(pid, file, session);
+            return base.map_or(frame.address, |base| base + frame.address);
+        }
+        let owner = if is_kernel { KERNEL } else { pid };
+        let range = self.ranges.entry((owner, file.into()));
+        let (first, last) = range.or_insert((frame.address, frame.address));
+        (*first, *last) = (frame.address.min(*first), frame.address.max(*last));
+        frame.address
+    }
+
+    /// Where a file was put in a process; `None` if there is no room left.
+    fn base(&mut self, pid: u32, file: &str, session: &mut Session) -> Option<u64> {
+        let files = &mut self.files.entry(pid).or_default().bases;
+        if let Some(&base) = files.get(file) {
+            return Some(base);
+        }
+        let count = Some(files.len()).filter(|&count| count < MOST_FILES)?;
+        let base = FILES + count as u64 * FILE_SIZE;
+        files.insert(file.into(), base);
+        let build_id = self.beside.build_ids.get(file.as_bytes());
+        let build_id = build_id.map(|id| format!("{id:?}")).unwrap_or_default();
+        let image = Image {
+            addressing: Addressing::FileOffset,
+            build_id: &build_id,
+            ..Image::new(Action::DCStart, base, FILE_SIZE, file)
+        };
+        session.apply(At::new(0).process(pid), image);
+        Some(base)
+    }
+
+    /// Keeps the name that was printed, by where it will be looked up (rule 9).
+    fn name(
+        &mut self,
+        pid: u32,
+        address: u64,
+        is_leaf: bool,
+        frame: &Frame<'_>,
+        file: Option<&str>,
+    ) {
+        let Some(symbol) = frame.symbol else {
+            return;
+        };
+        let of_map = file.and_then(pid_of_map).is_some();
+        if of_map && self.beside.maps.contains(&pid) {
+            return;
+        }
+        let last = if is_leaf {
+            address
+        } else {
+            address.saturating_sub(1)
+        };
+        let hash = FxBuildHasher.hash_one(symbol);
+        if self.known.insert((pid, last), hash) == Some(hash) {
+            return;
+        }
+        let start = address.saturating_sub(frame.offset.unwrap_or(0));
+        self.names.push(Name {
+            pid,
+            last,
+            start: start.min(last),
+            symbol: symbol.into(),
+            file: file.filter(|_| !of_map).map(Into::into),
+        });
+    }
+
+    /// States the names: each from the start of its symbol on, unless another one was printed in between.
+    fn state_names(&mut self, session: &mut Session) {
+        let mut names = std::mem::take(&mut self.names);
+        names.sort_by_key(|name| (name.pid, name.last));
+        let mut before: Option<&Name> = None;
+        for name in &names {
+            let other = before.filter(|it| it.pid == name.pid && it.symbol != name.symbol);
+            let free = other.map_or(0, |other| other.last.saturating_add(1));
+            let module = simple_name(name.file.as_deref().unwrap_or_default());
+            let symbol = Symbol {
+                module: module.into(),
+                evidence: match name.file {
+                    Some(_) => Evidence::ProcessSymbol,
+                    None => Evidence::PerfMap,
+                },
+                ..Symbol::new(
+                    name.start.max(free).min(name.last),
+                    name.last,
+                    &*name.symbol,
+                )
+            };
+            session.apply(At::new(0).process(name.pid), symbol);
+            before = Some(name);
+        }
+    }
+
+    fn placed_files(self) -> Vec<PlacedFile> {
+        let files = self.files.into_iter().flat_map(|(process, files)| {
+            let bases = files.bases.into_iter();
+            bases.map(move |(path, base)| PlacedFile {
+                process,
+                path,
+                base,
+            })
+        });
+        let mut files: Vec<PlacedFile> = files.collect();
+        files.sort_by_key(|file| (file.process, file.base));
+        files
+    }
+
+    /// Older perfs print addresses of files, too, and all do of the kernel: what lies between them is of the file.
+    fn map_printed_ranges(&self, session: &mut Session) {
+        for ((pid, file), &(first, last)) in &self.ranges {
+            if *pid == KERNEL {
+                let kernel = facts::Process::new(Action::DCStart, "[kernel]");
+                session.apply(At::new(0).process(KERNEL), kernel);
+            }
+            let size = (last - first).saturating_add(1);
+            let image = Image {
+                addressing: Addressing::Rva,
+                ..Image::new(Action::DCStart, first, size, &**file)
+            };
+            session.apply(At::new(0).process(*pid), image);
+        }
+    }
+}
+
+/// `sched:sched_switch`, but not `cycles:u`, whose letters say when it counts.
+fn is_tracepoint(event: &str) -> bool {
+    let mut parts = event.split(':');
+    let (Some(_), Some(second)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    !second
+        .chars()
+        .all(|letter| "ukhGHIpPSDWeb".contains(letter))
+}
+
+/// What runtimes wrote into memory stands at its address.
+fn is_file(dso: &str) -> bool {
+    dso == "[vdso]" || pid_of_map(dso).is_none() && !is_anonymous(dso)
+}
+
+/// The process of `perf-PID.map`.
+fn pid_of_map(dso: &str) -> Option<u32> {
+    let name = dso.rsplit('/').next().unwrap_or(dso);
+    let pid = name.strip_prefix("perf-")?.strip_suffix(".map")?;
+    pid.parse().ok()
+}
