@@ -12,7 +12,9 @@ use chronosym_symbols::path::SymbolPath;
 use chronosym_symbols::unwind::{Step, UnwindTable};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
 
+use chronosym::symbols::Kallsyms;
 use chronosym_types::{Processor, Registers};
+use tempfile::NamedTempFile;
 
 use crate::choices::Choices;
 use crate::made;
@@ -152,6 +154,15 @@ fn read_metadata(metadata: &Metadata<'_>, image: Option<&PeImage<'_>>) {
                 std::hint::black_box((body.calls().count(), body.call_at(7)));
             }
         }
+    }
+}
+
+/// The kernel's list of its functions, which is read from a file alone.
+pub fn kallsyms(data: &[u8]) {
+    let file = NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), data).expect("room for it");
+    if let Ok(list) = Kallsyms::open(file.path()) {
+        std::hint::black_box(format!("{list:?}"));
     }
 }
 

@@ -55,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     target("dwarf", files::dwarf, "elf"),
     target("unwind", files::unwind, "elf"),
     target("pe", files::pe, "pdb"),
+    target("kallsyms", files::kallsyms, "text"),
     target("r2r_map", files::r2r_map, "text"),
     target("portable_pdb", files::portable_pdb, "pdb"),
     target("windows_pdb", files::windows_pdb, "pdb"),

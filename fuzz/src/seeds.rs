@@ -94,6 +94,11 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
             "clr10/r2r/linux-x64/Workload.dll",
             "pdb-small/x86_64/small.exe",
         ]),
+        "kallsyms" => vec![named(
+            "rows",
+            b"ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000100 t f\n\
+              ffffffff81002000 T _etext\nffffffffc0000000 t g\t[module]\nffffffffc0000010 d x\t[module]\n",
+        )],
         "r2r_map" => test_data(&["clr10/r2r/linux-x64/Workload.ni.r2rmap"]),
         "portable_pdb" => test_data(&["clr10/workload/PluginA.pdb", "clr10/workload/Workload.pdb"]),
         "windows_pdb" => {
