@@ -411,6 +411,23 @@ fn frames_that_follow_later_are_put_to_their_samples() {
 }
 
 #[test]
+fn the_vdso_is_an_image_and_other_memory_is_none() {
+    let mut perf = profile();
+    for (address, name) in [
+        (0x50_0000, "[vdso]"),
+        (0x60_0000, "[heap]"),
+        (0x70_0000, "//anon"),
+    ] {
+        perf.mmap2(SECOND + 2, PID, address, 0x1000, 0, name);
+    }
+    perf.sample(SECOND + 3, PID, PID, &[0x50_0010]);
+    let timeline = open(&[("perf.data", &perf.file())]);
+    let at = |address| module(&timeline, PID, address, 3);
+    assert_eq!(at(0x50_0010).as_deref(), Some("[vdso]"));
+    assert_eq!((at(0x60_0010), at(0x70_0010)), (None, None));
+}
+
+#[test]
 fn the_kernel_is_process_0_and_its_idle_threads_run_there() {
     let mut perf = PerfWriter::new(PerfAttr::default());
     let text = 0xffff_ffff_8100_0000_u64;

@@ -42,7 +42,7 @@ fn perf() -> PerfWriter {
 fn mappings_side_by_side_over_each_other_and_inside_each_other() {
     let cases: [(u64, u64, u64); 3] = [(0x2000, 0x1000, 0), (0, 0x1000, 1), (0x2000, 0x1000, 2)];
     for (step, size, kind) in cases {
-        let timeline = grows("perf.data", 2_000, |many| {
+        let timeline = grows("perf.data", 1_000, |many| {
             let mut perf = perf();
             if kind == 2 {
                 perf.mmap2(2, PID, 0x10_0000, many * 0x2000, 0, "/lib/big.so");
@@ -55,13 +55,13 @@ fn mappings_side_by_side_over_each_other_and_inside_each_other() {
             perf.file()
         });
         let process = timeline.find_process(PID, None).expect("it is there");
-        assert!(timeline.images(process).count() >= 16_000);
+        assert!(timeline.images(process).count() >= 8_000);
     }
 }
 
 #[test]
 fn processes_that_begin_as_copies_of_copies() {
-    let timeline = grows("perf.data", 1_000, |many| {
+    let timeline = grows("perf.data", 500, |many| {
         let mut perf = perf();
         perf.mmap2(2, PID, 0x10_0000, 0x1000, 0, "/lib/a.so");
         let mut parent = PID;
@@ -73,7 +73,7 @@ fn processes_that_begin_as_copies_of_copies() {
         perf.sample(4 + many, parent, parent, &[0x10_0010]);
         perf.file()
     });
-    let last = timeline.find_process(8_999, None).expect("it is there");
+    let last = timeline.find_process(4_999, None).expect("it is there");
     assert_eq!(timeline.images(last).count(), 1);
 }
 
@@ -109,7 +109,7 @@ fn threads_names_symbols_and_events_without_end() {
 #[test]
 fn code_over_code() {
     let load = |at: fn(u64) -> u64| {
-        grows("jit-42.dump", 3_000, move |many| {
+        grows("jit-42.dump", 1_500, move |many| {
             let mut dump = JitdumpWriter::new(false, PID, 0);
             for n in 0..many {
                 dump.load(10 + n, PID, at(n), &format!("f{n}"), &[0x90; 64]);
@@ -125,7 +125,7 @@ fn code_over_code() {
     ] {
         let timeline = load(at);
         let process = timeline.find_process(PID, None).expect("it is there");
-        assert_eq!(timeline.bodies(process).count(), 24_000);
+        assert_eq!(timeline.bodies(process).count(), 12_000);
     }
 }
 
@@ -133,7 +133,7 @@ fn code_over_code() {
 fn code_that_is_moved_onto_itself() {
     let cases: [(u64, u64); 3] = [(0, 0), (16, 0), (0x1000, 0x1000)];
     for (there, back) in cases {
-        grows("jit-42.dump", 3_000, |many| {
+        grows("jit-42.dump", 1_500, |many| {
             let mut dump = JitdumpWriter::new(false, PID, 0);
             let index = dump.load(1, PID, JIT, "f", &[0x90; 64]);
             let mut at = JIT;
@@ -146,7 +146,7 @@ fn code_that_is_moved_onto_itself() {
         });
     }
     // One that takes the place of all.
-    grows("jit-42.dump", 3_000, |many| {
+    grows("jit-42.dump", 1_500, |many| {
         let mut dump = JitdumpWriter::new(false, PID, 0);
         for n in 0..many {
             dump.load(1 + n, PID, JIT + n * 64, "f", &[0x90; 64]);

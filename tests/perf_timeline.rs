@@ -297,6 +297,7 @@ fn record_with(folder: &Path, how: &[&str], program: &[&str]) -> Result<(), Fail
     let arguments = ["record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "999"];
     run(Command::new("perf")
         .current_dir(folder)
+        .env("HOME", folder)
         .args(arguments)
         .args(how)
         .arg("--")
@@ -495,7 +496,9 @@ fn node_as_injected(folder: &Path) -> Result<(), Failed> {
     record(folder, &["node", "--perf-prof", "compiling.js"])?;
     let perf = |arguments: &[&str]| {
         let command = &mut Command::new("perf");
-        let output = command.current_dir(folder).args(arguments).output()?;
+        // It keeps a copy of every file at home.
+        let command = command.current_dir(folder).env("HOME", folder);
+        let output = command.args(arguments).output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         check(output.status.success(), said)?;
         Ok::<_, Failed>(output.stdout)

@@ -195,20 +195,16 @@ fn hottest_lines(profile: &Profile, rows: &Rows) -> FxHashMap<usize, Place> {
             lines.entry(key).or_default().add(entry);
         }
     }
-    let mut hottest: FxHashMap<usize, (u64, Reverse<(&str, u32)>)> = FxHashMap::default();
-    for ((row, file, line), amount) in lines {
-        let found = (amount.weight(measure), Reverse((file, line)));
-        let known = hottest.entry(row).or_insert(found);
-        *known = (*known).max(found);
-    }
-    let place = |(file, line): (&str, u32)| Place {
-        file: file.to_owned(),
-        line,
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    lines.sort_by_key(|&((row, file, line), amount)| {
+        (row, amount.weight(measure), Reverse((file, line)))
+    });
+    // Of those of one row the last is kept.
+    let place = |((row, file, line), _): ((usize, &str, u32), Amount)| {
+        let file = file.to_owned();
+        (row, Place { file, line })
     };
-    let hottest = hottest.into_iter();
-    hottest
-        .map(|(row, (_, Reverse(at)))| (row, place(at)))
-        .collect()
+    lines.into_iter().map(place).collect()
 }
 
 /// The module of a frame, or that it has none.

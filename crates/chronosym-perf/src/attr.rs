@@ -248,9 +248,20 @@ impl Attrs {
         }
     }
 
-    /// The event of a record, by its body. Records that the recorder made up have id 0.
+    /// The event of a record, by its body, and where it stands. Records that the recorder made up have id 0.
     #[inline]
-    pub(crate) fn of(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<usize> {
+    pub(crate) fn of(
+        &self,
+        record_kind: u32,
+        body: &[u8],
+        order: ByteOrder,
+    ) -> Option<(usize, &EventAttr)> {
+        let index = self.index_of(record_kind, body, order)?;
+        Some((index, self.list.get(index)?))
+    }
+
+    #[inline]
+    fn index_of(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<usize> {
         use sample_type::{ADDR, CPU, IDENTIFIER, IP, STREAM_ID, TID, TIME};
         let first = self.list.first()?;
         let is_sample = record_kind == kind::SAMPLE;

@@ -93,8 +93,7 @@ impl<'a> Cursor<'a> {
 }
 
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|&byte| byte == 0);
-    &bytes[..end.unwrap_or(bytes.len())]
+    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
 }
 
 #[inline]

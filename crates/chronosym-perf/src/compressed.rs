@@ -76,7 +76,7 @@ impl Unpacker {
     }
 
     pub(crate) fn output(&self) -> &[u8] {
-        &self.output[self.used..]
+        self.output.get(self.used..).unwrap_or_default()
     }
 
     /// Uses the first `count` bytes of the output.
@@ -113,8 +113,8 @@ impl Unpacker {
             // Half a block is lost.
             self.bad_bytes += self.input.len() as u64;
             self.input.clear();
-            self.input
-                .extend_from_slice(&LAST_BLOCK[..BLOCK_HEADER + self.checksum]);
+            let end = LAST_BLOCK.iter().take(BLOCK_HEADER + self.checksum);
+            self.input.extend(end);
         }
     }
 

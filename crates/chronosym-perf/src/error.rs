@@ -57,7 +57,7 @@ impl Error {
     pub(crate) fn wrong_format(expected: &'static str, begins: &[u8]) -> Self {
         let found = match begins.len() {
             0 => "nothing: an empty file".to_owned(),
-            _ => format!("\"{}\"", begins[..begins.len().min(8)].escape_ascii()),
+            _ => format!("\"{}\"", begins.get(..8).unwrap_or(begins).escape_ascii()),
         };
         Self::WrongFormat { expected, found }
     }

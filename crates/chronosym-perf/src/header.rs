@@ -63,7 +63,7 @@ impl Header {
             b"PERFILE2" => ByteOrder::Little,
             b"2ELIFREP" => ByteOrder::Big,
             // Version 1, whose magic has no order of its own.
-            b"PERFFILE" if sizes[0] != 0 => ByteOrder::Little,
+            b"PERFFILE" if sizes.first() != Some(&0) => ByteOrder::Little,
             b"PERFFILE" => ByteOrder::Big,
             _ if start.starts_with(b"SIMPLEPERF") => return Err(Error::SimpleperfReport),
             _ => return Err(Error::wrong_format(FORMAT, start)),
@@ -111,9 +111,12 @@ impl FileHeader {
     /// The features that there are, and where, by the table at the front of what follows the samples.
     pub(crate) fn features(&self, tail: &[u8], order: ByteOrder) -> Vec<(u32, Option<Section>)> {
         let mut table = Cursor::new(tail, order);
+        let words = self.features.iter();
+        let bits = words.flat_map(|word| (0..64).map(move |bit| word >> bit & 1 != 0));
         (0..256u32)
-            .filter(|&number| self.features[number as usize / 64] >> (number % 64) & 1 != 0)
-            .map(|number| (number, Section::read(&mut table)))
+            .zip(bits)
+            .filter(|(_, is_there)| *is_there)
+            .map(|(number, _)| (number, Section::read(&mut table)))
             .collect()
     }
 }

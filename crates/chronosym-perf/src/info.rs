@@ -125,7 +125,7 @@ impl BuildIdEntry {
         const HAS_LENGTH: u16 = 1 << 15;
         let pid = at.u32()? as i32;
         let id: &[u8; 20] = at.take(20)?.first_chunk()?;
-        let length = at.take(4)?[0];
+        let &[length, ..] = at.take(4)?.first_chunk::<4>()?;
         // Without a length, ids of fewer bytes end in words of zeros.
         let words = id.chunks(4).rposition(|word| word != [0; 4]);
         let length = match flags & HAS_LENGTH {

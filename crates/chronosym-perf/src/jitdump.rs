@@ -321,8 +321,8 @@ impl<R: Read> Reader<R> {
 
     /// The body of the next record.
     fn body(&self, head: Head) -> Cursor<'_> {
-        let body = &self.stream.bytes()[RECORD_HEADER..head.size];
-        Cursor::new(body, self.header.byte_order)
+        let body = self.stream.bytes().get(RECORD_HEADER..head.size);
+        Cursor::new(body.unwrap_or_default(), self.header.byte_order)
     }
 
     /// Whether the record is one to hand out. What belongs to the next load is kept until then.
@@ -339,7 +339,8 @@ impl<R: Read> Reader<R> {
                     _ => &mut self.unwinding,
                 };
                 kept.clear();
-                kept.extend_from_slice(&self.stream.bytes()[RECORD_HEADER..head.size]);
+                let body = self.stream.bytes().get(RECORD_HEADER..head.size);
+                kept.extend_from_slice(body.unwrap_or_default());
                 false
             }
             kind::LOAD | kind::MOVE => {

@@ -114,12 +114,12 @@ impl<R: Read> Reader<R> {
             round_limit: options.round_limit,
         };
         if let Some(file) = &reader.file {
-            let start = file.data.offset as usize;
+            let start = usize::try_from(file.data.offset).unwrap_or(usize::MAX);
             // A source that is shorter has what it has.
             reader.stream.peek(start);
             let recording = &mut reader.recording;
             let bytes = reader.stream.bytes();
-            let head = &bytes[..start.min(bytes.len())];
+            let head = bytes.get(..start).unwrap_or(bytes);
             let base = file.data_end().unwrap_or(u64::MAX);
             let stands_behind = file.attrs.offset >= base && file.attrs.size > 0;
             if stands_behind && tail.is_none() {
@@ -212,7 +212,8 @@ impl<R: Read> Reader<R> {
     fn step(&mut self) -> Step {
         match self.unpacker.next(self.recording.order) {
             Unpacked::Record(size) => {
-                self.recording.put(&self.unpacker.output()[..size]);
+                let record = self.unpacker.output().get(..size);
+                self.recording.put(record.unwrap_or_default());
                 self.unpacker.advance(size);
                 return Step::Next;
             }
@@ -399,7 +400,7 @@ impl Recording {
         }
         self.diagnostics.records += 1;
         let attr = self.attrs.of(raw.kind, raw.body, self.order);
-        let attr = attr.map(|index| &self.attrs.all()[index]);
+        let attr = attr.map(|(_, attr)| attr);
         let is_sample = raw.kind == kind::SAMPLE;
         if is_sample && attr.is_none() {
             self.diagnostics.unknown_events += 1;
@@ -425,8 +426,8 @@ impl Recording {
     #[inline]
     fn next(&mut self) -> Option<Record<'_>> {
         let raw = RawRecord::new(self.round.next()?, self.order)?;
-        let index = self.attrs.of(raw.kind, raw.body, raw.order);
-        let (record, whole) = raw.decode(index.map(|index| (index, &self.attrs.all()[index])));
+        let attr = self.attrs.of(raw.kind, raw.body, raw.order);
+        let (record, whole) = raw.decode(attr);
         let counts = &mut self.diagnostics;
         counts.bad_records += u64::from(!whole);
         counts.unknown_records += u64::from(raw.kind > kind::LAST_KNOWN);

@@ -240,18 +240,15 @@ pub struct BuildId {
 impl BuildId {
     /// Of the first `length` of the bytes; `None` if there are none.
     pub(crate) fn new(bytes: &[u8; 20], length: usize) -> Option<Self> {
-        let length = length.min(20);
-        let mut own = [0; 20];
-        own[..length].copy_from_slice(&bytes[..length]);
-        (length > 0).then_some(Self {
-            bytes: own,
-            length: length as u8,
-        })
+        let length = u8::try_from(length).unwrap_or(u8::MAX).min(20);
+        let mut bytes = *bytes;
+        bytes.get_mut(length.into()..)?.fill(0);
+        (length > 0).then_some(Self { bytes, length })
     }
 
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length.into()]
+        self.bytes.get(..self.length.into()).unwrap_or_default()
     }
 }
 
@@ -492,8 +489,8 @@ impl<'a> RawRecord<'a> {
         if self.kind == 10 {
             let mut identity = Cursor::new(at.take(24)?, self.order);
             if self.flags & misc::BUILD_ID != 0 {
-                let (length, id) = identity.rest().split_at(4);
-                mmap.build_id = BuildId::new(id.first_chunk()?, length[0].into());
+                let (&[length, ..], id) = identity.rest().split_first_chunk::<4>()?;
+                mmap.build_id = BuildId::new(id.first_chunk()?, length.into());
             } else {
                 mmap.file = Some(MappedFile {
                     major: identity.u32()?,

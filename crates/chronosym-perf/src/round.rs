@@ -58,10 +58,10 @@ impl Round {
 
     /// The next record that is ready.
     pub(crate) fn next(&mut self) -> Option<&[u8]> {
-        let row = self.rows[..self.ready].get(self.next)?;
+        let row = self.rows.get(..self.ready)?.get(self.next)?;
         self.next += 1;
         self.delivered = self.delivered.max(row.time);
-        Some(&self.bytes[row.start..row.end])
+        self.bytes.get(row.start..row.end)
     }
 
     pub(crate) fn has_next(&self) -> bool {
@@ -77,8 +77,8 @@ impl Round {
         self.rows.drain(..self.next);
         for row in &mut self.rows {
             let start = self.spare.len();
-            self.spare
-                .extend_from_slice(&self.bytes[row.start..row.end]);
+            let record = self.bytes.get(row.start..row.end);
+            self.spare.extend_from_slice(record.unwrap_or_default());
             (row.start, row.end) = (start, self.spare.len());
         }
         std::mem::swap(&mut self.bytes, &mut self.spare);

@@ -93,7 +93,13 @@ impl Diagnostics {
 pub fn is_script(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    if text.starts_with("# ========\n# captured on") {
+    let mut lines = text.lines();
+    let is_header = lines.next().is_some_and(|line| line.starts_with("# ====="));
+    if is_header
+        && lines
+            .next()
+            .is_some_and(|line| line.starts_with("# captured on"))
+    {
         return true;
     }
     let mut lines = text
@@ -192,7 +198,8 @@ impl<R: Read> Reader<R> {
         let mut seen = 0;
         let end = loop {
             let bytes = self.stream.bytes();
-            if let Some(end) = bytes[seen..].iter().position(|&byte| byte == b'\n') {
+            let mut new = bytes.iter().skip(seen);
+            if let Some(end) = new.position(|&byte| byte == b'\n') {
                 break seen + end + 1;
             }
             seen = bytes.len();
@@ -201,10 +208,10 @@ impl<R: Read> Reader<R> {
                 break seen;
             }
         };
-        let bytes = &self.stream.bytes()[..end];
+        let bytes = self.stream.bytes().get(..end).unwrap_or_default();
         let is_ended = bytes.ends_with(b"\n");
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let kept = &text[..text.len().min(MOST_LINE)];
+        let kept = text.get(..MOST_LINE).unwrap_or(text);
         self.line.push_str(String::from_utf8_lossy(kept).trim_end());
         let is_long = kept.len() < text.len();
         self.stream.advance(end);
@@ -249,10 +256,11 @@ fn head(line: &str) -> Option<Sample<'_>> {
 fn head_before(line: &str) -> Option<Sample<'_>> {
     let (before, time) = line.rsplit_once([' ', '\t'])?;
     let (seconds, fraction) = time.split_once('.')?;
-    if !matches!(fraction.len(), 6 | 9) {
-        return None;
-    }
-    let scale = 10u64.pow(9 - fraction.len() as u32);
+    let scale = match fraction.len() {
+        6 => 1_000,
+        9 => 1,
+        _ => return None,
+    };
     let time_ns =
         (number(seconds)?.checked_mul(1_000_000_000)?).checked_add(number(fraction)? * scale)?;
     let before = before.trim_end();

@@ -33,7 +33,7 @@ impl<R: Read> Stream<R> {
 
     /// What has been read and not used.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer[self.at..self.filled]
+        self.buffer.get(self.at..self.filled).unwrap_or_default()
     }
 
     /// Offset of the first byte that has not been used.
@@ -58,7 +58,7 @@ impl<R: Read> Stream<R> {
                 return None;
             }
         }
-        Some(&self.buffer[self.at..self.at + count])
+        self.bytes().get(..count)
     }
 
     /// Reads more, whatever comes; false at the end of the source. The room grows with what arrived, never with what a
@@ -72,12 +72,13 @@ impl<R: Read> Stream<R> {
         }
         let room = self.filled.clamp(FIRST_CHUNK, CHUNK);
         if self.buffer.len() < self.filled + room {
-            let mut grown = vec![0; (self.filled + room).next_power_of_two()];
-            grown[..self.filled].copy_from_slice(&self.buffer[..self.filled]);
-            self.buffer = grown;
+            self.buffer.truncate(self.filled);
+            self.buffer
+                .resize((self.filled + room).next_power_of_two(), 0);
         }
         while !self.ended {
-            match self.source.read(&mut self.buffer[self.filled..]) {
+            let spare = self.buffer.get_mut(self.filled..).unwrap_or_default();
+            match self.source.read(spare) {
                 Ok(0) => self.ended = true,
                 Ok(count) => {
                     self.filled += count;
@@ -105,10 +106,10 @@ impl<R: Read> Stream<R> {
     pub(crate) fn skip(&mut self, count: u64) -> u64 {
         let mut left = count;
         loop {
-            let held = (self.filled - self.at) as u64;
-            let step = held.min(left);
-            self.at += step as usize;
-            left -= step;
+            let held = self.filled - self.at;
+            let step = usize::try_from(left).map_or(held, |left| left.min(held));
+            self.at += step;
+            left -= step as u64;
             if left == 0 || !self.read_more() {
                 return count - left;
             }

@@ -1,4 +1,5 @@
 //! Recordings that are cut short, damaged, out of order, or hostile.
+#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 
 use std::io::{self, Cursor, Read};
 

@@ -1,4 +1,5 @@
 //! jitdumps that a writer made: what comes back, cut short, damaged, hostile.
+#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 
 use chronosym_perf::Error;
 use chronosym_perf::jitdump::{Diagnostics, Reader, Record};

@@ -1,4 +1,5 @@
 //! What a writer wrote is what is read: every field, both forms, both orders of bytes.
+#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 
 use std::io::Cursor;
 

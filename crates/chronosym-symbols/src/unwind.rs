@@ -286,11 +286,22 @@ struct Known<'a, S> {
 }
 
 impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
+    /// On x86-64 the column of the return address is that of the instruction pointer, which tables of linkage code look at.
+    fn register(&self, register: Register) -> Option<u64> {
+        let processor = self.registers.processor();
+        let is_instruction =
+            processor == Processor::X86_64 && register.0 == processor.return_register();
+        match is_instruction {
+            true => Some(self.registers.instruction),
+            false => self.registers.get(register.0),
+        }
+    }
+
     /// The canonical frame address: the stack pointer before the call.
     fn top(&self, row: &UnwindTableRow<usize>) -> Option<u64> {
         match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
-                self.registers.get(register.0)?.checked_add_signed(*offset)
+                self.register(*register)?.checked_add_signed(*offset)
             }
             CfaRule::Expression(expression) => self.evaluate(expression, None),
         }
@@ -302,7 +313,7 @@ impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
             RegisterRule::Undefined => None,
             RegisterRule::Offset(offset) => (self.read)(top.checked_add_signed(*offset)?),
             RegisterRule::ValOffset(offset) => top.checked_add_signed(*offset),
-            RegisterRule::Register(other) => self.registers.get(other.0),
+            RegisterRule::Register(other) => self.register(*other),
             RegisterRule::Expression(expression) => {
                 (self.read)(self.evaluate(expression, Some(top))?)
             }
@@ -335,7 +346,7 @@ impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
                     evaluation.resume_with_memory(Value::Generic(value))
                 }
                 EvaluationResult::RequiresRegister { register, .. } => {
-                    let value = self.registers.get(register.0)?;
+                    let value = self.register(register)?;
                     evaluation.resume_with_register(Value::Generic(value))
                 }
                 _ => return None,

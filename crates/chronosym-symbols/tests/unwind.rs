@@ -157,6 +157,22 @@ fn rules_of_every_kind_are_followed() {
 }
 
 #[test]
+fn linkage_code_has_its_frame_by_the_instruction() {
+    // Linkers write so of each 16 bytes: sp + 8, and 8 more from the 11th byte on, behind the push.
+    let rules = [
+        0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22,
+    ];
+    let table = table(file(".eh_frame", eh_frame(&[(0, 0x40, &rules)], false)));
+    for (offset, back) in [(0x10, 0x10_0000), (0x1a, 0x10_0000), (0x1b, 0x10_0008)] {
+        let mut registers = start();
+        registers.instruction = 0x5555_0000 + offset;
+        let at = Address::VirtualAddress(TEXT + offset);
+        assert_eq!(table.step(at, &mut registers, &read), CALL);
+        assert_eq!(registers.instruction, back, "{offset:#x}");
+    }
+}
+
+#[test]
 fn ends_and_signals_are_told_apart_from_calls() {
     let outermost: [(u64, u64, &[u8]); 1] = [(0, 0x10, &[0x07, 16])];
     let outermost = table(file(".eh_frame", eh_frame(&outermost, false)));

@@ -30,6 +30,16 @@ pub(crate) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
             };
             add(&[".build-id", start, &file]);
             add(&[start, &file]);
+            // The cache of `perf`: a folder for each file.
+            add(&[
+                ".build-id",
+                start,
+                rest,
+                if debug { "debug" } else { "elf" },
+            ]);
+            if !debug {
+                add(&[".build-id", start, rest, "vdso"]);
+            }
             // The cache of a debuginfod client.
             add(&[&text, if debug { "debuginfo" } else { "executable" }]);
             for name in names {
@@ -282,6 +292,8 @@ mod tests {
             [
                 ".build-id/ab/cdef",
                 "ab/cdef",
+                ".build-id/ab/cdef/elf",
+                ".build-id/ab/cdef/vdso",
                 "abcdef/executable",
                 "libx.so"
             ]

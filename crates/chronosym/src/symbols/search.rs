@@ -234,7 +234,7 @@ impl Search {
     }
 
     /// Whether files are opened at the paths that traces and symbol files name.
-    #[cfg(any(feature = "pdb", feature = "dwarf"))]
+    #[cfg(any(feature = "pdb", all(feature = "dwarf", feature = "perf")))]
     pub(super) fn trusts_paths(&self) -> bool {
         self.stores.config().trust_trace_paths
     }
