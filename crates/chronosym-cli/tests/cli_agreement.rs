@@ -154,3 +154,67 @@ fn times_of_threads_are_those_of_dotnet_traces_conversion() {
         );
     }
 }
+
+/// The markers of a Firefox profile by kind: how many, and how many of them have an end.
+fn markers(file: &Value) -> BTreeMap<String, (u64, u64)> {
+    let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for thread in viewers::list(&file["threads"]) {
+        let markers = &thread["markers"];
+        let ends = viewers::list(&markers["endTime"]).iter();
+        for (data, end) in viewers::list(&markers["data"]).iter().zip(ends) {
+            let kind = data["type"].as_str().unwrap().to_owned();
+            let kind = kinds.entry(kind).or_default();
+            *kind = (kind.0 + 1, kind.1 + u64::from(end.is_number()));
+        }
+    }
+    kinds
+}
+
+#[test]
+fn markers_are_the_events_of_the_runtime() {
+    let name = "clr10/traces/all.nettrace.zip";
+    let events = |id: u32| {
+        let event = format!("Microsoft-Windows-DotNETRuntime/{id}");
+        let trace = common::arg(name);
+        let out = common::run(&["events", "--format", "jsonl", "--event", &event, &trace]);
+        out.stdout.lines().count() as u64
+    };
+    let kinds = markers(&json(&trace(name), "firefox"));
+    let count = |kind: &str| kinds[kind].0;
+    assert_eq!(count("GC"), events(1));
+    assert_eq!(count("pause"), events(9));
+    assert_eq!(count("exception"), events(80));
+    assert_eq!(count("JIT"), events(145));
+    // Each collection and pause of this trace ends in it, and each method was loaded; a throw has no end.
+    for (kind, (count, ended)) in &kinds {
+        assert!(*count > 10, "{kinds:?}");
+        let expected = if kind == "exception" { 0 } else { *count };
+        assert!(
+            ended.abs_diff(expected) <= count / 100,
+            "{kind}: {ended} of {count}"
+        );
+    }
+
+    // The limit is named, and what is left out is told.
+    let trace = common::arg(name);
+    let arguments = [
+        "stacks",
+        "--format",
+        "firefox",
+        "--max-markers",
+        "100",
+        &trace,
+    ];
+    let run = common::run(&arguments);
+    assert!(
+        run.stderr
+            .contains("(limit markers: --max-markers raises it)"),
+        "{}",
+        run.stderr
+    );
+    let few = markers(&serde_json::from_str(&run.stdout).unwrap());
+    assert!(
+        (50..=100).contains(&few.values().map(|kind| kind.0).sum::<u64>()),
+        "{few:?}"
+    );
+}

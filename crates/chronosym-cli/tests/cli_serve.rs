@@ -391,3 +391,23 @@ fn nobody_else_gets_anything() {
             .contains("access-control-allow-headers: content-type")
     );
 }
+
+/// It is always stopped by force: what it keeps has no name.
+#[cfg(unix)]
+#[test]
+fn nothing_stays_when_it_is_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = chronosym();
+    command
+        .env("TMPDIR", folder.path())
+        .args(["-q", "serve", "--offline"]);
+    command.arg(testdata("traces/all.nettrace.zip"));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    assert!(line.starts_with(VIEWER), "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

@@ -286,34 +286,31 @@ fn firefox_profiler_shows_threads_and_markers() {
         return;
     }
     let (program, folder) = (program.unwrap(), tempfile::tempdir().unwrap());
-    let try_ask = |arguments: &[&str]| -> Result<Value, String> {
-        let mut command = Command::new("node");
-        // Its sessions are kept in the home folder.
-        command.env("HOME", folder.path()).current_dir(&folder);
-        let out = command.arg(&program).args(arguments).output().unwrap();
-        let said = [&out.stdout[..], &out.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let text = String::from_utf8_lossy(&out.stdout);
-        let answer = serde_json::from_str(&text).unwrap_or(Value::Null);
-        out.status.success().then_some(answer).ok_or(said)
-    };
     let bytes = stacks(&trace(TRACES[0]), "firefox");
     let file: Value = serde_json::from_slice(&bytes).unwrap();
     fs::write(folder.path().join("a.firefox.json"), &bytes).unwrap();
+    let node = || {
+        let mut command = Command::new("node");
+        command.env("PROFILER_CLI_SESSION_DIR", folder.path());
+        command.current_dir(&folder).arg(&program);
+        command
+    };
+    // What `load` does, but that waits half a second for it, which may be too short on a busy machine.
+    let daemon = ["--daemon", "a.firefox.json", "--session", "test"];
+    let _daemon = Ends(node().args(daemon).spawn().unwrap());
+    let try_ask = |arguments: &[&str]| -> Result<Value, String> {
+        let out = node().args(arguments).args(["--session", "test"]).output();
+        let out = out.unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        let answer = serde_json::from_slice(&out.stdout).unwrap_or(Value::Null);
+        out.status.success().then_some(answer).ok_or(said)
+    };
     let ask = |arguments: &[&str]| -> Value {
         let answer = try_ask(arguments);
         answer.unwrap_or_else(|said| panic!("{arguments:?}: {said}"))
     };
-    // It gives its own server a few seconds to start, which may be too few on a busy machine.
-    let load = || try_ask(&["load", "a.firefox.json"]);
-    let mut loaded = load();
-    for _ in 0..5 {
-        if loaded.is_err() {
-            let _ = try_ask(&["stop", "--all"]);
-            loaded = load();
-        }
-    }
-    loaded.unwrap_or_else(|said| panic!("{said}"));
+    let is_up = (0..100).any(|_| try_ask(&["status"]).is_ok());
+    assert!(is_up, "{:?}", try_ask(&["status"]));
     let times = |thread: &Value| -> Vec<f64> {
         let times = list(&thread["samples"]["time"]).iter();
         times.map(|time| time.as_f64().unwrap()).collect()
@@ -322,41 +319,47 @@ fn firefox_profiler_shows_threads_and_markers() {
     let first = times.iter().copied().fold(f64::MAX, f64::min);
     let last = times.iter().copied().fold(0.0, f64::max);
     let range = first..last + file["meta"]["interval"].as_f64().unwrap();
-    let result = std::panic::catch_unwind(|| {
-        let mut kinds = BTreeMap::new();
-        for (index, thread) in list(&file["threads"]).iter().enumerate() {
-            ask(&["thread", "select", &format!("t-{index}")]);
-            let markers = ask(&["thread", "markers", "--json"]);
-            let times = |column: &str| list(&thread["markers"][column]).iter().map(Value::as_f64);
-            let starts = times("startTime").map(Option::unwrap);
-            // What is outside of all samples is not shown.
-            let shown = starts
-                .zip(times("endTime"))
-                .filter(|&(start, end)| end.unwrap_or(start) >= range.start && start < range.end);
-            assert_eq!(
-                markers["totalMarkerCount"],
-                shown.count(),
-                "{}",
-                thread["name"]
-            );
-            for kind in list(&markers["byType"]) {
-                let name = kind["markerName"].as_str().unwrap().to_owned();
-                *kinds.entry(name).or_insert(0) += kind["count"].as_u64().unwrap();
-            }
-            let functions = ask(&["thread", "functions", "--json", "--include-idle"]);
-            let own = list(&functions["functions"]).iter();
-            let own: f64 = own.map(|f| f["selfSamples"].as_f64().unwrap()).sum();
-            let weights = list(&thread["samples"]["weight"]).iter();
-            let weights: f64 = weights.map(|ms| ms.as_f64().unwrap()).sum();
-            assert!((own - weights).abs() < weights * 1e-6, "{own} of {weights}");
+    let mut kinds = BTreeMap::new();
+    for (index, thread) in list(&file["threads"]).iter().enumerate() {
+        ask(&["thread", "select", &format!("t-{index}")]);
+        let markers = ask(&["thread", "markers", "--json"]);
+        let times = |column: &str| list(&thread["markers"][column]).iter().map(Value::as_f64);
+        let starts = times("startTime").map(Option::unwrap);
+        // What is outside of all samples is not shown.
+        let shown = starts
+            .zip(times("endTime"))
+            .filter(|&(start, end)| end.unwrap_or(start) >= range.start && start < range.end);
+        assert_eq!(
+            markers["totalMarkerCount"],
+            shown.count(),
+            "{}",
+            thread["name"]
+        );
+        for kind in list(&markers["byType"]) {
+            let name = kind["markerName"].as_str().unwrap().to_owned();
+            *kinds.entry(name).or_insert(0) += kind["count"].as_u64().unwrap();
         }
-        let expected = ["GC", "JIT", "exception", "pause"];
-        assert_eq!(kinds.keys().collect::<Vec<_>>(), expected);
-        // As the program counts them: it throws on each round.
-        assert!(kinds["exception"] > 1_000, "{kinds:?}");
-    });
-    ask(&["stop", "--all"]);
-    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let functions = ask(&["thread", "functions", "--json", "--include-idle"]);
+        let own = list(&functions["functions"]).iter();
+        let own: f64 = own.map(|f| f["selfSamples"].as_f64().unwrap()).sum();
+        let weights = list(&thread["samples"]["weight"]).iter();
+        let weights: f64 = weights.map(|ms| ms.as_f64().unwrap()).sum();
+        assert!((own - weights).abs() < weights * 1e-6, "{own} of {weights}");
+    }
+    let expected = ["GC", "JIT", "exception", "pause"];
+    assert_eq!(kinds.keys().collect::<Vec<_>>(), expected);
+    // As the program counts them: it throws on each round.
+    assert!(kinds["exception"] > 1_000, "{kinds:?}");
+}
+
+/// A program that ends with the test.
+struct Ends(std::process::Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What kind of code a frame is of: what pictures colour and viewers sort by.
 
-use chronosym::{Code, Evidence, FRAMEWORK, Frame};
+use chronosym::{Code, Evidence, FRAMEWORK, Frame, is_framework_module};
 
 /// Whose code it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,7 +65,7 @@ impl CodeKind {
             } else {
                 CodeKind::Native
             }
-        } else if is_framework(module) {
+        } else if is_framework(frame) {
             CodeKind::Framework
         } else {
             CodeKind::Managed
@@ -116,17 +116,9 @@ fn is_runtime(module: &str) -> bool {
     is_shim || known.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-fn is_framework(module: &str) -> bool {
-    let whole = [
-        "System",
-        "mscorlib",
-        "netstandard",
-        "WindowsBase",
-        "PresentationCore",
-        "PresentationFramework",
-    ];
-    let parts = ["System.", "Microsoft."];
-    whole.contains(&module) || parts.iter().any(|part| module.starts_with(part))
+fn is_framework(frame: &Frame) -> bool {
+    let binary = frame.function.binary();
+    binary.is_some_and(|binary| is_framework_module(binary.name(), binary.path()))
 }
 
 #[cfg(test)]
@@ -151,8 +143,8 @@ mod tests {
             "Microsoft.Extensions.Hosting",
             "mscorlib",
         ] {
-            assert!(is_framework(name), "{name}");
+            assert!(is_framework_module(name, None), "{name}");
         }
-        assert!(!is_framework("Systematic") && !is_framework("App"));
+        assert!(!is_framework_module("Systematic", None) && !is_framework_module("App", None));
     }
 }

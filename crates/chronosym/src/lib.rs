@@ -124,7 +124,7 @@ pub use resolver::{FrameId, ResolvedStack, Resolver};
 pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
-pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper};
+pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
 pub use stacks::{CallerProof, StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,

@@ -412,7 +412,8 @@ fn is_framework(function: &Function) -> bool {
     is_framework_module(binary.name(), binary.path()) || function.name().is_some_and(is_stub)
 }
 
-fn is_framework_module(name: &str, path: Option<&str>) -> bool {
+/// Whether a module or image is .NET's own or the system's, by its simple name and its path.
+pub fn is_framework_module(name: &str, path: Option<&str>) -> bool {
     const PREFIXES: [&str; 4] = ["system.", "microsoft.", "libsystem.", "api-ms-win-"];
     // Of the .NET Framework and of runtimes that are installed somewhere else than usual.
     const NAMES: [&str; 24] = [

@@ -6,11 +6,12 @@ mod assembly;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use chronosym_etl::ReadAt;
 use chronosym_export::{Apart, Series};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tempfile::NamedTempFile;
 use tiny_http::{Header, Method, Request, Response, Server};
 
 use self::api::Api;
@@ -47,8 +48,9 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
     if series.samples.is_empty() {
         bail!("no sample passes; `chronosym info` shows what the trace has");
     }
-    let profile = NamedTempFile::new().context("cannot keep the profile")?;
-    let mut out = BufWriter::new(profile.as_file());
+    // Nameless: nothing stays of it when the server is stopped.
+    let profile = tempfile::tempfile().context("cannot keep the profile")?;
+    let mut out = BufWriter::new(&profile);
     chronosym_export::write_firefox(&series, &mut out)?;
     out.flush()?;
     drop(out);
@@ -70,7 +72,7 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
     }
     let service = Service {
         place,
-        profile,
+        profile: Arc::new(profile),
         api: Api::new(series.resolver, symbols, args.sources.clone()),
     };
     std::thread::scope(|scope| {
@@ -127,12 +129,26 @@ impl Place {
 
 struct Service {
     place: Place,
-    profile: NamedTempFile,
+    profile: Arc<File>,
     api: Api,
 }
 
+/// The bytes of a file from its begin to its end, whoever reads it beside.
+struct Whole {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Whole {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(self.at, buffer)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
 enum Answer {
-    Profile(File),
+    Profile(Arc<File>),
     Json(String),
     Empty(u16),
 }
@@ -174,7 +190,12 @@ impl Service {
             .filter_map(|(name, value)| Header::from_bytes(name, value).ok())
             .collect();
         match answer {
-            Answer::Profile(file) => request.respond(with(Response::from_file(file), headers)),
+            Answer::Profile(file) => {
+                let length = usize::try_from(file.metadata()?.len()).ok();
+                let whole = Whole { file, at: 0 };
+                let response = Response::new(200.into(), Vec::new(), whole, length, None);
+                request.respond(with(response, headers))
+            }
             Answer::Json(text) => request.respond(with(Response::from_string(text), headers)),
             Answer::Empty(status) => request.respond(with(Response::empty(status), headers)),
         }
@@ -192,7 +213,7 @@ impl Service {
         Ok(match (request.method(), path.as_str()) {
             (_, _) if !is_known => Answer::Empty(404),
             (Method::Options, _) => Answer::Empty(204),
-            (Method::Get, "/profile.json") => Answer::Profile(self.profile.reopen()?),
+            (Method::Get, "/profile.json") => Answer::Profile(Arc::clone(&self.profile)),
             (Method::Post, question) if question != "/profile.json" => {
                 let mut text = Vec::new();
                 let reader = request.as_reader();
