@@ -3,10 +3,11 @@
 use std::io::{Cursor, Write};
 use std::sync::Arc;
 
+use chronosym::facts::{At, Sample};
 use chronosym::open::{Format, NoteKind};
 use chronosym::{
     Certainty, ClockMatch, Evidence, Filter, Frame, Input, OpenError, Opener, Options, Position,
-    Report, Timeline, Weight,
+    Report, Session, Timeline, Weight,
 };
 use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 use chronosym_support::payload::{self, Method};
@@ -346,6 +347,10 @@ fn the_kernel_tells_of_processes() {
         "sched_process_exit",
         &[("comm", CtfType::Chars(16)), ("tid", id), ("prio", id)],
     );
+    let switch = trace.event(
+        "sched_switch",
+        &[("prev_comm", CtfType::Chars(16)), ("prev_tid", id)],
+    );
     let event = |time: u64, id, pid: u32, fields| CtfEvent {
         time: SECOND + time,
         id,
@@ -378,6 +383,7 @@ fn the_kernel_tells_of_processes() {
             PID,
             vec![CtfValue::Text("worker"), number(7), number(PID)],
         ),
+        event(350, switch, PID, vec![CtfValue::Text("renamed"), number(7)]),
         event(
             400,
             exit,
@@ -399,7 +405,7 @@ fn the_kernel_tells_of_processes() {
     ];
     let stream = trace.packet(0, 0, 0, &events);
     let metadata = trace.metadata();
-    let kernel: [(&str, &[u8]); 2] = [
+    let kernel: [(&'static str, &[u8]); 2] = [
         ("kernel/metadata", &metadata),
         ("kernel/channel0_0", &stream),
     ];
@@ -421,6 +427,20 @@ fn the_kernel_tells_of_processes() {
         timeline.process_view(process).and_then(|it| it.name),
         Some("shell")
     );
+
+    // A thread is called what it was called when it left its processor last.
+    let inputs = kernel.map(|(name, bytes)| Input::stream(name, Cursor::new(bytes.to_vec())));
+    let mut session = Session::new(Options::default());
+    let recording = Opener::new().open(inputs).expect("it can be opened");
+    recording.read(&mut session).expect("it can be read");
+    session.sample(At::new(360).process(PID).thread(7), &[JIT], Sample::cpu());
+    let mut names = Vec::new();
+    let timeline = session.finish();
+    timeline.for_each_sample(&Filter::default(), |class, _| {
+        let thread = timeline.thread_view(class.thread).expect("it has one");
+        names.extend(thread.name.map(str::to_owned));
+    });
+    assert_eq!(names, ["renamed"]);
 
     // With what the runtime of that process tells in user space: its code ends with it.
     let runtime = Runtime::new().body("Run", JIT, SECOND + 350, None);

@@ -226,5 +226,9 @@ fn each_direct_dependency_has_its_reason() {
         let twice = described.insert(name, features);
         assert!(twice.is_none(), "{name} has two rows");
     }
-    assert_eq!(described, direct(&metadata), "left: docs/dependencies.md");
+    let direct = direct(&metadata);
+    for name in described.keys().chain(direct.keys()) {
+        let (row, asked) = (described.get(name), direct.get(name));
+        assert_eq!(row, asked, "{name}; left: docs/dependencies.md");
+    }
 }

@@ -7,8 +7,12 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{NamedStart, NoModules, R2rImage, R2rMap};
 use chronosym_pdb::windows::{Frames, WindowsPdb};
+use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::path::SymbolPath;
+use chronosym_symbols::unwind::{Step, UnwindTable};
 use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+
+use chronosym_types::{Processor, Registers};
 
 use crate::choices::Choices;
 use crate::made;
@@ -69,6 +73,31 @@ pub fn dwarf(data: &[u8]) {
         }
     }
     elf(&made::object::elf(&sections));
+}
+
+/// Entries of `.eh_frame` in a file that is whole, and a walk from each kind of place.
+pub fn unwind(data: &[u8]) {
+    let file = made::object::elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (".eh_frame", 1, 2, 0x2000, data.to_vec()),
+    ]);
+    let Ok(table) = UnwindTable::parse(FileData::from(file)) else {
+        return;
+    };
+    for address in [0, 0x1000, 0x1020, 0x103f, 0x1040, u64::MAX] {
+        let mut registers = Registers::new(Processor::X86_64, address);
+        for number in 0..17 {
+            registers.set(number, Some(0x7fff_0000 + 8 * u64::from(number)));
+        }
+        let read = |at: u64| (at % 16 != 8).then_some(at.wrapping_add(0x20));
+        for _ in 0..20 {
+            let address = Address::VirtualAddress(registers.instruction);
+            let step = table.step(address, &mut registers, &read);
+            if !matches!(step, Step::Caller { .. }) {
+                break;
+            }
+        }
+    }
 }
 
 /// A PE image: its debug directory, managed metadata and precompiled code.
@@ -200,7 +229,6 @@ pub fn windows_pdb(data: &[u8]) {
         let _ = std::hint::black_box(pdb.managed_line(0x0600_0000 + row, 7 * row));
     }
     let _ = std::hint::black_box(pdb.source_checksum("Program.cs"));
-    std::hint::black_box(pdb.heap_bytes());
 }
 
 /// A symbol path.

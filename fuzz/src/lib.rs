@@ -39,7 +39,7 @@ pub const TARGETS: &[Target] = &[
     target("nettrace", readers::nettrace, "nettrace"),
     target("etl", readers::etl, "etl"),
     target("perf_data", readers::perf_data, "perf"),
-    target("ctf", readers::ctf, "text"),
+    target("ctf", readers::ctf, "ctf"),
     target("jitdump", readers::jitdump, "perf"),
     target("perf_script", readers::perf_script, "text"),
     target("perf_map", readers::perf_map, "text"),
@@ -53,6 +53,7 @@ pub const TARGETS: &[Target] = &[
     // Symbol files.
     target("elf", files::elf, "elf"),
     target("dwarf", files::dwarf, "elf"),
+    target("unwind", files::unwind, "elf"),
     target("pe", files::pe, "pdb"),
     target("r2r_map", files::r2r_map, "text"),
     target("portable_pdb", files::portable_pdb, "pdb"),

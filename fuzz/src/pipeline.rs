@@ -112,20 +112,10 @@ fn check_texts(profile: &Profile, samples: u64) {
     text(|out| chronosym_export::write_text(profile, &tree, options, out));
     let threads = chronosym_export::hot_threads(profile);
     text(|out| chronosym_export::write_threads(profile, &threads, options, out));
-    for by in [
-        By::Method,
-        By::Module,
-        By::Thread,
-        By::Process,
-        By::Line,
-        By::Tier,
-    ] {
+    for by in By::ALL {
         let rows = chronosym_export::hot_rows(profile, by, Sort::default(), false);
-        assert_eq!(
-            rows.iter().map(|row| row.counts.own.samples).sum::<u64>(),
-            samples,
-            "{by:?}"
-        );
+        let own = rows.iter().map(|row| row.counts.own.samples);
+        assert_eq!(own.sum::<u64>(), samples, "{by:?}");
         text(|out| chronosym_export::write_top(profile, by, &rows, options, out));
     }
 }

@@ -86,6 +86,7 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
             seeds.extend(test_data(&["pdb-small/x86_64/small.exe"]));
             seeds
         }
+        "unwind" => vec![named("one", &call_frames())],
         "dwarf" => vec![named("program", &debug_sections())],
         "pe" => test_data(&[
             "clr10/workload/PluginA.dll",
@@ -309,6 +310,31 @@ fn ctf(is_kernel: bool) -> (String, Vec<u8>) {
     .concat();
     let name = if is_kernel { "kernel" } else { "user" };
     (name.to_owned(), bytes)
+}
+
+/// How a function at 0x1000 keeps its caller: a common entry, and one of its own.
+fn call_frames() -> Vec<u8> {
+    let sized = |mut body: Vec<u8>| {
+        body.resize(body.len().next_multiple_of(8) + 4, 0);
+        [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+    };
+    // Version 1, absolute addresses; steps of 1 and -8, the return address in column 16; the frame is 8 behind the stack
+    // pointer, and the return address 8 before it.
+    let common = [
+        &[0; 4][..],
+        b"\x01zR\0\x01\x78\x10\x01\x00",
+        &[0x0c, 7, 8, 0x90, 1],
+    ];
+    let common = sized(common.concat());
+    let back = (common.len() as u32 + 4).to_le_bytes();
+    let own = [
+        &back[..],
+        &0x1000_u64.to_le_bytes(),
+        &0x40_u64.to_le_bytes(),
+        // A push at 1, its register, and an expression.
+        &[0, 0x41, 0x0e, 16, 0x86, 2, 0x10, 3, 2, 0x77, 8],
+    ];
+    [common, sized(own.concat()), vec![0; 4]].concat()
 }
 
 fn jitdump() -> Vec<u8> {

@@ -12,7 +12,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands::Question;
 use crate::limits::LimitOptions;
-use crate::profiled::{OfMethod, OfTrace, OfTwo};
+use crate::profiled::{self, OfMethod, OfTrace, OfTwo};
 use crate::shaping::Shaping;
 use crate::units;
 
@@ -30,8 +30,8 @@ impl std::error::Error for Usage {}
 
 /// What code was at address A of process P at time T?
 ///
-/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data) on any operating system and names every frame of every
-/// sample for the moment it was taken, or says why not.
+/// Reads .NET and kernel traces (.nettrace, .netperf, .etl, perf.data, LTTng) on any operating system and names every frame
+/// of every sample for the moment it was taken, or says why not.
 #[derive(Debug, Parser)]
 #[command(
     name = "chronosym",
@@ -114,7 +114,7 @@ pub enum Command {
     ///
     /// Only this machine can connect, and only who knows the address that is printed: it holds a random part. Nothing is
     /// served but the profile, its symbols, and the source files that it names, where they may be read: embedded in PDBs,
-    /// in folders of --source, or anywhere with --trust-trace-paths.
+    /// in folders of --source, anywhere with --trust-trace-paths, or, where fetching is on, where Source Link says.
     Serve(Serve),
     /// Threads: time, running share, and the hottest method of each.
     Threads(OfTrace),
@@ -201,9 +201,9 @@ pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
 /// The trace and where results go.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The trace: .nettrace, .netperf, .etl or perf.data, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
     /// of one recording may be named together, and recordings of one machine and time that become one timeline: a
-    /// perf.data, nettrace files of its processes, jitdumps and perf maps.
+    /// perf.data, LTTng's traces, nettrace files of its processes, jitdumps and perf maps.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     /// Write results to this file, which is none of those that are read.
@@ -216,7 +216,7 @@ pub struct Input {
 /// The trace and where results go, for commands that need no symbols.
 #[derive(Debug, Args)]
 pub struct PlainInput {
-    /// The trace: .nettrace, .netperf, .etl or perf.data, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
     /// of one recording may be named together.
     #[arg(required = true, value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
@@ -433,12 +433,8 @@ pub struct Top {
     #[command(flatten)]
     pub input: Input,
     #[command(flatten)]
-    pub filters: EventFilters,
-    #[command(flatten)]
-    pub samples: Samples,
-    #[command(flatten)]
-    pub shaping: Shaping,
-    /// How many methods.
+    pub question: profiled::Question,
+    /// How many rows.
     #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
     pub most: usize,
     /// What the rows are of.
@@ -456,9 +452,6 @@ pub struct Top {
     /// What this method calls.
     #[arg(long, value_name = "METHOD", conflicts_with_all = ["by", "sort", "matching"])]
     pub callees: Option<String>,
-    /// For people or for programs.
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: InfoFormat,
 }
 
 #[derive(Debug, Args)]
@@ -482,6 +475,8 @@ pub struct Serve {
     pub viewer: String,
     #[command(flatten)]
     pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
     #[command(flatten)]
     pub samples: Samples,
     #[command(flatten)]

@@ -33,6 +33,12 @@ pub struct LimitOptions {
     /// Bytes of a file from a symbol server.
     #[arg(long, global = true, value_name = "BYTES", hide_short_help = true)]
     max_download_bytes: Option<u64>,
+    /// Bytes of symbol files that are open at a time.
+    #[arg(long, global = true, value_name = "BYTES", hide_short_help = true)]
+    max_open_symbol_bytes: Option<u64>,
+    /// Bytes that are kept of what was found out of symbol files.
+    #[arg(long, global = true, value_name = "BYTES", hide_short_help = true)]
+    max_symbol_memory_bytes: Option<u64>,
     /// Read symbol files whole: one that is cut short or changed meanwhile gives a wrong answer or a reason, never a signal.
     #[arg(long, global = true, hide_short_help = true)]
     no_mmap: bool,
@@ -54,6 +60,11 @@ pub fn set(options: &LimitOptions) {
     given(&mut limits.tree_nodes, options.max_tree_nodes);
     given(&mut limits.markers, options.max_markers);
     given(&mut limits.download_bytes, options.max_download_bytes);
+    given(&mut limits.open_symbol_bytes, options.max_open_symbol_bytes);
+    given(
+        &mut limits.symbol_memory_bytes,
+        options.max_symbol_memory_bytes,
+    );
     let _ = LIMITS.set(limits);
     if options.no_mmap {
         chronosym_symbols::mmap::map_nothing();

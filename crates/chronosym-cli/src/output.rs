@@ -7,9 +7,10 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 pub use chronosym_types::escape::terminal as printable;
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::args::Color;
+use crate::args::{Color, InfoFormat};
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
@@ -68,6 +69,21 @@ pub fn open_text(path: Option<&Path>) -> Box<dyn Write> {
         }),
         None => out,
     }
+}
+
+/// For text as [`open_text`], for JSON as [`open`].
+pub fn open_for(format: InfoFormat, path: Option<&Path>) -> Box<dyn Write> {
+    match format {
+        InfoFormat::Text => open_text(path),
+        InfoFormat::Json => open(path),
+    }
+}
+
+/// Writes an object, and ends the line.
+pub fn write_json(object: &impl Serialize, out: &mut impl Write) -> Result<()> {
+    chronosym_types::json::to_writer(&mut *out, object)?;
+    writeln!(out)?;
+    Ok(())
 }
 
 struct Wrapping {

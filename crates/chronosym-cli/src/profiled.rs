@@ -163,9 +163,9 @@ pub fn open_marked(
 
 /// How much of a table is shown.
 pub fn shown(most: usize, output: Option<&Path>) -> TableOptions {
-    let mut options = TableOptions::default();
-    options.most = most;
-    options.width = output::width(output);
-    options.color = output::is_coloured(output);
-    options
+    TableOptions {
+        most,
+        width: output::width(output),
+        color: output::is_coloured(output),
+    }
 }

@@ -41,7 +41,7 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
 
 fn symbolizer(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result<Symbolizer> {
     problems(&config).iter().for_each(|note| tell(note));
-    let mut options = SymbolOptions::default();
+    let mut options = SymbolOptions::within(&limits::get());
     options.lines = !args.no_lines;
     options.pretty = args.pretty;
     options.kallsyms = match &args.kallsyms {
@@ -86,7 +86,10 @@ pub fn open_for_a_look(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
 pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
-    Ok(Symbolizer::new(config, SymbolOptions::default()))
+    Ok(Symbolizer::new(
+        config,
+        SymbolOptions::within(&limits::get()),
+    ))
 }
 
 /// Symbol files that lie beside the trace, or in its own zip file, are looked at too.

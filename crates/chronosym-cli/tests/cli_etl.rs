@@ -95,10 +95,16 @@ fn kernel_events_go_by_short_and_full_names() {
         ("Windows Kernel/CSwitch", 2_000),
         ("Kernel/Sample", 2_000),
         ("Kernel", 4_001),
-        ("Kernel/NoSuchEvent", 0),
     ] {
         assert_eq!(events(&["--event", name, path]).len(), count, "{name}");
     }
+    let none = run(&["events", "--event", "Kernel/NoSuchEvent", path]);
+    assert_eq!(none.status, 1);
+    assert!(
+        none.stderr.contains("Kernel/Thread/CSwitch"),
+        "{}",
+        none.stderr
+    );
     let first = &events(&["--event", "Kernel/CSwitch", path])[0];
     assert_eq!(first["name"], "Thread/CSwitch");
     assert_eq!(first["fields"]["NewThreadId"], 20);

@@ -215,6 +215,31 @@ fn what_was_lost_is_said_of_a_window_too() {
     }
 }
 
+/// What the recorder dropped is no part of the file that could not be read.
+#[test]
+fn lost_events_are_no_unreadable_parts() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 10, 1, &[], &[]);
+    writer.lose(1, 5);
+    writer.event(kind, 20, 1, &[], &[]);
+    writer.sequence_point();
+    let whole = writer.finish();
+    let info = |bytes: &[u8]| run(&["info", file(bytes).to_str().unwrap()]).stdout;
+    let lost = info(&whole);
+    assert!(lost.contains("5 EVENTS WERE LOST"), "{lost}");
+    assert!(
+        lost.contains("NO SAMPLES of a profiler are in it"),
+        "{lost}"
+    );
+    assert!(lost.contains("\nnext: chronosym events /"), "{lost}");
+    let mut damaged = whole;
+    let at = damaged.len() / 2;
+    damaged.splice(at..at, [0xee; 40]);
+    let damaged = info(&damaged);
+    assert!(damaged.contains("could be read, and parts"), "{damaged}");
+}
+
 #[test]
 fn a_filter_that_lets_nothing_pass_is_told() {
     let trace = arg(R2R);

@@ -415,3 +415,126 @@ fn wrappers() {
         gzipped(&once.finish().unwrap())
     });
 }
+
+/// An ELF program with code at 0x1000 and these symbols: value, size, place of the name in `names`.
+fn elf(symbols: &[(u64, u64, u32)], names: &[u8]) -> Vec<u8> {
+    const CODE: u64 = 0x1000;
+    let sections = b"\0.text\0.symtab\0.strtab\0.shstrtab\0";
+    let mut out = vec![0; 64];
+    let mut headers = vec![[0u64; 10]];
+    let mut add =
+        |name: u64, kind: u64, flags: u64, address: u64, bytes: &[u8], link: u64, entry: u64| {
+            headers.push([
+                name,
+                kind,
+                flags,
+                address,
+                out.len() as u64,
+                bytes.len() as u64,
+                link,
+                0,
+                8,
+                entry,
+            ]);
+            out.extend(bytes);
+            out.resize(out.len().next_multiple_of(8), 0);
+        };
+    let mut table = vec![0; 24];
+    for (value, size, name) in symbols {
+        table.extend(name.to_le_bytes());
+        table.extend([0x12, 0, 1, 0]);
+        table.extend(value.to_le_bytes());
+        table.extend(size.to_le_bytes());
+    }
+    add(1, 1, 6, CODE, &[0x90; 4096], 0, 0);
+    add(7, 2, 0, 0, &table, 3, 24);
+    add(15, 3, 0, 0, names, 0, 0);
+    add(23, 3, 0, 0, sections, 0, 0);
+    let table_at = out.len() as u64;
+    for header in &headers {
+        let [name, kind, rest @ ..] = header;
+        out.extend((*name as u32).to_le_bytes());
+        out.extend((*kind as u32).to_le_bytes());
+        for (i, word) in rest.iter().enumerate() {
+            match i {
+                4 | 5 => out.extend((*word as u32).to_le_bytes()),
+                _ => out.extend(word.to_le_bytes()),
+            }
+        }
+    }
+    out[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\x3e\0");
+    out[20] = 1;
+    out[40..48].copy_from_slice(&table_at.to_le_bytes());
+    out[52] = 64;
+    out[58] = 64;
+    out[60] = headers.len() as u8;
+    out[62] = 4;
+    out
+}
+
+#[test]
+fn object_files() {
+    const ASK: &[&str] = &["symbolize", "0x1010", "0x1020", "0x1ff0", "--obj"];
+    // Half of each file is no symbol; an answer shows that the tables were read.
+    let found = file(&elf(&[(0x1000, 0x40, 1)], b"\0main\0"));
+    let (run, _) = timed(&[ASK, &[path(&found)]].concat());
+    assert!(run.stdout.contains("main"), "{}{}", run.stdout, run.stderr);
+    holds("symbols at one address", ASK, 3_000, |n| {
+        elf(&vec![(0x1000, 0x40, 1); n], b"\0main\0")
+    });
+    holds("symbols in symbols", ASK, 3_000, |n| {
+        let nested: Vec<_> = (0..n as u64)
+            .map(|i| (0x1000 + i % 16, 4000 - i % 2000, 1))
+            .collect();
+        elf(&nested, b"\0main\0")
+    });
+    holds("one long name for all", ASK, 1_000, |n| {
+        let mut name = b"\0_ZN".to_vec();
+        name.extend(b"1aIS_".repeat(n));
+        name.push(0);
+        let symbols: Vec<_> = (0..n as u64).map(|i| (0x1000 + i, 1, 1)).collect();
+        elf(&symbols, &name)
+    });
+    let image = std::fs::read(testdata("pdb-small/x86_64/small.exe")).unwrap();
+    let header = u32::from_le_bytes(image[0x3c..0x40].try_into().unwrap()) as usize;
+    holds(
+        "more sections than the file has room for",
+        ASK,
+        8_000,
+        |n| {
+            let mut image = image.clone();
+            image[header + 6..header + 8].copy_from_slice(&(n as u16).to_le_bytes());
+            let section = image[header + 24 + 240..][..40].to_vec();
+            image.truncate(header + 24 + 240);
+            image.extend(section.repeat(n));
+            image
+        },
+    );
+    holds("a debug directory without end", ASK, 4_000, |n| {
+        let mut image = image.clone();
+        // The seventh directory: its size says that all that follows is part of it.
+        let at = header + 24 + 112 + 6 * 8;
+        let place = image.len() as u32;
+        image[at + 4..at + 8].copy_from_slice(&u32::MAX.to_le_bytes());
+        let mut entry = vec![0; 28];
+        entry[12] = 2;
+        entry[16..20].copy_from_slice(&100u32.to_le_bytes());
+        entry[24..28].copy_from_slice(&place.to_le_bytes());
+        image.extend(entry.repeat(n));
+        image
+    });
+    for offset in [0x20, 0x28, 0x2c, 0x34] {
+        holds(
+            "a PDB whose header lies",
+            &["symbolize", "0x1000", "--pdb"],
+            1_000,
+            |n| {
+                let mut pdb = std::fs::read(testdata("pdb-small/x86_64/small.pdb")).unwrap();
+                let end = pdb.len();
+                pdb.resize(end + 512 * n, 1);
+                pdb[offset..offset + 4].copy_from_slice(&(n as u32).to_le_bytes());
+                pdb
+            },
+        );
+    }
+}

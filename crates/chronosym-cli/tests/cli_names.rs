@@ -23,7 +23,7 @@ const NAMES: [&str; 14] = [
     "\u{9b}2J\u{7f}\u{8}",
     // Readers: what is not what it seems, and what is not seen.
     "\u{202e}gnp.exe\u{2066}x\u{2069}",
-    "in\u{200b}vi\u{feff}si\u{200f}ble",
+    "in\u{200b}vi\u{feff}si\u{200f}b\u{61c}l\u{2060}e\u{fffe}",
     // Lines.
     "a\r\nb\tc",
     "a\u{2028}b\u{2029}c",

@@ -24,6 +24,8 @@ pub struct Metadata {
     pub(crate) by_id: HashMap<(u64, u64), usize, RandomState>,
     pub(crate) registers: u32,
     pub(crate) names: Names,
+    /// What the id of an event is called, which each of them has.
+    pub(crate) id_name: Option<NameId>,
     env: Vec<(String, String)>,
     clock: Clock,
     event_types: Vec<EventType>,
@@ -183,6 +185,7 @@ impl Metadata {
             streams: parser.streams,
             by_id: by_id.collect(),
             registers: parser.registers,
+            id_name: parser.names.find("id"),
             names: parser.names,
             env: parser.env,
             clock: parser.clock,

@@ -161,7 +161,7 @@ impl<R: Read> Stream<R> {
         let decoded = &mut self.decoded;
         decoded.clear(metadata);
         read(decoded, &mut bits, stream.event_header.as_deref())?;
-        let id = decoded.number(0, metadata.find_name("id")).unwrap_or(0);
+        let id = decoded.number(0, metadata.id_name).unwrap_or(0);
         let time = match decoded.clock() {
             Some((scalar, value)) => later(self.time, value, scalar.bits).ok_or(Fault::Unknown)?,
             None => self.time,

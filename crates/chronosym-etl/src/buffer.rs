@@ -1,5 +1,10 @@
 //! Buffers: 72 bytes of header (`WMI_BUFFER_HEADER`), then records, possibly compressed.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions in a buffer, which has at most 16 MiB"
+)]
+
 use std::io;
 
 use chronosym_types::{Gap, GapCause, bytes};
@@ -137,7 +142,8 @@ impl Buffer {
         if self.compressed {
             compressed.resize((self.stored as usize).saturating_sub(HEADER), 0);
             let n = source.read_at(self.offset + HEADER as u64, compressed)?;
-            self.unpack(&compressed[..n], self.valid as usize, bytes);
+            let compressed = compressed.get(..n).unwrap_or(compressed);
+            self.unpack(compressed, self.valid as usize, bytes);
         } else {
             bytes.resize(self.valid as usize, 0);
             let n = source.read_at(self.offset, bytes)?;
@@ -148,23 +154,20 @@ impl Buffer {
 
     /// The same for the first bytes of a buffer: `head` holds its header and some of what follows.
     pub(crate) fn read_head(&self, head: &[u8], bytes: &mut Vec<u8>) {
-        let head = &head[..head.len().min(self.stored as usize)];
+        let head = head.get(..self.stored as usize).unwrap_or(head);
         if self.compressed {
             let size = (self.valid as usize).min(head.len());
             self.unpack(head.get(HEADER..).unwrap_or_default(), size, bytes);
         } else {
             bytes.clear();
-            bytes.extend_from_slice(&head[..head.len().min(self.valid as usize)]);
+            bytes.extend_from_slice(head.get(..self.valid as usize).unwrap_or(head));
         }
     }
 
     fn unpack(&self, compressed: &[u8], size: usize, bytes: &mut Vec<u8>) {
         bytes.resize(size.max(HEADER) + xpress::SLACK, 0);
-        let n = xpress::decompress(
-            compressed,
-            &mut bytes[HEADER..],
-            size.saturating_sub(HEADER),
-        );
+        let records = bytes.get_mut(HEADER..).unwrap_or_default();
+        let n = xpress::decompress(compressed, records, size.saturating_sub(HEADER));
         bytes.truncate(HEADER + n);
     }
 }
@@ -183,14 +186,18 @@ pub(crate) struct Index {
 impl Index {
     /// Frames every record of `bytes` (offsets count from its start, as alignment does). Records without a time take
     /// that of the one before them, or of the first that has one, or `otherwise`.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a buffer has at most 16 MiB"
+    )]
     pub(crate) fn build(&mut self, bytes: &[u8], otherwise: i64) {
         self.records.clear();
         self.unordered = false;
         self.dropped = 0;
         let mut at = HEADER;
         let mut last = None;
-        while at < bytes.len() {
-            match frame(&bytes[at..]) {
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match frame(rest) {
                 Ok(frame) => {
                     if let Some(time) = frame.time {
                         match last {

@@ -1,3 +1,9 @@
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "the frequency is not 0, and products of 64 bits fit into 128; the quotient of a rest is below a second"
+)]
+
 /// What the raw time of a record counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -1,3 +1,5 @@
+#![expect(clippy::arithmetic_side_effects, reason = "counts of what was read")]
+
 use std::io;
 use std::sync::Arc;
 

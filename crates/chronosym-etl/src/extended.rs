@@ -1,5 +1,10 @@
 //! Extended data items: what ETW adds between an `EVENT_HEADER` and the event's payload.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions in a buffer, which has at most 16 MiB"
+)]
+
 use chronosym_types::{Addresses, PointerSize, bytes};
 
 use crate::Guid;
@@ -82,7 +87,7 @@ impl<'a> ExtendedItems<'a> {
     /// Bytes that the chain of items takes at the start of `bytes`. A broken link ends it: what follows is payload.
     pub(crate) fn length(bytes: &[u8]) -> usize {
         let mut at = 0;
-        while let Some((total, more)) = Self::item(&bytes[at..]) {
+        while let Some((total, more)) = Self::item(bytes.get(at..).unwrap_or_default()) {
             at += total;
             if !more {
                 break;
@@ -108,8 +113,9 @@ impl<'a> Iterator for ExtendedItems<'a> {
     fn next(&mut self) -> Option<ExtendedItem<'a>> {
         let (total, _) = Self::item(self.rest)?;
         let kind = bytes::u16(self.rest, 2)?;
-        let data = &self.rest[ITEM_HEADER..][..usize::from(bytes::u16(self.rest, 6)?)];
-        self.rest = &self.rest[total..];
+        let size = usize::from(bytes::u16(self.rest, 6)?);
+        let data = self.rest.get(ITEM_HEADER..)?.get(..size)?;
+        self.rest = self.rest.get(total..).unwrap_or_default();
         Some(decode(kind, data).unwrap_or(ExtendedItem::Other(kind, data)))
     }
 }
@@ -119,7 +125,7 @@ fn decode(kind: u16, data: &[u8]) -> Option<ExtendedItem<'_>> {
         let match_id = bytes::u64(data, 0)?;
         Some(ExtendedItem::Stack(Stack {
             match_id,
-            addresses: Addresses::new(&data[8..], pointer_size),
+            addresses: Addresses::new(data.get(8..).unwrap_or_default(), pointer_size),
         }))
     };
     Some(match kind {

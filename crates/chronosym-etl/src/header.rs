@@ -1,5 +1,10 @@
 //! The log file header: the first record of the first buffer (`TRACE_LOGFILE_HEADER`).
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places in the header, and products of 32 and 64 bits below 2 to the 64"
+)]
+
 use chronosym_types::{PointerSize, bytes};
 
 use crate::{ClockType, EtlError};

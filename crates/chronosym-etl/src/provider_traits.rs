@@ -38,7 +38,7 @@ impl<'a> ProviderTraits<'a> {
         std::iter::from_fn(move || {
             let size = usize::from(bytes::u16(rest, 0)?);
             let item = (*rest.get(2)?, rest.get(3..size)?);
-            rest = &rest[size..];
+            rest = rest.get(size..).unwrap_or_default();
             Some(item)
         })
     }

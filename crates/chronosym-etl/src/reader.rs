@@ -1,5 +1,11 @@
 //! The time-ordered merge of all buffers.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "slots, sources and headers are named by places of their lists, which never shrink"
+)]
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -164,7 +170,8 @@ impl<S: ReadAt> EtlReader<S> {
                     return different("boot time");
                 }
             }
-            let (file, rank) = (whole.sources.len() as u32, whole.buffers.len() as u32);
+            let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            let (file, rank) = (count(whole.sources.len()), count(whole.buffers.len()));
             let mut buffers = reader.buffers;
             for buffer in &mut buffers {
                 buffer.file += file;

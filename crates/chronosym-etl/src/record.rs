@@ -1,5 +1,11 @@
 //! Records: their framing and their headers.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "positions in a record, which has at most 64 KiB, and bytes of its marker"
+)]
+
 use chronosym_types::{Addresses, Guid, PointerSize, bytes};
 
 use crate::extended::ExtendedItems;
@@ -192,7 +198,7 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
     if size < header || size > bytes.len() {
         return Err(FrameError::Damaged);
     }
-    let time = time_at.and_then(|at| bytes::i64(&bytes[..size], at));
+    let time = time_at.and_then(|at| bytes::i64(bytes.get(..size)?, at));
     Ok(Frame {
         size: size as u32,
         time,
@@ -285,7 +291,7 @@ impl<'a> Record<'a> {
                 let (class, version) = (bytes::guid(bytes, 24)?, bytes::u16(bytes, 6)?);
                 record.key = EventKey::Classic {
                     class,
-                    opcode: bytes[4],
+                    opcode: bytes.get(4).copied().unwrap_or(0),
                     version,
                 };
             }

@@ -1,5 +1,10 @@
 //! The walk over a file's buffer headers.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "offsets up to the size of the file and one buffer more, and counts of buffers"
+)]
+
 use std::io;
 
 use chronosym_types::{Gap, GapCause, PointerSize, bytes};
@@ -147,7 +152,7 @@ impl Scan {
     /// Counts a buffer; `None` if it is empty.
     fn buffer(&mut self, header: &BufferHeader, offset: u64, left: u64) -> Option<Buffer> {
         let found = &mut self.diagnostics;
-        let stored = u64::from(header.stored).min(left) as u32;
+        let stored = u32::try_from(left).map_or(header.stored, |left| left.min(header.stored));
         let cut = stored < header.stored;
         found.buffers += 1;
         found.buffers_with_lost_events += u64::from(header.lost_events());
@@ -177,7 +182,7 @@ impl Scan {
                 .buffers
                 .last()
                 .map_or(self.clock.start_raw, |before| before.first_time),
-            rank: self.buffers.len() as u32,
+            rank: u32::try_from(self.buffers.len()).unwrap_or(u32::MAX),
             file: 0,
             cpu: header.cpu,
             offset,
@@ -200,7 +205,7 @@ fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), EtlE
     let n = source
         .read_at(0, &mut bytes)
         .map_err(|source| EtlError::Io { offset: 0, source })?;
-    let bytes = &bytes[..n];
+    let bytes = bytes.get(..n).unwrap_or(&bytes);
     let buffer = BufferHeader::parse(bytes)
         .ok_or(EtlError::NotEtl("it does not begin with a buffer header"))?;
     if buffer.is_compressed() {
@@ -274,7 +279,8 @@ impl Work {
             self.bytes.truncate(n);
             let places = n.saturating_sub(HEADER - 1);
             for at in 0..places {
-                if !BufferHeader::is_certain(&self.bytes[at..at + HEADER]) {
+                let header = self.bytes.get(at..at + HEADER).unwrap_or_default();
+                if !BufferHeader::is_certain(header) {
                     continue;
                 }
                 let found = offset + at as u64;

@@ -1,5 +1,10 @@
 //! Where the bytes of a trace come from.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places up to the ends of the bytes and of the buffer"
+)]
+
 #[cfg(any(unix, windows))]
 use std::fs::File;
 use std::io;
@@ -22,7 +27,10 @@ impl ReadAt for [u8] {
             .unwrap_or(usize::MAX)
             .min(self.len());
         let n = buf.len().min(self.len() - start);
-        buf[..n].copy_from_slice(&self[start..start + n]);
+        let (to, from) = (buf.get_mut(..n), self.get(start..start + n));
+        if let (Some(to), Some(from)) = (to, from) {
+            to.copy_from_slice(from);
+        }
         Ok(n)
     }
 
@@ -46,7 +54,8 @@ impl ReadAt for File {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while done < buf.len() {
-            match file_read(self, offset + done as u64, &mut buf[done..]) {
+            let rest = buf.get_mut(done..).unwrap_or_default();
+            match file_read(self, offset + done as u64, rest) {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

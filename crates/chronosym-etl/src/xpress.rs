@@ -1,5 +1,11 @@
 //! Decompression of XPRESS plain LZ77 (MS-XCA 2.3, 2.4): what `COMPRESSION_FORMAT_XPRESS` writes, one stream a buffer.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "lengths and distances are checked against the output before they are used"
+)]
+
 use chronosym_types::bytes;
 
 /// Bytes of `output` beyond the wanted size that [`decompress`] may overwrite: copies go in steps of fixed size.

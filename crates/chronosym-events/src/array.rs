@@ -76,7 +76,7 @@ impl<'a> Counted<'a> for Addresses<'a> {
 impl<'a> Part<'a> for Addresses<'a> {
     /// Whatever is left of the payload, in whole addresses.
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        let count = c.rest().len() / c.pointer_size.bytes();
+        let count = c.rest().chunks_exact(c.pointer_size.bytes()).len();
         Self::read_counted(c, count)
     }
 

@@ -1,5 +1,10 @@
 //! Reads payloads by the fields that the trace describes.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places of 16 bits, and depths up to MAX_DEPTH"
+)]
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::cursor::{Cursor, Shape};

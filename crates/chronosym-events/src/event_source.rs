@@ -39,7 +39,7 @@ impl ManifestPieces {
             let expected = std::mem::take(self).next;
             return Err(ManifestError::MissingPiece { expected, found });
         }
-        if self.xml.len() + text.len() > Self::LIMIT {
+        if self.xml.len().saturating_add(text.len()) > Self::LIMIT {
             *self = Self::default();
             return Err(ManifestError::TooLong { limit: Self::LIMIT });
         }

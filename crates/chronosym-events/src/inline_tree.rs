@@ -1,5 +1,12 @@
 //! Inline trees: which calls the JIT inlined into a body, from the pieces of JittedMethodRichDebugInfo events.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "the counts of the header are compared with the bytes first, and children with the nodes"
+)]
+
 use crate::RichDebugInfo;
 
 /// Why the pieces of an inline tree make no tree.

@@ -1,5 +1,10 @@
 //! Descriptions of manifest events that merging puts into a trace: TRACE_EVENT_INFO structures.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places of properties, whose number is compared with the bytes first"
+)]
+
 use crate::cursor::{Cursor, Shape};
 use crate::{
     Action, DecodeError, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, WStr,

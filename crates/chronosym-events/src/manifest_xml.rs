@@ -1,5 +1,10 @@
 //! The XML of an EventSource's manifest.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "lengths of names in memory, and depths up to MAX_DEPTH"
+)]
+
 use std::collections::HashMap;
 
 use chronosym_types::tracelogging::scalar;
@@ -164,7 +169,8 @@ fn level(name: &str) -> u8 {
     LEVELS
         .iter()
         .position(|l| *l == name)
-        .map_or(0, |i| i as u8)
+        .and_then(|i| u8::try_from(i).ok())
+        .unwrap_or(0)
 }
 
 const MAX_DEPTH: usize = 16;

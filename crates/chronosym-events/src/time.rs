@@ -1,5 +1,11 @@
 //! Windows times as text.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "days and seconds of 64-bit counts of 100 ns"
+)]
+
 /// Days from 1601-01-01 to 1970-01-01.
 const DAYS_1601_TO_1970: i64 = 134_774;
 

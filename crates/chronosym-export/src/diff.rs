@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::header::show_count;
+use crate::kind::CodeKind;
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::table::{Name, Table, TableOptions};
 
@@ -20,6 +21,9 @@ pub struct MethodDiff {
     /// What sets it apart from overloads, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+    /// Whether most of its own samples have a name that is a guess.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub approximate: bool,
     /// In the first profile.
     pub before: MethodSamples,
     /// In the second profile.
@@ -44,6 +48,11 @@ pub struct MethodSamples {
     /// The source lines of its own samples: first and last, if all are in one file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<(u32, u32)>,
+    /// Own samples whose name is a guess.
+    #[serde(skip)]
+    guessed: u64,
+    #[serde(skip)]
+    kind: Option<CodeKind>,
     #[serde(skip)]
     places: BTreeSet<(std::sync::Arc<str>, u32)>,
 }
@@ -116,6 +125,8 @@ impl Diff {
                     (None, None) => "[no name, no module]".to_owned(),
                 },
                 signature,
+                approximate: 2 * (before.guessed + after.guessed)
+                    > before.counts.own.samples + after.counts.own.samples,
                 self_points: points(&before.counts.own, &after.counts.own),
                 total_points: points(&before.counts.total, &after.counts.total),
                 changes: changes(&before, &after),
@@ -193,6 +204,10 @@ fn methods(profile: &Profile) -> FxHashMap<Key, MethodSamples> {
         })
         .collect();
     let row = |frame: &Frame| of[frame.function.id().index()];
+    for frame in resolver.frames() {
+        let kind = &mut methods[row(frame)].1.kind;
+        kind.get_or_insert_with(|| CodeKind::of(frame));
+    }
     let counts = tally(profile, methods.len(), |frame| {
         Some(row(resolver.frame(frame)))
     });
@@ -202,6 +217,9 @@ fn methods(profile: &Profile) -> FxHashMap<Key, MethodSamples> {
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         let method = &mut methods[row(leaf)].1;
+        if leaf.is_guess() {
+            method.guessed += entry.samples;
+        }
         if let Some(tier) = leaf.tier {
             *method.tiers.entry(tier.name()).or_default() += entry.samples;
         }
@@ -270,7 +288,8 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
             own(&method.after),
             method.changes.first().map_or("", |change| change.word()),
         );
-        let (mut text, mut after) = (method.name.clone(), String::new());
+        let guess = if method.approximate { "~" } else { "" };
+        let (mut text, mut after) = (format!("{guess}{}", method.name), String::new());
         if let Some(signature) = &method.signature
             && alike[&*method.name] > 1
         {
@@ -295,6 +314,7 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
         let name = Name {
             text: &text,
             after: &after,
+            kind: method.after.kind.or(method.before.kind),
             ..Name::default()
         };
         // As loud as the change is.

@@ -12,6 +12,12 @@ pub(crate) fn fit(name: &str, room: Option<usize>) -> Cow<'_, str> {
     if columns(name) <= room {
         return name.into();
     }
+    // A bare address goes before what is said of it.
+    if let Some((address, _)) = name.split_once(' ').filter(|_| name.starts_with("0x"))
+        && columns(address) <= room
+    {
+        return address.into();
+    }
     let (name, arguments) = without_arguments(name);
     let arguments = if arguments.is_empty() { "" } else { "(…)" };
     let whole = format!("{name}{arguments}");
@@ -191,10 +197,7 @@ mod tests {
             of("libstdc++!operator new[](unsigned long)", 30),
             "libstdc++!operator new[](…)"
         );
-        assert_eq!(
-            of("0x5000 (no event speaks of code there)", 16),
-            "0x5000 (… there)"
-        );
+        assert_eq!(of("0x5000 (no event speaks of code there)", 16), "0x5000");
     }
 
     #[test]

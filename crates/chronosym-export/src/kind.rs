@@ -1,6 +1,6 @@
 //! What kind of code a frame is of: what pictures colour and viewers sort by.
 
-use chronosym::{Code, Evidence, Frame};
+use chronosym::{Code, Evidence, FRAMEWORK, Frame};
 
 /// Whose code it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,7 +50,9 @@ impl CodeKind {
     /// The kind of a frame's code.
     pub fn of(frame: &Frame) -> CodeKind {
         let module = frame.module().unwrap_or_default();
-        if frame.name().is_err() {
+        if frame.function.label() == FRAMEWORK {
+            CodeKind::Framework
+        } else if frame.name().is_err() {
             CodeKind::Unnamed
         } else if is_stub(frame) {
             CodeKind::Stub

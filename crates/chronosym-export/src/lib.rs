@@ -16,6 +16,7 @@ mod header;
 mod json;
 mod kind;
 mod measure;
+mod missing;
 mod otlp;
 mod pprof;
 mod rows;
@@ -26,7 +27,6 @@ mod tables;
 mod text;
 mod threads;
 mod top;
-mod unnamed;
 mod wire;
 
 pub use annotate::{FileLines, Line, MethodLines, Source, write_lines};

@@ -9,14 +9,16 @@ use crate::measure::Measure;
 use crate::series::{Series, sum};
 use crate::tables::Table;
 
+/// A file, and the line where lines are apart.
+type Place = (Arc<str>, Option<u32>);
+
 /// Writes the samples of each thread by time; samples in a row with one stack become one. Frames are told apart by
 /// function, file and, if they are to be apart, line.
 pub fn write_speedscope(series: &Series, out: &mut impl Write) -> io::Result<()> {
     let resolver = &series.resolver;
     let rows = series.rows();
     let labels = series.labels(&rows);
-    let mut frames: Table<(u32, Option<(Arc<str>, Option<u32>)>)> =
-        Table::starting_with((u32::MAX, None));
+    let mut frames: Table<(u32, Option<Place>)> = Table::starting_with((u32::MAX, None));
     let of_frame: Vec<usize> = resolver
         .frames()
         .iter()

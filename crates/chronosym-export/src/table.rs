@@ -64,7 +64,7 @@ pub(crate) struct Table<'o, W> {
 }
 
 impl<'o, W: Write> Table<'o, W> {
-    /// Writes what the samples of a profile are. Nothing comes after that if there are none.
+    /// Writes what the samples of a profile are. There is no table if there are none.
     pub fn begin(
         profile: &Profile,
         options: TableOptions,
@@ -77,8 +77,12 @@ impl<'o, W: Write> Table<'o, W> {
             measure,
             all: measure.total(profile),
         };
+        if profile.samples() == 0 {
+            table.text("no samples: `chronosym info TRACE` shows what the trace has")?;
+            return Ok(None);
+        }
         table.text(&describe(profile))?;
-        Ok((profile.samples() > 0).then_some(table))
+        Ok(Some(table))
     }
 
     /// Writes text, wrapped between words.

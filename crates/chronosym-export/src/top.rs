@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use crate::header::meaning;
 use crate::measure::{Amount, Counts, Measure, tally};
+use crate::missing::missing;
 use crate::rows::{RowName, Rows};
 use crate::table::{Name, Table, TableOptions};
-use crate::unnamed::unnamed;
 
 /// What rows of a table are of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -195,20 +195,16 @@ fn hottest_lines(profile: &Profile, rows: &Rows) -> FxHashMap<usize, Place> {
             lines.entry(key).or_default().add(entry);
         }
     }
-    let mut hottest: FxHashMap<usize, (u64, Reverse<(&str, u32)>)> = FxHashMap::default();
-    for ((row, file, line), amount) in lines {
-        let found = (amount.weight(measure), Reverse((file, line)));
-        let known = hottest.entry(row).or_insert(found);
-        *known = (*known).max(found);
-    }
-    let place = |(file, line): (&str, u32)| Place {
-        file: file.to_owned(),
-        line,
+    let mut lines: Vec<_> = lines.into_iter().collect();
+    lines.sort_by_key(|&((row, file, line), amount)| {
+        (row, amount.weight(measure), Reverse((file, line)))
+    });
+    // Of those of one row the last is kept.
+    let place = |((row, file, line), _): ((usize, &str, u32), Amount)| {
+        let file = file.to_owned();
+        (row, Place { file, line })
     };
-    let hottest = hottest.into_iter();
-    hottest
-        .map(|(row, (_, Reverse(at)))| (row, place(at)))
-        .collect()
+    lines.into_iter().map(place).collect()
 }
 
 /// The module of a frame, or that it has none.
@@ -331,7 +327,7 @@ fn write_unnamed(profile: &Profile, table: &mut Table<'_, impl Write>) -> io::Re
         let share = share(table, guessed.weight(table.measure));
         table.text(&format!("\n{share} of self has a name that is a guess (~)"))?;
     }
-    let reasons = unnamed(profile, table.measure);
+    let reasons = missing(profile, table.measure, |frame| frame.name().err());
     if reasons.is_empty() {
         return Ok(());
     }

@@ -118,7 +118,7 @@ pub(crate) fn uncompressed(
     cursor.take(size)?;
     let end = cursor.position();
     // The size is there in full: what does not fit into it is wrong.
-    let mut cursor = Cursor::starting_at(&bytes[..end], body_at);
+    let mut cursor = Cursor::starting_at(bytes.get(..end).ok_or(Fault::Bad)?, body_at);
     *header = BlobHeader {
         metadata_id: cursor.u32().map_err(bad)? & !NOT_SORTED,
         sequence: cursor.u32().map_err(bad)?,

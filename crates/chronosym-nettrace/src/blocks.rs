@@ -1,5 +1,10 @@
 //! V6: blocks of a size and a kind.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use std::io::Read;
 
 use chronosym_types::{Cursor, GapCause};
@@ -156,11 +161,11 @@ impl<R: Read> Walk<R> {
         size: u32,
         read: impl FnOnce(&mut Decoder, &mut Cursor<'_>) -> bool,
     ) {
-        let end = self.at + size as usize;
+        let end = self.at.saturating_add(size as usize);
         if size > LARGEST_BLOCK || !self.may_be_block(size.into()) || !self.window.fill_to(end) {
             return self.lose(GapCause::BadBlock);
         }
-        let mut block = Cursor::new(&self.window.bytes()[self.at..end]);
+        let mut block = Cursor::new(self.window.bytes().get(self.at..end).unwrap_or_default());
         if read(&mut self.decoder, &mut block) {
             self.at = end;
             return self.end_block();

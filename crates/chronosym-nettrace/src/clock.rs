@@ -1,5 +1,10 @@
 //! Raw clock ticks to nanoseconds since the start of the trace.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "the frequency is not 0, and products of 64 bits fit into 128"
+)]
+
 use crate::header::TraceHeader;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;

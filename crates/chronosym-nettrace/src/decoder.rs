@@ -1,5 +1,10 @@
 //! Blocks of V3 to V6 into the tables of the region; knows nothing of where the bytes come from.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use chronosym_types::{Cursor, Gap, GapCause};
 
 use crate::blob::{self, Blob, BlobHeader, flag};
@@ -187,7 +192,12 @@ impl Decoder {
         if self.v6 {
             return end;
         }
-        end + ((base + end as u64).wrapping_neg() as usize & 3)
+        match (base + end as u64) & 3 {
+            0 => end,
+            1 => end + 3,
+            2 => end + 2,
+            _ => end + 1,
+        }
     }
 
     /// A part of the trace that may have held events was given up.
@@ -208,6 +218,10 @@ impl Decoder {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a region has at most 1 GiB"
+    )]
     fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
         let flags = blob.flags;
         if flags & flag::METADATA_ID != 0 {
@@ -236,7 +250,10 @@ impl Decoder {
         }
         let header = &block.header;
         if block.metadata || header.metadata_id == 0 && !self.v6 {
-            let payload = &bytes[blob.payload_at..blob.payload_at + header.payload_size as usize];
+            let payload = bytes.get(blob.payload_at..).unwrap_or_default();
+            let payload = payload
+                .get(..header.payload_size as usize)
+                .unwrap_or_default();
             self.diagnostics.metadata_records += 1;
             if self
                 .types

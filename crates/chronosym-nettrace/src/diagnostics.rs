@@ -1,3 +1,5 @@
+#![expect(clippy::arithmetic_side_effects, reason = "counts of what was read")]
+
 use chronosym_types::Gaps;
 
 /// Everything about a trace that was not as it should be, counted.

@@ -1,5 +1,10 @@
 //! Event types as metadata records define them.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what was read, and ids below DENSE_IDS"
+)]
+
 use std::collections::HashMap;
 
 use chronosym_types::{Cursor, Field, Guid};
@@ -131,7 +136,9 @@ impl EventTypes {
             if self.dense.len() <= id {
                 self.dense.resize(id + 1, u32::MAX);
             }
-            self.dense[id] = index;
+            if let Some(of_id) = self.dense.get_mut(id) {
+                *of_id = index;
+            }
         } else {
             self.sparse.insert(id, index);
         }
@@ -144,8 +151,9 @@ impl EventTypes {
         payload: &[u8],
         diagnostics: &mut Diagnostics,
     ) -> Parsed<()> {
-        let id = Cursor::new(payload).u32()?;
-        let body = &payload[4..];
+        let mut cursor = Cursor::new(payload);
+        let id = cursor.u32()?;
+        let body = cursor.rest();
         self.define(id, body, || read_v3(body, diagnostics))
     }
 
@@ -158,7 +166,8 @@ impl EventTypes {
         diagnostics: &mut Diagnostics,
     ) -> Parsed<()> {
         // Only 32 bits of the place are kept, as the events do.
-        self.define(offset as u32, payload, || {
+        let [a, b, c, d, ..] = offset.to_le_bytes();
+        self.define(u32::from_le_bytes([a, b, c, d]), payload, || {
             read_v2(payload, guid, diagnostics)
         })
     }
@@ -167,7 +176,7 @@ impl EventTypes {
     pub(crate) fn define_v6(&mut self, row: &[u8], diagnostics: &mut Diagnostics) -> Parsed<()> {
         let mut cursor = Cursor::new(row);
         let id = cursor.var_u32()?;
-        let body = &row[cursor.position()..];
+        let body = cursor.rest();
         self.define(id, body, || read_v6(body, diagnostics))
     }
 }

@@ -1,5 +1,10 @@
 //! Field descriptions of event payloads, in the three forms that files hold them in.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "depths up to MAX_DEPTH, and a divisor that is not 0"
+)]
+
 use chronosym_types::{Cursor, Field, FieldType};
 
 use crate::fault::{Fault, Parsed};

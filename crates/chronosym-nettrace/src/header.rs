@@ -1,3 +1,8 @@
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "parts of a date have 16 bits each"
+)]
+
 use std::fmt;
 
 use chronosym_types::Cursor;

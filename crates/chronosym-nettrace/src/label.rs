@@ -1,5 +1,10 @@
 //! V6 label lists: activity ids, overrides and pairs that hang on events.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use std::collections::HashMap;
 
 use chronosym_types::{Cursor, Guid};

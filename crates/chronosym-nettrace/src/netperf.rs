@@ -1,5 +1,10 @@
 //! Events of netperf V1 to V3: whole headers, stacks inline.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use chronosym_types::Cursor;
 
 use crate::decoder::Decoder;
@@ -27,6 +32,10 @@ pub(crate) fn event_size(cursor: &mut Cursor<'_>) -> Parsed<usize> {
 
 impl Decoder {
     /// Takes in the event from `at` to `end`, whose first byte has the stream offset `offset`.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a region has at most 1 GiB"
+    )]
     pub(crate) fn netperf_event(
         &mut self,
         bytes: &[u8],
@@ -113,7 +122,7 @@ pub(crate) fn end(cursor: &mut Cursor<'_>, base: u64) -> Parsed<()> {
 }
 
 fn skip_reference(table: &mut Cursor<'_>, offset: u64) -> Parsed<bool> {
-    let found = table.u32()? == 1 && table.u32()? == offset as u32;
+    let found = table.u32()? == 1 && u64::from(table.u32()?) == offset & u64::from(u32::MAX);
     if found {
         table.take(8)?;
     }

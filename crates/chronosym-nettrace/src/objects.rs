@@ -1,5 +1,10 @@
 //! V3 to V5: objects of the FastSerialization container, one block each. V1 and V2: the events inside one object.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use std::io::Read;
 
 use chronosym_types::{Cursor, GapCause};
@@ -213,7 +218,7 @@ impl<R: Read> Walk<R> {
     }
 
     fn netperf_event(&mut self, size: usize, form: MetadataForm) -> Step {
-        let end = self.at + size;
+        let end = self.at.saturating_add(size);
         if !self.window.fill_to(end) {
             // Where the size is wrong there may be more behind it.
             self.lose(GapCause::BadRecord);

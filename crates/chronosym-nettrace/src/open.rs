@@ -177,7 +177,7 @@ fn describe(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "an empty file".to_owned();
     }
-    let start = &bytes[..bytes.len().min(8)];
+    let start = bytes.get(..8).unwrap_or(bytes);
     if start
         .iter()
         .all(|byte| byte.is_ascii_graphic() || *byte == b' ')

@@ -1,5 +1,10 @@
 //! The reader: takes bytes from the source, steps from block to block, hands out regions.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use std::io::Read;
 
 use crate::clock::Clock;

@@ -1,5 +1,10 @@
 //! One ordering region and the records in it.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use std::iter::FusedIterator;
 use std::sync::OnceLock;
 
@@ -79,7 +84,9 @@ impl RegionData {
         self.contexts.clear();
         self.order.take();
         for event_type in self.counted.drain(..) {
-            self.counts[event_type as usize] = Count::default();
+            if let Some(count) = self.counts.get_mut(event_type as usize) {
+                *count = Count::default();
+            }
         }
         self.last_time = i64::MIN;
     }
@@ -96,7 +103,9 @@ impl RegionData {
         if index >= self.counts.len() {
             self.counts.resize(index + 1, Count::default());
         }
-        let count = &mut self.counts[index];
+        let Some(count) = self.counts.get_mut(index) else {
+            return;
+        };
         if count.events == 0 {
             self.counted.push(event_type);
         }
@@ -125,7 +134,7 @@ impl RegionData {
         if self.contexts.last() != Some(context) {
             self.contexts.push(*context);
         }
-        self.contexts.len() as u32 - 1
+        u32::try_from(self.contexts.len() - 1).unwrap_or(u32::MAX)
     }
 
     fn time_order(&self) -> Option<&[u32]> {
@@ -175,7 +184,10 @@ impl Region<'_> {
     /// How often events of each type came that [`Reader::select`](crate::Reader::select) left out.
     pub fn counted(&self) -> impl Iterator<Item = (EventTypeIndex, Count)> {
         let types = self.data.counted.iter();
-        types.map(|&index| (EventTypeIndex(index), self.data.counts[index as usize]))
+        types.filter_map(|&index| {
+            let count = self.data.counts.get(index as usize)?;
+            Some((EventTypeIndex(index), *count))
+        })
     }
 
     /// The latest time of an event, counted ones included: ns since the start of the trace.
@@ -227,7 +239,8 @@ impl Region<'_> {
 
     /// All stacks, in the order of their rows.
     pub fn stacks(&self) -> impl ExactSizeIterator<Item = Stack<'_>> {
-        (0..self.stack_count()).map(|row| self.stack(StackRow(row as u32)))
+        let pointer_size = self.header.pointer_size;
+        self.data.stacks.all(pointer_size)
     }
 
     /// The trace's header.

@@ -1,5 +1,10 @@
 //! Sequence numbers a capture thread, by whose gaps dropped events show.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what was read, and differences of 32-bit numbers in 64 bits"
+)]
+
 use std::collections::HashMap;
 
 use crate::clock::Clock;
@@ -101,6 +106,10 @@ impl Sequences {
         self.damages = damages;
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "slots are places of the list, which never shrinks alone"
+    )]
     fn thread(&mut self, seen: Seen) -> (usize, &mut ThreadSequence) {
         let slot = *self.slots.entry(seen.capture_thread).or_insert_with(|| {
             self.threads.push(ThreadSequence {

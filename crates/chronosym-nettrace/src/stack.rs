@@ -1,5 +1,10 @@
 //! The stacks of a region.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use std::collections::HashMap;
 use std::iter::FusedIterator;
 
@@ -158,8 +163,8 @@ impl StackTable {
             self.first_id = id;
         }
         let index = id.wrapping_sub(self.first_id) as usize;
-        if index < self.dense.len() {
-            self.dense[index] = row;
+        if let Some(of_id) = self.dense.get_mut(index) {
+            *of_id = row;
         } else if index == self.dense.len() {
             self.dense.push(row);
         } else {
@@ -187,13 +192,27 @@ impl StackTable {
 
     pub(crate) fn stack(&self, row: StackRow, pointer_size: u8) -> Option<Stack<'_>> {
         let end = *self.ends.get(row.index())? as usize;
-        let start = row
+        let before = row
             .index()
             .checked_sub(1)
-            .map_or(0, |before| self.ends[before] as usize);
+            .and_then(|before| self.ends.get(before));
+        let start = before.map_or(0, |&start| start as usize);
         Some(Stack {
-            bytes: &self.bytes[start..end],
+            bytes: self.bytes.get(start..end)?,
             pointer_size,
+        })
+    }
+
+    /// All of them, by row.
+    pub(crate) fn all(&self, pointer_size: u8) -> impl ExactSizeIterator<Item = Stack<'_>> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let bytes = self.bytes.get(start..end as usize).unwrap_or_default();
+            start = end as usize;
+            Stack {
+                bytes,
+                pointer_size,
+            }
         })
     }
 

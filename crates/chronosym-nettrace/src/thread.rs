@@ -1,5 +1,10 @@
 //! V6 thread rows: events name threads by an index into these.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what was read, and the last place of a list that is not empty"
+)]
+
 use std::collections::HashMap;
 
 use chronosym_types::Cursor;
@@ -79,7 +84,9 @@ impl Threads {
         let index = thread.index;
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.slots[slot] = thread;
+                if let Some(old) = self.slots.get_mut(slot) {
+                    *old = thread;
+                }
                 slot
             }
             None => {

@@ -1,5 +1,10 @@
 //! The way through a stream, from block to block.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
+)]
+
 use std::io::Read;
 
 use chronosym_types::{Cursor, Gap, GapCause};
@@ -272,8 +277,8 @@ impl<R: Read> Walk<R> {
     /// Steps over what is left of a block, `size` bytes, without holding more than is there already.
     pub(crate) fn step_over(&mut self, size: u64) {
         let held = self.window.bytes().len() - self.at;
-        if size <= held as u64 {
-            self.at += size as usize;
+        if let Some(size) = usize::try_from(size).ok().filter(|size| *size <= held) {
+            self.at += size;
         } else if !self.window.drop_bytes(self.at, size) {
             return self.cut();
         }
@@ -323,10 +328,10 @@ impl<R: Read> Walk<R> {
             return Step::Next;
         };
         let base = self.window.offset(0);
-        let block_end = (block.end - base) as usize;
+        let block_end = usize::try_from(block.end.saturating_sub(base)).unwrap_or(usize::MAX);
         let bytes = self.window.bytes();
         let whole = bytes.len() >= block_end;
-        let readable = &bytes[..block_end.min(bytes.len())];
+        let readable = bytes.get(..block_end).unwrap_or(bytes);
         let (at, stop) = self.decoder.events(block, readable, self.at, whole, base);
         self.at = at;
         self.mark();
@@ -335,7 +340,7 @@ impl<R: Read> Walk<R> {
             Stop::Full => return Step::Full,
             Stop::NeedMore if self.window.read_more() => {}
             Stop::NeedMore => self.lose(GapCause::BadRecord),
-            Stop::Bad => self.leave_block((block_end - at) as u64, GapCause::BadRecord),
+            Stop::Bad => self.leave_block(block_end.saturating_sub(at) as u64, GapCause::BadRecord),
         }
         Step::Next
     }

@@ -1,5 +1,10 @@
 //! The part of a stream that is held in memory: one ordering region and what was read ahead.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "`position` and `filled` stay within the buffer, stream offsets within what was read"
+)]
+
 use std::io::{self, ErrorKind, Read};
 
 /// Least room for a read at the start of a stream and later on.
@@ -30,7 +35,7 @@ impl<R: Read> Window<R> {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.filled]
+        self.buffer.get(..self.filled).unwrap_or_default()
     }
 
     /// Stream offset of a position in the window.
@@ -59,7 +64,8 @@ impl<R: Read> Window<R> {
             }
             // No more at a time than this: what was read ahead is moved to the front after each region.
             let end = self.buffer.len().min(self.filled + CHUNK);
-            match self.source.read(&mut self.buffer[self.filled..end]) {
+            let room = self.buffer.get_mut(self.filled..end).unwrap_or_default();
+            match self.source.read(room) {
                 Ok(0) => self.ended = true,
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -92,7 +98,7 @@ impl<R: Read> Window<R> {
         let mut left = count;
         loop {
             let held = (self.filled - position) as u64;
-            let dropped = held.min(left) as usize;
+            let dropped = usize::try_from(held.min(left)).unwrap_or(usize::MAX);
             self.buffer
                 .copy_within(position + dropped..self.filled, position);
             self.filled -= dropped;

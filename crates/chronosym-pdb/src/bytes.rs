@@ -33,11 +33,7 @@ impl<'d> Cursor<'d> {
     }
 
     pub(crate) fn bytes(&mut self, len: usize) -> Result<&'d [u8]> {
-        let truncated = Error::Truncated {
-            what: self.what,
-            offset: self.position() as u64,
-            size: len as u64,
-        };
+        let truncated = Error::truncated(self.what, self.position() as u64, len as u64);
         self.bytes.take(len).map_err(|_| truncated)
     }
 
@@ -64,11 +60,7 @@ impl<'d> Cursor<'d> {
     }
 
     pub(crate) fn damaged(&self, problem: &'static str) -> Error {
-        Error::Damaged {
-            what: self.what,
-            offset: self.position() as u64,
-            problem,
-        }
+        Error::damaged(self.what, self.position() as u64, problem)
     }
 }
 

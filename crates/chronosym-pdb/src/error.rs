@@ -50,5 +50,19 @@ pub enum Error {
     },
 }
 
+impl Error {
+    pub(crate) fn truncated(what: &'static str, offset: u64, size: u64) -> Self {
+        Self::Truncated { what, offset, size }
+    }
+
+    pub(crate) fn damaged(what: &'static str, offset: u64, problem: &'static str) -> Self {
+        Self::Damaged {
+            what,
+            offset,
+            problem,
+        }
+    }
+}
+
 /// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

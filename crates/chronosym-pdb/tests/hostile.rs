@@ -8,7 +8,7 @@ use chronosym_pdb::Error;
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::r2r::{NamedStart, NoModules, R2rImage, R2rMap};
+use chronosym_pdb::r2r::{KnownStart, NamedStart, NoModules, R2rImage, R2rMap};
 use proptest::prelude::*;
 
 use common::read;
@@ -66,7 +66,12 @@ fn read_image(data: &[u8]) -> Result<usize, Error> {
             read += usize::from(r2r.method_at(method.begin.wrapping_add(3)).is_some());
             read += usize::from(r2r.definition(&method).is_some());
         }
-        r2r.matches_starts([0x1000_0000, 0x1000_0010]);
+        let start = |address| KnownStart {
+            address,
+            size: None,
+            token: None,
+        };
+        r2r.base_of(&[0x1000_0000, 0x1000_0010].map(start));
     }
     Ok(read)
 }

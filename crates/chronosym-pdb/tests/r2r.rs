@@ -10,8 +10,8 @@ use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{
-    AssemblyId, BaseMatch, KnownStart, MapMismatch, MethodId, ModuleRef, ModuleSource, NamedStart,
-    NoModules, R2rImage, R2rMap, R2rMethod,
+    AssemblyId, BaseMatch, KnownStart, MapMismatch, ModuleRef, ModuleSource, NamedStart, NoModules,
+    R2rImage, R2rMap, R2rMethod,
 };
 
 use common::{positions, read, unzip};
@@ -104,14 +104,10 @@ fn addresses_lead_to_their_methods() {
             }
             assert_ne!(image.method_at(end), Some(method));
             assert_eq!(image.method_starting_at(method.begin), Some(method));
-            if let MethodId::Definition { component, row } = method.id {
-                assert_eq!(image.method_of_definition(component, row), Some(method));
-            }
             last_end = end;
         }
         assert_eq!(image.method_at(0), None);
         assert_eq!(image.method_at(u32::MAX), None);
-        assert_eq!(image.method_of_definition(0, 0), None);
     }
 }
 
@@ -284,14 +280,23 @@ fn starts_give_the_base_and_tell_builds_apart() {
     assert_eq!(windows.base_of(&starts), BaseMatch::Mismatch);
     assert_eq!(arm.base_of(&starts), BaseMatch::Mismatch);
     assert_eq!(linux.base_of(&[]), BaseMatch::NoStarts);
-    let addresses = || starts.iter().map(|start| start.address);
-    assert_eq!(linux.matches_starts(addresses()), Some(base));
-    assert_eq!(
-        linux.matches_starts(addresses().chain([base + 0x11741])),
-        None
-    );
-    // A few starts without sizes fit several pages' worth of entry points.
-    assert_eq!(linux.matches_starts(addresses().take(6)), Some(base));
+    // Without sizes a few starts are enough, too.
+    let mut bare = starts;
+    bare.iter_mut().for_each(|start| start.size = None);
+    assert_eq!(linux.base_of(&bare), BaseMatch::Base(base));
+    assert_eq!(linux.base_of(&bare[..6]), BaseMatch::Base(base));
+    let mut other = bare[0];
+    other.address = base + 0x11741;
+    bare.push(other);
+    assert_eq!(linux.base_of(&bare), BaseMatch::Mismatch);
+}
+
+fn starts_of_nothing() -> [KnownStart; 2] {
+    [0x1000_0000, 0x1000_0010].map(|address| KnownStart {
+        address,
+        size: None,
+        token: None,
+    })
 }
 
 #[test]
@@ -579,7 +584,7 @@ proptest! {
                 image.il_offset(&method, method.hot_size / 2, true);
             }
             image.components().count();
-            image.matches_starts([0x1000_0000, 0x1000_0010]);
+            image.base_of(&starts_of_nothing());
         }
     }
 }

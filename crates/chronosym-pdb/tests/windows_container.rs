@@ -571,12 +571,7 @@ fn ask(file: &[u8]) {
     let _ = pdb.managed_line(0x0600_0001, 3);
     let _ = pdb.source_checksum("a.cs");
     let _ = pdb.source_link();
-    let _ = (
-        pdb.limits().count(),
-        pdb.heap_bytes(),
-        pdb.machine(),
-        pdb.age(),
-    );
+    let _ = (pdb.limits().count(), pdb.machine(), pdb.age());
 }
 
 proptest! {

@@ -93,7 +93,13 @@ impl Diagnostics {
 pub fn is_script(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    if text.starts_with("# ========\n# captured on") {
+    let mut lines = text.lines();
+    let is_header = lines.next().is_some_and(|line| line.starts_with("# ====="));
+    if is_header
+        && lines
+            .next()
+            .is_some_and(|line| line.starts_with("# captured on"))
+    {
         return true;
     }
     let mut lines = text

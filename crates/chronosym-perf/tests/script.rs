@@ -141,3 +141,26 @@ fn lines_and_samples_without_end_take_bounded_room() {
     assert_eq!(frames as u64 + long, 200_001);
     assert!(measured.bytes_max < 32 << 20, "{measured:?}");
 }
+
+#[test]
+fn a_text_is_known_by_its_first_line() {
+    use chronosym_perf::script::is_script;
+    for text in [
+        "app 7 1.000050: cpu-clock: \n",
+        "\u{feff}app  4242/4242 [000]     1.000050:    1000000 cpu-clock: \n\t 7f00 f (libc.so)\n",
+        "# a comment\r\n\r\nwork er)x 32635 4710.772860123: sched:sched_switch: prev_comm=a\r\n",
+        "# ========\r\n# captured on    : Tue Nov\r\n# header version",
+    ] {
+        assert!(is_script(text.as_bytes()), "{text}");
+    }
+    for text in [
+        "",
+        "# only comments\n",
+        "7f0000000000 100 void [M] N.T::Run()\n",
+        "Collection started at 12:30:15.\n",
+        "  <idle>-0     [001]  123.456789: sched_switch: prev_comm=a\n",
+        "app;main;f 12\n",
+    ] {
+        assert!(!is_script(text.as_bytes()), "{text}");
+    }
+}

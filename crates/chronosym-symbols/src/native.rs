@@ -260,6 +260,14 @@ impl NativeSymbols {
         &self.image.code
     }
 
+    /// What the file and that with its debug information come to hold in memory once everything in them was asked for, beside
+    /// their bytes as they are, in bytes.
+    pub fn unpacked_bytes(&self) -> u64 {
+        let (own, debug) = (&self.image, self.debug());
+        let other = (!std::ptr::eq(own, debug)).then(|| debug.unpacked_bytes());
+        own.unpacked_bytes().saturating_add(other.unwrap_or(0))
+    }
+
     /// True if there is debug information with lines, in the file or a companion.
     pub fn has_lines(&self) -> bool {
         self.debug().debug.has(gimli::SectionId::DebugLine, false)

@@ -1,5 +1,11 @@
 //! Lays the frozen index out.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "places of lists that are built here, and addresses cut to granules before"
+)]
+
 use crate::above::Above;
 use crate::clock::Clock;
 use crate::directory::Directory;

@@ -1,5 +1,11 @@
 //! Times in 16 bits, as tiles have them.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "ticks count from the first time on, and shifts are below 64"
+)]
+
 use crate::occupant::{End, Occupant};
 
 /// Makes ticks of times: a later time never has a lesser tick.

@@ -1,5 +1,12 @@
 //! From an address to its tile without a search: chunks of address space, each with granules as fine as what is in it is dense.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "hashes are cut to the table, which is a power of two, and places are those of the table"
+)]
+
 use std::mem;
 
 use crate::layout::{Segment, tile_of};

@@ -1,5 +1,12 @@
 //! Cuts the address space into tiles.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "places of lists that are built here; how many there are is checked when they are counted"
+)]
+
 use std::mem;
 
 use crate::clock::Clock;

@@ -1,5 +1,11 @@
 //! Lists of ids, one after the other.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "places that this file gave out"
+)]
+
 use std::ops::Range;
 
 /// For each of many places the ids that are there.

@@ -1,5 +1,12 @@
 //! From occupants to lives: the rules by which one occupant closes another.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "counts and places of occupants, whose ids have 32 bits"
+)]
+
 use crate::occupant::{Id, Occupant};
 use crate::pieces::Pieces;
 use crate::radix::{self, Keyed};

@@ -1,5 +1,10 @@
 //! What goes into a map: an address range and what is known about the life of the thing in it.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "ranges that are checked when an occupant is made"
+)]
+
 use std::num::NonZeroU32;
 
 /// A range of addresses that is never empty: from `start` to `last`, both inclusive.

@@ -1,5 +1,11 @@
 //! Who was the latest to occupy each segment, kept as runs of segments with one owner.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "places of lists that are sorted here"
+)]
+
 /// A set of small integers that finds the nearest member at or before, or at or after, a position.
 /// A tree of 64-bit words: each bit of a level says whether the word below it has any member.
 struct BitTree {

@@ -1,5 +1,12 @@
 //! A stable radix sort of 64-bit keys that carry a 32-bit position.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "digits are cut to the number of buckets"
+)]
+
 /// A key and the position it came from.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Keyed {

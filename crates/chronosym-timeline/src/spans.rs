@@ -1,5 +1,12 @@
 //! When each occupant lived, to the unit of time.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "times of near spans are compared with the zero and have 48 bits; places are those of the list"
+)]
+
 use crate::clock::extent;
 
 /// From and to of each occupant, by id: 12 bytes each where the times lie near each other.

@@ -1,5 +1,12 @@
 //! A cache line of the index: what is in a stretch of the address space, or where that is told by time.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "lanes are below the number of lanes, and offsets inside a granule have 16 bits"
+)]
+
 use std::ops::Range;
 
 use bytemuck::cast;

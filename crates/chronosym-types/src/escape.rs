@@ -7,17 +7,19 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Whether a character is not to be shown as it is: control characters, those that change the direction of text, that
-/// are invisible, or that begin a line.
+/// are invisible, that begin a line, or that are none (U+FFFE, U+FFFF, which XML has no way to say).
 #[must_use]
 #[inline]
 pub fn is_hostile(c: char) -> bool {
     matches!(c,
         '\0'..='\u{1f}'
         | '\u{7f}'..='\u{9f}'
+        | '\u{61c}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}'
-        | '\u{feff}')
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fffe}'..='\u{ffff}')
 }
 
 /// As [`is_hostile`]; `more` says what else is replaced.
@@ -80,9 +82,7 @@ pub fn push_json(text: &str, out: &mut String) {
 /// For text and quoted attributes of XML, HTML and SVG: markup becomes references, hostile characters `?`.
 #[must_use]
 pub fn xml(text: &str) -> Cow<'_, str> {
-    let plain = |c: char| {
-        !is_hostile(c) && !matches!(c, '&' | '<' | '>' | '"' | '\'' | '\u{fffe}' | '\u{ffff}')
-    };
+    let plain = |c: char| !is_hostile(c) && !matches!(c, '&' | '<' | '>' | '"' | '\'');
     if text.chars().all(plain) {
         return text.into();
     }
@@ -147,12 +147,12 @@ mod tests {
             "a??b?c",
         ],
         [
-            "\u{202e}gnp.exe\u{2066}\u{2069}",
-            "?gnp.exe??",
-            "?gnp.exe??",
-            r#""\u202egnp.exe\u2066\u2069""#,
-            "?gnp.exe??",
-            "?gnp.exe??",
+            "\u{202e}gnp.exe\u{2066}\u{2069}\u{61c}\u{2060}",
+            "?gnp.exe????",
+            "?gnp.exe????",
+            r#""\u202egnp.exe\u2066\u2069\u061c\u2060""#,
+            "?gnp.exe????",
+            "?gnp.exe????",
         ],
         [
             "a\u{200b}\u{200f}\u{feff}b\u{2028}\u{2029}",
@@ -189,11 +189,11 @@ mod tests {
         ],
         [
             "\0\u{8}\u{c}\u{fffe}",
-            "???\u{fffe}",
-            "???\u{fffe}",
-            "\"\\u0000\\b\\f\u{fffe}\"",
             "????",
-            "???\u{fffe}",
+            "????",
+            r#""\u0000\b\f\ufffe""#,
+            "????",
+            "????",
         ],
     ];
 

@@ -29,6 +29,12 @@ pub struct Limits {
     pub markers: usize,
     /// Bytes of one file from a symbol server, packed or not. 4 GiB: no PDB in common use is larger.
     pub download_bytes: u64,
+    /// Bytes of symbol files that are open at a time. 4 GiB: they are mapped, so it is address space more than memory; the
+    /// one that was used least lately is closed.
+    pub open_symbol_bytes: u64,
+    /// Bytes that are kept of what was found out of symbol files. 512 MiB: the tables of a browser's debug information; what
+    /// does not fit is found out again.
+    pub symbol_memory_bytes: u64,
 }
 
 impl Default for Limits {
@@ -42,6 +48,8 @@ impl Default for Limits {
             tree_nodes: 1_500_000,
             markers: 1_000_000,
             download_bytes: 4 << 30,
+            open_symbol_bytes: 4 << 30,
+            symbol_memory_bytes: 512 << 20,
         }
     }
 }

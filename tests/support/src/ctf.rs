@@ -1,4 +1,19 @@
 //! Writes LTTng traces: metadata and streams.
+//!
+//! ```
+//! use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
+//!
+//! let mut trace = CtfTrace::new(CtfLayout::default(), &[("vpid", CtfType::Signed(32))]);
+//! let id = trace.event("P:Event", &[("text", CtfType::Text)]);
+//! let event = CtfEvent {
+//!     time: 10,
+//!     id,
+//!     context: vec![CtfValue::Number(7)],
+//!     fields: vec![CtfValue::Text("hello")],
+//! };
+//! assert!(trace.text().contains("P:Event"));
+//! assert_eq!(trace.packet(0, 0, 0, &[event]).len(), 512);
+//! ```
 
 /// ns since 1970 at the 0 of the clock of these traces.
 pub const CLOCK_OFFSET: i64 = 1_584_479_919_502_699_645;

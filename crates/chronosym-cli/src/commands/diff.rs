@@ -34,8 +34,7 @@ pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
         DiffFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,
         DiffFormat::Json => {
             diff.methods.truncate(options.most);
-            chronosym_types::json::to_writer(&mut out, &diff)?;
-            writeln!(out)?;
+            output::write_json(&diff, &mut out)?;
         }
         DiffFormat::Svg | DiffFormat::Html => {
             let (old, new) = (&before.profile, &after.profile);

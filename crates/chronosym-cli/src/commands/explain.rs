@@ -52,16 +52,10 @@ pub fn run(args: &Explain, quiet: bool) -> Result<()> {
     };
     let answer = Explanation::new(timeline, &symbols, question);
     let path = input.output.as_deref();
-    let mut out = match args.format {
-        InfoFormat::Text => output::open_text(path),
-        InfoFormat::Json => output::open(path),
-    };
+    let mut out = output::open_for(args.format, path);
     match args.format {
         InfoFormat::Text => answer.write(&mut out)?,
-        InfoFormat::Json => {
-            chronosym_types::json::to_writer(&mut out, &answer.object())?;
-            writeln!(out)?;
-        }
+        InfoFormat::Json => output::write_json(&answer.object(), &mut out)?,
     }
     out.flush()?;
     Ok(())

@@ -60,10 +60,7 @@ pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
             let options = shown(usize::MAX, path);
             chronosym_export::write_lines(&profile, &lines, source, options, &mut out)?;
         }
-        InfoFormat::Json => {
-            chronosym_types::json::to_writer(&mut out, &lines)?;
-            writeln!(out)?;
-        }
+        InfoFormat::Json => output::write_json(&lines, &mut out)?,
     }
     out.flush()?;
     Ok(())

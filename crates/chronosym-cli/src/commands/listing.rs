@@ -58,10 +58,7 @@ pub fn write(args: &Listing, timeline: &Timeline, list: &impl List) -> Result<()
         Some((process, has))
     });
     let path = args.input.output.as_deref();
-    let mut out = match args.format {
-        InfoFormat::Text => output::open_text(path),
-        InfoFormat::Json => output::open(path),
-    };
+    let mut out = output::open_for(args.format, path);
     if args.format == InfoFormat::Json {
         let objects = listed.map(|(process, has)| ProcessObject {
             pid: process.pid,

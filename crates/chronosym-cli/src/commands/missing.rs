@@ -38,10 +38,7 @@ pub fn run(args: &OfTrace, quiet: bool) -> Result<()> {
     let (profile, symbols) = question.profile(&input.traces, &input.symbols, quiet)?;
     let missing = symbols.missing(&profile);
     let path = input.output.as_deref();
-    let mut out = match question.format {
-        InfoFormat::Text => output::open_text(path),
-        InfoFormat::Json => output::open(path),
-    };
+    let mut out = output::open_for(question.format, path);
     match question.format {
         InfoFormat::Text => write_text(&profile, &missing, args.most, &mut out)?,
         InfoFormat::Json => {
@@ -79,7 +76,10 @@ fn write_text(
 ) -> Result<()> {
     let samples = show_count(profile.samples());
     if profile.samples() == 0 {
-        writeln!(out, "no samples")?;
+        writeln!(
+            out,
+            "no samples: `chronosym info TRACE` shows what the trace has"
+        )?;
         return Ok(());
     }
     if missing.is_empty() {
@@ -104,8 +104,8 @@ fn write_text(
     };
     writeln!(
         out,
-        "shares are of the innermost frames of {samples} samples: what a symbol file would name,\n\
-         and what has a name to which it would give a line\n\n\
+        "shares are of the innermost frames of {samples} samples:\n\
+         those that a file would name, and those with a name that it would give a line\n\n\
          {:>7} {:>9} {:>7} {:>9}  module or image",
         "name %",
         measure.head("name"),

@@ -8,33 +8,22 @@ use chronosym_export::Butterfly;
 
 use crate::args::{InfoFormat, Top, Usage};
 use crate::output;
-use crate::profiled::{open_samples, shown};
+use crate::profiled::shown;
 
 pub fn run(args: &Top, quiet: bool) -> Result<()> {
-    let shape = args.shaping.shape()?;
-    let (loaded, symbols, filter) = open_samples(
-        &args.input.traces,
-        &args.input.symbols,
-        &args.filters,
-        &args.samples,
-        quiet,
-    )?;
-    let path = args.input.output.as_deref();
+    let (input, question) = (&args.input, &args.question);
+    let (profile, _) = question.profile(&input.traces, &input.symbols, quiet)?;
+    let path = input.output.as_deref();
     let options = shown(args.most, path);
-    let mut profile = loaded.timeline.profile(&filter, Some(symbols));
-    profile.shape(&shape);
     let butterfly = butterfly(args, &profile)?;
     let mut out = output::open(path);
-    match (args.format, &butterfly) {
-        (InfoFormat::Json, Some(butterfly)) => {
-            chronosym_types::json::to_writer(&mut out, butterfly)?;
-            writeln!(out)?;
-        }
+    match (question.format, &butterfly) {
+        (InfoFormat::Json, Some(butterfly)) => output::write_json(butterfly, &mut out)?,
         (InfoFormat::Text, Some(butterfly)) => {
             chronosym_export::write_butterfly(&profile, butterfly, options, &mut out)?;
         }
         (format, None) => {
-            let (by, addresses) = (args.by, args.samples.addresses);
+            let (by, addresses) = (args.by, question.samples.addresses);
             let mut rows = chronosym_export::hot_rows(&profile, by, args.sort, addresses);
             if let Some(matching) = &args.matching {
                 rows.retain(|row| matching.is_match(&row.label.name));

@@ -6,7 +6,7 @@ use crate::Provider;
 pub(crate) fn name_only(provider: &Provider, id: u32) -> Option<&'static str> {
     let names = names_of(provider);
     let at = names.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-    Some(names[at].1)
+    names.get(at).map(|(_, name)| *name)
 }
 
 /// The id of an event that has no typed decoder, by its published name.

@@ -1,5 +1,10 @@
 //! Processes and threads.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "sizes of a count of 8 bits and of pointers"
+)]
+
 use std::fmt;
 
 use crate::cursor::Cursor;
@@ -101,8 +106,9 @@ impl fmt::Display for Sid<'_> {
         };
         let authority = authority.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
         write!(f, "S-{revision}-{authority}")?;
-        subs.chunks_exact(4)
-            .try_for_each(|s| write!(f, "-{}", u32::from_le_bytes([s[0], s[1], s[2], s[3]])))
+        let subs = subs.chunks_exact(4).filter_map(|sub| sub.first_chunk());
+        subs.map(|sub| u32::from_le_bytes(*sub))
+            .try_for_each(|sub| write!(f, "-{sub}"))
     }
 }
 

@@ -4,6 +4,11 @@
 //! a u16 length with UTF-8 behind it; bytes after the last declared field are ignored. Process and thread are those of the
 //! record.
 
+#![expect(
+    clippy::indexing_slicing,
+    reason = "steps name places below NUMBERS and TEXTS"
+)]
+
 mod metadata;
 
 pub use metadata::{ElfMetadata, MetadataError, PeMetadata, SymbolMetadata};

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::kind::CodeKind;
+use crate::measure::Measure;
 use crate::rows::Rows;
 use crate::series::Series;
 use markers::Markers;
@@ -43,7 +44,13 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         json!({"name": category(kind).0, "color": category(kind).1, "subcategories": ["Other"]})
     });
     let start = facts.start_unix_ns.unwrap_or(0) as f64 / 1e6;
-    let interval = facts.sample_interval_ns.unwrap_or(1_000_000) as f64 / 1e6;
+    // What was achieved, where that is known, and not what was asked for.
+    let asked = facts.sample_interval_ns.unwrap_or(1_000_000);
+    let achieved = match series.measure {
+        Measure::Time => series.total() / series.samples.len().max(1) as u64,
+        _ => asked,
+    };
+    let interval = achieved as f64 / 1e6;
     let meta = json!({
         "categories": categories,
         "debug": false,

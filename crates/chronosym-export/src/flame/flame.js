@@ -122,14 +122,14 @@
     return `${(weight / 1e6).toLocaleString("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 })} ms, ${share} %`;
   };
 
-  // After the last dot that stands neither in brackets nor in arguments.
+  // After the last dot that stands neither in brackets, nor in arguments, nor in the place of a line, which follows two blanks.
   const methodAt = (text) => {
     let depth = 0, at = 0;
     for (let i = 0; i < text.length; i++) {
       const c = text[i];
       if (c === "[") depth++;
       else if (c === "]") depth = Math.max(0, depth - 1);
-      else if (c === "(" && !depth) break;
+      else if ((c === "(" && !depth) || text.startsWith("  ", i)) break;
       else if (c === "." && !depth && i > at) at = i + 1;
     }
     return at;

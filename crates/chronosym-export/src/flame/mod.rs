@@ -208,7 +208,8 @@ fn fit(name: &str, kind: &str, width: f64) -> String {
     method.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// Where the method's own name begins: after the last dot that stands neither in brackets nor in its arguments.
+/// Where the method's own name begins: after the last dot that stands neither in brackets, nor in its arguments, nor in the
+/// place of its line, which follows two blanks.
 fn method_at(name: &str) -> usize {
     let (mut depth, mut at) = (0u32, 0);
     for (index, c) in name.char_indices() {
@@ -216,6 +217,7 @@ fn method_at(name: &str) -> usize {
             '[' => depth += 1,
             ']' => depth = depth.saturating_sub(1),
             '(' if depth == 0 => break,
+            ' ' if name[index..].starts_with("  ") => break,
             '.' if depth == 0 && index > at => at = index + 1,
             _ => {}
         }
@@ -237,6 +239,8 @@ mod tests {
         assert_eq!(fit("größe.ß", "managed", 34.0), "ß");
         assert_eq!(fit("libc!sort.part.0", "native", 60.0), "libc!s…");
         assert_eq!(fit("libcoreclr.so ?", "unnamed", 60.0), "libcor…");
+        let with_line = "App!Shop.Cart.Add  Cart.cs:7";
+        assert_eq!(&with_line[method_at(with_line)..], "Add  Cart.cs:7");
         let generic = "App!Ns.Cell`1[System.Int32].Get";
         assert_eq!(&generic[method_at(generic)..], "Get");
         assert_eq!(

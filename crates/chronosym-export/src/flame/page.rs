@@ -14,8 +14,8 @@ use crate::call_tree::CallTree;
 use crate::diff::Diff;
 use crate::header::{describe, meaning};
 use crate::measure::{Counts, Measure};
+use crate::missing::{Missing, helps_line, helps_name, line_meaning, missing};
 use crate::top::{By, Place, Sort, hot_rows};
-use crate::unnamed::{helps, unnamed};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -58,7 +58,25 @@ pub fn write_html(
     push_summary(profile, facts, &mut text);
     push_picture(&Graph::of(profile, tree), &KINDS[..8], &mut text);
     push_methods(profile, tree.measure, addresses, &mut text);
-    push_unnamed(profile, tree.measure, &mut text);
+    let (measure, whole) = (tree.measure, tree.measure.total(profile));
+    let names = missing(profile, measure, |frame| frame.name().err());
+    let words = |reason: &_| (meaning(*reason), helps_name(*reason));
+    push_missing(
+        ("name", "unnamed"),
+        &names,
+        words,
+        (measure, whole),
+        &mut text,
+    );
+    let lines = missing(profile, measure, |frame| frame.line_reason());
+    let words = |reason: &_| (line_meaning(*reason), helps_line(*reason));
+    push_missing(
+        ("line", "unlined"),
+        &lines,
+        words,
+        (measure, whole),
+        &mut text,
+    );
     push_end(&mut text);
     out.write_all(text.as_bytes())
 }
@@ -205,23 +223,35 @@ fn push_changes(diff: &Diff, text: &mut String) {
     push_more(methods.len(), "more methods changed", text);
 }
 
-fn push_unnamed(profile: &Profile, measure: Measure, text: &mut String) {
-    let (rows, whole) = (unnamed(profile, measure), measure.total(profile));
-    text.push_str("<h2>What has no name</h2>\n");
+/// What innermost frames lack, and what helps: each reason in words.
+fn push_missing<R>(
+    (what, id): (&str, &str),
+    rows: &[Missing<R>],
+    words: impl Fn(&R) -> (&'static str, &'static str),
+    (measure, whole): (Measure, u64),
+    text: &mut String,
+) {
     if rows.is_empty() {
-        text.push_str("<p id=\"unnamed\">Each innermost frame has a name.</p>\n");
+        let _ = writeln!(
+            text,
+            "<p id=\"{id}\">Each innermost frame has a {what}.</p>"
+        );
         return;
     }
-    text.push_str("<table id=\"unnamed\"><tr><th class=\"n\">self</th><th>why</th><th>where, mostly</th><th>what helps</th></tr>\n");
+    let _ = writeln!(
+        text,
+        "<h2>What has no {what}</h2>\n<table id=\"{id}\"><tr><th class=\"n\">self</th><th>why</th><th>where, mostly</th><th>what helps</th></tr>"
+    );
     for row in rows {
         let mostly = &row.modules[..row.modules.len().min(4)];
+        let (why, helps) = words(&row.reason);
         let _ = writeln!(
             text,
             "<tr><td class=\"n\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             measure.amount(row.weight, whole),
-            xml(meaning(row.reason)),
+            xml(why),
             xml(&mostly.join(", ")),
-            xml(helps(row.reason)),
+            xml(helps),
         );
     }
     text.push_str("</table>\n");

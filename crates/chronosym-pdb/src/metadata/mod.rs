@@ -84,13 +84,8 @@ impl<'d> Metadata<'d> {
         for _ in 0..cursor.u16()? {
             let (offset, size) = (cursor.u32()?, cursor.u32()?);
             let name = stream_name(&mut cursor)?;
-            let stream = crate::bytes::slice(data, offset as usize, size as usize).ok_or(
-                Error::Truncated {
-                    what: WHAT,
-                    offset: offset.into(),
-                    size: size.into(),
-                },
-            )?;
+            let stream = crate::bytes::slice(data, offset as usize, size as usize)
+                .ok_or(Error::truncated(WHAT, offset.into(), size.into()))?;
             match name {
                 b"#~" | b"#-" => tables = Some(stream),
                 b"#Strings" => strings = Some(stream),
@@ -105,11 +100,7 @@ impl<'d> Metadata<'d> {
         if let Some(stream) = pdb {
             read_outer_rows(stream, &mut outer_rows)?;
         }
-        let tables = tables.ok_or(Error::Damaged {
-            what: WHAT,
-            offset: 0,
-            problem: "no tables",
-        })?;
+        let tables = tables.ok_or(Error::damaged(WHAT, 0, "no tables"))?;
         Ok(Self {
             version,
             tables: Tables::parse(tables, &outer_rows, all_wide)?,

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::Metadata;
 use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName};
 use super::tables::{self, Table, Token};
 use super::text::{self, Style};
-use super::{Metadata, WHAT};
-use crate::{Error, Result};
 
 /// More enclosing types than any compiler nests; damaged tables can hold a cycle.
 const MAX_NESTING: usize = 64;
@@ -216,28 +215,5 @@ impl<'d> Metadata<'d> {
     /// Decodes the signature of a method of this module.
     pub fn method_signature(&self, blob: &[u8]) -> Option<MethodSignature> {
         SignatureReader::new(blob, self).read_method(&mut Budget::new())
-    }
-
-    /// The row of the MethodDef that a call's token ends at, if it is one of this module.
-    pub fn method_def_of(&self, token: Token) -> Result<Option<u32>> {
-        let bad = |problem| Error::Damaged {
-            what: WHAT,
-            offset: token.0.into(),
-            problem,
-        };
-        match token.table() {
-            Table::METHOD_DEF => Ok(Some(token.row())),
-            Table::METHOD_SPEC => {
-                let row = self
-                    .tables
-                    .row(Table::METHOD_SPEC, token.row())
-                    .ok_or(bad("no such method spec"))?;
-                let method = tables::METHOD_DEF_OR_REF
-                    .decode(row.get(0))
-                    .ok_or(bad("bad method spec"))?;
-                Ok((method.table() == Table::METHOD_DEF).then(|| method.row()))
-            }
-            _ => Ok(None),
-        }
     }
 }

@@ -276,11 +276,7 @@ impl<'d> Tables<'d> {
             let columns = columns(table);
             if layout.rows > 0 && columns.is_empty() {
                 // Without its row size nothing behind this table can be found.
-                return Err(Error::Damaged {
-                    what: WHAT,
-                    offset: 8,
-                    problem: "unknown table",
-                });
+                return Err(Error::damaged(WHAT, 8, "unknown table"));
             }
             for (end, column) in layout.ends.iter_mut().zip(columns) {
                 layout.row_size = layout.row_size.saturating_add(width(column));
@@ -289,11 +285,7 @@ impl<'d> Tables<'d> {
             layout.offset = offset;
             let size = u64::from(layout.rows).saturating_mul(layout.row_size.into());
             if size > data.len().saturating_sub(offset) as u64 {
-                return Err(Error::Truncated {
-                    what: WHAT,
-                    offset: offset as u64,
-                    size,
-                });
+                return Err(Error::truncated(WHAT, offset as u64, size));
             }
             offset = offset.saturating_add(usize::try_from(size).unwrap_or(usize::MAX));
         }

@@ -199,11 +199,7 @@ impl<'d> PeImage<'d> {
             .debug_directory()
             .find(|entry| entry.kind == DebugKind::EmbeddedPortablePdb);
         let Some(entry) = entry else { return Ok(None) };
-        let damaged = |problem| Error::Damaged {
-            what: WHAT,
-            offset: 0,
-            problem,
-        };
+        let damaged = |problem| Error::damaged(WHAT, 0, problem);
         let packed = entry
             .data
             .strip_prefix(b"MPDB")
@@ -235,15 +231,7 @@ pub(crate) fn inflate(
         .read_to_end(&mut out);
     match read {
         Ok(found) if found == size => Ok(out),
-        Ok(_) => Err(Error::Damaged {
-            what,
-            offset: 0,
-            problem: "its size is not the stated one",
-        }),
-        Err(_) => Err(Error::Damaged {
-            what,
-            offset: 0,
-            problem: "not deflate data",
-        }),
+        Ok(_) => Err(Error::damaged(what, 0, "its size is not the stated one")),
+        Err(_) => Err(Error::damaged(what, 0, "not deflate data")),
     }
 }

@@ -297,11 +297,11 @@ impl<'d> PeImage<'d> {
     pub fn metadata(&self) -> Result<Metadata<'d>> {
         const WHAT: &str = "managed image";
         let cor = self.cor_header().ok_or(Error::NotA { what: WHAT })?;
-        let bytes = self.slice(cor.metadata).ok_or(Error::Truncated {
-            what: WHAT,
-            offset: cor.metadata.rva.into(),
-            size: cor.metadata.size.into(),
-        })?;
+        let bytes = self.slice(cor.metadata).ok_or(Error::truncated(
+            WHAT,
+            cor.metadata.rva.into(),
+            cor.metadata.size.into(),
+        ))?;
         Metadata::parse(bytes)
     }
 

@@ -6,18 +6,8 @@ use crate::metadata::{HAS_CUSTOM_DEBUG_INFORMATION, Table, Token};
 use crate::pe::inflate;
 use crate::{Error, Result, bytes};
 
-const SOURCE_LINK: Guid = Guid::new(
-    0xcc110556,
-    0xa091,
-    0x4d38,
-    [0x9f, 0xec, 0x25, 0xab, 0x9a, 0x35, 0x1a, 0x6a],
-);
-const EMBEDDED_SOURCE: Guid = Guid::new(
-    0x0e8a571b,
-    0x6926,
-    0x466e,
-    [0xb4, 0xad, 0x8a, 0xb0, 0x46, 0x11, 0xf5, 0xfe],
-);
+const SOURCE_LINK: Guid = Guid::from_u128(0xcc110556_a091_4d38_9fec_25ab9a351a6a);
+const EMBEDDED_SOURCE: Guid = Guid::from_u128(0x0e8a571b_6926_466e_b4ad_8ab04611f5fe);
 
 impl<'d> PortablePdb<'d> {
     /// The blob of one kind of custom debug information about `parent`.
@@ -45,11 +35,7 @@ impl<'d> PortablePdb<'d> {
         let Some(blob) = self.custom(Token::new(Table::DOCUMENT, document), EMBEDDED_SOURCE) else {
             return Ok(None);
         };
-        let size = bytes::u32(blob, 0).ok_or(Error::Damaged {
-            what: WHAT,
-            offset: 0,
-            problem: "empty source",
-        })?;
+        let size = bytes::u32(blob, 0).ok_or(Error::damaged(WHAT, 0, "empty source"))?;
         let source = blob.get(4..).unwrap_or_default();
         match size {
             0 if source.len() > limit => Err(Error::TooLarge {

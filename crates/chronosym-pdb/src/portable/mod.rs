@@ -71,18 +71,8 @@ pub struct Document<'d> {
     pub language: Option<Guid>,
 }
 
-const SHA1: Guid = Guid::new(
-    0xff1816ec,
-    0xaa5e,
-    0x4d10,
-    [0x87, 0xf7, 0x6f, 0x49, 0x63, 0x83, 0x34, 0x60],
-);
-const SHA256: Guid = Guid::new(
-    0x8829d00f,
-    0x11b8,
-    0x4213,
-    [0x87, 0x8b, 0x77, 0x0e, 0x85, 0x97, 0xac, 0x16],
-);
+const SHA1: Guid = Guid::from_u128(0xff1816ec_aa5e_4d10_87f7_6f4963833460);
+const SHA256: Guid = Guid::from_u128(0x8829d00f_11b8_4213_878b_770e8597ac16);
 
 /// A path's parts come one by one out of the blob heap; this bounds what they add up to.
 const MAX_NAME: usize = 32 << 10;
@@ -107,11 +97,7 @@ impl<'d> PortablePdb<'d> {
             other => other?,
         };
         let stream = metadata.pdb_stream().ok_or(not)?;
-        let short = Error::Truncated {
-            what: WHAT,
-            offset: 0,
-            size: 20,
-        };
+        let short = Error::truncated(WHAT, 0, 20);
         let guid = bytes::array(stream, 0).map(Guid).ok_or(short.clone())?;
         let stamp = bytes::u32(stream, 16).ok_or(short)?;
         let id = PortablePdbId { guid, stamp };

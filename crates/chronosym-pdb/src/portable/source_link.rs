@@ -22,11 +22,7 @@ impl SourceLink {
     /// # Errors
     /// [`Error::Damaged`] if it is not JSON with a `documents` object.
     pub fn parse(json: &[u8]) -> Result<Self> {
-        let damaged = Error::Damaged {
-            what: "Source Link map",
-            offset: 0,
-            problem: "not the expected JSON",
-        };
+        let damaged = Error::damaged("Source Link map", 0, "not the expected JSON");
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
         let value: Value = serde_json::from_slice(json).map_err(|_| damaged.clone())?;
         let documents = value

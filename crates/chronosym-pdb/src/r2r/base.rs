@@ -70,22 +70,6 @@ impl R2rImage<'_> {
         })
     }
 
-    /// [`R2rImage::base_of`] for starts without sizes: the base, if one alone is possible.
-    pub fn matches_starts(&self, starts: impl IntoIterator<Item = u64>) -> Option<u64> {
-        let starts: Vec<_> = starts
-            .into_iter()
-            .map(|address| KnownStart {
-                address,
-                size: None,
-                token: None,
-            })
-            .collect();
-        match self.base_of(&starts) {
-            BaseMatch::Base(base) => Some(base),
-            _ => None,
-        }
-    }
-
     fn starts_at(&self, base: u64, start: &KnownStart, thumb: u64) -> bool {
         let rva = (start.address & !thumb)
             .checked_sub(base)

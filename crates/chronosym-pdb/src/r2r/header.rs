@@ -51,11 +51,11 @@ impl Sections {
     pub(super) fn data<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<&'d [u8]> {
         match self.get(kind) {
             None | Some(RvaRange { size: 0, .. }) => Ok(&[]),
-            Some(range) => image.slice(range).ok_or(Error::Truncated {
-                what: WHAT,
-                offset: range.rva.into(),
-                size: range.size.into(),
-            }),
+            Some(range) => image.slice(range).ok_or(Error::truncated(
+                WHAT,
+                range.rva.into(),
+                range.size.into(),
+            )),
         }
     }
 
@@ -64,11 +64,7 @@ impl Sections {
         if data.is_empty() {
             return Ok(NativeArray::default());
         }
-        NativeArray::parse(data).ok_or(Error::Damaged {
-            what: WHAT,
-            offset: kind.into(),
-            problem: "bad array",
-        })
+        NativeArray::parse(data).ok_or(Error::damaged(WHAT, kind.into(), "bad array"))
     }
 }
 
@@ -121,11 +117,7 @@ pub(super) fn components<'d>(data: &'d [u8], image: &PeImage<'d>) -> Result<Vec<
             rva: cursor.u32()?,
             size: cursor.u32()?,
         };
-        let truncated = Error::Truncated {
-            what: WHAT,
-            offset: core.rva.into(),
-            size: core.size.into(),
-        };
+        let truncated = Error::truncated(WHAT, core.rva.into(), core.size.into());
         let header = image.slice(core).ok_or(truncated)?;
         // {flags, sections} without signature and version.
         let sections = Sections::parse(&mut Cursor::at(header, 4, WHAT))?;

@@ -124,11 +124,7 @@ impl R2rMap {
         };
         let mut offset = 0_u64;
         for line in data.split_inclusive(|&b| b == b'\n') {
-            let damaged = Error::Damaged {
-                what: WHAT,
-                offset,
-                problem: "not a row",
-            };
+            let damaged = Error::damaged(WHAT, offset, "not a row");
             let text = String::from_utf8(line.to_vec()).ok();
             let row = text.and_then(|text| row(text.trim_end_matches(['\n', '\r'])));
             let row = row.ok_or(damaged)?;

@@ -222,11 +222,7 @@ impl<'d> R2rImage<'d> {
             }
         }
         if !self.instances.is_empty() {
-            let bad = Error::Damaged {
-                what: WHAT,
-                offset: 0,
-                problem: "bad table of instances",
-            };
+            let bad = Error::damaged(WHAT, 0, "bad table of instances");
             let table = NativeHashtable::parse(self.instances).ok_or(bad)?;
             // No two methods share an entry function, so more entries than functions are damage.
             for payload in table.payloads().take(self.functions.count() as usize) {
@@ -343,21 +339,6 @@ impl<'d> R2rImage<'d> {
                 .binary_search_by_key(&rva, |entry| entry.begin)
                 .ok()?,
         )
-    }
-
-    /// The precompiled body of a method definition (component 0 in a single image).
-    pub fn method_of_definition(&self, component: u32, row: u32) -> Option<R2rMethod> {
-        let table = match self.components.get(component as usize) {
-            Some(component) => component.entry_points,
-            None => self
-                .sections
-                .array(section::METHOD_DEF_ENTRY_POINTS, &self.image)
-                .ok()?,
-        };
-        let function = entry_function(table.data(), table.get(row.checked_sub(1)?)?)?;
-        let id = MethodId::Definition { component, row };
-        let found = self.method_starting_at(self.functions.begin(function)?);
-        found.filter(|method| method.id == id)
     }
 
     fn method_before(&self, rva: u32) -> Option<R2rMethod> {

@@ -140,11 +140,6 @@ impl<'a> Dbi<'a> {
             None => Ok(None),
         }
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        let order = self.contributions.order.get().and_then(Option::as_deref);
-        order.map_or(0, size_of_val)
-    }
 }
 
 /// How many of the sorted entries of `N` bytes start at or before `place`.
@@ -296,11 +291,11 @@ impl<'a> ModuleList<'a> {
         while let Some(names) = data.get((at as usize).saturating_add(Self::FIXED)..) {
             starts.push(at);
             let name = until_nul(names).len().saturating_add(1);
-            let object = names.get(name..).ok_or(Error::Truncated {
-                what: "module list",
-                offset: at.into(),
-                size: Self::FIXED as u64,
-            })?;
+            let object = names.get(name..).ok_or(Error::truncated(
+                "module list",
+                at.into(),
+                Self::FIXED as u64,
+            ))?;
             let names = name.saturating_add(until_nul(object).len());
             let size = names.saturating_add(Self::FIXED + 1).next_multiple_of(4);
             at = at.saturating_add(u32::try_from(size).unwrap_or(u32::MAX));
@@ -327,9 +322,5 @@ impl<'a> ModuleList<'a> {
             c13: bytes::u32(data, 44)?,
             name,
         })
-    }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        super::owned_len(&self.data).saturating_add(size_of_val(&*self.starts))
     }
 }

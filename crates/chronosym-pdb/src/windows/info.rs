@@ -110,10 +110,6 @@ impl<'a> Names<'a> {
         let at = offset.checked_add(Self::HEADER)? as usize;
         Some(super::symbols::until_nul(self.data.get(at..)?))
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        super::owned_len(&self.data)
-    }
 }
 
 /// A source file's checksum as the `/src/files/…` streams of managed compilers hold it.

@@ -206,10 +206,6 @@ impl Budget {
             |used: usize| Some(used.saturating_add(bytes)).filter(|&used| used <= Self::BYTES);
         self.0.fetch_update(Relaxed, Relaxed, fits).is_ok()
     }
-
-    pub(super) fn used(&self) -> usize {
-        self.0.load(Relaxed)
-    }
 }
 
 /// The sites of one procedure once they are decoded; `None` if it has none.
@@ -355,12 +351,10 @@ impl Sites {
     }
 
     fn heap_bytes(&self) -> usize {
-        super::sum([
-            size_of::<Self>(),
-            size_of_val(&*self.nodes),
-            size_of_val(&*self.rows),
-            size_of_val(&*self.ended),
-        ])
+        size_of::<Self>()
+            .saturating_add(size_of_val(&*self.nodes))
+            .saturating_add(size_of_val(&*self.rows))
+            .saturating_add(size_of_val(&*self.ended))
     }
 }
 

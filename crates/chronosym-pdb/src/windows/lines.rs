@@ -70,11 +70,7 @@ impl Subsections {
             if at >= fetched {
                 fetched = super::fetch(data, at);
             }
-            let damaged = |problem| Error::Damaged {
-                what: "C13 line information",
-                offset: at as u64,
-                problem,
-            };
+            let damaged = |problem| Error::damaged("C13 line information", at as u64, problem);
             let kind = bytes::u32(data, at).unwrap_or_default();
             let start = at.saturating_add(8);
             let leaves = "a subsection leaves the module";

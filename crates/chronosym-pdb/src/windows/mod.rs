@@ -248,26 +248,6 @@ impl<'a> WindowsPdb<'a> {
         }
     }
 
-    /// Heap in use by what was decoded so far, in bytes: the weight of this PDB in a cache, its
-    /// mapped pages aside.
-    #[must_use]
-    pub fn heap_bytes(&self) -> usize {
-        let modules = self.modules.get().and_then(|read| read.as_ref().ok());
-        let names = self.names.get().and_then(|read| read.as_ref().ok());
-        let types = [&self.types.tpi, &self.types.ipi].into_iter().flatten();
-        let parts = [
-            size_of::<Self>(),
-            self.msf.heap_bytes(),
-            self.space.heap_bytes(),
-            self.dbi.as_ref().map_or(0, Dbi::heap_bytes),
-            self.tokens.get().map_or(0, |tokens| size_of_val(&**tokens)),
-            self.budget.used(),
-            modules.map_or(0, Modules::heap_bytes),
-            names.map_or(0, Names::heap_bytes),
-        ];
-        sum(types.map(types::TypeStream::heap_bytes).chain(parts))
-    }
-
     /// How many bytes of modules were read so far, to be indexed: almost all that lookups make
     /// resident of a mapped file. Whoever maps large PDBs can give the pages back whenever this has
     /// grown by some 100 MB (`MADV_DONTNEED`; what is wanted again comes from the page cache), so that
@@ -334,31 +314,6 @@ impl Modules<'_> {
         };
         let by_name = self.by_name.get_or_init(make);
         by_name.get(&*name.to_ascii_lowercase()).copied()
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let read = self.read.iter().filter_map(|slot| match slot.get() {
-            Some(Ok(Some(module))) => Some(module.heap_bytes()),
-            _ => None,
-        });
-        sum(read.chain([self.list.heap_bytes(), size_of_val(&*self.read)]))
-    }
-}
-
-/// What parts take up together, in bytes.
-fn sum(parts: impl IntoIterator<Item = usize>) -> usize {
-    parts.into_iter().fold(0, usize::saturating_add)
-}
-
-/// The heap behind a slice that is lent where possible.
-#[allow(
-    clippy::ptr_arg,
-    reason = "only the `Cow` knows whether the bytes are its own"
-)]
-fn owned_len(data: &Cow<'_, [u8]>) -> usize {
-    match data {
-        Cow::Owned(copy) => copy.capacity(),
-        Cow::Borrowed(_) => 0,
     }
 }
 

@@ -269,19 +269,6 @@ impl<'a> Module<'a> {
             .find(|pair| bytes::u32(pair, 0) == Some(local))?;
         bytes::u32(pair, 4)
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        let sites = self.sites.get().map_or(0, |slots| size_of_val(&**slots));
-        let inlinees = self.inlinees.get();
-        super::sum([
-            size_of::<Self>(),
-            super::owned_len(&self.data),
-            size_of_val(&*self.procedures),
-            size_of_val(&*self.lines.tables),
-            sites,
-            inlinees.map_or(0, |entries| size_of_val(&**entries)),
-        ])
-    }
 }
 
 /// Walks a symbol stream for the records that say where code is.

@@ -41,29 +41,23 @@ impl<'a> Msf<'a> {
             return Err(Error::NotA { what });
         }
         let what = "MSF superblock";
-        let field = |at: usize| {
-            bytes::u32(data, at).ok_or(Error::Truncated {
-                what,
-                offset: at as u64,
-                size: 4,
-            })
-        };
+        let field = |at: usize| bytes::u32(data, at).ok_or(Error::truncated(what, at as u64, 4));
         let (page_size, pages) = (field(32)?, field(40)?);
         let (directory_size, block_map) = (field(44)?, field(52)?);
         if !page_size.is_power_of_two() || !(512..=65536).contains(&page_size) {
-            return Err(Error::Damaged {
+            return Err(Error::damaged(
                 what,
-                offset: 32,
-                problem: "the page size is no power of two from 512 to 65536",
-            });
+                32,
+                "the page size is no power of two from 512 to 65536",
+            ));
         }
         let want = u64::from(pages).saturating_mul(page_size.into());
         if (data.len() as u64) < want {
-            return Err(Error::Truncated {
-                what: "PDB file",
-                offset: data.len() as u64,
-                size: want.saturating_sub(data.len() as u64),
-            });
+            return Err(Error::truncated(
+                "PDB file",
+                data.len() as u64,
+                want.saturating_sub(data.len() as u64),
+            ));
         }
         let mut msf = Self {
             data,
@@ -77,11 +71,11 @@ impl<'a> Msf<'a> {
         let list = usize::try_from(u64::from(block_map) << msf.page_shift)
             .ok()
             .and_then(|at| bytes::slice(data, at, page_count.saturating_mul(4)))
-            .ok_or(Error::Damaged {
+            .ok_or(Error::damaged(
                 what,
-                offset: 52,
-                problem: "the directory's page list lies outside the file",
-            })?;
+                52,
+                "the directory's page list lies outside the file",
+            ))?;
         let view = Stream {
             data,
             page_shift: msf.page_shift,
@@ -96,11 +90,7 @@ impl<'a> Msf<'a> {
 
     fn scan_directory(&self) -> Result<Box<[u32]>> {
         let what = "MSF directory";
-        let short = |offset: usize| Error::Truncated {
-            what,
-            offset: offset as u64,
-            size: 4,
-        };
+        let short = |offset: usize| Error::truncated(what, offset as u64, 4);
         let directory = &*self.directory;
         let count = bytes::u32(directory, 0).ok_or(short(0))? as usize;
         let sizes = bytes::slice(
@@ -140,11 +130,11 @@ impl<'a> Msf<'a> {
         };
         // Pages repeated over and over could claim far more bytes than the file has.
         if u64::from(len) > u64::from(self.pages) << self.page_shift {
-            return Err(Error::Damaged {
+            return Err(Error::damaged(
                 what,
-                offset: u64::from(start),
-                problem: "the stream is larger than the file",
-            });
+                u64::from(start),
+                "the stream is larger than the file",
+            ));
         }
         let pages = self.directory.get(start as usize..end as usize);
         Ok(Some(Stream {
@@ -158,20 +148,8 @@ impl<'a> Msf<'a> {
 
     /// As [`Msf::stream`], for a stream that the file must have.
     pub(super) fn required(&self, index: u32, what: &'static str) -> Result<Stream<'_, 'a>> {
-        self.stream(index, what)?.ok_or(Error::Damaged {
-            what,
-            offset: 0,
-            problem: "the file has no such stream",
-        })
-    }
-
-    /// Heap in use, in bytes.
-    pub(super) fn heap_bytes(&self) -> usize {
-        let directory = match &self.directory {
-            Cow::Owned(copy) => copy.len(),
-            Cow::Borrowed(_) => 0,
-        };
-        directory.saturating_add(size_of_val(&*self.lists))
+        self.stream(index, what)?
+            .ok_or(Error::damaged(what, 0, "the file has no such stream"))
     }
 }
 
@@ -210,11 +188,11 @@ impl<'a> Stream<'_, 'a> {
         let end = offset
             .checked_add(len)
             .filter(|&end| end <= self.len)
-            .ok_or(Error::Truncated {
-                what: self.what,
-                offset: u64::from(offset),
-                size: u64::from(len),
-            })?;
+            .ok_or(Error::truncated(
+                self.what,
+                u64::from(offset),
+                u64::from(len),
+            ))?;
         if len == 0 {
             return Ok(Cow::Borrowed(&[]));
         }
@@ -235,11 +213,7 @@ impl<'a> Stream<'_, 'a> {
 
     /// The longest contiguous piece of `at..end` from `at` on, and where it ends.
     fn run(&self, at: u32, end: u32) -> Result<(u32, &'a [u8])> {
-        let outside = || Error::Damaged {
-            what: self.what,
-            offset: u64::from(at),
-            problem: "a page lies outside the file",
-        };
+        let outside = || Error::damaged(self.what, u64::from(at), "a page lies outside the file");
         let start = self.file_offset(at).ok_or_else(outside)?;
         let page_size = 1u32 << self.page_shift;
         let rest = page_size.saturating_sub(self.within(at));
@@ -287,19 +261,11 @@ impl<'a> Stream<'_, 'a> {
 
     /// The error for a field at `offset` that is not there.
     pub(super) fn short(&self, offset: u32, size: u32) -> Error {
-        Error::Truncated {
-            what: self.what,
-            offset: u64::from(offset),
-            size: u64::from(size),
-        }
+        Error::truncated(self.what, u64::from(offset), u64::from(size))
     }
 
     /// The error for a value at `offset` that the format forbids.
     pub(super) fn damaged(&self, offset: u32, problem: &'static str) -> Error {
-        Error::Damaged {
-            what: self.what,
-            offset: u64::from(offset),
-            problem,
-        }
+        Error::damaged(self.what, u64::from(offset), problem)
     }
 }

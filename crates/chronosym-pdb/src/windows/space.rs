@@ -137,12 +137,6 @@ impl Space {
     fn section(&self, number: u16) -> Option<&Section> {
         self.sections.get(usize::from(number).checked_sub(1)?)
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        let maps = [&self.to_source, &self.from_source];
-        let maps = maps.iter().filter_map(|map| map.as_deref());
-        super::sum(maps.map(size_of_val).chain([size_of_val(&*self.sections)]))
-    }
 }
 
 /// `IMAGE_SECTION_HEADER`s, 40 bytes each: virtual size at 8, RVA at 12, raw size at 16.

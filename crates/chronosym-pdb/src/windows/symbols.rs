@@ -110,11 +110,7 @@ impl<'d> Records<'d> {
 
 /// The error for a record that does not fit.
 pub(super) fn leaves(at: u32) -> Error {
-    Error::Damaged {
-        what: "symbol stream",
-        offset: u64::from(at),
-        problem: "a record leaves the stream",
-    }
+    Error::damaged("symbol stream", u64::from(at), "a record leaves the stream")
 }
 
 pub(super) fn until_nul(data: &[u8]) -> &[u8] {

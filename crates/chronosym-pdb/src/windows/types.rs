@@ -193,15 +193,6 @@ impl TypeStream {
         }
         Ok(pairs.into())
     }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        let walked = match &self.index {
-            Index::Walked(pairs) => pairs.get().map_or(0, |pairs| size_of_val(&**pairs)),
-            Index::Hash(..) => 0,
-        };
-        let found = self.found.get().map_or(0, |slots| size_of_val(&**slots));
-        found.saturating_add(walked)
-    }
 }
 
 /// Where the offset of a record is remembered.

@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
             if shift < 64 {
                 value |= u64::from(byte & 0x7f) << shift;
             }
-            shift = shift.saturating_add(7);
+            shift = shift.wrapping_add(7);
             if byte < 0x80 {
                 return Ok(value);
             }
@@ -315,6 +315,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    #[inline]
     pub(crate) fn of(form: DwForm, encoding: Encoding) -> Result<Self, Bad> {
         let word = u16::from(encoding.format.word_size());
         debug_assert!(matches!(encoding.format, Format::Dwarf32 | Format::Dwarf64));

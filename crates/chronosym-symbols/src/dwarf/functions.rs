@@ -332,7 +332,7 @@ fn walk_part(
             if local == depth {
                 local = usize::MAX;
             }
-            depth = depth.saturating_sub(1);
+            depth = depth.wrapping_sub(1);
             if depth == 0 {
                 break;
             }
@@ -340,7 +340,7 @@ fn walk_part(
         }
         let abbreviation = abbreviations.get(number)?;
         let inner = if abbreviation.has_children {
-            depth.saturating_add(1)
+            depth.wrapping_add(1)
         } else {
             0
         };
@@ -377,7 +377,7 @@ fn walk_part(
             }
         }
         if abbreviation.has_children {
-            depth = depth.saturating_add(1);
+            depth = depth.wrapping_add(1);
             if depth > MAX_DEPTH {
                 return Err(Bad::Depth);
             }

@@ -73,6 +73,9 @@ impl<'a> Scratch<'a> {
             };
             let row = |from: u64, to: u64, row: &Row| {
                 let at = next.get();
+                if wanted.get(at).is_none_or(|&va| va >= to) {
+                    return;
+                }
                 let (Some(wanted), Some(rows)) = (wanted.get(at..), rows.get_mut(at..)) else {
                     return;
                 };

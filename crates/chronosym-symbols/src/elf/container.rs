@@ -49,6 +49,8 @@ pub(crate) struct Container {
     segments: Vec<Segment>,
     /// If the file is not linked.
     layout: Option<Arc<Layout>>,
+    /// If the file was compressed as a whole.
+    was_packed: bool,
 }
 
 impl Container {
@@ -61,7 +63,9 @@ impl Container {
 
     /// Reads the headers of a file, which may be compressed as a whole.
     pub(crate) fn parse(data: FileData) -> Result<Self> {
-        let data = packing::whole_file(&data)?.unwrap_or(data);
+        let unpacked = packing::whole_file(&data)?;
+        let was_packed = unpacked.is_some();
+        let data = unpacked.unwrap_or(data);
         let file = parse(&data)?;
         let format = match &file {
             object::File::Elf32(_) | object::File::Elf64(_) => Format::Elf,
@@ -123,6 +127,7 @@ impl Container {
             base,
             segments,
             layout,
+            was_packed,
         })
     }
 
@@ -183,6 +188,13 @@ impl Container {
 
     pub(crate) fn is_mapped(&self, va: u64) -> bool {
         self.segments.iter().any(|s| s.memory.contains(&va)) || self.is_code(va)
+    }
+
+    /// What it comes to hold in memory beside the bytes of its file.
+    pub(crate) fn unpacked_bytes(&self) -> u64 {
+        let whole = self.data.len() as u64;
+        let whole = if self.was_packed { whole } else { 0 };
+        whole.saturating_add(self.debug.unpacked_bytes())
     }
 
     /// True for an address in an executable section.

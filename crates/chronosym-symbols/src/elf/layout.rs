@@ -4,7 +4,10 @@
 use std::ops::Range;
 
 use object::read::{Object, ObjectSection, ObjectSymbol, Relocation, RelocationTarget};
-use object::{ObjectKind, RelocationKind, SectionFlags, SectionIndex, SymbolSection};
+use object::{
+    Architecture, ObjectKind, RelocationFlags, RelocationKind, SectionFlags, SectionIndex,
+    SymbolSection, elf,
+};
 
 /// An address for every section that is loaded.
 ///
@@ -33,10 +36,10 @@ impl Layout {
             let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
                 continue;
             };
-            if !sh_flags.contains(object::elf::SHF_ALLOC) {
+            if !sh_flags.contains(elf::SHF_ALLOC) {
                 continue;
             }
-            let code = sh_flags.contains(object::elf::SHF_EXECINSTR);
+            let code = sh_flags.contains(elf::SHF_EXECINSTR);
             let rank = match section.name_bytes() {
                 Ok(b".text") => 0,
                 Ok(name) if name.starts_with(b".init") => INIT,
@@ -78,27 +81,28 @@ impl Layout {
         let Ok(section) = file.section_by_index(section) else {
             return Ok(());
         };
-        let big = !file.is_little_endian();
+        let (big, machine) = (!file.is_little_endian(), file.architecture());
         let (mut applied, mut unknown) = (false, None);
         for (offset, relocation) in section.relocations() {
             // Those of thread-local variables and the like matter to no name.
-            if relocation.kind() != RelocationKind::Absolute {
+            let Some((change, width)) = effect(machine, &relocation) else {
                 unknown.get_or_insert(relocation.flags());
                 continue;
-            }
+            };
             let Some(value) = self.value(file, &relocation) else {
                 continue;
             };
-            let width = usize::from(relocation.size() / 8);
             let place = usize::try_from(offset).ok();
             let place = place.and_then(|at| bytes.get_mut(at..at.checked_add(width)?));
             if let Some(place @ [_, ..]) = place {
-                let own = if relocation.has_implicit_addend() {
-                    number(place, big)
-                } else {
-                    0
+                let own = number(place, big);
+                let changed = match change {
+                    Change::Set if relocation.has_implicit_addend() => own.wrapping_add(value),
+                    Change::Set => value,
+                    Change::Add => own.wrapping_add(value),
+                    Change::Subtract => own.wrapping_sub(value),
                 };
-                put(place, value.wrapping_add(own), big);
+                put(place, changed, big);
                 applied = true;
             }
         }
@@ -126,6 +130,42 @@ impl Layout {
         };
         Some(target.wrapping_add_signed(relocation.addend()))
     }
+}
+
+/// What becomes of the bytes that a relocation is about.
+#[derive(Clone, Copy)]
+enum Change {
+    Set,
+    Add,
+    Subtract,
+}
+
+/// What a relocation does, and to how many bytes.
+fn effect(machine: Architecture, relocation: &Relocation) -> Option<(Change, usize)> {
+    if relocation.kind() == RelocationKind::Absolute {
+        return Some((Change::Set, usize::from(relocation.size() / 8)));
+    }
+    // Where linkers shorten code, distances in it are sums that they make (RISC-V ELF psABI, section 8.4.1).
+    let RelocationFlags::Elf { r_type } = relocation.flags() else {
+        return None;
+    };
+    if !matches!(machine, Architecture::Riscv32 | Architecture::Riscv64) {
+        return None;
+    }
+    Some(match r_type {
+        elf::R_RISCV_SET8 => (Change::Set, 1),
+        elf::R_RISCV_SET16 => (Change::Set, 2),
+        elf::R_RISCV_SET32 => (Change::Set, 4),
+        elf::R_RISCV_ADD8 => (Change::Add, 1),
+        elf::R_RISCV_ADD16 => (Change::Add, 2),
+        elf::R_RISCV_ADD32 => (Change::Add, 4),
+        elf::R_RISCV_ADD64 => (Change::Add, 8),
+        elf::R_RISCV_SUB8 => (Change::Subtract, 1),
+        elf::R_RISCV_SUB16 => (Change::Subtract, 2),
+        elf::R_RISCV_SUB32 => (Change::Subtract, 4),
+        elf::R_RISCV_SUB64 => (Change::Subtract, 8),
+        _ => return None,
+    })
 }
 
 /// A number of at most eight bytes.

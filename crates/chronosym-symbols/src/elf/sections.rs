@@ -194,6 +194,14 @@ impl DebugSections {
         self.section(id, split).is_some()
     }
 
+    /// What there is in memory when all is unpacked.
+    pub(crate) fn unpacked_bytes(&self) -> u64 {
+        let sections = self.plain.iter().chain(&self.split).flatten();
+        let held = sections.filter(|section| !matches!(section.held, Held::Plain));
+        let sizes = held.map(|section| section.unpacked_size.min(MAX_UNPACKED));
+        sizes.fold(0, u64::saturating_add)
+    }
+
     /// What could not be unpacked so far.
     pub(crate) fn damage(&self) -> impl Iterator<Item = String> {
         let all = [&self.plain, &self.split].into_iter();

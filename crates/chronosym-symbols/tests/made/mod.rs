@@ -7,7 +7,7 @@ pub fn with_length(body: Vec<u8>) -> Vec<u8> {
 }
 
 /// A 64-bit little-endian ELF program of these sections: name, type, flags, address, bytes. The names of a symbol table are
-/// in the section after it.
+/// in the section after it; relocations (`.rela` and a section's name) are by the first symbol table.
 pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
     let mut names = vec![0u8];
     let mut out = vec![0u8; 64];
@@ -17,9 +17,18 @@ pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
         names.extend(name.as_bytes());
         names.push(0);
         let (offset, size) = (out.len() as u64, bytes.len() as u64);
-        let (link, entry) = match kind {
-            2 => (headers.len() as u64 + 1, 24),
-            _ => (0, 0),
+        let index = |is_it: &dyn Fn(u32, &str) -> bool| {
+            let at = sections.iter().position(|s| is_it(s.1, s.0));
+            at.map_or(0, |at| at as u64 + 1)
+        };
+        let (link, info, entry) = match kind {
+            2 => (headers.len() as u64 + 1, 0, 24),
+            4 => {
+                let target = name.trim_start_matches(".rela");
+                let symbols = index(&|kind, _| kind == 2);
+                (symbols, index(&|_, name| name == target), 24)
+            }
+            _ => (0, 0, 0),
         };
         headers.push([
             at,
@@ -29,7 +38,7 @@ pub fn elf(sections: &[(&str, u32, u64, u64, Vec<u8>)]) -> Vec<u8> {
             offset,
             size,
             link,
-            0,
+            info,
             1,
             entry,
         ]);

@@ -1,5 +1,11 @@
 //! A sorted set whose copies share what they have in common: a B+ tree, copied along the path of a change if a snapshot holds it.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "places of nodes that this tree made"
+)]
+
 use std::sync::Arc;
 
 /// Where an entry stands: the first address of its piece, the instant of its evidence, its raw id.

@@ -398,6 +398,11 @@ impl Join<'_> {
         earliest: Option<i128>,
         maps: &[u32],
     ) -> Result<Vec<PlacedFile>, OpenError> {
+        let is_monotonic =
+            matches!(&self.reference, Some((_, clock)) if clock.kind == Kind::Monotonic);
+        if self.of_runtimes.is_none() && is_monotonic {
+            self.of_runtimes = Some(Offset::NONE);
+        }
         let (mut build_ids, mut clock) = (FxHashMap::default(), None);
         let is_known = profile.is_some() || self.report.format == Format::PerfScript;
         if let Some(Profile { name, source, .. }) = profile

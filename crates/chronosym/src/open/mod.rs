@@ -42,7 +42,7 @@ pub use format::Format;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{JoinedBytes, Recording, RecordingBytes, Report, TraceGap};
+pub use recording::{JoinedBytes, RecordBytes, Recording, RecordingBytes, Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;

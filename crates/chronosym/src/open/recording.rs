@@ -59,11 +59,30 @@ impl From<Parts> for JoinedBytes {
 }
 
 impl JoinedBytes {
-    /// The bytes of a perf.data, if there is one and no other recording with it.
-    pub fn into_perf(self) -> Option<SeekableBytes> {
-        let alone = self.0.format() == Format::PerfData;
-        self.0.perf.filter(|_| alone).map(|(_, source)| source)
+    /// What can be read record by record: traces of LTTng, else a perf.data, else a text of `perf script`. None if there are
+    /// recordings of runtimes, or only what has no events.
+    pub fn into_records(self) -> Option<RecordBytes> {
+        let parts = self.0;
+        if !parts.runtimes.is_empty() || parts.etl.is_some() {
+            return None;
+        }
+        match (parts.ctf, parts.perf, parts.script) {
+            (Some((_, reader)), ..) => Some(RecordBytes::Ctf(Box::new(reader))),
+            (None, Some((_, source)), _) => Some(RecordBytes::Perf(source)),
+            (None, None, script) => script.map(|(_, stream)| RecordBytes::PerfScript(stream)),
+        }
     }
+}
+
+/// Of recordings that are read together, those that have records of all the machine.
+#[non_exhaustive]
+pub enum RecordBytes {
+    /// A perf.data.
+    Perf(SeekableBytes),
+    /// The text of `perf script`.
+    PerfScript(ByteStream),
+    /// Traces of LTTng.
+    Ctf(Box<CtfReader<ByteStream>>),
 }
 
 /// What was found while a recording was read.

@@ -140,6 +140,8 @@ enum Task {
     Exit,
     /// A process that was there before.
     State,
+    /// Another thread gets the processor.
+    Switch,
 }
 
 impl Task {
@@ -149,6 +151,7 @@ impl Task {
             "sched_process_exec" => Task::Exec,
             "sched_process_exit" => Task::Exit,
             "lttng_statedump_process_state" => Task::State,
+            "sched_switch" => Task::Switch,
             _ => return None,
         })
     }
@@ -192,9 +195,12 @@ impl Events {
         let key = (event.trace, event.type_index);
         let known = self.types.entry(key);
         let (schema, form) = known.or_insert_with(|| schema(event.event_type));
-        let packed = match (&*form, event.fields.get(PACKED)) {
-            (Form::Packed, Some(Value::Bytes(bytes))) => Some(bytes),
-            _ => None,
+        let packed = match form {
+            Form::Packed => match event.fields.get(PACKED) {
+                Some(Value::Bytes(bytes)) => Some(bytes),
+                _ => None,
+            },
+            Form::Etw | Form::Described => None,
         };
         if packed.is_none() {
             self.payload.clear();
@@ -417,6 +423,15 @@ impl Feed<'_> {
                 if self.threads.end(pid, tid) {
                     session.apply(at.process(pid), Process::new(Action::Unload, ""));
                     name_process(pid, text("comm").as_bytes(), session);
+                }
+            }
+            Task::Switch => {
+                // The context is that of the thread that leaves.
+                if let (Some(tid), Some(pid)) = (number("prev_tid"), at.process)
+                    && pid != 0
+                {
+                    self.threads
+                        .name(at, pid, tid, text("prev_comm").as_bytes(), session);
                 }
             }
             Task::State => {

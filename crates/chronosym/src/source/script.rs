@@ -7,7 +7,7 @@ use std::hash::BuildHasher;
 use std::io::Read;
 use std::sync::Arc;
 
-use chronosym_events::{Action, EventKey, EventSchema};
+use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
 use chronosym_perf::{BuildId, Error};
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -115,6 +115,39 @@ pub(crate) fn read_from<R: Read>(
         files: feed.placed_files(),
     };
     (report, end)
+}
+
+/// The schemas of the events in a text, made as they come up.
+#[derive(Debug, Default)]
+pub struct Schemas(FxHashMap<Box<str>, Arc<EventSchema>>);
+
+impl Schemas {
+    /// The schema of a sample.
+    pub fn of(&mut self, sample: &Sample<'_>) -> &Arc<EventSchema> {
+        let known = self.0.entry(sample.event.into());
+        known.or_insert_with(|| schema(sample.event))
+    }
+}
+
+fn schema(event: &str) -> Arc<EventSchema> {
+    let name = if event.is_empty() { "samples" } else { event };
+    Arc::new(EventSchema::new(EventKey::Named {
+        provider: "perf".into(),
+        name: name.into(),
+    }))
+}
+
+/// A sample as an event without a payload, at a time in ns since the recording began.
+pub fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema) -> RawEvent<'a> {
+    RawEvent {
+        time_ns,
+        process_id: sample.pid,
+        thread_id: Some(sample.tid.into()),
+        processor: sample.cpu,
+        pointer_size: PointerSize::Eight,
+        schema,
+        payload: &[],
+    }
 }
 
 /// What samples of an event are.
@@ -234,12 +267,8 @@ impl Feed<'_> {
         let base = name.split([':', '/']).next().unwrap_or_default();
         let is_profile =
             !is_tracepoint(name) && **self.profile.get_or_insert_with(|| base.into()) == *base;
-        let key = EventKey::Named {
-            provider: "perf".into(),
-            name: if name.is_empty() { "samples" } else { name }.into(),
-        };
         let counted = Counted {
-            event: session.event_type(Arc::new(EventSchema::new(key))),
+            event: session.event_type(schema(name)),
             kind: match is_profile {
                 true => SampleKind::Cpu,
                 false => SampleKind::Event,

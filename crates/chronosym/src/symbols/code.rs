@@ -5,13 +5,12 @@ use std::path::Path;
 use chronosym_pdb::pe::Machine;
 use chronosym_symbols::identity::{BuildId, PeId, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::StoreConfig;
 use chronosym_symbols::{Address, Processor, elf_code};
 
 use super::Symbolizer;
 use super::files::{FileError, Open};
 use super::pe::ImageFile;
-use super::search::{ANY, SymbolFile, distinct};
+use super::search::{ANY, Search, SymbolFile, distinct};
 use crate::images::{Addressing, file_name};
 use crate::symbol_source::ImageRef;
 
@@ -19,7 +18,7 @@ use crate::symbol_source::ImageRef;
 struct Mapped(FileData);
 
 impl Open for Mapped {
-    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(Mapped(data))
     }
 }

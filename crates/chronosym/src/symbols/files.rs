@@ -46,8 +46,13 @@ impl From<chronosym_symbols::Error> for FileError {
 
 /// A way in which a file is open.
 pub(super) trait Open: Any + Send + Sync + Sized {
-    /// Parses the bytes of the file at `path`. Other files that it names are looked for where the configuration says.
-    fn open(path: &Path, data: FileData, config: &StoreConfig) -> Result<Self, FileError>;
+    /// Parses the bytes of the file at `path`; other files that it names are searched for.
+    fn open(path: &Path, data: FileData, search: &Search) -> Result<Self, FileError>;
+
+    /// What it may come to hold beside the file's bytes, in bytes.
+    fn unpacked(&self) -> u64 {
+        0
+    }
 }
 
 /// An open file, or why it cannot be read: that is remembered as well.
@@ -79,14 +84,15 @@ impl Files {
         let key = (Arc::clone(at), TypeId::of::<T>());
         let opened = self.open.get_or_make(&key, || {
             let data = FileData::map(&at.path).map_err(FileError::from);
-            let weight = data.as_ref().map_or(0, |data| data.len() as u64);
+            let mut weight = data.as_ref().map_or(0, |data| data.len() as u64);
             let opened = data.and_then(|data| {
                 let same = |id: &FileIdentity| identity_of(&data).is_ok_and(|now| now == *id);
                 if !at.id.as_ref().is_none_or(same) {
                     return Err(FileError::Replaced);
                 }
-                let open: Arc<dyn Any + Send + Sync> =
-                    Arc::new(T::open(&at.path, data, &self.search.config())?);
+                let open = T::open(&at.path, data, &self.search)?;
+                weight = weight.saturating_add(open.unpacked());
+                let open: Arc<dyn Any + Send + Sync> = Arc::new(open);
                 Ok(open)
             });
             (Arc::new(opened), weight.saturating_add(OVERHEAD))

@@ -44,6 +44,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::evidence::{LineReason, NameReason};
+use crate::limits::Limits;
 use crate::symbol_source::{ImageIdentity, ImageRef, NativeFrame, SymbolSource};
 use files::Files;
 use image::ImageFiles;
@@ -77,9 +78,9 @@ pub struct SymbolOptions {
     pub lines: bool,
     /// Whether names that a compiler gave are shown as what the user wrote: `Program.Main.Local`.
     pub pretty: bool,
-    /// How many bytes of files are kept open at most.
+    /// How many bytes of files are kept open at most: [`Limits::open_symbol_bytes`].
     pub open_bytes: u64,
-    /// How many bytes of what was found out are kept at most: where files are and are not, and answers that were worked out
+    /// How many bytes of what was found out are kept at most ([`Limits::symbol_memory_bytes`]): where files are and are not, and answers that were worked out
     /// beforehand. What does not fit is found out again.
     pub memory_bytes: u64,
     /// Names of the kernel's functions, where no file with its build id is at hand. Used only if it is of the kernel in the
@@ -87,15 +88,22 @@ pub struct SymbolOptions {
     pub kallsyms: Option<Arc<Kallsyms>>,
 }
 
-impl Default for SymbolOptions {
-    fn default() -> Self {
+impl SymbolOptions {
+    /// What takes no more than these limits.
+    pub fn within(limits: &Limits) -> Self {
         SymbolOptions {
             lines: true,
             pretty: false,
-            open_bytes: 4 << 30,
-            memory_bytes: 512 << 20,
+            open_bytes: limits.open_symbol_bytes,
+            memory_bytes: limits.symbol_memory_bytes,
             kallsyms: None,
         }
+    }
+}
+
+impl Default for SymbolOptions {
+    fn default() -> Self {
+        Self::within(&Limits::default())
     }
 }
 

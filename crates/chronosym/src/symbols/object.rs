@@ -3,17 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use chronosym_symbols::identity::Wanted;
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::StoreConfig;
 use chronosym_symbols::{
     Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
 };
 
 use super::files::{FileAt, FileError, Files, Open};
+use super::search::{ANY, Search, SymbolFile};
 use super::texts::Texts;
 use crate::evidence::{LineReason, NameReason};
 use crate::frame::SourceLine;
+use crate::images::file_name;
 use crate::symbol_source::NativeFrame;
 
 /// The frames at an address; none where the file names nothing there.
@@ -29,12 +31,25 @@ struct ObjectFile {
 }
 
 impl Open for ObjectFile {
-    fn open(path: &Path, _: FileData, config: &StoreConfig) -> Result<Self, FileError> {
-        let places = Companions::of(path, config);
+    fn open(path: &Path, _: FileData, search: &Search) -> Result<Self, FileError> {
+        let places = Companions::of(path, &search.config());
+        let mut symbols = NativeSymbols::open_path_with(path, places)?;
+        if let Some((id, name)) = symbols.missing_supplement() {
+            let names = [file_name(&name).to_owned()];
+            let mut file = SymbolFile::unidentified();
+            search.everywhere(&mut file, &Wanted::ElfDebug(id), &names, &[], ANY);
+            if let Some(found) = file.file() {
+                symbols.set_supplement(&found.path)?;
+            }
+        }
         Ok(ObjectFile {
-            symbols: NativeSymbols::open_path_with(path, places)?,
+            symbols,
             texts: Texts::default(),
         })
+    }
+
+    fn unpacked(&self) -> u64 {
+        self.symbols.unpacked_bytes()
     }
 }
 

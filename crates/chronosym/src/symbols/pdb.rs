@@ -9,10 +9,10 @@ use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::demangle;
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::StoreConfig;
 use rustc_hash::FxHashMap;
 
 use super::files::{FileError, Open};
+use super::search::Search;
 use super::texts::Texts;
 use crate::evidence::LineReason;
 use crate::frame::SourceLine;
@@ -45,7 +45,7 @@ pub(super) enum Pdb {
 }
 
 impl Open for Pdb {
-    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(Pdb::parse(data)?)
     }
 }
@@ -91,7 +91,7 @@ impl Pdb {
 pub(super) struct EmbeddedPdb(pub Pdb);
 
 impl Open for EmbeddedPdb {
-    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         let pdb = PeImage::parse(&data)?.embedded_portable_pdb(MAX_EMBEDDED)?;
         let pdb = pdb.ok_or(FileError::NoPdb)?;
         Ok(EmbeddedPdb(Pdb::parse(FileData::from(pdb))?))

@@ -7,9 +7,9 @@ use chronosym_pdb::metadata::Metadata;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::{AssemblyId, ModuleSource, R2rImage, R2rMap};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::StoreConfig;
 
 use super::files::{FileError, Open};
+use super::search::Search;
 
 self_cell::self_cell! {
     struct ImageCell {
@@ -44,7 +44,7 @@ impl<'d> ImageParts<'d> {
 pub(super) struct ImageFile(ImageCell);
 
 impl Open for ImageFile {
-    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         let cell = ImageCell::try_new(data, |data| {
             PeImage::parse(data).map(|image| ImageParts {
                 image,
@@ -90,7 +90,7 @@ impl ModuleSource for CompositeParts<'_> {
 pub(super) struct CompositeFile(CompositeCell);
 
 impl Open for CompositeFile {
-    fn open(path: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
+    fn open(path: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         let folder = path.parent().unwrap_or(Path::new(""));
         // Names out of the file: plain ones only.
         let names: Vec<String> = R2rImage::parse(&data)?
@@ -130,7 +130,7 @@ impl CompositeFile {
 pub(super) struct MapFile(R2rMap);
 
 impl Open for MapFile {
-    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(MapFile(R2rMap::parse(&data)?))
     }
 }

@@ -5,21 +5,20 @@ use std::sync::Arc;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::store::StoreConfig;
 use chronosym_symbols::unwind::{self, UnwindTable};
 use chronosym_types::Registers;
 
 use super::Symbolizer;
 use super::files::{FileError, Open};
 use super::image::elf_address;
-use super::search::{ANY, SymbolFile, distinct};
+use super::search::{ANY, Search, SymbolFile, distinct};
 use crate::images::file_name;
 use crate::stacks::CallerProof;
 use crate::symbol_source::ImageRef;
 use crate::unwind::{CallFrames, FileNumber, ImageFiles, Step};
 
 impl Open for UnwindTable {
-    fn open(_: &Path, data: FileData, _: &StoreConfig) -> Result<Self, FileError> {
+    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(UnwindTable::parse(data)?)
     }
 }

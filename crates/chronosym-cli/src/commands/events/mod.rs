@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym::chronosym_ctf::Reader as CtfReader;
-use chronosym::open::{ByteStream, Note, PositionedBytes, RecordingBytes, SeekableBytes};
+use chronosym::open::{
+    ByteStream, Note, PositionedBytes, RecordBytes, RecordingBytes, SeekableBytes,
+};
 use chronosym::{SampleSelection, Timeline, source};
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
@@ -57,11 +59,14 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
         RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
         RecordingBytes::Etl(reader) => etl(*reader, &mut sink)?,
         RecordingBytes::Ctf(reader) => ctf(*reader, &mut sink)?,
-        RecordingBytes::Joined(joined) => match joined.into_perf() {
-            Some(source) => perf(source, &name, &mut sink)?,
-            None => {
-                bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
+        RecordingBytes::Joined(joined) => match joined.into_records() {
+            Some(RecordBytes::Perf(source)) => perf(source, &name, &mut sink)?,
+            Some(RecordBytes::PerfScript(source)) => script(source, &mut sink)?,
+            Some(RecordBytes::Ctf(reader)) => {
+                super::tell(&[ONLY_CTF.to_owned()], quiet);
+                ctf(*reader, &mut sink)?
             }
+            _ => bail!("events are shown of recordings one by one, and not of jitdumps: {name}"),
         },
         _ => bail!("events of {name} cannot be shown"),
     };
@@ -75,6 +80,9 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     }
     Ok(())
 }
+
+const ONLY_CTF: &str =
+    "of these recordings only the events of LTTng are shown; `chronosym stacks` has the samples";
 
 /// Where records go that pass.
 struct Sink {
@@ -313,4 +321,26 @@ fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Vec<Note>> 
         sink.take(&raw, schema, None)?;
     }
     Ok(Note::of_ctf(reader.diagnostics()))
+}
+
+/// As [`nettrace`]; addresses are as perf printed them.
+fn script(source: ByteStream, sink: &mut Sink) -> Result<Vec<Note>> {
+    use chronosym::source::script::{Schemas, ScriptReport, raw_event};
+    let mut reader = chronosym_perf::script::Reader::new(source);
+    let (mut schemas, mut stack, mut began) = (Schemas::default(), Vec::new(), None);
+    while let Some(sample) = reader.next_sample()? {
+        let time = sample.time_ns;
+        let time = time.saturating_sub(*began.get_or_insert(time));
+        if sink.wanted.ends_before(time) {
+            break;
+        }
+        stack.clear();
+        stack.extend(sample.frames().map(|frame| frame.address));
+        let schema = schemas.of(&sample);
+        let raw = raw_event(&sample, time, schema);
+        sink.take(&raw, schema, Some(Stack::Perf(&stack)))?;
+    }
+    let mut report = ScriptReport::default();
+    report.diagnostics = reader.diagnostics().clone();
+    Ok(Note::of_script(&report))
 }

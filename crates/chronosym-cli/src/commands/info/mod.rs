@@ -37,15 +37,9 @@ pub fn run(args: &Info, _quiet: bool) -> Result<()> {
     )?);
     let summary = Summary::new(&loaded.timeline, symbols);
     let path = args.input.output.as_deref();
-    let mut out = match args.format {
-        InfoFormat::Text => output::open_text(path),
-        InfoFormat::Json => output::open(path),
-    };
+    let mut out = output::open_for(args.format, path);
     match args.format {
-        InfoFormat::Json => {
-            chronosym_types::json::to_writer(&mut out, &json::object(&loaded, &summary))?;
-            writeln!(out)?;
-        }
+        InfoFormat::Json => output::write_json(&json::object(&loaded, &summary), &mut out)?,
         InfoFormat::Text => {
             let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
             text::write(&loaded, &summary, width, &mut out)?;

@@ -96,9 +96,10 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         } else {
             format!(", {}", process.runtimes.join(", "))
         };
+        let what = if samples == 1 { "sample" } else { "samples" };
         text_line!(
             out,
-            "  {:<24} {:<12} {:>9} samples{runtimes}",
+            "  {:<24} {:<12} {:>9} {what}{runtimes}",
             process.name.unwrap_or("-"),
             process
                 .pid

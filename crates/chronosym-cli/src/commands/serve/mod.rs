@@ -24,6 +24,7 @@ const LONGEST_QUESTION: u64 = 16 << 20;
 const WORKERS: usize = 4;
 
 pub fn run(args: &Serve, quiet: bool) -> Result<()> {
+    let shape = args.shaping.shape()?;
     let (loaded, symbols, filter) = open_marked(
         &args.traces,
         &args.symbols,
@@ -40,7 +41,7 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
         &loaded.timeline,
         &filter,
         Some(symbols.clone()),
-        &chronosym::Shape::default(),
+        &shape,
         apart,
     );
     if series.samples.is_empty() {

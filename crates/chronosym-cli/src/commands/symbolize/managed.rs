@@ -60,7 +60,7 @@ impl ManagedSource {
         config: StoreConfig,
         args: &Symbolize,
     ) -> Result<Option<Self>> {
-        let mut options = SymbolOptions::default();
+        let mut options = SymbolOptions::within(&crate::limits::get());
         options.lines = !args.symbols.no_lines;
         let module = match (image, pdb) {
             (Some(image), pdb) => ManagedModule::of_image(image, pdb, config, &options),
@@ -90,14 +90,16 @@ impl ManagedSource {
     }
 
     fn asked(&self, place: Place<'_>) -> Result<Asked, Why> {
-        let base = self.module.precompiled_base();
-        match (place.at, base) {
+        // `Type.Method+0x1a` looks like `module+0x1a`.
+        if let (Some(name), At::Rva(offset)) = (place.file, place.at)
+            && let Ok(il) = u32::try_from(offset)
+            && let named @ (Ok(_) | Err(SEVERAL)) = self.named(name, il)
+        {
+            return named;
+        }
+        match (place.at, self.module.precompiled_base()) {
             (At::Il(Method::Token(token), il), _) => Ok(Asked::Il(token, il)),
-            (At::Il(Method::Named(name), il), _) => match *self.module.methods_named(name) {
-                [] => Err(NO_METHOD),
-                [token] => Ok(Asked::Il(token, il)),
-                _ => Err(SEVERAL),
-            },
+            (At::Il(Method::Named(name), il), _) => self.named(name, il),
             (At::Rva(rva), Some(_)) => Ok(Asked::Native { rva, address: rva }),
             (At::Address(address), Some(base)) => {
                 // Nothing lies below the base: what is smaller can only be an RVA.
@@ -110,6 +112,14 @@ impl ManagedSource {
                 None => Err(shown::OTHER_KIND),
             },
             _ => Err(shown::OTHER_KIND),
+        }
+    }
+
+    fn named(&self, method: &str, il: u32) -> Result<Asked, Why> {
+        match *self.module.methods_named(method) {
+            [] => Err(NO_METHOD),
+            [token] => Ok(Asked::Il(token, il)),
+            _ => Err(SEVERAL),
         }
     }
 
@@ -253,7 +263,7 @@ impl Source for ManagedSource {
         mvid.into_iter().chain(pdb).collect()
     }
 
-    fn has_method(&self, name: &str) -> bool {
+    fn has_part(&self, name: &str) -> bool {
         !self.module.methods_named(name).is_empty()
     }
 

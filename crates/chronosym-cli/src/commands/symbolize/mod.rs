@@ -37,13 +37,8 @@ trait Source {
         Vec::new()
     }
 
-    /// Whether it has a section of this name, from whose start addresses can count.
-    fn has_section(&self, _name: &str) -> bool {
-        false
-    }
-
-    /// Whether it has a managed method of that full name.
-    fn has_method(&self, _name: &str) -> bool {
+    /// Whether it has a section or a managed method of that name, from whose start places can count.
+    fn has_part(&self, _name: &str) -> bool {
         false
     }
 

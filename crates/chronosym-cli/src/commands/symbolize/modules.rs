@@ -124,43 +124,32 @@ impl<'a> Modules<'a> {
         })
     }
 
-    /// The module that a place is in, and the place as that module knows it.
-    fn choose<'q>(&mut self, place: Place<'q>) -> Result<(usize, Place<'q>), shown::Why> {
-        if place.file.is_none() && place.id.is_none() {
-            if let At::Il(Method::Named(name), _) = place.at
-                && let Some(module) = self.with_method(name)
-            {
-                return Ok((module, place));
+    /// The module that a place is in.
+    fn choose(&mut self, place: Place<'_>) -> Result<usize, shown::Why> {
+        let part = match place.at {
+            // What is of another build is not of this one.
+            _ if place.id.is_some() => None,
+            At::Il(Method::Named(name), _) if place.file.is_none() => Some(name),
+            // `Type.Method+0x1a` and `.text+0x1a` look like `module+0x1a`.
+            At::Rva(_) => place.file,
+            _ => None,
+        };
+        let known = match (place.file, place.id) {
+            (None, None) => None,
+            _ => self.known(place),
+        };
+        let of_part = || {
+            let has = |module: &Module| part.is_some_and(|name| module.source.has_part(name));
+            self.open.iter().position(has)
+        };
+        match known.or_else(of_part) {
+            Some(module) => Ok(module),
+            None if place.file.is_some() || place.id.is_some() => {
+                self.search(place).ok_or(shown::OTHER_FILE)
             }
-            return match self.given {
-                1 => Ok((0, place)),
-                _ => Err(shown::WHICH_FILE),
-            };
+            None if self.given == 1 => Ok(0),
+            None => Err(shown::WHICH_FILE),
         }
-        let known = self.known(place).or_else(|| self.with_section(place));
-        if let Some(module) = known.or_else(|| self.search(place)) {
-            return Ok((module, place));
-        }
-        // `Type.Method+0x1a` looks like `module+0x1a`.
-        if let (Some(name), At::Rva(offset), None) = (place.file, place.at, place.id)
-            && let Some(module) = self.with_method(name)
-            && let Ok(il) = u32::try_from(offset)
-        {
-            let place = Place::new(None, At::Il(Method::Named(name), il));
-            return Ok((module, place));
-        }
-        Err(shown::OTHER_FILE)
-    }
-
-    fn with_section(&self, place: Place<'_>) -> Option<usize> {
-        let name = place.file?;
-        let has = |module: &Module| module.source.has_section(name);
-        self.open.iter().position(has)
-    }
-
-    fn with_method(&self, name: &str) -> Option<usize> {
-        let has = |module: &Module| module.source.has_method(name);
-        self.open.iter().position(has)
     }
 
     /// Of the open files the one that a place names; of several the one whose path has most in common with the name.
@@ -261,12 +250,9 @@ impl Source for Modules<'_> {
                 Some(place) => self.choose(place),
                 None => Err(shown::NO_ADDRESS),
             };
-            turns.push(chosen.map(|(module, place)| {
+            turns.push(chosen.map(|module| {
                 let asked = of_module.entry(module).or_default();
-                asked.push(Question {
-                    place: Some(place),
-                    ..question.clone()
-                });
+                asked.push(question.clone());
                 (module, asked.len() - 1)
             }));
         }

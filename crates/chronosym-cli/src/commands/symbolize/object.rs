@@ -77,10 +77,6 @@ impl ObjectSource {
 }
 
 impl Source for ObjectSource {
-    fn has_section(&self, name: &str) -> bool {
-        self.symbols.section(name).is_some()
-    }
-
     fn answer<'s>(&'s mut self, questions: Vec<Question<'s>>) -> Result<Answers<'s>> {
         let mut addresses = Vec::with_capacity(questions.len());
         // The address to print, and which of the answers is its.
@@ -130,6 +126,10 @@ impl Source for ObjectSource {
     fn ids(&self) -> Vec<String> {
         let build = self.symbols.build_id().map(ToString::to_string);
         build.into_iter().chain(self.found.pdb_id.clone()).collect()
+    }
+
+    fn has_part(&self, name: &str) -> bool {
+        self.symbols.section(name).is_some()
     }
 
     fn notes(&mut self) -> Vec<String> {

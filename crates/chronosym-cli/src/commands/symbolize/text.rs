@@ -136,12 +136,17 @@ fn words<'a>(text: &'a [u8], line: Range<usize>, found: &mut Vec<Found<'a>>) {
         let end = at - marks;
         // `rip=0x…`: what a register holds need not be code. `Name() + 0x…`: no address, but an offset.
         let is_value = matches!(text[..start], [.., b'='] | [.., b'+', b' ']);
-        if start == end || is_value {
+        // What a separator follows is the beginning of a path.
+        let is_path = matches!(text.get(at), Some(b'/' | b'\\' | b'~'));
+        if start == end || is_value || is_path {
             continue;
         }
         let Some((range, question)) = word(text, start, end) else {
             continue;
         };
+        if found.last().is_some_and(|(last, _)| last.end > range.start) {
+            continue;
+        }
         // glibc: `program(+0xrva)[0xaddress]` says the same place twice.
         if text[range.start] == b'+'
             && let Some(same) = text[range.end..].strip_prefix(b")[")
@@ -164,10 +169,13 @@ fn is_part(b: u8) -> bool {
 fn path_start(text: &[u8], end: usize) -> usize {
     let is_path = |&&b: &&u8| is_word(b) || matches!(b, b'/' | b'\\' | b'~');
     let start = end - text[..end].iter().rev().take_while(is_path).count();
-    match text[..start] {
-        [.., drive, b':'] if drive.is_ascii_alphabetic() && text.get(start) == Some(&b'\\') => {
-            start - 2
-        }
+    let is_drive = |before: &[u8]| match *before {
+        [.., before, drive] => drive.is_ascii_alphabetic() && !is_word(before),
+        [drive] => drive.is_ascii_alphabetic(),
+        [] => false,
+    };
+    match text[..start].strip_suffix(b":") {
+        Some(before) if is_drive(before) && text.get(start) == Some(&b'\\') => start - 2,
         _ => start,
     }
 }
@@ -307,12 +315,62 @@ mod tests {
                 "rip=0x7f001234, 0xbc90h 0x12zz",
             ),
             ("no module (+0x10) x=+0x10", "no module (+0x10) x=+0x10"),
+            ("0x10/srv/prog+0x1a", "<0x10/srv/prog +1a>"),
             (
                 "in a.dll:token 0x7000001+0x1a] in <ab>:0",
                 "in a.dll:token <0x7000001 +1a>] in <ab>:0",
             ),
         ] {
             assert_eq!(replaced(text), expected, "{text}");
+        }
+    }
+
+    /// Whatever forms run into each other, what is found is a part of the text, one behind the other.
+    #[test]
+    fn forms_that_are_broken_off_are_left_alone() {
+        let parts = [
+            "at N.T.M (T x) [0x1",
+            "] in <",
+            "0123456789abcdef0123456789abcdef",
+            ">:0",
+            " in a.dll",
+            ":token 0x6000001",
+            "+0x1a",
+            "App!",
+            "<BaseAddress>",
+            "(",
+            ")",
+            "[",
+            "\u{e9}",
+            "\n",
+            " ",
+            "0x7f00",
+            "(+0x10)[",
+            "/srv/prog",
+            ": 55d0c0",
+            " (BuildId: ",
+            "C:\\x",
+            "=",
+            "+ ",
+            "!",
+            "\\",
+        ];
+        for a in parts {
+            for b in parts {
+                for c in parts {
+                    for text in [[a, b, c].concat(), [a, b, " ", c, a].concat()] {
+                        let mut end = 0;
+                        for (range, question) in find_all(text.as_bytes()) {
+                            assert!(end <= range.start && range.start < range.end, "{text:?}");
+                            assert!(
+                                range.end <= text.len() && question.place.is_some(),
+                                "{text:?}"
+                            );
+                            end = range.end;
+                        }
+                    }
+                }
+            }
         }
     }
 }
