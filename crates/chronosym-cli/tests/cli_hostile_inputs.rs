@@ -517,7 +517,7 @@ fn object_files() {
         let at = header + 24 + 112 + 6 * 8;
         let place = image.len() as u32;
         image[at + 4..at + 8].copy_from_slice(&u32::MAX.to_le_bytes());
-        let mut entry = vec![0; 28];
+        let mut entry = [0; 28];
         entry[12] = 2;
         entry[16..20].copy_from_slice(&100u32.to_le_bytes());
         entry[24..28].copy_from_slice(&place.to_le_bytes());
