@@ -180,7 +180,7 @@ fn etl() {
 
 #[test]
 fn descriptions_of_events() {
-    let source = guid(0xa8a7_1ac1, 0x040f, 0x54a2, 0x07ca_00a8_9b5ab761);
+    let source = guid(0xa8a7_1ac1, 0x040f, 0x54a2, 0x07ca_00a8_9b5a_b761);
     let manifest = |n: usize, inner: String| {
         let xml = format!(
             "<m><provider name='P' guid='{{a8a71ac1-040f-54a2-07ca-00a89b5ab761}}'>{inner}</provider></m>"
@@ -229,7 +229,7 @@ fn descriptions_of_events() {
             info[at..at + 4].copy_from_slice(&STRUCT.to_le_bytes());
             info[at + 10..at + 12].copy_from_slice(&(properties as u16).to_le_bytes());
         }
-        let class = guid(0xbbcc_f6c1, 0x6cd1, 0x48c4, 0x80ff_8394_82e37671);
+        let class = guid(0xbbcc_f6c1, 0x6cd1, 0x48c4, 0x80ff_8394_82e3_7671);
         let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
         for i in 0..20u16 {
             info[32..34].copy_from_slice(&i.to_le_bytes());
@@ -350,7 +350,8 @@ fn jitdumps_and_perf_maps() {
         trace.event(sample, i * 1_000, 1, &[0x1000 + i as u64], &[2, 0, 0, 0]);
     }
     let trace = file(&trace.finish());
-    let maps: [(&str, fn(usize) -> String); 4] = [
+    type Map = (&'static str, fn(usize) -> String);
+    let maps: [Map; 4] = [
         ("one start", |n| {
             (0..n).map(|i| format!("1000 40 m{i}\n")).collect()
         }),
@@ -516,7 +517,7 @@ fn object_files() {
         let at = header + 24 + 112 + 6 * 8;
         let place = image.len() as u32;
         image[at + 4..at + 8].copy_from_slice(&u32::MAX.to_le_bytes());
-        let mut entry = vec![0; 28];
+        let mut entry = [0; 28];
         entry[12] = 2;
         entry[16..20].copy_from_slice(&100u32.to_le_bytes());
         entry[24..28].copy_from_slice(&place.to_le_bytes());
