@@ -658,9 +658,9 @@ fn a_bundle_of_perfcollect_is_one_recording() {
 fn what_cannot_be_read_alone_is_said() {
     let runtime = Runtime::new().body("First", JIT, SECOND, None);
     let (metadata, stream) = (runtime.trace.metadata(), runtime.stream());
-    let error = open_all(&[("channel0_0", &stream)])
-        .err()
-        .expect("it is refused");
+    let Err(error) = open_all(&[("channel0_0", &stream)]) else {
+        panic!("it is refused");
+    };
     assert!(
         error.to_string().contains("without its metadata"),
         "{error}"

@@ -227,7 +227,9 @@ fn refusals_are_told_apart() {
     is(&[&one, &copy], |e| matches!(e, OpenError::Copies { .. }));
     // What tells it stands in their headers, which are read later.
     let both = open_all(&[&a, &one]).and_then(|it| it.timeline(Options::default()));
-    let error = both.err().expect("a Linux trace is not joined to an .etl");
+    let Err(error) = both else {
+        panic!("a Linux trace is not joined to an .etl");
+    };
     assert!(
         matches!(error, OpenError::SeveralRecordings { .. }),
         "{error:?}"

@@ -1,4 +1,4 @@
-//! Counts the events of a trace by kind: `cargo run --example count -- trace.etl…`
+//! Counts the events of a trace by kind: `cargo run --example count_records -- trace.etl…`
 
 use std::collections::BTreeMap;
 use std::error::Error;
