@@ -340,6 +340,12 @@ struct Machine {
 }
 
 impl Machine {
+    /// What perf calls a thread: its record may have been lost.
+    fn comm(&self, tid: u32) -> String {
+        let known = self.comms.get(&tid).cloned();
+        known.unwrap_or_else(|| format!(":{tid}"))
+    }
+
     fn see(&mut self, event: &Event<'_>) {
         match *event {
             Event::Comm(comm) => {
@@ -350,12 +356,10 @@ impl Machine {
                 }
             }
             Event::Fork(task) => {
-                let name = self
-                    .comms
-                    .get(&task.parent_tid)
-                    .cloned()
-                    .unwrap_or_default();
-                self.comms.insert(task.tid, name);
+                match self.comms.get(&task.parent_tid).cloned() {
+                    Some(name) => self.comms.insert(task.tid, name),
+                    None => self.comms.remove(&task.tid),
+                };
                 if task.pid != task.parent_pid {
                     let maps = self.maps.get(&task.parent_pid).cloned().unwrap_or_default();
                     self.maps.insert(task.pid, maps);
@@ -405,7 +409,7 @@ fn agrees_with_text(bytes: &[u8], text: &[u8]) -> Result<(), Failed> {
         let printed = text.next_sample()?.ok_or("the text has fewer samples")?;
         let (pid, tid) = (record.pid.ok_or("no pid")?, record.tid.ok_or("no tid")?);
         check(&(printed.pid, printed.tid), &(Some(pid), tid))?;
-        check(&printed.comm, &machine.comms[&tid].as_str())?;
+        check(&printed.comm, &machine.comm(tid).as_str())?;
         check(
             &Some(printed.time_ns),
             &record.time_ns.map(|time| time / 1_000 * 1_000),
@@ -463,7 +467,7 @@ fn agrees_with_perf(path: &Path, has_chains: bool) -> Result<(), Failed> {
         };
         let (pid, tid) = (record.pid.ok_or("no pid")?, record.tid.ok_or("no tid")?);
         let time = record.time_ns.ok_or("no time")?;
-        let comm = machine.comms.get(&tid).cloned().unwrap_or_default();
+        let comm = machine.comm(tid);
         events.push(record.attr.ok_or("no event")?);
         own.push((comm, pid, tid, time, sample.period, String::new()));
         let chain = sample.callchain.map(|chain| chain.words().iter().collect());
