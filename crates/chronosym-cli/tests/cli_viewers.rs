@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -297,7 +298,6 @@ fn firefox_profiler_shows_threads_and_markers() {
     };
     // What `load` does, but that waits half a second for it, which may be too short on a busy machine.
     let daemon = ["--daemon", "a.firefox.json", "--session", "test"];
-    let _daemon = Ends(node().args(daemon).spawn().unwrap());
     let try_ask = |arguments: &[&str]| -> Result<Value, String> {
         let out = node().args(arguments).args(["--session", "test"]).output();
         let out = out.unwrap();
@@ -309,8 +309,24 @@ fn firefox_profiler_shows_threads_and_markers() {
         let answer = try_ask(arguments);
         answer.unwrap_or_else(|said| panic!("{arguments:?}: {said}"))
     };
-    let is_up = (0..100).any(|_| try_ask(&["status"]).is_ok());
-    assert!(is_up, "{:?}", try_ask(&["status"]));
+    // Whoever asks too early takes the session for a dead one and removes it: then it is begun again.
+    let entries = || fs::read_dir(folder.path()).unwrap().count();
+    let begin = |_| {
+        let (running, before) = (Ends(node().args(daemon).spawn().unwrap()), entries());
+        let has_begun = || {
+            entries() > before || {
+                std::thread::sleep(Duration::from_millis(100));
+                false
+            }
+        };
+        (0..300).any(|_| has_begun());
+        std::thread::sleep(Duration::from_secs(1));
+        (0..20)
+            .any(|_| try_ask(&["status"]).is_ok())
+            .then_some(running)
+    };
+    let running = (0..5).find_map(begin);
+    assert!(running.is_some(), "{:?}", try_ask(&["status"]));
     let times = |thread: &Value| -> Vec<f64> {
         let times = list(&thread["samples"]["time"]).iter();
         times.map(|time| time.as_f64().unwrap()).collect()
