@@ -46,15 +46,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![deny(missing_docs)]
-#![warn(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
 #![cfg_attr(
-    test,
-    allow(
+    not(test),
+    warn(
         clippy::arithmetic_side_effects,
         clippy::cast_possible_truncation,
         clippy::indexing_slicing,

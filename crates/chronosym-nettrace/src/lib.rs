@@ -53,15 +53,9 @@
 //! netperf V1 and V2 have nothing to find them by. [`Diagnostics::gaps`] says where and why, each byte once. An [`Error`]
 //! means that there is no trace to read or that the source failed.
 #![deny(missing_docs)]
-#![warn(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
 #![cfg_attr(
-    test,
-    allow(
+    not(test),
+    warn(
         clippy::arithmetic_side_effects,
         clippy::cast_possible_truncation,
         clippy::indexing_slicing,

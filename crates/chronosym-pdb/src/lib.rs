@@ -33,15 +33,9 @@
 //! # }
 //! ```
 #![deny(missing_docs)]
-#![warn(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
 #![cfg_attr(
-    test,
-    allow(
+    not(test),
+    warn(
         clippy::arithmetic_side_effects,
         clippy::cast_possible_truncation,
         clippy::indexing_slicing,

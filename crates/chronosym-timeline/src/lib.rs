@@ -1,14 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
-#![warn(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
 #![cfg_attr(
-    test,
-    allow(
+    not(test),
+    warn(
         clippy::arithmetic_side_effects,
         clippy::cast_possible_truncation,
         clippy::indexing_slicing,

@@ -1,13 +1,7 @@
 //! Object files (ELF, and PE for its DWARF): sections, segments, identity, symbols.
-#![warn(
-    clippy::arithmetic_side_effects,
-    clippy::cast_possible_truncation,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
 #![cfg_attr(
-    test,
-    allow(
+    not(test),
+    warn(
         clippy::arithmetic_side_effects,
         clippy::cast_possible_truncation,
         clippy::indexing_slicing,
