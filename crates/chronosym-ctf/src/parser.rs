@@ -379,15 +379,7 @@ impl<'t> Text<'t, '_> {
     }
 
     fn integer(&mut self) -> Result<Scalar> {
-        let mut scalar = Scalar {
-            bits: 0,
-            align: 0,
-            kind: Kind::Unsigned,
-            order: None,
-            is_text: false,
-            is_hex: false,
-            is_clock: false,
-        };
+        let mut scalar = Scalar::new(Kind::Unsigned, 0);
         self.block(|_, name, value| {
             match (name, value) {
                 ("size", Assigned::Number(number)) => scalar.bits = width(number)?,
@@ -419,15 +411,7 @@ impl<'t> Text<'t, '_> {
     }
 
     fn float(&mut self) -> Result<Scalar> {
-        let mut scalar = Scalar {
-            bits: 0,
-            align: 8,
-            kind: Kind::Float,
-            order: None,
-            is_text: false,
-            is_hex: false,
-            is_clock: false,
-        };
+        let mut scalar = Scalar::new(Kind::Float, 8);
         self.block(|_, name, value| {
             match (name, value) {
                 ("exp_dig" | "mant_dig", Assigned::Number(number)) => scalar.bits += width(number)?,

@@ -45,6 +45,21 @@ pub(crate) struct Scalar {
     pub is_clock: bool,
 }
 
+impl Scalar {
+    /// One of which only this is declared.
+    pub const fn new(kind: Kind, align: u32) -> Self {
+        Scalar {
+            bits: 0,
+            align,
+            kind,
+            order: None,
+            is_text: false,
+            is_hex: false,
+            is_clock: false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Unsigned,

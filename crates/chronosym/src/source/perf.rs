@@ -162,10 +162,25 @@ fn is_profile(attr: &EventAttr) -> bool {
 
 /// What samples of an event are.
 #[derive(Clone, Copy)]
-struct Counted {
-    event: EventTypeId,
-    kind: SampleKind,
-    is_clock: bool,
+pub(super) struct Counted {
+    pub event: EventTypeId,
+    pub kind: SampleKind,
+    pub is_clock: bool,
+}
+
+impl Counted {
+    /// A sample that stands for `period` ns of a clock, or so many events.
+    pub fn sample(self, period: Option<u64>, idle: bool) -> facts::Sample {
+        let weight = match (period, self.is_clock) {
+            (Some(ns), true) => Weight::Ns(ns),
+            (Some(events), false) => Weight::Count(events),
+            (None, _) => Weight::One,
+        };
+        let mut sample = facts::Sample::new(self.kind).weighing(weight);
+        sample.event = Some(self.event);
+        sample.idle = idle;
+        sample
+    }
 }
 
 #[derive(Default)]
@@ -425,14 +440,7 @@ impl Feed {
             );
             return;
         }
-        let weight = match (sample.period, counted.is_clock) {
-            (Some(ns), true) => Weight::Ns(ns),
-            (Some(events), false) => Weight::Count(events),
-            (None, _) => Weight::One,
-        };
-        let mut stated = facts::Sample::new(counted.kind).weighing(weight);
-        stated.event = Some(counted.event);
-        stated.idle = record.pid == Some(0);
+        let stated = counted.sample(sample.period, record.pid == Some(0));
         let chain = sample.callchain.iter().flat_map(|chain| chain.parts());
         match chain.filter_map(|part| part.deferred).last() {
             Some(cookie) => self.defer(cookie, at, stated, session),

@@ -12,14 +12,13 @@ use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
 use chronosym_perf::{BuildId, Error};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::perf::KERNEL;
+use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
 use super::{Identity, ReadError};
-use crate::event_types::EventTypeId;
 use crate::evidence::Evidence;
 use crate::facts::{self, Addressing, At, Image, Symbol};
 use crate::images::{is_anonymous, simple_name};
-use crate::samples::{SampleKind, Weight};
+use crate::samples::SampleKind;
 use crate::session::Session;
 
 /// Files stand from here on, one after the other: systems leave this room to nobody.
@@ -150,14 +149,6 @@ pub fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema)
     }
 }
 
-/// What samples of an event are.
-#[derive(Clone, Copy)]
-struct Counted {
-    event: EventTypeId,
-    kind: SampleKind,
-    is_clock: bool,
-}
-
 /// The files of a process, and the calls that were inlined into others, by where they were put.
 #[derive(Default)]
 struct Files {
@@ -228,19 +219,11 @@ impl Feed<'_> {
         while self.stack.last().is_some_and(|&last| last < LOWEST) {
             self.stack.pop();
         }
-        let weight = match (sample.period, counted.is_clock) {
-            (Some(ns), true) => Weight::Ns(ns),
-            (Some(events), false) => Weight::Count(events),
-            (None, _) => Weight::One,
-        };
         let facts = session.facts();
         if counted.is_clock && facts.sample_interval_ns.is_none() {
             facts.sample_interval_ns = sample.period;
         }
-        let mut stated = facts::Sample::new(counted.kind).weighing(weight);
-        stated.event = Some(counted.event);
-        stated.idle = pid == 0;
-        session.sample(at, &self.stack, stated);
+        session.sample(at, &self.stack, counted.sample(sample.period, pid == 0));
     }
 
     /// The process of a sample; if it was not printed, the one that its thread was seen in, or whose perf map names it.
