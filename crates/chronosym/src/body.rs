@@ -1,6 +1,6 @@
 //! Code bodies and modules, as events state them.
 
-use chronosym_events::{MethodFlags, OptimizationTier};
+use chronosym_events::MethodFlags;
 use chronosym_timeline::{Begin, End};
 
 use crate::chunked::Chunked;
@@ -48,8 +48,8 @@ pub(crate) struct CodeBody {
 }
 
 impl CodeBody {
-    /// Stands where a body was that a live session has dropped.
-    pub const FORGOTTEN: CodeBody = CodeBody {
+    /// No body: stands where one was that a live session has dropped.
+    pub const NONE: CodeBody = CodeBody {
         clr_instance: 0,
         start: 0,
         size: 0,
@@ -83,11 +83,6 @@ impl CodeBody {
         self.flags.is_jitted()
     }
 
-    /// The tier as the runtime names it; precompiled code carries a tier value without the jitted flag.
-    pub fn tier(&self) -> Option<OptimizationTier> {
-        self.flags.tier()
-    }
-
     /// When the first event spoke of it.
     pub fn first_seen(&self) -> u64 {
         match self.begin {
@@ -100,26 +95,6 @@ impl CodeBody {
     pub fn is_alive(&self) -> bool {
         !matches!(self.end, End::At(_))
     }
-}
-
-/// What one method event says, in the engine's words.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MethodFact {
-    pub time: u64,
-    pub clr_instance: u16,
-    pub method_id: u64,
-    pub start: u64,
-    pub size: u32,
-    pub token: u32,
-    pub flags: MethodFlags,
-    pub native_code_version: u64,
-    /// `NameId::NONE` where the event carries no names.
-    pub name: NameId,
-    pub module_id: u64,
-    /// The module of that id, where it is known by now.
-    pub module: Option<ModuleIndex>,
-    /// The body of this method that is said to stand at its start.
-    pub standing: Option<BodyIndex>,
 }
 
 /// The source lines of a body, by native offset.
@@ -209,10 +184,4 @@ pub(crate) struct EntryPoint {
     pub clr_instance: u16,
     pub method_id: u64,
     pub name: NameId,
-}
-
-/// Interop targets of a stub, in the order in which they were stated.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StubTargets {
-    pub targets: Vec<NameId>,
 }

@@ -10,12 +10,12 @@ use chronosym_events::{
 use rustc_hash::FxHashMap;
 
 use crate::body::{EntryPoint, PdbId};
-use crate::facts::{At, Fact, InlineTree, MapFact, Method, Module, Stub};
-use crate::il_map::IlMap;
+use crate::facts::{At, Fact, IlMap, InlineTree, Method, Module, Stub};
 use crate::layers::Layers;
 use crate::machine::Machine;
 use crate::process::ProcessIndex;
 use crate::strings::StringId;
+use crate::symbol_source::InMemoryPdb;
 
 /// What a process's CLR events say beside its code.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(crate) struct ClrState {
 enum SymbolChunks {
     /// How many there are, and those that came, by their numbers.
     Open(u16, BTreeMap<u16, Vec<u8>>),
-    Joined(Arc<[u8]>),
+    Joined(InMemoryPdb),
 }
 
 /// `MethodDetails`: what a method is an instance of.
@@ -51,7 +51,7 @@ const CORE: u16 = 2;
 
 impl ClrState {
     /// The PDB of an in-memory module, once all its chunks are there.
-    pub fn in_memory_pdb(&self, clr_instance: u16, module_id: u64) -> Option<&Arc<[u8]>> {
+    pub fn in_memory_pdb(&self, clr_instance: u16, module_id: u64) -> Option<&InMemoryPdb> {
         match self.code_symbols.get(&(clr_instance, module_id))? {
             SymbolChunks::Joined(pdb) => Some(pdb),
             SymbolChunks::Open(..) => None,
@@ -118,7 +118,7 @@ impl ClrState {
                 .or_insert_with(|| event.chunk.to_vec());
             if chunks.keys().copied().eq(0..*total) {
                 let joined: Vec<u8> = chunks.values().flatten().copied().collect();
-                *symbols = SymbolChunks::Joined(joined.into());
+                *symbols = SymbolChunks::Joined(InMemoryPdb::new(joined));
             }
         }
     }
@@ -144,22 +144,17 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
     let state = &mut states[process.index()];
     match event {
         Event::Method(event) => {
-            state
-                .code
-                .apply_method(at.time_ns, at.writer(), &method(event), names);
+            state.code.apply_method(at, &method(event), names);
         }
         Event::ILToNativeMap(event) => {
-            let map = MapFact {
-                time: at.time_ns,
-                map: IlMap::new(event.entries()),
-                action: event.action,
+            let map = IlMap {
                 clr_instance: event.clr_instance_id,
-                method_id: event.method_id,
                 // Before V1 the version field is 0 whatever the tier.
                 version: event.il_version_id.map(|_| event.version_id),
                 extent: event.extent,
+                ..IlMap::new(event.action, event.method_id, &[])
             };
-            state.code.il_map(map, at.writer());
+            state.code.il_map(at, &map, event.entries());
         }
         Event::MethodJittingStarted(event) => {
             let method_id = event.method_id;
@@ -181,20 +176,23 @@ pub(crate) fn apply(machine: &mut Machine, process: ProcessIndex, at: At, event:
             points.entry(event.entry_point).or_insert(point);
         }
         Event::ILStubGenerated(event) => {
-            let stub = Stub {
-                clr_instance: event.clr_instance_id,
-                method_id: event.stub_method_id,
-                target: parts(&event.target),
-                is_shared: false,
-            };
-            machine.apply_to(process, at, stub.into());
+            let stub = Stub::new(event.stub_method_id, parts(&event.target));
+            let clr_instance = event.clr_instance_id;
+            machine.apply_to(
+                process,
+                at,
+                Stub {
+                    clr_instance,
+                    ..stub
+                }
+                .into(),
+            );
         }
         Event::ILStubCacheHit(event) => {
             let stub = Stub {
                 clr_instance: event.clr_instance_id,
-                method_id: event.stub_method_id,
-                target: parts(&event.target),
                 is_shared: true,
+                ..Stub::new(event.stub_method_id, parts(&event.target))
             };
             machine.apply_to(process, at, stub.into());
         }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use chronosym_events::Action;
+
 macro_rules! closed_list {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident,)* }) => {
         $(#[$meta])*
@@ -127,6 +129,18 @@ closed_list! {
     }
 }
 
+impl Evidence {
+    /// What an event that says this of code is.
+    pub(crate) fn of(action: Action) -> Self {
+        match action {
+            Action::Load => Evidence::Load,
+            Action::Unload => Evidence::Unload,
+            Action::DCStart => Evidence::DCStart,
+            Action::DCEnd => Evidence::DCEnd,
+        }
+    }
+}
+
 /// A set of [`Evidence`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvidenceSet(u16);
@@ -140,14 +154,14 @@ impl EvidenceSet {
         EvidenceSet(1 << evidence as u16)
     }
 
-    /// The set with one more member.
-    pub const fn with(self, evidence: Evidence) -> Self {
-        EvidenceSet(self.0 | 1 << evidence as u16)
+    /// All that is in either.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        EvidenceSet(self.0 | other.0)
     }
 
     /// Adds a member.
     pub fn insert(&mut self, evidence: Evidence) {
-        *self = self.with(evidence);
+        *self = self.and(EvidenceSet::of(evidence));
     }
 
     /// Whether `evidence` is a member.

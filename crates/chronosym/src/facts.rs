@@ -23,7 +23,6 @@ pub use chronosym_events::{Action, Extent, MethodFlags, Text};
 use crate::body::PdbId;
 use crate::event_types::EventTypeId;
 use crate::evidence::Evidence;
-use crate::il_map;
 pub use crate::images::Addressing;
 use crate::samples::{SampleKind, Weight};
 
@@ -353,30 +352,6 @@ impl<'a> IlMap<'a> {
             entries,
         }
     }
-
-    pub(crate) fn into_fact(self, time: u64) -> MapFact {
-        MapFact {
-            time,
-            map: il_map::IlMap::new(self.entries.iter().copied()),
-            action: self.action,
-            clr_instance: self.clr_instance,
-            method_id: self.method_id,
-            version: self.version,
-            extent: self.extent,
-        }
-    }
-}
-
-/// An IL map in the engine's shape.
-#[derive(Debug)]
-pub(crate) struct MapFact {
-    pub time: u64,
-    pub map: il_map::IlMap,
-    pub action: Action,
-    pub clr_instance: u16,
-    pub method_id: u64,
-    pub version: Option<u64>,
-    pub extent: Extent,
 }
 
 /// The inline tree of a body.

@@ -127,8 +127,8 @@ pub use session::{Payload, Session};
 pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
 pub use stacks::{CallerProof, StackId, StackTable};
 pub use symbol_source::{
-    CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,
-    PartRef, PrecompiledCode, SymbolSource,
+    CodeStart, ImageRef, InMemoryPdb, MappedPiece, ModuleRef, NativeFrame, PartRef,
+    PrecompiledCode, SymbolIdentity, SymbolSource,
 };
 pub use timeline::Timeline;
 pub use views::{

@@ -257,7 +257,7 @@ impl Timeline {
 
     /// How a body was compiled.
     pub(crate) fn tier(&self, process: ProcessIndex, body: &CodeBody) -> Option<OptimizationTier> {
-        body.tier().or_else(|| {
+        body.flags.tier().or_else(|| {
             let precompiled =
                 !body.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
             precompiled.then(|| self.precompiled_tier(process, body.clr_instance))

@@ -4,6 +4,7 @@ use chronosym_events::OptimizationTier;
 
 use crate::chunked::Chunked;
 use crate::evidence::Evidence;
+use crate::facts::Symbol;
 use crate::names::{NameId, Names};
 use crate::strings::StringId;
 use crate::untimed_index::UntimedIndex;
@@ -27,6 +28,23 @@ pub(crate) struct Untimed {
 }
 
 impl Untimed {
+    pub fn add(&mut self, symbol: &Symbol<'_>, names: &mut Names) {
+        let text = symbol.name.to_text();
+        let text = SymbolText::parse(&text);
+        let module = match text.module {
+            "" => names.text(symbol.module),
+            named => names.strings.intern(named),
+        };
+        self.rows.push(UntimedSymbol {
+            start: symbol.start,
+            last: symbol.last.max(symbol.start),
+            name: text.intern(names),
+            module,
+            tier: text.tier,
+            evidence: symbol.evidence,
+        });
+    }
+
     /// By address.
     pub fn index(&self) -> UntimedIndex {
         let mut index = UntimedIndex::default();
@@ -146,17 +164,7 @@ pub(crate) fn read_perf_map(text: &[u8], base: u64, names: &mut Names, into: &mu
             continue;
         }
         match perf_map_line(line, base) {
-            Some((start, last, name)) => {
-                let text = SymbolText::parse(name);
-                into.rows.push(UntimedSymbol {
-                    start,
-                    last,
-                    name: text.intern(names),
-                    module: names.strings.intern(text.module),
-                    tier: text.tier,
-                    evidence: Evidence::PerfMap,
-                });
-            }
+            Some((start, last, name)) => into.add(&Symbol::new(start, last, name), names),
             None => bad += 1,
         }
     }

@@ -410,9 +410,7 @@ impl Timeline {
         };
         let id = chronosym_timeline::Id::from_index(index.index());
         let life = id.map_or(NO_LIFE, |id| space.bodies.life(id, body.start, body.begin));
-        let targets = body
-            .stub
-            .map_or(&[][..], |s| &code.stubs[s as usize].targets);
+        let targets = body.stub.map_or(&[][..], |s| &code.stubs[s as usize]);
         Some(BodyView {
             index,
             start: body.start,

@@ -28,12 +28,7 @@ impl ProcessCode {
         let simple = simple_name(names.strings.get(path)).to_owned();
         let simple_name = names.strings.intern(&simple);
         let (begin, end) = life_of(module.action, time);
-        let evidence = match module.action {
-            Action::Load => Evidence::Load,
-            Action::Unload => Evidence::Unload,
-            Action::DCStart => Evidence::DCStart,
-            Action::DCEnd => Evidence::DCEnd,
-        };
+        let evidence = Evidence::of(module.action);
         let known = self.module(module.clr_instance, module.id).filter(|m| {
             let known = &self.modules[m.index()];
             known.il_path == il_path && known.assembly_id == module.assembly_id

@@ -85,7 +85,7 @@ impl FrameBuilder<'_> {
         let timeline = self.timeline;
         let code = &timeline.spaces[process.index()].state.code;
         let named = self.timeline_function(binary, body.name)?;
-        let targets = body.stub.map(|s| code.stubs[s as usize].targets.as_slice());
+        let targets = body.stub.map(|s| code.stubs[s as usize].as_slice());
         let Some([target]) = targets else {
             return Some(named);
         };

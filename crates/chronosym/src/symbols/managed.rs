@@ -15,6 +15,7 @@ use super::search::{FoundFile, SymbolFile, pdb_names, pdb_paths};
 use crate::evidence::LineReason;
 use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
+use crate::symbol_source::InMemoryPdb;
 
 /// What is known of a PDB that is to be found.
 pub(super) struct Clues<'a> {
@@ -26,7 +27,7 @@ pub(super) struct Clues<'a> {
     /// The image, where it is at hand.
     pub image: Option<&'a Arc<FileAt>>,
     /// The PDB itself, where the trace carries it.
-    pub in_trace: Option<&'a Arc<[u8]>>,
+    pub in_trace: Option<&'a InMemoryPdb>,
 }
 
 /// The PDB of a module.
@@ -136,7 +137,7 @@ fn find(clues: &Clues<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
         }
     }
     if let Some(bytes) = clues.in_trace {
-        match Pdb::parse(FileData::from(Arc::clone(bytes))) {
+        match Pdb::parse(FileData::from(Arc::clone(&bytes.bytes))) {
             // Without an id in the module's event, the runtime's own word ties it to the module.
             Ok(pdb) if id.is_none_or(|id| belongs(&pdb, id)) => {
                 file.found = Ok(FoundFile::InTrace);

@@ -8,7 +8,6 @@ mod code;
 mod files;
 mod image;
 mod kallsyms;
-mod known;
 #[cfg(feature = "pdb")]
 mod managed;
 #[cfg(feature = "pdb")]
@@ -45,15 +44,15 @@ use std::sync::Arc;
 
 use crate::evidence::{LineReason, NameReason};
 use crate::limits::Limits;
-use crate::symbol_source::{ImageIdentity, ImageRef, NativeFrame, SymbolSource};
+use crate::symbol_source::{ImageRef, NativeFrame, SymbolIdentity, SymbolSource};
+use chronosym_symbols::lru::WeightedLru;
 use files::Files;
 use image::ImageFiles;
-use known::Known;
 #[cfg(feature = "pdb")]
 use {
     crate::frame::SourceLine,
     crate::il_map::IlOffset,
-    crate::symbol_source::{ModuleIdentity, ModuleRef, PrecompiledCode, SnapshotKey},
+    crate::symbol_source::{ModuleRef, PrecompiledCode, SnapshotKey},
     module::ModuleFiles,
     precompiled::Found,
     std::ops::Range,
@@ -115,12 +114,15 @@ pub struct Symbolizer {
     files: Files,
     options: SymbolOptions,
     #[cfg(feature = "pdb")]
-    modules: Known<u64, ModuleIdentity, ModuleFiles>,
+    modules: WeightedLru<Key<SymbolIdentity>, ModuleFiles>,
     /// Where a module's code stands differs from process to process.
     #[cfg(feature = "pdb")]
-    precompiled: Known<SnapshotKey, ModuleIdentity, Found>,
-    images: Known<u64, ImageIdentity, ImageFiles>,
+    precompiled: WeightedLru<Key<SnapshotKey>, Found>,
+    images: WeightedLru<Key<SymbolIdentity>, ImageFiles>,
 }
+
+/// With the generation of the places to search: what was not found is looked for again in new ones.
+type Key<T> = (u64, T);
 
 impl std::fmt::Debug for Symbolizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -136,10 +138,10 @@ impl Symbolizer {
         Symbolizer {
             files: Files::new(config, &options),
             #[cfg(feature = "pdb")]
-            modules: Known::new(options.memory_bytes / 8),
+            modules: WeightedLru::new(options.memory_bytes / 8),
             #[cfg(feature = "pdb")]
-            precompiled: Known::new(options.memory_bytes / 16),
-            images: Known::new(options.memory_bytes / 16),
+            precompiled: WeightedLru::new(options.memory_bytes / 16),
+            images: WeightedLru::new(options.memory_bytes / 16),
             options,
         }
     }
@@ -165,14 +167,12 @@ impl Symbolizer {
     }
 
     fn image<R>(&self, image: &ImageRef<'_>, ask: impl FnOnce(&ImageFiles) -> R) -> R {
-        let generation = self.files.search.generation();
-        let key = (generation, image.identity_hash());
-        let known = self.images.get(key, image, || {
+        let key = (self.files.search.generation(), image.identity());
+        ask(&self.images.get_or_make(&key, || {
             let files = ImageFiles::find(image, &self.files);
             let weight = files.weight();
-            (image.identity(), files, weight)
-        });
-        ask(&known.1)
+            (Arc::new(files), weight)
+        }))
     }
 }
 
@@ -180,31 +180,28 @@ impl Symbolizer {
 impl Symbolizer {
     /// The PDB of a module: where it was looked for, and what came of it.
     pub fn module_pdb(&self, module: &ModuleRef<'_>) -> SymbolFile {
-        self.module(module).1.pdb.file.clone()
+        self.module(module).pdb.file.clone()
     }
 
     /// The IL image of a module: where it was looked for, and what came of it.
     pub fn module_image(&self, module: &ModuleRef<'_>) -> SymbolFile {
-        self.module(module).1.image.clone()
+        self.module(module).image.clone()
     }
 
-    fn module(&self, module: &ModuleRef<'_>) -> Arc<(ModuleIdentity, ModuleFiles)> {
-        let generation = self.files.search.generation();
-        let key = (generation, module.identity_hash());
-        self.modules.get(key, module, || {
+    fn module(&self, module: &ModuleRef<'_>) -> Arc<ModuleFiles> {
+        let key = (self.files.search.generation(), module.identity());
+        self.modules.get_or_make(&key, || {
             let (files, weight) = ModuleFiles::find(module, &self.files);
-            (module.identity(), files, weight)
+            (Arc::new(files), weight)
         })
     }
 
     /// What tells of the module's precompiled code, if it has any.
-    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Option<Arc<(ModuleIdentity, Found)>> {
-        let generation = self.files.search.generation();
-        let key = (generation, module.code.as_ref()?.key);
-        Some(self.precompiled.get(key, module, || {
-            let files = self.module(module);
-            let found = precompiled::find(module, &files.1, &self.files);
-            (module.identity(), found, 512)
+    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Option<Arc<Found>> {
+        let key = (self.files.search.generation(), module.code.as_ref()?.key);
+        Some(self.precompiled.get_or_make(&key, || {
+            let found = precompiled::find(module, &self.module(module), &self.files);
+            (Arc::new(found), 512)
         }))
     }
 }
@@ -224,29 +221,29 @@ impl SymbolSource for Symbolizer {
         if !self.options.lines {
             return Err(LineReason::LinesDisabled);
         }
-        self.module(module).1.pdb.line(&self.files, token, il)
+        self.module(module).pdb.line(&self.files, token, il)
     }
 
     #[cfg(feature = "pdb")]
     fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
-        self.module(module).1.method_name(&self.files, token)
+        self.module(module).method_name(&self.files, token)
     }
 
     #[cfg(feature = "pdb")]
     fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
-        self.precompiled_in(module)?.1.place()?.range()
+        self.precompiled_in(module)?.place()?.range()
     }
 
     #[cfg(feature = "pdb")]
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
         let found = self.precompiled_in(module)?;
-        found.1.place()?.code(&self.files, address)
+        found.place()?.code(&self.files, address)
     }
 
     #[cfg(feature = "pdb")]
     fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
         let found = self.precompiled_in(module)?;
-        matches!(found.1, Found::Mismatch).then_some(LineReason::SymbolFileMismatch)
+        matches!(*found, Found::Mismatch).then_some(LineReason::SymbolFileMismatch)
     }
 
     #[cfg(feature = "pdb")]
@@ -258,7 +255,7 @@ impl SymbolSource for Symbolizer {
         callee: &str,
     ) -> Option<u32> {
         let files = self.module(module);
-        files.1.call_site(&self.files, token, stated, callee)
+        files.call_site(&self.files, token, stated, callee)
     }
 
     #[cfg(feature = "pdb")]

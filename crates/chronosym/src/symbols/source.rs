@@ -69,7 +69,7 @@ impl Symbolizer {
         let module = module.map(|module| self.module(module));
         let known = module
             .as_ref()
-            .and_then(|module| module.1.pdb.document(&self.files, document))
+            .and_then(|module| module.pdb.document(&self.files, document))
             .unwrap_or_default();
         if let Some(text) = known.text {
             return Ok(SourceText {
