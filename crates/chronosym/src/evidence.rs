@@ -141,6 +141,17 @@ impl Evidence {
     }
 }
 
+impl Certainty {
+    /// As sure, unless a rule guessed.
+    pub(crate) fn or_guess(self, is_guess: bool) -> Self {
+        if is_guess {
+            Certainty::Approximate
+        } else {
+            self
+        }
+    }
+}
+
 /// A set of [`Evidence`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvidenceSet(u16);

@@ -7,7 +7,6 @@ use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{LineReason, NameReason};
 use crate::frame::{Code, Frame, SourceLine};
 use crate::functions::{Binary, Function};
-use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Location};
 
 impl FrameBuilder<'_> {
@@ -43,9 +42,7 @@ impl FrameBuilder<'_> {
             }
         }
         let binary = body.module.and_then(|m| self.module_binary(process, m));
-        let function = self
-            .body_function(process, body, binary.as_ref())
-            .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
+        let function = self.body_function(at, body, binary.as_ref());
         let method = module.map(|module| (module, body.token));
         let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
         let line = match self.managed_line(&function, method, il) {
@@ -78,20 +75,22 @@ impl FrameBuilder<'_> {
     /// The function of a body; a stub is named after what it serves, if that is one method (rule 16).
     fn body_function(
         &mut self,
-        process: ProcessIndex,
+        at: AddressAt,
         body: &CodeBody,
         binary: Option<&Arc<Binary>>,
-    ) -> Option<Arc<Function>> {
+    ) -> Arc<Function> {
         let timeline = self.timeline;
-        let code = &timeline.spaces[process.index()].state.code;
-        let named = self.timeline_function(binary, body.name)?;
+        let code = &timeline.spaces[at.process.index()].state.code;
+        let named = self.timeline_function(binary, body.name, at.address);
         let targets = body.stub.map(|s| code.stubs[s as usize].as_slice());
-        let Some([target]) = targets else {
-            return Some(named);
+        let (Some([target]), Some(name)) = (targets, timeline.names.get(body.name)) else {
+            return named;
         };
-        let mut name = self.text(timeline.names.get(body.name)?.name).to_owned();
+        let mut name = self.text(name.name).to_owned();
         name.push_str(" \u{2192} ");
-        let is_named = timeline.names.push_full(*target, &mut name);
-        is_named.then(|| self.managed_function(binary, &name, self.signature(body.name)))
+        match timeline.names.push_full(*target, &mut name) {
+            true => self.managed_function(binary, &name, self.signature(body.name)),
+            false => self.functions.unnamed(binary, None, at.address),
+        }
     }
 }

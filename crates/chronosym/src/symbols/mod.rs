@@ -154,7 +154,7 @@ impl Symbolizer {
 
     /// The symbol file of an image: where it was looked for, and what came of it.
     pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
-        let mut file = self.image(image, |files| files.telling().clone());
+        let mut file = self.image(image, |files| files.best().clone());
         if let (Err(_), Some(kallsyms)) = (&file.found, self.kallsyms_of(image)) {
             file.try_kallsyms(kallsyms.path(), kallsyms.fits(image));
         }

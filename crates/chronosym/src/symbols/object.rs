@@ -11,10 +11,9 @@ use chronosym_symbols::{
 };
 
 use super::files::{FileAt, FileError, Files, Open};
-use super::search::{ANY, Search, SymbolFile};
+use super::search::{Search, Sought};
 use super::texts::Texts;
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::SourceLine;
 use crate::images::file_name;
 use crate::symbol_source::NativeFrame;
 
@@ -35,9 +34,8 @@ impl Open for ObjectFile {
         let places = Companions::of(path, &search.config());
         let mut symbols = NativeSymbols::open_path_with(path, places)?;
         if let Some((id, name)) = symbols.missing_supplement() {
-            let names = [file_name(&name).to_owned()];
-            let mut file = SymbolFile::unidentified();
-            search.everywhere(&mut file, &Wanted::ElfDebug(id), &names, &[], ANY);
+            let sought = Sought::new(Wanted::ElfDebug(id), [file_name(&name)], []);
+            let file = search.first([sought]);
             if let Some(found) = file.file() {
                 symbols.set_supplement(&found.path)?;
             }
@@ -104,11 +102,7 @@ impl ObjectFile {
                     .filter(|_| !frame.inlined())
                     .map(|start| at.saturating_sub(start)),
                 line: line
-                    .map(|(path, line)| SourceLine {
-                        file: self.texts.get(path),
-                        line: line.get(),
-                        column: frame.column().map(u32::from),
-                    })
+                    .map(|(path, line)| self.texts.line(path, line.get(), frame.column()))
                     .ok_or(match frame.line_limited() {
                         true => LineReason::LimitReached,
                         false => LineReason::NoLineInfo,

@@ -153,11 +153,8 @@ impl WindowsFile {
         self.with(|pdb| {
             let found = pdb.managed_line(token.0, il.offset)?;
             Ok(found.and_then(|found| {
-                Some(SourceLine {
-                    file: self.paths.get(found.file.as_deref()?),
-                    line: found.line,
-                    column: found.column.map(u32::from),
-                })
+                let path = found.file.as_deref()?;
+                Some(self.paths.line(path, found.line, found.column))
             }))
         })
     }
@@ -177,11 +174,7 @@ impl WindowsFile {
                 Some(NativeFrame {
                     offset: (i == last).then(|| u64::from(rva.saturating_sub(function.rva))),
                     line: line
-                        .map(|(path, line)| SourceLine {
-                            file: self.paths.get(path),
-                            line,
-                            column: frame.column.map(u32::from),
-                        })
+                        .map(|(path, line)| self.paths.line(path, line, frame.column))
                         .ok_or(LineReason::NoLineInfo),
                     approximate,
                     ..NativeFrame::new(demangle(&name).unwrap_or(name))

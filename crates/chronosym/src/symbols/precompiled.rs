@@ -16,7 +16,7 @@ use chronosym_symbols::identity::{Guid, Wanted};
 use super::files::{FileAt, FileError, Files};
 use super::module::{ModuleFiles, find_image};
 use super::pe::{CompositeFile, ImageFile, MapFile};
-use super::search::{SymbolFile, distinct};
+use super::search::{Sought, SymbolFile, beside};
 use super::target::{Target, Unfit};
 use crate::evidence::Evidence;
 use crate::il_map::{IlOffset, IlSource};
@@ -187,11 +187,8 @@ fn in_map(
         version: 1,
     };
     let name = format!("{}.ni.r2rmap", simple_name(module.il_path));
-    let folder = &module.il_path[..module.il_path.len() - file_name(module.il_path).len()];
-    let paths = match folder {
-        "" => Vec::new(),
-        folder => vec![format!("{folder}{name}")],
-    };
+    let path = beside(module.il_path, &name).unwrap_or_default();
+    let sought = Sought::new(wanted, [&name], [&path]);
     let starts: Vec<NamedStart<'_>> = starts
         .iter()
         .map(|start| NamedStart {
@@ -221,8 +218,7 @@ fn in_map(
     // Without a signature no store has a key.
     let mut map = SymbolFile::unidentified();
     let fits = |at: &Arc<FileAt>| place(at).map(|_| ()).map_err(Into::into);
-    let search = &files.search;
-    search.folders(&mut map, &wanted, &distinct(vec![name]), &paths, &fits);
+    files.search.folders(&mut map, &sought, &fits);
     place(map.file()?).ok()
 }
 

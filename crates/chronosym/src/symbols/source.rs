@@ -168,6 +168,7 @@ impl PdbFile {
             Pdb::Portable(pdb) => pdb.with(|pdb| document(pdb, name)),
             Pdb::Windows(_) => None,
         })?
+        .ok()?
     }
 }
 
