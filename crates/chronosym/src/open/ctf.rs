@@ -4,8 +4,9 @@ use std::io::Read;
 
 use chronosym_ctf::{Metadata, Options, Reader};
 
+use super::bytes::ByteStream;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, CtfFiles};
+use super::find::CtfFiles;
 use super::note::{Note, Notes};
 
 /// Reads what is described, and puts the streams to it; `None` if there is none. A trace whose metadata cannot be read is
@@ -24,12 +25,7 @@ pub(super) fn reader(
         let read = stream
             .take(options.metadata_limit as u64 + 1)
             .read_to_end(&mut bytes);
-        let read = read.map_err(|error| {
-            failed(&name, error, |name, source| OpenError::Read {
-                name,
-                source,
-            })
-        });
+        let read = read.map_err(|error| failed(&name, error, OpenError::read));
         let parsed = read.and_then(|_| {
             Metadata::parse(&bytes, options).map_err(|source| OpenError::Trace {
                 name: name.clone(),
@@ -40,8 +36,7 @@ pub(super) fn reader(
             Ok(metadata) => traces.push(metadata),
             Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
             Err(error) => {
-                let cause =
-                    std::error::Error::source(&error).map_or(String::new(), |it| it.to_string());
+                let cause = error.cause();
                 notes.push(Note::Companion { name, error: cause });
                 refused = Some(error);
             }

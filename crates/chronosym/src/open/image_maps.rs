@@ -5,8 +5,8 @@ use std::io::Read;
 
 use rustc_hash::FxHashMap;
 
+use super::bytes::ByteStream;
 use super::error::OpenError;
-use super::find::ByteStream;
 use super::perf_map::whole;
 use crate::images::file_name;
 use crate::limits::Limits;
@@ -20,11 +20,6 @@ pub(super) struct ImageMaps {
     pub infos: Vec<(String, u32, ByteStream)>,
     /// By the name of the file alone, in lower case.
     pub maps: FxHashMap<String, ByteStream>,
-}
-
-/// `mscorlib.ni.{3fd6c14e-…}.map`.
-pub(super) fn is_image_map(name: &str) -> bool {
-    name.ends_with("}.map") && file_name(name).contains(".{")
 }
 
 impl ImageMaps {
@@ -63,10 +58,7 @@ impl ImageMaps {
 }
 
 fn read(name: &str, stream: impl Read, limits: &Limits) -> Result<Vec<u8>, OpenError> {
-    whole(name, stream, limits, |name, source| OpenError::Damaged {
-        name,
-        source,
-    })
+    whole(name, stream, limits, OpenError::damaged)
 }
 
 /// The path of an image and its GUID in braces: `ImageLoad;PATH;{GUID};BASE;`, before that `NILoad;PATH;{GUID}`.

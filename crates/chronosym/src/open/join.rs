@@ -18,10 +18,10 @@ use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
 use rustc_hash::FxHashMap;
 
+use super::bytes::{ByteStream, FileBytes, keep};
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
 use super::image_maps::ImageMaps;
 use super::meter::Meter;
@@ -38,12 +38,12 @@ use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
-    pub perf: Option<(String, SeekableBytes)>,
+    pub perf: Option<(String, FileBytes)>,
     /// What `perf script` printed: samples are taken from it rather than from the perf.data that it was made of, since it has
     /// the names that were known where it was recorded.
     pub script: Option<(String, ByteStream)>,
     pub image_maps: ImageMaps,
-    pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
+    pub etl: Option<(String, Box<EtlReader<FileBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// Of user space and of the kernel, read as one.
@@ -81,11 +81,11 @@ struct Profile {
 
 enum ProfileBytes {
     Perf {
-        source: SeekableBytes,
+        source: FileBytes,
         cycles: Option<TimeConversion>,
     },
     Etl {
-        reader: Box<EtlReader<PositionedBytes>>,
+        reader: Box<EtlReader<FileBytes>>,
         began_ns: i128,
     },
 }
@@ -180,7 +180,7 @@ impl Parts {
 }
 
 impl Profile {
-    fn of_perf(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
+    fn of_perf(name: String, mut source: FileBytes) -> Result<Self, OpenError> {
         let mut reader = open_perf(&name, &mut source)?;
         let clock = Clock::of_perf(&mut reader);
         let cycles = reader.info().time_conversion;
@@ -192,7 +192,7 @@ impl Profile {
         })
     }
 
-    fn of_etl(name: String, reader: Box<EtlReader<PositionedBytes>>) -> Self {
+    fn of_etl(name: String, reader: Box<EtlReader<FileBytes>>) -> Self {
         let (clock, began_ns) = Clock::of_etl(reader.clock(), reader.header().clock_type);
         let source = ProfileBytes::Etl { reader, began_ns };
         Profile {
@@ -205,8 +205,8 @@ impl Profile {
 
 fn open_perf<'s>(
     name: &str,
-    source: &'s mut SeekableBytes,
-) -> Result<Perf<&'s mut SeekableBytes>, OpenError> {
+    source: &'s mut FileBytes,
+) -> Result<Perf<&'s mut FileBytes>, OpenError> {
     source.rewind().map_err(|error| unreadable(name, error))?;
     Perf::open(source, Options::default()).map_err(|error| in_perf(name, error))
 }
@@ -472,7 +472,7 @@ impl Join<'_> {
     fn read_perf(
         &mut self,
         name: &str,
-        mut source: SeekableBytes,
+        mut source: FileBytes,
         earliest: Option<i128>,
     ) -> Result<(), OpenError> {
         let reader = open_perf(name, &mut source)?;

@@ -13,6 +13,7 @@
 //! nettrace and netperf are read from front to back, and go through a wrapper without being unpacked first. An .etl in a
 //! wrapper is unpacked to a temporary file, within [`Limits`].
 
+mod bytes;
 mod clocks;
 mod companions;
 mod ctf;
@@ -35,20 +36,19 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use bytes::{ByteStream, FileBytes, Positioned};
 pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
 pub use error::OpenError;
-pub use find::{ByteStream, PositionedBytes, Seekable, SeekableBytes};
 pub use format::Format;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{JoinedBytes, RecordBytes, Recording, RecordingBytes, Report, TraceGap};
+pub use recording::{Recording, RecordingBytes, Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;
 use find::{Finder, Found};
 use meter::{Meter, Watch};
-use salvage::is;
 
 use crate::limits::Limits;
 use crate::unwind::ImageFiles;

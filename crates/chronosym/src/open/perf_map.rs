@@ -16,21 +16,14 @@ use crate::limits::{LimitReached, Limits};
 /// [`Limits::perf_map_bytes`].
 pub fn read_perf_map(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>, OpenError> {
     let name = path.as_ref().display().to_string();
-    let read = |source| OpenError::Read {
-        name: name.clone(),
-        source,
-    };
+    let read = |source| OpenError::read(name.clone(), source);
     let file = File::open(&path).map_err(read)?;
     let mut file = BufReader::new(file);
     if file.fill_buf().map_err(read)?.starts_with(&[0x1f, 0x8b]) {
         let name = format!("{name} (gzip)");
-        let damaged = |name, source| OpenError::Damaged { name, source };
-        return whole(&name, MultiGzDecoder::new(file), limits, damaged);
+        return whole(&name, MultiGzDecoder::new(file), limits, OpenError::damaged);
     }
-    whole(&name, file, limits, |name, source| OpenError::Read {
-        name,
-        source,
-    })
+    whole(&name, file, limits, OpenError::read)
 }
 
 /// All of a perf map.

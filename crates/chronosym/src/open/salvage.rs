@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::meter::Cancelled;
+use super::meter::{Cancelled, is};
 use super::note::{Note, Notes};
 use crate::limits::LimitReached;
 
@@ -67,9 +67,4 @@ impl<S: Read> Read for Salvaged<S> {
             }
         }
     }
-}
-
-/// What an error of this project's own is.
-pub(super) fn is<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
-    error.get_ref()?.downcast_ref()
 }

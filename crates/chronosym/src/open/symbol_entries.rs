@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::meter::{Meter, Unpacked};
+use super::meter::{Meter, Metered};
 use super::zip::Entry;
 use crate::images::file_name;
 use crate::timeline::Timeline;
@@ -113,10 +113,7 @@ impl Inner {
     fn unpack(&self, entry: &Entry, path: &Path) -> io::Result<()> {
         let folder = path.parent().unwrap_or(self.folder.path());
         fs::create_dir_all(folder)?;
-        let mut source = Unpacked {
-            source: entry.open(),
-            meter: self.meter.clone(),
-        };
+        let mut source = Metered::unpacked(entry.open(), &self.meter);
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         io::copy(&mut source, &mut file)?;
         file.persist(path)?;
