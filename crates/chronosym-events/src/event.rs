@@ -6,9 +6,10 @@ use crate::value::FieldList;
 use crate::{DecodeError, clr};
 
 /// What an event says of its subject's life. Events without a life have `Load`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Action {
     /// It begins now.
+    #[default]
     Load,
     /// It ends now.
     Unload,

@@ -1,12 +1,17 @@
 //! Code bodies and modules, as events state them.
 
+use std::sync::Arc;
+
 use chronosym_events::MethodFlags;
 use chronosym_timeline::{Begin, End};
 
+use crate::by_offset::ByOffset;
 use crate::chunked::Chunked;
 use crate::evidence::EvidenceSet;
+use crate::il_map::IlMap;
+use crate::index_type::index_type;
+use crate::inline_tree::InlineTree;
 use crate::names::NameId;
-use crate::process::index_type;
 use crate::strings::StringId;
 
 index_type! {
@@ -37,12 +42,11 @@ pub(crate) struct CodeBody {
     pub end: End,
     /// Rule 8: from when on samples before the load event may be in it.
     pub earliest: u64,
-    pub il_map: Option<u32>,
-    pub inline_tree: Option<u32>,
+    pub il_map: Option<Arc<IlMap>>,
+    pub inline_tree: Option<Arc<InlineTree>>,
     /// Index of its interop targets.
     pub stub: Option<u32>,
-    /// Index of its table of lines, where whoever compiled it gave one.
-    pub lines: Option<u32>,
+    pub lines: Option<Arc<LineTable>>,
     /// Its extent is a guess (rule 15).
     pub approximate: bool,
 }
@@ -97,29 +101,8 @@ impl CodeBody {
     }
 }
 
-/// The source lines of a body, by native offset.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LineTable {
-    /// (bytes from the start of the body, file, line), by offset.
-    entries: Box<[(u32, StringId, u32)]>,
-}
-
-impl LineTable {
-    pub fn new(entries: impl Iterator<Item = (u32, StringId, u32)>) -> Self {
-        let mut entries: Vec<_> = entries.collect();
-        entries.sort_by_key(|entry| entry.0);
-        LineTable {
-            entries: entries.into(),
-        }
-    }
-
-    /// File and line at `native` bytes from the start of the body.
-    pub fn lookup(&self, native: u32) -> Option<(StringId, u32)> {
-        let upto = self.entries.partition_point(|entry| entry.0 <= native);
-        let &(_, file, line) = self.entries.get(upto.checked_sub(1)?)?;
-        Some((file, line))
-    }
-}
+/// File and line from an offset on, as whoever compiled the body stated them.
+pub(crate) type LineTable = ByOffset<(StringId, u32)>;
 
 /// A CLR module.
 #[derive(Clone, Debug)]

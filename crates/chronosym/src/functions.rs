@@ -10,8 +10,9 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use crate::body::ModuleIndex;
 use crate::frame::SourceLine;
 use crate::images::ImageIndex;
+use crate::index_type::index_type;
 use crate::names::NameId;
-use crate::process::{ProcessIndex, index_type};
+use crate::process::ProcessIndex;
 use crate::strings::StringId;
 
 index_type! {

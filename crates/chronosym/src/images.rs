@@ -6,28 +6,15 @@ use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
 
 use crate::body::PdbId;
-use crate::facts;
+use crate::facts::{self, Addressing};
+use crate::index_type::index_type;
 use crate::life::{has_ended, life_of};
 use crate::names::Names;
-use crate::process::index_type;
 use crate::strings::StringId;
 
 index_type! {
     /// Names an image of one process, dense from 0 in the order in which events told of them.
     ImageIndex
-}
-
-/// What becomes of an address in a mapping when it is looked up in an ELF file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Addressing {
-    /// The recorder said which of the file's own addresses stand there.
-    #[default]
-    Virtual,
-    /// Only the offset in the file is known: the file's program headers lead on.
-    FileOffset,
-    /// Bytes from the first one that the file has: a kernel, whose parts stay together wherever it is put.
-    Rva,
 }
 
 /// One mapping of a file.

@@ -59,11 +59,4 @@ impl Index {
             Index::Live(map) => map.lookup(address, time).provisional,
         }
     }
-
-    pub(crate) fn memory_bytes(&self) -> usize {
-        match self {
-            Index::Frozen(map) => map.memory_bytes(),
-            Index::Live(_) => 0,
-        }
-    }
 }

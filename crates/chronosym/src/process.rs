@@ -3,24 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::chunked::Chunked;
+use crate::index_type::index_type;
 use crate::layers::Layers;
 use crate::strings::StringId;
-
-macro_rules! index_type {
-    ($(#[$meta:meta])* $name:ident) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub(crate) u32);
-
-        impl $name {
-            /// The position in its table, dense from 0.
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-pub(crate) use index_type;
 
 index_type! {
     /// Names one process incarnation: a process id between its start and its stop.

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHashMap;
 
 use crate::chunked::Chunked;
+use crate::index_type::index_type;
 
 /// By what a frame was found where the engine walked the stack itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,18 +47,14 @@ impl From<u64> for Walked {
     }
 }
 
-/// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(u32);
+index_type! {
+    /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
+    StackId
+}
 
 impl StackId {
     /// Stands for a stack that is not known yet.
     pub(crate) const PENDING: StackId = StackId(u32::MAX);
-
-    /// The position in the table, dense from 0.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
 }
 
 const ROOT: u32 = u32::MAX;

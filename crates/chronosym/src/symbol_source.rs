@@ -7,9 +7,10 @@ use std::sync::{Arc, LazyLock};
 use crate::body::PdbId;
 use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
+use crate::facts::Addressing;
 use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
-use crate::images::{Addressing, Image, PerfMapId};
+use crate::images::{Image, PerfMapId};
 use crate::names::Names;
 use crate::process::ProcessIndex;
 

@@ -21,6 +21,7 @@ use crate::resolve::AddressSpace;
 use crate::samples::SampleLog;
 use crate::session::Session;
 use crate::stacks::StackTable;
+use crate::untimed_index::UntimedIndex;
 use crate::waiting::Activities;
 
 /// What a trace says of its processes, their code and its samples; immutable and [`Sync`].
@@ -218,7 +219,8 @@ impl Timeline {
         offset: u32,
     ) -> Option<(&str, u32)> {
         let code = &self.space(process)?.state.code;
-        let (file, line) = code.line_at(body, offset)?;
+        let lines = code.bodies.get(body.index())?.lines.as_ref()?;
+        let &(_, (file, line)) = lines.upto(offset).last()?;
         Some((self.names.strings.get(file), line))
     }
 
@@ -297,7 +299,7 @@ fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
     AddressSpace {
         bodies: Index::Frozen(Box::new(bodies.freeze())),
         images: Index::Frozen(Box::new(images.freeze())),
-        untimed: state.untimed.index(),
+        untimed: UntimedIndex::of(&state.untimed.rows),
         forgotten: Arc::default(),
         state: Arc::new(state),
     }

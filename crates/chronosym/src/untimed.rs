@@ -7,7 +7,6 @@ use crate::evidence::Evidence;
 use crate::facts::Symbol;
 use crate::names::{NameId, Names};
 use crate::strings::StringId;
-use crate::untimed_index::UntimedIndex;
 
 /// A named range without a life.
 #[derive(Clone, Copy, Debug)]
@@ -43,13 +42,6 @@ impl Untimed {
             tier: text.tier,
             evidence: symbol.evidence,
         });
-    }
-
-    /// By address.
-    pub fn index(&self) -> UntimedIndex {
-        let mut index = UntimedIndex::default();
-        index.catch_up(&self.rows);
-        index
     }
 }
 
@@ -184,6 +176,7 @@ fn perf_map_line(line: &str, base: u64) -> Option<(u64, u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::untimed_index::UntimedIndex;
 
     #[test]
     fn the_runtimes_own_text_is_taken_apart() {
@@ -243,7 +236,7 @@ mod tests {
             &mut untimed,
         );
         assert_eq!(bad, 2);
-        let index = untimed.index();
+        let index = UntimedIndex::of(&untimed.rows);
         let at = |address| index.at(address, &untimed.rows);
         assert_eq!(
             (at(0x18), at(0x10), at(0x30), at(0x20)),

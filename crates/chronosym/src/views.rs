@@ -431,7 +431,7 @@ impl Timeline {
             native_code_version: body.native_code_version,
             is_cold: body.flags.extent() == chronosym_events::Extent::Cold,
             evidence: body.evidence,
-            il_map_entries: body.il_map.map(|m| code.il_maps[m as usize].len()),
+            il_map_entries: body.il_map.as_ref().map(|map| map.len()),
             has_inline_tree: body.inline_tree.is_some(),
             stub_targets: targets.iter().filter_map(|&t| full(t)).collect(),
         })
@@ -440,13 +440,5 @@ impl Timeline {
     /// IL maps that could not be bound to a body, over all processes.
     pub fn unbound_il_maps(&self) -> u64 {
         self.spaces.iter().map(|s| s.state.code.unbound_maps).sum()
-    }
-
-    /// The bytes that the frozen indexes take, over all processes.
-    pub fn index_bytes(&self) -> usize {
-        self.spaces
-            .iter()
-            .map(|s| s.bodies.memory_bytes() + s.images.memory_bytes())
-            .sum()
     }
 }

@@ -9,21 +9,18 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use chronosym_events::{Action, MethodFlags, OptimizationTier};
+use chronosym_events::{Action, Extent, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use self::neighbours::{Pending, ThreadState};
 use crate::body::{BodyIndex, CodeBody, EntryPoint, LineTable, Module, ModuleIndex};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts::{self, At};
 use crate::il_map::IlMap;
-use crate::inline_tree::InlineTree;
 use crate::layers::Layers;
 use crate::life::{has_ended, life_of};
 use crate::names::{NameId, Names};
-use crate::strings::StringId;
 use crate::untimed::SymbolText;
 
 /// The code of one process.
@@ -31,14 +28,11 @@ use crate::untimed::SymbolText;
 pub(crate) struct ProcessCode {
     pub bodies: Chunked<CodeBody>,
     pub modules: Vec<Module>,
-    pub il_maps: Chunked<Arc<IlMap>>,
-    pub inline_trees: Chunked<Arc<InlineTree>>,
     /// What each interop stub serves, in the order in which it was stated.
     pub stubs: Vec<Vec<NameId>>,
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps that no body could be found for.
     pub unbound_maps: u64,
-    pub line_tables: Chunked<Arc<LineTable>>,
     /// The bodies of each method: (clr, method id) → bodies.
     pub by_method: Layers<(u16, u64), BodyIndex>,
     module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
@@ -54,10 +48,37 @@ pub(crate) struct ProcessCode {
     threads: FxHashMap<u64, ThreadState>,
     /// Bodies whose module was not known when they were stated: (clr, module id) → bodies.
     orphans: FxHashMap<(u16, u64), Vec<BodyIndex>>,
+    /// IL maps that came.
+    il_maps: usize,
     /// V1 maps whose body has not been stated.
     waiting_maps: Vec<Pending>,
     /// Bodies that are new or have another end, for whoever mirrors them; `None` where nobody does.
     changes: Option<Vec<BodyIndex>>,
+}
+
+/// Runtime instance, method, native code version, extent.
+type VersionKey = (u16, u64, u64, Extent);
+
+/// A map that waits for the event which it belongs to.
+#[derive(Debug)]
+struct Pending {
+    time: u64,
+    method_id: u64,
+    extent: Extent,
+    /// Where the event has the native code version (V1).
+    version: Option<VersionKey>,
+    map: Arc<IlMap>,
+    /// How many maps came before it.
+    before: usize,
+}
+
+/// What a thread said last: maps belong to their neighbours (rule 12).
+#[derive(Debug, Default)]
+struct ThreadState {
+    /// The method that it stated, unless that was the last word on it.
+    last_method: Option<(u64, BodyIndex)>,
+    pending: Option<Pending>,
+    jitting: Vec<(u64, u64)>,
 }
 
 /// Where MethodFlags keep a tier.
@@ -160,10 +181,9 @@ impl ProcessCode {
         if !method.lines.is_empty() {
             let offset = |address: u64| u32::try_from(address.checked_sub(method.start)?).ok();
             let lines = method.lines.iter().filter_map(|&(address, file, line)| {
-                Some((offset(address)?, names.strings.intern(file), line))
+                Some((offset(address)?, (names.strings.intern(file), line)))
             });
-            self.bodies[body.index()].lines = Some(self.line_tables.len() as u32);
-            self.line_tables.push(Arc::new(LineTable::new(lines)));
+            self.bodies[body.index()].lines = Some(Arc::new(LineTable::new(lines)));
         }
     }
 
@@ -202,12 +222,6 @@ impl ProcessCode {
             self.open_bodies.entry(module).or_default().push(body);
         }
         self.changed(body);
-    }
-
-    /// File and line at `native` bytes from the start of a body, where whoever compiled it said so.
-    pub fn line_at(&self, body: BodyIndex, native: u32) -> Option<(StringId, u32)> {
-        let lines = self.bodies[body.index()].lines?;
-        self.line_tables[lines as usize].lookup(native)
     }
 
     /// The body of a method that was last said to stand at a start, unless something was put over it since.
@@ -371,10 +385,7 @@ impl ProcessCode {
         ProcessCode {
             bodies: self.bodies.clone(),
             modules: self.modules.clone(),
-            il_maps: self.il_maps.clone(),
-            inline_trees: self.inline_trees.clone(),
             stubs: self.stubs.clone(),
-            line_tables: self.line_tables.clone(),
             by_method: self.by_method.snapshot(),
             module_by_id: self.module_by_id.clone(),
             unbound_maps: self.unbound_maps,
@@ -386,15 +397,6 @@ impl ProcessCode {
     pub fn forget(&mut self, dead: &[BodyIndex]) {
         for &body in dead {
             let known = std::mem::replace(&mut self.bodies[body.index()], CodeBody::NONE);
-            if let Some(map) = known.il_map {
-                self.il_maps[map as usize] = Arc::default();
-            }
-            if let Some(tree) = known.inline_tree {
-                self.inline_trees[tree as usize] = Arc::default();
-            }
-            if let Some(lines) = known.lines {
-                self.line_tables[lines as usize] = Arc::default();
-            }
             if let Some(&(_, top)) = self.occupied.get(&known.start)
                 && top == body
             {

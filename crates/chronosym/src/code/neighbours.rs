@@ -8,36 +8,13 @@ use chronosym_events::{Action, Extent};
 use chronosym_timeline::Begin;
 use rustc_hash::FxHashMap;
 
-use super::ProcessCode;
+use super::{Pending, ProcessCode, VersionKey};
 use crate::body::BodyIndex;
 use crate::facts::{self, At};
 use crate::few::Few;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::life::has_ended;
-
-/// Runtime instance, method, native code version, extent.
-type VersionKey = (u16, u64, u64, Extent);
-
-/// A map that waits for the event which it belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
-    time: u64,
-    method_id: u64,
-    extent: Extent,
-    /// Where the event has the native code version (V1).
-    version: Option<VersionKey>,
-    map: u32,
-}
-
-/// What a thread said last: maps belong to their neighbours (rule 12).
-#[derive(Debug, Default)]
-pub(super) struct ThreadState {
-    /// The method that it stated, unless that was the last word on it.
-    pub last_method: Option<(u64, BodyIndex)>,
-    pub pending: Option<Pending>,
-    pub jitting: Vec<(u64, u64)>,
-}
 
 impl ProcessCode {
     /// `MethodJittingStarted`.
@@ -65,9 +42,10 @@ impl ProcessCode {
             method_id,
             extent,
             version: fact.version.map(key),
-            map: self.il_maps.len() as u32,
+            map: Arc::new(IlMap::new(entries)),
+            before: self.il_maps,
         };
-        self.il_maps.push(Arc::new(IlMap::new(entries)));
+        self.il_maps += 1;
         let state = self.threads.entry(at.writer()).or_default();
         let neighbour = state.last_method.filter(|&(id, body)| {
             id == method_id && self.bodies[body.index()].flags.extent() == extent
@@ -98,7 +76,8 @@ impl ProcessCode {
     }
 
     fn bind(&mut self, body: BodyIndex, pending: Pending) {
-        self.bodies[body.index()].il_map.get_or_insert(pending.map);
+        let known = &mut self.bodies[body.index()].il_map;
+        known.get_or_insert(pending.map);
     }
 
     /// A map without its neighbour: V1 says which version it is of. V0 does not, and guessing would give tiers each
@@ -145,9 +124,8 @@ impl ProcessCode {
             .map(|(_, body)| body)
             .or_else(|| self.by_version(key, at.time_ns));
         let Some(body) = body else { return false };
-        let index = self.inline_trees.len() as u32;
-        self.inline_trees.push(Arc::new(InlineTree(fact.tree)));
-        self.bodies[body.index()].inline_tree.get_or_insert(index);
+        let tree = Arc::new(InlineTree(fact.tree));
+        self.bodies[body.index()].inline_tree.get_or_insert(tree);
         true
     }
 
@@ -160,24 +138,19 @@ impl ProcessCode {
         let mut waiting = std::mem::take(&mut self.waiting_maps);
         waiting.extend(pending);
         // Of several maps the latest before the body is its own; older ones were of bodies that nothing states.
-        waiting.sort_by_key(|pending| Reverse((pending.time, pending.map)));
+        waiting.sort_by_key(|pending| Reverse((pending.time, pending.before)));
         let versions = self.versions(&waiting);
         for pending in waiting {
             let bodies = pending.version.and_then(|key| versions.get(&key));
             match bodies.and_then(|bodies| self.alive_then(bodies.as_slice(), pending.time)) {
                 Some(body) => {
-                    self.bind(body, pending);
-                    self.unbound_maps += u64::from(!self.has_map(body, pending.map));
+                    let known = &mut self.bodies[body.index()].il_map;
+                    let is_other = *known.get_or_insert(Arc::clone(&pending.map)) != pending.map;
+                    self.unbound_maps += u64::from(is_other);
                 }
                 None => self.unbound_maps += 1,
             }
         }
-    }
-
-    /// Whether a body's map is this one, or one that says the same.
-    fn has_map(&self, body: BodyIndex, map: u32) -> bool {
-        let known = self.bodies[body.index()].il_map;
-        known.is_some_and(|known| self.il_maps[known as usize] == self.il_maps[map as usize])
     }
 
     /// The bodies that maps may be of, in the order in which they were stated.

@@ -25,9 +25,7 @@ impl FrameBuilder<'_> {
         // The looked-up address is inside the body, so this is below 4 GiB.
         let native = (location.looked_up - body.start) as u32;
         let module = body.module.map(|m| timeline.module_of(process, m));
-        let own_il = body
-            .il_map
-            .and_then(|m| code.il_maps[m as usize].lookup(native));
+        let own_il = body.il_map.as_ref().and_then(|map| map.lookup(native));
         let mut il = self.inlined_frames(at, index, location, own_il, out);
 
         let mut no_map = None;

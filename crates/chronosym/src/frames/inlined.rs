@@ -26,8 +26,10 @@ impl<'a> FrameBuilder<'a> {
         let body = &code.bodies[index.index()];
         let native = (location.looked_up - body.start) as u32;
         let calls_are_valid = timeline.call_offsets_are_valid(at.process, body.clr_instance);
-        let tree = body.inline_tree.map(|t| &code.inline_trees[t as usize]);
-        let chain = tree.map(|tree| tree.chain(native, calls_are_valid));
+        let chain = body
+            .inline_tree
+            .as_ref()
+            .map(|tree| tree.chain(native, calls_are_valid));
         let first = out.len();
         for inlined in chain.unwrap_or_default() {
             let (function, method) = if inlined.is_root {

@@ -5,7 +5,7 @@ use chronosym_symbols::identity::{BuildId, Wanted};
 use super::files::Files;
 use super::search::{Sought, SymbolFile};
 use crate::evidence::NameReason;
-use crate::images::Addressing;
+use crate::facts::Addressing;
 use crate::symbol_source::{ImageRef, NativeFrame};
 #[cfg(feature = "dwarf")]
 use {super::files::FileAt, super::object, chronosym_symbols::Address, std::sync::Arc};

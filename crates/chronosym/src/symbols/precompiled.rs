@@ -285,7 +285,7 @@ fn code_of(
             IlMapping::Prolog => IlSource::Prolog,
             IlMapping::NoMapping | IlMapping::Epilog => IlSource::Nearest,
         };
-        answer.il_offset.map(|offset| IlOffset { offset, source })
+        answer.il_offset.map(|offset| IlOffset::new(offset, source))
     });
     let signature = name.as_ref().map(|name| name.signature_text());
     Some(PrecompiledCode {
