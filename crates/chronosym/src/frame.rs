@@ -10,6 +10,7 @@ use crate::functions::Function;
 use crate::il_map::IlOffset;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
+use crate::source_line::SourceLine;
 use crate::stacks::CallerProof;
 
 /// How an address came to be in a stack (rule 9).
@@ -85,17 +86,6 @@ pub struct Frame {
     pub proof: Option<CallerProof>,
     /// Why there is no name, where the function has none.
     pub(crate) unnamed: NameReason,
-}
-
-/// A place in source code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SourceLine {
-    /// The file, as the symbols name it.
-    pub file: Arc<str>,
-    /// From 1.
-    pub line: u32,
-    /// From 1.
-    pub column: Option<u32>,
 }
 
 impl Frame {

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
 
-use crate::clr::ClrState;
+use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
 use crate::facts::{self, At, Fact};
 use crate::images::{Image, ImageIndex, MappedImages, simple_name};

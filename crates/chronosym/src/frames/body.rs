@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::FrameBuilder;
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::{Code, Frame, SourceLine};
+use crate::frame::{Code, Frame};
 use crate::functions::{Binary, Function};
 use crate::resolve::{AddressAt, Location};
+use crate::source_line::SourceLine;
 
 impl FrameBuilder<'_> {
     /// Appends the frames of a body: what is inlined into it at the address, then its method.

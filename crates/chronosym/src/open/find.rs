@@ -12,12 +12,12 @@ use super::bytes::{ByteStream, FileBytes, keep};
 use super::error::{OpenError, failed};
 use super::format::{Content, Format, HEAD, describe, innermost, sniff};
 use super::image_maps::ImageMaps;
+use super::input::{Input, What};
 use super::meter::{Meter, Metered};
 use super::note::{Note, Notes};
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
-use super::{Input, What};
 use crate::images::file_name;
 use crate::limits::LimitReached;
 

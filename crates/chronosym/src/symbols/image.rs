@@ -7,10 +7,10 @@ use super::search::{Sought, SymbolFile};
 use crate::evidence::NameReason;
 use crate::facts::Addressing;
 use crate::symbol_source::{ImageRef, NativeFrame};
-#[cfg(feature = "dwarf")]
-use {super::files::FileAt, super::object, chronosym_symbols::Address, std::sync::Arc};
 #[cfg(feature = "pdb")]
 use {super::managed::PdbFile, chronosym_symbols::store::NoFile, std::sync::OnceLock};
+#[cfg(feature = "dwarf")]
+use {super::object, super::search::FileAt, chronosym_symbols::Address, std::sync::Arc};
 
 /// The files of one image.
 pub(super) struct ImageFiles {

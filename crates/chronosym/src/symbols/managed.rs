@@ -8,13 +8,13 @@ use chronosym_symbols::identity::{PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{NoFile, Place};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::pdb::{EmbeddedPdb, Pdb};
 use super::pe::{ImageFile, ImageParts};
-use super::search::{FoundFile, Sought, SymbolFile};
+use super::search::{FileAt, FoundFile, Sought, SymbolFile};
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
+use crate::source_line::SourceLine;
 use crate::symbol_source::InMemoryPdb;
 
 /// What is known of a PDB that is to be found.

@@ -15,8 +15,8 @@ use super::files::{FileError, Open};
 use super::search::Search;
 use super::texts::Texts;
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::{IlOffset, IlSource};
+use crate::source_line::SourceLine;
 use crate::symbol_source::NativeFrame;
 
 /// The most that a PDB inside an image may unpack to, in bytes.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use chronosym_symbols::identity::{PdbFormat, Wanted};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::image::{ImageFiles, Kind};
 use super::managed::{Clues, PdbFile};
 use super::parts;
 use super::pdb::Pdb;
 use super::pe::{ImageFile, MapFile};
 use super::precompiled::{code_at, row_at};
-use super::search::{ANY, Sought, SymbolFile, beside, identity};
+use super::search::{ANY, FileAt, Sought, SymbolFile, beside, identity};
 use super::target::{Target, Unfit};
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};

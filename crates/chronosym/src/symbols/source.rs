@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_symbols::store::NotFetched;
 
-use super::Symbolizer;
 use super::files::Files;
 use super::managed::PdbFile;
 use super::pdb::Pdb;
+use super::symbolizer::Symbolizer;
 use crate::symbol_source::ModuleRef;
 
 /// Longer source files are not read, in bytes.
