@@ -5,13 +5,12 @@ use std::sync::Arc;
 use chronosym_events::OptimizationTier;
 
 use crate::body::{BodyIndex, ModuleIndex};
-use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
+use crate::evidence::{CallerProof, Certainty, Evidence, LineReason, NameReason};
 use crate::functions::Function;
 use crate::il_map::IlOffset;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::source_line::SourceLine;
-use crate::stacks::CallerProof;
 
 /// How an address came to be in a stack (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -109,7 +109,7 @@ pub use chronosym_nettrace;
 #[cfg(feature = "perf")]
 pub use chronosym_perf;
 pub use event_types::{EventTypeId, EventTypeInfo};
-pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
+pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use facts::Addressing;
 pub use filter::Filter;
 pub use frame::{Code, Frame, Position};
@@ -132,7 +132,7 @@ pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
 pub use source_line::SourceLine;
-pub use stacks::{CallerProof, StackId, StackTable};
+pub use stacks::{StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageRef, InMemoryPdb, MappedPiece, ModuleRef, NativeFrame, PartRef,
     PrecompiledCode, SymbolIdentity, SymbolSource,

@@ -283,7 +283,8 @@ impl AddressSpace {
         {
             let index = BodyIndex(id.index() as u32);
             let body = self.body(index);
-            let loaded = body.is_jitted() && matches!(body.begin, Begin::At(at) if at == life.from);
+            let loaded =
+                body.flags.is_jitted() && matches!(body.begin, Begin::At(at) if at == life.from);
             if loaded && body.earliest <= time {
                 let valid = body.earliest..life.from;
                 let found = Found::Body(index);

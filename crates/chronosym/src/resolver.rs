@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::answers::Answers;
-use crate::evidence::NameReason;
+use crate::evidence::{CallerProof, NameReason};
 use crate::frame::{Frame, Position};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
@@ -14,7 +14,7 @@ use crate::index_type::index_type;
 use crate::process::ProcessIndex;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
-use crate::stacks::{CallerProof, StackId, Walked};
+use crate::stacks::{StackId, Walked};
 use crate::symbol_source::SymbolSource;
 use crate::timeline::Timeline;
 

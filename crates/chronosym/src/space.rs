@@ -8,6 +8,7 @@ use crate::body::CodeBody;
 use crate::code::ProcessCode;
 use crate::images::Image;
 use crate::index::Index;
+use crate::life::floor;
 use crate::machine::ProcessState;
 use crate::process::Process;
 use crate::ranges::Ranges;
@@ -48,7 +49,9 @@ impl AddressSpace {
 
 /// Where and when a body stood, as far as its own events and its containers say.
 pub(crate) fn body_occupant(process: &Process, code: &ProcessCode, body: &CodeBody) -> Occupant {
-    let floor = body.module.map_or(0, |m| code.modules[m.index()].floor());
+    let floor = body
+        .module
+        .map_or(0, |m| floor(code.modules[m.index()].begin));
     occupant(
         process,
         body.start,

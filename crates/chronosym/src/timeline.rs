@@ -256,7 +256,7 @@ impl Timeline {
     pub(crate) fn tier(&self, process: ProcessIndex, body: &CodeBody) -> Option<OptimizationTier> {
         body.flags.tier().or_else(|| {
             let precompiled =
-                !body.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
+                !body.flags.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
             precompiled.then(|| self.precompiled_tier(process, body.clr_instance))
         })
     }

@@ -102,7 +102,7 @@ impl<'a> SymbolText<'a> {
 }
 
 /// `returns [Module] rest`: the module stands between blanks, unlike the assembly references inside types. A name with
-/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is told from other text by the method after it.
+/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is known from other text by the method after it.
 fn split_module(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('[').map(|at| at + from) {

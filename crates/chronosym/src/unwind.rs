@@ -10,11 +10,12 @@ use std::sync::Arc;
 pub use chronosym_types::{Processor, Registers};
 use rustc_hash::FxHashMap;
 
+use crate::evidence::CallerProof;
 use crate::frame::Position;
 use crate::images::Image;
 use crate::machine::ProcessState;
 use crate::names::Names;
-use crate::stacks::{CallerProof, Walked};
+use crate::stacks::Walked;
 use crate::strings::StringId;
 use crate::symbol_source::ImageRef;
 

@@ -31,7 +31,7 @@ impl FrameBuilder<'_> {
 
         let mut no_map = None;
         if il.is_none()
-            && !body.is_jitted()
+            && !body.flags.is_jitted()
             && let (Some(module), Some(symbols)) = (&module, self.symbols)
         {
             let code = symbols.precompiled(module, location.looked_up);

@@ -1,7 +1,7 @@
 //! From files, pipes and wrappers to one recording.
 //!
 //! [`open`] opens a file; [`Opener`] also several files of one recording, streams, limits of one's own, and tells how far
-//! reading has come. Formats are told by content, never by name; zip and gzip wrappers are opened, in each other too.
+//! reading has come. Formats are known by content, never by name; zip and gzip wrappers are opened, in each other too.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), chronosym::OpenError> {

@@ -140,7 +140,7 @@ impl ImageFiles {
 
     /// Works out the answers for many addresses.
     pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
-        // PDBs are as fast without being told beforehand.
+        // PDBs are as fast without it.
         let Some(at) = self
             .object_file()
             .filter(|_| matches!(self.kind, Kind::Elf(_)) || self.symbols.found.is_err())

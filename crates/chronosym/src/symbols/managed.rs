@@ -175,7 +175,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
     let check = || {
         if let (Pdb::Portable(pdb), Some((algorithm, sum))) =
             (&*files.open::<Pdb>(&at)?, &facts.checksum)
-            && pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
+            && pdb.pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
         {
             return Err(FileError::Checksum);
         }
@@ -189,7 +189,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
 /// Whether a PDB is the wanted one; the age of portable ones means nothing.
 pub(super) fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
-        Pdb::Portable(pdb) => pdb.with(|pdb| pdb.id().guid == id.guid),
-        Pdb::Windows(pdb) => pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),
+        Pdb::Portable(pdb) => pdb.pdb.with(|pdb| pdb.id().guid == id.guid),
+        Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),
     }
 }

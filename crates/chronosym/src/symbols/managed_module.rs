@@ -195,7 +195,7 @@ impl ManagedModule {
     pub fn method_name(&self, token: u32) -> Option<(String, String)> {
         self.of.method_name(&self.files, token).or_else(|| {
             let name = self.of.pdb.with_pdb(&self.files, |pdb| match pdb {
-                Pdb::Windows(pdb) => pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
+                Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
                 Pdb::Portable(_) => None,
             });
             Some((String::new(), name?.ok()??))

@@ -21,6 +21,8 @@ mod module;
 mod object;
 mod options;
 #[cfg(feature = "pdb")]
+mod parsed;
+#[cfg(feature = "pdb")]
 mod parts;
 #[cfg(feature = "pdb")]
 mod pdb;

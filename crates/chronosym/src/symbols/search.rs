@@ -28,7 +28,7 @@ pub(super) struct FileAt {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SymbolFile {
-    /// What it must be; nothing where the trace gives no identity, so that no file can be told to be the right one.
+    /// What it must be; nothing where the trace gives no identity, so that of no file it is known to be the right one.
     pub wanted: Option<Wanted>,
     /// Where it is, or why there is none.
     pub found: Result<FoundFile, NoFile>,

@@ -12,7 +12,7 @@ use super::files::{FileError, Open};
 use super::image::elf_address;
 use super::search::{Search, Sought};
 use super::symbolizer::Symbolizer;
-use crate::stacks::CallerProof;
+use crate::evidence::CallerProof;
 use crate::symbol_source::ImageRef;
 use crate::unwind::{CallFrames, FileNumber, ImageFiles, Step};
 
