@@ -24,7 +24,7 @@ pub(crate) struct SnapshotKey {
 }
 
 /// A CLR module, as a symbol source needs to know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleRef<'t> {
     /// Path of the IL image, as the trace names it.
@@ -106,12 +106,7 @@ impl<'t> ModuleRef<'t> {
     pub fn new(il_path: &'t str) -> Self {
         ModuleRef {
             il_path,
-            native_path: "",
-            managed_pdb: None,
-            native_pdb: None,
-            in_memory_pdb: None,
-            machine: None,
-            code: None,
+            ..ModuleRef::default()
         }
     }
 
@@ -146,7 +141,7 @@ impl<'t> ModuleRef<'t> {
 }
 
 /// A native image, as a symbol source needs to know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ImageRef<'t> {
     /// Its path, as the trace names it.
@@ -177,15 +172,7 @@ impl<'t> ImageRef<'t> {
     pub fn new(path: &'t str) -> Self {
         ImageRef {
             path,
-            base: 0,
-            size: 0,
-            timestamp: None,
-            pdb: None,
-            il_pdb: None,
-            build_id: None,
-            addressing: Addressing::Virtual,
-            part: None,
-            machine: None,
+            ..ImageRef::default()
         }
     }
 
@@ -230,12 +217,7 @@ pub struct MappedPiece {
 impl PartRef<'_> {
     /// The piece itself.
     pub fn piece(&self) -> MappedPiece {
-        let image = &self.images[self.key.index as usize];
-        MappedPiece {
-            start: image.base,
-            size: image.size,
-            file_offset: self.file_offset,
-        }
+        MappedPiece::of(&self.images[self.key.index as usize], self.file_offset)
     }
 
     /// Every piece of the same file that the process ever mapped, this one among them.
@@ -243,12 +225,19 @@ impl PartRef<'_> {
         let own = &self.images[self.key.index as usize];
         let is_same = |image: &&Image| image.path == own.path && image.pdb == own.pdb;
         self.images.iter().filter(is_same).filter_map(|image| {
-            Some(MappedPiece {
-                start: image.base,
-                size: image.size,
-                file_offset: image.part.as_ref()?.file_offset,
-            })
+            let part = image.part.as_ref()?;
+            Some(MappedPiece::of(image, part.file_offset))
         })
+    }
+}
+
+impl MappedPiece {
+    fn of(image: &Image, file_offset: u64) -> Self {
+        MappedPiece {
+            start: image.base,
+            size: image.size,
+            file_offset,
+        }
     }
 }
 
