@@ -13,6 +13,7 @@ use crate::images::{Image, PerfMapId};
 use crate::names::Names;
 use crate::process::ProcessIndex;
 use crate::source_line::SourceLine;
+use crate::strings::Strings;
 
 /// Names a module or an image of one snapshot of one timeline, of all that this process ever makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,6 +174,20 @@ impl<'t> ImageRef<'t> {
         ImageRef {
             path,
             ..ImageRef::default()
+        }
+    }
+
+    /// What a trace says of an image.
+    pub(crate) fn of(image: &'t Image, strings: &'t Strings) -> Self {
+        ImageRef {
+            base: image.base,
+            size: image.size,
+            timestamp: image.timestamp,
+            pdb: image.pdb.as_ref(),
+            il_pdb: image.il_pdb.as_ref(),
+            build_id: Some(strings.get(image.build_id)).filter(|id| !id.is_empty()),
+            addressing: image.addressing,
+            ..ImageRef::new(strings.get(image.path))
         }
     }
 

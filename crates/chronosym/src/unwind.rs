@@ -160,14 +160,7 @@ impl Unwinder {
         registers: &mut Registers,
         read: &dyn Fn(u64) -> Option<u64>,
     ) -> Step {
-        let text = |id| names.strings.get(id);
-        let reference = ImageRef {
-            base: image.base,
-            size: image.size,
-            build_id: Some(text(image.build_id)).filter(|id| !id.is_empty()),
-            addressing: image.addressing,
-            ..ImageRef::new(text(image.path))
-        };
+        let reference = ImageRef::of(image, &names.strings);
         let key = (image.path, image.build_id);
         let files = &self.files;
         let known = self.known.entry(key);
