@@ -7,11 +7,11 @@ use std::sync::Arc;
 use chronosym_events::{Action, Extent};
 use chronosym_timeline::Begin;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::{Pending, ProcessCode, VersionKey};
 use crate::body::BodyIndex;
 use crate::facts::{self, At};
-use crate::few::Few;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::life::has_ended;
@@ -154,9 +154,9 @@ impl ProcessCode {
     }
 
     /// The bodies that maps may be of, in the order in which they were stated.
-    fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, Few<BodyIndex>> {
+    fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, SmallVec<[BodyIndex; 1]>> {
         let keys = maps.iter().filter_map(|pending| pending.version);
-        let mut versions: FxHashMap<_, _> = keys.map(|key| (key, Few::default())).collect();
+        let mut versions: FxHashMap<_, _> = keys.map(|key| (key, SmallVec::default())).collect();
         let mut methods: Vec<_> = versions.keys().map(|key| (key.0, key.1)).collect();
         methods.sort_unstable();
         methods.dedup();
