@@ -125,12 +125,10 @@ impl SymbolFile {
         match (&self.found, &outcome.file) {
             (Ok(_), _) => {}
             (Err(_), Ok(file)) => {
-                self.found = Ok(FoundFile::File(file.path.clone()));
-                self.id = Some(file.id.clone());
-                self.at = Some(Arc::new(FileAt {
-                    path: file.path.clone(),
-                    id: Some(file.id.clone()),
-                }));
+                let (path, id) = (file.path.clone(), Some(file.id.clone()));
+                self.found = Ok(FoundFile::File(path.clone()));
+                self.id.clone_from(&id);
+                self.at = Some(Arc::new(FileAt { path, id }));
             }
             (Err(known), Err(new)) if rank(new) > rank(known) => {
                 self.found = Err(new.clone());
@@ -164,17 +162,15 @@ impl SymbolFile {
 
     /// A list of the kernel's functions was named, and it is of this kernel, or of another in this way.
     pub(super) fn try_kallsyms(&mut self, path: &Path, fits: Result<(), String>) {
-        let (trial, found) = match fits {
-            Ok(()) => (Trial::Found, Some(FoundFile::File(path.to_owned()))),
-            Err(why) => (Trial::Refused(why), None),
+        let trial = match fits {
+            Ok(()) => {
+                self.found = Ok(FoundFile::File(path.to_owned()));
+                Trial::Found
+            }
+            Err(why) => Trial::Refused(why),
         };
-        self.attempts.push(Attempt {
-            place: Place::File(path.to_owned()),
-            trial,
-        });
-        if let Some(found) = found {
-            self.found = Ok(found);
-        }
+        let place = Place::File(path.to_owned());
+        self.attempts.push(Attempt { place, trial });
     }
 
     /// The file that was found is damaged after all.
