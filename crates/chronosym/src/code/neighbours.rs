@@ -62,12 +62,17 @@ impl ProcessCode {
     }
 
     /// A thread stated a method: a map that it wrote just before belongs to it. `more` may follow.
-    pub(super) fn follow(&mut self, thread: u64, method_id: u64, body: BodyIndex, more: bool) {
+    pub(super) fn follow(
+        &mut self,
+        thread: u64,
+        method: (u64, Extent),
+        body: BodyIndex,
+        more: bool,
+    ) {
         let state = self.threads.entry(thread).or_default();
-        state.last_method = more.then_some((method_id, body));
+        state.last_method = more.then_some((method.0, body));
         if let Some(pending) = state.pending.take() {
-            let extent = self.bodies[body.index()].flags.extent();
-            if pending.method_id == method_id && pending.extent == extent {
+            if (pending.method_id, pending.extent) == method {
                 self.bind(body, pending);
             } else {
                 self.bind_alone(pending);
