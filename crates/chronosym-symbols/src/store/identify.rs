@@ -4,9 +4,8 @@ use std::path::Path;
 
 use object::{LittleEndian, Object, ObjectSection, pe};
 
-use crate::identity::{BuildId, FileIdentity, PdbId, PeId, Wanted};
+use crate::identity::{BuildId, FileIdentity, PeId, Wanted};
 use crate::mmap::FileData;
-use chronosym_pdb::Guid;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::R2rMap;
@@ -73,9 +72,7 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
         Ok(FileIdentity::PortablePdb(pdb.id()))
     } else if data.starts_with(b"Microsoft C/C++ ") {
         let pdb = WindowsPdb::open(data).map_err(damaged)?;
-        let guid = Guid(pdb.guid());
-        let age = pdb.age();
-        Ok(FileIdentity::WindowsPdb(PdbId { guid, age }))
+        Ok(FileIdentity::WindowsPdb(pdb.id()))
     } else if data.starts_with(b"MZ") {
         image(data)
     } else if data.starts_with(b"\x7fELF") {
