@@ -1,6 +1,7 @@
 //! Checked little-endian reads that name the structure they are from.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::ops::Range;
 
 use chronosym_types::copied_text;
@@ -71,7 +72,13 @@ pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'static, str> {
 }
 
 /// Of `range`, in which all numbers come first that are `before`, the first that is not.
-pub(crate) fn partition_point<E>(
+pub(crate) fn partition_point(range: Range<u32>, mut before: impl FnMut(u32) -> bool) -> u32 {
+    let point = try_partition_point(range, |number| Ok::<_, Infallible>(before(number)));
+    point.unwrap_or_else(|never| match never {})
+}
+
+/// As [`partition_point`], of what may be damaged.
+pub(crate) fn try_partition_point<E>(
     mut range: Range<u32>,
     mut before: impl FnMut(u32) -> Result<bool, E>,
 ) -> Result<u32, E> {

@@ -31,7 +31,6 @@ const WHAT: &str = "CLI metadata";
 /// The metadata of one module, or of a portable PDB. Parsing finds the heaps and tables and reads no row.
 #[derive(Clone)]
 pub struct Metadata<'d> {
-    version: Cow<'d, str>,
     pub(crate) tables: Tables<'d>,
     strings: &'d [u8],
     guids: &'d [u8],
@@ -45,10 +44,6 @@ pub struct Metadata<'d> {
 pub struct MethodDef<'d> {
     /// Where its IL body is; 0 if it has none.
     pub rva: u32,
-    /// Implementation flags.
-    pub impl_flags: u16,
-    /// Attributes; 0x10 static.
-    pub flags: u16,
     /// The plain name.
     pub name: Cow<'d, str>,
     /// The signature, encoded (II.23.2.1).
@@ -58,7 +53,6 @@ pub struct MethodDef<'d> {
 impl fmt::Debug for Metadata<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metadata")
-            .field("version", &self.version)
             .field("assembly", &self.assembly_name())
             .finish_non_exhaustive()
     }
@@ -76,10 +70,11 @@ impl<'d> Metadata<'d> {
         }
         let mut cursor = Cursor::at(data, 12, WHAT);
         let length = cursor.u32()?;
-        let version = text_to_nul(cursor.bytes(length as usize)?);
+        // The version's text.
+        cursor.bytes(length as usize)?;
         cursor.u16()?;
-        let (mut tables, mut strings, mut guids, mut blobs, mut pdb) =
-            (None, None, None, None, None);
+        let (mut tables, mut pdb) = (None, None);
+        let (mut strings, mut guids, mut blobs) = Default::default();
         let mut all_wide = false;
         for _ in 0..cursor.u16()? {
             let (offset, size) = (cursor.u32()?, cursor.u32()?);
@@ -88,9 +83,9 @@ impl<'d> Metadata<'d> {
                 .ok_or(Error::truncated(WHAT, offset.into(), size.into()))?;
             match name {
                 b"#~" | b"#-" => tables = Some(stream),
-                b"#Strings" => strings = Some(stream),
-                b"#GUID" => guids = Some(stream),
-                b"#Blob" => blobs = Some(stream),
+                b"#Strings" => strings = stream,
+                b"#GUID" => guids = stream,
+                b"#Blob" => blobs = stream,
                 b"#Pdb" => pdb = Some(stream),
                 b"#JTD" => all_wide = true,
                 _ => {}
@@ -102,18 +97,12 @@ impl<'d> Metadata<'d> {
         }
         let tables = tables.ok_or(Error::damaged(WHAT, 0, "no tables"))?;
         Ok(Self {
-            version,
             tables: Tables::parse(tables, &outer_rows, all_wide)?,
-            strings: strings.unwrap_or_default(),
-            guids: guids.unwrap_or_default(),
-            blobs: blobs.unwrap_or_default(),
+            strings,
+            guids,
+            blobs,
             pdb,
         })
-    }
-
-    /// The version text of the root: `v4.0.30319`, `PDB v1.0`.
-    pub fn version(&self) -> &str {
-        &self.version
     }
 
     /// The `#Pdb` stream of a portable PDB.
@@ -169,9 +158,6 @@ impl<'d> Metadata<'d> {
         let cells = self.tables.row(Table::METHOD_DEF, row)?;
         Some(MethodDef {
             rva: cells.get(0),
-            // These columns have two bytes.
-            impl_flags: cells.get(1).try_into().ok()?,
-            flags: cells.get(2).try_into().ok()?,
             name: self.string(cells.get(3)),
             signature: self.blob(cells.get(4)).unwrap_or_default(),
         })

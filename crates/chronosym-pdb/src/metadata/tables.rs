@@ -1,8 +1,6 @@
 //! Where the rows of the metadata tables lie: ECMA-335 II.22 and II.24.2.6, and the portable PDB
 //! specification for the tables from 0x30 on.
 
-use std::convert::Infallible;
-
 use crate::bytes::{self, Cursor};
 use crate::{Error, Result};
 
@@ -325,8 +323,7 @@ impl<'d> Tables<'d> {
     /// The first row (from 1) whose `column` is not less than `key`, in a table ordered by it.
     pub(crate) fn lower_bound(&self, table: Table, column: usize, key: u32) -> u32 {
         let rows = 1..self.rows(table).saturating_add(1);
-        let is_less = |row| Ok(self.cell(table, row, column) < key);
-        bytes::partition_point(rows, is_less).unwrap_or_else(|never: Infallible| match never {})
+        bytes::partition_point(rows, |row| self.cell(table, row, column) < key)
     }
 
     /// The first row whose `column` is `key`, whether the table is ordered by it or not.

@@ -17,10 +17,10 @@ use object::read::coff::{CoffHeader as _, SectionTable};
 use object::read::pe::{DataDirectories, ImageNtHeaders, ImageOptionalHeader};
 
 use crate::metadata::Metadata;
-use crate::{Error, Result, bytes};
+use crate::{Error, Result};
 
 pub(crate) use debug::inflate;
-pub use debug::{CodeView, DebugEntry, DebugKind, PdbChecksum, PerfMapId};
+pub use debug::{CodeView, PdbChecksum, PerfMapId};
 
 const WHAT: &str = "PE image";
 
@@ -140,10 +140,8 @@ pub struct PeImage<'d> {
     file_header: &'d pe::ImageFileHeader,
     sections: SectionTable<'d>,
     directories: DataDirectories<'d>,
-    is_64: bool,
     image_base: u64,
     size_of_image: u32,
-    checksum: u32,
 }
 
 impl fmt::Debug for PeImage<'_> {
@@ -154,6 +152,13 @@ impl fmt::Debug for PeImage<'_> {
             .field("timestamp", &self.timestamp())
             .field("size_of_image", &self.size_of_image)
             .finish_non_exhaustive()
+    }
+}
+
+fn range(directory: &pe::ImageDataDirectory) -> RvaRange {
+    RvaRange {
+        rva: directory.virtual_address.get(LE),
+        size: directory.size.get(LE),
     }
 }
 
@@ -185,10 +190,8 @@ impl<'d> PeImage<'d> {
             file_header: headers.file_header(),
             sections,
             directories,
-            is_64: headers.is_type_64(),
             image_base: optional.image_base(),
             size_of_image: optional.size_of_image(),
-            checksum: optional.check_sum(),
         })
     }
 
@@ -207,11 +210,6 @@ impl<'d> PeImage<'d> {
         split_machine(self.file_header.machine.get(LE).0).1
     }
 
-    /// Whether the image is PE32+.
-    pub fn is_64(&self) -> bool {
-        self.is_64
-    }
-
     /// The COFF time stamp: one half of a PE file's key in symbol stores. A hash in reproducible builds.
     pub fn timestamp(&self) -> u32 {
         self.file_header.time_date_stamp.get(LE)
@@ -220,11 +218,6 @@ impl<'d> PeImage<'d> {
     /// The size of the image in memory: the other half.
     pub fn size_of_image(&self) -> u32 {
         self.size_of_image
-    }
-
-    /// The header's checksum; often 0.
-    pub fn checksum(&self) -> u32 {
-        self.checksum
     }
 
     /// The address that the image would like to be loaded at.
@@ -260,11 +253,7 @@ impl<'d> PeImage<'d> {
 
     /// A data directory of the optional header; nothing if absent or empty.
     pub fn directory(&self, index: usize) -> Option<RvaRange> {
-        let entry = self.directories.get(index)?;
-        Some(RvaRange {
-            rva: entry.virtual_address.get(LE),
-            size: entry.size.get(LE),
-        })
+        self.directories.get(index).map(range)
     }
 
     /// The CLR header, if the image is managed and the header is in the file.
@@ -275,18 +264,11 @@ impl<'d> PeImage<'d> {
 
     /// A CLR header at `rva`: composites embed those of their components.
     pub fn cor_header_at(&self, rva: u32) -> Option<CorHeader> {
-        const SIZE: usize = 72;
-        let header = self.data_at(rva)?.get(..SIZE)?;
-        let range = |offset| {
-            Some(RvaRange {
-                rva: bytes::u32(header, offset)?,
-                size: bytes::u32(header, offset.saturating_add(4))?,
-            })
-        };
+        let (header, _) = object::from_bytes::<pe::ImageCor20Header>(self.data_at(rva)?).ok()?;
         Some(CorHeader {
-            metadata: range(8)?,
-            flags: bytes::u32(header, 16)?,
-            native_header: range(64)?,
+            metadata: range(&header.meta_data),
+            flags: header.flags.get(LE).0,
+            native_header: range(&header.managed_native_header),
         })
     }
 
@@ -322,8 +304,8 @@ impl<'d> PeImage<'d> {
 
     /// The RVA of one export.
     pub fn export(&self, name: &[u8]) -> Option<u32> {
-        self.exports()
-            .into_iter()
+        let mut exports = self.exports().into_iter();
+        exports
             .find(|export| export.name == name)
             .map(|export| export.rva)
     }

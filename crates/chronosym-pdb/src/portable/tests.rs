@@ -119,16 +119,10 @@ fn points_change_documents_and_hide() {
     );
     let line = |il| {
         pdb.line_at(1, il)
-            .map(|line| (line.document, line.start_line, line.was_hidden))
+            .map(|line| (line.document, line.start_line, line.il_offset))
     };
-    assert_eq!(
-        (line(3), line(5), line(6)),
-        (
-            Some((1, 10, false)),
-            Some((1, 10, true)),
-            Some((2, 3, false))
-        )
-    );
+    let lines = [line(3), line(5), line(6)];
+    assert_eq!(lines, [Some((1, 10, 0)), Some((1, 10, 0)), Some((2, 3, 6))]);
     assert_eq!(pdb.lines(2).next(), None);
     assert_eq!(
         (pdb.kickoff_method(2), pdb.kickoff_method(1)),

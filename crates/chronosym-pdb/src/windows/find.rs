@@ -2,9 +2,9 @@
 
 use super::WindowsPdb;
 use super::dbi::{Contribution, Dbi};
-use super::inline::{Position, Sites};
-use super::lines::file_entry;
-use super::module::{Kind, Module, Procedure};
+use super::inline::Sites;
+use super::lines::{Position, file_entry};
+use super::module::{FunctionKind, Module, Procedure};
 use super::space::Place;
 use crate::Result;
 use std::borrow::Cow;
@@ -72,22 +72,6 @@ fn without_token(name: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// What says that a function is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FunctionKind {
-    /// A procedure record.
-    Procedure,
-    /// A piece that the compiler split off a procedure; the name is the procedure's.
-    Separated,
-    /// A thunk record (import thunks, adjustors); named after what it jumps to.
-    Thunk,
-    /// An incremental-link jump; named after its target.
-    Trampoline,
-    /// Only a public symbol: the name is decorated, the length reaches to the next symbol.
-    Public,
-}
-
 /// The function around an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -102,8 +86,18 @@ pub struct Function<'p> {
     pub kind: FunctionKind,
 }
 
+impl<'p> Function<'p> {
+    /// Its frame, of which no position is known.
+    fn frame(&self) -> Frame<'p> {
+        Frame {
+            name: self.name.clone(),
+            ..Frame::default()
+        }
+    }
+}
+
 /// One frame at an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame<'p> {
     /// The function's name.
@@ -183,44 +177,51 @@ impl<'a> WindowsPdb<'a> {
         let Some(place) = self.space.place(rva) else {
             return Ok(None);
         };
-        let contribution = self.contribution(place)?;
-        let module = match contribution {
-            Some(found) => self.module(usize::from(found.module))?,
-            None => None,
-        };
-        self.public(place, contribution, module)
+        let contribution = self.contribution(place);
+        self.public(place, contribution, self.contributor(contribution)?)
     }
 
-    /// Every function of every module, in module order; what only publics know is not among them.
+    /// Every function of every module, in module order; what only publics know is not among them. A damaged module gives one
+    /// error, the next ones follow.
     ///
     /// Reads the whole file, and keeps each module's index.
     #[must_use]
-    pub fn functions(&self) -> Functions<'_, 'a> {
-        Functions {
-            pdb: self,
-            module: 0,
-            next: 0,
-        }
+    pub fn functions(&self) -> impl Iterator<Item = Result<Function<'_>>> {
+        let (count, error) = match self.modules() {
+            Ok(modules) => (modules.list.len(), None),
+            Err(error) => (0, Some(Err(error))),
+        };
+        let modules = (0..count).flat_map(move |index| {
+            let (module, error) = match self.module(index) {
+                Ok(module) => (module, None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            let procedures = module.into_iter().flat_map(move |module| {
+                let procedures = module.procedures.iter();
+                procedures.filter_map(move |found| self.function(module, found).transpose())
+            });
+            procedures.chain(error)
+        });
+        modules.chain(error)
     }
 
     fn find_into<'p>(&'p self, rva: u32, frames: &mut Frames<'p>) -> Result<Option<Function<'p>>> {
         let Some(place) = self.space.place(rva) else {
             return Ok(None);
         };
-        let contribution = self.contribution(place)?;
+        let contribution = self.contribution(place);
         if contribution.is_none() && self.dbi.as_ref().is_some_and(Dbi::has_contributions) {
             return Ok(None);
         }
-        let index = contribution.map_or(usize::MAX, |found| usize::from(found.module));
-        let module = self.module(index)?;
+        let module = self.contributor(contribution)?;
         if let Some(module) = module
             && let Some((number, procedure)) = module.procedure(place)
             // The places of managed methods are no addresses of code.
-            && procedure.kind != Kind::Managed
+            && procedure.kind != FunctionKind::Managed
         {
             let function = self.function(module, procedure)?;
             if let Some(function) = &function {
-                self.inlined(index, module, number, place, frames)?;
+                self.inlined(module, number, place, frames)?;
                 let frame = self.frame(module, place, Some(procedure), function)?;
                 frames.frames.push(frame);
             }
@@ -244,17 +245,19 @@ impl<'a> WindowsPdb<'a> {
         };
         let frame = match module {
             Some(module) => self.frame(module, place, None, &function)?,
-            None => bare(&function),
+            None => function.frame(),
         };
         frames.frames.push(frame);
         Ok(Some(function))
     }
 
-    fn contribution(&self, place: Place) -> Result<Option<Contribution>> {
-        match &self.dbi {
-            Some(dbi) => dbi.contribution(&self.msf, place),
-            None => Ok(None),
-        }
+    fn contribution(&self, place: Place) -> Option<Contribution> {
+        self.dbi.as_ref()?.contribution(place)
+    }
+
+    /// The module that contributed a run of bytes.
+    fn contributor(&self, contribution: Option<Contribution>) -> Result<Option<&Module<'a>>> {
+        contribution.map_or(Ok(None), |found| self.module(found.module.into()))
     }
 
     /// None if the optimiser dropped the procedure's start from the image.
@@ -267,19 +270,14 @@ impl<'a> WindowsPdb<'a> {
             return Ok(None);
         };
         let name = match procedure.kind {
-            Kind::Trampoline => self.target_name(module, procedure)?,
+            FunctionKind::Trampoline => self.target_name(module, procedure)?,
             _ => module.name(procedure).and_then(Name::plain),
         };
         Ok(Some(Function {
             name,
             rva,
             len: procedure.len,
-            kind: match procedure.kind {
-                Kind::Procedure | Kind::Managed => FunctionKind::Procedure,
-                Kind::Separated => FunctionKind::Separated,
-                Kind::Thunk => FunctionKind::Thunk,
-                Kind::Trampoline => FunctionKind::Trampoline,
-            },
+            kind: procedure.kind,
         }))
     }
 
@@ -292,11 +290,8 @@ impl<'a> WindowsPdb<'a> {
         let Some(target) = module.target(trampoline) else {
             return Ok(None);
         };
-        let contribution = self.contribution(target)?;
-        let module = match contribution {
-            Some(found) => self.module(usize::from(found.module))?,
-            None => None,
-        };
+        let contribution = self.contribution(target);
+        let module = self.contributor(contribution)?;
         // A trampoline that leads to another one would lead on: one step is all that linkers make.
         if let Some(module) = module
             && let Some((_, found)) = module.procedure(target)
@@ -331,7 +326,7 @@ impl<'a> WindowsPdb<'a> {
             Some(found) if found.start.offset > start.offset => end = end.min(found.start.offset),
             Some(found) => end = end.min(found.start.offset.saturating_add(found.size)),
             None => {
-                if let Some(own) = self.contribution(start)? {
+                if let Some(own) = self.contribution(start) {
                     end = end.min(own.start.offset.saturating_add(own.size));
                 }
             }
@@ -355,14 +350,15 @@ impl<'a> WindowsPdb<'a> {
     /// Pushes the inlined frames at `place`, innermost first.
     fn inlined<'p>(
         &'p self,
-        index: usize,
         module: &'p Module<'a>,
         number: usize,
         place: Place,
         frames: &mut Frames<'p>,
     ) -> Result<()> {
         let procedure = module.procedures.get(number);
-        let has_sites = |found: &&Procedure| !matches!(found.kind, Kind::Thunk | Kind::Trampoline);
+        let has_sites = |found: &&Procedure| {
+            !matches!(found.kind, FunctionKind::Thunk | FunctionKind::Trampoline)
+        };
         let Some(procedure) = procedure.filter(has_sites) else {
             return Ok(());
         };
@@ -377,11 +373,9 @@ impl<'a> WindowsPdb<'a> {
         let at = place.offset.saturating_sub(procedure.start().offset);
         for site in sites.find(at, hits) {
             let mut frame = Frame {
-                name: self.inlinee(index, module, site.inlinee)?,
-                file: None,
-                line: None,
-                column: None,
+                name: self.inlinee(module, site.inlinee)?,
                 inlined: true,
+                ..Frame::default()
             };
             if let Some(position) = site.position {
                 self.locate(module, position, &mut frame)?;
@@ -399,7 +393,7 @@ impl<'a> WindowsPdb<'a> {
         procedure: Option<&Procedure>,
         function: &Function<'p>,
     ) -> Result<Frame<'p>> {
-        let mut frame = bare(function);
+        let mut frame = function.frame();
         let c13 = module.c13();
         let own = procedure.and_then(|procedure| procedure.table);
         let Some(table) = own.or_else(|| module.lines.table(c13, place)) else {
@@ -411,12 +405,7 @@ impl<'a> WindowsPdb<'a> {
         if let Some(row) = table.row(c13, place.offset.saturating_sub(base))
             && base.saturating_add(row.offset) >= first
         {
-            let position = Position {
-                file: row.file,
-                line: row.line,
-                column: row.column,
-            };
-            self.locate(module, position, &mut frame)?;
+            self.locate(module, row.position, &mut frame)?;
         }
         Ok(frame)
     }
@@ -447,39 +436,27 @@ impl<'a> WindowsPdb<'a> {
         Ok(path.map(|path| copied_text(path).into()))
     }
 
-    fn inlinee(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<Name<'a>>> {
+    fn inlinee(&self, module: &Module<'a>, id: u32) -> Result<Option<Name<'a>>> {
         const IMPORTED: u32 = 0x8000_0000;
-        let mut id = id;
-        if id & IMPORTED != 0 {
-            let Some(global) = self.imported(index, module, id)? else {
-                return Ok(None);
-            };
-            id = global;
-        }
-        let found = self.types.function(&self.msf, id)?;
+        let id = match id & IMPORTED {
+            0 => Some(id),
+            _ => self.imported(module, id)?,
+        };
+        let found = id.map_or(Ok(None), |id| self.types.function(&self.msf, id))?;
         Ok(found.and_then(|(scope, base)| named(anonymous(text(scope)), text(base))))
     }
 
-    /// The id in the IPI stream of one that `module` imports from another module.
-    fn imported(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<u32>> {
+    /// The id in the IPI stream of one that `module` imports from a module.
+    fn imported(&self, module: &Module<'a>, id: u32) -> Result<Option<u32>> {
         let Some((name, local)) = module.import(id) else {
             return Ok(None);
         };
-        let Some(exporter) = self
-            .names()?
-            .get(name)
-            .map(|name| self.modules().map(|modules| modules.position(name)))
-            .transpose()?
-            .flatten()
-        else {
-            return Ok(None);
+        let exporter = match self.names()?.get(name) {
+            Some(name) => self.modules()?.position(name),
+            None => None,
         };
-        if exporter == index {
-            return Ok(module.export(local));
-        }
-        Ok(self
-            .module(exporter)?
-            .and_then(|exporter| exporter.export(local)))
+        let exporter = exporter.map_or(Ok(None), |index| self.module(index))?;
+        Ok(exporter.and_then(|exporter| exporter.export(local)))
     }
 }
 
@@ -500,64 +477,6 @@ fn anonymous(mut scope: Cow<'_, str>) -> Cow<'_, str> {
         }
     }
     scope
-}
-
-fn bare<'p>(function: &Function<'p>) -> Frame<'p> {
-    Frame {
-        name: function.name.clone(),
-        file: None,
-        line: None,
-        column: None,
-        inlined: false,
-    }
-}
-
-/// Iterator of [`WindowsPdb::functions`]; a damaged module gives one error, the next ones follow.
-#[derive(Debug)]
-pub struct Functions<'p, 'a> {
-    pdb: &'p WindowsPdb<'a>,
-    module: usize,
-    next: usize,
-}
-
-impl Functions<'_, '_> {
-    fn next_module(&mut self) {
-        self.module = self.module.saturating_add(1);
-        self.next = 0;
-    }
-}
-
-impl<'p> Iterator for Functions<'p, '_> {
-    type Item = Result<Function<'p>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let count = match self.pdb.modules() {
-            Ok(modules) => modules.list.len(),
-            Err(error) => {
-                return (std::mem::replace(&mut self.module, usize::MAX) != usize::MAX)
-                    .then_some(Err(error));
-            }
-        };
-        while self.module < count {
-            let module = match self.pdb.module(self.module) {
-                Ok(module) => module,
-                Err(error) => {
-                    self.next_module();
-                    return Some(Err(error));
-                }
-            };
-            let procedures = module.map_or(&[][..], |module| &module.procedures);
-            let Some((procedure, module)) = procedures.get(self.next).zip(module) else {
-                self.next_module();
-                continue;
-            };
-            self.next = self.next.saturating_add(1);
-            if let Some(function) = self.pdb.function(module, procedure).transpose() {
-                return Some(function);
-            }
-        }
-        None
-    }
 }
 
 #[cfg(test)]

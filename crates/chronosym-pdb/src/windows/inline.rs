@@ -4,7 +4,7 @@
 //! annotations are a little line program relative to the start of its procedure; the bytes it
 //! covers are those its rows cover.
 
-use super::lines::InlineeLine;
+use super::lines::{InlineeLine, Position};
 use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
 use crate::Result;
 use std::sync::OnceLock;
@@ -17,14 +17,6 @@ pub(super) struct Range {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) position: Position,
-}
-
-/// File (offset in the checksum subsection), line, column; line and column 0 where unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) file: u32,
-    pub(super) line: u32,
-    pub(super) column: u16,
 }
 
 /// The position of a site whose inlinee the module has no source line of.
@@ -170,11 +162,7 @@ impl Context<'_> {
         let number = |entry: &InlineeLine| entry.inlinee;
         let index = self.inlinees.binary_search_by_key(&inlinee, number).ok();
         let found = index.and_then(|index| self.inlinees.get(index));
-        found.map_or(UNKNOWN, |found| Position {
-            file: found.file,
-            line: found.line,
-            column: 0,
-        })
+        found.map_or(UNKNOWN, |found| found.position)
     }
 
     fn chunk(&self, number: u32) -> u32 {
@@ -211,8 +199,7 @@ impl Budget {
 /// The sites of one procedure once they are decoded; `None` if it has none.
 pub(super) type Slot = OnceLock<Option<Box<Sites>>>;
 
-/// The sites in the scope of `record`: those in `slot`, or decoded now; into `scratch` if they may not
-/// be kept.
+/// Decodes the sites in the scope of `record`; they stay in `slot`, or in `scratch` if they may not be kept.
 pub(super) fn sites<'s>(
     slot: &'s Slot,
     context: &Context<'_>,
@@ -220,9 +207,6 @@ pub(super) fn sites<'s>(
     budget: &Budget,
     scratch: &'s mut Sites,
 ) -> Result<Option<&'s Sites>> {
-    if let Some(sites) = slot.get() {
-        return Ok(sites.as_deref());
-    }
     scratch.read(context, record)?;
     if scratch.nodes.is_empty() {
         return Ok(slot.get_or_init(|| None).as_deref());

@@ -55,6 +55,12 @@ pub(super) struct Subsections {
 pub(super) struct Row {
     /// Offset from the table's start.
     pub(super) offset: u32,
+    pub(super) position: Position,
+}
+
+/// A place in the source; line and column 0 where unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
     /// Offset of the file's entry in the checksum subsection.
     pub(super) file: u32,
     pub(super) line: u32,
@@ -150,17 +156,8 @@ impl LineTable {
     pub(super) fn row(self, c13: &[u8], offset: u32) -> Option<Row> {
         let mut best: Option<Row> = None;
         for block in Blocks::new(self.body(c13)) {
-            let mut index = block.after(offset);
-            let row = loop {
-                let Some(row) = index.checked_sub(1).and_then(|index| block.row(index)) else {
-                    break None;
-                };
-                if !HIDDEN.contains(&row.line) {
-                    break Some(row);
-                }
-                index = index.saturating_sub(1);
-            };
-            if let Some(row) = row
+            let mut rows = (0..block.after(offset)).rev().map_while(|i| block.row(i));
+            if let Some(row) = rows.find(|row| !HIDDEN.contains(&row.position.line))
                 && best.is_none_or(|best| row.offset >= best.offset)
             {
                 best = Some(row);
@@ -227,9 +224,11 @@ impl Block<'_> {
         let column = columns.and_then(|columns| bytes::u16(columns, 0));
         Some(Row {
             offset: bytes::u32(row, 0)?,
-            file: self.file,
-            line: bytes::u32(row, 4)? & 0x00FF_FFFF,
-            column: column.unwrap_or_default(),
+            position: Position {
+                file: self.file,
+                line: bytes::u32(row, 4)? & 0x00FF_FFFF,
+                column: column.unwrap_or_default(),
+            },
         })
     }
 }
@@ -247,8 +246,7 @@ pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InlineeLine {
     pub(super) inlinee: u32,
-    pub(super) file: u32,
-    pub(super) line: u32,
+    pub(super) position: Position,
 }
 
 fn words(bytes: [u8; 12]) -> [u32; 3] {
@@ -264,11 +262,9 @@ pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
         let extra_files = bytes::u32(data, 0) == Some(1);
         let mut at = 4;
         while let Some([inlinee, file, line]) = bytes::array(data, at).map(words) {
-            all.push(InlineeLine {
-                inlinee,
-                file,
-                line,
-            });
+            let column = 0;
+            let position = Position { file, line, column };
+            all.push(InlineeLine { inlinee, position });
             at = at.saturating_add(12);
             if extra_files {
                 let count = bytes::u32(data, at).unwrap_or_default() as usize;

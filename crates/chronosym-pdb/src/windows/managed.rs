@@ -5,7 +5,7 @@
 
 use super::WindowsPdb;
 use super::info::source_checksum;
-use super::module::{Kind, Module, Procedure};
+use super::module::{FunctionKind, Module, Procedure};
 use crate::Result;
 use chronosym_types::copied_text;
 use std::borrow::Cow;
@@ -44,7 +44,7 @@ impl<'a> WindowsPdb<'a> {
             let module = self.module(index).ok().flatten()?;
             (!module.procedures.is_empty()).then_some(&module.procedures)
         });
-        procedures.is_some_and(|all| all.iter().all(|found| found.kind == Kind::Managed))
+        procedures.is_some_and(|all| all.iter().all(|found| found.kind == FunctionKind::Managed))
     }
 
     /// The sequence point of the method `token` (0x06……) at or before `il_offset`; a hidden one gives
@@ -69,9 +69,9 @@ impl<'a> WindowsPdb<'a> {
             return Ok(None);
         };
         Ok(Some(ManagedLine {
-            file: self.file(module, row.file)?,
-            line: row.line,
-            column: Some(row.column).filter(|&column| column > 0),
+            file: self.file(module, row.position.file)?,
+            line: row.position.line,
+            column: Some(row.position.column).filter(|&column| column > 0),
             il_offset: row.offset.saturating_sub(base),
         }))
     }
@@ -127,7 +127,9 @@ impl<'a> WindowsPdb<'a> {
                 continue;
             };
             for (procedure, found) in (0..).zip(&module.procedures) {
-                let record = module.record(found).filter(|_| found.kind == Kind::Managed);
+                let record = module
+                    .record(found)
+                    .filter(|_| found.kind == FunctionKind::Managed);
                 if let Some(token) = record.and_then(|record| record.u32(24)) {
                     tokens.push(Token {
                         token,

@@ -48,10 +48,11 @@ mod space;
 mod symbols;
 mod types;
 
-pub use find::{Frame, Frames, Function, FunctionKind, Functions, Name, Symbol};
+pub use find::{Frame, Frames, Function, Name, Symbol};
 pub use managed::ManagedLine;
+pub use module::FunctionKind;
 
-use crate::{Error, Result};
+use crate::{Error, PdbId, Result, bytes};
 use dbi::{Dbi, ModuleList};
 use info::{Info, Names};
 use module::Module;
@@ -167,29 +168,14 @@ impl<'a> WindowsPdb<'a> {
         })
     }
 
-    /// The PDB's GUID, in the byte order of the image's RSDS record.
+    /// The identity that the image's RSDS record states. Its age is that of the DBI stream: the age of the PDB stream also
+    /// grows when a tool writes into the file later, such as source indexing.
     #[must_use]
-    pub fn guid(&self) -> [u8; 16] {
-        self.info.guid
-    }
-
-    /// The age that the image's RSDS record states: that of the DBI stream. (The age of the PDB
-    /// stream also grows when a tool writes into the file later, such as source indexing.)
-    #[must_use]
-    pub fn age(&self) -> u32 {
-        self.dbi.as_ref().map_or(self.info.age, |dbi| dbi.age)
-    }
-
-    /// The age of the PDB stream.
-    #[must_use]
-    pub fn file_age(&self) -> u32 {
-        self.info.age
-    }
-
-    /// True if this is the PDB of the image whose RSDS record has this GUID and age.
-    #[must_use]
-    pub fn matches(&self, guid: [u8; 16], age: u32) -> bool {
-        self.guid() == guid && self.age() == age
+    pub fn id(&self) -> PdbId {
+        PdbId {
+            guid: self.info.guid,
+            age: self.dbi.as_ref().map_or(self.info.age, |dbi| dbi.age),
+        }
     }
 
     /// The machine as in the image's COFF header (0x8664, 0x14C, 0xAA64), 0 if unknown.
@@ -315,6 +301,12 @@ impl Modules<'_> {
         let by_name = self.by_name.get_or_init(make);
         by_name.get(&*name.to_ascii_lowercase()).copied()
     }
+}
+
+/// Numbers that come in twos.
+fn pairs(data: &[u8]) -> Box<[(u32, u32)]> {
+    let pair = |pair: &[u8]| Some((bytes::u32(pair, 0)?, bytes::u32(pair, 4)?));
+    data.chunks_exact(8).filter_map(pair).collect()
 }
 
 /// Brings the next piece of `data` near and gives where it ends. A walk from record to record waits

@@ -18,14 +18,22 @@ const WHAT: &str = "module stream";
 /// Signature of C13 symbols, before the first record.
 const C13: u32 = 4;
 
-/// What kind of record says that there is code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+/// What says that a function is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FunctionKind {
+    /// A procedure record.
     Procedure,
+    /// A procedure record of managed code: its place is no address.
     Managed,
+    /// A piece that the compiler split off a procedure; the name is the procedure's.
     Separated,
+    /// A thunk record (import thunks, adjustors); named after what it jumps to.
     Thunk,
+    /// An incremental-link jump; named after its target.
     Trampoline,
+    /// Only a public symbol: the name is decorated, the length reaches to the next symbol.
+    Public,
 }
 
 /// A piece of code with a name.
@@ -38,7 +46,7 @@ pub(super) struct Procedure {
     /// The line table that starts where it does.
     pub(super) table: Option<LineTable>,
     section: u16,
-    pub(super) kind: Kind,
+    pub(super) kind: FunctionKind,
 }
 
 impl Procedure {
@@ -100,7 +108,9 @@ impl<'a> Module<'a> {
         Ok(Some(Self {
             symbols: info.symbols,
             c13,
-            separated: procedures.iter().any(|found| found.kind == Kind::Separated),
+            separated: procedures
+                .iter()
+                .any(|found| found.kind == FunctionKind::Separated),
             data,
             procedures: procedures.into(),
             lines,
@@ -156,15 +166,15 @@ impl<'a> Module<'a> {
     pub(super) fn name(&self, procedure: &Procedure) -> Option<&[u8]> {
         let record = self.record(procedure)?;
         match procedure.kind {
-            Kind::Procedure => Some(record.name(35)),
-            Kind::Managed => Some(record.name(37)),
-            Kind::Thunk => Some(record.name(21)),
-            Kind::Separated => {
+            FunctionKind::Procedure => Some(record.name(35)),
+            FunctionKind::Managed => Some(record.name(37)),
+            FunctionKind::Thunk => Some(record.name(21)),
+            FunctionKind::Separated => {
                 let parent = self.parent(&record)?;
                 let record = self.record(parent)?;
                 Some(record.name(35))
             }
-            Kind::Trampoline => None,
+            FunctionKind::Trampoline | FunctionKind::Public => None,
         }
     }
 
@@ -179,7 +189,7 @@ impl<'a> Module<'a> {
             .partition_point(|found| found.start() < start);
         self.procedures
             .get(first)
-            .filter(|found| found.start() == start && found.kind == Kind::Procedure)
+            .filter(|found| found.start() == start && found.kind == FunctionKind::Procedure)
     }
 
     /// Where a trampoline jumps to.
@@ -199,7 +209,7 @@ impl<'a> Module<'a> {
         let mut pieces: Vec<_> = self
             .procedures
             .iter()
-            .filter(|found| found.kind == Kind::Separated)
+            .filter(|found| found.kind == FunctionKind::Separated)
             .filter(|found| {
                 let record = self.record(found);
                 let parent = record.and_then(|record| self.parent(&record));
@@ -264,10 +274,10 @@ impl<'a> Module<'a> {
     /// The file's id of a local id that this module exports.
     pub(super) fn export(&self, local: u32) -> Option<u32> {
         let data = self.lines.exports.of(self.c13());
-        let pair = data
-            .chunks_exact(8)
-            .find(|pair| bytes::u32(pair, 0) == Some(local))?;
-        bytes::u32(pair, 4)
+        super::pairs(data)
+            .iter()
+            .find(|pair| pair.0 == local)
+            .map(|pair| pair.1)
     }
 }
 
@@ -299,7 +309,7 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
         }
         // A scope names its end, so what is inside need not be read; an end that is none is not
         // followed.
-        let scope = procedure.kind != Kind::Trampoline;
+        let scope = procedure.kind != FunctionKind::Trampoline;
         if let Some(end) = record.end().filter(|&end| scope && end > record.offset)
             && let Some(end) = Record::at(symbols, end)
             && matches!(end.kind, S_END | S_PROC_ID_END)
@@ -406,11 +416,11 @@ fn says_code(kind: u16) -> bool {
 
 fn procedure(record: &Record<'_>) -> Option<Procedure> {
     let (kind, offset, section, len) = match record.kind {
-        S_GMANPROC | S_LMANPROC => (Kind::Managed, 28, 32, record.u32(12)?),
-        S_THUNK32 => (Kind::Thunk, 12, 16, u32::from(record.u16(18)?)),
-        S_SEPCODE => (Kind::Separated, 16, 24, record.u32(8)?),
-        S_TRAMPOLINE => (Kind::Trampoline, 4, 12, u32::from(record.u16(2)?)),
-        _ if record.is_procedure() => (Kind::Procedure, 28, 32, record.u32(12)?),
+        S_GMANPROC | S_LMANPROC => (FunctionKind::Managed, 28, 32, record.u32(12)?),
+        S_THUNK32 => (FunctionKind::Thunk, 12, 16, u32::from(record.u16(18)?)),
+        S_SEPCODE => (FunctionKind::Separated, 16, 24, record.u32(8)?),
+        S_TRAMPOLINE => (FunctionKind::Trampoline, 4, 12, u32::from(record.u16(2)?)),
+        _ if record.is_procedure() => (FunctionKind::Procedure, 28, 32, record.u32(12)?),
         _ => return None,
     };
     Some(Procedure {

@@ -73,7 +73,7 @@ impl Publics {
                 offset: u32::from_le_bytes([o0, o1, o2, o3]),
             })
         };
-        let after = bytes::partition_point(0..self.count, |i| Ok(start(i)? <= place))?;
+        let after = bytes::try_partition_point(0..self.count, |i| Ok(start(i)? <= place))?;
         let Some(last) = after.checked_sub(1) else {
             return Ok(None);
         };
@@ -81,7 +81,7 @@ impl Publics {
         if found.section != place.section {
             return Ok(None);
         }
-        let first = bytes::partition_point(0..last, |i| Ok(start(i)? < found))?;
+        let first = bytes::try_partition_point(0..last, |i| Ok(start(i)? < found))?;
         let next = match after < self.count {
             true => Some(start(after)?).filter(|next| next.section == place.section),
             false => None,

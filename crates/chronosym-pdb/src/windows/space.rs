@@ -186,21 +186,17 @@ fn omap(stream: Option<Stream<'_, '_>>) -> Result<Option<Omap>> {
     let Some(stream) = stream.filter(|stream| stream.len() >= 8) else {
         return Ok(None);
     };
-    let data = stream.bytes(0, stream.len())?;
-    let mut map: Vec<_> = data
-        .chunks_exact(8)
-        .filter_map(|pair| Some((bytes::u32(pair, 0)?, bytes::u32(pair, 4)?)))
-        .collect();
+    let mut map = super::pairs(&stream.bytes(0, stream.len())?);
     map.sort_by_key(|&(source, _)| source);
-    Ok(Some(map.into()))
+    Ok(Some(map))
 }
 
 fn translate(map: &[(u32, u32)], rva: u32) -> Option<u32> {
     let index = map.partition_point(|&(source, _)| source <= rva);
     let (source, target) = *map.get(index.checked_sub(1)?)?;
-    (target != 0)
-        .then(|| target.checked_add(rva.checked_sub(source)?))
-        .flatten()
+    target
+        .checked_add(rva.checked_sub(source)?)
+        .filter(|_| target != 0)
 }
 
 #[cfg(test)]
@@ -282,29 +278,11 @@ mod tests {
     #[test]
     fn code_that_only_one_side_has_is_nowhere() {
         let space = space();
-        assert_eq!(space.place(0x4E00), None);
-        assert_eq!(space.place(0x5100), None);
-        assert_eq!(space.place(0x3FFF), None);
-        assert_eq!(
-            space.rva(Place {
-                section: 1,
-                offset: 0x100
-            }),
-            None
-        );
-        assert_eq!(
-            space.rva(Place {
-                section: 2,
-                offset: 0
-            }),
-            None
-        );
-        assert_eq!(
-            space.rva(Place {
-                section: 0,
-                offset: 0
-            }),
-            None
-        );
+        for rva in [0x4E00, 0x5100, 0x3FFF] {
+            assert_eq!(space.place(rva), None, "{rva:#x}");
+        }
+        for (section, offset) in [(1, 0x100), (2, 0), (0, 0)] {
+            assert_eq!(space.rva(Place { section, offset }), None, "{section}");
+        }
     }
 }

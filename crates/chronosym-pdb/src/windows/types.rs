@@ -42,17 +42,12 @@ pub(super) struct TypeStream {
     end: u32,
     records: u32,
     records_end: u32,
-    index: Index,
+    /// Where the hash stream holds index offsets: stream number, offset, size. None for a file without them.
+    hash: Option<(u32, u32, u32)>,
+    /// Index offsets: of some records, by type index, where each lies behind `records`.
+    pairs: OnceLock<Box<[(u32, u32)]>>,
     /// Direct-mapped: type index in the high half, offset in the low half, 0 for empty.
     found: OnceLock<Box<[AtomicU64]>>,
-}
-
-#[derive(Debug)]
-enum Index {
-    /// The pairs in the hash stream: stream number, offset, number of pairs.
-    Hash(u32, u32, u32),
-    /// Pairs made by one walk, for a file without them.
-    Walked(OnceLock<Box<[(u32, u32)]>>),
 }
 
 impl TypeStream {
@@ -83,10 +78,8 @@ impl TypeStream {
             end: word(12),
             records,
             records_end,
-            index: match usable {
-                true => Index::Hash(hash, offset, size / 8),
-                false => Index::Walked(OnceLock::new()),
-            },
+            hash: usable.then_some((hash, offset, size)),
+            pairs: OnceLock::new(),
             found: OnceLock::new(),
         }))
     }
@@ -127,43 +120,24 @@ impl TypeStream {
 
     /// Walks to the record's offset in the stream.
     fn search(&self, msf: &Msf<'_>, stream: &Stream<'_, '_>, index: u32) -> Result<Option<u32>> {
-        let size = self.records_end.saturating_sub(self.records);
-        let (mut current, start, end) = match &self.index {
-            Index::Hash(hash, offset, count) => {
-                let hash = msf.required(*hash, "type hash")?;
-                let pair = |i: u32| {
-                    let at = offset.saturating_add(i.saturating_mul(8));
-                    let pair: [u8; 8] = hash.array(at).ok_or(hash.short(at, 8))?;
-                    let word = |at| bytes::u32(&pair, at).unwrap_or_default();
-                    Ok((word(0), word(4)))
-                };
-                let low = bytes::partition_point(0..*count, |i| Ok(pair(i)?.0 <= index))?;
-                let Some(before) = low.checked_sub(1) else {
-                    return Ok(None);
-                };
-                let (first, start) = pair(before)?;
-                let end = match low < *count {
-                    true => pair(low)?.1,
-                    false => size,
-                };
-                (first, start, end)
-            }
-            Index::Walked(pairs) => {
-                let pairs = match pairs.get() {
-                    Some(pairs) => pairs,
-                    None => {
-                        let made = self.walk(stream)?;
-                        pairs.get_or_init(|| made)
+        let pairs = match self.pairs.get() {
+            Some(pairs) => pairs,
+            None => {
+                let pairs = match self.hash {
+                    Some((hash, offset, size)) => {
+                        let hash = msf.required(hash, "type hash")?;
+                        super::pairs(&hash.bytes(offset, size)?)
                     }
+                    None => self.walk(stream)?,
                 };
-                let after = pairs.partition_point(|&(first, _)| first <= index);
-                let Some(&(first, start)) = after.checked_sub(1).and_then(|i| pairs.get(i)) else {
-                    return Ok(None);
-                };
-                let end = pairs.get(after).map_or(size, |&(_, at)| at);
-                (first, start, end)
+                self.pairs.get_or_init(|| pairs)
             }
         };
+        let after = pairs.partition_point(|&(first, _)| first <= index);
+        let Some(&(mut current, start)) = after.checked_sub(1).and_then(|i| pairs.get(i)) else {
+            return Ok(None);
+        };
+        let end = pairs.get(after).map_or(u32::MAX, |&(_, at)| at);
         let start = self.records.saturating_add(start);
         let end = self.records.saturating_add(end).min(self.records_end);
         let chunk = stream.bytes(start, end.saturating_sub(start))?;

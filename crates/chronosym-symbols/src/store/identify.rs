@@ -1,23 +1,59 @@
-//! Reading the identity of files in the formats that this workspace knows.
+//! Reading the identity of files: how that is asked for, and how it is done for the formats that this workspace knows.
 
 use std::path::Path;
 
 use object::{LittleEndian, Object, ObjectSection, pe};
 
-use super::IdentifyError;
-use crate::identity::{BuildId, FileIdentity, PdbId, PeId, Wanted};
+use crate::identity::{BuildId, FileIdentity, PeId, Wanted};
 use crate::mmap::FileData;
-use chronosym_pdb::Guid;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::R2rMap;
 use chronosym_pdb::windows::WindowsPdb;
 
+/// Why a file has no identity to go by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IdentifyError {
+    /// It is no file of that kind, or a damaged one.
+    Damaged(String),
+    /// It could not be read at all.
+    Unreadable(String),
+    /// It is none that the caller can use, whatever its identity: the search goes on.
+    Unfit(String),
+}
+
+impl From<std::io::Error> for IdentifyError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+/// Reads the identity of the file at a path; the [`Wanted`] tells which kind of file is expected there.
+///
+/// It should read enough to notice a truncated file: what it accepts is used, and kept in the cache.
+pub trait Identify: Sync {
+    /// Reads the identity.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError>;
+}
+
+impl<F> Identify for F
+where
+    F: Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync,
+{
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError> {
+        self(path, wanted)
+    }
+}
+
 /// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by gzip, xz or zstd) or an
 /// `r2rmap`, told apart by content.
 ///
-/// Reads headers and directories only, but enough to notice that a file was cut short. It is an
-/// [`Identify`](super::Identify) as it stands.
+/// Reads headers and directories only, but enough to notice that a file was cut short. It is an [`Identify`]
+/// as it stands.
 ///
 /// # Errors
 /// The file cannot be read, is in none of these formats, or is damaged or cut short.
@@ -36,9 +72,7 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
         Ok(FileIdentity::PortablePdb(pdb.id()))
     } else if data.starts_with(b"Microsoft C/C++ ") {
         let pdb = WindowsPdb::open(data).map_err(damaged)?;
-        let guid = Guid(pdb.guid());
-        let age = pdb.age();
-        Ok(FileIdentity::WindowsPdb(PdbId { guid, age }))
+        Ok(FileIdentity::WindowsPdb(pdb.id()))
     } else if data.starts_with(b"MZ") {
         image(data)
     } else if data.starts_with(b"\x7fELF") {

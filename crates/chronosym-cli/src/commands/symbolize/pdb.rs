@@ -64,24 +64,24 @@ impl PdbSource {
         let name = path.display().to_string();
         let pdb = Open::try_new(open(path)?, |data| WindowsPdb::open(data));
         let pdb = pdb.with_context(|| name.clone())?;
-        let (guid, age) = pdb.with_dependent(|_, pdb| (chronosym_pdb::Guid(pdb.guid()), pdb.age()));
+        let id = pdb.with_dependent(|_, pdb| pdb.id());
         let mut base = 0;
         if let Some(image) = image {
             let data = open(image)?;
             let pe = PeImage::parse(&data).with_context(|| image.display().to_string())?;
             base = pe.image_base();
             if let Some(wanted) = pe.native_codeview().map(|codeview| codeview.id)
-                && !pdb.with_dependent(|_, pdb| pdb.matches(wanted.guid.0, wanted.age))
+                && wanted != id
             {
                 bail!(
-                    "{name} is the PDB of another build: the image asks for {wanted}, the file is {guid} age {age}"
+                    "{name} is the PDB of another build: the image asks for {wanted}, the file is {id}"
                 );
             }
         }
         Ok(PdbSource {
             pdb,
             module: super::simple_name(image.unwrap_or(path)),
-            id: format!("{guid:#}{age:x}"),
+            id: format!("{:#}{:x}", id.guid, id.age),
             name,
             layout: Layout::new(args.style, args.filter),
             back: u32::from(args.caller),

@@ -1,7 +1,7 @@
 //! One request at a time to a symbol server: the blocking driver's half of HTTP.
 //!
-//! What a status means, where a redirect may lead and what is repeated is decided by
-//! [`Acquisition`](crate::store::Acquisition), for every driver alike; this follows no redirect and repeats nothing.
+//! What a status means, where a redirect may lead and what is repeated is decided by the search, for every driver alike; this
+//! follows no redirect and repeats nothing.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,8 +15,9 @@ use percent_encoding::percent_decode_str;
 use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RETRY_AFTER};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use crate::store::disk::create_new;
-use crate::store::{FetchLimits, Fetched};
+use super::config::FetchLimits;
+use super::disk::create_new;
+use super::driver::Fetched;
 
 /// More than this of the body of anything but a 200 is not read, in bytes.
 const LONGEST_APOLOGY: u64 = 64 << 10;
