@@ -123,9 +123,13 @@ impl<R: Read> Window<R> {
             let from = self.filled.min(self.at + position);
             let held = self.filled - from;
             let step = usize::try_from(left).map_or(held, |left| left.min(held));
-            self.buffer.copy_within(from + step..self.filled, from);
-            self.filled -= step;
-            self.base += step as u64;
+            if position == 0 {
+                self.at += step;
+            } else {
+                self.buffer.copy_within(from + step..self.filled, from);
+                self.filled -= step;
+                self.base += step as u64;
+            }
             left -= step as u64;
             if left == 0 || !self.fill_to(position + 1) {
                 return count - left;
