@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chronosym_types::ByteOrder;
 use foldhash::fast::RandomState;
 
-use crate::bits::ByteOrder;
 use crate::lexer::{Lexer, Token};
 use crate::metadata::{Clock, EventType, Names, StreamType};
 use crate::types::{Field, Kind, Label, Register, Scalar, Type};

@@ -172,7 +172,7 @@ impl<R: Read> Reader<R> {
         for at in std::mem::take(&mut self.new) {
             let (trace, stream) = &mut self.streams[at];
             let uuid = stream.uuid();
-            self.diagnostics.bytes_read += stream.bytes_read();
+            self.diagnostics.bytes_read += stream.window.end_offset();
             let is_own = |it: &Metadata| it.uuid.is_none() || it.uuid == uuid;
             match self.traces.iter().position(is_own) {
                 Some(own) => {
@@ -191,9 +191,9 @@ impl<R: Read> Reader<R> {
         let (trace, stream) = &mut self.streams[at];
         let metadata = &self.traces[*trace];
         let found = &mut self.diagnostics;
-        let (bytes, losses) = (stream.bytes_read(), found.losses.len());
+        let (bytes, losses) = (stream.window.end_offset(), found.losses.len());
         let is_there = stream.advance(metadata, self.options.packet_limit, found);
-        found.bytes_read += stream.bytes_read() - bytes;
+        found.bytes_read += stream.window.end_offset() - bytes;
         let behind_ns = self.behind_ns[*trace];
         let on_first = |ns: u64| {
             let ns = i128::from(ns) + behind_ns;
@@ -211,10 +211,10 @@ impl<R: Read> Reader<R> {
     fn take_failure(&mut self) -> Option<Error> {
         let streams = self.streams.iter_mut().enumerate();
         streams.into_iter().find_map(|(at, (_, stream))| {
-            let source = stream.failure.take()?;
+            let source = stream.window.take_failure()?;
             Some(Error::Io {
                 stream: at,
-                offset: stream.bytes_read(),
+                offset: stream.window.end_offset(),
                 source,
             })
         })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::bits::ByteOrder;
+use chronosym_types::ByteOrder;
 
 /// Fields in fields, and fields of an event, beyond which a type is refused: what reading an event takes is bounded by them.
 const MOST_DEPTH: u32 = 32;

@@ -83,7 +83,6 @@ mod sequence;
 mod stack;
 mod thread;
 mod walk;
-mod window;
 
 pub use chronosym_types::{Field, FieldType, Gap, GapCause, GapTotal, Gaps, Guid};
 pub use diagnostics::{Diagnostics, LossWindow, ThreadLoss};

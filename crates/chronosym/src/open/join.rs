@@ -13,7 +13,6 @@ use std::sync::Arc;
 use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
-use chronosym_nettrace::{Gap, GapCause, Gaps};
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
 use rustc_hash::FxHashMap;
@@ -482,8 +481,7 @@ impl Join<'_> {
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;
-        let gaps = cut_short(found.diagnostics.truncation);
-        self.report.add_gaps(&[name.to_owned()], &gaps);
+        (self.report).add_gaps(&[name.to_owned()], &found.diagnostics.gaps);
         self.perf = found;
         end.map_err(|error| in_perf(name, error))
     }
@@ -620,8 +618,7 @@ impl Join<'_> {
             self.cannot_read(name.clone(), &note.to_string());
         }
         if is_alone {
-            let gaps = cut_short(found.truncation);
-            self.report.add_gaps(std::slice::from_ref(&name), &gaps);
+            (self.report).add_gaps(std::slice::from_ref(&name), &found.gaps);
         }
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
@@ -663,15 +660,6 @@ impl Join<'_> {
         let gives = "names of code, without times";
         self.came_from(JoinedRecording::new(name, gives, ClockMatch::Timeless));
     }
-}
-
-/// What a recording lacks that is cut short.
-fn cut_short(truncation: Option<chronosym_perf::Truncation>) -> Gaps {
-    let mut gaps = Gaps::default();
-    if let Some(cut) = truncation {
-        gaps.add(Gap::new(cut.at_offset, cut.bytes_lost, GapCause::CutShort));
-    }
-    gaps
 }
 
 fn rewound(name: &str, mut file: File) -> Result<ByteStream, OpenError> {
