@@ -7,11 +7,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::cursor::{Cursor, Shape};
+use crate::cursor::Cursor;
 use crate::kernel::Sid;
 use crate::time;
 use crate::value::{FieldList, Value};
-use crate::{Action, DecodeError, Field, FieldType, PointerSize, WStr};
+use crate::{DecodeError, Field, FieldType, PointerSize, WStr};
 
 /// Types nest no deeper than this; deeper ones are shown in hex.
 const MAX_DEPTH: usize = 16;
@@ -23,7 +23,7 @@ pub(crate) fn describe<'a>(
     pointer_size: PointerSize,
 ) -> FieldList<'a> {
     let mut reader = Reader {
-        c: Cursor::new(payload, 0, pointer_size, Shape::new(Action::Load)),
+        c: Cursor::plain(payload, pointer_size),
         payload,
         // Located fields may point at the same bytes again and again: every value costs.
         budget: payload.len().saturating_mul(2).saturating_add(1024),
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         let mut inner = Reader {
-            c: Cursor::new(bytes, 0, self.c.pointer_size, self.c.shape),
+            c: Cursor::plain(bytes, self.c.pointer_size),
             payload: self.payload,
             budget: self.budget,
             numbers: Vec::new(),
