@@ -7,9 +7,10 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use chronosym_types::time::{FileTime, SystemTime};
+
 use crate::cursor::Cursor;
 use crate::kernel::Sid;
-use crate::time;
 use crate::value::{FieldList, Value};
 use crate::{DecodeError, Field, FieldType, PointerSize, WStr};
 
@@ -94,13 +95,13 @@ impl<'a> Reader<'a> {
             FieldType::F32 => Value::F32(f32::from_le_bytes(c.array()?)),
             FieldType::F64 => Value::F64(f64::from_le_bytes(c.array()?)),
             FieldType::Decimal => Value::Bytes(c.take(16)?),
-            FieldType::FileTime => Value::Text(time::filetime(c.u64()?).into()),
+            FieldType::FileTime => Value::Text(FileTime(c.u64()?).to_string().into()),
             FieldType::SystemTime => {
                 let mut parts = [0u16; 8];
                 for part in &mut parts {
                     *part = c.u16()?;
                 }
-                Value::Text(time::systemtime(parts).into())
+                Value::Text(SystemTime(parts).to_string().into())
             }
             FieldType::Guid => Value::Guid(c.guid()?),
             FieldType::Utf16 => Value::Wide(c.wide()?),

@@ -28,7 +28,6 @@ mod provider;
 mod published;
 mod rows;
 mod schema;
-mod time;
 pub mod universal;
 mod value;
 

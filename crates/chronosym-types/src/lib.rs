@@ -24,6 +24,7 @@ pub mod json;
 mod pointer_size;
 mod registers;
 mod text;
+pub mod time;
 pub mod tracelogging;
 
 pub use addresses::Addresses;
