@@ -5,9 +5,9 @@
     reason = "places of properties, whose number is compared with the bytes first"
 )]
 
-use crate::cursor::{Cursor, Shape};
+use crate::cursor::Cursor;
 use crate::{
-    Action, DecodeError, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, WStr,
+    DecodeError, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, WStr,
 };
 use chronosym_types::tracelogging::scalar;
 
@@ -145,12 +145,7 @@ impl<'a> Info<'a> {
             found: self.bytes.len(),
         };
         let bytes = self.bytes.get(offset..needed).ok_or(short)?;
-        Ok(Cursor::new(
-            bytes,
-            0,
-            PointerSize::Eight,
-            Shape::new(Action::Load),
-        ))
+        Ok(Cursor::plain(bytes, PointerSize::Eight))
     }
 
     fn u32(&self, offset: usize) -> Result<u32, DecodeError> {

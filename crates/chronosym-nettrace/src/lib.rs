@@ -1,7 +1,7 @@
 //! Reads EventPipe traces: `.nettrace` V4 to V6 and `.netperf` V1 to V3, from any [`Read`](std::io::Read).
 //!
 //! [`Reader`] goes through a trace from front to back and hands out one [`Region`] at a time: [`Record`]s with their
-//! payloads still in bytes, and the [`Stack`]s that they refer to. What the events mean is not its business; the
+//! payloads still in bytes, and the stacks ([`Addresses`], leaf first) that they refer to. What the events mean is not its business; the
 //! [`EventType`] of a record says who wrote it and, where the trace describes it, which [`Field`]s the payload has.
 //!
 //! ```
@@ -75,6 +75,7 @@ mod field;
 mod header;
 mod label;
 mod netperf;
+mod numbered;
 mod objects;
 mod open;
 mod reader;
@@ -84,15 +85,18 @@ mod stack;
 mod thread;
 mod walk;
 
-pub use chronosym_types::{Field, FieldType, Gap, GapCause, GapTotal, Gaps, Guid};
+pub use chronosym_types::time::SystemTime;
+pub use chronosym_types::{
+    Addresses, Field, FieldType, Gap, GapCause, GapTotal, Gaps, Guid, PointerSize,
+};
 pub use diagnostics::{Diagnostics, LossWindow, ThreadLoss};
 pub use error::Error;
 pub use event_type::{EventType, EventTypeIndex};
-pub use header::{Format, StartTime, TraceHeader};
+pub use header::{Format, TraceHeader};
 pub use label::{Label, Labels};
 pub use reader::{Options, Reader};
 pub use region::{Count, Record, Records, Region};
-pub use stack::{Addresses, Stack, StackRow};
+pub use stack::StackRow;
 pub use thread::Thread;
 
 #[cfg(doctest)]

@@ -16,16 +16,14 @@ use crate::units::show_time;
 
 /// The addresses of a record's stack, leaf first.
 pub enum Stack<'a> {
-    Nettrace(chronosym_nettrace::Stack<'a>),
-    Etl(chronosym_etl::Addresses<'a>),
+    Record(chronosym_nettrace::Addresses<'a>),
     Perf(&'a [u64]),
 }
 
 impl Stack<'_> {
     pub fn len(&self) -> usize {
         match self {
-            Stack::Nettrace(stack) => stack.len(),
-            Stack::Etl(addresses) => addresses.len(),
+            Stack::Record(addresses) => addresses.len(),
             Stack::Perf(addresses) => addresses.len(),
         }
     }
@@ -34,8 +32,7 @@ impl Stack<'_> {
 impl Serialize for Stack<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Stack::Nettrace(stack) => serializer.collect_seq(stack.addresses().map(HexNumber)),
-            Stack::Etl(addresses) => serializer.collect_seq(addresses.iter().map(HexNumber)),
+            Stack::Record(addresses) => serializer.collect_seq(addresses.iter().map(HexNumber)),
             Stack::Perf(addresses) => {
                 serializer.collect_seq(addresses.iter().copied().map(HexNumber))
             }

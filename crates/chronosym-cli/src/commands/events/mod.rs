@@ -234,7 +234,7 @@ fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>
             let mut raw = raw_event(region.header(), &record, schema);
             // Zero stands for "not said" in V6 files.
             raw.thread_id = raw.thread_id.filter(|&tid| tid != 0);
-            let stack = record.stack.map(|row| Stack::Nettrace(region.stack(row)));
+            let stack = record.stack.map(|row| Stack::Record(region.stack(row)));
             sink.take(&raw, schema, stack)?;
         }
     }
@@ -297,7 +297,7 @@ fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
         }
         let schema = schemas.of(&record);
         let stack = record.extended_items().find_map(|item| match item {
-            ExtendedItem::Stack(stack) => Some(Stack::Etl(stack.addresses)),
+            ExtendedItem::Stack(stack) => Some(Stack::Record(stack.addresses)),
             _ => None,
         });
         sink.take(&raw_event(&record, &schema), &schema, stack)?;
