@@ -10,7 +10,7 @@ pub use chronosym_types::escape::terminal as printable;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::args::{Color, InfoFormat};
+use crate::args::{Color, Files, InfoFormat};
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
@@ -79,10 +79,21 @@ pub fn open_for(format: InfoFormat, path: Option<&Path>) -> Box<dyn Write> {
     }
 }
 
-/// Writes an object, and ends the line.
-pub fn write_json(object: &impl Serialize, out: &mut impl Write) -> Result<()> {
-    chronosym_types::json::to_writer(&mut *out, object)?;
-    writeln!(out)?;
+/// Writes results: an object for programs, text for people.
+pub fn write(
+    format: InfoFormat,
+    mut out: Box<dyn Write>,
+    object: &impl Serialize,
+    text: impl FnOnce(&mut Box<dyn Write>) -> io::Result<()>,
+) -> Result<()> {
+    match format {
+        InfoFormat::Text => text(&mut out)?,
+        InfoFormat::Json => {
+            chronosym_types::json::to_writer(&mut out, object)?;
+            writeln!(out)?;
+        }
+    }
+    out.flush()?;
     Ok(())
 }
 
@@ -199,27 +210,24 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Results must not be written over what they are read from.
-pub fn refuse_inputs<'a>(
-    output: Option<&Path>,
-    inputs: impl IntoIterator<Item = &'a Path>,
-) -> Result<()> {
-    let Some(output) = output else {
+pub fn refuse_inputs(files: &Files) -> Result<()> {
+    let Some(output) = &files.output else {
         return Ok(());
     };
-    for input in inputs {
-        let same = if input.as_os_str() == "-" {
-            is_standard_input(output)
-        } else {
-            is_same_file(output, input)
+    for input in &files.read {
+        let is_stdin = input.as_os_str() == "-";
+        let same = match is_stdin {
+            true => is_standard_input(output),
+            false => is_same_file(output, input),
         };
         if same {
+            let name = match is_stdin {
+                true => "standard input".into(),
+                false => input.to_string_lossy(),
+            };
             bail!(
-                "-o {} would overwrite {}, which is read: name another file",
-                output.display(),
-                match input.as_os_str() {
-                    name if name == "-" => "standard input".into(),
-                    name => name.to_string_lossy(),
-                }
+                "-o {} would overwrite {name}, which is read: name another file",
+                output.display()
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What a person who waits is told: how far reading has come, on a terminal only and only once it has taken half a second.
+//! What a person who waits is shown: how far reading has come, on a terminal only and only once it has taken half a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -37,10 +37,20 @@ pub fn clear() {
     }
 }
 
-/// Says on standard error what was damaged or lost.
-pub fn tell(note: &str) {
+/// Says on standard error what was damaged, lost or left out, unless that is not wanted.
+pub fn note(note: &str) {
+    hint(&format!("note: {note}"));
+}
+
+/// As [`note`], of several things.
+pub fn notes(notes: &[String]) {
+    notes.iter().for_each(|text| note(text));
+}
+
+/// Writes a line to standard error, unless only errors are wanted.
+pub fn hint(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
-        say(&format!("note: {note}"));
+        say(text);
     }
 }
 

@@ -10,12 +10,13 @@ use chronosym::symbols::{
 };
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::args::Symbols;
 use crate::limits;
 use crate::load::Loaded;
 use crate::output::text_line;
-use crate::progress::tell;
+use crate::progress::note;
 
 /// Where to look, as the options and the environment say.
 pub fn config(args: &Symbols) -> Result<StoreConfig> {
@@ -40,7 +41,7 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
 }
 
 fn symbolizer(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result<Symbolizer> {
-    problems(&config).iter().for_each(|note| tell(note));
+    problems(&config).iter().for_each(|problem| note(problem));
     let mut options = SymbolOptions::within(&limits::get());
     options.lines = !args.no_lines;
     options.pretty = args.pretty;
@@ -64,7 +65,7 @@ fn kallsyms(path: &Path, loaded: &Loaded) -> Result<Kallsyms> {
             images.filter(|image| image.path.is_some_and(|path| path.starts_with("[kernel")));
         let kernels = kernels.filter_map(|image| timeline.image_ref(process.index, image.index));
         for why in kernels.filter_map(|kernel| kallsyms.fits(&kernel).err()) {
-            tell(&format!("{} names nothing: {why}", name()));
+            note(&format!("{} names nothing: {why}", name()));
         }
     }
     Ok(kallsyms)
@@ -102,7 +103,7 @@ fn add_entries(symbols: &Symbolizer, loaded: &Loaded) {
         symbols.add_trace_folder(folder);
     }
     for (name, error) in errors {
-        tell(&format!(
+        note(&format!(
             "{name} in the trace's zip file cannot be unpacked: {error}"
         ));
     }
@@ -137,14 +138,12 @@ fn can_write(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Where a symbol file was found, or why there is none and where it was looked for.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct SymbolFileObject {
     /// What it must be; absent where the trace gives no identity.
-    #[serde(skip_serializing_if = "Option::is_none")]
     wanted: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     /// The reason in words.
     #[serde(skip)]

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use chronosym::{Frame, Profile};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::header::show_count;
 use crate::kind::CodeKind;
@@ -13,13 +14,13 @@ use crate::measure::{Amount, Counts, Measure, tally};
 use crate::table::{Name, Table, TableOptions};
 
 /// A method in two profiles: matched by module, name and signature.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MethodDiff {
     /// `module!name`; code without a name is one row for each image, `module ?`.
     pub name: String,
     /// What sets it apart from overloads, where it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Whether most of its own samples have a name that is a guess.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -37,6 +38,7 @@ pub struct MethodDiff {
 }
 
 /// The samples of a method in one profile.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MethodSamples {
@@ -46,7 +48,6 @@ pub struct MethodSamples {
     /// Own samples by how the code was compiled, where that is known.
     pub tiers: BTreeMap<&'static str, u64>,
     /// The source lines of its own samples: first and last, if all are in one file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<(u32, u32)>,
     /// Own samples whose name is a guess.
     #[serde(skip)]

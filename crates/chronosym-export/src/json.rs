@@ -11,6 +11,7 @@ use chronosym_types::json::{self, FrameObject};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_with::skip_serializing_none;
 
 /// The JSON object of a frame of a timeline.
 pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {
@@ -46,15 +47,14 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
     object
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct SampleObject<'a> {
     time_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     tid: u64,
     event: &'a str,
     kind: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     weight_ns: Option<u64>,
     weight: u64,
     frames: Frames<'a>,

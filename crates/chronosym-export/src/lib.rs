@@ -46,7 +46,7 @@ pub use pprof::write_pprof;
 pub use rows::RowName;
 pub use series::{Apart, Series, TimedSample};
 pub use speedscope::write_speedscope;
-pub use table::{TableOptions, write_rows_json};
+pub use table::{TableObject, TableOptions};
 pub use text::write_text;
 pub use threads::{HotThread, HottestMethod, hot_threads, write_threads};
 pub use top::{By, HotRow, Place, Sort, hot_rows, write_top};

@@ -9,6 +9,7 @@ use chronosym::EventSelector;
 use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, Value};
 use chronosym_types::json::{self, HexNumber};
 use serde::{Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 use crate::args::EventFormat;
 use crate::output::printable;
@@ -168,21 +169,17 @@ impl Lines {
 }
 
 /// A line of JSON; what is absent is left out.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Line<'a> {
     time_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tid: Option<u64>,
     provider: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
     name: &'a str,
     fields: Fields<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     stack: Option<Stack<'a>>,
 }
 

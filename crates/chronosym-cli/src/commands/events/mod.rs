@@ -22,7 +22,7 @@ use crate::args::{EventFilters, EventFormat, Events, Symbols};
 use crate::input::{self, Rereadable};
 use crate::{absent, load, output, progress};
 
-pub fn run(args: &Events, quiet: bool) -> Result<()> {
+pub fn run(args: &Events) -> Result<()> {
     let traces = &args.input.traces;
     let processes = &args.filters.processes;
     absent::refuse_empty_span(processes)?;
@@ -61,7 +61,7 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
         RecordingBytes::PerfScript(source) => script(source, &mut sink)?,
         RecordingBytes::Ctf(reader) => {
             if format == Format::Joined {
-                super::tell(&[ONLY_CTF.to_owned()], quiet);
+                progress::note(ONLY_CTF);
             }
             ctf(*reader, &mut sink)?
         }
@@ -70,13 +70,13 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
         }
         _ => bail!("events of {name} cannot be shown"),
     };
-    super::tell(&load::words(damage.take()), quiet);
-    super::tell(&load::words(found), quiet);
+    progress::notes(&load::words(damage.take()));
+    progress::notes(&load::words(found));
     sink.wanted.check()?;
     sink.lines.check()?;
-    super::tell(&sink.lines.finish()?, quiet);
+    progress::notes(&sink.lines.finish()?);
     if sink.lines.is_empty() {
-        super::tell_nothing_passes("event", quiet);
+        super::note_nothing_passes("event");
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use chronosym::{
 };
 use serde::{Serialize, Serializer};
 
-use crate::args::{Info, InfoFormat};
+use crate::args::Info;
 use crate::load::{self, Loaded};
 use crate::output;
 use crate::units::show_count;
@@ -25,31 +25,23 @@ use crate::units::show_count;
 /// Sentences are no wider than this.
 const WIDTH: usize = 100;
 
-pub fn run(args: &Info, _quiet: bool) -> Result<()> {
-    let loaded = load::load(
-        &args.input.traces,
-        SampleSelection::Profilers,
-        &args.input.symbols,
-    )?;
-    let symbols = Arc::new(crate::symbols::open_for_a_look(
-        &args.input.symbols,
-        &loaded,
-    )?);
+pub fn run(args: &Info) -> Result<()> {
+    let (traces, symbols) = (&args.input.traces, &args.input.symbols);
+    let loaded = load::load(traces, SampleSelection::Profilers, symbols)?;
+    let symbols = Arc::new(crate::symbols::open_for_a_look(symbols, &loaded)?);
     let summary = Summary::new(&loaded.timeline, symbols);
     let path = args.input.output.as_deref();
-    let mut out = output::open_for(args.format, path);
-    match args.format {
-        InfoFormat::Json => output::write_json(&json::object(&loaded, &summary), &mut out)?,
-        InfoFormat::Text => {
-            let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
-            text::write(&loaded, &summary, width, &mut out)?;
-            let next = summary.next(&loaded.timeline, &args.input.traces);
-            writeln!(out)?;
-            output::text_line!(out, "next: {next}")?;
-        }
-    }
-    out.flush()?;
-    Ok(())
+    let (object, out) = (
+        json::object(&loaded, &summary),
+        output::open_for(args.format, path),
+    );
+    output::write(args.format, out, &object, |out| {
+        let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
+        text::write(&loaded, &summary, width, out)?;
+        let next = summary.next(&loaded.timeline, traces);
+        writeln!(out)?;
+        output::text_line!(out, "next: {next}")
+    })
 }
 
 /// What the default samples of a trace come to.

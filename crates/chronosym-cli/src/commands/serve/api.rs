@@ -10,6 +10,7 @@ use chronosym::{Code, FrameId, ImageIndex, ImageRef, ProcessIndex, Resolver, Sym
 use chronosym_symbols::Processor;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use serde_with::skip_serializing_none;
 
 use super::assembly;
 
@@ -86,30 +87,25 @@ impl TryFrom<String> for Hex {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Symbol<'a> {
     frame: usize,
     module_offset: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     function_offset: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inlines: Vec<Inline<'a>>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Inline<'a> {
     function: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
 }
 

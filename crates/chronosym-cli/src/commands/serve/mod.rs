@@ -10,41 +10,28 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym_etl::ReadAt;
-use chronosym_export::{Apart, Series};
+use chronosym_export::Apart;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tiny_http::{Header, Method, Request, Response, Server};
 
 use self::api::Api;
 use crate::args::Serve;
-use crate::output;
-use crate::profiled::open_marked;
+use crate::profiled::Sampled;
+use crate::{output, progress};
 
 /// The viewer asks for a few thousand addresses at most.
 const LONGEST_QUESTION: u64 = 16 << 20;
 /// A reader that stalls keeps the others waiting no longer than there are these.
 const WORKERS: usize = 4;
 
-pub fn run(args: &Serve, quiet: bool) -> Result<()> {
-    let shape = args.shaping.shape()?;
-    let (loaded, symbols, filter) = open_marked(
-        &args.traces,
-        &args.symbols,
-        &args.filters,
-        &args.samples,
-        crate::limits::get().markers,
-        quiet,
-    )?;
+pub fn run(args: &Serve) -> Result<()> {
+    let (selection, markers) = (&args.selection, crate::limits::get().markers);
+    let sampled = Sampled::read(&args.traces, &args.symbols, selection, markers)?;
     let apart = Apart {
-        addresses: args.samples.addresses,
+        addresses: selection.samples.addresses,
         ..Apart::default()
     };
-    let series = Series::new(
-        &loaded.timeline,
-        &filter,
-        Some(symbols.clone()),
-        &shape,
-        apart,
-    );
+    let series = sampled.series(apart);
     if series.samples.is_empty() {
         bail!("no sample passes; `chronosym info` shows what the trace has");
     }
@@ -67,13 +54,11 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
     writeln!(out, "{}", place.viewer_url())?;
     out.flush()?;
     drop(out);
-    if !quiet {
-        crate::progress::say("serving until stopped (Ctrl+C); open the address above in a browser");
-    }
+    progress::hint("serving until stopped (Ctrl+C); open the address above in a browser");
     let service = Service {
         place,
         profile: Arc::new(profile),
-        api: Api::new(series.resolver, symbols, args.sources.clone()),
+        api: Api::new(series.resolver, sampled.symbols, args.sources.clone()),
     };
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {

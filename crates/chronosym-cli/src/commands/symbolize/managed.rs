@@ -9,10 +9,10 @@ use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
 use chronosym_symbols::style::FrameText;
 use chronosym_types::json::{FrameObject, HexNumber};
 
-use super::question::{At, Method, Place, Question, token};
 use super::shown::{self, Layout, Why};
 use super::{Answers, Source};
 use crate::args::Symbolize;
+use crate::question::{At, Method, Place, Question, token};
 
 const NO_METHOD: Why = ("no such method", NameReason::NoName);
 const SEVERAL: Why = (

@@ -7,10 +7,10 @@ use anyhow::Result;
 use chronosym_symbols::style::{Image, Printer};
 use chronosym_symbols::{Address, NativeSymbols, Query};
 
-use super::question::{At, Place, Question};
 use super::shown::{self, Layout};
 use super::{Answers, Source, companion};
 use crate::args::Symbolize;
+use crate::question::{At, Place, Question};
 
 pub struct ObjectSource {
     symbols: NativeSymbols,

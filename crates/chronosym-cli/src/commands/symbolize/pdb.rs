@@ -15,10 +15,10 @@ use chronosym_symbols::style::{FrameText, Style};
 use chronosym_types::json::FrameObject;
 
 use super::companion::no_file;
-use super::question::{At, Place, Question};
 use super::shown::{self, Layout};
 use super::{Answers, Source, ordered};
 use crate::args::Symbolize;
+use crate::question::{At, Place, Question};
 
 self_cell::self_cell! {
     struct Open {

@@ -6,9 +6,9 @@ use chronosym::{Frame, NameReason, Timeline, file_name};
 use chronosym_symbols::style::{self, FrameText};
 use chronosym_types::json::{FrameObject, HexNumber};
 
-use super::question::{Form, Question};
 use crate::args::Style;
 use crate::output::printable;
+use crate::question::{Form, Question};
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,11 +15,12 @@ use chronosym_types::json::{self, FrameObject, HexNumber};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::question::{At, Place, Question};
 use super::shown::{self, Layout, of_frame};
 use super::{Answers, Source};
 use crate::args::Symbolize;
 use crate::load::{self, Loaded};
+use crate::progress;
+use crate::question::{At, Place, Question};
 use crate::units::show_time;
 
 /// Answers that are kept, in bytes: real lists name the same addresses again and again.
@@ -86,10 +87,10 @@ struct Several<'a> {
 }
 
 impl TraceSource {
-    pub fn open(trace: &Path, args: &Symbolize, quiet: bool) -> Result<Self> {
+    pub fn open(trace: &Path, args: &Symbolize) -> Result<Self> {
         let traces = [trace.to_path_buf()];
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
-        super::super::tell(&loaded.notes, quiet);
+        progress::notes(&loaded.notes);
         let timeline = &loaded.timeline;
         let processes = load::processes(timeline, args.pid, args.time)?;
         let images = processes.iter().flat_map(|&process| {
