@@ -174,7 +174,9 @@ fn rest(
 ) -> (Ranges, Option<Bad>) {
     let mut pieces = Vec::new();
     let mut damage = None;
-    let mut budget = Budget::for_extents(sections);
+    // Line tables stand in where there are no ranges, and every unit has its own.
+    let parts = [sections.ranges.len(), sections.rnglists.len(), sections.line.len()];
+    let mut budget = Budget::of(parts.into_iter().fold(0, usize::saturating_add));
     let mut table = Table::default();
     let mut ask = |sections: &Sections<'_>, offset: usize| {
         // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.

@@ -85,7 +85,14 @@ impl FrameBuilder<'_> {
                 } else {
                     location.certainty
                 }),
-                ..Frame::bare(at.address, function, NameReason::NoName)
+                ..Frame::bare(
+                    at.address,
+                    function,
+                    match native.name_limited {
+                        true => NameReason::LimitReached,
+                        false => NameReason::NoName,
+                    },
+                )
             });
         }
     }
