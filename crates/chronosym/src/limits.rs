@@ -35,6 +35,9 @@ pub struct Limits {
     /// Bytes that are kept of what was found out of symbol files. 512 MiB: the tables of a browser's debug information; what
     /// does not fit is found out again.
     pub symbol_memory_bytes: u64,
+    /// For how many units each line table of DWARF is read, on average. 4: tables are a unit's own, or shared by a few; thousands
+    /// of units in a small file that name one large table would take hours.
+    pub line_share: usize,
 }
 
 impl Default for Limits {
@@ -50,6 +53,7 @@ impl Default for Limits {
             download_bytes: 4 << 30,
             open_symbol_bytes: 4 << 30,
             symbol_memory_bytes: 512 << 20,
+            line_share: 4,
         }
     }
 }

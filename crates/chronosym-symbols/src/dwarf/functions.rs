@@ -106,7 +106,7 @@ impl Walk {
         self.pieces.clear();
         self.pieces.resize(wanted.len(), 0);
         self.left = wanted.len();
-        self.budget = Budget::for_ranges(&unit.sections);
+        self.budget = unit.sections.range_budget();
 
         let mut search = Search {
             walk: self,
@@ -123,7 +123,7 @@ impl Walk {
         abbreviations: &Abbreviations,
         each: impl FnMut(u64, u64, usize),
     ) -> Result<(), Bad> {
-        let budget = Budget::for_ranges(&unit.sections);
+        let budget = unit.sections.range_budget();
         let mut list = List { unit, budget, each };
         walk(unit, abbreviations, unit.first_child, &mut list)
     }

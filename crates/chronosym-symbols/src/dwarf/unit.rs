@@ -59,6 +59,11 @@ impl<'a> Sections<'a> {
         EndianSlice::new(data, self.endian)
     }
 
+    /// For the range lists of one unit, or once for those of all units.
+    pub(crate) fn range_budget(&self) -> Budget {
+        Budget::of(self.ranges.len().saturating_add(self.rnglists.len()))
+    }
+
     fn file_type(&self) -> DwarfFileType {
         if self.split {
             DwarfFileType::Dwo

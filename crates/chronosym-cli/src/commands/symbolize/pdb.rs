@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use chronosym::{LineReason, NameReason};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::windows::{Frame, Frames, Function, FunctionKind, WindowsPdb};
-use chronosym_symbols::demangle::{Dialect, demangle, demangle_as};
+use chronosym_symbols::demangle::{Dialect, Unreadable, demangle, demangle_as};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::style::{FrameText, Style};
 use chronosym_types::json::FrameObject;
@@ -131,7 +131,7 @@ impl PdbSource {
                 let names = self.names(pdb, &function, &scratch.frames);
                 let frames = scratch.frames.iter().zip(&names);
                 let frames = frames.map(|(frame, name)| {
-                    self.text(address, rva, function.rva, frame, name.as_deref())
+                    self.text(address, rva, function.rva, frame, name.as_ref())
                 });
                 self.layout.write(question, &text, frames, out);
             }
@@ -144,13 +144,13 @@ impl PdbSource {
         }
     }
 
-    /// What the frames are called.
+    /// What the frames are called, and why that is not all of the name.
     fn names(
         &self,
         pdb: &WindowsPdb<'_>,
         function: &Function<'_>,
         frames: &Frames<'_>,
-    ) -> Vec<Option<String>> {
+    ) -> Vec<Option<(String, Option<NameReason>)>> {
         // LLVM prints a function's linkage name, which says what it takes, where it is public.
         let public = match self.layout {
             Layout::Lines(Style::Llvm) => pdb.symbol(function.rva).ok().flatten(),
@@ -164,10 +164,16 @@ impl PdbSource {
         );
         let name = |frame: &Frame<'_>| {
             let linkage = public.as_ref().filter(|_| !frame.inlined);
-            let linkage = linkage.and_then(|symbol| demangle_as(&symbol.name, Dialect::Llvm));
+            let linkage = linkage.and_then(|symbol| demangle_as(&symbol.name, Dialect::Llvm).ok());
             let text = frame.name.as_ref()?.to_string();
-            let readable = || decorated.then(|| demangle(&text)).flatten();
-            Some(linkage.or_else(readable).unwrap_or(text))
+            Some(match (linkage, decorated.then(|| demangle(&text))) {
+                (Some(name), _) | (None, Some(Ok(name))) => (name, None),
+                (None, Some(Err(why @ Unreadable::LimitReached))) => {
+                    let reason = Some(NameReason::LimitReached);
+                    (why.shown(&text).to_owned(), reason)
+                }
+                _ => (text, None),
+            })
         };
         frames.iter().map(name).collect()
     }
@@ -178,8 +184,10 @@ impl PdbSource {
         rva: u64,
         start: u32,
         frame: &'f Frame<'_>,
-        name: Option<&'f str>,
+        name: Option<&'f (String, Option<NameReason>)>,
     ) -> FrameText<'f> {
+        let limited = name.and_then(|(_, why)| *why);
+        let name = name.map(|(name, _)| name.as_str());
         let offset = rva.saturating_sub(u64::from(start));
         let mut text = FrameText::default();
         let label = name.unwrap_or("??");
@@ -197,6 +205,7 @@ impl PdbSource {
             let place = name.is_none().then_some((rva, NameReason::NoName));
             let mut object = self.object(address, place);
             object.name = name;
+            object.name_reason = limited.map_or(object.name_reason, |why| Some(why.as_str()));
             object.offset = Some(offset);
             object.file = text.file;
             object.line = text.line;
