@@ -111,6 +111,16 @@ impl<R: Read> Stream<R> {
         self.bytes_read
     }
 
+    /// Bytes that it holds.
+    pub fn held(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Gives and takes back room for the numbers that others depend on, which only one stream needs at a time.
+    pub fn swap_registers(&mut self, registers: &mut Vec<i128>) {
+        std::mem::swap(&mut self.decoded.registers, registers);
+    }
+
     pub fn cpu(&self) -> Option<u32> {
         self.packet.cpu
     }
@@ -230,6 +240,7 @@ impl<R: Read> Stream<R> {
                 .end_time
                 .filter(|&end| end >= header.begin_time.unwrap_or(0)),
         };
+        self.decoded.begin(self.packet.content);
         self.count(&header, metadata, found);
         if let Some(begin) = header.begin_time {
             self.time = begin;
@@ -264,6 +275,7 @@ impl<R: Read> Stream<R> {
         };
         let decoded = &mut self.decoded;
         decoded.clear(metadata);
+        decoded.begin(self.buffer.len());
         read(decoded, &mut bits, metadata.packet_header.as_deref())?;
         let number = |decoded: &Decoded, from, name| decoded.number(from, metadata.find_name(name));
         if number(decoded, 0, "magic").is_some_and(|magic| magic != 0xc1fc_1fc1) {
