@@ -10,6 +10,9 @@ use super::text::{self, Style};
 /// More enclosing types than any compiler nests; damaged tables can hold a cycle.
 const MAX_NESTING: usize = 64;
 
+/// Longer names, their enclosing types' included, are no type's.
+const MAX_NAME: usize = 16 << 10;
+
 /// Who a method is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -73,7 +76,7 @@ impl<'d> Metadata<'d> {
     /// The name of a TypeDef or TypeRef, with its enclosing types. Nothing for another table, a bad
     /// row, or types that enclose each other.
     pub fn type_name(&self, token: Token) -> Option<TypeName> {
-        let mut chain = Vec::new();
+        let (mut chain, mut length) = (Vec::new(), 0usize);
         let mut next = Some(token);
         while let Some(token) = next {
             if chain.len() == MAX_NESTING {
@@ -85,7 +88,14 @@ impl<'d> Metadata<'d> {
                 Table::TYPE_REF => (row.get(1), row.get(2)),
                 _ => return None,
             };
-            chain.push((self.string(namespace), self.string(name)));
+            let (namespace, name) = (self.string(namespace), self.string(name));
+            length = length
+                .saturating_add(namespace.len())
+                .saturating_add(name.len());
+            if length > MAX_NAME {
+                return None;
+            }
+            chain.push((namespace, name));
             next = match token.table() {
                 Table::TYPE_DEF => self
                     .enclosing_type(token.row())
@@ -111,7 +121,7 @@ impl<'d> Metadata<'d> {
     }
 
     fn enclosing_type(&self, row: u32) -> Option<u32> {
-        let nested = self.tables.find(Table::NESTED_CLASS, 0, row)?;
+        let nested = self.tables.find(Table::NESTED_CLASS, row)?;
         Some(self.tables.cell(Table::NESTED_CLASS, nested, 1))
     }
 
@@ -138,9 +148,7 @@ impl<'d> Metadata<'d> {
         // Type k owns the list entries from its own first one to that of type k + 1.
         let entry = match self.rows(Table::METHOD_PTR) {
             0 => method,
-            rows => {
-                (1..=rows).find(|&row| self.tables.cell(Table::METHOD_PTR, row, 0) == method)?
-            }
+            _ => self.tables.find(Table::METHOD_PTR, method)?,
         };
         let after = entry.checked_add(1)?;
         let owner = self

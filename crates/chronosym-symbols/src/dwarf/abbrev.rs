@@ -7,6 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::form::{Bad, Cursor, Step};
 
+/// Attributes of one abbreviation: compilers write some twenty, and those that take no bytes could be any number.
+const MOST_ATTRIBUTES: usize = 256;
+
 /// What the walk does at an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -111,6 +114,9 @@ impl Abbreviations {
                     *sum = sum.saturating_add(len);
                 }
                 _ => self.steps.push(step),
+            }
+            if self.attributes.len().wrapping_sub(first_attribute) >= MOST_ATTRIBUTES {
+                return Err(Bad::Attributes);
             }
             self.attributes.push(Attribute {
                 name,

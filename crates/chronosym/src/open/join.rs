@@ -15,7 +15,7 @@ use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bytes::{ByteStream, FileBytes, keep};
 use super::clocks::{Clock, Kind, Offset, estimate};
@@ -142,8 +142,8 @@ impl Parts {
         match (self.script, profile) {
             (Some(script), profile) => {
                 let files = join.read_script(script, profile, earliest, &maps)?;
-                let limits = &join.meter.limits;
-                match self.image_maps.apply(&files, limits, join.session) {
+                let (limits, held) = (&join.meter.limits, join.meter.may_hold());
+                match self.image_maps.apply(&files, limits, held, join.session) {
                     Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
                     Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
                     Ok(()) => {}
@@ -630,13 +630,15 @@ impl Join<'_> {
 
     /// Reads perf maps: those that were named, and those beside a perf.data.
     fn read_maps(&mut self, named: Vec<(String, u32, ByteStream)>) -> Result<(), OpenError> {
-        let mut done: Vec<u32> = Vec::new();
+        let mut done = FxHashSet::default();
         let limits = &self.meter.limits;
+        let mut held = self.meter.may_hold();
         for (name, own, stream) in named {
             let process = self.beside.pid(own);
             let damaged = |name, source| OpenError::Damaged { name, source };
-            let text = perf_map::whole(&name, stream, limits, damaged)?;
-            done.push(process);
+            let text = perf_map::whole(&name, stream, held, limits, damaged)?;
+            held = held.saturating_sub(text.len() as u64);
+            done.insert(process);
             self.add_map(&name, process, &text);
         }
         for process in self.perf.sampled.clone() {

@@ -182,7 +182,7 @@ impl Recording {
                 found: found.to_owned(),
             });
         }
-        let mut ctf = match ctf::reader(ctf, &notes)? {
+        let mut ctf = match ctf::reader(ctf, &notes, meter.may_hold())? {
             Some(reader) => Some((of_ctf.join(", "), reader)),
             None => None,
         };
