@@ -51,7 +51,6 @@ pub use inline_tree::{
     InlineFrame, InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks,
 };
 pub use kernel::KernelEvent;
-pub use manifest::EventDescription;
 pub use provider::Provider;
 pub use schema::{EventKey, EventSchema, RawEvent};
 pub use universal::{Text, UniversalEvent};

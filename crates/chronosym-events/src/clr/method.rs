@@ -137,10 +137,26 @@ impl<'a> Part<'a> for MethodFlags {
     }
 }
 
-/// How native code came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum OptimizationTier {
+macro_rules! tiers {
+    ($($(#[$meta:meta])* $tier:ident,)*) => {
+        /// How native code came to be.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum OptimizationTier {
+            $($(#[$meta])* $tier,)*
+        }
+
+        impl OptimizationTier {
+            /// The tier's name as runtimes and perf maps spell it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$tier => stringify!($tier),)* }
+            }
+        }
+    };
+}
+
+tiers! {
     /// Jitted without optimisation, for debugging.
     MinOptJitted,
     /// Jitted with full optimisation at once.
@@ -159,24 +175,6 @@ pub enum OptimizationTier {
     ReadyToRun,
     /// Precompiled, as perf maps call it.
     PreJIT,
-}
-
-impl OptimizationTier {
-    /// The tier's name as runtimes and perf maps spell it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MinOptJitted => "MinOptJitted",
-            Self::Optimized => "Optimized",
-            Self::QuickJitted => "QuickJitted",
-            Self::OptimizedTier1 => "OptimizedTier1",
-            Self::OptimizedTier1OSR => "OptimizedTier1OSR",
-            Self::QuickJittedInstrumented => "QuickJittedInstrumented",
-            Self::OptimizedTier1Instrumented => "OptimizedTier1Instrumented",
-            Self::ReadyToRun => "ReadyToRun",
-            Self::PreJIT => "PreJIT",
-        }
-    }
 }
 
 impl fmt::Display for OptimizationTier {
