@@ -11,6 +11,7 @@ use crate::evidence::EvidenceSet;
 use crate::il_map::IlMap;
 use crate::index_type::index_type;
 use crate::inline_tree::InlineTree;
+use crate::life::is_over;
 use crate::names::NameId;
 use crate::strings::StringId;
 
@@ -83,10 +84,6 @@ impl CodeBody {
         self.start.saturating_add(u64::from(self.size.max(1)) - 1)
     }
 
-    pub fn is_jitted(&self) -> bool {
-        self.flags.is_jitted()
-    }
-
     /// When the first event spoke of it.
     pub fn first_seen(&self) -> u64 {
         match self.begin {
@@ -97,7 +94,7 @@ impl CodeBody {
 
     /// Alive as far as its own events say.
     pub fn is_alive(&self) -> bool {
-        !matches!(self.end, End::At(_))
+        !is_over(self.end)
     }
 }
 
@@ -123,16 +120,6 @@ pub(crate) struct Module {
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
-}
-
-impl Module {
-    /// From when on what it contains can have been there.
-    pub fn floor(&self) -> u64 {
-        match self.begin {
-            Begin::At(time) => time,
-            Begin::Before(_) | Begin::Unbounded => 0,
-        }
-    }
 }
 
 /// Identity of a symbol file as a trace names it.

@@ -129,6 +129,19 @@ closed_list! {
     }
 }
 
+closed_list! {
+    /// By what a frame was found where the engine walked the stack itself.
+    #[non_exhaustive]
+    CallerProof {
+        /// The unwind table of the called function's image.
+        UnwindTable,
+        /// The chain of frame pointers.
+        FramePointer,
+        /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
+        Signal,
+    }
+}
+
 impl Evidence {
     /// What an event that says this of code is.
     pub(crate) fn of(action: Action) -> Self {

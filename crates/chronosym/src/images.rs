@@ -8,12 +8,12 @@ use chronosym_timeline::{Begin, End};
 use crate::body::PdbId;
 use crate::facts::{self, Addressing};
 use crate::index_type::index_type;
-use crate::life::{has_ended, life_of};
+use crate::life::{has_ended, is_over, life_of};
 use crate::names::Names;
 use crate::strings::StringId;
 
 index_type! {
-    /// Names an image of one process, dense from 0 in the order in which events told of them.
+    /// Names an image of one process, dense from 0 in the order in which events stated them.
     ImageIndex
 }
 
@@ -73,14 +73,6 @@ impl Image {
         self.base.saturating_add(self.size.max(1) - 1)
     }
 
-    /// When it was first there, as far as is known.
-    pub fn begin_ns(&self) -> u64 {
-        match self.begin {
-            Begin::At(at) => at,
-            Begin::Before(_) | Begin::Unbounded => 0,
-        }
-    }
-
     pub fn rva(&self, address: u64) -> u64 {
         address.wrapping_sub(self.base).wrapping_add(self.rva_bias)
     }
@@ -110,7 +102,7 @@ impl MappedImages {
     fn holding(&self, images: &[Image], first: u64, last: u64) -> Option<ImageIndex> {
         let (_, &(index, _)) = self.current.range(..=first).next_back()?;
         let image = &images[index.index()];
-        (image.last() >= last && !matches!(image.end, End::At(_))).then_some(index)
+        (image.last() >= last && !is_over(image.end)).then_some(index)
     }
 
     /// Takes the addresses from first to last away from what stands there; what is left of it are images of their own.
@@ -123,7 +115,7 @@ impl MappedImages {
         for (base, index) in covered {
             self.current.remove(&base);
             let whole = images[index.index()].clone();
-            if matches!(whole.end, End::At(_)) {
+            if is_over(whole.end) {
                 continue;
             }
             images[index.index()].end = End::At(time);
@@ -224,7 +216,7 @@ impl MappedImages {
             ImageIndex(images.len() as u32 - 1)
         });
         let image = &mut images[index.index()];
-        if ends && !matches!(image.end, End::At(_)) {
+        if ends && !is_over(image.end) {
             image.end = end;
         }
         image.timestamp = image.timestamp.or(fact.timestamp);

@@ -35,6 +35,7 @@ mod body;
 mod by_offset;
 mod chunked;
 mod clr;
+mod clr_state;
 mod code;
 mod event_types;
 mod evidence;
@@ -74,6 +75,8 @@ mod selection;
 mod session;
 mod shape;
 pub mod source;
+mod source_line;
+mod space;
 mod stacks;
 mod strings;
 mod symbol_source;
@@ -106,10 +109,10 @@ pub use chronosym_nettrace;
 #[cfg(feature = "perf")]
 pub use chronosym_perf;
 pub use event_types::{EventTypeId, EventTypeInfo};
-pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
+pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
 pub use facts::Addressing;
 pub use filter::Filter;
-pub use frame::{Code, Frame, Position, SourceLine};
+pub use frame::{Code, Frame, Position};
 pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, BinaryId, Function, FunctionId};
 pub use il_map::{IlOffset, IlSource};
@@ -128,7 +131,8 @@ pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
-pub use stacks::{CallerProof, StackId, StackTable};
+pub use source_line::SourceLine;
+pub use stacks::{StackId, StackTable};
 pub use symbol_source::{
     CodeStart, ImageRef, InMemoryPdb, MappedPiece, ModuleRef, NativeFrame, PartRef,
     PrecompiledCode, SymbolIdentity, SymbolSource,

@@ -99,37 +99,33 @@ pub enum LimitReached {
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnpackedBytes(n) => write!(f, "it unpacks to more than {n} bytes")?,
-            Self::UnpackedRatio(n) => write!(f, "it unpacks to more than {n} times its size")?,
-            Self::ZipEntries(n) => write!(f, "it has more than {n} entries")?,
-            Self::Layers(n) => write!(f, "it is wrapped more than {n} times")?,
-            Self::PerfMapBytes(n) => write!(f, "the perf map has more than {n} bytes")?,
-            Self::TreeNodes(n) => write!(f, "the call tree has more than {n} nodes")?,
-            Self::Markers(n) => write!(f, "there are more than {n} events to mark")?,
-        }
-        let name = self.limit();
+        let (name, what, most, unit) = self.row();
+        let option = name.replace('_', "-");
         write!(
             f,
-            " (limit {name}: --max-{} raises it)",
-            name.replace('_', "-")
+            "{what} more than {most} {unit} (limit {name}: --max-{option} raises it)"
         )
     }
 }
 
 impl LimitReached {
+    /// The limit's name, and what is said of it.
+    fn row(&self) -> (&'static str, &'static str, u64, &'static str) {
+        match *self {
+            Self::UnpackedBytes(n) => ("unpacked_bytes", "it unpacks to", n, "bytes"),
+            Self::UnpackedRatio(n) => ("unpacked_ratio", "it unpacks to", n, "times its size"),
+            Self::ZipEntries(n) => ("zip_entries", "it has", n as u64, "entries"),
+            Self::Layers(n) => ("layers", "it is wrapped", n.into(), "times"),
+            Self::PerfMapBytes(n) => ("perf_map_bytes", "the perf map has", n, "bytes"),
+            Self::TreeNodes(n) => ("tree_nodes", "the call tree has", n.into(), "nodes"),
+            Self::Markers(n) => ("markers", "there are", n as u64, "events to mark"),
+        }
+    }
+
     /// The name of the limit: that of its field in [`Limits`].
     #[must_use]
     pub fn limit(&self) -> &'static str {
-        match self {
-            Self::UnpackedBytes(_) => "unpacked_bytes",
-            Self::UnpackedRatio(_) => "unpacked_ratio",
-            Self::ZipEntries(_) => "zip_entries",
-            Self::Layers(_) => "layers",
-            Self::PerfMapBytes(_) => "perf_map_bytes",
-            Self::TreeNodes(_) => "tree_nodes",
-            Self::Markers(_) => "markers",
-        }
+        self.row().0
     }
 }
 

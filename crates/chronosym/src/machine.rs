@@ -5,11 +5,11 @@ use std::ops::{Index, IndexMut};
 use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
 
-use crate::clr::ClrState;
+use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
 use crate::facts::{self, At, Fact};
 use crate::images::{Image, ImageIndex, MappedImages, simple_name};
-use crate::life::has_ended;
+use crate::life::{floor, has_ended};
 use crate::names::Names;
 use crate::process::{ProcessIndex, Processes};
 use crate::recording::{SessionDiagnostics, TraceFacts};
@@ -236,7 +236,7 @@ impl Machine {
 
     /// Maps what stands in one process in another.
     fn fork(&mut self, parent: ProcessIndex, child: ProcessIndex, time: u64) {
-        let stood = |image: &&Image| image.begin_ns() <= time && !has_ended(image.end, time);
+        let stood = |image: &&Image| floor(image.begin) <= time && !has_ended(image.end, time);
         let known = &self.states[parent.index()].images;
         self.looked_at = self.looked_at.saturating_add(known.len());
         if self.looked_at > MOST_LOOKED_AT || self.copied > MOST_COPIED {

@@ -17,7 +17,7 @@ index_type! {
 }
 
 /// What the trace says of a process incarnation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     /// Where it is known.
     pub pid: Option<u32>,
@@ -33,7 +33,7 @@ pub(crate) struct Process {
 }
 
 /// One runtime instance in a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runtime {
     pub clr_instance: u16,
     /// Product version: major, minor, build, revision.
@@ -94,12 +94,8 @@ impl Processes {
         let index = ProcessIndex(self.all.len() as u32);
         self.all.push(Process {
             pid,
-            name: StringId::EMPTY,
-            command_line: StringId::EMPTY,
             start,
-            end: None,
-            is_wow64: false,
-            runtimes: Vec::new(),
+            ..Process::default()
         });
         self.by_pid.push(pid, index);
         index
@@ -140,9 +136,7 @@ impl Processes {
         let at = found.unwrap_or_else(|| {
             runtimes.push(Runtime {
                 clr_instance,
-                version: [0; 4],
-                sku: 0,
-                rundown: false,
+                ..Runtime::default()
             });
             runtimes.len() - 1
         });

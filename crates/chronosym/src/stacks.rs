@@ -6,30 +6,8 @@ use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::chunked::Chunked;
+use crate::evidence::CallerProof;
 use crate::index_type::index_type;
-
-/// By what a frame was found where the engine walked the stack itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CallerProof {
-    /// The unwind table of the called function's image.
-    UnwindTable,
-    /// The chain of frame pointers.
-    FramePointer,
-    /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
-    Signal,
-}
-
-impl CallerProof {
-    /// The spelling in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CallerProof::UnwindTable => "UnwindTable",
-            CallerProof::FramePointer => "FramePointer",
-            CallerProof::Signal => "Signal",
-        }
-    }
-}
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

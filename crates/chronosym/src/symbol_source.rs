@@ -8,11 +8,12 @@ use crate::body::PdbId;
 use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
 use crate::facts::Addressing;
-use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
 use crate::images::{Image, PerfMapId};
 use crate::names::Names;
 use crate::process::ProcessIndex;
+use crate::source_line::SourceLine;
+use crate::strings::Strings;
 
 /// Names a module or an image of one snapshot of one timeline, of all that this process ever makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +25,7 @@ pub(crate) struct SnapshotKey {
 }
 
 /// A CLR module, as a symbol source needs to know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleRef<'t> {
     /// Path of the IL image, as the trace names it.
@@ -106,12 +107,7 @@ impl<'t> ModuleRef<'t> {
     pub fn new(il_path: &'t str) -> Self {
         ModuleRef {
             il_path,
-            native_path: "",
-            managed_pdb: None,
-            native_pdb: None,
-            in_memory_pdb: None,
-            machine: None,
-            code: None,
+            ..ModuleRef::default()
         }
     }
 
@@ -129,7 +125,9 @@ impl<'t> ModuleRef<'t> {
                 let bodies = code.modules[key.index as usize].bodies.iter();
                 bodies
                     .map(|body| &code.bodies[body.index()])
-                    .filter(|body| !body.is_jitted() && !body.flags.is_dynamic() && body.start != 0)
+                    .filter(|body| {
+                        !body.flags.is_jitted() && !body.flags.is_dynamic() && body.start != 0
+                    })
                     .map(move |body| CodeStart {
                         address: body.start,
                         size: Some(body.size).filter(|&size| size > 0 && !body.approximate),
@@ -144,7 +142,7 @@ impl<'t> ModuleRef<'t> {
 }
 
 /// A native image, as a symbol source needs to know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ImageRef<'t> {
     /// Its path, as the trace names it.
@@ -175,15 +173,21 @@ impl<'t> ImageRef<'t> {
     pub fn new(path: &'t str) -> Self {
         ImageRef {
             path,
-            base: 0,
-            size: 0,
-            timestamp: None,
-            pdb: None,
-            il_pdb: None,
-            build_id: None,
-            addressing: Addressing::Virtual,
-            part: None,
-            machine: None,
+            ..ImageRef::default()
+        }
+    }
+
+    /// What a trace says of an image.
+    pub(crate) fn of(image: &'t Image, strings: &'t Strings) -> Self {
+        ImageRef {
+            base: image.base,
+            size: image.size,
+            timestamp: image.timestamp,
+            pdb: image.pdb.as_ref(),
+            il_pdb: image.il_pdb.as_ref(),
+            build_id: Some(strings.get(image.build_id)).filter(|id| !id.is_empty()),
+            addressing: image.addressing,
+            ..ImageRef::new(strings.get(image.path))
         }
     }
 
@@ -228,12 +232,7 @@ pub struct MappedPiece {
 impl PartRef<'_> {
     /// The piece itself.
     pub fn piece(&self) -> MappedPiece {
-        let image = &self.images[self.key.index as usize];
-        MappedPiece {
-            start: image.base,
-            size: image.size,
-            file_offset: self.file_offset,
-        }
+        MappedPiece::of(&self.images[self.key.index as usize], self.file_offset)
     }
 
     /// Every piece of the same file that the process ever mapped, this one among them.
@@ -241,12 +240,19 @@ impl PartRef<'_> {
         let own = &self.images[self.key.index as usize];
         let is_same = |image: &&Image| image.path == own.path && image.pdb == own.pdb;
         self.images.iter().filter(is_same).filter_map(|image| {
-            Some(MappedPiece {
-                start: image.base,
-                size: image.size,
-                file_offset: image.part.as_ref()?.file_offset,
-            })
+            let part = image.part.as_ref()?;
+            Some(MappedPiece::of(image, part.file_offset))
         })
+    }
+}
+
+impl MappedPiece {
+    fn of(image: &Image, file_offset: u64) -> Self {
+        MappedPiece {
+            start: image.base,
+            size: image.size,
+            file_offset,
+        }
     }
 }
 

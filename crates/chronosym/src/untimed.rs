@@ -46,7 +46,7 @@ impl Untimed {
 }
 
 /// A runtime's own text for a method, taken apart: `void [Module] Ns.Type::Method(args)[Tier]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SymbolText<'a> {
     pub module: &'a str,
     pub namespace: &'a str,
@@ -61,34 +61,23 @@ impl<'a> SymbolText<'a> {
     /// Text of any other form is a name as it stands.
     pub fn parse(text: &'a str) -> Self {
         let (text, tier) = split_tier(text.trim());
-        let plain = SymbolText {
-            module: "",
-            namespace: "",
-            name: text,
-            returns: "",
-            arguments: "",
-            tier,
-        };
         let Some((returns, module, rest)) = split_module(text) else {
-            return plain;
+            return SymbolText {
+                name: text,
+                tier,
+                ..SymbolText::default()
+            };
         };
         let (path, arguments) = rest.split_at(rest.find('(').unwrap_or(rest.len()));
-        match path.find("::") {
-            Some(at) if at > 0 => SymbolText {
-                module,
-                namespace: &path[..at],
-                name: &path[at + 2..],
-                returns,
-                arguments,
-                tier,
-            },
-            _ => SymbolText {
-                module,
-                name: path,
-                returns,
-                arguments,
-                ..plain
-            },
+        let parts = path.split_once("::");
+        let (namespace, name) = parts.filter(|it| !it.0.is_empty()).unwrap_or(("", path));
+        SymbolText {
+            module,
+            namespace,
+            name,
+            returns,
+            arguments,
+            tier,
         }
     }
 
@@ -102,7 +91,7 @@ impl<'a> SymbolText<'a> {
 }
 
 /// `returns [Module] rest`: the module stands between blanks, unlike the assembly references inside types. A name with
-/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is told from other text by the method after it.
+/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is known from other text by the method after it.
 fn split_module(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('[').map(|at| at + from) {

@@ -170,13 +170,6 @@ pub struct UntimedView {
     pub evidence: crate::evidence::Evidence,
 }
 
-const NO_LIFE: Life = Life {
-    from: 0,
-    to: 0,
-    from_known: false,
-    to_known: false,
-};
-
 impl EventTypeInfo {
     /// [`event_label`] of its schema.
     pub fn label(&self) -> String {
@@ -300,14 +293,13 @@ impl Timeline {
     pub fn image(&self, process: ProcessIndex, index: ImageIndex) -> Option<ImageView<'_>> {
         let space = self.space(process)?;
         let image = space.state.images.get(index.index())?;
-        let id = chronosym_timeline::Id::from_index(index.index());
         Some(ImageView {
             index,
             name: self.names.strings.get(image.simple_name),
             path: self.some(image.path),
             base: image.base,
             size: image.size,
-            life: id.map_or(NO_LIFE, |id| space.images.life(id, image.base, image.begin)),
+            life: space.images.life(index.index(), image.base, image.begin),
             pdb: image.pdb.as_ref(),
             build_id: self.some(image.build_id),
             timestamp: image.timestamp,
@@ -358,7 +350,7 @@ impl Timeline {
         lives
     }
 
-    /// The code bodies of a process, in the order in which events told of them.
+    /// The code bodies of a process, in the order in which events stated them.
     pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
         let space = self.space(process).into_iter();
         space
@@ -408,8 +400,7 @@ impl Timeline {
             let mut text = String::new();
             self.names.push_full(id, &mut text).then_some(text)
         };
-        let id = chronosym_timeline::Id::from_index(index.index());
-        let life = id.map_or(NO_LIFE, |id| space.bodies.life(id, body.start, body.begin));
+        let life = space.bodies.life(index.index(), body.start, body.begin);
         let targets = body.stub.map_or(&[][..], |s| &code.stubs[s as usize]);
         Some(BodyView {
             index,

@@ -321,7 +321,7 @@ impl ProcessCode {
             .collect();
         for body in covered {
             let known = &self.bodies[body.index()];
-            if known.is_jitted() && known.first_seen() <= time {
+            if known.flags.is_jitted() && known.first_seen() <= time {
                 self.occupied.remove(&known.start);
                 self.close(body, time);
             }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::FrameBuilder;
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::{Code, Frame, SourceLine};
+use crate::frame::{Code, Frame};
 use crate::functions::{Binary, Function};
 use crate::resolve::{AddressAt, Location};
+use crate::source_line::SourceLine;
 
 impl FrameBuilder<'_> {
     /// Appends the frames of a body: what is inlined into it at the address, then its method.
@@ -30,7 +31,7 @@ impl FrameBuilder<'_> {
 
         let mut no_map = None;
         if il.is_none()
-            && !body.is_jitted()
+            && !body.flags.is_jitted()
             && let (Some(module), Some(symbols)) = (&module, self.symbols)
         {
             let code = symbols.precompiled(module, location.looked_up);

@@ -13,12 +13,13 @@ use chronosym_timeline::Life;
 
 use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::{Frame, Position, SourceLine};
+use crate::frame::{Frame, Position};
 use crate::functions::{Binary, BinarySource, Function, FunctionTable};
 use crate::il_map::IlOffset;
 use crate::names::NameId;
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Found, Location};
+use crate::source_line::SourceLine;
 use crate::strings::StringId;
 use crate::symbol_source::{ModuleRef, SymbolSource};
 use crate::timeline::Timeline;

@@ -8,6 +8,7 @@ use super::FrameBuilder;
 use crate::body::ModuleIndex;
 use crate::evidence::{Certainty, NameReason};
 use crate::frame::{Code, Frame, Position};
+use crate::life::floor;
 use crate::resolve::{AddressAt, Found, Location};
 
 impl FrameBuilder<'_> {
@@ -35,7 +36,7 @@ impl FrameBuilder<'_> {
         let back = u64::from(at.position == Position::Return);
         let looked_up = timeline.normalise(at.address).checked_sub(back)?;
         for (index, module) in code.modules.iter().enumerate() {
-            let from = module.floor();
+            let from = floor(module.begin);
             let to = match module.end {
                 End::At(at) => at,
                 End::After(_) | End::Open => u64::MAX,

@@ -138,9 +138,9 @@ impl Clock {
 
     /// How far this clock is behind `reference`; `None` if they are of different machines or boots, `Err` if neither says.
     pub fn behind(&self, reference: &Clock) -> Option<Result<Offset, ()>> {
-        let offset = |ns, error_ns, how| {
-            let how = Offset { ns, error_ns, how };
-            Some(Ok(how))
+        let by_wall = |ns| {
+            let (error_ns, how) = (WALL_ERROR_NS, ClockMatch::Wall);
+            Some(Ok(Offset { ns, error_ns, how }))
         };
         let walls = self.wall_ns.zip(reference.wall_ns);
         let apart = walls.map(|(own, other)| own - other);
@@ -151,8 +151,8 @@ impl Clock {
             };
         }
         match (apart, self.wall_ns, reference.kind) {
-            (Some(apart), ..) => offset(apart, WALL_ERROR_NS, ClockMatch::Wall),
-            (None, Some(wall), Kind::Wall) => offset(wall, WALL_ERROR_NS, ClockMatch::Wall),
+            (Some(apart), ..) => by_wall(apart),
+            (None, Some(wall), Kind::Wall) => by_wall(wall),
             _ => Some(Err(())),
         }
     }

@@ -12,12 +12,12 @@ use super::bytes::{ByteStream, FileBytes, keep};
 use super::error::{OpenError, failed};
 use super::format::{Content, Format, HEAD, describe, innermost, sniff};
 use super::image_maps::ImageMaps;
+use super::input::{Input, What};
 use super::meter::{Meter, Metered};
 use super::note::{Note, Notes};
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
-use super::{Input, What};
 use crate::images::file_name;
 use crate::limits::LimitReached;
 
@@ -98,7 +98,6 @@ impl Finder {
     pub fn look_into(&mut self, input: Input) -> Result<(), OpenError> {
         let name = input.name();
         let before = self.found.count();
-        let mut instead = None;
         let folder = match &input.0 {
             What::Path(path) if path.is_dir() => Some(path.clone()),
             _ => None,
@@ -110,17 +109,10 @@ impl Finder {
                 false => Ok(()),
             };
         }
-        let mut queue = VecDeque::from([self.open(input)?]);
-        while let Some(piece) = queue.pop_front() {
-            if let Some(found) = self.step(piece, &mut queue)? {
-                instead.get_or_insert(found);
-            }
-        }
+        let piece = self.open(input)?;
+        let found = self.take_apart(piece)?;
         if self.found.count() == before {
-            return Err(OpenError::NoTraceInside {
-                name,
-                found: instead,
-            });
+            return Err(OpenError::NoTraceInside { name, found });
         }
         Ok(())
     }
@@ -195,14 +187,20 @@ impl Finder {
                 return Ok(());
             }
         };
-        let mut queue = VecDeque::from([Piece {
-            in_zip: true,
-            ..piece
-        }]);
+        let in_zip = true;
+        self.take_apart(Piece { in_zip, ..piece }).map(|_| ())
+    }
+
+    /// Takes apart all that is in something. What is of no use but has a name is returned, the first of it.
+    fn take_apart(&mut self, piece: Piece) -> Result<Option<String>, OpenError> {
+        let mut instead = None;
+        let mut queue = VecDeque::from([piece]);
         while let Some(piece) = queue.pop_front() {
-            self.step(piece, &mut queue)?;
+            if let Some(found) = self.step(piece, &mut queue)? {
+                instead.get_or_insert(found);
+            }
         }
-        Ok(())
+        Ok(instead)
     }
 
     fn metered<S>(&self, source: S) -> Metered<S> {

@@ -26,7 +26,7 @@ use super::image_maps::ImageMaps;
 use super::meter::Meter;
 use super::note::Note;
 use super::perf_map;
-use super::recording::Report;
+use super::report::Report;
 use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};

@@ -122,15 +122,14 @@ impl Inner {
 }
 
 /// Endings of files that have symbols.
-const ENDINGS: [&str; 6] = [".pdb", ".r2rmap", ".dll", ".exe", ".debug", ".dbg"];
+const ENDINGS: [&str; 6] = ["pdb", "r2rmap", "dll", "exe", "debug", "dbg"];
 
 pub(super) fn is_symbol_file(name: &str) -> bool {
-    let ends = |ending: &str| {
-        let at = name.len().checked_sub(ending.len());
-        at.and_then(|at| name.get(at..))
-            .is_some_and(|end| end.eq_ignore_ascii_case(ending))
-    };
-    ENDINGS.iter().any(|ending| ends(ending)) && place(name).is_some()
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    ENDINGS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(ending))
+        && place(name).is_some()
 }
 
 /// Where an entry is unpacked to: `NAME/ID/NAME` if its path ends so, else `NAME`. Nothing of the path above that is

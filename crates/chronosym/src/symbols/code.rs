@@ -7,11 +7,11 @@ use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{Processor, elf_code};
 
-use super::Symbolizer;
 use super::files::{FileError, Open};
 use super::image::elf_address;
 use super::pe::ImageFile;
 use super::search::{Search, Sought, SymbolFile};
+use super::symbolizer::Symbolizer;
 use crate::symbol_source::ImageRef;
 
 /// The bytes of a file.

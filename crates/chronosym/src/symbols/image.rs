@@ -7,10 +7,10 @@ use super::search::{Sought, SymbolFile};
 use crate::evidence::NameReason;
 use crate::facts::Addressing;
 use crate::symbol_source::{ImageRef, NativeFrame};
-#[cfg(feature = "dwarf")]
-use {super::files::FileAt, super::object, chronosym_symbols::Address, std::sync::Arc};
 #[cfg(feature = "pdb")]
 use {super::managed::PdbFile, chronosym_symbols::store::NoFile, std::sync::OnceLock};
+#[cfg(feature = "dwarf")]
+use {super::object, super::search::FileAt, chronosym_symbols::Address, std::sync::Arc};
 
 /// The files of one image.
 pub(super) struct ImageFiles {
@@ -140,7 +140,7 @@ impl ImageFiles {
 
     /// Works out the answers for many addresses.
     pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
-        // PDBs are as fast without being told beforehand.
+        // PDBs are as fast without it.
         let Some(at) = self
             .object_file()
             .filter(|_| matches!(self.kind, Kind::Elf(_)) || self.symbols.found.is_err())

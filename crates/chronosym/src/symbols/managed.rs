@@ -7,13 +7,13 @@ use chronosym_symbols::identity::{PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{NoFile, Place};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::pdb::{EmbeddedPdb, Pdb};
 use super::pe::{ImageFile, ImageParts};
-use super::search::{FoundFile, Sought, SymbolFile};
+use super::search::{FileAt, FoundFile, Sought, SymbolFile};
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
+use crate::source_line::SourceLine;
 use crate::symbol_source::InMemoryPdb;
 
 /// What is known of a PDB that is to be found.
@@ -172,7 +172,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
     let check = || {
         if let (Pdb::Portable(pdb), Some((algorithm, sum))) =
             (&*files.open::<Pdb>(&at)?, &facts.checksum)
-            && pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
+            && pdb.pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
         {
             return Err(FileError::Checksum);
         }
@@ -186,7 +186,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
 /// Whether a PDB is the wanted one; the age of portable ones means nothing.
 pub(super) fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
-        Pdb::Portable(pdb) => pdb.with(|pdb| pdb.id().guid == id.guid),
-        Pdb::Windows(pdb) => pdb.with(|pdb| pdb.id() == id),
+        Pdb::Portable(pdb) => pdb.pdb.with(|pdb| pdb.id().guid == id.guid),
+        Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.id() == id),
     }
 }

@@ -11,17 +11,18 @@ use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
 use rustc_hash::FxHashMap;
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::managed::{Clues, PdbFile, belongs};
 use super::method_text::{plain_name, takes};
 use super::module::ModuleFiles;
+use super::options::SymbolOptions;
 use super::pdb::Pdb;
 use super::pe::{CompositeFile, ImageFile, ImageParts};
-use super::search::{FoundFile, SymbolFile};
-use super::{SymbolOptions, precompiled};
+use super::precompiled;
+use super::search::{FileAt, FoundFile, SymbolFile};
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
+use crate::source_line::SourceLine;
 use crate::symbol_source::PrecompiledCode;
 
 /// A managed module's files: its image, its PDB, or both.
@@ -194,7 +195,7 @@ impl ManagedModule {
     pub fn method_name(&self, token: u32) -> Option<(String, String)> {
         self.of.method_name(&self.files, token).or_else(|| {
             let name = self.of.pdb.with_pdb(&self.files, |pdb| match pdb {
-                Pdb::Windows(pdb) => pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
+                Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
                 Pdb::Portable(_) => None,
             });
             Some((String::new(), name?.ok()??))

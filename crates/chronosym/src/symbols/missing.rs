@@ -1,10 +1,10 @@
 //! The symbol files that a profile lacks.
 
-use chronosym_symbols::store::server_paths;
+use chronosym_symbols::store::{NoFile, server_paths};
 use rustc_hash::FxHashMap;
 
 use super::search::{SymbolFile, distinct, full};
-use super::{NoFile, Symbolizer};
+use super::symbolizer::Symbolizer;
 use crate::evidence::LineReason;
 use crate::frame::{Code, Frame};
 use crate::functions::BinaryId;

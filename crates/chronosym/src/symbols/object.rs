@@ -4,24 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chronosym_symbols::identity::Wanted;
-use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{
     Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
 };
 
-use super::files::{FileAt, FileError, Files, Open};
-use super::search::{Search, Sought};
+use super::files::{FileError, Files, Frames, Open};
+use super::search::{FileAt, Search, Sought};
 use super::texts::Texts;
 use crate::evidence::{LineReason, NameReason};
 use crate::images::file_name;
 use crate::symbol_source::NativeFrame;
-
-/// The frames at an address; none where the file names nothing there.
-type Frames = Result<Vec<NativeFrame>, NameReason>;
-
-/// Answers that were worked out beforehand.
-pub(super) type Prepared = WeightedLru<(Arc<FileAt>, Address), Frames>;
 
 /// A native object file, and the paths it names.
 struct ObjectFile {

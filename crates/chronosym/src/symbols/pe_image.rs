@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use chronosym_symbols::identity::{PdbFormat, Wanted};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::image::{ImageFiles, Kind};
 use super::managed::{Clues, PdbFile};
 use super::parts;
 use super::pdb::Pdb;
 use super::pe::{ImageFile, MapFile};
 use super::precompiled::{code_at, row_at};
-use super::search::{ANY, Sought, SymbolFile, beside, identity};
+use super::search::{ANY, FileAt, Sought, SymbolFile, beside, identity};
 use super::target::{Target, Unfit};
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
@@ -36,7 +36,7 @@ pub(super) fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     if let Some(at) = symbols.file().cloned()
         && let Ok(pdb) = files.open::<Pdb>(&at)
         && let Pdb::Windows(pdb) = &*pdb
-        && let Some(assumed) = pdb.with(|pdb| pdb.assumed_image_size())
+        && let Some(assumed) = pdb.pdb.with(|pdb| pdb.assumed_image_size())
         && image.size != 0
         && image.size.next_multiple_of(0x1000) != u64::from(assumed)
     {
@@ -61,7 +61,7 @@ pub(super) fn fits(
 }
 
 impl ImageFiles {
-    /// Of a PE file that is mapped piece by piece neither base nor size are told: see [`parts`].
+    /// Of a PE file that is mapped piece by piece neither base nor size are stated: see [`parts`].
     pub(super) fn find_part(image: &ImageRef<'_>, part: &PartRef<'_>, files: &Files) -> Self {
         let mut own = SymbolFile::unidentified();
         let mut map = SymbolFile::unidentified();
@@ -104,7 +104,7 @@ impl ImageFiles {
         code_delta: u64,
     ) -> Result<Vec<NativeFrame>, NameReason> {
         if let Some(at) = self.image.file() {
-            // The RVA as told is that of the section with the code: the file knows better.
+            // The RVA as stated is that of the section with the code: the file knows better.
             let offset = rva.wrapping_sub(code_delta);
             let file = files.open::<ImageFile>(at).ok();
             let rva = file.and_then(|file| file.with(|parts| parts::rva_of(&parts.image, offset)));

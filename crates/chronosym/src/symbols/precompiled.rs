@@ -13,10 +13,10 @@ use chronosym_pdb::r2r::{
 };
 use chronosym_symbols::identity::{Guid, Wanted};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::module::{ModuleFiles, find_image};
 use super::pe::{CompositeFile, ImageFile, MapFile};
-use super::search::{Sought, SymbolFile, beside};
+use super::search::{FileAt, Sought, SymbolFile, beside};
 use super::target::{Target, Unfit};
 use crate::evidence::Evidence;
 use crate::il_map::{IlOffset, IlSource};

@@ -12,16 +12,23 @@ use chronosym_symbols::store::{
     Trial, read_identity,
 };
 
-use super::files::FileAt;
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::ImageRef;
+
+/// A file, and what it said of itself when it was found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileAt {
+    pub path: PathBuf,
+    /// Nothing for files that have no identity.
+    pub id: Option<FileIdentity>,
+}
 
 /// A symbol file that was looked for: where, and what came of it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SymbolFile {
-    /// What it must be; nothing where the trace gives no identity, so that no file can be told to be the right one.
+    /// What it must be; nothing where the trace gives no identity, so that of no file it is known to be the right one.
     pub wanted: Option<Wanted>,
     /// Where it is, or why there is none.
     pub found: Result<FoundFile, NoFile>,
@@ -396,7 +403,7 @@ impl Search {
 }
 
 /// The identity in the symbol stage's terms; nothing where the trace has zeros for "none".
-pub(super) fn identity(pdb: Option<&crate::PdbId>) -> Option<PdbId> {
+pub(super) fn identity(pdb: Option<&crate::body::PdbId>) -> Option<PdbId> {
     let pdb = pdb.filter(|pdb| !pdb.guid.is_zero())?;
     Some(PdbId {
         guid: pdb.guid,

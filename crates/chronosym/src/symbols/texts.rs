@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashSet;
 
-use crate::frame::SourceLine;
+use crate::source_line::SourceLine;
 
 #[derive(Default)]
 pub(super) struct Texts(Mutex<FxHashSet<Arc<str>>>);

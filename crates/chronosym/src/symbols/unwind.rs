@@ -8,11 +8,11 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::unwind::{self, UnwindTable};
 use chronosym_types::Registers;
 
-use super::Symbolizer;
 use super::files::{FileError, Open};
 use super::image::elf_address;
 use super::search::{Search, Sought};
-use crate::stacks::CallerProof;
+use super::symbolizer::Symbolizer;
+use crate::evidence::CallerProof;
 use crate::symbol_source::ImageRef;
 use crate::unwind::{CallFrames, FileNumber, ImageFiles, Step};
 
