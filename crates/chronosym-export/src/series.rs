@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym::{
-    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex, Timeline,
+    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex,
+    ThreadView, Timeline,
 };
 use rustc_hash::FxHashMap;
 
@@ -189,18 +190,20 @@ pub(crate) fn sum<'s>(samples: impl Iterator<Item = &'s TimedSample>) -> u64 {
     sum
 }
 
+/// What a thread is called: `worker (7)`.
+pub(crate) fn thread_label(thread: &ThreadView<'_>) -> String {
+    format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid)
+}
+
 /// What a process and one of its threads are called.
 pub(crate) fn places(timeline: &Timeline, thread: ThreadIndex) -> (String, String) {
-    let view = timeline.thread_view(thread);
-    let process = view
-        .as_ref()
-        .and_then(|thread| timeline.process_view(thread.process));
-    let process = process.map_or_else(|| "process".to_owned(), |process| process.label());
-    let thread = view.map_or_else(
-        || "thread".to_owned(),
-        |thread| format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid),
-    );
-    (process, thread)
+    let thread = timeline.thread_view(thread);
+    let process = thread.as_ref();
+    let process = process.and_then(|thread| timeline.process_view(thread.process));
+    (
+        process.map_or_else(|| "process".to_owned(), |process| process.label()),
+        thread.map_or_else(|| "thread".to_owned(), |thread| thread_label(&thread)),
+    )
 }
 
 /// Milliseconds to the ns.

@@ -197,11 +197,11 @@ pub struct Info {
 pub struct Stacks {
     #[command(flatten)]
     pub input: Input,
+    #[command(flatten)]
+    pub selection: Selection,
     /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, .folded, …), else text.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
-    #[command(flatten)]
-    pub selection: Selection,
     /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
     /// they are known of each sample.
     #[arg(long, value_enum)]
@@ -269,7 +269,7 @@ pub struct Top {
     #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method")]
     pub by: By,
     /// What the rows are sorted by: what is in it alone, or also in what it calls.
-    #[arg(long, value_parser = one_of::<Sort>(Sort::NAMES), default_value = "self")]
+    #[arg(long, value_parser = one_of::<Sort>(Sort::ALL.map(Sort::as_str)), default_value = "self")]
     pub sort: Sort,
     /// Only rows whose text matches; shares stay those of all samples.
     #[arg(long = "match", value_name = "REGEX")]

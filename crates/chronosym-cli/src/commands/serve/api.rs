@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use chronosym::symbols::{NoSource, Symbolizer};
 use chronosym::{Code, FrameId, ImageIndex, ImageRef, ProcessIndex, Resolver, SymbolSource};
+use chronosym_export::{firefox_address, module_of};
 use chronosym_symbols::Processor;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -122,7 +123,7 @@ impl Api {
                 continue;
             };
             frames
-                .entry((binary, chronosym_export::firefox_address(id, frame)))
+                .entry((binary, firefox_address(id, frame)))
                 .or_insert(id);
             if let Code::Image { process, image, .. } = frame.code {
                 images.entry(binary).or_insert((process, image));
@@ -237,13 +238,8 @@ impl Api {
             return json!({"error": "the profile names no such file of this library"});
         };
         let timeline = self.resolver.timeline();
-        let module = match self.resolver.frame(frame).code {
-            Code::Body(process, body) => timeline
-                .body_view(process, body)
-                .and_then(|body| timeline.module_ref(process, body.module_index?)),
-            Code::Precompiled(process, module) => timeline.module_ref(process, module),
-            _ => None,
-        };
+        let module = module_of(self.resolver.frame(frame), timeline);
+        let module = module.and_then(|(process, module)| timeline.module_ref(process, module));
         match self
             .symbols
             .source(module.as_ref(), &question.file, &self.folders)

@@ -40,10 +40,6 @@ impl Layout {
         }
     }
 
-    pub fn is_json(self) -> bool {
-        self == Layout::Lines(style::Style::Json)
-    }
-
     /// Appends the frames of one answer, innermost first; `address` is what stands before them.
     pub fn write<'a>(
         self,
@@ -70,21 +66,31 @@ impl Layout {
         why: Why,
         out: &mut Vec<u8>,
     ) {
-        self.write(question, address, [self.unknown(question, why)], out);
+        let (why, reason) = why;
+        let frame = FrameText::unknown(why, Some(unknown(question, reason)));
+        self.write(question, address, [frame], out);
     }
+}
 
-    pub fn unknown<'a>(self, question: &Question<'_>, (why, reason): Why) -> FrameText<'a> {
-        let object = self.is_json().then(|| {
-            let mut object = FrameObject::default();
-            object.address = question
-                .place
-                .and_then(|place| place.address())
-                .map(HexNumber);
-            object.name_reason = Some(reason.as_str());
-            object
-        });
-        FrameText::unknown(why, object)
-    }
+/// The object of what cannot be answered.
+pub fn unknown<'a>(question: &Question<'_>, reason: NameReason) -> FrameObject<'a> {
+    let address = question.place.and_then(|place| place.address());
+    let mut object = FrameObject::default();
+    object.address = address.map(HexNumber);
+    object.name_reason = Some(reason.as_str());
+    object
+}
+
+/// A frame as text, of what its object says of it.
+pub fn text<'a>(label: impl Into<Cow<'a, str>>, object: FrameObject<'a>) -> FrameText<'a> {
+    let mut text = FrameText::default();
+    text.label = label.into();
+    text.name = object.name;
+    text.file = object.file;
+    text.line = object.line;
+    text.column = object.column;
+    text.object = Some(object);
+    text
 }
 
 /// Why something cannot be answered: for people, and for programs.
@@ -103,25 +109,16 @@ pub const OTHER_KIND: Why = ("the file knows no such places", NameReason::Invali
 
 /// A frame of a timeline.
 pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameText<'a> {
-    let mut text = FrameText::default();
-    text.label = match (frame.name(), frame.module(), frame.offset) {
-        (Err(_), None, _) => "??".into(),
+    let guess = if frame.is_guess() { "~" } else { "" };
+    let label = match (frame.name(), frame.module(), frame.offset) {
+        (Err(_), None, _) => format!("{guess}??"),
         (Ok(_), _, Some(offset)) if !frame.inlined => {
-            format!("{}+{offset:#x}", frame.label()).into()
+            format!("{guess}{}+{offset:#x}", frame.label())
         }
-        _ => frame.label().into(),
+        _ => format!("{guess}{}", frame.label()),
     };
-    if frame.is_guess() {
-        text.label = format!("~{}", text.label).into();
-    }
-    if let Ok(line) = &frame.line {
-        text.file = Some(&line.file);
-        text.line = Some(line.line);
-        text.column = line.column;
-    }
-    text.name = frame.name().ok();
+    let mut text = text(label, chronosym_export::frame_object(frame, timeline));
     text.reason = frame.name().err().map(|reason| reason.to_string().into());
-    text.object = Some(chronosym_export::frame_object(frame, timeline));
     text
 }
 
