@@ -110,10 +110,9 @@ impl TraceSource {
             symbols: crate::symbolizer::open(&args.symbols, &loaded)?,
             processes,
             time: args.time.or(args.pid.and_then(|(_, at)| at)),
-            position: if args.caller {
-                Position::Return
-            } else {
-                Position::Exact
+            position: match args.caller {
+                true => Position::Return,
+                false => Position::Exact,
             },
             layout: Layout::new(args.style, args.filter),
             images,
