@@ -7,7 +7,8 @@ use chronosym::{
     Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex,
     ThreadView, Timeline,
 };
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 
 use crate::header::title;
 use crate::measure::{Measure, add};
@@ -129,28 +130,17 @@ impl Series {
     /// seen.
     pub(crate) fn tracks(&self) -> Vec<Track<'_>> {
         let timeline = self.resolver.timeline();
-        let mut of_thread: FxHashMap<ThreadIndex, usize> = FxHashMap::default();
-        let mut of_process = FxHashMap::default();
-        let mut tracks: Vec<Track<'_>> = Vec::new();
+        let mut tracks: IndexMap<_, Track<'_>, FxBuildHasher> = IndexMap::default();
         for sample in &self.samples {
             let thread = sample.thread;
-            let at = *of_thread.entry(thread).or_insert_with(|| {
-                let mut open = || {
-                    tracks.push(Track {
-                        thread,
-                        samples: Vec::new(),
-                    });
-                    tracks.len() - 1
-                };
-                if self.apart.threads {
-                    return open();
-                }
-                let process = timeline.thread_view(thread).map(|view| view.process);
-                *of_process.entry(process).or_insert_with(open)
-            });
-            tracks[at].samples.push(sample);
+            let process = || timeline.thread_view(thread).map(|view| view.process);
+            let key = (!self.apart.threads).then(process).ok_or(thread);
+            let track = tracks.entry(key);
+            let samples = Vec::new();
+            let track = track.or_insert_with(|| Track { thread, samples });
+            track.samples.push(sample);
         }
-        tracks
+        tracks.into_values().collect()
     }
 
     /// Which functions are one row.

@@ -161,11 +161,7 @@ impl Graph {
                 }));
             }
         }
-        let what = match after.1.measure {
-            Measure::Time => "time",
-            Measure::Bytes => "bytes",
-            Measure::Samples => "samples",
-        };
+        let what = after.1.measure.as_str();
         let title = format!("shares of {what}, before and after: blue is less, red is more");
         let nodes = nodes.into_iter();
         let nodes = nodes.map(|((of, parent), own)| Node::new(of, parent, own));

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use chronosym::{Frame, NameReason, Timeline, file_name};
-use chronosym_symbols::style::{self, FrameText};
+use chronosym_symbols::style::{self, FrameText, Style};
 use chronosym_types::json::{FrameObject, HexNumber};
 
-use crate::args::Style;
 use crate::output::printable;
 use crate::question::{Form, Question};
 
@@ -14,29 +13,24 @@ use crate::question::{Form, Question};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// As text, JSON, or as another tool prints.
-    Lines(style::Style),
+    Lines(Style),
     /// In place of an address in a text: nothing where nothing is known.
     InText,
 }
 
 impl Layout {
     pub fn new(style: Style, in_text: bool) -> Self {
-        if in_text {
-            return Layout::InText;
+        match in_text {
+            true => Layout::InText,
+            false => Layout::Lines(style),
         }
-        Layout::Lines(match style {
-            Style::Text => style::Style::Text,
-            Style::Json => style::Style::Json,
-            Style::Llvm => style::Style::Llvm,
-            Style::Gnu => style::Style::Gnu,
-        })
     }
 
     /// The style of lines; the one for people where there are none.
-    pub fn style(self) -> style::Style {
+    pub fn style(self) -> Style {
         match self {
             Layout::Lines(style) => style,
-            Layout::InText => style::Style::Text,
+            Layout::InText => Style::Text,
         }
     }
 
