@@ -11,6 +11,7 @@ mod output;
 mod profiled;
 mod progress;
 mod question;
+mod symbolizer;
 mod symbols;
 mod units;
 

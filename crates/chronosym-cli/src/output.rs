@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 pub use chronosym_types::escape::terminal as printable;
+use same_file::Handle;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
@@ -202,43 +203,35 @@ impl Write for Replacing {
     }
 }
 
-/// Whether two paths lead to one and the same file on a disk, by whatever names. Pipes and terminals are left alone: to
-/// open one may already take something from it.
-pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
-    is_file(a) && is_file(b) && same_file::is_same_file(a, b).unwrap_or(false)
-}
-
 /// Results must not be written over what they are read from.
 pub fn refuse_inputs(files: &Files) -> Result<()> {
     let Some(output) = &files.output else {
         return Ok(());
     };
-    for input in &files.read {
-        let is_stdin = input.as_os_str() == "-";
-        let same = match is_stdin {
-            true => is_standard_input(output),
-            false => is_same_file(output, input),
+    for input in files.read.iter().filter(|input| is_same(output, input)) {
+        let name = match input.as_os_str() {
+            name if name == "-" => "standard input".into(),
+            name => name.to_string_lossy(),
         };
-        if same {
-            let name = match is_stdin {
-                true => "standard input".into(),
-                false => input.to_string_lossy(),
-            };
-            bail!(
-                "-o {} would overwrite {name}, which is read: name another file",
-                output.display()
-            );
-        }
+        bail!(
+            "-o {} would overwrite {name}, which is read: name another file",
+            output.display()
+        );
     }
     Ok(())
 }
 
-fn is_standard_input(path: &Path) -> bool {
-    let same = || -> io::Result<bool> {
-        Ok(same_file::Handle::stdin()? == same_file::Handle::from_path(path)?)
+/// Whether an output is one and the same file on a disk as what is read, by whatever names. Pipes and terminals are left
+/// alone: to open one may already take something from it.
+fn is_same(output: &Path, input: &Path) -> bool {
+    let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
+    let read = match input.as_os_str() == "-" {
+        true => Handle::stdin().ok(),
+        false => is_file(input)
+            .then(|| Handle::from_path(input).ok())
+            .flatten(),
     };
-    path.metadata().is_ok_and(|m| m.is_file()) && same().unwrap_or(false)
+    is_file(output) && read.is_some() && read == Handle::from_path(output).ok()
 }
 
 /// As `writeln!`, but what is written stays one printable line whatever the arguments hold.

@@ -10,7 +10,7 @@ use chronosym_export::{Apart, CallTree, Series, TableOptions, TreeOptions};
 
 use crate::args::{OfTrace, Selection, Symbols};
 use crate::load::{self, Loaded};
-use crate::{absent, limits, output, progress, symbols};
+use crate::{absent, limits, output, progress, symbolizer};
 
 /// Traces whose samples are wanted: which of them, how their stacks are shaped, and what names them.
 pub struct Sampled {
@@ -42,7 +42,7 @@ impl Sampled {
         let loaded = load::load(traces, options, symbols)?;
         progress::notes(&loaded.notes);
         absent::refuse(filters, &loaded.timeline)?;
-        let symbols = Arc::new(symbols::open(symbols, &loaded)?);
+        let symbols = Arc::new(symbolizer::open(symbols, &loaded)?);
         let mut filter = load::filter(&filters.processes, &loaded.timeline)?;
         filter.tid = filters.tid;
         filter.waiting = samples.waiting();

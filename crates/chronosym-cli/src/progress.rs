@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::output::printable;
+use chronosym_types::escape::terminal;
 
 /// Nothing is shown before this has passed, nor more often than a quarter of it.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ pub fn hint(text: &str) {
 /// Writes a line to standard error. Where that cannot be written, nothing can be said.
 pub fn say(text: &str) {
     clear();
-    let _ = writeln!(io::stderr(), "chronosym: {}", printable(text));
+    let _ = writeln!(io::stderr(), "chronosym: {}", terminal(text));
 }
 
 /// Shows how many bytes are read.

@@ -17,6 +17,7 @@ mod json;
 mod kind;
 mod measure;
 mod missing;
+mod named;
 mod otlp;
 mod pprof;
 mod rows;
@@ -29,7 +30,7 @@ mod threads;
 mod top;
 mod wire;
 
-pub use annotate::{FileLines, Line, MethodLines, Source, write_lines};
+pub use annotate::{FileLines, Line, MethodLines, Source, module_of, write_lines};
 pub use butterfly::{Butterfly, Neighbour, write_butterfly};
 pub use call_tree::{CallTree, TreeOptions};
 pub use diff::{Change, Diff, MethodDiff, MethodSamples, write_diff};

@@ -4,16 +4,20 @@ use chronosym::{FrameId, Profile, ProfileEntry, Weight};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-/// What the weight of a sample is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Measure {
-    /// One.
-    #[default]
-    Samples,
-    /// The time that it stands for, ns; nothing where that is not known.
-    Time,
-    /// The bytes that its event states.
-    Bytes,
+use crate::named::named;
+
+named! {
+    /// What the weight of a sample is.
+    #[derive(Default)]
+    Measure {
+        /// One.
+        #[default]
+        Samples = "samples",
+        /// The time that it stands for, ns; nothing where that is not known.
+        Time = "time",
+        /// The bytes that its event states.
+        Bytes = "bytes",
+    }
 }
 
 impl Measure {

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use chronosym_export::{By, Sort};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use chronosym_export::{By, Measure, Sort};
+use chronosym_symbols::style::Style;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
@@ -161,12 +162,34 @@ pub enum Command {
 }
 
 /// A type that is spelled in a few ways.
-fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
+fn one_of<T>(
+    names: impl IntoIterator<Item = impl Into<PossibleValue>>,
+) -> impl TypedValueParser<Value = T>
 where
     T: Clone + Default + FromStr + Send + Sync + 'static,
 {
     PossibleValuesParser::new(names).map(|name| name.parse().unwrap_or_default())
 }
+
+/// A way to spell it, with what it means.
+fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
+    PossibleValue::new(name).help(what)
+}
+
+/// What folded stacks, text and flame graphs count.
+const MEASURES: [(&str, &str); 3] = [
+    ("samples", "Samples"),
+    ("time", "The time that samples stand for, in microseconds"),
+    ("bytes", "The bytes that events state"),
+];
+
+/// How answers of `symbolize` look.
+const STYLES: [(&str, &str); 4] = [
+    ("text", "For people"),
+    ("json", "One object an address"),
+    ("llvm", "As llvm-symbolizer prints"),
+    ("gnu", "As addr2line -f -i -C prints"),
+];
 
 fn radix(text: &str) -> Result<u32, String> {
     match text {
@@ -197,15 +220,15 @@ pub struct Info {
 pub struct Stacks {
     #[command(flatten)]
     pub input: Input,
+    #[command(flatten)]
+    pub selection: Selection,
     /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, .folded, …), else text.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
-    #[command(flatten)]
-    pub selection: Selection,
     /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
     /// they are known of each sample.
-    #[arg(long, value_enum)]
-    pub weight: Option<StackWeight>,
+    #[arg(long, value_parser = one_of::<Measure>(MEASURES.map(meant)))]
+    pub weight: Option<Measure>,
     /// Join the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
@@ -236,16 +259,6 @@ pub enum StackFormat {
     Otlp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StackWeight {
-    /// Samples.
-    Samples,
-    /// The time that samples stand for, in microseconds.
-    Time,
-    /// The bytes that events state.
-    Bytes,
-}
-
 /// `chronosym threads` and `chronosym symbols`.
 #[derive(Debug, Args)]
 pub struct OfTrace {
@@ -269,7 +282,7 @@ pub struct Top {
     #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method")]
     pub by: By,
     /// What the rows are sorted by: what is in it alone, or also in what it calls.
-    #[arg(long, value_parser = one_of::<Sort>(Sort::NAMES), default_value = "self")]
+    #[arg(long, value_parser = one_of::<Sort>(Sort::ALL.map(Sort::as_str)), default_value = "self")]
     pub sort: Sort,
     /// Only rows whose text matches; shares stay those of all samples.
     #[arg(long = "match", value_name = "REGEX")]
@@ -468,7 +481,7 @@ pub struct Symbolize {
     #[arg(long, conflicts_with = "addresses")]
     pub filter: bool,
     /// How answers look.
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_parser = one_of::<Style>(STYLES.map(meant)), default_value = "text")]
     pub style: Style,
     /// Write results to this file.
     #[arg(long, short, value_name = "FILE")]
@@ -479,16 +492,4 @@ pub struct Symbolize {
     /// are read from standard input.
     #[arg(value_name = "ADDR", value_parser = place)]
     pub addresses: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Style {
-    /// For people.
-    Text,
-    /// One object an address.
-    Json,
-    /// As llvm-symbolizer prints.
-    Llvm,
-    /// As addr2line -f -i -C prints.
-    Gnu,
 }

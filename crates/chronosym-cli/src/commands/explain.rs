@@ -21,7 +21,7 @@ use crate::args::{Explain, Usage};
 use crate::output::text_line;
 use crate::symbols::SymbolFileObject;
 use crate::units::{parse_address, show_range, show_time};
-use crate::{load, output, progress, symbols};
+use crate::{load, output, progress, symbolizer};
 
 pub fn run(args: &Explain) -> Result<()> {
     let Some(address) = parse_address(&args.address) else {
@@ -42,7 +42,7 @@ pub fn run(args: &Explain) -> Result<()> {
         true => Position::Return,
         false => Position::Exact,
     };
-    let symbols = symbols::open(&args.symbols, &loaded)?;
+    let symbols = symbolizer::open(&args.symbols, &loaded)?;
     let when = time.map_or(When::Unknown, When::At);
     let (is_ambiguous, candidates) =
         match timeline.resolve(process, address, when, position, Some(&symbols)) {

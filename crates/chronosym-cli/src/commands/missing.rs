@@ -42,7 +42,7 @@ pub fn run(args: &OfTrace) -> Result<()> {
     let object = TableObject::new(&profile, "symbol_file", &objects, args.most);
     let out = output::open_for(args.format, args.input.output.as_deref());
     output::write(args.format, out, &object, |out| {
-        write_text(&profile, &missing, args.most, out)
+        write_text(&profile, &objects, args.most, out)
     })
 }
 
@@ -64,7 +64,7 @@ fn object(missing: &MissingSymbols, is_timed: bool) -> MissingObject<'_> {
 
 fn write_text(
     profile: &Profile,
-    missing: &[MissingSymbols],
+    missing: &[MissingObject<'_>],
     most: usize,
     out: &mut impl Write,
 ) -> std::io::Result<()> {
@@ -86,10 +86,10 @@ fn write_text(
         measure => measure,
     };
     let all = measure.total(profile);
-    let cells = |samples: u64, ns: u64| {
+    let cells = |amount: &AmountObject| {
         let weight = match measure {
-            Measure::Time => ns,
-            _ => samples,
+            Measure::Time => amount.time_ns.unwrap_or(0),
+            _ => amount.samples,
         };
         let share = weight as f64 * 100.0 / all.max(1) as f64;
         format!("{share:>6.1}% {:>9}", measure.show(weight))
@@ -108,19 +108,18 @@ fn write_text(
         text_line!(
             out,
             "{} {}  {}: {}",
-            cells(missing.unnamed, missing.unnamed_ns),
-            cells(missing.without_line, missing.without_line_ns),
-            missing.name,
-            missing.reason()
+            cells(&missing.unnamed),
+            cells(&missing.without_line),
+            missing.module,
+            missing.reason
         )?;
-        match &missing.file.wanted {
-            Some(wanted) => text_line!(out, "{INDENT}{wanted}")?,
-            None => text_line!(out, "{INDENT}the trace has no identity to look for")?,
-        }
-        for path in &missing.trace_paths {
+        let nothing = "the trace has no identity to look for";
+        let identity = missing.identity.as_deref().unwrap_or(nothing);
+        text_line!(out, "{INDENT}{identity}")?;
+        for path in missing.trace_paths {
             text_line!(out, "{INDENT}path    {path}")?;
         }
-        for path in &missing.server_paths {
+        for path in missing.server_paths {
             text_line!(out, "{INDENT}server  {path}")?;
         }
     }

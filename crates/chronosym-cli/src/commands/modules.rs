@@ -14,12 +14,13 @@ use super::life::LifeObject;
 use super::listing;
 use crate::args::Listing;
 use crate::output::text_line;
-use crate::symbols::{self, SymbolFileObject};
+use crate::symbolizer;
+use crate::symbols::SymbolFileObject;
 use crate::units::show_range;
 
 pub fn run(args: &Listing) -> Result<()> {
     let loaded = listing::load(args)?;
-    let symbols = symbols::open(&args.input.symbols, &loaded)?;
+    let symbols = symbolizer::open(&args.input.symbols, &loaded)?;
     let timeline = &loaded.timeline;
     let of = |process, times| Binaries::of(timeline, &symbols, process, times);
     listing::write(args, timeline, of, Binaries::write)

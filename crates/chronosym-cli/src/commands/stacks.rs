@@ -7,7 +7,7 @@ use chronosym::{LimitReached, Profile};
 use chronosym_export::{Apart, Measure, TreeOptions};
 
 use super::pictures;
-use crate::args::{StackFormat, StackWeight, Stacks, Usage};
+use crate::args::{StackFormat, Stacks, Usage};
 use crate::profiled::{Sampled, shown, tree};
 use crate::{output, progress};
 
@@ -102,9 +102,8 @@ fn write_tree(
 ) -> Result<()> {
     let path = args.input.output.as_deref();
     let measure = match (args.weight, format) {
-        (Some(StackWeight::Samples), _) | (None, StackFormat::Folded) => Measure::Samples,
-        (Some(StackWeight::Time), _) => Measure::Time,
-        (Some(StackWeight::Bytes), _) => Measure::Bytes,
+        (Some(measure), _) => measure,
+        (None, StackFormat::Folded) => Measure::Samples,
         (None, _) => Measure::of(profile),
     };
     let options = TreeOptions {

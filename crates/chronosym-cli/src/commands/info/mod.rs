@@ -15,20 +15,22 @@ use chronosym::{
     Code, Evidence, Filter, Frame, LineReason, NameReason, ProcessIndex, Profile, ResolvedStack,
     SampleSelection, SymbolSource, Timeline,
 };
+use chronosym_export::module_of;
 use serde::{Serialize, Serializer};
 
 use crate::args::Info;
 use crate::load::{self, Loaded};
-use crate::output;
 use crate::units::show_count;
+use crate::{output, symbolizer, symbols};
 
 /// Sentences are no wider than this.
 const WIDTH: usize = 100;
 
 pub fn run(args: &Info) -> Result<()> {
-    let (traces, symbols) = (&args.input.traces, &args.input.symbols);
-    let loaded = load::load(traces, SampleSelection::Profilers, symbols)?;
-    let symbols = Arc::new(crate::symbols::open_for_a_look(symbols, &loaded)?);
+    let (traces, options) = (&args.input.traces, &args.input.symbols);
+    let loaded = load::load(traces, SampleSelection::Profilers, options)?;
+    let config = symbols::config_for_a_look(options)?;
+    let symbols = Arc::new(symbolizer::open_with(options, config, &loaded)?);
     let summary = Summary::new(&loaded.timeline, symbols);
     let path = args.input.output.as_deref();
     let (object, out) = (
@@ -187,18 +189,9 @@ fn symbol_files(profile: &Profile, symbols: &Symbolizer) -> BTreeSet<String> {
     let timeline = profile.resolver.timeline();
     let (mut modules, mut images) = (BTreeSet::new(), BTreeSet::new());
     for frame in profile.resolver.frames() {
-        match frame.code {
-            Code::Body(process, body) => {
-                let body = timeline.body_view(process, body);
-                modules.extend(body.and_then(|b| Some((process, b.module_index?))));
-            }
-            Code::Precompiled(process, module) => {
-                modules.insert((process, module));
-            }
-            Code::Image { process, image, .. } => {
-                images.insert((process, image));
-            }
-            _ => {}
+        modules.extend(module_of(frame, timeline));
+        if let Code::Image { process, image, .. } = frame.code {
+            images.insert((process, image));
         }
     }
     let modules = modules.into_iter().filter_map(|(process, module)| {

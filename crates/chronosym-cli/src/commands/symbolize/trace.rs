@@ -11,7 +11,7 @@ use chronosym::{
     file_name,
 };
 use chronosym_symbols::style::Style;
-use chronosym_types::json::{self, FrameObject, HexNumber};
+use chronosym_types::json::{self, FrameObject};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -107,13 +107,12 @@ impl TraceSource {
         });
         let images = images.collect();
         Ok(TraceSource {
-            symbols: crate::symbols::open(&args.symbols, &loaded)?,
+            symbols: crate::symbolizer::open(&args.symbols, &loaded)?,
             processes,
             time: args.time.or(args.pid.and_then(|(_, at)| at)),
-            position: if args.caller {
-                Position::Return
-            } else {
-                Position::Exact
+            position: match args.caller {
+                true => Position::Return,
+                false => Position::Exact,
             },
             layout: Layout::new(args.style, args.filter),
             images,
@@ -271,14 +270,9 @@ impl TraceSource {
                 }
             }
             Layout::Lines(Style::Json) => {
-                let place = question.place.and_then(|place| place.address());
-                let mut unknown = FrameObject::default();
-                unknown.address = place.map(HexNumber);
-                unknown.name_reason = Some(NameReason::Ambiguous.as_str());
-                let frames = [unknown];
                 let several = Several {
                     address,
-                    frames,
+                    frames: [shown::unknown(question, NameReason::Ambiguous)],
                     occupants,
                 };
                 json::to_writer(&mut *out, &several)?;
@@ -326,15 +320,9 @@ impl Source for TraceSource {
 }
 
 fn show_life(life: Life) -> String {
-    let from = if life.from == 0 {
-        String::new()
-    } else {
-        show_time(life.from)
+    let bound = |at, open| match at == open {
+        true => String::new(),
+        false => show_time(at),
     };
-    let to = if life.to == u64::MAX {
-        String::new()
-    } else {
-        show_time(life.to)
-    };
-    format!("{from}..{to}")
+    format!("{}..{}", bound(life.from, 0), bound(life.to, u64::MAX))
 }
