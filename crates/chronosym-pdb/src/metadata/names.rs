@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Metadata;
+use super::root::Metadata;
 use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName};
 use super::tables::{self, Table, Token};
 use super::text::{self, Style};
@@ -51,12 +51,8 @@ impl MethodName {
     /// The whole name as rows of `r2rmap` files write it:
     /// ``System.Int32 Ns.Type`1[System.__Canon]::Name(System.__Canon)``.
     pub fn map_text(&self) -> String {
-        text::map_text(self)
-    }
-
-    /// Whether every module that the name needs was at hand.
-    pub fn is_complete(&self) -> bool {
-        !text::has_unknown(&self.owner) && !self.arguments.iter().any(text::has_unknown)
+        let signature = self.signature.as_ref();
+        text::map_text(&self.owner, &self.name, signature, &self.arguments)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Signatures as trees: ECMA-335 II.23.2, with the element types that ReadyToRun adds.
 
-use super::{BlobReader, Metadata, Table, Token, tables};
+use super::blob::BlobReader;
+use super::root::Metadata;
+use super::tables::{self, Table, Token};
 
 /// The name of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

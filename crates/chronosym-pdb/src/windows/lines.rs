@@ -74,7 +74,7 @@ impl Subsections {
         let (mut at, mut fetched) = (0_usize, 0);
         while let Some(len) = bytes::u32(data, at.saturating_add(4)) {
             if at >= fetched {
-                fetched = super::fetch(data, at);
+                fetched = bytes::fetch(data, at);
             }
             let damaged = |problem| Error::damaged("C13 line information", at as u64, problem);
             let kind = bytes::u32(data, at).unwrap_or_default();

@@ -274,7 +274,7 @@ impl<'a> Module<'a> {
     /// The file's id of a local id that this module exports.
     pub(super) fn export(&self, local: u32) -> Option<u32> {
         let data = self.lines.exports.of(self.c13());
-        super::pairs(data)
+        bytes::pairs(data)
             .iter()
             .find(|pair| pair.0 == local)
             .map(|pair| pair.1)
@@ -288,7 +288,7 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
     let mut fetched = 0;
     while (at as usize) < symbols.len() {
         if at as usize >= fetched {
-            fetched = super::fetch(symbols, at as usize);
+            fetched = bytes::fetch(symbols, at as usize);
         }
         let Some(head) = bytes::u32(symbols, at as usize) else {
             return Err(super::symbols::leaves(at));

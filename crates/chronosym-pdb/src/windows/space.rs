@@ -186,7 +186,7 @@ fn omap(stream: Option<Stream<'_, '_>>) -> Result<Option<Omap>> {
     let Some(stream) = stream.filter(|stream| stream.len() >= 8) else {
         return Ok(None);
     };
-    let mut map = super::pairs(&stream.bytes(0, stream.len())?);
+    let mut map = bytes::pairs(&stream.bytes(0, stream.len())?);
     map.sort_by_key(|&(source, _)| source);
     Ok(Some(map))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chronosym::symbols::{NoSource, Symbolizer};
 use chronosym::{Code, FrameId, ImageIndex, ImageRef, ProcessIndex, Resolver, SymbolSource};
-use chronosym_symbols::Processor;
+use chronosym_pdb::pe::Machine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -283,8 +283,8 @@ impl Api {
             return json!({"error": format!("no code of {}: {why}; --symbols names folders of images", image.path)});
         };
         let (bits, arch) = match processor {
-            Processor::X86 => (32, "i686"),
-            Processor::X64 => (64, "x86_64"),
+            Some(Machine::X86) => (32, "i686"),
+            Some(Machine::X64) => (64, "x86_64"),
             _ => {
                 return json!({"error": format!("{} is not for x86: other code is not shown", image.path)});
             }

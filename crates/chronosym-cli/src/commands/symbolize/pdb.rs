@@ -46,8 +46,8 @@ pub struct PdbSource {
 
 /// What a thread keeps from question to question.
 #[derive(Default)]
-struct Scratch<'p> {
-    frames: Frames<'p>,
+struct Scratch {
+    frames: Frames,
     damage: BTreeSet<String>,
 }
 
@@ -106,11 +106,11 @@ impl PdbSource {
     }
 
     /// Appends the answer to one question.
-    fn write<'p>(
+    fn write(
         &self,
-        pdb: &'p WindowsPdb<'_>,
+        pdb: &WindowsPdb<'_>,
         question: &Question<'_>,
-        scratch: &mut Scratch<'p>,
+        scratch: &mut Scratch,
         out: &mut Vec<u8>,
     ) {
         let (rva, address) = match self.rva(question) {
@@ -148,8 +148,8 @@ impl PdbSource {
     fn names(
         &self,
         pdb: &WindowsPdb<'_>,
-        function: &Function<'_>,
-        frames: &Frames<'_>,
+        function: &Function,
+        frames: &Frames,
     ) -> Vec<Option<String>> {
         // LLVM prints a function's linkage name, which says what it takes, where it is public.
         let public = match self.layout {
@@ -162,7 +162,7 @@ impl PdbSource {
             function.kind,
             FunctionKind::Public | FunctionKind::Thunk | FunctionKind::Trampoline
         );
-        let name = |frame: &Frame<'_>| {
+        let name = |frame: &Frame| {
             let linkage = public.as_ref().filter(|_| !frame.inlined);
             let linkage = linkage.and_then(|symbol| demangle_as(&symbol.name, Dialect::Llvm));
             let text = frame.name.as_ref()?.to_string();
@@ -177,7 +177,7 @@ impl PdbSource {
         address: u64,
         rva: u64,
         start: u32,
-        frame: &'f Frame<'_>,
+        frame: &'f Frame,
         name: Option<&'f str>,
     ) -> FrameText<'f> {
         let offset = rva.saturating_sub(u64::from(start));
