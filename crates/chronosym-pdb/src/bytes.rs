@@ -65,6 +65,20 @@ impl<'d> Cursor<'d> {
     }
 }
 
+/// Decodes the compressed integer that `data` starts with (ECMA-335 II.23.2; CodeView's annotations have the same): one byte up
+/// to 0x7F, two up to 0x3FFF, four beyond. Gives what follows, too.
+#[inline]
+pub(crate) fn compressed(data: &[u8]) -> Option<(u32, &[u8])> {
+    Some(match data {
+        [a, rest @ ..] if a & 0x80 == 0 => (u32::from(*a), rest),
+        [a, b, rest @ ..] if a & 0xC0 == 0x80 => (u32::from_be_bytes([0, 0, a & 0x3F, *b]), rest),
+        [a, b, c, d, rest @ ..] if a & 0xE0 == 0xC0 => {
+            (u32::from_be_bytes([a & 0x1F, *b, *c, *d]), rest)
+        }
+        _ => return None,
+    })
+}
+
 /// Bytes up to the first NUL, as text.
 pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'static, str> {
     let text = bytes.split(|&b| b == 0).next();

@@ -42,10 +42,8 @@ impl MethodName {
 
     /// The signature as runtime events write it: `instance void  (int32,class System.String)`.
     pub fn signature_text(&self) -> String {
-        let signature = self.signature.as_ref();
-        signature
-            .map(|s| text::signature_text(s, Style::Event))
-            .unwrap_or_default()
+        let text = |signature| text::signature_text(signature, Style::Event);
+        self.signature.as_ref().map(text).unwrap_or_default()
     }
 
     /// The whole name as rows of `r2rmap` files write it:
@@ -76,20 +74,16 @@ impl<'d> Metadata<'d> {
                 return None;
             }
             let row = self.tables.row(token.table(), token.row())?;
-            let (name, namespace) = match token.table() {
-                Table::TYPE_DEF => (row.get(1), row.get(2)),
-                Table::TYPE_REF => (row.get(1), row.get(2)),
-                _ => return None,
-            };
-            chain.push((self.string(namespace), self.string(name)));
             next = match token.table() {
                 Table::TYPE_DEF => self
                     .enclosing_type(token.row())
                     .map(|row| Token::new(Table::TYPE_DEF, row)),
-                _ => tables::RESOLUTION_SCOPE
+                Table::TYPE_REF => tables::RESOLUTION_SCOPE
                     .decode(row.get(0))
                     .filter(|scope| scope.table() == Table::TYPE_REF),
+                _ => return None,
             };
+            chain.push((self.string(row.get(2)), self.string(row.get(1))));
         }
         let (mut full, mut own) = (String::new(), 0);
         for (namespace, name) in chain.iter().rev() {
@@ -139,11 +133,8 @@ impl<'d> Metadata<'d> {
             }
         };
         let after = entry.checked_add(1)?;
-        let owner = self
-            .tables
-            .lower_bound(Table::TYPE_DEF, 5, after)
-            .checked_sub(1)?;
-        (owner > 0).then_some(owner)
+        let first = self.tables.lower_bound(Table::TYPE_DEF, 5, after);
+        first.checked_sub(1).filter(|&owner| owner > 0)
     }
 
     /// The name of a MethodDef, MemberRef or MethodSpec.
@@ -155,12 +146,9 @@ impl<'d> Metadata<'d> {
                 let row = self.tables.row(Table::METHOD_SPEC, token.row())?;
                 let method = tables::METHOD_DEF_OR_REF.decode(row.get(0))?;
                 let mut name = self.method(method)?;
-                if let Some(arguments) = self
-                    .blob(row.get(1))
-                    .and_then(|blob| self.method_spec_arguments(blob))
-                {
-                    name.arguments = arguments;
-                }
+                let arguments = self.blob(row.get(1));
+                let arguments = arguments.and_then(|blob| self.method_spec_arguments(blob));
+                name.arguments = arguments.unwrap_or(name.arguments);
                 Some(name)
             }
             _ => None,

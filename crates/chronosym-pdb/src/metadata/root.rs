@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::blob::compressed_prefix;
 use super::tables::{Table, Tables};
 use crate::bytes::{self, Cursor, text_to_nul};
 use crate::{Error, Guid, Result};
@@ -111,8 +110,8 @@ impl<'d> Metadata<'d> {
     /// A blob; nothing if it leaves the heap.
     pub(crate) fn blob(&self, index: u32) -> Option<&'d [u8]> {
         let data = self.blobs.get(index as usize..)?;
-        let (length, prefix) = compressed_prefix(data)?;
-        bytes::slice(data, prefix, length as usize)
+        let (length, rest) = bytes::compressed(data)?;
+        rest.get(..length as usize)
     }
 
     /// The module version id: new for every build that differs.

@@ -3,9 +3,10 @@
 use super::dbi::{Contribution, Dbi};
 use super::inline::Sites;
 use super::lines::{Position, file_entry};
-use super::module::{FunctionKind, Module, Procedure};
+use super::module::{Module, Procedure};
 use super::pdb::WindowsPdb;
 use super::space::Place;
+use super::symbols::FunctionKind;
 use crate::Result;
 use chronosym_types::copied_text;
 use std::fmt;
@@ -46,14 +47,11 @@ impl fmt::Display for Name {
 /// A public of a precompiled .NET Framework image ends with the assembly and the token of its method: `A.B.C(Int32)$##6000001`.
 fn without_token(mut name: String) -> String {
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    if let Some((own, rest)) = name.rsplit_once("$#")
-        && rest
-            .rsplit_once('#')
-            .is_some_and(|(_, token)| is_token(token))
-    {
-        let end = own.len();
-        name.truncate(end);
-    }
+    let end = name.rsplit_once("$#").and_then(|(own, rest)| {
+        let (_, token) = rest.rsplit_once('#')?;
+        is_token(token).then_some(own.len())
+    });
+    name.truncate(end.unwrap_or(name.len()));
     name
 }
 
@@ -206,16 +204,14 @@ impl<'a> WindowsPdb<'a> {
         {
             let function = self.function(module, procedure)?;
             if let Some(function) = &function {
-                self.inlined(module, number, place, frames)?;
+                self.inlined(module, number, procedure, place, frames)?;
                 let frame = self.frame(module, place, Some(procedure), function)?;
                 frames.frames.push(frame);
             }
             return Ok(function);
         }
-        let Some(symbol) = self
-            .public(place, contribution, module)?
-            .filter(|found| found.covers)
-        else {
+        let symbol = self.public(place, contribution, module)?;
+        let Some(symbol) = symbol.filter(|found| found.covers) else {
             return Ok(None);
         };
         let name = match self.space.assumed_end {
@@ -281,9 +277,8 @@ impl<'a> WindowsPdb<'a> {
             return Ok(plain(name));
         }
         let symbol = self.public(target, contribution, module)?;
-        Ok(symbol
-            .filter(|found| found.covers)
-            .and_then(|found| named(String::new(), found.name)))
+        let symbol = symbol.filter(|found| found.covers);
+        Ok(symbol.and_then(|found| named(String::new(), found.name)))
     }
 
     fn public(
@@ -333,22 +328,15 @@ impl<'a> WindowsPdb<'a> {
         &self,
         module: &Module<'a>,
         number: usize,
+        procedure: &Procedure,
         place: Place,
         frames: &mut Frames,
     ) -> Result<()> {
-        let procedure = module.procedures.get(number);
-        let has_sites = |found: &&Procedure| {
-            !matches!(found.kind, FunctionKind::Thunk | FunctionKind::Trampoline)
-        };
-        let Some(procedure) = procedure.filter(has_sites) else {
+        if let FunctionKind::Thunk | FunctionKind::Trampoline = procedure.kind {
             return Ok(());
-        };
-        let Frames {
-            frames,
-            scratch,
-            hits,
-        } = frames;
-        let Some(sites) = module.sites(number, &self.budget, scratch)? else {
+        }
+        let (scratch, hits) = (&mut frames.scratch, &mut frames.hits);
+        let Some(sites) = module.sites(number, procedure, &self.budget, scratch)? else {
             return Ok(());
         };
         let at = place.offset.saturating_sub(procedure.start().offset);
@@ -361,7 +349,7 @@ impl<'a> WindowsPdb<'a> {
             if let Some(position) = site.position {
                 self.locate(module, position, &mut frame)?;
             }
-            frames.push(frame);
+            frames.frames.push(frame);
         }
         Ok(())
     }

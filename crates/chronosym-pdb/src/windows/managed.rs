@@ -4,8 +4,9 @@
 //! offsets from the record's place, which is no address in the image.
 
 use super::info::source_checksum;
-use super::module::{FunctionKind, Module, Procedure};
+use super::module::{Module, Procedure};
 use super::pdb::{Token, WindowsPdb};
+use super::symbols::FunctionKind;
 use crate::Result;
 use chronosym_types::copied_text;
 

@@ -51,5 +51,5 @@ mod types;
 
 pub use find::{Frame, Frames, Function, Name, Symbol};
 pub use managed::ManagedLine;
-pub use module::FunctionKind;
 pub use pdb::{Limit, WindowsPdb};
+pub use symbols::FunctionKind;

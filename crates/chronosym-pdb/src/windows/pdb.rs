@@ -54,38 +54,25 @@ pub(super) struct Modules<'a> {
 }
 
 /// What a PDB lacks, so that some questions have no answer in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
     /// Made with `/DEBUG:FASTLINK`: procedures and lines stayed in the object files.
+    #[error("made with /DEBUG:FASTLINK, its procedures and lines are in the object files")]
     FastLink,
     /// No debug information stream: the file holds types only.
+    #[error("holds types only, no debug information")]
     NoDebugInformation,
     /// No section headers: RVAs cannot be told from section offsets.
+    #[error("holds no section headers, so addresses have no meaning in it")]
     NoSectionHeaders,
     /// No section headers, but sections' sizes: RVAs are those of an image that is laid out as usual, page by page
     /// ([`WindowsPdb::assumed_image_size`]).
+    #[error("holds no section headers, its sections are taken to follow each other page by page")]
     AssumedSections,
     /// No section contributions, so only public symbols (a stripped PDB).
+    #[error("stripped, holds public symbols only")]
     NoModules,
-}
-
-impl std::fmt::Display for Limit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::FastLink => {
-                "made with /DEBUG:FASTLINK, its procedures and lines are in the object files"
-            }
-            Self::NoDebugInformation => "holds types only, no debug information",
-            Self::NoSectionHeaders => {
-                "holds no section headers, so addresses have no meaning in it"
-            }
-            Self::AssumedSections => {
-                "holds no section headers, its sections are taken to follow each other page by page"
-            }
-            Self::NoModules => "stripped, holds public symbols only",
-        })
-    }
 }
 
 impl<'a> WindowsPdb<'a> {
@@ -100,17 +87,13 @@ impl<'a> WindowsPdb<'a> {
         let msf = Msf::open(data)?;
         let info = Info::read(&msf)?;
         let dbi = Dbi::read(&msf)?;
-        let (space, publics) = match &dbi {
-            Some(dbi) => {
-                let publics = match (dbi.publics, dbi.symbol_records) {
-                    (Some(publics), Some(records)) => Publics::read(&msf, publics, records)?,
-                    _ => None,
-                };
-                let section_map = dbi.section_map(&msf)?;
-                (Space::read(&msf, dbi.streams, &section_map)?, publics)
+        let (mut space, mut publics) = (Space::default(), None);
+        if let Some(dbi) = &dbi {
+            space = Space::read(&msf, &dbi.debug_header, &dbi.section_map)?;
+            if let (Some(stream), Some(records)) = (dbi.publics, dbi.symbol_records) {
+                publics = Publics::read(&msf, stream, records)?;
             }
-            None => (Space::default(), None),
-        };
+        }
         Ok(Self {
             types: Types::read(&msf)?,
             msf,

@@ -4,7 +4,7 @@
 //! holds "index offsets", a (type index, byte offset) pair about every 8 KiB of records: a lookup
 //! jumps to the pair before it and walks the few records between.
 
-use super::msf::{Msf, Stream};
+use super::msf::{Msf, Stream, stream_number};
 use super::symbols::until_nul;
 use crate::{Result, bytes};
 use chronosym_types::copied_text;
@@ -63,15 +63,15 @@ impl TypeStream {
             .checked_add(word(16))
             .filter(|&end| end <= stream.len())
             .ok_or(stream.short(records, word(16)))?;
-        let hash = u32::from(bytes::u16(&header, 20).unwrap_or(u16::MAX));
         let (offset, size) = (word(40), word(44));
-        let usable = hash != u32::from(u16::MAX)
-            && msf.stream(hash, "type hash")?.is_some_and(|hash| {
-                size >= 8
-                    && offset
-                        .checked_add(size)
-                        .is_some_and(|end| end <= hash.len())
-            });
+        let hash = match stream_number(&header, 20) {
+            Some(number) => msf
+                .stream(number, "type hash")?
+                .map(|hash| (number, hash.len())),
+            None => None,
+        };
+        let end = offset.checked_add(size).filter(|_| size >= 8);
+        let hash = hash.filter(|&(_, len)| end.is_some_and(|end| end <= len));
         Ok(Some(Self {
             number,
             what,
@@ -79,7 +79,7 @@ impl TypeStream {
             end: word(12),
             records,
             records_end,
-            hash: usable.then_some((hash, offset, size)),
+            hash: hash.map(|(number, _)| (number, offset, size)),
             pairs: OnceLock::new(),
             found: OnceLock::new(),
         }))
