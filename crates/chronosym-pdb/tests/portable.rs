@@ -139,7 +139,7 @@ fn calls_are_on_the_lines_of_the_source() {
             continue;
         };
         for (offset, call) in body.calls() {
-            let callee = metadata.method(call.token).unwrap().name;
+            let callee = metadata.method(call).unwrap().name;
             let Some(answer) = pdb.line_at(row, offset) else {
                 continue;
             };

@@ -285,8 +285,8 @@ fn record_and_tables(stream: &[u8], name: &[u8], offset: u32) -> (Option<usize>,
     (record, tables.collect())
 }
 
-fn named<'f, 'p>(functions: &'f [Function<'p>], name: &str) -> &'f Function<'p> {
-    let is = |known: &&Function<'_>| known.name.as_ref().is_some_and(|known| known.base == name);
+fn named<'f>(functions: &'f [Function], name: &str) -> &'f Function {
+    let is = |known: &&Function| known.name.as_ref().is_some_and(|known| known.base == name);
     functions.iter().find(is).unwrap()
 }
 

@@ -78,7 +78,7 @@ fn every_byte_of_code() {
                 assert!(!nearest.covers && nearest.rva + nearest.len <= rva, "{at}");
                 let flags = msvc_demangler::DemangleFlags::NAME_ONLY;
                 let name = msvc_demangler::demangle(&nearest.name, flags)
-                    .unwrap_or_else(|_| nearest.name.clone().into_owned());
+                    .unwrap_or_else(|_| nearest.name.clone());
                 let name = match machine {
                     "i686" => name.trim_start_matches('_'),
                     _ => &name,

@@ -33,7 +33,7 @@ pub mod unwind;
 #[cfg(feature = "dwarf")]
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
 #[cfg(feature = "dwarf")]
-pub use code::{Processor, elf_code};
+pub use code::elf_code;
 #[cfg(feature = "dwarf")]
 pub use elf::companions::Companions;
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Metadata;
+use super::root::Metadata;
 use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName};
 use super::tables::{self, Table, Token};
 use super::text::{self, Style};
@@ -45,21 +45,15 @@ impl MethodName {
 
     /// The signature as runtime events write it: `instance void  (int32,class System.String)`.
     pub fn signature_text(&self) -> String {
-        let signature = self.signature.as_ref();
-        signature
-            .map(|s| text::signature_text(s, Style::Event))
-            .unwrap_or_default()
+        let text = |signature| text::signature_text(signature, Style::Event);
+        self.signature.as_ref().map(text).unwrap_or_default()
     }
 
     /// The whole name as rows of `r2rmap` files write it:
     /// ``System.Int32 Ns.Type`1[System.__Canon]::Name(System.__Canon)``.
     pub fn map_text(&self) -> String {
-        text::map_text(self)
-    }
-
-    /// Whether every module that the name needs was at hand.
-    pub fn is_complete(&self) -> bool {
-        !text::has_unknown(&self.owner) && !self.arguments.iter().any(text::has_unknown)
+        let signature = self.signature.as_ref();
+        text::map_text(&self.owner, &self.name, signature, &self.arguments)
     }
 }
 
@@ -83,12 +77,16 @@ impl<'d> Metadata<'d> {
                 return None;
             }
             let row = self.tables.row(token.table(), token.row())?;
-            let (name, namespace) = match token.table() {
-                Table::TYPE_DEF => (row.get(1), row.get(2)),
-                Table::TYPE_REF => (row.get(1), row.get(2)),
+            next = match token.table() {
+                Table::TYPE_DEF => self
+                    .enclosing_type(token.row())
+                    .map(|row| Token::new(Table::TYPE_DEF, row)),
+                Table::TYPE_REF => tables::RESOLUTION_SCOPE
+                    .decode(row.get(0))
+                    .filter(|scope| scope.table() == Table::TYPE_REF),
                 _ => return None,
             };
-            let (namespace, name) = (self.string(namespace), self.string(name));
+            let (namespace, name) = (self.string(row.get(2)), self.string(row.get(1)));
             length = length
                 .saturating_add(namespace.len())
                 .saturating_add(name.len());
@@ -96,14 +94,6 @@ impl<'d> Metadata<'d> {
                 return None;
             }
             chain.push((namespace, name));
-            next = match token.table() {
-                Table::TYPE_DEF => self
-                    .enclosing_type(token.row())
-                    .map(|row| Token::new(Table::TYPE_DEF, row)),
-                _ => tables::RESOLUTION_SCOPE
-                    .decode(row.get(0))
-                    .filter(|scope| scope.table() == Table::TYPE_REF),
-            };
         }
         let (mut full, mut own) = (String::new(), 0);
         for (namespace, name) in chain.iter().rev() {
@@ -151,11 +141,8 @@ impl<'d> Metadata<'d> {
             _ => self.tables.find(Table::METHOD_PTR, method)?,
         };
         let after = entry.checked_add(1)?;
-        let owner = self
-            .tables
-            .lower_bound(Table::TYPE_DEF, 5, after)
-            .checked_sub(1)?;
-        (owner > 0).then_some(owner)
+        let first = self.tables.lower_bound(Table::TYPE_DEF, 5, after);
+        first.checked_sub(1).filter(|&owner| owner > 0)
     }
 
     /// The name of a MethodDef, MemberRef or MethodSpec.
@@ -167,12 +154,9 @@ impl<'d> Metadata<'d> {
                 let row = self.tables.row(Table::METHOD_SPEC, token.row())?;
                 let method = tables::METHOD_DEF_OR_REF.decode(row.get(0))?;
                 let mut name = self.method(method)?;
-                if let Some(arguments) = self
-                    .blob(row.get(1))
-                    .and_then(|blob| self.method_spec_arguments(blob))
-                {
-                    name.arguments = arguments;
-                }
+                let arguments = self.blob(row.get(1));
+                let arguments = arguments.and_then(|blob| self.method_spec_arguments(blob));
+                name.arguments = arguments.unwrap_or(name.arguments);
                 Some(name)
             }
             _ => None,

@@ -1,6 +1,7 @@
 //! Hand-made metadata: cases that no compiler writes.
 
 use super::*;
+use crate::Error;
 
 /// A `#~` stream with 16-bit indexes: table number, row count as stated, rows.
 pub(crate) fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use object::{LittleEndian as LE, pe};
 
-use super::{PeImage, RvaRange};
+use super::image::{PeImage, RvaRange};
 use crate::bytes::text_to_nul;
 use crate::{Error, Result, bytes};
 use crate::{Guid, PdbId, PortablePdbId};

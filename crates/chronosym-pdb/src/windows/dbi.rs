@@ -1,7 +1,7 @@
 //! The DBI stream (number 3): which modules there are, and which bytes of which section are theirs.
 
-use super::msf::Msf;
-use super::space::{DebugStreams, Place};
+use super::msf::{Msf, stream_number};
+use super::space::Place;
 use super::symbols::until_nul;
 use crate::{Error, Result, bytes};
 use std::borrow::Cow;
@@ -23,10 +23,11 @@ pub(super) struct Dbi<'a> {
     pub(super) machine: u16,
     pub(super) publics: Option<u32>,
     pub(super) symbol_records: Option<u32>,
-    pub(super) streams: DebugStreams,
+    /// Numbers of streams in a fixed order (`DBGTYPE`).
+    pub(super) debug_header: Cow<'a, [u8]>,
+    pub(super) section_map: Cow<'a, [u8]>,
     modules: std::ops::Range<u32>,
     contributions: Contributions<'a>,
-    section_map: std::ops::Range<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -49,11 +50,7 @@ pub(super) struct Contribution {
 
 impl Contribution {
     fn contains(&self, place: Place) -> bool {
-        self.start.section == place.section
-            && place
-                .offset
-                .checked_sub(self.start.offset)
-                .is_some_and(|at| at < self.size)
+        place.is_within(self.start, self.size)
     }
 }
 
@@ -65,14 +62,12 @@ impl<'a> Dbi<'a> {
         };
         let header: [u8; HEADER as usize] = stream.array(0).ok_or(stream.short(0, HEADER))?;
         let word = |at: usize| bytes::u32(&header, at).unwrap_or_default();
-        let half = |at: usize| bytes::u16(&header, at).unwrap_or_default();
         if word(0) != u32::MAX || word(4) < V70 {
             return Err(Error::Unsupported {
                 what: WHAT,
                 version: word(4),
             });
         }
-        let number = |at: usize| Some(half(at)).filter(|&n| n != u16::MAX).map(u32::from);
         // Substreams follow each other: modules, contributions, section map, file info, type server
         // map, edit-and-continue names, debug header. The header gives them in this order but for
         // the last two.
@@ -91,23 +86,17 @@ impl<'a> Dbi<'a> {
         for size in [word(36), word(40), word(52)] {
             part(size)?;
         }
-        let debug = part(word(48))?;
-        let debug = stream.range(&debug)?;
+        let debug_header = part(word(48))?;
         Ok(Some(Self {
             age: word(8),
-            machine: half(58),
-            publics: number(16),
-            symbol_records: number(20),
-            streams: DebugStreams::read(&debug),
+            machine: bytes::u16(&header, 58).unwrap_or_default(),
+            publics: stream_number(&header, 16),
+            symbol_records: stream_number(&header, 20),
+            debug_header: stream.range(&debug_header)?,
+            section_map: stream.range(&section_map)?,
             modules,
             contributions: Contributions::read(stream.range(&contributions)?)?,
-            section_map,
         }))
-    }
-
-    /// The bytes of the section map.
-    pub(super) fn section_map(&self, msf: &Msf<'a>) -> Result<Cow<'a, [u8]>> {
-        msf.required(STREAM, WHAT)?.range(&self.section_map)
     }
 
     /// Scans the module list.
@@ -250,9 +239,7 @@ impl<'a> ModuleList<'a> {
         let data = self.data.get(*self.starts.get(index)? as usize..)?;
         let name = until_nul(data.get(Self::FIXED..)?);
         Some(ModuleInfo {
-            stream: Some(bytes::u16(data, 34)?)
-                .filter(|&n| n != u16::MAX)
-                .map(u32::from),
+            stream: stream_number(data, 34),
             symbols: bytes::u32(data, 36)?,
             c11: bytes::u32(data, 40)?,
             c13: bytes::u32(data, 44)?,

@@ -6,7 +6,7 @@
 
 use super::lines::{InlineeLine, Position};
 use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
-use crate::Result;
+use crate::{Result, bytes};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -34,22 +34,13 @@ pub(super) struct Site {
     pub(super) position: Option<Position>,
 }
 
-/// The compressed integers of the annotations: one byte up to 0x7F, two up to 0x3FFF, four beyond.
+/// The compressed integers of the annotations.
 struct Operands<'d>(&'d [u8]);
 
 impl Operands<'_> {
     #[inline]
     fn unsigned(&mut self) -> Option<u32> {
-        let (value, rest) = match self.0 {
-            [a, rest @ ..] if a & 0x80 == 0 => (u32::from(*a), rest),
-            [a, b, rest @ ..] if a & 0xC0 == 0x80 => {
-                (u32::from_be_bytes([0, 0, a & 0x3F, *b]), rest)
-            }
-            [a, b, c, d, rest @ ..] if a & 0xE0 == 0xC0 => {
-                (u32::from_be_bytes([a & 0x1F, *b, *c, *d]), rest)
-            }
-            _ => return None,
-        };
+        let (value, rest) = bytes::compressed(self.0)?;
         self.0 = rest;
         Some(value)
     }
@@ -63,10 +54,9 @@ impl Operands<'_> {
 /// The sign sits in the lowest bit.
 fn signed(value: u32) -> i32 {
     let magnitude = (value >> 1) as i32;
-    if value & 1 != 0 {
-        magnitude.wrapping_neg()
-    } else {
-        magnitude
+    match value & 1 {
+        0 => magnitude,
+        _ => magnitude.wrapping_neg(),
     }
 }
 

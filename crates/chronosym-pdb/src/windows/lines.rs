@@ -74,7 +74,7 @@ impl Subsections {
         let (mut at, mut fetched) = (0_usize, 0);
         while let Some(len) = bytes::u32(data, at.saturating_add(4)) {
             if at >= fetched {
-                fetched = super::fetch(data, at);
+                fetched = bytes::fetch(data, at);
             }
             let damaged = |problem| Error::damaged("C13 line information", at as u64, problem);
             let kind = bytes::u32(data, at).unwrap_or_default();
@@ -120,13 +120,18 @@ impl PlacedTable {
     fn read(body: &[u8], at: u32) -> Option<Self> {
         bytes::slice(body, 0, 12)?;
         Some(Self {
-            start: Place {
-                section: bytes::u16(body, 4)?,
-                offset: bytes::u32(body, 0)?,
-            },
+            start: start(body)?,
             table: LineTable(NonZeroU32::new(at)?),
         })
     }
+}
+
+/// The code that a line table begins with.
+fn start(table: &[u8]) -> Option<Place> {
+    Some(Place {
+        section: bytes::u16(table, 4)?,
+        offset: bytes::u32(table, 0)?,
+    })
 }
 
 impl LineTable {
@@ -143,11 +148,8 @@ impl LineTable {
 
     fn contains(self, c13: &[u8], place: Place) -> bool {
         let body = self.body(c13);
-        bytes::u16(body, 4) == Some(place.section)
-            && bytes::u32(body, 0)
-                .and_then(|start| place.offset.checked_sub(start))
-                .zip(bytes::u32(body, 8))
-                .is_some_and(|(at, size)| at < size)
+        let start = start(body);
+        start.is_some_and(|start| place.is_within(start, bytes::u32(body, 8).unwrap_or_default()))
     }
 
     /// The row that covers `offset` (from the table's start): the last one at the greatest offset not

@@ -3,27 +3,19 @@
 //! A method is an S_GMANPROC or S_LMANPROC record with its metadata token; its line table counts IL
 //! offsets from the record's place, which is no address in the image.
 
-use super::WindowsPdb;
 use super::info::source_checksum;
-use super::module::{FunctionKind, Module, Procedure};
+use super::module::{Module, Procedure};
+use super::pdb::{Token, WindowsPdb};
+use super::symbols::FunctionKind;
 use crate::Result;
 use chronosym_types::copied_text;
-use std::borrow::Cow;
-
-/// Where a method's record is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
-    token: u32,
-    module: u32,
-    procedure: u32,
-}
 
 /// The source position of an IL offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ManagedLine<'p> {
+pub struct ManagedLine {
     /// The source file as the compiler wrote it.
-    pub file: Option<Cow<'p, str>>,
+    pub file: Option<String>,
     /// The line, from 1.
     pub line: u32,
     /// The column, from 1, if the compiler wrote columns.
@@ -53,7 +45,7 @@ impl<'a> WindowsPdb<'a> {
     /// # Errors
     ///
     /// If the part of the file that holds the answer is damaged.
-    pub fn managed_line(&self, token: u32, il_offset: u32) -> Result<Option<ManagedLine<'_>>> {
+    pub fn managed_line(&self, token: u32, il_offset: u32) -> Result<Option<ManagedLine>> {
         let Some((module, procedure)) = self.method(token)? else {
             return Ok(None);
         };

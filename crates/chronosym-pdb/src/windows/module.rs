@@ -5,10 +5,7 @@ use super::inline::{self, Budget, Context, Sites, Slot};
 use super::lines::{InlineeLine, LineTable, PlacedTable, Subsections, inlinee_lines};
 use super::msf::Msf;
 use super::space::Place;
-use super::symbols::{
-    Record, S_END, S_GMANPROC, S_GPROC32, S_GPROC32_ID, S_LMANPROC, S_LPROC32, S_LPROC32_DPC,
-    S_LPROC32_DPC_ID, S_LPROC32_ID, S_PROC_ID_END, S_SEPCODE, S_THUNK32, S_TRAMPOLINE,
-};
+use super::symbols::{FunctionKind, Record, S_END, S_PROC_ID_END};
 use crate::bytes;
 use crate::{Error, Result};
 use std::borrow::Cow;
@@ -17,24 +14,6 @@ use std::sync::OnceLock;
 const WHAT: &str = "module stream";
 /// Signature of C13 symbols, before the first record.
 const C13: u32 = 4;
-
-/// What says that a function is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FunctionKind {
-    /// A procedure record.
-    Procedure,
-    /// A procedure record of managed code: its place is no address.
-    Managed,
-    /// A piece that the compiler split off a procedure; the name is the procedure's.
-    Separated,
-    /// A thunk record (import thunks, adjustors); named after what it jumps to.
-    Thunk,
-    /// An incremental-link jump; named after its target.
-    Trampoline,
-    /// Only a public symbol: the name is decorated, the length reaches to the next symbol.
-    Public,
-}
 
 /// A piece of code with a name.
 #[derive(Debug, Clone, Copy)]
@@ -58,11 +37,7 @@ impl Procedure {
     }
 
     pub(super) fn contains(&self, place: Place) -> bool {
-        self.section == place.section
-            && place
-                .offset
-                .checked_sub(self.offset)
-                .is_some_and(|at| at < self.len)
+        place.is_within(self.start(), self.len)
     }
 }
 
@@ -224,16 +199,17 @@ impl<'a> Module<'a> {
             .collect()
     }
 
-    /// The inline sites of the procedure `number`; none if it has none.
+    /// The inline sites of `procedure`, which has that number; none if it has none.
     pub(super) fn sites<'s>(
         &'s self,
         number: usize,
+        procedure: &Procedure,
         budget: &Budget,
         scratch: &'s mut Sites,
     ) -> Result<Option<&'s Sites>> {
         let slots = || self.procedures.iter().map(|_| Slot::new()).collect();
         let slots = self.sites.get_or_init(slots);
-        let Some((procedure, slot)) = self.procedures.get(number).zip(slots.get(number)) else {
+        let Some(slot) = slots.get(number) else {
             return Ok(None);
         };
         if let Some(sites) = slot.get() {
@@ -274,7 +250,7 @@ impl<'a> Module<'a> {
     /// The file's id of a local id that this module exports.
     pub(super) fn export(&self, local: u32) -> Option<u32> {
         let data = self.lines.exports.of(self.c13());
-        super::pairs(data)
+        bytes::pairs(data)
             .iter()
             .find(|pair| pair.0 == local)
             .map(|pair| pair.1)
@@ -288,7 +264,7 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
     let mut fetched = 0;
     while (at as usize) < symbols.len() {
         if at as usize >= fetched {
-            fetched = super::fetch(symbols, at as usize);
+            fetched = bytes::fetch(symbols, at as usize);
         }
         let Some(head) = bytes::u32(symbols, at as usize) else {
             return Err(super::symbols::leaves(at));
@@ -389,39 +365,29 @@ fn join_by_neighbours(procedures: &mut [Procedure], tables: &[PlacedTable]) {
 /// The kinds that [`procedure`] decodes, as bits from 0x1100 on: most records are others, and are
 /// passed over at the pace of memory.
 fn says_code(kind: u16) -> bool {
+    const FIRST: u16 = 0x1100;
     const KINDS: u128 = {
-        let kinds = [
-            S_THUNK32,
-            S_LPROC32,
-            S_GPROC32,
-            S_GMANPROC,
-            S_LMANPROC,
-            S_TRAMPOLINE,
-            S_SEPCODE,
-            S_LPROC32_ID,
-            S_GPROC32_ID,
-            S_LPROC32_DPC,
-            S_LPROC32_DPC_ID,
-        ];
-        let (mut bits, mut rest) = (0, kinds.as_slice());
-        while let [kind, after @ ..] = rest {
-            bits |= 1 << kind.wrapping_sub(0x1100);
-            rest = after;
+        let (mut bits, mut bit) = (0, 0_u16);
+        while bit < 128 {
+            if FunctionKind::of_record(FIRST.wrapping_add(bit)).is_some() {
+                bits |= 1 << bit;
+            }
+            bit = bit.wrapping_add(1);
         }
         bits
     };
-    let bit = kind.wrapping_sub(0x1100);
+    let bit = kind.wrapping_sub(FIRST);
     bit < 128 && KINDS >> bit & 1 != 0
 }
 
 fn procedure(record: &Record<'_>) -> Option<Procedure> {
-    let (kind, offset, section, len) = match record.kind {
-        S_GMANPROC | S_LMANPROC => (FunctionKind::Managed, 28, 32, record.u32(12)?),
-        S_THUNK32 => (FunctionKind::Thunk, 12, 16, u32::from(record.u16(18)?)),
-        S_SEPCODE => (FunctionKind::Separated, 16, 24, record.u32(8)?),
-        S_TRAMPOLINE => (FunctionKind::Trampoline, 4, 12, u32::from(record.u16(2)?)),
-        _ if record.is_procedure() => (FunctionKind::Procedure, 28, 32, record.u32(12)?),
-        _ => return None,
+    let kind = FunctionKind::of_record(record.kind)?;
+    let (offset, section, len) = match kind {
+        FunctionKind::Procedure | FunctionKind::Managed => (28, 32, record.u32(12)?),
+        FunctionKind::Thunk => (12, 16, u32::from(record.u16(18)?)),
+        FunctionKind::Separated => (16, 24, record.u32(8)?),
+        FunctionKind::Trampoline => (4, 12, u32::from(record.u16(2)?)),
+        FunctionKind::Public => return None,
     };
     Some(Procedure {
         offset: record.u32(offset)?,

@@ -18,6 +18,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use super::config::FetchLimits;
 use super::disk::create_new;
 use super::driver::Fetched;
+use super::url::authority;
 
 /// More than this of the body of anything but a 200 is not read, in bytes.
 const LONGEST_APOLOGY: u64 = 64 << 10;
@@ -195,32 +196,23 @@ fn failed(error: ureq::Error) -> Fetched {
         | ureq::Error::InvalidProxyUrl
         | ureq::Error::Tls(_)
         | ureq::Error::Rustls(_)
-        | ureq::Error::Pem(_)
-        | ureq::Error::BadUri(_) => Fetched::Unreachable(without_uri(&error)),
+        | ureq::Error::Pem(_) => Fetched::Unreachable(error.to_string()),
+        // Its text repeats the URI, and what is secret in it.
+        ureq::Error::BadUri(_) => Fetched::Unreachable("bad address".into()),
         error => Fetched::Broken(error.to_string()),
-    }
-}
-
-/// The error's text, but for a bad URI's, which repeats the URI and what is secret in it.
-fn without_uri(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::BadUri(_) => "bad address".into(),
-        error => error.to_string(),
     }
 }
 
 /// The URL without `user:password@`, and those, percent-decoded.
 fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
-    let none = || (url.to_owned(), None);
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return none();
+    let split = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let (credentials, host) = authority(rest).rsplit_once('@')?;
+        let path = &rest[authority(rest).len()..];
+        let credentials = percent_decode_str(credentials).collect();
+        Some((format!("{scheme}://{host}{path}"), Some(credentials)))
     };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let Some((credentials, host)) = rest[..end].rsplit_once('@') else {
-        return none();
-    };
-    let bytes = percent_decode_str(credentials).collect();
-    (format!("{scheme}://{host}{}", &rest[end..]), Some(bytes))
+    split().unwrap_or_else(|| (url.to_owned(), None))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use object::{LittleEndian, Object, ObjectSection, pe};
+use object::{Object, ObjectSection};
 
 use crate::identity::{BuildId, FileIdentity, PeId, Wanted};
 use crate::mmap::FileData;
@@ -107,8 +107,12 @@ fn damaged(why: impl ToString) -> IdentifyError {
 
 fn image(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     let image = PeImage::parse(data).map_err(damaged)?;
-    let file = object::File::parse(data).map_err(damaged)?;
-    check_sections(&file, data.len())?;
+    // Raw sizes, for what is padding in one tool is data in another.
+    let sections = image.sections();
+    check(
+        data,
+        sections.map(|it| (it.file_offset.into(), it.file_size.into())),
+    )?;
     Ok(FileIdentity::Image {
         pe: PeId {
             timestamp: image.timestamp(),
@@ -120,7 +124,7 @@ fn image(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
 
 fn elf(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     let file = object::File::parse(data).map_err(damaged)?;
-    check_sections(&file, data.len())?;
+    check(data, file.sections().filter_map(|it| it.file_range()))?;
     let build_id = file.build_id().map_err(damaged)?;
     let has_debug = file.sections().any(|section| {
         let name = section.name_bytes().unwrap_or_default();
@@ -133,29 +137,14 @@ fn elf(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     })
 }
 
-/// Finds a section that reaches beyond the end of the file: raw sizes, for what is padding in one tool is data in another.
-fn check_sections(file: &object::File<'_>, len: usize) -> Result<(), IdentifyError> {
-    let within =
-        |start: u64, size: u64| start.checked_add(size).is_some_and(|end| end <= len as u64);
-    let raw = |header: &pe::ImageSectionHeader| {
-        let start = header.pointer_to_raw_data.get(LittleEndian);
-        within(
-            start.into(),
-            header.size_of_raw_data.get(LittleEndian).into(),
-        )
-    };
-    let whole = match file {
-        object::File::Pe32(file) => file.section_table().iter().all(raw),
-        object::File::Pe64(file) => file.section_table().iter().all(raw),
-        file => file.sections().all(|section| {
-            section
-                .file_range()
-                .is_none_or(|(start, size)| within(start, size))
-        }),
-    };
-    whole
-        .then_some(())
-        .ok_or_else(|| damaged("a section reaches beyond the end of the file"))
+/// Finds a section, by its start and size, that reaches beyond the end of the file.
+fn check(data: &[u8], mut sections: impl Iterator<Item = (u64, u64)>) -> Result<(), IdentifyError> {
+    let len = data.len() as u64;
+    let within = |(start, size): (u64, u64)| start.checked_add(size).is_some_and(|end| end <= len);
+    match sections.all(within) {
+        true => Ok(()),
+        false => Err(damaged("a section reaches beyond the end of the file")),
+    }
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl ServerUrl {
     }
 
     /// The URL of a file below this address. Components are percent-encoded.
-    pub(crate) fn join<'a>(&self, components: impl IntoIterator<Item = &'a str>) -> String {
+    pub(super) fn join<'a>(&self, components: impl IntoIterator<Item = &'a str>) -> String {
         let mut url = self.base.clone();
         for component in components {
             url.push('/');
@@ -135,7 +135,7 @@ pub fn redacted(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-fn authority(rest: &str) -> &str {
+pub(super) fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 

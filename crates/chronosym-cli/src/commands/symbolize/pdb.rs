@@ -100,11 +100,11 @@ impl PdbSource {
     }
 
     /// Appends the answer to one question.
-    fn write<'p>(
+    fn write(
         &self,
-        pdb: &'p WindowsPdb<'_>,
+        pdb: &WindowsPdb<'_>,
         question: &Question<'_>,
-        frames: &mut Frames<'p>,
+        frames: &mut Frames,
         out: &mut Vec<u8>,
     ) {
         let (rva, address) = match self.rva(question) {
@@ -147,8 +147,8 @@ impl PdbSource {
     fn names(
         &self,
         pdb: &WindowsPdb<'_>,
-        function: &Function<'_>,
-        frames: &Frames<'_>,
+        function: &Function,
+        frames: &Frames,
     ) -> Vec<Option<(String, Option<NameReason>)>> {
         // LLVM prints a function's linkage name, which says what it takes, where it is public.
         let public = match self.layout {
@@ -161,7 +161,7 @@ impl PdbSource {
             function.kind,
             FunctionKind::Public | FunctionKind::Thunk | FunctionKind::Trampoline
         );
-        let name = |frame: &Frame<'_>| {
+        let name = |frame: &Frame| {
             let linkage = public.as_ref().filter(|_| !frame.inlined);
             let linkage = linkage.and_then(|symbol| demangle_as(&symbol.name, Dialect::Llvm).ok());
             let text = frame.name.as_ref()?.to_string();
@@ -182,7 +182,7 @@ impl PdbSource {
         address: u64,
         rva: u64,
         start: u32,
-        frame: &'f Frame<'_>,
+        frame: &'f Frame,
         name: Option<&'f (String, Option<NameReason>)>,
     ) -> FrameText<'f> {
         let limited = name.and_then(|(_, why)| *why);
