@@ -86,8 +86,8 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     let mut quiet = 0u64;
     for process in &processes {
         let samples = samples_of(process);
-        let bodies = timeline.bodies(process.index).count();
-        if samples == 0 && bodies == 0 && !process.is_managed && processes.len() > 12 {
+        let has_code = timeline.bodies(process.index).next().is_some();
+        if samples == 0 && !has_code && !process.is_managed && processes.len() > 12 {
             quiet += 1;
             continue;
         }
