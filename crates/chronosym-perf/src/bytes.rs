@@ -1,5 +1,7 @@
 //! Bounds-checked reads in the byte order of the machine that wrote the file.
 
+use std::ffi::CStr;
+
 use chronosym_types::ByteOrder;
 
 /// Reads from the front of a slice; `None` where the slice ends before the value does.
@@ -80,7 +82,8 @@ impl<'a> Cursor<'a> {
 }
 
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
+    // It looks at many bytes at once.
+    CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }
 
 /// 64-bit values as they stand in a record.

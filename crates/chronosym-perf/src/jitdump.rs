@@ -330,8 +330,8 @@ impl<R: Read> Reader<R> {
         self.diagnostics.records += 1;
         let body = self.body(head);
         match head.kind {
-            kind::LOAD if Load::read(body, head, 0).is_some() => true,
-            kind::MOVE if Move::read(body, head.time).is_some() => true,
+            kind::LOAD if body.rest().len() >= Load::LEAST => true,
+            kind::MOVE if body.rest().len() >= Move::LEAST => true,
             kind::CLOSE => true,
             kind::DEBUG_INFO | kind::UNWINDING_INFO => {
                 let kept = match head.kind {
@@ -359,21 +359,16 @@ impl<R: Read> Reader<R> {
     /// A record that is whole.
     fn decode(&mut self, head: Head) -> Option<Record<'_>> {
         let Header { byte_order, .. } = self.header;
-        let offset = self.window.offset(0);
-        if head.kind == kind::LOAD && !self.lines.is_empty() {
-            let address = Load::read(self.body(head), head, offset)?.address;
-            let lines = Lines::read(&self.lines, &self.header, address);
-            if lines.is_none() {
-                self.diagnostics.bad_lines += 1;
-                self.lines.clear();
-            }
-        }
-        let body = self.body(head);
+        let body = self.window.bytes().get(RECORD_HEADER..head.size)?;
+        let body = Cursor::new(body, byte_order);
         Some(match head.kind {
             kind::LOAD => {
-                let mut load = Load::read(body, head, offset)?;
-                if let Some(lines) = Lines::read(&self.lines, &self.header, load.address) {
-                    load.lines = lines;
+                let mut load = Load::read(body, head, self.window.offset(0))?;
+                if !self.lines.is_empty() {
+                    match Lines::read(&self.lines, &self.header, load.address) {
+                        Some(lines) => load.lines = lines,
+                        None => self.diagnostics.bad_lines += 1,
+                    }
                 }
                 load.unwinding = Unwinding::read(Cursor::new(&self.unwinding, byte_order));
                 Record::Load(load)
@@ -385,6 +380,9 @@ impl<R: Read> Reader<R> {
 }
 
 impl<'a> Load<'a> {
+    /// Bytes before the name.
+    const LEAST: usize = 40;
+
     /// `offset` is where the record stands in the file.
     fn read(mut at: Cursor<'a>, head: Head, offset: u64) -> Option<Self> {
         let (pid, tid) = (at.u32()?, at.u32()?);
@@ -410,6 +408,8 @@ impl<'a> Load<'a> {
 }
 
 impl Move {
+    const LEAST: usize = 48;
+
     fn read(mut at: Cursor<'_>, time: u64) -> Option<Self> {
         let (pid, tid) = (at.u32()?, at.u32()?);
         at.u64()?;

@@ -15,7 +15,7 @@ use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::bytes::{ByteStream, FileBytes, keep};
 use super::clocks::{Clock, Kind, Offset, estimate};
@@ -38,8 +38,8 @@ use crate::unwind::ImageFiles;
 /// What is joined.
 pub(super) struct Parts {
     pub perf: Option<(String, FileBytes)>,
-    /// What `perf script` printed: samples are taken from it rather than from the perf.data that it was made of, since it has
-    /// the names that were known where it was recorded.
+    /// What `perf script` printed: it has the names that were known where it was recorded, and the samples if the perf.data that
+    /// it was made of is not there.
     pub script: Option<(String, ByteStream)>,
     pub image_maps: ImageMaps,
     pub etl: Option<(String, Box<EtlReader<FileBytes>>)>,
@@ -94,8 +94,8 @@ impl Parts {
     pub fn format(&self) -> Format {
         let is_alone = self.runtimes.is_empty() && self.etl.is_none();
         match (&self.script, &self.perf, &self.ctf, self.jitdumps.len()) {
-            (Some(_), _, None, 0) if is_alone => Format::PerfScript,
-            (None, Some(_), None, _) if is_alone => Format::PerfData,
+            (_, Some(_), None, _) if is_alone => Format::PerfData,
+            (Some(_), None, None, 0) if is_alone => Format::PerfScript,
             (None, None, None, _) if is_alone => Format::JitDump,
             (None, None, Some(_), 0) if is_alone => Format::Ctf,
             _ => Format::Joined,
@@ -131,31 +131,28 @@ impl Parts {
         let ctf = join.begin_ctf(self.ctf)?;
         let (has_ticks, has_lives) = (
             profile.is_none() && self.script.is_none(),
-            profile.is_none() || self.script.is_some(),
+            profile.is_none(),
         );
         let earliest = join.begin(&runtimes, &ctf);
-        let maps: Vec<u32> = self
-            .maps
-            .iter()
-            .map(|(_, own, _)| join.beside.pid(*own))
-            .collect();
-        match (self.script, profile) {
-            (Some(script), profile) => {
-                let files = join.read_script(script, profile, earliest, &maps)?;
-                let (limits, held) = (&join.meter.limits, join.meter.may_hold());
-                match self.image_maps.apply(&files, limits, held, join.session) {
-                    Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
-                    Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
-                    Ok(()) => {}
-                }
+        let maps = self.maps.iter().map(|(_, own, _)| join.beside.pid(*own));
+        let maps: Vec<u32> = maps.collect();
+        let has_profile = profile.is_some();
+        if let Some(profile) = profile {
+            join.read_profile(profile, earliest)?;
+            let headers = runtimes.iter().map(|it| it.reader.header());
+            let own = headers.filter_map(|header| header.process_id);
+            join.beside.find_containers(&join.perf, own);
+        } else if self.script.is_none() {
+            join.describe(&runtimes, &ctf);
+        }
+        if let Some(script) = self.script {
+            let files = join.read_script(script, has_profile, earliest, &maps)?;
+            let (limits, held) = (&join.meter.limits, join.meter.may_hold());
+            match self.image_maps.apply(&files, limits, held, join.session) {
+                Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
+                Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
+                Ok(()) => {}
             }
-            (None, Some(profile)) => {
-                join.read_profile(profile, earliest)?;
-                let headers = runtimes.iter().map(|it| it.reader.header());
-                let own = headers.filter_map(|header| header.process_id);
-                join.beside.find_containers(&join.perf, own);
-            }
-            (None, None) => join.describe(&runtimes, &ctf),
         }
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
@@ -388,55 +385,40 @@ impl Join<'_> {
         }
     }
 
-    /// Reads what `perf script` printed of a perf.data, which says what machine and files it is of. Returns where files were
-    /// put.
+    /// Reads what `perf script` printed: its names, where the perf.data that it was made of was read, else its samples, too.
+    /// Returns where files are.
     fn read_script(
         &mut self,
         (name, stream): (String, ByteStream),
-        profile: Option<Profile>,
+        has_samples: bool,
         earliest: Option<i128>,
         maps: &[u32],
     ) -> Result<Vec<PlacedFile>, OpenError> {
-        let is_monotonic =
-            matches!(&self.reference, Some((_, clock)) if clock.kind == Kind::Monotonic);
-        if self.of_runtimes.is_none() && is_monotonic {
-            self.of_runtimes = Some(Offset::NONE);
-        }
-        let (mut build_ids, mut clock) = (FxHashMap::default(), None);
-        let is_known = profile.is_some() || self.report.format == Format::PerfScript;
-        if let Some(Profile { name, source, .. }) = profile
-            && let ProfileBytes::Perf { mut source, cycles } = source
-        {
-            self.cycles = cycles;
-            let reader = open_perf(&name, &mut source)?;
-            perf::describe(reader.info(), reader.attrs(), self.session);
-            build_ids = perf::build_ids(reader.info());
-            clock = reader.info().clock;
-            let gives = "what machine and files it is of; the text has its samples";
-            self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
-        }
-        script::describe(self.session);
-        let beside = script::Beside {
-            earliest_ns: earliest.and_then(|ns| u64::try_from(ns.max(0)).ok()),
-            maps,
-            build_ids,
-        };
         let reader = chronosym_perf::script::Reader::new(stream);
-        let (found, end) = script::read_from(reader, self.session, beside);
-        self.began_ns = found.began_ns.into();
-        if let Some(clock) = clock {
-            let since = i128::from(found.began_ns) - i128::from(clock.clock_ns);
-            self.session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + since);
-        }
+        let (found, end) = if has_samples {
+            let began_ns = u64::try_from(self.began_ns).unwrap_or_default();
+            script::read_names(reader, self.session, began_ns, maps)
+        } else {
+            self.of_runtimes.get_or_insert(Offset::NONE);
+            script::describe(self.session);
+            let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
+            let (found, end) = script::read_from(reader, self.session, earliest, maps);
+            self.began_ns = found.began_ns.into();
+            (found, end)
+        };
         self.report.notes.extend(Note::of_script(&found));
-        let how = match is_known {
-            true => ClockMatch::Same,
-            false => ClockMatch::Assumed,
+        let (gives, how) = match (has_samples, self.report.format) {
+            (true, _) => (
+                "names; the samples are those of the perf.data",
+                ClockMatch::Same,
+            ),
+            (false, Format::PerfScript) => ("samples and names", ClockMatch::Same),
+            (false, _) => ("samples and names", ClockMatch::Assumed),
         };
         self.came_from(JoinedRecording {
             // perf prints µs.
-            error_ns: 1_000,
-            ..JoinedRecording::new(&name, "samples and names", how)
+            error_ns: if has_samples { 0 } else { 1_000 },
+            ..JoinedRecording::new(&name, gives, how)
         });
         end.map_err(|error| in_perf(&name, error))?;
         Ok(found.files)
