@@ -241,28 +241,25 @@ pub fn file_name(path: &str) -> &str {
 /// The file name without folder and extension: `ntdll`, `System.Private.CoreLib`, `libc`.
 pub fn simple_name(path: &str) -> &str {
     const EXTENSIONS: [&str; 8] = [
-        ".dll",
-        ".exe",
-        ".sys",
-        ".winmd",
-        ".ocx",
-        ".drv",
-        ".dylib",
-        ".netmodule",
+        "dll",
+        "exe",
+        "sys",
+        "winmd",
+        "ocx",
+        "drv",
+        "dylib",
+        "netmodule",
     ];
+    let split = |name: &'_ str| name.rfind('.').filter(|&at| at > 0);
     let name = file_name(path);
-    let strip = |name: &str, extension: &str| {
-        let at = name.len().checked_sub(extension.len())?;
-        let matches =
-            at > 0 && name.is_char_boundary(at) && name[at..].eq_ignore_ascii_case(extension);
-        matches.then_some(at)
-    };
-    if let Some(at) = EXTENSIONS
-        .iter()
-        .find_map(|extension| strip(name, extension))
+    if let Some(at) = split(name)
+        && EXTENSIONS
+            .iter()
+            .any(|known| name[at + 1..].eq_ignore_ascii_case(known))
     {
         let stem = &name[..at];
-        return strip(stem, ".ni").map_or(stem, |at| &stem[..at]);
+        let native = split(stem).filter(|&at| stem[at..].eq_ignore_ascii_case(".ni"));
+        return native.map_or(stem, |at| &stem[..at]);
     }
     // libc.so, libstdc++.so.6.0.30
     match name

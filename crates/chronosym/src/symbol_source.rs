@@ -347,18 +347,14 @@ pub trait SymbolSource: Send + Sync {
         None
     }
 
-    /// The addresses of a module's precompiled image, as its precompiled methods give them away.
-    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
-        None
+    /// The addresses of a module's precompiled image, as its precompiled methods give them away. Or why its methods have no
+    /// lines where there is no IL map: the image at hand may be another build's.
+    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Result<Range<u64>, LineReason> {
+        Err(LineReason::NoILMap)
     }
 
     /// The precompiled method at an address of that image: for a return address that of the call before it.
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
-        None
-    }
-
-    /// Why the precompiled image at hand says nothing of this module's code: it is another build's.
-    fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
         None
     }
 

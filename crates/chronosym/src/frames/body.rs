@@ -29,15 +29,17 @@ impl FrameBuilder<'_> {
         let own_il = body.il_map.as_ref().and_then(|map| map.lookup(native));
         let mut il = self.inlined_frames(at, index, location, own_il, out);
 
-        let mut no_map = None;
+        let mut no_map = LineReason::NoILMap;
         if il.is_none()
             && !body.flags.is_jitted()
             && let (Some(module), Some(symbols)) = (&module, self.symbols)
         {
             let code = symbols.precompiled(module, location.looked_up);
             il = code.and_then(|code| code.il);
-            if il.is_none() {
-                no_map = symbols.precompiled_reason(module);
+            if il.is_none()
+                && let Err(reason) = symbols.precompiled_range(module)
+            {
+                no_map = reason;
             }
         }
         let binary = body.module.and_then(|m| self.module_binary(process, m));
@@ -56,7 +58,7 @@ impl FrameBuilder<'_> {
                     None => Err(reason),
                 }
             }
-            Err(LineReason::NoILMap) => Err(no_map.unwrap_or(LineReason::NoILMap)),
+            Err(LineReason::NoILMap) => Err(no_map),
             line => line,
         };
         out.push(Frame {

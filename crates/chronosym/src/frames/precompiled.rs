@@ -47,7 +47,7 @@ impl FrameBuilder<'_> {
             let index = ModuleIndex(index as u32);
             let module_ref = timeline.module_of(at.process, index);
             let range = symbols.precompiled_range(&module_ref);
-            if !range.is_some_and(|range| range.contains(&looked_up)) {
+            if !range.is_ok_and(|range| range.contains(&looked_up)) {
                 continue;
             }
             let Some(code) = symbols.precompiled(&module_ref, looked_up) else {

@@ -113,13 +113,16 @@ impl Symbolizer {
         })
     }
 
-    /// What tells of the module's precompiled code, if it has any.
-    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Option<Arc<Found>> {
-        let key = (self.files.search.generation(), module.code.as_ref()?.key);
-        Some(self.precompiled.get_or_make(&key, || {
+    /// What tells of the module's precompiled code.
+    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Arc<Found> {
+        let Some(code) = &module.code else {
+            return Arc::new(Err(LineReason::NoILMap));
+        };
+        let key = (self.files.search.generation(), code.key);
+        self.precompiled.get_or_make(&key, || {
             let found = precompiled::find(module, &self.module(module), &self.files);
             (Arc::new(found), 512)
-        }))
+        })
     }
 }
 
@@ -147,20 +150,18 @@ impl SymbolSource for Symbolizer {
     }
 
     #[cfg(feature = "pdb")]
-    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
-        self.precompiled_in(module)?.place()?.range()
+    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Result<Range<u64>, LineReason> {
+        let found = self.precompiled_in(module);
+        match &*found {
+            Ok(place) => Ok(place.range.clone()),
+            Err(why) => Err(*why),
+        }
     }
 
     #[cfg(feature = "pdb")]
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
-        let found = self.precompiled_in(module)?;
-        found.place()?.code(&self.files, address)
-    }
-
-    #[cfg(feature = "pdb")]
-    fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
-        let found = self.precompiled_in(module)?;
-        matches!(*found, Found::Mismatch).then_some(LineReason::SymbolFileMismatch)
+        let found = self.precompiled_in(module);
+        found.as_ref().as_ref().ok()?.code(&self.files, address)
     }
 
     #[cfg(feature = "pdb")]
