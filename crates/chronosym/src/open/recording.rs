@@ -161,6 +161,7 @@ impl Recording {
             meter,
             notes,
             found,
+            ..
         } = finder;
         let Found {
             mut streams,
