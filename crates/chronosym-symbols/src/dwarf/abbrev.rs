@@ -55,8 +55,8 @@ pub(crate) struct Abbreviations {
 }
 
 impl Abbreviations {
-    /// Reads the table at the start of `data`, in place of what `self` holds.
-    pub(crate) fn read(&mut self, data: &[u8], encoding: Encoding) -> Result<(), Bad> {
+    /// Reads the table at the start of `data`, in place of what `self` holds; gives its length.
+    pub(crate) fn read(&mut self, data: &[u8], encoding: Encoding) -> Result<usize, Bad> {
         self.dense.clear();
         self.sparse.clear();
         self.steps.clear();
@@ -69,11 +69,11 @@ impl Abbreviations {
         loop {
             // The last table of a section may lack its terminator.
             if cursor.pos == data.len() {
-                return Ok(());
+                return Ok(cursor.pos);
             }
             let code = cursor.uleb()?;
             if code == 0 {
-                return Ok(());
+                return Ok(cursor.pos);
             }
             let abbreviation = self.entry(&mut cursor, encoding)?;
             if code.wrapping_sub(1) == self.dense.len() as u64 {

@@ -14,10 +14,6 @@ use crate::mmap::FileData;
 /// What a section or a file may unpack to, in bytes.
 const MAX_UNPACKED: u64 = 2 << 30;
 
-/// What anything may, and how many times its own size all else: real debug information unpacks to five or ten times.
-const FREE: u64 = 32 << 20;
-const MAX_RATIO: u64 = 64;
-
 /// What xz may need for its window, in KiB: the largest of its presets has 64 MiB.
 const MAX_WINDOW: u32 = 96 << 10;
 
@@ -49,8 +45,7 @@ pub(crate) fn reader(
 
 /// The most that so many bytes may unpack to.
 pub(crate) fn most(packed: usize) -> u64 {
-    let most = MAX_RATIO.saturating_mul(packed as u64);
-    most.clamp(FREE, MAX_UNPACKED)
+    crate::most_unpacked(packed as u64).min(MAX_UNPACKED)
 }
 
 /// A file as it was before gzip, xz or zstd packed it, as Linux distributions pack kernel modules; nothing for any other file.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::name::below;
+use crate::most_unpacked;
 
 /// More than this of a pointer file is not read, in bytes.
 const LONGEST_TEXT: u64 = 4096;
@@ -156,14 +157,10 @@ pub(super) fn install(from: &Path, to: &Path) -> io::Result<()> {
     last
 }
 
-/// What a download may unpack to in any case, and how many times its size otherwise: PDBs shrink to a fifth or a tenth.
-const FREE: u64 = 64 << 20;
-const MAX_RATIO: u64 = 64;
-
 pub(super) fn unpack(from: &Path, to: &Path, limit: u64) -> io::Result<bool> {
     let mut source = File::open(from)?;
     let size = source.metadata()?.len();
-    let limit = limit.min(size.saturating_mul(MAX_RATIO).max(FREE));
+    let limit = limit.min(most_unpacked(size));
     let mut magic = Vec::new();
     Read::by_ref(&mut source).take(4).read_to_end(&mut magic)?;
     source.seek(SeekFrom::Start(0))?;

@@ -73,6 +73,7 @@ impl Recording {
             meter,
             notes,
             found,
+            ..
         } = finder;
         let Found {
             mut streams,
