@@ -111,6 +111,12 @@ impl Frame {
         self.function.name().ok_or(self.unnamed)
     }
 
+    /// Why there is no name, or not all of it.
+    pub fn name_reason(&self) -> Option<NameReason> {
+        let cut = self.unnamed == NameReason::LimitReached;
+        (self.name().is_err() || cut).then_some(self.unnamed)
+    }
+
     /// Whether it has a name that is a guess.
     pub fn is_guess(&self) -> bool {
         self.name().is_ok() && self.certainty == Some(Certainty::Approximate)

@@ -2,7 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::chunked::Chunked;
 use crate::evidence::CallerProof;
@@ -66,6 +67,14 @@ impl Hash for Node {
 pub struct StackTable {
     nodes: Chunked<Node>,
     index: FxHashMap<Node, u32>,
+    /// Stacks that were interned as a whole, by their addresses.
+    whole: HashTable<StackId>,
+}
+
+fn hash_of(frames: impl Iterator<Item = Walked>) -> u64 {
+    let mut hasher = FxHasher::default();
+    frames.for_each(|frame| hasher.write_u64(frame.address));
+    hasher.finish()
 }
 
 impl StackTable {
@@ -109,6 +118,23 @@ impl StackTable {
         (top != ROOT).then_some(StackId(top))
     }
 
+    /// As [`StackTable::intern`], of stacks that come again and again: one lookup finds all of their frames.
+    pub(crate) fn intern_whole(
+        &mut self,
+        leaf_first: impl DoubleEndedIterator<Item = Walked> + Clone,
+    ) -> Option<StackId> {
+        let hash = hash_of(leaf_first.clone());
+        let is_same = |&known: &StackId| self.frames(known).eq(leaf_first.clone());
+        if let Some(&known) = self.whole.find(hash, is_same) {
+            return Some(known);
+        }
+        let stack = self.extend_walked(None, leaf_first)?;
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.insert_unique(hash, stack, |&known| hash_of(self.frames(known)));
+        self.whole = whole;
+        Some(stack)
+    }
+
     /// The innermost frame, and the stack without it; `None` for a stack that is not in this table.
     pub(crate) fn split(&self, stack: StackId) -> Option<(Walked, Option<StackId>)> {
         let &Node {
@@ -127,8 +153,12 @@ impl StackTable {
 
     /// The addresses from the innermost frame outwards; none for a stack that is not in this table.
     pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
+        self.frames(stack).map(|frame| frame.address)
+    }
+
+    fn frames(&self, stack: StackId) -> impl Iterator<Item = Walked> {
         let next = |&(_, caller): &(Walked, Option<StackId>)| self.split(caller?);
-        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame.address)
+        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame)
     }
 
     /// Whether all nodes are used up: no further stack can be added.

@@ -262,6 +262,8 @@ impl MappedPiece {
 pub struct NativeFrame {
     /// The demangled symbol.
     pub name: Arc<str>,
+    /// Whether that is only the beginning of a symbol that would be too long.
+    pub name_limited: bool,
     /// Bytes from the start of the function, for the outermost frame.
     pub offset: Option<u64>,
     /// The source line, or why there is none.
@@ -277,6 +279,7 @@ impl NativeFrame {
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         NativeFrame {
             name: name.into(),
+            name_limited: false,
             offset: None,
             line: Err(LineReason::NoLineInfo),
             approximate: false,

@@ -6,7 +6,6 @@ mod neighbours;
 mod stubs;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use chronosym_events::{Action, Extent, MethodFlags, OptimizationTier};
@@ -293,21 +292,12 @@ impl ProcessCode {
     fn occupy(&mut self, body: BodyIndex) {
         let known = &self.bodies[body.index()];
         let (start, last) = (known.start, known.last());
-        if let Some((end, _)) = self.occupied.insert(start, (last, body))
-            && end >= last
-        {
-            // Ranges are disjoint: who stood here had all of it.
-            return;
-        }
-        let inside = (Bound::Excluded(start), Bound::Included(last));
-        while let Some((&other, _)) = self.occupied.range(inside).next() {
-            self.occupied.remove(&other);
-        }
-        if let Some((&other, &(end, _))) = self.occupied.range(..start).next_back()
+        while let Some((&other, &(end, _))) = self.occupied.range(..=last).next_back()
             && end >= start
         {
             self.occupied.remove(&other);
         }
+        self.occupied.insert(start, (last, body));
     }
 
     /// An image was mapped at `time` over [start, last]: what was jitted there before has gone (rule 5).

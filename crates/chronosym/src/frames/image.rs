@@ -81,7 +81,14 @@ impl FrameBuilder<'_> {
                 inlined: i != outermost,
                 evidence: Some(native.evidence),
                 certainty: Some(location.certainty.or_guess(native.approximate)),
-                ..Frame::bare(at.address, function, NameReason::NoName)
+                ..Frame::bare(
+                    at.address,
+                    function,
+                    match native.name_limited {
+                        true => NameReason::LimitReached,
+                        false => NameReason::NoName,
+                    },
+                )
             });
         }
     }

@@ -91,6 +91,8 @@ pub(super) struct Finder {
     pub meter: Arc<Meter>,
     pub notes: Notes,
     pub found: Found,
+    /// Something was left out because so much is open.
+    pub is_full: bool,
 }
 
 impl Finder {
@@ -245,6 +247,10 @@ impl Finder {
                 false => Err(error),
             };
         }
+        let is_open = in_zip && matches!(bytes, Bytes::Stream(_));
+        if is_open && !matches!(content, Content::Zip | Content::Gzip) && !self.may_open() {
+            return Ok(None);
+        }
         match content {
             Content::Trace(Format::Etl) => {
                 let file = self.positioned(&name, bytes)?;
@@ -281,6 +287,20 @@ impl Finder {
             }
         }
         Ok(None)
+    }
+
+    /// Whether one more packed stream may stay open, which takes some 100 KB: what is in large files, or a thousand.
+    fn may_open(&mut self) -> bool {
+        const FREE: u64 = 1024;
+        const ROOM: u64 = 128 << 10;
+        let may = (self.found.count() as u64) < FREE.max(self.meter.may_hold() / ROOM);
+        if !may && !std::mem::replace(&mut self.is_full, true) {
+            self.notes.push(Note::Limit {
+                name: "all that is packed".to_owned(),
+                limit: LimitReached::UnpackedRatio(self.meter.limits.held_ratio()),
+            });
+        }
+        may
     }
 
     /// An entry of a zip file that cannot be read costs itself; a reading that is broken off ends here.

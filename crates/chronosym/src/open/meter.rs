@@ -70,6 +70,11 @@ impl Meter {
         Ok(())
     }
 
+    /// How much of what the inputs unpack to may be held at once.
+    pub fn may_hold(&self) -> u64 {
+        self.limits.held_of(self.total.load(Ordering::Relaxed))
+    }
+
     fn count_unpacked(&self, n: usize) -> io::Result<()> {
         let unpacked = self.unpacked.fetch_add(n as u64, Ordering::Relaxed) + n as u64;
         let (most, ratio) = (self.limits.unpacked_bytes, self.limits.unpacked_ratio);

@@ -127,6 +127,7 @@ impl Opener {
             meter: Arc::new(Meter::new(self.limits, self.watch)),
             notes: Notes::default(),
             found: Found::default(),
+            is_full: false,
         };
         let mut beside = self.beside;
         for input in inputs {

@@ -73,6 +73,7 @@ impl Recording {
             meter,
             notes,
             found,
+            ..
         } = finder;
         let Found {
             mut streams,
@@ -116,7 +117,7 @@ impl Recording {
                 found: found.to_owned(),
             });
         }
-        let ctf = ctf::reader(ctf, &notes)?;
+        let ctf = ctf::reader(ctf, &notes, meter.may_hold())?;
         let mut ctf = ctf.map(|reader| (of_ctf.join(", "), reader));
         let is_etl = !etl.is_empty();
         let (format, bytes) = if others == 0 {

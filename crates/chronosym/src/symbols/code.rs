@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use chronosym_pdb::pe::Machine;
+use chronosym_symbols::elf_code;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::{Processor, elf_code};
 
 use super::files::{FileError, Open};
 use super::image::elf_address;
@@ -34,14 +34,14 @@ impl Symbolizer {
         }
     }
 
-    /// Up to `most` bytes of an image's machine code from an RVA on. `None` where its file is not at hand
+    /// The processor, where it is known, and up to `most` bytes of an image's machine code from an RVA on. `None` where its file is not at hand
     /// ([`Symbolizer::image_file`] says why), or has no bytes there.
     pub fn machine_code(
         &self,
         image: &ImageRef<'_>,
         rva: u64,
         most: usize,
-    ) -> Option<(Processor, Vec<u8>)> {
+    ) -> Option<(Option<Machine>, Vec<u8>)> {
         let file = self.image_file(image);
         let at = file.file()?;
         if image.build_id.is_none() {
@@ -54,15 +54,10 @@ impl Symbolizer {
     }
 }
 
-fn pe_code(file: &ImageFile, rva: u64, most: usize) -> Option<(Processor, Vec<u8>)> {
+fn pe_code(file: &ImageFile, rva: u64, most: usize) -> Option<(Option<Machine>, Vec<u8>)> {
     file.with(|parts| {
-        let processor = match parts.image.machine() {
-            Machine::X86 => Processor::X86,
-            Machine::X64 => Processor::X64,
-            Machine::Arm64 => Processor::Arm64,
-            _ => Processor::Other,
-        };
         let code = parts.image.data_at(u32::try_from(rva).ok()?)?;
-        Some((processor, code[..code.len().min(most)].to_vec()))
+        let code = code[..code.len().min(most)].to_vec();
+        Some((Some(parts.image.machine()), code))
     })
 }

@@ -66,6 +66,8 @@ pub(super) struct Files {
     open: WeightedLru<(Arc<FileAt>, TypeId), Opened>,
     #[cfg(feature = "dwarf")]
     pub prepared: Prepared,
+    #[cfg(feature = "dwarf")]
+    pub line_share: usize,
 }
 
 /// What a file costs beside its bytes: tables of contents and what was decoded.
@@ -78,6 +80,8 @@ impl Files {
             open: WeightedLru::new(options.open_bytes),
             #[cfg(feature = "dwarf")]
             prepared: WeightedLru::new(options.memory_bytes / 2),
+            #[cfg(feature = "dwarf")]
+            line_share: options.line_share,
         }
     }
 

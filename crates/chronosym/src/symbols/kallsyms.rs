@@ -13,7 +13,7 @@ use crate::images::file_name;
 use crate::symbol_source::{ImageRef, NativeFrame};
 
 /// Bytes that a list may have; those of today's kernels have 5 to 20 MB.
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 128 << 20;
 
 /// The functions of a running kernel and of its modules.
 #[derive(Debug, Default)]

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chronosym_pdb::metadata::{Table, Token};
-use chronosym_pdb::pe::DebugKind;
 use chronosym_symbols::identity::{PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{NoFile, Place};
@@ -161,9 +160,7 @@ fn image_facts(parts: &ImageParts<'_>) -> ImageFacts {
         checksum: image
             .pdb_checksum()
             .map(|sum| (sum.algorithm.into_owned(), sum.value.to_vec())),
-        embeds: image
-            .debug_directory()
-            .any(|entry| entry.kind == DebugKind::EmbeddedPortablePdb),
+        embeds: image.embeds_portable_pdb(),
     }
 }
 
@@ -190,6 +187,6 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
 pub(super) fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
         Pdb::Portable(pdb) => pdb.pdb.with(|pdb| pdb.id().guid == id.guid),
-        Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),
+        Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.id() == id),
     }
 }

@@ -82,13 +82,11 @@ impl ModuleFiles {
                 })
             };
             if let Some(stated) = stated
-                && body
-                    .call_at(stated)
-                    .is_some_and(|call| calls_it(call.token))
+                && body.call_at(stated).is_some_and(calls_it)
             {
                 return Some(stated);
             }
-            let mut calls = body.calls().filter(|(_, call)| calls_it(call.token));
+            let mut calls = body.calls().filter(|&(_, call)| calls_it(call));
             match (calls.next(), calls.next()) {
                 (Some((offset, _)), None) => Some(offset),
                 _ => None,

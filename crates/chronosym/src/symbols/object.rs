@@ -49,7 +49,10 @@ pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: &[Address]) {
     let Ok(file) = files.open::<ObjectFile>(at) else {
         return;
     };
-    for (&address, frames) in addresses.iter().zip(file.frames(addresses, 0)) {
+    for (&address, frames) in addresses
+        .iter()
+        .zip(file.frames(addresses, 0, files.line_share))
+    {
         // Each frame with its share of names and paths, and the entry itself.
         let weight = 200 * (1 + frames.as_ref().map_or(0, Vec::len)) as u64;
         let key = (Arc::clone(at), address);
@@ -65,16 +68,19 @@ pub(super) fn frames(files: &Files, at: &Arc<FileAt>, address: Address) -> Frame
         return frames.as_ref().clone();
     }
     match files.open::<ObjectFile>(at) {
-        Ok(file) => file.frames(&[address], 1).pop().unwrap_or(Ok(Vec::new())),
+        Ok(file) => {
+            let mut frames = file.frames(&[address], 1, files.line_share);
+            frames.pop().unwrap_or(Ok(Vec::new()))
+        }
         Err(_) => Err(NameReason::SymbolFileDamaged),
     }
 }
 
 impl ObjectFile {
     /// What the file says of addresses, in the order asked.
-    fn frames(&self, addresses: &[Address], threads: usize) -> Vec<Frames> {
+    fn frames(&self, addresses: &[Address], threads: usize, line_share: usize) -> Vec<Frames> {
         let mut query = Query::default();
-        query.threads = threads;
+        (query.threads, query.line_share) = (threads, line_share);
         let mut answers = Answers::new();
         self.symbols.find_all(addresses, &query, &mut answers);
         answers.iter().map(|answer| self.answer(answer)).collect()
@@ -102,6 +108,7 @@ impl ObjectFile {
                     }),
                 // Exported names say where functions begin, not where they end.
                 approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
+                name_limited: frame.name_limited(),
                 ..NativeFrame::new(self.texts.get(frame.demangled()?))
             })
         });

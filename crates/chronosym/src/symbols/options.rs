@@ -18,6 +18,8 @@ pub struct SymbolOptions {
     /// How many bytes of what was found out are kept at most ([`Limits::symbol_memory_bytes`]): where files are and are not, and answers that were worked out
     /// beforehand. What does not fit is found out again.
     pub memory_bytes: u64,
+    /// For how many units each line table of DWARF is read, on average: [`Limits::line_share`].
+    pub line_share: usize,
     /// Names of the kernel's functions, where no file with its build id is at hand. Used only if it is of the kernel in the
     /// trace ([`Kallsyms::fits`]).
     pub kallsyms: Option<Arc<Kallsyms>>,
@@ -31,6 +33,7 @@ impl SymbolOptions {
             pretty: false,
             open_bytes: limits.open_symbol_bytes,
             memory_bytes: limits.symbol_memory_bytes,
+            line_share: limits.line_share,
             kallsyms: None,
         }
     }

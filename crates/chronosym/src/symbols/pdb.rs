@@ -7,7 +7,7 @@ use chronosym_pdb::metadata::Token;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
-use chronosym_symbols::demangle::demangle;
+use chronosym_symbols::demangle::{Unreadable, demangle};
 use chronosym_symbols::mmap::FileData;
 use rustc_hash::FxHashMap;
 
@@ -159,6 +159,7 @@ impl WindowsFile {
             let last = frames.len().saturating_sub(1);
             let frames = frames.iter().enumerate().filter_map(|(i, frame)| {
                 let name = frame.name.as_ref()?.to_string();
+                let readable = demangle(&name);
                 let line = frame.file.as_deref().zip(frame.line);
                 Some(NativeFrame {
                     offset: (i == last).then(|| u64::from(rva.saturating_sub(function.rva))),
@@ -166,7 +167,8 @@ impl WindowsFile {
                         .map(|(path, line)| self.paths.line(path, line, frame.column))
                         .ok_or(LineReason::NoLineInfo),
                     approximate,
-                    ..NativeFrame::new(demangle(&name).unwrap_or(name))
+                    name_limited: matches!(readable, Err(Unreadable::LimitReached)),
+                    ..NativeFrame::new(readable.unwrap_or_else(|why| why.shown(&name).to_owned()))
                 })
             });
             Ok(frames.collect())
