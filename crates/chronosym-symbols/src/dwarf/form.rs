@@ -50,7 +50,9 @@ impl fmt::Display for Bad {
             Self::Depth => f.write_str("entries are nested too deeply"),
             Self::Attributes => f.write_str("an entry has too many attributes"),
             Self::Shared => f.write_str("too many entries share the same ranges"),
-            Self::SharedLines => f.write_str("too many units share the same line tables (line_share)"),
+            Self::SharedLines => {
+                f.write_str("too many units share the same line tables (line_share)")
+            }
             Self::Gimli(error) => error.fmt(f),
         }
     }

@@ -22,7 +22,13 @@ pub fn read_perf_map(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>,
     let mut file = BufReader::new(file);
     if file.fill_buf().map_err(read)?.starts_with(&[0x1f, 0x8b]) {
         let name = format!("{name} (gzip)");
-        return whole(&name, MultiGzDecoder::new(file), held, limits, OpenError::damaged);
+        return whole(
+            &name,
+            MultiGzDecoder::new(file),
+            held,
+            limits,
+            OpenError::damaged,
+        );
     }
     // What is not packed is held to no ratio.
     whole(&name, file, u64::MAX, limits, OpenError::read)

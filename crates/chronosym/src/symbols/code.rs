@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use chronosym_pdb::pe::Machine;
+use chronosym_symbols::elf_code;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::mmap::FileData;
-use chronosym_symbols::{Address, elf_code};
 
 use super::files::{FileError, Open};
 use super::image::elf_address;
