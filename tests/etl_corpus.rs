@@ -314,7 +314,7 @@ fn self_describing(trace: &[u8]) -> Result<(), Failed> {
         let (mut provider, mut schema) = (None, None);
         for item in record.extended_items() {
             match item {
-                ExtendedItem::ProviderTraits(traits) => provider = Some(traits.name()),
+                ExtendedItem::ProviderName(name) => provider = Some(name.to_text()),
                 ExtendedItem::SchemaTl(found) => schema = Some(found),
                 _ => {}
             }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use chronosym_events::OptimizationTier;
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
+use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap};
 use rustc_hash::FxHashSet;
 
 use crate::body::{BodyIndex, CodeBody};
@@ -286,17 +286,14 @@ impl Timeline {
 
 fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
     state.code.finish();
-    let mut bodies = VersionedMapBuilder::new();
-    for body in state.code.bodies.iter() {
-        bodies.insert(body_occupant(process, &state.code, body));
-    }
-    let mut images = VersionedMapBuilder::new();
-    for image in &state.images {
-        images.insert(image_occupant(process, image));
-    }
+    let bodies = state.code.bodies.iter();
+    let bodies = bodies.map(|body| body_occupant(process, &state.code, body));
+    let images = state.images.iter();
+    let images = images.map(|image| image_occupant(process, image));
+    let freeze = |occupants: Vec<Occupant>| Index::Frozen(Box::new(VersionedMap::new(&occupants)));
     AddressSpace {
-        bodies: Index::Frozen(Box::new(bodies.freeze())),
-        images: Index::Frozen(Box::new(images.freeze())),
+        bodies: freeze(bodies.collect()),
+        images: freeze(images.collect()),
         untimed: state.untimed.index(),
         forgotten: Arc::default(),
         state: Arc::new(state),

@@ -259,7 +259,7 @@ fn trace_logging<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
 
 fn provider_name(record: &Record<'_>) -> Option<String> {
     record.extended_items().find_map(|item| match item {
-        ExtendedItem::ProviderTraits(traits) => Some(traits.name().into_owned()),
+        ExtendedItem::ProviderName(name) => Some(name.to_string()),
         _ => None,
     })
 }
