@@ -168,7 +168,7 @@ impl Printed {
 struct Threads(HashMap<u32, u32>);
 
 impl Threads {
-    fn learn(&mut self, name: &str, record: &Record<'_>) {
+    fn observe(&mut self, name: &str, record: &Record<'_>) {
         if matches!(
             name,
             "Windows Kernel/Thread/Start" | "Windows Kernel/Thread/DCStart"
@@ -247,7 +247,7 @@ fn agrees(trace: &[u8], baseline: &Baseline) -> Result<(), Failed> {
         let Some(name) = names.get(&key) else {
             continue;
         };
-        threads.learn(name, &record);
+        threads.observe(name, &record);
         if name == "Windows Kernel/PerfInfo/Sample" && is_idle(&record) {
             continue;
         }

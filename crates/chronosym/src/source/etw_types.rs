@@ -56,7 +56,7 @@ impl Schemas {
     }
 
     /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
-    pub fn learn<S: ReadAt>(&mut self, reader: &mut EtlReader<S>) {
+    pub fn observe<S: ReadAt>(&mut self, reader: &mut EtlReader<S>) {
         while let Some(record) = reader.next_record() {
             self.describe_by(&record);
         }

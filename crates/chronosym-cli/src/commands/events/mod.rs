@@ -282,7 +282,7 @@ fn etl(mut reader: EtlReader<PositionedBytes>, sink: &mut Sink) -> Result<Vec<No
     use chronosym::source::etl::{Schemas, raw_event};
     let mut schemas = Schemas::default();
     // What describes events may stand anywhere in the trace.
-    schemas.learn(&mut reader);
+    schemas.observe(&mut reader);
     if sink.wanted.asks_where() {
         // So may what says whose a thread is.
         while let Some(record) = reader.next_record() {
