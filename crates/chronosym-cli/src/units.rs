@@ -74,6 +74,12 @@ pub fn show_time(ns: u64) -> String {
     format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
+/// The first and the last address of so many bytes.
+pub fn show_range(start: u64, size: u64) -> String {
+    let last = start.saturating_add(size.saturating_sub(1));
+    format!("{start:#x}-{last:#x}")
+}
+
 /// ns since 1970 → `2026-11-06 21:13:27 UTC`.
 pub fn utc(unix_ns: i128) -> Option<String> {
     let seconds = i64::try_from(unix_ns.div_euclid(1_000_000_000)).ok()?;

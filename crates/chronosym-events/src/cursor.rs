@@ -1,9 +1,10 @@
 use chronosym_types::{PointerSize, ReadError};
 
 /// What an event says of its subject's life. Events without a life have `Load`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Action {
     /// It begins now.
+    #[default]
     Load,
     /// It ends now.
     Unload,

@@ -31,7 +31,6 @@ mod sequence;
 mod stack;
 mod thread;
 mod walk;
-mod window;
 
 pub use chronosym_types::time::SystemTime;
 pub use chronosym_types::{
