@@ -11,9 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym::chronosym_ctf::Reader as CtfReader;
-use chronosym::open::{
-    ByteStream, Note, PositionedBytes, RecordBytes, RecordingBytes, SeekableBytes,
-};
+use chronosym::open::{ByteStream, FileBytes, Format, Note, RecordingBytes};
 use chronosym::{SampleSelection, Timeline, source};
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
@@ -55,19 +53,21 @@ pub fn run(args: &Events) -> Result<()> {
     let mut sink = Sink { wanted, lines };
     let recording = input::open(paths, &Symbols::default())?;
     let (name, damage) = (recording.names().join(", "), recording.notes());
+    let format = recording.format();
     let found = match recording.into_bytes() {
         RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
         RecordingBytes::Etl(reader) => etl(*reader, &mut sink)?,
-        RecordingBytes::Ctf(reader) => ctf(*reader, &mut sink)?,
-        RecordingBytes::Joined(joined) => match joined.into_records() {
-            Some(RecordBytes::Perf(source)) => perf(source, &name, &mut sink)?,
-            Some(RecordBytes::PerfScript(source)) => script(source, &mut sink)?,
-            Some(RecordBytes::Ctf(reader)) => {
+        RecordingBytes::Perf(source) => perf(source, &name, &mut sink)?,
+        RecordingBytes::PerfScript(source) => script(source, &mut sink)?,
+        RecordingBytes::Ctf(reader) => {
+            if format == Format::Joined {
                 progress::note(ONLY_CTF);
-                ctf(*reader, &mut sink)?
             }
-            _ => bail!("events are shown of recordings one by one, and not of jitdumps: {name}"),
-        },
+            ctf(*reader, &mut sink)?
+        }
+        RecordingBytes::Several => {
+            bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
+        }
         _ => bail!("events of {name} cannot be shown"),
     };
     progress::notes(&load::words(&damage.take()));
@@ -243,7 +243,7 @@ fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>
                 record
                     .stack
                     .into_iter()
-                    .flat_map(|row| region.stack(row).addresses()),
+                    .flat_map(|row| region.stack(row).iter()),
             );
             match sink.take(&raw, schema, &stack)? {
                 true => {}
@@ -257,7 +257,7 @@ fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>
 }
 
 /// As [`nettrace`].
-fn perf(source: SeekableBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
+fn perf(source: FileBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::perf::{PerfReport, Schemas, addresses, raw_event};
     use chronosym_perf::{Event, Options, Reader};
     let in_trace = || name.to_owned();
@@ -292,7 +292,7 @@ fn perf(source: SeekableBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>>
 }
 
 /// As [`nettrace`].
-fn etl(mut reader: EtlReader<PositionedBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
+fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::etl::{Schemas, raw_event};
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     // What describes events may stand anywhere in the trace.

@@ -81,8 +81,8 @@ pub fn write(
     let mut left_out = 0;
     for process in &processes {
         let samples = samples_of(process);
-        let bodies = timeline.bodies(process.index).count();
-        if samples == 0 && bodies == 0 && !process.is_managed && processes.len() > 12 {
+        let has_code = timeline.bodies(process.index).next().is_some();
+        if samples == 0 && !has_code && !process.is_managed && processes.len() > 12 {
             left_out += 1;
             continue;
         }

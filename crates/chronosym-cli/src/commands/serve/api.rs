@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chronosym::symbols::{NoSource, Symbolizer};
 use chronosym::{Code, FrameId, ImageIndex, ImageRef, ProcessIndex, Resolver, SymbolSource};
 use chronosym_export::{firefox_address, module_of};
-use chronosym_symbols::Processor;
+use chronosym_pdb::pe::Machine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use serde_with::skip_serializing_none;
@@ -272,8 +272,8 @@ impl Api {
             )
         })?;
         let (bits, arch) = match processor {
-            Processor::X86 => (32, "i686"),
-            Processor::X64 => (64, "x86_64"),
+            Some(Machine::X86) => (32, "i686"),
+            Some(Machine::X64) => (64, "x86_64"),
             _ => {
                 return Err(format!(
                     "{} is not for x86: other code is not shown",

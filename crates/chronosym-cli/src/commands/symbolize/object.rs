@@ -45,6 +45,7 @@ impl ObjectSource {
         let layout = Layout::new(args.style, args.filter);
         let mut query = Query::default();
         query.lines = !args.symbols.no_lines;
+        query.line_share = crate::limits::get().line_share;
         query.symbol_names = layout.style().wants_symbol_names();
         Ok(ObjectSource {
             symbols,

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use chronosym::{LineReason, NameReason};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::windows::{Frame, Frames, Function, FunctionKind, WindowsPdb};
-use chronosym_symbols::demangle::{Dialect, demangle, demangle_as};
+use chronosym_symbols::demangle::{Dialect, Unreadable, demangle, demangle_as};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::style::{FrameText, Style};
 use chronosym_types::json::FrameObject;
@@ -59,24 +59,24 @@ impl PdbSource {
         let name = path.display().to_string();
         let pdb = Open::try_new(open(path)?, |data| WindowsPdb::open(data));
         let pdb = pdb.with_context(|| name.clone())?;
-        let (guid, age) = pdb.with_dependent(|_, pdb| (chronosym_pdb::Guid(pdb.guid()), pdb.age()));
+        let id = pdb.with_dependent(|_, pdb| pdb.id());
         let mut base = 0;
         if let Some(image) = image {
             let data = open(image)?;
             let pe = PeImage::parse(&data).with_context(|| image.display().to_string())?;
             base = pe.image_base();
             if let Some(wanted) = pe.native_codeview().map(|codeview| codeview.id)
-                && !pdb.with_dependent(|_, pdb| pdb.matches(wanted.guid.0, wanted.age))
+                && wanted != id
             {
                 bail!(
-                    "{name} is the PDB of another build: the image asks for {wanted}, the file is {guid} age {age}"
+                    "{name} is the PDB of another build: the image asks for {wanted}, the file is {id}"
                 );
             }
         }
         Ok(PdbSource {
             pdb,
             module: super::simple_name(image.unwrap_or(path)),
-            id: format!("{guid:#}{age:x}"),
+            id: format!("{:#}{:x}", id.guid, id.age),
             name,
             layout: Layout::new(args.style, args.filter),
             back: u32::from(args.caller),
@@ -100,11 +100,11 @@ impl PdbSource {
     }
 
     /// Appends the answer to one question.
-    fn write<'p>(
+    fn write(
         &self,
-        pdb: &'p WindowsPdb<'_>,
+        pdb: &WindowsPdb<'_>,
         question: &Question<'_>,
-        frames: &mut Frames<'p>,
+        frames: &mut Frames,
         out: &mut Vec<u8>,
     ) {
         let (rva, address) = match self.rva(question) {
@@ -127,7 +127,7 @@ impl PdbSource {
                 let names = self.names(pdb, &function, frames);
                 let frames = frames.iter().zip(&names);
                 let frames = frames.map(|(frame, name)| {
-                    self.text(address, rva, function.rva, frame, name.as_deref())
+                    self.text(address, rva, function.rva, frame, name.as_ref())
                 });
                 return self.layout.write(question, &text, frames, out);
             }
@@ -143,13 +143,13 @@ impl PdbSource {
         self.layout.write(question, &text, [frame], out);
     }
 
-    /// What the frames are called.
+    /// What the frames are called, and why that is not all of the name.
     fn names(
         &self,
         pdb: &WindowsPdb<'_>,
-        function: &Function<'_>,
-        frames: &Frames<'_>,
-    ) -> Vec<Option<String>> {
+        function: &Function,
+        frames: &Frames,
+    ) -> Vec<Option<(String, Option<NameReason>)>> {
         // LLVM prints a function's linkage name, which says what it takes, where it is public.
         let public = match self.layout {
             Layout::Lines(Style::Llvm) => pdb.symbol(function.rva).ok().flatten(),
@@ -161,12 +161,18 @@ impl PdbSource {
             function.kind,
             FunctionKind::Public | FunctionKind::Thunk | FunctionKind::Trampoline
         );
-        let name = |frame: &Frame<'_>| {
+        let name = |frame: &Frame| {
             let linkage = public.as_ref().filter(|_| !frame.inlined);
-            let linkage = linkage.and_then(|symbol| demangle_as(&symbol.name, Dialect::Llvm));
+            let linkage = linkage.and_then(|symbol| demangle_as(&symbol.name, Dialect::Llvm).ok());
             let text = frame.name.as_ref()?.to_string();
-            let readable = || decorated.then(|| demangle(&text)).flatten();
-            Some(linkage.or_else(readable).unwrap_or(text))
+            Some(match (linkage, decorated.then(|| demangle(&text))) {
+                (Some(name), _) | (None, Some(Ok(name))) => (name, None),
+                (None, Some(Err(why @ Unreadable::LimitReached))) => {
+                    let reason = Some(NameReason::LimitReached);
+                    (why.shown(&text).to_owned(), reason)
+                }
+                _ => (text, None),
+            })
         };
         frames.iter().map(name).collect()
     }
@@ -176,9 +182,11 @@ impl PdbSource {
         address: u64,
         rva: u64,
         start: u32,
-        frame: &'f Frame<'_>,
-        name: Option<&'f str>,
+        frame: &'f Frame,
+        name: Option<&'f (String, Option<NameReason>)>,
     ) -> FrameText<'f> {
+        let limited = name.and_then(|(_, why)| *why);
+        let name = name.map(|(name, _)| name.as_str());
         let offset = rva.saturating_sub(u64::from(start));
         let label = name.unwrap_or("??");
         let label = match frame.inlined {
@@ -198,6 +206,9 @@ impl PdbSource {
             object.line = frame.line;
             object.column = frame.column.map(u32::from);
             no_line = LineReason::NoLineInfo;
+        }
+        if let Some(why) = limited {
+            object.name_reason = Some(why.as_str());
         }
         let is_missing = name.is_some() && object.line.is_none();
         object.line_reason = is_missing.then(|| no_line.as_str());
