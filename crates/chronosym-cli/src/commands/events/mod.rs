@@ -70,8 +70,8 @@ pub fn run(args: &Events) -> Result<()> {
         }
         _ => bail!("events of {name} cannot be shown"),
     };
-    progress::notes(&load::words(damage.take()));
-    progress::notes(&load::words(found));
+    progress::notes(&load::words(&damage.take()));
+    progress::notes(&load::words(&found));
     sink.wanted.check()?;
     sink.lines.check()?;
     progress::notes(&sink.lines.finish()?);
