@@ -87,16 +87,16 @@ impl UnwindTable {
                 });
             }
         };
-        let address = |name| Some(file.section_by_name(name)?.address());
         let mut bases = BaseAddresses::default();
-        if let Some(text) = address(".text") {
-            bases = bases.set_text(text);
-        }
-        if let Some(got) = address(".got") {
-            bases = bases.set_got(got);
-        }
-        if let Some(own) = address(".eh_frame") {
-            bases = bases.set_eh_frame(own);
+        let set: [(_, fn(BaseAddresses, u64) -> BaseAddresses); 3] = [
+            (".text", BaseAddresses::set_text),
+            (".got", BaseAddresses::set_got),
+            (".eh_frame", BaseAddresses::set_eh_frame),
+        ];
+        for (name, set) in set {
+            if let Some(section) = file.section_by_name(name) {
+                bases = set(bases, section.address());
+            }
         }
         // Debug files have the headers of sections whose bytes the image has.
         let bytes = |name| {
@@ -173,22 +173,25 @@ impl UnwindTable {
             bases: &self.bases,
             context: &mut context,
         };
-        if let Some((section, entry)) = self.eh_frame.as_ref().and_then(|it| it.find(address)) {
-            return frame.step(&self.eh(section), entry.into());
-        }
-        if let Some((section, entry)) = self.debug_frame.as_ref().and_then(|it| it.find(address)) {
-            return frame.step(&self.debug(section), entry.into());
-        }
-        Step::NoEntry
+        let find = |it: &'_ Option<Section>| it.as_ref().and_then(|it| it.find(address));
+        let step = if let Some((section, entry)) = find(&self.eh_frame) {
+            frame.step(&self.eh(&section), entry.into())
+        } else if let Some((section, entry)) = find(&self.debug_frame) {
+            frame.step(&self.debug(&section), entry.into())
+        } else {
+            Some(Step::NoEntry)
+        };
+        step.unwrap_or(Step::Lost)
     }
 }
 
 impl Section {
     /// The entry of the function at an address.
-    fn find(&self, address: u64) -> Option<(&Range<usize>, usize)> {
+    fn find(&self, address: u64) -> Option<(Range<usize>, usize)> {
         let after = (self.functions).partition_point(|(function, _)| function.start <= address);
         let (function, entry) = self.functions.get(after.checked_sub(1)?)?;
-        function.contains(&address).then_some((&self.bytes, *entry))
+        let bytes = self.bytes.clone();
+        function.contains(&address).then_some((bytes, *entry))
     }
 }
 
@@ -228,14 +231,7 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Step
-    where
-        S: UnwindSection<Bytes<'b>>,
-    {
-        self.try_step(section, entry).unwrap_or(Step::Lost)
-    }
-
-    fn try_step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
+    fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
     where
         S: UnwindSection<Bytes<'b>>,
     {

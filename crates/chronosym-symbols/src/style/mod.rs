@@ -214,13 +214,10 @@ impl<'a> Printer<'a> {
             Style::Gnu => Dialect::Gnu,
             Style::Text | Style::Json => return self.answers.demangled(id),
         };
-        self.readable
-            .get(id.index())
-            .and_then(|cell| {
-                cell.get_or_init(|| demangle_as(raw, dialect).map(String::into_boxed_str))
-                    .as_deref()
-            })
-            .unwrap_or(raw)
+        let readable = || demangle_as(raw, dialect).map(String::into_boxed_str);
+        let cell = self.readable.get(id.index());
+        let name = cell.and_then(|cell| cell.get_or_init(readable).as_deref());
+        name.unwrap_or(raw)
     }
 }
 
