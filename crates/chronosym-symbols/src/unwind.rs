@@ -119,11 +119,14 @@ impl UnwindTable {
             debug_frame: None,
             context: Mutex::new(UnwindContext::new_in()),
         };
-        let listed = |bytes: Range<usize>, functions| Section { bytes, functions };
-        table.eh_frame =
-            eh_frame.map(|at| listed(at.clone(), functions(&table.eh(&at), &table.bases)));
-        table.debug_frame =
-            debug_frame.map(|at| listed(at.clone(), functions(&table.debug(&at), &table.bases)));
+        table.eh_frame = eh_frame.map(|bytes| Section {
+            functions: functions(&table.eh(&bytes), &table.bases),
+            bytes,
+        });
+        table.debug_frame = debug_frame.map(|bytes| Section {
+            functions: functions(&table.debug(&bytes), &table.bases),
+            bytes,
+        });
         Ok(table)
     }
 

@@ -305,7 +305,7 @@ impl Search {
         names: &[String],
         trace_paths: &[String],
         stores: bool,
-        identify: &dyn Identify,
+        identify: &Identify<'_>,
     ) -> Outcome {
         let mut names = names.iter();
         let first = names.next().cloned().unwrap_or_default();
