@@ -87,16 +87,16 @@ impl UnwindTable {
                 });
             }
         };
+        let address = |name| Some(file.section_by_name(name)?.address());
         let mut bases = BaseAddresses::default();
-        let set: [(_, fn(BaseAddresses, u64) -> BaseAddresses); 3] = [
-            (".text", BaseAddresses::set_text),
-            (".got", BaseAddresses::set_got),
-            (".eh_frame", BaseAddresses::set_eh_frame),
-        ];
-        for (name, set) in set {
-            if let Some(section) = file.section_by_name(name) {
-                bases = set(bases, section.address());
-            }
+        if let Some(text) = address(".text") {
+            bases = bases.set_text(text);
+        }
+        if let Some(got) = address(".got") {
+            bases = bases.set_got(got);
+        }
+        if let Some(own) = address(".eh_frame") {
+            bases = bases.set_eh_frame(own);
         }
         // Debug files have the headers of sections whose bytes the image has.
         let bytes = |name| {
