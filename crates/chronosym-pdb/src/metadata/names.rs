@@ -10,6 +10,9 @@ use super::text::{self, Style};
 /// More enclosing types than any compiler nests; damaged tables can hold a cycle.
 const MAX_NESTING: usize = 64;
 
+/// Longer names, their enclosing types' included, are no type's.
+const MAX_NAME: usize = 16 << 10;
+
 /// Who a method is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -67,7 +70,7 @@ impl<'d> Metadata<'d> {
     /// The name of a TypeDef or TypeRef, with its enclosing types. Nothing for another table, a bad
     /// row, or types that enclose each other.
     pub fn type_name(&self, token: Token) -> Option<TypeName> {
-        let mut chain = Vec::new();
+        let (mut chain, mut length) = (Vec::new(), 0usize);
         let mut next = Some(token);
         while let Some(token) = next {
             if chain.len() == MAX_NESTING {
@@ -83,7 +86,14 @@ impl<'d> Metadata<'d> {
                     .filter(|scope| scope.table() == Table::TYPE_REF),
                 _ => return None,
             };
-            chain.push((self.string(row.get(2)), self.string(row.get(1))));
+            let (namespace, name) = (self.string(row.get(2)), self.string(row.get(1)));
+            length = length
+                .saturating_add(namespace.len())
+                .saturating_add(name.len());
+            if length > MAX_NAME {
+                return None;
+            }
+            chain.push((namespace, name));
         }
         let (mut full, mut own) = (String::new(), 0);
         for (namespace, name) in chain.iter().rev() {
@@ -101,7 +111,7 @@ impl<'d> Metadata<'d> {
     }
 
     fn enclosing_type(&self, row: u32) -> Option<u32> {
-        let nested = self.tables.find(Table::NESTED_CLASS, 0, row)?;
+        let nested = self.tables.find(Table::NESTED_CLASS, row)?;
         Some(self.tables.cell(Table::NESTED_CLASS, nested, 1))
     }
 
@@ -128,9 +138,7 @@ impl<'d> Metadata<'d> {
         // Type k owns the list entries from its own first one to that of type k + 1.
         let entry = match self.rows(Table::METHOD_PTR) {
             0 => method,
-            rows => {
-                (1..=rows).find(|&row| self.tables.cell(Table::METHOD_PTR, row, 0) == method)?
-            }
+            _ => self.tables.find(Table::METHOD_PTR, method)?,
         };
         let after = entry.checked_add(1)?;
         let first = self.tables.lower_bound(Table::TYPE_DEF, 5, after);

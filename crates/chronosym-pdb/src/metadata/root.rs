@@ -96,9 +96,12 @@ impl<'d> Metadata<'d> {
         self.tables.rows(table)
     }
 
-    /// A string of `#Strings`; empty if the index is bad.
+    /// A string of `#Strings`; empty if the index is bad. The runtime refuses names of more than 1,023 bytes: of a longer one,
+    /// which any number of rows could share, the beginning is enough.
     pub(crate) fn string(&self, index: u32) -> Cow<'d, str> {
-        text_to_nul(self.strings.get(index as usize..).unwrap_or_default())
+        const MOST: usize = 4 << 10;
+        let rest = self.strings.get(index as usize..).unwrap_or_default();
+        text_to_nul(rest.get(..MOST).unwrap_or(rest))
     }
 
     /// A GUID by its index from 1; nothing for 0 or a bad index.

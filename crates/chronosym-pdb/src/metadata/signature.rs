@@ -101,11 +101,13 @@ pub struct MethodSignature {
     pub sentinel: Option<usize>,
 }
 
-/// What one signature may cost: bounds recursion and breadth, which nested type specifications multiply.
+/// What one signature may cost: bounds recursion and breadth, which nested type specifications multiply, and the bytes of the
+/// names of types, which all its parts may share.
 #[derive(Debug)]
 pub(crate) struct Budget {
     nodes: u32,
     depth: u32,
+    text: usize,
 }
 
 impl Budget {
@@ -113,6 +115,7 @@ impl Budget {
         Self {
             nodes: 4096,
             depth: 64,
+            text: 256 << 10,
         }
     }
 
@@ -152,8 +155,11 @@ impl<'r> SignatureReader<'r> {
         if token.table() == Table::TYPE_SPEC {
             return self.type_spec(module, token, budget);
         }
-        let name = module.type_name(token);
-        Some(name.map_or(Type::Unknown, |name| Type::Named { name, value }))
+        let Some(name) = module.type_name(token) else {
+            return Some(Type::Unknown);
+        };
+        budget.text = budget.text.checked_sub(name.full.len())?;
+        Some(Type::Named { name, value })
     }
 
     fn type_spec(

@@ -40,7 +40,11 @@ pub struct SequencePoints<'d> {
     /// Start line and column of the last visible point.
     visible: Option<(u32, u32)>,
     damaged: bool,
+    left: u32,
 }
+
+/// Sequence points of one method. Any number of methods may name one list, and each question goes through it.
+const MOST_POINTS: u32 = 1 << 17;
 
 impl<'d> SequencePoints<'d> {
     pub(super) fn new(document: u32, blob: &'d [u8]) -> Self {
@@ -50,11 +54,17 @@ impl<'d> SequencePoints<'d> {
             il_offset: None,
             visible: None,
             damaged: false,
+            left: MOST_POINTS,
         };
         if !points.blob.is_empty() {
             points.damaged = points.header().is_none();
         }
         points
+    }
+
+    #[cfg(test)]
+    pub(super) fn at_most(self, left: u32) -> Self {
+        Self { left, ..self }
     }
 
     fn header(&mut self) -> Option<()> {
@@ -124,7 +134,9 @@ impl Iterator for SequencePoints<'_> {
         if self.damaged || self.blob.is_empty() {
             return None;
         }
-        let point = self.point();
+        let left = self.left.checked_sub(1);
+        self.left = left.unwrap_or_default();
+        let point = left.and_then(|_| self.point());
         self.damaged = point.is_none();
         point
     }

@@ -256,3 +256,14 @@ fn indexes_widen_with_what_they_point_into() {
         }
     }
 }
+
+#[test]
+fn points_of_one_method_end_somewhere() {
+    // Two bytes a hidden point, as many as 16 bits of a test's heap can say: the limit is beyond, and holds where it is set.
+    let blob = [&[0, 1, 0, 0, 0][..], &[1, 0, 0].repeat(5_000)].concat();
+    let bytes = pdb(&blob, "/", &[]);
+    let pdb = PortablePdb::parse(&bytes).unwrap();
+    assert_eq!(pdb.lines(1).count(), 5_001);
+    let few = lines::SequencePoints::new(1, &blob[1..]).at_most(100);
+    assert_eq!(few.count(), 100);
+}

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::str::FromStr;
 
 use chronosym_types::escape::terminal;
 use chronosym_types::json::{self, FrameObject};
@@ -27,6 +28,20 @@ impl Style {
     /// ([`Query::symbol_names`](crate::Query::symbol_names)).
     pub fn wants_symbol_names(self) -> bool {
         matches!(self, Self::Llvm | Self::Gnu)
+    }
+}
+
+impl FromStr for Style {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            "llvm" => Ok(Self::Llvm),
+            "gnu" => Ok(Self::Gnu),
+            _ => Err(format!("{name}: not one of text, json, llvm, gnu")),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use chronosym_types::json::FrameObject;
 
 use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
-use crate::demangle::{Dialect, demangle_as};
+use crate::demangle::{Dialect, Unreadable, demangle_as};
 use crate::identity::BuildId;
 
 pub use layout::{FrameText, Style, print};
@@ -41,7 +41,7 @@ pub struct Printer<'a> {
     answers: &'a Answers,
     demangle: bool,
     image: Option<Image<'a>>,
-    readable: Vec<OnceLock<Option<Box<str>>>>,
+    readable: Vec<OnceLock<Result<Box<str>, Unreadable>>>,
 }
 
 impl<'a> Printer<'a> {
@@ -170,7 +170,11 @@ impl<'a> Printer<'a> {
         offset: Option<u64>,
     ) -> FrameObject<'_> {
         let mut object = FrameObject::at(address);
-        object.name = self.name_id(frame).map(|id| self.name(id));
+        let id = self.name_id(frame);
+        object.name = id.map(|id| self.name(id));
+        if self.demangle && id.is_some_and(|id| self.answers.name_limited(id)) {
+            object.name_reason = Some(LIMIT_REACHED);
+        }
         if object.name.is_none() {
             self.place(answer, &mut object);
             object.name_reason = Some(self.image.as_ref().map_or("NoName", |i| i.no_name));
@@ -214,10 +218,13 @@ impl<'a> Printer<'a> {
             Style::Gnu => Dialect::Gnu,
             Style::Text | Style::Json => return self.answers.demangled(id),
         };
-        let readable = || demangle_as(raw, dialect).map(String::into_boxed_str);
-        let cell = self.readable.get(id.index());
-        let name = cell.and_then(|cell| cell.get_or_init(readable).as_deref());
-        name.unwrap_or(raw)
+        self.readable.get(id.index()).map_or(raw, |cell| {
+            let readable = || demangle_as(raw, dialect).map(String::into_boxed_str);
+            match cell.get_or_init(readable) {
+                Ok(readable) => readable,
+                Err(why) => why.shown(raw),
+            }
+        })
     }
 }
 

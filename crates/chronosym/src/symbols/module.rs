@@ -5,8 +5,8 @@ use chronosym_symbols::identity::Wanted;
 
 use super::files::Files;
 use super::managed::{Clues, PdbFile};
-use super::pe::ImageFile;
-use super::search::{ANY, Check, SymbolFile, distinct, identity};
+use super::pe::{ImageFile, ImageParts};
+use super::search::{ANY, Check, Sought, SymbolFile, identity};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::ModuleRef;
 
@@ -35,13 +35,21 @@ impl ModuleFiles {
         (ModuleFiles { pdb, image }, weight)
     }
 
-    fn with_metadata<R>(
+    pub(super) fn with_metadata<R>(
         &self,
         files: &Files,
         ask: impl FnOnce(&chronosym_pdb::pe::PeImage<'_>, &Metadata<'_>) -> Option<R>,
     ) -> Option<R> {
+        self.with_image(files, |parts| ask(&parts.image, parts.metadata()?))
+    }
+
+    pub(super) fn with_image<R>(
+        &self,
+        files: &Files,
+        ask: impl FnOnce(&ImageParts<'_>) -> Option<R>,
+    ) -> Option<R> {
         let image = files.open::<ImageFile>(self.image.file()?).ok()?;
-        image.with(|parts| ask(&parts.image, parts.metadata()?))
+        image.with(ask)
     }
 
     /// Type and method of a token.
@@ -113,14 +121,10 @@ pub(super) fn find_image(module: &ModuleRef<'_>, files: &Files, fits: Check<'_>)
         pdb: Some(id),
     };
     let simple = simple_name(module.il_path);
-    let names = distinct(vec![
-        file_name(module.il_path).to_owned(),
-        format!("{simple}.dll"),
-        format!("{simple}.exe"),
-    ]);
-    let paths = distinct(vec![module.il_path.to_owned()]);
+    let (dll, exe) = (format!("{simple}.dll"), format!("{simple}.exe"));
+    let names = [file_name(module.il_path), &dll, &exe];
+    let sought = Sought::new(wanted, names, [module.il_path]);
     // No store has a key made of a PDB's id, so there is no use in asking one.
-    let search = &files.search;
-    search.folders(&mut image, &wanted, &names, &paths, fits);
+    files.search.folders(&mut image, &sought, fits);
     image
 }
