@@ -119,11 +119,14 @@ impl UnwindTable {
             debug_frame: None,
             context: Mutex::new(UnwindContext::new_in()),
         };
-        let listed = |bytes: Range<usize>, functions| Section { bytes, functions };
-        table.eh_frame =
-            eh_frame.map(|at| listed(at.clone(), functions(&table.eh(&at), &table.bases)));
-        table.debug_frame =
-            debug_frame.map(|at| listed(at.clone(), functions(&table.debug(&at), &table.bases)));
+        table.eh_frame = eh_frame.map(|bytes| Section {
+            functions: functions(&table.eh(&bytes), &table.bases),
+            bytes,
+        });
+        table.debug_frame = debug_frame.map(|bytes| Section {
+            functions: functions(&table.debug(&bytes), &table.bases),
+            bytes,
+        });
         Ok(table)
     }
 
@@ -173,22 +176,25 @@ impl UnwindTable {
             bases: &self.bases,
             context: &mut context,
         };
-        if let Some((section, entry)) = self.eh_frame.as_ref().and_then(|it| it.find(address)) {
-            return frame.step(&self.eh(section), entry.into());
-        }
-        if let Some((section, entry)) = self.debug_frame.as_ref().and_then(|it| it.find(address)) {
-            return frame.step(&self.debug(section), entry.into());
-        }
-        Step::NoEntry
+        let find = |it: &'_ Option<Section>| it.as_ref().and_then(|it| it.find(address));
+        let step = if let Some((section, entry)) = find(&self.eh_frame) {
+            frame.step(&self.eh(&section), entry.into())
+        } else if let Some((section, entry)) = find(&self.debug_frame) {
+            frame.step(&self.debug(&section), entry.into())
+        } else {
+            Some(Step::NoEntry)
+        };
+        step.unwrap_or(Step::Lost)
     }
 }
 
 impl Section {
     /// The entry of the function at an address.
-    fn find(&self, address: u64) -> Option<(&Range<usize>, usize)> {
+    fn find(&self, address: u64) -> Option<(Range<usize>, usize)> {
         let after = (self.functions).partition_point(|(function, _)| function.start <= address);
         let (function, entry) = self.functions.get(after.checked_sub(1)?)?;
-        function.contains(&address).then_some((&self.bytes, *entry))
+        let bytes = self.bytes.clone();
+        function.contains(&address).then_some((bytes, *entry))
     }
 }
 
@@ -228,14 +234,7 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Step
-    where
-        S: UnwindSection<Bytes<'b>>,
-    {
-        self.try_step(section, entry).unwrap_or(Step::Lost)
-    }
-
-    fn try_step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
+    fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
     where
         S: UnwindSection<Bytes<'b>>,
     {

@@ -350,7 +350,7 @@ impl Search {
         self.look(sought, false, &identify)
     }
 
-    fn look(&self, sought: &Sought, stores: bool, identify: &dyn Identify) -> Outcome {
+    fn look(&self, sought: &Sought, stores: bool, identify: &Identify<'_>) -> Outcome {
         let mut names = sought.names.iter();
         let first = names.next().cloned().unwrap_or_default();
         let reach = match stores {
