@@ -99,18 +99,26 @@ impl RegionData {
     /// Counts an event instead of keeping it.
     #[inline]
     pub(crate) fn count(&mut self, event_type: u32, has_stack: bool) {
+        match self.counts.get_mut(event_type as usize) {
+            Some(count) if count.events > 0 => {
+                count.events += 1;
+                count.stacks += u64::from(has_stack);
+            }
+            _ => self.count_first(event_type, has_stack),
+        }
+    }
+
+    #[cold]
+    fn count_first(&mut self, event_type: u32, has_stack: bool) {
         let index = event_type as usize;
         if index >= self.counts.len() {
             self.counts.resize(index + 1, Count::default());
         }
-        let Some(count) = self.counts.get_mut(index) else {
-            return;
-        };
-        if count.events == 0 {
+        if let Some(count) = self.counts.get_mut(index) {
             self.counted.push(event_type);
+            count.events = 1;
+            count.stacks = u64::from(has_stack);
         }
-        count.events += 1;
-        count.stacks += u64::from(has_stack);
     }
 
     /// Stacks and labels of events read so far stay, but no event from here on can name them.
@@ -405,7 +413,7 @@ impl<'a> Record<'a> {
         if !in_header.is_zero() {
             return Some(in_header);
         }
-        self.labels().find_map(in_label)
+        self.label(in_label)
     }
 
     /// The labels of a V6 event: among them what overrides its type's opcode, keywords, level or version.
@@ -417,9 +425,18 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// What the first label says that `find` looks for.
+    #[inline]
+    fn label<T>(&self, find: impl Fn(Label) -> Option<T>) -> Option<T> {
+        if self.context.labels == NO_LABELS {
+            return None;
+        }
+        self.labels().find_map(find)
+    }
+
     /// The opcode that a label gives this event in place of its type's (V6).
     pub fn opcode_override(&self) -> Option<u8> {
-        self.labels().find_map(|label| match label {
+        self.label(|label| match label {
             Label::Opcode(opcode) => Some(opcode),
             _ => None,
         })
@@ -427,7 +444,7 @@ impl<'a> Record<'a> {
 
     /// The keywords that a label gives this event in place of its type's (V6).
     pub fn keywords_override(&self) -> Option<u64> {
-        self.labels().find_map(|label| match label {
+        self.label(|label| match label {
             Label::Keywords(keywords) => Some(keywords),
             _ => None,
         })
@@ -435,15 +452,16 @@ impl<'a> Record<'a> {
 
     /// The level that a label gives this event in place of its type's (V6).
     pub fn level_override(&self) -> Option<u8> {
-        self.labels().find_map(|label| match label {
+        self.label(|label| match label {
             Label::Level(level) => Some(level),
             _ => None,
         })
     }
 
     /// The version that a label gives this event in place of its type's (V6).
+    #[inline]
     pub fn version_override(&self) -> Option<u8> {
-        self.labels().find_map(|label| match label {
+        self.label(|label| match label {
             Label::Version(version) => Some(version),
             _ => None,
         })
