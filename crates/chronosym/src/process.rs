@@ -59,15 +59,24 @@ pub(crate) struct Processes {
     by_pid: Layers<Option<u32>, ProcessIndex>,
     /// Who adds threads needs it.
     by_tid: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
+    /// The pid that was asked for last, if it is of one incarnation: most events come in runs.
+    last: Option<(Option<u32>, ProcessIndex)>,
+    last_thread: Option<(ProcessIndex, u64, ThreadIndex)>,
 }
 
 impl Processes {
     /// The incarnation of `pid` that events of `time_ns` speak of: the latest that had started, made if there is none.
     pub fn at(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
-        if let Some(found) = self.find(pid, time_ns) {
-            return found;
+        if let Some((last, process)) = self.last
+            && last == pid
+        {
+            return process;
         }
-        self.add(pid, None)
+        let found = self.find(pid, time_ns);
+        let found = found.unwrap_or_else(|| self.add(pid, None));
+        let is_only = self.by_pid.of(pid).nth(1).is_none();
+        self.last = is_only.then_some((pid, found));
+        found
     }
 
     /// As [`Processes::at`], without making one.
@@ -91,6 +100,7 @@ impl Processes {
     }
 
     fn add(&mut self, pid: Option<u32>, start: Option<u64>) -> ProcessIndex {
+        self.last = None;
         let index = ProcessIndex(self.all.len() as u32);
         self.all.push(Process {
             pid,
@@ -112,21 +122,28 @@ impl Processes {
             all: self.all.clone(),
             threads: self.threads.clone(),
             by_pid: self.by_pid.snapshot(),
-            by_tid: FxHashMap::default(),
+            ..Processes::default()
         }
     }
 
     /// The thread `tid` of a process, made if it is new.
     pub fn thread(&mut self, process: ProcessIndex, tid: u64) -> ThreadIndex {
+        if let Some((of, last, thread)) = self.last_thread
+            && (of, last) == (process, tid)
+        {
+            return thread;
+        }
         let next = ThreadIndex(self.threads.len() as u32);
-        *self.by_tid.entry((process, tid)).or_insert_with(|| {
+        let thread = *self.by_tid.entry((process, tid)).or_insert_with(|| {
             self.threads.push(Thread {
                 process,
                 tid,
                 name: StringId::EMPTY,
             });
             next
-        })
+        });
+        self.last_thread = Some((process, tid, thread));
+        thread
     }
 
     /// The runtime `clr_instance` of a process, made if it is new.
