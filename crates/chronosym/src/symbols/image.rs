@@ -3,6 +3,7 @@
 use chronosym_symbols::identity::{BuildId, PeId, Wanted};
 
 use super::files::Files;
+use super::kallsyms::module_files;
 use super::search::{ANY, SymbolFile, distinct};
 use crate::evidence::NameReason;
 use crate::images::{Addressing, file_name};
@@ -53,7 +54,8 @@ impl ImageFiles {
         if let Some(part) = &image.part {
             return Self::find_part(image, part, files);
         }
-        let names = distinct(vec![file_name(image.path).to_owned()]);
+        let own = std::iter::once(file_name(image.path).to_owned());
+        let names = distinct(own.chain(module_files(image.path)).collect());
         let paths = distinct(vec![image.path.to_owned()]);
         let find = |file: &mut SymbolFile, wanted: &Wanted, fits| {
             files.search.everywhere(file, wanted, &names, &paths, fits);
