@@ -55,7 +55,7 @@ fn exported_names() -> Result<(), Failed> {
     let llvm = filtered("llvm-cxxfilt", &names)?;
     let mut wrong = Vec::new();
     for ((name, gnu), llvm) in names.iter().zip(&gnu).zip(&llvm) {
-        let ours = |dialect| demangle_as(name, dialect).unwrap_or_else(|| name.clone());
+        let ours = |dialect| demangle_as(name, dialect).unwrap_or_else(|_| name.clone());
         if ours(Dialect::Gnu) != *gnu && ours(Dialect::Llvm) != *llvm {
             wrong.push(format!(
                 "{name}\n ours {}\n gnu  {gnu}\n llvm {llvm}",

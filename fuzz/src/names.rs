@@ -10,12 +10,12 @@ fn in_each_way(prefixes: &[&str], data: &[u8]) {
     let whole = std::iter::once(name.clone().into_owned());
     for name in whole.chain(prefixes.iter().map(|prefix| format!("{prefix}{name}"))) {
         for dialect in [Dialect::Plain, Dialect::Llvm, Dialect::Gnu] {
-            let Some(readable) = demangle_as(&name, dialect) else {
+            let Ok(readable) = demangle_as(&name, dialect) else {
                 continue;
             };
-            assert!(readable.len() <= MOST + name.len(), "{}", readable.len());
+            assert!(readable.len() <= MOST, "{}", readable.len());
             // The same name is always read in the same way.
-            assert_eq!(demangle_as(&name, dialect).as_ref(), Some(&readable));
+            assert_eq!(demangle_as(&name, dialect).as_ref(), Ok(&readable));
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn nettrace(data: &[u8]) {
             assert!(region.event_type(record.event_type).is_some());
             let stack = record.stack.map(|row| {
                 assert!(row.index() < region.stack_count());
-                let addresses = region.stack(row).addresses();
+                let addresses = region.stack(row).iter();
                 addresses.fold(0, |all, address| all ^ address)
             });
             let ids = (

@@ -39,6 +39,9 @@ pub struct LimitOptions {
     /// Bytes that are kept of what was found out of symbol files.
     #[arg(long, global = true, value_name = "BYTES", hide_short_help = true)]
     max_symbol_memory_bytes: Option<u64>,
+    /// Units for which each DWARF line table is read, on average.
+    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
+    max_line_share: Option<usize>,
     /// Read symbol files whole: one that is cut short or changed meanwhile gives a wrong answer or a reason, never a signal.
     #[arg(long, global = true, hide_short_help = true)]
     no_mmap: bool,
@@ -65,6 +68,7 @@ pub fn set(options: &LimitOptions) {
         &mut limits.symbol_memory_bytes,
         options.max_symbol_memory_bytes,
     );
+    given(&mut limits.line_share, options.max_line_share);
     let _ = LIMITS.set(limits);
     if options.no_mmap {
         chronosym_symbols::mmap::map_nothing();

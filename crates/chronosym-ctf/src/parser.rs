@@ -10,10 +10,16 @@ use foldhash::fast::RandomState;
 
 use crate::lexer::{Lexer, Token};
 use crate::metadata::{Clock, EventType, Names, StreamType};
-use crate::types::{Field, Kind, Label, Register, Scalar, Type};
+use crate::types::{Field, Kind, Label, MOST_FIELDS, Register, Scalar, Type};
 
 /// Types in types beyond which a definition is refused.
 const MOST_DEPTH: u32 = 32;
+
+/// Fields, labels and the like that a text may declare: one takes some hundred bytes here, and twenty in real texts. A name
+/// that stands for many counts as many each time.
+const MOST_PARTS: usize = 1 << 19;
+const FREE_PARTS: usize = 4096;
+const BYTES_OF_A_PART: usize = 16;
 
 /// Something that is not as the language has it.
 #[derive(Debug)]
@@ -35,6 +41,8 @@ pub(crate) struct Parser {
     pub names: Names,
     pub registers: u32,
     pub bad_definitions: u64,
+    /// How many more fields, labels and the like may come.
+    parts: usize,
     /// By `struct NAME`, `enum NAME`, `variant NAME`, or the words of an alias.
     types: HashMap<String, Arc<Type>, RandomState>,
     /// Variants that have been declared without a tag.
@@ -60,7 +68,11 @@ struct Text<'t, 'p> {
 
 impl Parser {
     pub fn parse(text: &str) -> Self {
-        let mut parser = Parser::default();
+        let parts = FREE_PARTS.saturating_add(text.len() / BYTES_OF_A_PART);
+        let mut parser = Parser {
+            parts: parts.min(MOST_PARTS),
+            ..Parser::default()
+        };
         let mut lexer = Lexer::new(text);
         let next = lexer.next();
         let mut text = Text {
@@ -98,6 +110,11 @@ impl<'t> Text<'t, '_> {
 
     fn expect(&mut self, sign: &str) -> Result<()> {
         self.eat(sign).then_some(()).ok_or(Bad)
+    }
+
+    fn count(&mut self, parts: usize) -> Result<()> {
+        self.parser.parts = self.parser.parts.checked_sub(parts).ok_or(Bad)?;
+        Ok(())
     }
 
     fn word(&mut self) -> Result<&'t str> {
@@ -199,6 +216,7 @@ impl<'t> Text<'t, '_> {
 
     fn env(&mut self) -> Result<()> {
         self.braced(|text, name, value| {
+            text.count(1)?;
             let value = match value {
                 Assigned::Number(number) => number.to_string(),
                 Assigned::Text(text) => text,
@@ -244,6 +262,7 @@ impl<'t> Text<'t, '_> {
             }
             Ok(())
         })?;
+        self.count(1)?;
         self.parser.streams.insert(id, stream);
         Ok(())
     }
@@ -270,12 +289,18 @@ impl<'t> Text<'t, '_> {
             }
             Ok(())
         })?;
+        let fields = match event.fields_type.as_deref() {
+            Some(Type::Struct(structure)) => structure.fields.len(),
+            _ => 0,
+        };
+        self.count(fields.saturating_add(1))?;
         self.parser.events.push(event);
         Ok(())
     }
 
     /// `typealias TYPE := WORDS;`, `typedef TYPE NAME;`, and types that are declared for their names.
     fn declaration(&mut self) -> Result<()> {
+        self.count(1)?;
         match self.next {
             Token::Word("typealias") => {
                 self.advance();
@@ -458,6 +483,11 @@ impl<'t> Text<'t, '_> {
                     ty: self.array(ty.clone())?,
                     register: None,
                 };
+                self.count(1)?;
+                let open: usize = self.scopes.iter().map(Vec::len).sum();
+                if open >= MOST_FIELDS as usize {
+                    return Err(Bad);
+                }
                 self.scopes.last_mut().ok_or(Bad)?.push(field);
                 if !self.eat(",") {
                     break;
@@ -548,6 +578,7 @@ impl<'t> Text<'t, '_> {
                 };
             }
             next = last.saturating_add(1);
+            self.count(1)?;
             labels.push(Label { name, first, last });
             self.eat(",");
         }
@@ -587,11 +618,15 @@ impl<'t> Text<'t, '_> {
         let Type::Enum(_, labels) = &*tag_type else {
             return Err(Bad);
         };
+        self.count(labels.len().saturating_add(options.len()))?;
+        // Of two of one name the first.
+        let options = options.iter().rev().map(|option| (option.name, &option.ty));
+        let options: HashMap<_, _, RandomState> = options.collect();
         let mut ranges = Vec::new();
         for label in labels {
             let id = self.parser.names.find(plain(&label.name));
-            if let Some(option) = options.iter().find(|option| Some(option.name) == id) {
-                ranges.push((label.first, label.last, option.ty.clone()));
+            if let Some(&ty) = id.and_then(|id| options.get(&id)) {
+                ranges.push((label.first, label.last, ty.clone()));
             }
         }
         Type::variant(tag, ranges).map(Arc::new).ok_or(Bad)

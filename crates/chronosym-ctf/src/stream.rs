@@ -79,6 +79,11 @@ impl<R: Read> Stream<R> {
         (magic == MAGIC || magic == reversed).then(|| uuid.try_into().ok())?
     }
 
+    /// Gives and takes back room for the numbers that others depend on, which only one stream needs at a time.
+    pub fn swap_registers(&mut self, registers: &mut Vec<i128>) {
+        std::mem::swap(&mut self.decoded.registers, registers);
+    }
+
     pub fn cpu(&self) -> Option<u32> {
         self.packet.cpu
     }
@@ -196,6 +201,7 @@ impl<R: Read> Stream<R> {
                 .end_time
                 .filter(|&end| end >= header.begin_time.unwrap_or(0)),
         };
+        self.decoded.begin(self.packet.content);
         self.count(&header, metadata, found);
         if let Some(begin) = header.begin_time {
             self.time = begin;
@@ -212,6 +218,7 @@ impl<R: Read> Stream<R> {
         };
         let decoded = &mut self.decoded;
         decoded.clear(metadata);
+        decoded.begin(bits.bytes.len());
         read(decoded, &mut bits, metadata.packet_header.as_deref())?;
         let number = |decoded: &Decoded, from, name| decoded.number(from, metadata.find_name(name));
         if number(decoded, 0, "magic").is_some_and(|magic| magic != 0xc1fc_1fc1) {

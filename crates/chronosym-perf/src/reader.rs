@@ -405,8 +405,11 @@ impl<R: Read + Seek> Reader<R> {
     }
 }
 
+/// Ids of all events of a recording: an event has one a processor.
+const MOST_IDS: usize = 1 << 20;
+
 impl Recording {
-    /// The attributes and their ids, wherever they stand.
+    /// The attributes and their ids, wherever they stand; several may stand in the same bytes.
     fn read_attrs<'a>(&mut self, file: &FileHeader, find: impl Fn(Section) -> Option<&'a [u8]>) {
         let order = self.order;
         let Some(rows) = find(file.attrs).filter(|rows| !rows.is_empty()) else {
@@ -414,6 +417,7 @@ impl Recording {
             return;
         };
         let attr_size = usize::try_from(file.attr_size).unwrap_or(usize::MAX);
+        let mut left = MOST_IDS;
         for row in rows.chunks_exact(attr_size) {
             let (bytes, ids) = row.split_at(attr_size - 16);
             let mut ids = Cursor::new(ids, order);
@@ -424,11 +428,12 @@ impl Recording {
                 continue;
             };
             match section.filter(|section| section.size > 0).map(&find) {
-                Some(Some(ids)) => {
+                Some(Some(ids)) if ids.len() / 8 <= left => {
+                    left -= ids.len() / 8;
                     let words = Cursor::new(ids, order).words(ids.len() as u64 / 8);
                     attr.ids = words.map_or(Vec::new(), |words| words.iter().collect());
                 }
-                Some(None) => self.diagnostics.bad_sections += 1,
+                Some(_) => self.diagnostics.bad_sections += 1,
                 None => {}
             }
             self.attrs.push(attr);

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 
-use crate::demangle;
+use crate::demangle::{Unreadable, demangle};
 
 /// An address in one of the three ways in which tools write them. They differ by up to gigabytes, so they are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -194,8 +194,11 @@ pub struct Answers {
     pub(crate) damage: Vec<String>,
     /// Whether lines were asked for.
     pub(crate) lines: bool,
-    demangled: Vec<OnceLock<Option<Box<str>>>>,
+    demangled: Vec<OnceLock<Readable>>,
 }
+
+/// A name without its mangling, or why there is none.
+type Readable = Result<Box<str>, Unreadable>;
 
 /// At most this many kinds of damage are described; more of them would say no more.
 const MAX_DAMAGE: usize = 64;
@@ -242,16 +245,26 @@ impl Answers {
         self.names.get(id.0)
     }
 
-    /// The name without its mangling ([`demangle::demangle`]), worked out when first asked for.
+    /// The name without its mangling ([`demangle`]), worked out when first asked for; else what is shown in its
+    /// place.
     pub fn demangled(&self, id: NameId) -> &str {
         let raw = self.names.get(id.0);
-        match self.demangled.get(id.index()) {
-            Some(cell) => cell
-                .get_or_init(|| demangle::demangle(raw).map(String::into_boxed_str))
-                .as_deref()
-                .unwrap_or(raw),
+        match self.readable(id) {
+            Some(Ok(readable)) => readable,
+            Some(Err(why)) => why.shown(raw),
             None => raw,
         }
+    }
+
+    /// True if the name is too long or unfolds to too much to be shown without its mangling.
+    pub fn name_limited(&self, id: NameId) -> bool {
+        matches!(self.readable(id), Some(Err(Unreadable::LimitReached)))
+    }
+
+    fn readable(&self, id: NameId) -> Option<&Readable> {
+        let demangle = || demangle(self.names.get(id.0)).map(String::into_boxed_str);
+        let cell = self.demangled.get(id.index())?;
+        Some(cell.get_or_init(demangle))
     }
 
     /// A source path: absolute where the debug information makes it so.
@@ -360,6 +373,12 @@ impl<'a> Frame<'a> {
     /// The name without its mangling.
     pub fn demangled(&self) -> Option<&'a str> {
         self.name_id().map(|id| self.all.demangled(id))
+    }
+
+    /// True if the name is shown in part and mangled: see [`Answers::name_limited`].
+    pub fn name_limited(&self) -> bool {
+        let id = self.name_id();
+        id.is_some_and(|id| self.all.name_limited(id))
     }
 
     /// The symbol table's name for this code, in the last frame, if it was asked for

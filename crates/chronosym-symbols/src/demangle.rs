@@ -40,48 +40,52 @@ pub enum Dialect {
     Gnu,
 }
 
-/// The readable form of a mangled name; `None` if it is not mangled in a way known here.
+/// The readable form of a mangled name.
 ///
-/// Of a name that is too long, or would unfold to more than 64 KiB, it is the beginning as it is, 4 KiB at most.
-pub fn demangle(name: &str) -> Option<String> {
+/// # Errors
+/// Why it has none.
+pub fn demangle(name: &str) -> Result<String, Unreadable> {
     demangle_as(name, Dialect::Plain)
 }
 
-/// The readable form in a tool's way of writing.
-pub fn demangle_as(name: &str, dialect: Dialect) -> Option<String> {
-    match name.as_bytes() {
-        [b'?', ..] | [b'_', b'R' | b'Z', ..] | [b'R', ..] | [b'_', b'_', b'Z', ..] => {}
-        [b'_', b'_', b'_', b'Z', ..] => {}
-        _ => return None,
-    }
-    let read = if name.len() > MAX_LEN {
-        Err(Unreadable::TooMuch)
-    } else {
-        read(name, dialect)
-    };
-    match read {
-        Ok(readable) => Some(readable),
-        Err(Unreadable::Unknown) => None,
-        Err(Unreadable::TooMuch) => {
-            let end = (0..=MAX_RAW.min(name.len())).rev();
-            let end = end.into_iter().find(|&at| name.is_char_boundary(at));
-            Some(name[..end.unwrap_or(0)].to_owned())
+/// Why a name has no readable form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is not mangled in a way known here.
+    NotMangled,
+    /// It is too long, nests too deeply, or would unfold to more than 64 KiB.
+    LimitReached,
+}
+
+impl Unreadable {
+    /// What is shown of the name: all of it or, where a limit was reached, its first 4 KiB.
+    pub fn shown(self, name: &str) -> &str {
+        match self {
+            Self::NotMangled => name,
+            Self::LimitReached => {
+                let mut ends = (0..=MAX_RAW.min(name.len())).rev();
+                let end = ends.find(|&at| name.is_char_boundary(at));
+                &name[..end.unwrap_or(0)]
+            }
         }
     }
 }
 
-/// Why a name has no readable form.
-#[derive(Debug)]
-enum Unreadable {
-    /// It is not mangled in a way known here.
-    Unknown,
-    /// It is too long, or unfolds to too much.
-    TooMuch,
-}
-
-fn read(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
+/// The readable form in a tool's way of writing.
+///
+/// # Errors
+/// As [`demangle`].
+pub fn demangle_as(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
     match name.as_bytes() {
-        [b'?', ..] if name.len() > MAX_MSVC_LEN => Err(Unreadable::TooMuch),
+        [b'?', ..] | [b'_', b'R' | b'Z', ..] | [b'R', ..] | [b'_', b'_', b'Z', ..] => {}
+        [b'_', b'_', b'_', b'Z', ..] => {}
+        _ => return Err(Unreadable::NotMangled),
+    }
+    if name.len() > MAX_LEN {
+        return Err(Unreadable::LimitReached);
+    }
+    match name.as_bytes() {
+        [b'?', ..] if name.len() > MAX_MSVC_LEN => Err(Unreadable::LimitReached),
         [b'?', ..] if dialect == Dialect::Llvm => with_stack(name, |name| {
             msvc(
                 name,
@@ -103,7 +107,7 @@ fn read(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
         _ => {
             if dialect != Dialect::Llvm {
                 match rust(name) {
-                    Err(Unreadable::Unknown) => {}
+                    Err(Unreadable::NotMangled) => {}
                     read => return read,
                 }
             }
@@ -113,7 +117,7 @@ fn read(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
 }
 
 fn rust(name: &str) -> Result<String, Unreadable> {
-    let name = rustc_demangle::try_demangle(name).map_err(|_| Unreadable::Unknown)?;
+    let name = rustc_demangle::try_demangle(name).map_err(|_| Unreadable::NotMangled)?;
     let mut out = Limited::default();
     let written = write!(out, "{name:#}");
     out.text(written)
@@ -121,10 +125,10 @@ fn rust(name: &str) -> Result<String, Unreadable> {
 
 fn msvc(name: &str, flags: DemangleFlags) -> Result<String, Unreadable> {
     match msvc_demangler::demangle(name, flags) {
-        Ok(readable) if readable.len() > MAX_OUTPUT => Err(Unreadable::TooMuch),
+        Ok(readable) if readable.len() > MAX_OUTPUT => Err(Unreadable::LimitReached),
         Ok(readable) => Ok(readable),
-        Err(error) if error.is_too_large() => Err(Unreadable::TooMuch),
-        Err(_) => Err(Unreadable::Unknown),
+        Err(error) if error.is_too_large() => Err(Unreadable::LimitReached),
+        Err(_) => Err(Unreadable::NotMangled),
     }
 }
 
@@ -136,7 +140,7 @@ const MAX_DEPTH: usize = 2048;
 
 fn cpp(name: &str, dialect: Dialect) -> Result<String, Unreadable> {
     match itanium::demangle(name, dialect, DEPTH) {
-        Err(Unreadable::Unknown) if name.len() > SHALLOW => {
+        Err(Unreadable::LimitReached) if name.len() > SHALLOW => {
             with_stack(name, |name| itanium::demangle(name, dialect, MAX_DEPTH))
         }
         read => read,
@@ -157,7 +161,7 @@ fn with_stack(
         let read = thread.map(|thread| thread.join());
         read.ok()
             .and_then(Result::ok)
-            .unwrap_or(Err(Unreadable::Unknown))
+            .unwrap_or(Err(Unreadable::LimitReached))
     })
 }
 
@@ -174,8 +178,8 @@ impl Limited {
     fn text(self, written: fmt::Result) -> Result<String, Unreadable> {
         match written {
             Ok(()) => Ok(self.text),
-            Err(_) if self.full => Err(Unreadable::TooMuch),
-            Err(_) => Err(Unreadable::Unknown),
+            Err(_) if self.full => Err(Unreadable::LimitReached),
+            Err(_) => Err(Unreadable::NotMangled),
         }
     }
 }
@@ -209,9 +213,9 @@ mod tests {
         assert_eq!(plain("_Z1fILm3ELin2EEvv"), "void f<3ul, -2>()");
         assert_eq!(plain("_Z1fR7ManagerI8FunctionJEE"), "f(Manager<Function>&)");
         assert_eq!(plain("_Z1f1AI1BIiEJEE"), "f(A<B<int> >)");
-        assert_eq!(demangle("plain_c"), None);
-        assert_eq!(demangle("_Znot mangled"), None);
-        assert_eq!(demangle(""), None);
+        for plain in ["plain_c", "_Znot mangled", ""] {
+            assert_eq!(demangle(plain), Err(Unreadable::NotMangled));
+        }
     }
 
     #[test]
@@ -228,7 +232,7 @@ mod tests {
             ("_ZN3C2I1fEiPc", "C2I::f(int, char*)"),
             ("_ZN3C2I1fEv", "C2I::f()"),
         ] {
-            let known = demangle(mangled).unwrap_or_else(|| mangled.to_owned());
+            let known = demangle(mangled).unwrap_or_else(|_| mangled.to_owned());
             assert_eq!(known, readable, "{mangled}");
         }
     }
@@ -291,7 +295,7 @@ mod tests {
             };
             bomb.push_str(&format!("St4pairI{reference}{reference}E"));
         }
-        assert!(demangle(&bomb).is_none_or(|n| n.len() <= MAX_OUTPUT));
+        assert_eq!(demangle(&bomb), Err(Unreadable::LimitReached));
     }
 
     #[test]
@@ -318,12 +322,20 @@ mod tests {
         let nested = format!("?f@@YAX{nested}@Z");
         for bomb in [bomb, nested] {
             assert!(bomb.len() < 600, "{}", bomb.len());
-            assert_eq!(demangle(&bomb).as_deref(), Some(bomb.as_str()));
+            assert_eq!(demangle(&bomb), Err(Unreadable::LimitReached));
+            assert_eq!(Unreadable::LimitReached.shown(&bomb), bomb);
         }
         let mild = format!("?f@@YAX{}@Z", pointers(2));
-        assert!(demangle(&mild).is_some_and(|name| name.starts_with("void __cdecl f(")));
+        assert!(demangle(&mild).is_ok_and(|name| name.starts_with("void __cdecl f(")));
         let long = format!("_Z{}", "9".repeat(MAX_LEN));
-        assert_eq!(demangle(&long).map(|name| name.len()), Some(MAX_RAW));
+        let why = demangle(&long).unwrap_err();
+        assert_eq!(
+            (why, why.shown(&long).len()),
+            (Unreadable::LimitReached, MAX_RAW)
+        );
+        let deep = format!("_Z1f{}i", "P".repeat(2 * MAX_DEPTH));
+        assert_eq!(demangle(&deep), Err(Unreadable::LimitReached));
+        assert_eq!(Unreadable::NotMangled.shown(&deep), deep);
     }
 
     proptest::proptest! {
@@ -334,7 +346,7 @@ mod tests {
         ) {
             for dialect in [Dialect::Plain, Dialect::Llvm, Dialect::Gnu] {
                 let readable = demangle_as(&format!("{scheme}{body}"), dialect);
-                proptest::prop_assert!(readable.is_none_or(|name| name.len() <= 2 * MAX_OUTPUT));
+                proptest::prop_assert!(readable.ok().is_none_or(|name| name.len() <= 2 * MAX_OUTPUT));
             }
         }
     }

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::answer::{Address, Answers};
-use crate::dwarf::budget::LineTables;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::known::Known;
+use crate::dwarf::lines::LineTables;
 use crate::dwarf::unit::Sections;
 use crate::elf::companions::{self, Companions, Missed};
 use crate::elf::container::Container;
@@ -21,7 +21,6 @@ use crate::error::Result;
 use crate::identity::BuildId;
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
-use crate::sweep;
 
 /// What is wanted of each address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +36,9 @@ pub struct Query {
     pub symbol_names: bool,
     /// How many threads a large batch may use; 0 for as many as there are processors.
     pub threads: usize,
+    /// For how many units each line table is read, on average: beyond that lines say that a limit was reached
+    /// ([`Frame::line_limited`](crate::Frame::line_limited)). 4: tables are a unit's own, or shared by a few.
+    pub line_share: usize,
 }
 
 impl Default for Query {
@@ -46,6 +48,7 @@ impl Default for Query {
             lines: true,
             symbol_names: false,
             threads: 0,
+            line_share: 4,
         }
     }
 }
@@ -273,30 +276,12 @@ impl NativeSymbols {
         self.debug().debug.has(gimli::SectionId::DebugLine, false)
     }
 
-    /// Answers one address, in place of what `out` holds.
-    ///
-    /// The unit that it lies in is decoded and kept (32 MB of them a file), so that its neighbours are found quickly.
-    pub fn find(&self, address: Address, query: &Query, out: &mut Answers) {
-        self.find_all(&[address], query, out);
-    }
-
-    /// Answers many addresses in the order given, in place of what `out` holds.
-    ///
-    /// Made for large batches: each part of the file is read once, whatever the order. Addresses may repeat.
-    pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
-        out.clear();
-        out.lines = query.lines;
-        sweep::answer(self, addresses, query, out);
-        for problem in self.debug().debug.damage() {
-            out.note_damage(problem);
-        }
-        if let Some(bad) = self.index.damage() {
-            out.note_damage(format!("extents of the units: {bad}"));
-        }
-        if let Some((_, Some(problem))) = self.symbols.get() {
-            out.note_damage(problem.clone());
-        }
-        out.seal();
+    /// What was found to be damaged so far in the file as a whole.
+    pub(crate) fn damage(&self) -> impl Iterator<Item = String> {
+        let index = self.index.damage();
+        let index = index.map(|bad| format!("extents of the units: {bad}"));
+        let symbols = self.symbols.get().and_then(|(_, problem)| problem.clone());
+        self.debug().debug.damage().chain(index).chain(symbols)
     }
 
     /// The file with the debug information: this one, or the one its debug link leads to.

@@ -41,12 +41,27 @@ struct Found {
     missing: Missing,
 }
 
-pub(crate) fn answer(
-    symbols: &NativeSymbols,
-    addresses: &[Address],
-    query: &Query,
-    out: &mut Answers,
-) {
+impl NativeSymbols {
+    /// Answers one address, in place of what `out` holds.
+    ///
+    /// The unit that it lies in is decoded and kept (32 MB of them a file), so that its neighbours are found quickly.
+    pub fn find(&self, address: Address, query: &Query, out: &mut Answers) {
+        self.find_all(&[address], query, out);
+    }
+
+    /// Answers many addresses in the order given, in place of what `out` holds.
+    ///
+    /// Made for large batches: each part of the file is read once, whatever the order. Addresses may repeat.
+    pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
+        out.clear();
+        out.lines = query.lines;
+        answer(self, addresses, query, out);
+        self.damage().for_each(|problem| out.note_damage(problem));
+        out.seal();
+    }
+}
+
+fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &mut Answers) {
     // Sorted by address, each distinct one once.
     let mut asked: Vec<(u64, u32)> = Vec::with_capacity(addresses.len());
     let outside = RawAnswer {
@@ -201,6 +216,7 @@ impl<'a> Sweep<'a> {
             inlines: self.query.inlines,
             lines: self.query.lines,
             tables: &symbols.line_tables,
+            line_share: self.query.line_share,
         };
         let mut scratch = Scratch::default();
         let mut found = Vec::new();
@@ -268,7 +284,8 @@ impl<'a> Sweep<'a> {
             if unit.dwo_name.is_some() {
                 return Err(Bad::Reference);
             }
-            let known = KnownUnit::read(&unit, table, context.code, context.tables);
+            let lines = context.tables.read(&unit, context.line_share);
+            let known = KnownUnit::read(&unit, table, context.code, lines);
             let weight = known.bytes() as u64;
             Ok((Arc::new(known), weight))
         });

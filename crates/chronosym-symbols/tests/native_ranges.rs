@@ -127,6 +127,42 @@ fn pieces_that_overlap_count_once() {
     );
 }
 
+/// GNU's linker lets the debug information of a copy that it drops point to the copy that it keeps, which is the first; Clang,
+/// unlike GCC, leaves its units out of the table of addresses.
+#[test]
+fn the_copy_that_was_kept_answers_also_where_its_unit_is_not_listed() {
+    let function = |name: &str| {
+        let place = [0x1000u64.to_le_bytes(), 0x40u64.to_le_bytes()].concat();
+        unit(&[b"\x04", name.as_bytes(), b"\0", &place, b"\0"].concat())
+    };
+    let (kept, dropped) = (function("kept"), function("dropped"));
+    let offset = kept.len() as u32;
+    let addresses: Vec<u8> = [0x1000u64, 0x1000, 0, 0].map(u64::to_le_bytes).concat();
+    let listed = [
+        &[2, 0][..],
+        &offset.to_le_bytes(),
+        &[8, 0, 0, 0, 0, 0],
+        &addresses,
+    ];
+    let named = |comment: &[u8]| {
+        let bytes = elf(&[
+            (".text", 1, 6, 0x1000, vec![0x90; 0x1000]),
+            (".comment", 1, 0, 0, comment.to_vec()),
+            (".debug_abbrev", 1, 0, 0, abbreviations()),
+            (".debug_aranges", 1, 0, 0, with_length(listed.concat())),
+            (".debug_info", 1, 0, 0, [&kept[..], &dropped].concat()),
+        ]);
+        let symbols = NativeSymbols::open(&bytes[..]).unwrap();
+        let mut out = Answers::new();
+        symbols.find(Address::VirtualAddress(0x1010), &Query::default(), &mut out);
+        let frame = out.get(0).unwrap().frames().next().unwrap();
+        frame.name().unwrap().to_owned()
+    };
+    assert_eq!(named(b"GCC: (GNU) 14.2.0\0clang version 19.1\0"), "kept");
+    // Of GCC alone what is listed is all there is, so that the units need not be asked.
+    assert_eq!(named(b"GCC: (GNU) 14.2.0\0"), "dropped");
+}
+
 /// Asks for one address, alone and together with another, of a file that was made to cost without end. What is told.
 fn asked_in_time(symbols: &NativeSymbols) -> Vec<String> {
     let begun = Instant::now();

@@ -138,7 +138,7 @@ pub struct FrameObject<'a> {
     /// By what it was found as a caller, where the recorder did not walk the stack itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<&'a str>,
-    /// Why there is no name.
+    /// Why there is no name, or not all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_reason: Option<&'a str>,
     /// Why there is a name but no line.

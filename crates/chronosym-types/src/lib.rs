@@ -25,6 +25,7 @@ pub mod json;
 mod pointer_size;
 mod registers;
 mod text;
+pub mod time;
 pub mod tracelogging;
 mod window;
 

@@ -58,6 +58,11 @@ impl<R: Read> Window<R> {
         self.base + self.filled as u64
     }
 
+    /// Bytes of memory that it holds.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Why reading stopped early, if the source failed rather than ended.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use chronosym_events::OptimizationTier;
 
 use crate::body::{BodyIndex, ModuleIndex};
-use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
+use crate::evidence::{CallerProof, Certainty, Evidence, LineReason, NameReason};
 use crate::functions::Function;
 use crate::il_map::IlOffset;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
-use crate::stacks::CallerProof;
+use crate::source_line::SourceLine;
 
 /// How an address came to be in a stack (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,17 +87,6 @@ pub struct Frame {
     pub(crate) unnamed: NameReason,
 }
 
-/// A place in source code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SourceLine {
-    /// The file, as the symbols name it.
-    pub file: Arc<str>,
-    /// From 1.
-    pub line: u32,
-    /// From 1.
-    pub column: Option<u32>,
-}
-
 impl Frame {
     /// A frame of which only the address and the function are known.
     pub(crate) fn bare(address: u64, function: Arc<Function>, reason: NameReason) -> Self {
@@ -120,6 +109,12 @@ impl Frame {
     /// Namespace, type and method; for native code the demangled symbol. Or why there is none.
     pub fn name(&self) -> Result<&str, NameReason> {
         self.function.name().ok_or(self.unnamed)
+    }
+
+    /// Why there is no name, or not all of it.
+    pub fn name_reason(&self) -> Option<NameReason> {
+        let cut = self.unnamed == NameReason::LimitReached;
+        (self.name().is_err() || cut).then_some(self.unnamed)
     }
 
     /// Whether it has a name that is a guess.

@@ -250,7 +250,11 @@ impl Session {
         let kind = match info.role {
             Role::ThreadSample if stack.is_none() => return,
             Role::ThreadSample | Role::Code | Role::CodeOrSample => match raw.decode() {
-                Ok(event) => event.map_or(SampleKind::Event, |event| route(&event)),
+                Ok(Some(event)) => route(&event),
+                Ok(None) => {
+                    machine.process_at(at);
+                    SampleKind::Event
+                }
                 Err(error) => {
                     // A method event that ends too early still says where code is, if not more.
                     if let Some(method) = raw.method_in_part() {

@@ -6,29 +6,8 @@ use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::chunked::Chunked;
-
-/// By what a frame was found where the engine walked the stack itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CallerProof {
-    /// The unwind table of the called function's image.
-    UnwindTable,
-    /// The chain of frame pointers.
-    FramePointer,
-    /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
-    Signal,
-}
-
-impl CallerProof {
-    /// The spelling in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CallerProof::UnwindTable => "UnwindTable",
-            CallerProof::FramePointer => "FramePointer",
-            CallerProof::Signal => "Signal",
-        }
-    }
-}
+use crate::evidence::CallerProof;
+use crate::index_type::index_type;
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,18 +26,14 @@ impl From<u64> for Walked {
     }
 }
 
-/// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(u32);
+index_type! {
+    /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
+    StackId
+}
 
 impl StackId {
     /// Stands for a stack that is not known yet.
     pub(crate) const PENDING: StackId = StackId(u32::MAX);
-
-    /// The position in the table, dense from 0.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
 }
 
 const ROOT: u32 = u32::MAX;

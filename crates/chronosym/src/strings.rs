@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 use crate::chunked::Chunked;
 
 /// Names a string of one [`Strings`]. `StringId::EMPTY` is the empty string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StringId(u32);
 
 impl StringId {

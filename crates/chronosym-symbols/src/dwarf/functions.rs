@@ -46,7 +46,7 @@ pub(crate) struct Node {
     /// The node it is inlined into; [`NONE`] for a function of its own.
     pub(crate) parent: u32,
     /// The function of its own around it.
-    root: u32,
+    pub(crate) root: u32,
     /// Where it is entered.
     pub(crate) start: u64,
     pub(crate) call_file: u32,
@@ -106,7 +106,7 @@ impl Walk {
         self.pieces.clear();
         self.pieces.resize(wanted.len(), 0);
         self.left = wanted.len();
-        self.budget = Budget::for_ranges(&unit.sections);
+        self.budget = unit.sections.range_budget();
 
         let mut search = Search {
             walk: self,
@@ -123,7 +123,7 @@ impl Walk {
         abbreviations: &Abbreviations,
         each: impl FnMut(u64, u64, usize),
     ) -> Result<(), Bad> {
-        let budget = Budget::for_ranges(&unit.sections);
+        let budget = unit.sections.range_budget();
         let mut list = List { unit, budget, each };
         walk(unit, abbreviations, unit.first_child, &mut list)
     }

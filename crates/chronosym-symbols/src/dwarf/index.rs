@@ -77,8 +77,17 @@ impl Ranges {
 /// The index of a file: what `.debug_aranges` says at once, what only the units themselves say when it is needed.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
-    listed: OnceLock<(Ranges, Vec<usize>)>,
+    listed: OnceLock<Listed>,
     rest: OnceLock<(Ranges, Option<Bad>)>,
+}
+
+#[derive(Debug)]
+struct Listed {
+    ranges: Ranges,
+    /// The units that are listed, by their offsets, sorted.
+    units: Vec<usize>,
+    /// Nothing that is listed can be that of a unit that is not.
+    alone: bool,
 }
 
 impl UnitIndex {
@@ -90,13 +99,15 @@ impl UnitIndex {
         starts: &UnitStarts,
         va: u64,
     ) -> Option<usize> {
-        let (listed, units) = self.listed.get_or_init(|| listed(container, sections));
-        listed.find(va).or_else(|| {
-            let (rest, _) = self
-                .rest
-                .get_or_init(|| rest(container, sections, starts, units));
-            rest.find(va)
-        })
+        let listed = self.listed.get_or_init(|| listed(container, sections));
+        let found = listed.ranges.find(va);
+        if found.is_some() && listed.alone {
+            return found;
+        }
+        let rest = || rest(container, sections, starts, &listed.units);
+        let (rest, _) = self.rest.get_or_init(rest);
+        // As in `Ranges`: the first in the file.
+        found.into_iter().chain(rest.find(va)).min()
     }
 
     /// What kept the index from being whole.
@@ -105,8 +116,8 @@ impl UnitIndex {
     }
 }
 
-/// Reads `.debug_aranges` (DWARF 5, section 6.1.2): ranges, and the sorted offsets of the units it lists.
-fn listed(container: &Container, sections: &Sections<'_>) -> (Ranges, Vec<usize>) {
+/// Reads `.debug_aranges` (DWARF 5, section 6.1.2).
+fn listed(container: &Container, sections: &Sections<'_>) -> Listed {
     let data = container.debug.get(SectionId::DebugAranges, false);
     let mut pieces: Vec<Piece> = Vec::new();
     let mut units = Vec::new();
@@ -146,8 +157,17 @@ fn listed(container: &Container, sections: &Sections<'_>) -> (Ranges, Vec<usize>
     }
     units.sort_unstable();
     units.dedup();
-    (Ranges::new(pieces), units)
+    Listed {
+        ranges: Ranges::new(pieces),
+        units,
+        // GCC lists every unit with code; what other compilers leave out may hold the copy that the linker kept.
+        alone: container.is_all_of_gcc(),
+    }
 }
+
+/// Bytes of abbreviations that are read to find out where units are, and how often all there are in a file.
+const ABBREVIATIONS: usize = 16 << 20;
+const SHARING: usize = 64;
 
 /// Asks the units that are not `listed` for their ranges.
 fn rest(
@@ -158,9 +178,21 @@ fn rest(
 ) -> (Ranges, Option<Bad>) {
     let mut pieces = Vec::new();
     let mut damage = None;
-    let mut budget = Budget::for_extents(sections);
+    // Line tables stand in where there are no ranges, and every unit has its own.
+    let parts = [
+        sections.ranges.len(),
+        sections.rnglists.len(),
+        sections.line.len(),
+    ];
+    let mut budget = Budget::of(parts.into_iter().fold(0, usize::saturating_add));
     let mut table = Table::default();
+    // Units share a list of abbreviations or have one of their own; lists in each other would be read again for each.
+    let most = ABBREVIATIONS.saturating_add(sections.abbrev.len().saturating_mul(SHARING));
     let mut ask = |sections: &Sections<'_>, offset: usize| {
+        if table.loaded > most {
+            damage = Some(Bad::Shared);
+            return;
+        }
         // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.
         if listed.binary_search(&offset).is_err()
             && let Ok(unit) = Unit::read(sections, offset, &mut table)

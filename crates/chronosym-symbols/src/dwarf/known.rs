@@ -5,10 +5,9 @@
 
 use std::ops::Range;
 
-use super::budget::LineTables;
 use super::form::Bad;
 use super::functions::Walk;
-use super::lines::Row;
+use super::lines::{Lines, Row};
 use super::unit::{Table, Unit};
 use crate::elf::container::contains;
 
@@ -83,12 +82,12 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Reads what is in `unit`, whose abbreviations are `table`'s. `code` is where code may be.
+    /// Reads what is in `unit`, whose abbreviations are `table`'s, and its `lines`. `code` is where code may be.
     pub(crate) fn read(
         unit: &Unit<'_>,
         table: Table,
         code: &[Range<u64>],
-        tables: &LineTables,
+        lines: Result<Option<Lines<'_>>, Bad>,
     ) -> Self {
         let mut damage = Vec::new();
         let mut functions = Vec::new();
@@ -101,7 +100,7 @@ impl Known {
         }
         let mut rows: Vec<(u64, u64, Row)> = Vec::new();
         let mut sequences: Vec<(u64, u64, Range<usize>)> = Vec::new();
-        let read = tables.read(unit).and_then(|lines| {
+        let read = lines.and_then(|lines| {
             let Some(lines) = lines else { return Ok(()) };
             let open = std::cell::Cell::new(false);
             let enter = |start: u64| {

@@ -1,7 +1,12 @@
 //! Line number programs (DWARF 5, section 6.2), run without keeping their tables.
 
+use std::sync::{Mutex, PoisonError};
+
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, LineProgramHeader, constants as dw};
 
+use rustc_hash::FxHashSet;
+
+use super::budget::FREE;
 use super::form::{Bad, Cursor, Text, Value};
 use super::unit::{Slice, Unit};
 
@@ -228,6 +233,41 @@ impl<'a> Lines<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// The line tables of one file, each read for one unit as often as asked for, and for different units within bounds.
+#[derive(Debug, Default)]
+pub(crate) struct LineTables(Mutex<Charged>);
+
+#[derive(Debug, Default)]
+struct Charged {
+    /// By offset in `.debug_info`.
+    units: FxHashSet<usize>,
+    bytes: usize,
+}
+
+impl LineTables {
+    /// The line table of a unit, if it has one. All together, tables are read for `share` units each.
+    pub(crate) fn read<'a>(&self, unit: &Unit<'a>, share: usize) -> Result<Option<Lines<'a>>, Bad> {
+        if unit.stmt_list.is_none() {
+            return Ok(None);
+        }
+        let most = share.saturating_mul(unit.sections.line.len());
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let charged = lock();
+            if charged.bytes > most.saturating_add(FREE) && !charged.units.contains(&unit.offset) {
+                return Err(Bad::SharedLines);
+            }
+        }
+        let lines = Lines::read(unit)?;
+        let mut charged = lock();
+        if charged.units.insert(unit.offset) {
+            let len = lines.as_ref().map_or(0, Lines::len);
+            charged.bytes = charged.bytes.saturating_add(len);
+        }
+        Ok(lines)
     }
 }
 

@@ -4,15 +4,18 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use super::budget::LineTables;
 use super::form::Bad;
 use super::functions::{NONE, Node, Walk};
 use super::known::Known;
-use super::lines::{Lines, Row};
+use super::lines::{LineTables, Lines, Row};
 use super::names::{Names, Space};
 use super::unit::{Table, Unit};
 use crate::answer::{Answers, Missing, NonZeroId, RawFrame, Source};
 use crate::elf::container::contains;
+
+/// Functions inlined into each other at one address that become frames: compilers nest some sixty. Every address could have as
+/// many as entries nest.
+const MOST_INLINED: usize = 256;
 
 /// What a worker keeps from unit to unit.
 #[derive(Debug, Default)]
@@ -34,6 +37,18 @@ pub(crate) struct Context<'a> {
     pub(crate) inlines: bool,
     pub(crate) lines: bool,
     pub(crate) tables: &'a LineTables,
+    /// For how many units each line table is read, on average.
+    pub(crate) line_share: usize,
+}
+
+impl<'a> Context<'a> {
+    /// The line table of a unit, if it has one that is wanted.
+    fn lines_of<'u>(&self, unit: &Unit<'u>) -> Result<Option<Lines<'u>>, Bad> {
+        match self.lines {
+            true => self.tables.read(unit, self.line_share),
+            false => Ok(None),
+        }
+    }
 }
 
 impl<'a> Scratch<'a> {
@@ -54,14 +69,10 @@ impl<'a> Scratch<'a> {
         let mut damage = Damage::of(unit);
         self.rows.clear();
         self.rows.resize(wanted.len(), None);
-        let lines = if context.lines {
-            context.tables.read(unit).unwrap_or_else(|bad| {
-                damage.note(out, "line table", bad);
-                None
-            })
-        } else {
+        let lines = context.lines_of(unit).unwrap_or_else(|bad| {
+            damage.note(out, "line table", bad);
             None
-        };
+        });
         if let Some(lines) = &lines {
             let rows = &mut self.rows;
             // Rows ascend within a sequence, so one pass over the addresses from its start serves it.
@@ -138,11 +149,7 @@ impl<'a> Scratch<'a> {
         {
             damage.note(out, "entries", bad);
         }
-        let lines = if context.lines {
-            context.tables.read(unit).ok().flatten()
-        } else {
-            None
-        };
+        let lines = context.lines_of(unit).ok().flatten();
         let parts = Parts {
             unit,
             lines: lines.as_ref(),
@@ -229,7 +236,14 @@ impl<'a> Scratch<'a> {
                         limited: false,
                     };
                 }
-                id = node.parent;
+                let frames = out.frames.len().saturating_sub(start);
+                id = match frames.checked_add(1) == Some(MOST_INLINED) && inlined {
+                    true => {
+                        damage.note(out, "inlined functions", Bad::Depth);
+                        node.root
+                    }
+                    false => node.parent,
+                };
             }
             each(out, i, start);
         }

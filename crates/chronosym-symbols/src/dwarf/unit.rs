@@ -59,6 +59,11 @@ impl<'a> Sections<'a> {
         EndianSlice::new(data, self.endian)
     }
 
+    /// For the range lists of one unit, or once for those of all units.
+    pub(crate) fn range_budget(&self) -> Budget {
+        Budget::of(self.ranges.len().saturating_add(self.rnglists.len()))
+    }
+
     fn file_type(&self) -> DwarfFileType {
         if self.split {
             DwarfFileType::Dwo
@@ -378,6 +383,8 @@ pub(crate) struct Table {
     pub(crate) abbreviations: Abbreviations,
     /// Which section (by its place in memory), offset and encoding it was read from.
     held: Option<(usize, usize, Encoding)>,
+    /// Bytes of all that was read into it.
+    pub(crate) loaded: usize,
 }
 
 impl Table {
@@ -398,7 +405,8 @@ impl Table {
         }
         self.held = None;
         let data = sections.abbrev.get(offset..).ok_or(Bad::Reference)?;
-        self.abbreviations.read(data, encoding)?;
+        let len = self.abbreviations.read(data, encoding)?;
+        self.loaded = self.loaded.saturating_add(len);
         self.held = Some(wanted);
         Ok(())
     }

@@ -187,6 +187,15 @@ impl Container {
         code
     }
 
+    /// True unless `.comment` names a compiler that is not GCC.
+    pub(crate) fn is_all_of_gcc(&self) -> bool {
+        let file = self.file().ok();
+        let comment = file.as_ref().and_then(|f| f.section_by_name(".comment"));
+        let text = comment.and_then(|section| section.data().ok());
+        let mut makers = text.unwrap_or_default().split(|&byte| byte == 0);
+        makers.all(|maker| maker.is_empty() || maker.starts_with(b"GCC:"))
+    }
+
     pub(crate) fn is_mapped(&self, va: u64) -> bool {
         self.segments.iter().any(|s| s.memory.contains(&va)) || self.is_code(va)
     }

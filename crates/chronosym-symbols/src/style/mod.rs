@@ -5,55 +5,17 @@ mod layout;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
-use std::str::FromStr;
 use std::sync::OnceLock;
 
 use chronosym_types::json::FrameObject;
 
 use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
-use crate::demangle::{Dialect, demangle_as};
+use crate::demangle::{Dialect, Unreadable, demangle_as};
 use crate::identity::BuildId;
 
-pub use layout::{FrameText, print};
+pub use layout::{FrameText, Style, print};
 
 const LIMIT_REACHED: &str = "LimitReached";
-
-/// How answers are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Style {
-    /// For people: the address, then a frame a line.
-    #[default]
-    Text,
-    /// One JSON object a line: `{"address","frames"}`.
-    Json,
-    /// As `llvm-symbolizer` prints: name and `file:line:column` in turn, a blank line after each address.
-    Llvm,
-    /// As `addr2line -f -i -C` prints: name and `file:line` in turn.
-    Gnu,
-}
-
-impl Style {
-    /// True if the style prints the symbol table's names, which then have to be asked for
-    /// ([`Query::symbol_names`](crate::Query::symbol_names)).
-    pub fn wants_symbol_names(self) -> bool {
-        matches!(self, Self::Llvm | Self::Gnu)
-    }
-}
-
-impl FromStr for Style {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            "llvm" => Ok(Self::Llvm),
-            "gnu" => Ok(Self::Gnu),
-            _ => Err(format!("{name}: not one of text, json, llvm, gnu")),
-        }
-    }
-}
 
 /// The image that the answers are of, for what JSON says of frames without a name.
 #[derive(Clone, Debug)]
@@ -79,7 +41,7 @@ pub struct Printer<'a> {
     answers: &'a Answers,
     demangle: bool,
     image: Option<Image<'a>>,
-    readable: Vec<OnceLock<Option<Box<str>>>>,
+    readable: Vec<OnceLock<Result<Box<str>, Unreadable>>>,
 }
 
 impl<'a> Printer<'a> {
@@ -208,7 +170,11 @@ impl<'a> Printer<'a> {
         offset: Option<u64>,
     ) -> FrameObject<'_> {
         let mut object = FrameObject::at(address);
-        object.name = self.name_id(frame).map(|id| self.name(id));
+        let id = self.name_id(frame);
+        object.name = id.map(|id| self.name(id));
+        if self.demangle && id.is_some_and(|id| self.answers.name_limited(id)) {
+            object.name_reason = Some(LIMIT_REACHED);
+        }
         if object.name.is_none() {
             self.place(answer, &mut object);
             object.name_reason = Some(self.image.as_ref().map_or("NoName", |i| i.no_name));
@@ -252,13 +218,13 @@ impl<'a> Printer<'a> {
             Style::Gnu => Dialect::Gnu,
             Style::Text | Style::Json => return self.answers.demangled(id),
         };
-        self.readable
-            .get(id.index())
-            .and_then(|cell| {
-                cell.get_or_init(|| demangle_as(raw, dialect).map(String::into_boxed_str))
-                    .as_deref()
-            })
-            .unwrap_or(raw)
+        self.readable.get(id.index()).map_or(raw, |cell| {
+            let readable = || demangle_as(raw, dialect).map(String::into_boxed_str);
+            match cell.get_or_init(readable) {
+                Ok(readable) => readable,
+                Err(why) => why.shown(raw),
+            }
+        })
     }
 }
 

@@ -15,17 +15,18 @@ use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
+use rustc_hash::FxHashSet;
 
+use super::bytes::{ByteStream, FileBytes, keep};
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
 use super::image_maps::ImageMaps;
 use super::meter::Meter;
 use super::note::Note;
 use super::perf_map;
-use super::recording::Report;
+use super::report::Report;
 use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
@@ -36,12 +37,12 @@ use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
-    pub perf: Option<(String, SeekableBytes)>,
+    pub perf: Option<(String, FileBytes)>,
     /// What `perf script` printed: it has the names that were known where it was recorded, and the samples if the perf.data that
     /// it was made of is not there.
     pub script: Option<(String, ByteStream)>,
     pub image_maps: ImageMaps,
-    pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
+    pub etl: Option<(String, Box<EtlReader<FileBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// Of user space and of the kernel, read as one.
@@ -79,11 +80,11 @@ struct Profile {
 
 enum ProfileBytes {
     Perf {
-        source: SeekableBytes,
+        source: FileBytes,
         cycles: Option<TimeConversion>,
     },
     Etl {
-        reader: Box<EtlReader<PositionedBytes>>,
+        reader: Box<EtlReader<FileBytes>>,
         began_ns: i128,
     },
 }
@@ -146,8 +147,8 @@ impl Parts {
         }
         if let Some(script) = self.script {
             let files = join.read_script(script, has_profile, earliest, &maps)?;
-            let limits = &join.meter.limits;
-            match self.image_maps.apply(&files, limits, join.session) {
+            let (limits, held) = (&join.meter.limits, join.meter.may_hold());
+            match self.image_maps.apply(&files, limits, held, join.session) {
                 Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
                 Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
                 Ok(()) => {}
@@ -175,7 +176,7 @@ impl Parts {
 }
 
 impl Profile {
-    fn of_perf(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
+    fn of_perf(name: String, mut source: FileBytes) -> Result<Self, OpenError> {
         let mut reader = open_perf(&name, &mut source)?;
         let clock = Clock::of_perf(&mut reader);
         let cycles = reader.info().time_conversion;
@@ -187,7 +188,7 @@ impl Profile {
         })
     }
 
-    fn of_etl(name: String, reader: Box<EtlReader<PositionedBytes>>) -> Self {
+    fn of_etl(name: String, reader: Box<EtlReader<FileBytes>>) -> Self {
         let (clock, began_ns) = Clock::of_etl(reader.clock(), reader.header().clock_type);
         let source = ProfileBytes::Etl { reader, began_ns };
         Profile {
@@ -200,8 +201,8 @@ impl Profile {
 
 fn open_perf<'s>(
     name: &str,
-    source: &'s mut SeekableBytes,
-) -> Result<Perf<&'s mut SeekableBytes>, OpenError> {
+    source: &'s mut FileBytes,
+) -> Result<Perf<&'s mut FileBytes>, OpenError> {
     source.rewind().map_err(|error| unreadable(name, error))?;
     Perf::open(source, Options::default()).map_err(|error| in_perf(name, error))
 }
@@ -452,7 +453,7 @@ impl Join<'_> {
     fn read_perf(
         &mut self,
         name: &str,
-        mut source: SeekableBytes,
+        mut source: FileBytes,
         earliest: Option<i128>,
     ) -> Result<(), OpenError> {
         let reader = open_perf(name, &mut source)?;
@@ -611,13 +612,15 @@ impl Join<'_> {
 
     /// Reads perf maps: those that were named, and those beside a perf.data.
     fn read_maps(&mut self, named: Vec<(String, u32, ByteStream)>) -> Result<(), OpenError> {
-        let mut done: Vec<u32> = Vec::new();
+        let mut done = FxHashSet::default();
         let limits = &self.meter.limits;
+        let mut held = self.meter.may_hold();
         for (name, own, stream) in named {
             let process = self.beside.pid(own);
             let damaged = |name, source| OpenError::Damaged { name, source };
-            let text = perf_map::whole(&name, stream, limits, damaged)?;
-            done.push(process);
+            let text = perf_map::whole(&name, stream, held, limits, damaged)?;
+            held = held.saturating_sub(text.len() as u64);
+            done.insert(process);
             self.add_map(&name, process, &text);
         }
         for process in self.perf.sampled.clone() {

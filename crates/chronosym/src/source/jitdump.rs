@@ -66,7 +66,7 @@ pub(crate) fn read_from<R: Read>(
                 let Ok(size) = u32::try_from(load.size) else {
                     continue;
                 };
-                if size == 0 || machine.state(process).code.is_told_by_events(address) {
+                if size == 0 || machine.state(process).code.is_stated_by_events(address) {
                     continue;
                 }
                 let paths: Vec<_> = (load.lines.clone())

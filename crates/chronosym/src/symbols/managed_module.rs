@@ -11,16 +11,18 @@ use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
 use rustc_hash::FxHashMap;
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::managed::{Clues, PdbFile, belongs};
 use super::method_text::{plain_name, takes};
+use super::module::ModuleFiles;
+use super::options::SymbolOptions;
 use super::pdb::Pdb;
 use super::pe::{CompositeFile, ImageFile, ImageParts};
-use super::search::{FoundFile, SymbolFile};
-use super::{SymbolOptions, precompiled};
+use super::precompiled;
+use super::search::{FileAt, FoundFile, SymbolFile};
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
+use crate::source_line::SourceLine;
 use crate::symbol_source::PrecompiledCode;
 
 /// A managed module's files: its image, its PDB, or both.
@@ -28,14 +30,13 @@ pub struct ManagedModule {
     files: Files,
     lines: bool,
     image: Option<Image>,
-    pdb: PdbFile,
+    of: ModuleFiles,
     /// MethodDef rows by their methods' names, as [`plain_name`] makes them.
     named: OnceLock<FxHashMap<Box<str>, Vec<u32>>>,
 }
 
 /// What is asked of an image again and again.
 struct Image {
-    at: Arc<FileAt>,
     base: u64,
     is_precompiled: bool,
     is_composite: bool,
@@ -74,8 +75,8 @@ pub enum ManagedModuleError {
 impl std::fmt::Debug for ManagedModule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ManagedModule")
-            .field("image", &self.image.as_ref().map(|image| &image.at.path))
-            .field("pdb", &self.pdb.file.found)
+            .field("image", &self.of.image.found)
+            .field("pdb", &self.of.pdb.file.found)
             .finish_non_exhaustive()
     }
 }
@@ -97,9 +98,7 @@ impl ManagedModule {
             FileError::Pdb(chronosym_pdb::Error::NotA { .. }) => not_managed(path),
             why => unreadable(path, why),
         })?;
-        let (image, pdb_path) = file
-            .with(|parts| image_of(&at, parts))
-            .ok_or_else(|| not_managed(path))?;
+        let (image, pdb_path) = file.with(image_of).ok_or_else(|| not_managed(path))?;
         let pdb = match pdb {
             Some(given) => {
                 let fits = |pdb: &Pdb| image.pdb.is_none_or(|id| belongs(pdb, id));
@@ -119,7 +118,9 @@ impl ManagedModule {
                 PdbFile::find(&clues, &files)
             }
         };
-        Ok(Self::new(files, options, Some(image), pdb))
+        let found = SymbolFile::at(FoundFile::File(path.to_owned()), at);
+        let of = ModuleFiles { image: found, pdb };
+        Ok(Self::new(files, options, Some(image), of))
     }
 
     /// The module that a PDB is of, portable or classic.
@@ -129,22 +130,23 @@ impl ManagedModule {
     pub fn of_pdb(path: &Path, options: &SymbolOptions) -> Result<Self, ManagedModuleError> {
         let files = Files::new(StoreConfig::new(), options);
         let pdb = given_pdb(path, &files, Pdb::is_managed)?.ok_or_else(|| not_managed(path))?;
-        Ok(Self::new(files, options, None, pdb))
+        let image = SymbolFile::unidentified();
+        Ok(Self::new(files, options, None, ModuleFiles { image, pdb }))
     }
 
-    fn new(files: Files, options: &SymbolOptions, image: Option<Image>, pdb: PdbFile) -> Self {
+    fn new(files: Files, options: &SymbolOptions, image: Option<Image>, of: ModuleFiles) -> Self {
         ManagedModule {
             files,
             lines: options.lines,
             image,
-            pdb,
+            of,
             named: OnceLock::new(),
         }
     }
 
     /// The PDB: where it was looked for, and what came of it.
     pub fn pdb(&self) -> &SymbolFile {
-        &self.pdb.file
+        &self.of.pdb.file
     }
 
     /// The module version id, which the image states.
@@ -173,7 +175,7 @@ impl ManagedModule {
         if !self.lines {
             return Err(LineReason::LinesDisabled);
         }
-        self.pdb.line(&self.files, token, il)
+        self.of.pdb.line(&self.files, token, il)
     }
 
     /// The precompiled method at an RVA, in bytes from the image's base.
@@ -181,24 +183,22 @@ impl ManagedModule {
         let rva = u32::try_from(rva).ok()?;
         let image = self.image.as_ref().filter(|image| image.is_precompiled)?;
         if image.is_composite {
-            let composite = self.files.open::<CompositeFile>(&image.at).ok()?;
+            let at = self.of.image.file()?;
+            let composite = self.files.open::<CompositeFile>(at).ok()?;
             return composite.with(|parts| precompiled::code_in(&parts.image, parts, rva));
         }
-        self.with_image(|parts| precompiled::code_at(parts.r2r()?, rva))
+        self.of
+            .with_image(&self.files, |parts| precompiled::code_at(parts.r2r()?, rva))
     }
 
     /// Type and method of a token. A PDB alone knows the method at most: then the type is empty.
     pub fn method_name(&self, token: u32) -> Option<(String, String)> {
-        let of_image = self.with_metadata(|metadata| {
-            let name = metadata.method(Token(token))?;
-            Some((name.owner_text(), name.name))
-        });
-        of_image.or_else(|| {
-            let name = self.pdb.with_pdb(&self.files, |pdb| match pdb {
-                Pdb::Windows(pdb) => pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
+        self.of.method_name(&self.files, token).or_else(|| {
+            let name = self.of.pdb.with_pdb(&self.files, |pdb| match pdb {
+                Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
                 Pdb::Portable(_) => None,
             });
-            Some((String::new(), name??))
+            Some((String::new(), name?.ok()??))
         })
     }
 
@@ -222,13 +222,9 @@ impl ManagedModule {
         fitting.unwrap_or_default()
     }
 
-    fn with_image<R>(&self, ask: impl FnOnce(&ImageParts<'_>) -> Option<R>) -> Option<R> {
-        let image = self.image.as_ref()?;
-        self.files.open::<ImageFile>(&image.at).ok()?.with(ask)
-    }
-
     fn with_metadata<R>(&self, ask: impl FnOnce(&Metadata<'_>) -> Option<R>) -> Option<R> {
-        self.with_image(|parts| ask(parts.metadata()?))
+        self.of
+            .with_metadata(&self.files, |_, metadata| ask(metadata))
     }
 }
 
@@ -274,7 +270,7 @@ fn given_pdb(
 }
 
 /// The image, if it is a managed one, and the path of its PDB.
-fn image_of(at: &Arc<FileAt>, parts: &ImageParts<'_>) -> Option<(Image, String)> {
+fn image_of(parts: &ImageParts<'_>) -> Option<(Image, String)> {
     let image = &parts.image;
     let r2r = parts.r2r();
     if r2r.is_none() && !is_managed(image) {
@@ -286,7 +282,6 @@ fn image_of(at: &Arc<FileAt>, parts: &ImageParts<'_>) -> Option<(Image, String)>
     let id = codeview.as_ref().map(|codeview| codeview.id);
     let path = codeview.map_or(String::new(), |codeview| codeview.path.into_owned());
     let of_image = Image {
-        at: Arc::clone(at),
         base: image.image_base(),
         is_precompiled: r2r.is_some_and(|r2r| r2r.method_count() > 0),
         is_composite: r2r.is_some_and(|r2r| r2r.is_composite()),

@@ -4,25 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chronosym_symbols::identity::Wanted;
-use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{
     Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
 };
 
-use super::files::{FileAt, FileError, Files, Open};
-use super::search::{ANY, Search, SymbolFile};
+use super::files::{FileError, Files, Frames, Open};
+use super::search::{FileAt, Search, Sought};
 use super::texts::Texts;
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::SourceLine;
 use crate::images::file_name;
 use crate::symbol_source::NativeFrame;
-
-/// The frames at an address; none where the file names nothing there.
-type Frames = Result<Vec<NativeFrame>, NameReason>;
-
-/// Answers that were worked out beforehand.
-pub(super) type Prepared = WeightedLru<(Arc<FileAt>, Address), Frames>;
 
 /// A native object file, and the paths it names.
 struct ObjectFile {
@@ -35,9 +27,8 @@ impl Open for ObjectFile {
         let places = Companions::of(path, &search.config());
         let mut symbols = NativeSymbols::open_path_with(path, places)?;
         if let Some((id, name)) = symbols.missing_supplement() {
-            let names = [file_name(&name).to_owned()];
-            let mut file = SymbolFile::unidentified();
-            search.everywhere(&mut file, &Wanted::ElfDebug(id), &names, &[], ANY);
+            let sought = Sought::new(Wanted::ElfDebug(id), [file_name(&name)], []);
+            let file = search.first([sought]);
             if let Some(found) = file.file() {
                 symbols.set_supplement(&found.path)?;
             }
@@ -58,7 +49,10 @@ pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: &[Address]) {
     let Ok(file) = files.open::<ObjectFile>(at) else {
         return;
     };
-    for (&address, frames) in addresses.iter().zip(file.frames(addresses, 0)) {
+    for (&address, frames) in addresses
+        .iter()
+        .zip(file.frames(addresses, 0, files.line_share))
+    {
         // Each frame with its share of names and paths, and the entry itself.
         let weight = 200 * (1 + frames.as_ref().map_or(0, Vec::len)) as u64;
         let key = (Arc::clone(at), address);
@@ -74,16 +68,19 @@ pub(super) fn frames(files: &Files, at: &Arc<FileAt>, address: Address) -> Frame
         return frames.as_ref().clone();
     }
     match files.open::<ObjectFile>(at) {
-        Ok(file) => file.frames(&[address], 1).pop().unwrap_or(Ok(Vec::new())),
+        Ok(file) => {
+            let mut frames = file.frames(&[address], 1, files.line_share);
+            frames.pop().unwrap_or(Ok(Vec::new()))
+        }
         Err(_) => Err(NameReason::SymbolFileDamaged),
     }
 }
 
 impl ObjectFile {
     /// What the file says of addresses, in the order asked.
-    fn frames(&self, addresses: &[Address], threads: usize) -> Vec<Frames> {
+    fn frames(&self, addresses: &[Address], threads: usize, line_share: usize) -> Vec<Frames> {
         let mut query = Query::default();
-        query.threads = threads;
+        (query.threads, query.line_share) = (threads, line_share);
         let mut answers = Answers::new();
         self.symbols.find_all(addresses, &query, &mut answers);
         answers.iter().map(|answer| self.answer(answer)).collect()
@@ -104,17 +101,14 @@ impl ObjectFile {
                     .filter(|_| !frame.inlined())
                     .map(|start| at.saturating_sub(start)),
                 line: line
-                    .map(|(path, line)| SourceLine {
-                        file: self.texts.get(path),
-                        line: line.get(),
-                        column: frame.column().map(u32::from),
-                    })
+                    .map(|(path, line)| self.texts.line(path, line.get(), frame.column()))
                     .ok_or(match frame.line_limited() {
                         true => LineReason::LimitReached,
                         false => LineReason::NoLineInfo,
                     }),
                 // Exported names say where functions begin, not where they end.
                 approximate: matches!(frame.source(), Source::DynamicSymbols | Source::Export),
+                name_limited: frame.name_limited(),
                 ..NativeFrame::new(self.texts.get(frame.demangled()?))
             })
         });
