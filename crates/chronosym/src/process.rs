@@ -49,6 +49,23 @@ pub(crate) struct Thread {
     pub process: ProcessIndex,
     pub tid: u64,
     pub name: StringId,
+    /// What it was called before, and until when.
+    pub earlier: Vec<(u64, StringId)>,
+}
+
+impl Thread {
+    pub fn rename(&mut self, name: StringId, time_ns: u64) {
+        let before = std::mem::replace(&mut self.name, name);
+        if before != StringId::EMPTY && before != name {
+            self.earlier.push((time_ns, before));
+        }
+    }
+
+    /// What it was called at a time.
+    pub fn name_at(&self, time_ns: u64) -> StringId {
+        let then = self.earlier.iter().find(|(until, _)| time_ns < *until);
+        then.map_or(self.name, |&(_, name)| name)
+    }
 }
 
 /// All processes and threads of a session.
@@ -139,6 +156,7 @@ impl Processes {
                 process,
                 tid,
                 name: StringId::EMPTY,
+                earlier: Vec::new(),
             });
             next
         });

@@ -12,6 +12,7 @@ use chronosym_symbols::store::{
     Trial, read_identity,
 };
 
+use super::kallsyms::module_files;
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::ImageRef;
@@ -233,6 +234,14 @@ impl Sought {
     /// What is called as its path says.
     pub(super) fn at(wanted: Wanted, path: &str) -> Self {
         Sought::new(wanted, [file_name(path)], [path])
+    }
+
+    /// An ELF file, which may be a module of the kernel.
+    pub(super) fn object(wanted: Wanted, path: &str) -> Self {
+        let mut object = Sought::at(wanted, path);
+        let others = module_files(path).filter(|name| name != file_name(path));
+        object.names.extend(others);
+        object
     }
 
     /// A PDB: it is called as its path says or as its image, and lies where it was written or beside the image.
