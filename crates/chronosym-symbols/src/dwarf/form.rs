@@ -47,7 +47,9 @@ impl fmt::Display for Bad {
             Self::Cycle => f.write_str("references lead round in a circle"),
             Self::Depth => f.write_str("entries are nested too deeply"),
             Self::Shared => f.write_str("too many entries share the same ranges"),
-            Self::SharedLines => f.write_str("too many units share the same line tables (line_share)"),
+            Self::SharedLines => {
+                f.write_str("too many units share the same line tables (line_share)")
+            }
             Self::Gimli(error) => error.fmt(f),
         }
     }

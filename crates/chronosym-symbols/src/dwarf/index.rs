@@ -175,7 +175,11 @@ fn rest(
     let mut pieces = Vec::new();
     let mut damage = None;
     // Line tables stand in where there are no ranges, and every unit has its own.
-    let parts = [sections.ranges.len(), sections.rnglists.len(), sections.line.len()];
+    let parts = [
+        sections.ranges.len(),
+        sections.rnglists.len(),
+        sections.line.len(),
+    ];
     let mut budget = Budget::of(parts.into_iter().fold(0, usize::saturating_add));
     let mut table = Table::default();
     let mut ask = |sections: &Sections<'_>, offset: usize| {

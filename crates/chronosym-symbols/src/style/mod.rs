@@ -256,15 +256,13 @@ impl<'a> Printer<'a> {
             Style::Gnu => Dialect::Gnu,
             Style::Text | Style::Json => return self.answers.demangled(id),
         };
-        self.readable
-            .get(id.index())
-            .map_or(raw, |cell| {
-                let readable = || demangle_as(raw, dialect).map(String::into_boxed_str);
-                match cell.get_or_init(readable) {
-                    Ok(readable) => readable,
-                    Err(why) => why.shown(raw),
-                }
-            })
+        self.readable.get(id.index()).map_or(raw, |cell| {
+            let readable = || demangle_as(raw, dialect).map(String::into_boxed_str);
+            match cell.get_or_init(readable) {
+                Ok(readable) => readable,
+                Err(why) => why.shown(raw),
+            }
+        })
     }
 }
 

@@ -43,15 +43,20 @@ impl PdbFile {
         PdbFile { file, in_trace }
     }
 
-    /// A PDB that is known to be the right one.
-    pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
-        let mut file = SymbolFile::unidentified();
-        file.found = Ok(found);
-        file.at = Some(at);
+    /// None: nothing says which it would be.
+    pub(super) fn unknown() -> Self {
         PdbFile {
-            file,
+            file: SymbolFile::unidentified(),
             in_trace: None,
         }
+    }
+
+    /// A PDB that is known to be the right one.
+    pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
+        let mut pdb = Self::unknown();
+        pdb.file.found = Ok(found);
+        pdb.file.at = Some(at);
+        pdb
     }
 
     /// What is asked of the PDB, if it is at hand and can be read.

@@ -58,7 +58,10 @@ pub(super) fn prepare(files: &Files, at: &Arc<FileAt>, addresses: &[Address]) {
     let Ok(file) = files.open::<ObjectFile>(at) else {
         return;
     };
-    for (&address, frames) in addresses.iter().zip(file.frames(addresses, 0, files.line_share)) {
+    for (&address, frames) in addresses
+        .iter()
+        .zip(file.frames(addresses, 0, files.line_share))
+    {
         // Each frame with its share of names and paths, and the entry itself.
         let weight = 200 * (1 + frames.as_ref().map_or(0, Vec::len)) as u64;
         let key = (Arc::clone(at), address);
