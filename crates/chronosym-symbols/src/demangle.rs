@@ -237,6 +237,24 @@ mod tests {
         }
     }
 
+    /// What a lambda takes is its own, also among the arguments of a template that takes something else.
+    #[test]
+    fn parameters_of_generic_lambdas_are_automatic() {
+        let within = "_Z1gIvZ1fvEUlOT_E_EvT0_";
+        assert_eq!(
+            demangle_as(within, Dialect::Gnu).unwrap(),
+            "void g<void, f()::{lambda(auto:1&&)#1}>(f()::{lambda(auto:1&&)#1})"
+        );
+        assert_eq!(
+            demangle_as(within, Dialect::Llvm).unwrap(),
+            "void g<void, f()::'lambda'(auto&&)>(f()::'lambda'(auto&&))"
+        );
+        assert_eq!(
+            demangle("_Z1gIIicEEvDpT_").unwrap(),
+            "void g<int, char>(int, char)"
+        );
+    }
+
     #[test]
     fn dialects_differ_where_the_tools_do() {
         let clone = "_ZN3foo3barEi.part.0";
