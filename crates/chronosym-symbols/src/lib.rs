@@ -40,4 +40,4 @@ pub use code::{Processor, elf_code};
 pub use elf::companions::Companions;
 pub use error::{Error, Result};
 #[cfg(feature = "dwarf")]
-pub use native::{NativeSymbols, ObjectSymbols, Query};
+pub use native::{NativeSymbols, Query};
