@@ -161,11 +161,11 @@ fn ids_of_another_timeline_find_nothing() {
     let mut resolver = Resolver::new(timeline, None);
     let resolved = resolver.resolve_stack(known, stack, When::At(15), Position::Exact);
     assert_eq!(resolved, None);
-    assert!(
-        resolver
-            .resolve_addresses(process, &[1], When::At(15), Position::Exact)
-            .is_some()
-    );
+    let resolved = resolver.resolve_addresses(process, &[1], When::At(15), Position::Exact);
+    let (stack, _) = resolved.expect("a frame without a name");
+    let other = Resolver::new(timeline, None);
+    assert_eq!((other.caller(stack), other.stack(stack).count()), (None, 0));
+    assert!(!Filter::default().has_process(timeline, process));
 }
 
 #[test]

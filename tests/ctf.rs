@@ -584,14 +584,24 @@ fn a_text_of_perf_has_samples_and_names() {
     assert_eq!(frames, 2);
 }
 
+/// Where the perf.data of a bundle has its files.
+const ONE: u64 = 0x55_0000_0000;
+const TWO: u64 = 0x56_0000_0000;
+
 #[test]
 fn a_bundle_of_perfcollect_is_one_recording() {
     let runtime = Runtime::new()
         .body("First", JIT, SECOND + 10_000, Some(SECOND + 500_000))
         .body("Second", JIT, SECOND + 800_000, None);
     let (metadata, stream) = (runtime.trace.metadata(), runtime.stream());
+    // What the text was printed of: what stands where is known, and of inlined calls nothing is.
     let mut perf = PerfWriter::new(PerfAttr::default());
-    perf.sample(SECOND + 50_000, PID, PID, &[JIT + 0x10]);
+    perf.comm(SECOND, PID, PID, "app");
+    perf.mmap2(SECOND, PID, ONE, 0x8000, 0x1_0000, "/lib/libone.so");
+    perf.mmap2(SECOND, PID, TWO, 0x8000, 0x2000, "/lib/two.ni.dll");
+    let chain = [ONE + 0x3608, JIT + 0x10, ONE + 0x3700, TWO + 4];
+    perf.sample(SECOND + 50_000, PID, PID, &chain);
+    perf.sample(SECOND + 900_000, PID, 7, &[JIT + 0x10]);
     let perf = perf.file();
     let map = b"7f0000000000 100 void [M] Old::Name()[Optimized]\n";
     let images = b"NILoad;/lib/other.ni.dll;{A}\nNILoad;/lib/two.ni.dll;{3FD6C14E}\n";
@@ -621,12 +631,19 @@ fn a_bundle_of_perfcollect_is_one_recording() {
     ];
     let (timeline, report) = open_all(&[("x.trace.zip", &zip(&entries))]).expect("it can be read");
     assert_eq!(report.format, Format::Joined);
-    // The text stands for the perf.data that it was made of.
+    // The samples are those of the perf.data, the names those of the text that was made of it.
     let stacks = stacks(&timeline);
-    let managed: Vec<_> = stacks.iter().map(|(_, _, frames)| &*frames[1]).collect();
-    assert_eq!(managed, ["?!N.T.First", "?!N.T.Second"]);
-    assert_eq!(stacks[0].2[0], "libone!helper");
-    assert_eq!(stacks[0].2[4], "two!N.Precompiled.Run");
+    let names: Vec<_> = stacks.iter().flat_map(|(_, _, frames)| frames).collect();
+    assert_eq!(
+        names,
+        [
+            "libone!helper",
+            "?!N.T.First",
+            "libone!outer",
+            "two!N.Precompiled.Run",
+            "?!N.T.Second"
+        ]
+    );
     let gives: Vec<_> = timeline
         .facts()
         .recordings

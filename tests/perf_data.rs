@@ -8,7 +8,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use chronosym_conformance::{TESTDATA, case, unzip};
-use chronosym_perf::{CpuMode, Event, Mmap, Options, Reader, Record, Sample, jitdump, script};
+use chronosym_perf::{
+    CpuMode, Event, Gaps, Mmap, Options, Reader, Record, Sample, jitdump, script,
+};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 fn main() -> ExitCode {
@@ -105,8 +107,7 @@ fn main() -> ExitCode {
         |folder| {
             let dump = unpack(&folder.join("perf/net10/jit-5355.dump.gz"))?;
             let (loads, diagnostics) = loads(&dump)?;
-            let cut = diagnostics.truncation.ok_or("it is cut")?;
-            check(&(loads.len(), cut.bytes_lost), &(1, 32_854))
+            check(&(loads.len(), diagnostics.gaps.total().bytes), &(1, 32_854))
         },
     ));
     let recordings: [(&str, &[&str], bool); 9] = [
@@ -169,8 +170,8 @@ fn main() -> ExitCode {
         };
         check(&(has("fib ", 0), has("JS:", 1)), &(true, true))?;
         check(
-            &(diagnostics.bad_records, diagnostics.truncation),
-            &(0, None),
+            &(diagnostics.bad_records, &diagnostics.gaps),
+            &(0, &Gaps::default()),
         )
     }));
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
@@ -485,8 +486,8 @@ fn agrees_with_perf(path: &Path, has_chains: bool) -> Result<(), Failed> {
     );
     check(&damage, &(0, 0, 0))?;
     check(
-        &(diagnostics.truncation, diagnostics.bad_compressed_bytes),
-        &(None, 0),
+        &(&diagnostics.gaps, diagnostics.bad_compressed_bytes),
+        &(&Gaps::default(), 0),
     )?;
     for (kind, count) in kinds {
         check(

@@ -118,10 +118,10 @@ fn the_perf_map_of_another_build_names_nothing() {
         b"FFFFFFFF 00 broken".to_vec(),
     ] {
         let found = folder(&[("Workload.ni.r2rmap", &map)]);
-        assert_eq!(symbols(found.path()).precompiled_range(&module), None);
+        assert!(symbols(found.path()).precompiled_range(&module).is_err());
     }
     let found = folder(&[("Workload.ni.r2rmap", text.as_bytes())]);
-    assert!(symbols(found.path()).precompiled_range(&module).is_some());
+    assert!(symbols(found.path()).precompiled_range(&module).is_ok());
 }
 
 /// An image for another machine is a reason, and says so where files are listed.
@@ -137,7 +137,10 @@ fn an_image_for_another_machine_is_a_reason() {
         ("windows-x64", Some(LineReason::SymbolFileMismatch)),
     ] {
         let found = folder(&[("Workload.dll", &read(&built(target).join("Workload.dll")))]);
-        assert_eq!(symbols(found.path()).precompiled_reason(&module), reason);
+        assert_eq!(
+            symbols(found.path()).precompiled_range(&module).err(),
+            reason
+        );
     }
 }
 
@@ -313,10 +316,9 @@ fn a_build_for_another_machine_hides_none_behind_it() {
         let [other, windows, own] = ["linux-arm64", "windows-x64", "linux-x64"].map(build);
         let folders = [other.path(), windows.path(), own.path()];
         let both = symbols_in(&folders);
-        assert!(both.precompiled_range(&module).is_some(), "{name}");
-        assert_eq!(both.precompiled_reason(&module), None, "{name}");
+        assert!(both.precompiled_range(&module).is_ok(), "{name}");
         let neither = symbols_in(&folders[..2]);
-        assert_eq!(neither.precompiled_range(&module), None, "{name}");
+        assert!(neither.precompiled_range(&module).is_err(), "{name}");
 
         let mapped = Mapped::new(&read(&built("linux-x64").join("Workload.dll")));
         let named = mapped.frame(0x11dd0, &both);
@@ -525,25 +527,17 @@ fn code_of_a_component_is_in_its_composite() {
 
     // Another build's, another assembly's, another file's, elsewhere, damaged.
     let escaping = component("../whole.r2r.dll");
-    let reasons: [(&[u8], &[u8], Option<LineReason>); 5] = [
-        (
-            &composite("Workload", [7; 16]),
-            &part,
-            Some(LineReason::SymbolFileMismatch),
-        ),
-        (
-            &composite("Workfoad", mvid),
-            &part,
-            Some(LineReason::SymbolFileMismatch),
-        ),
-        (&dll, &part, Some(LineReason::SymbolFileMismatch)),
-        (&whole, &escaping, None),
-        (&whole[..whole.len() / 2], &part, None),
+    let (mismatch, nothing) = (LineReason::SymbolFileMismatch, LineReason::NoILMap);
+    let reasons: [(&[u8], &[u8], LineReason); 5] = [
+        (&composite("Workload", [7; 16]), &part, mismatch),
+        (&composite("Workfoad", mvid), &part, mismatch),
+        (&dll, &part, mismatch),
+        (&whole, &escaping, nothing),
+        (&whole[..whole.len() / 2], &part, nothing),
     ];
     for (whole, part, reason) in reasons {
         let found = folder(&[("whole.r2r.dll", whole), ("Workload.dll", part)]);
         let symbols = symbols(found.path());
-        assert_eq!(symbols.precompiled_range(&module), None);
-        assert_eq!(symbols.precompiled_reason(&module), reason);
+        assert_eq!(symbols.precompiled_range(&module), Err(reason));
     }
 }

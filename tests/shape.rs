@@ -9,7 +9,7 @@ use chronosym::{
 };
 use chronosym_export::{
     Butterfly, By, CallTree, Change, Diff, Sort, TableOptions, TreeOptions, hot_rows, hot_threads,
-    write_diff, write_text,
+    write_diff, write_svg, write_text,
 };
 
 /// Names each address by the symbols of its image: an RVA is that of `main`, `A`, `B`, …; from 0x100 on `In` is inlined into them.
@@ -179,6 +179,10 @@ fn what_is_not_mine_is_one_frame() {
         text.contains(" [1 to 2 frames of the framework]\n"),
         "{text}"
     );
+    let mut picture = Vec::new();
+    write_svg(&counted, &tree, &mut picture).unwrap();
+    let picture = String::from_utf8(picture).unwrap();
+    assert!(picture.contains("[\"1 to 2 frames\""), "{picture}");
     let plugin = shape().my_modules("plugin.*").unwrap();
     assert_eq!(
         shown(profile(&stacks[..2]), &plugin),

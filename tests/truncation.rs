@@ -8,13 +8,18 @@ use std::path::{Path, PathBuf};
 use chronosym::{Filter, Input, Opener, Options, Session};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::r2r::R2rMap;
+use chronosym_pdb::r2r::{NoModules, R2rImage, R2rMap};
 use chronosym_pdb::windows::WindowsPdb;
+use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 use chronosym_support::etl::{At, EtlWriter, Options as EtlOptions};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::perf::{JitdumpWriter, PerfAttr, PerfWriter};
 use chronosym_support::trace::TraceInfo;
+use chronosym_symbols::{Address, Answers, NativeSymbols, Query};
+
+#[path = "../crates/chronosym-symbols/tests/made/mod.rs"]
+mod made;
 
 const SAMPLES: i64 = 24;
 
@@ -76,6 +81,29 @@ fn jitdump() -> Vec<u8> {
     writer.file().to_vec()
 }
 
+/// A trace of LTTng: its metadata, and packets of six events.
+fn ctf() -> (Vec<u8>, Vec<u8>) {
+    let mut trace = CtfTrace::new(CtfLayout::default(), &[("vpid", CtfType::Signed(32))]);
+    trace.event(
+        "P:One",
+        &[("n", CtfType::Unsigned(8)), ("text", CtfType::Text)],
+    );
+    let event = |time| CtfEvent {
+        time,
+        id: 0,
+        context: vec![CtfValue::Number(7)],
+        fields: vec![CtfValue::Number(1), CtfValue::Text("text")],
+    };
+    let packet = |number: u64| {
+        let events: Vec<_> = (0..6).map(|at| event(number * 6 + at)).collect();
+        trace.packet(number, 0, 0, &events)
+    };
+    (
+        trace.metadata(),
+        (0..SAMPLES as u64 / 6).flat_map(packet).collect(),
+    )
+}
+
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).expect("memory");
@@ -102,12 +130,12 @@ fn records(bytes: &[u8]) -> Option<u64> {
     Some(timeline.profile(&Filter::default(), None).samples() + bodies as u64)
 }
 
-/// Tries prefixes of a trace, each so many bytes longer than the one before.
-fn sweep(name: &str, bytes: &[u8], step: usize) {
+/// Tries every prefix of a trace.
+fn sweep(name: &str, bytes: &[u8]) {
     let all = records(bytes).unwrap_or_else(|| panic!("{name} is refused"));
     assert!(all + 3 >= SAMPLES as u64, "{name}: {all}");
     let (mut before, mut accepted) = (0, false);
-    for length in (0..bytes.len()).step_by(step) {
+    for length in 0..bytes.len() {
         let found = records(&bytes[..length]);
         assert!(
             found.is_some() || !accepted,
@@ -129,25 +157,63 @@ fn sweep(name: &str, bytes: &[u8], step: usize) {
 
 #[test]
 fn traces() {
-    sweep("nettrace V4", &nettrace(NettraceWriter::v4()), 1);
-    sweep("nettrace V5", &nettrace(NettraceWriter::v5()), 1);
-    sweep("nettrace V6", &nettrace(NettraceWriter::v6()), 1);
-    sweep("netperf V2", &netperf(NetperfWriter::v2()), 1);
-    sweep("netperf V3", &netperf(NetperfWriter::v3()), 1);
-    sweep("etl", &etl(false), 3);
-    sweep("etl, compressed", &etl(true), 3);
-    sweep("perf.data", &perf_data().file(), 3);
-    sweep("perf.data, pipe form", &perf_data().pipe(), 3);
-    sweep("jitdump", &jitdump(), 3);
+    sweep("nettrace V4", &nettrace(NettraceWriter::v4()));
+    sweep("nettrace V5", &nettrace(NettraceWriter::v5()));
+    sweep("nettrace V6", &nettrace(NettraceWriter::v6()));
+    sweep("netperf V2", &netperf(NetperfWriter::v2()));
+    sweep("netperf V3", &netperf(NetperfWriter::v3()));
+    sweep("etl", &etl(false));
+    sweep("etl, compressed", &etl(true));
+    sweep("perf.data", &perf_data().file());
+    sweep("perf.data, pipe form", &perf_data().pipe());
+    sweep("jitdump", &jitdump());
 }
 
 #[test]
 fn wrappers() {
     let trace = nettrace(NettraceWriter::v4());
-    sweep("gzip", &gzip(&trace), 1);
-    sweep("zip", &zip("trace.nettrace", &trace), 1);
-    sweep("gzip in zip", &zip("t.gz", &gzip(&trace)), 1);
-    sweep("zip of an .etl", &zip("t.etl", &etl(false)), 3);
+    sweep("gzip", &gzip(&trace));
+    sweep("zip", &zip("trace.nettrace", &trace));
+    sweep("gzip in zip", &zip("t.gz", &gzip(&trace)));
+    sweep("zip of an .etl", &zip("t.etl", &etl(false)));
+}
+
+#[test]
+fn traces_of_lttng() {
+    let (metadata, stream) = ctf();
+    let events = |metadata: &[u8], stream: &[u8]| {
+        let metadata = chronosym_ctf::Metadata::parse(metadata, Default::default()).ok()?;
+        let mut reader = chronosym_ctf::Reader::new(vec![metadata], Default::default());
+        reader.add_stream(stream);
+        let mut events = 0;
+        while reader
+            .next_event()
+            .expect("a slice does not fail")
+            .is_some()
+        {
+            events += 1;
+        }
+        Some(events)
+    };
+    assert_eq!(events(&metadata, &stream), Some(SAMPLES));
+    let grows = |name: &str, len: usize, events: &dyn Fn(usize) -> Option<i64>| {
+        let mut before = 0;
+        for length in 0..len {
+            let found = events(length).unwrap_or_default();
+            assert!(
+                (before..=SAMPLES).contains(&found),
+                "{name}: {found} in {length} bytes, {before} in fewer"
+            );
+            before = found;
+        }
+        assert!(before > 0, "{name}");
+    };
+    grows("stream", stream.len(), &|length| {
+        events(&metadata, &stream[..length])
+    });
+    grows("metadata", metadata.len(), &|length| {
+        events(&metadata[..length], &stream)
+    });
 }
 
 #[test]
@@ -177,10 +243,10 @@ fn perf_maps() {
 type Said = BTreeMap<String, String>;
 
 /// Tries prefixes: what they say, the whole file says too.
-fn says_no_other(name: &str, bytes: &[u8], step: usize, ask: impl Fn(&[u8]) -> Said) {
+fn says_no_other(name: &str, bytes: &[u8], ask: impl Fn(&[u8]) -> Said) {
     let all = ask(bytes);
     assert!(!all.is_empty(), "{name}");
-    for length in (0..bytes.len()).step_by(step) {
+    for length in 0..bytes.len() {
         for (question, said) in ask(&bytes[..length]) {
             assert_eq!(
                 all.get(&question),
@@ -214,7 +280,7 @@ fn symbol_files() {
         }
         said
     };
-    says_no_other("portable PDB", &file("clr31/live/Plugin.pdb"), 7, lines);
+    says_no_other("portable PDB", &file("clr31/live/Plugin.pdb"), lines);
 
     let functions = |bytes: &[u8]| {
         let mut said = Said::new();
@@ -228,7 +294,6 @@ fn symbol_files() {
     says_no_other(
         "Windows PDB",
         &file("pdb-small/x86_64/small.pdb"),
-        97,
         functions,
     );
 
@@ -242,8 +307,42 @@ fn symbol_files() {
         }
         said
     };
-    says_no_other("PE", &file("pdb-small/x86_64/small.exe"), 1, image);
-    says_no_other("managed PE", &file("clr31/live/Plugin.dll"), 1, image);
+    says_no_other("PE", &file("pdb-small/x86_64/small.exe"), image);
+    says_no_other("managed PE", &file("clr31/live/Plugin.dll"), image);
+
+    let methods = |bytes: &[u8]| {
+        let mut said = Said::new();
+        let image = PeImage::parse(bytes).and_then(R2rImage::open);
+        for method in image.iter().flat_map(R2rImage::methods) {
+            let name = image
+                .as_ref()
+                .ok()
+                .and_then(|image| image.method_name(&method, &NoModules));
+            let range = (method.begin, method.hot_size);
+            said.extend(name.map(|name| (format!("{range:?}"), name.map_text())));
+        }
+        said
+    };
+    // Sections that are cut off make an image that is none.
+    let image = file("clr10/r2r/linux-x64/Workload.dll");
+    says_no_other("ReadyToRun", &image, methods);
+
+    let symbols = |bytes: &[u8]| {
+        let mut said = Said::new();
+        let Ok(symbols) = NativeSymbols::open(bytes) else {
+            return said;
+        };
+        let mut out = Answers::new();
+        for at in [0x1000, 0x1010, 0x1020] {
+            symbols.find(Address::VirtualAddress(at), &Query::default(), &mut out);
+            let frames = out.iter().flat_map(|answer| answer.frames());
+            let frames = frames.filter_map(|frame| Some((frame.name()?, frame.line())));
+            let text = format!("{:?}", frames.collect::<Vec<_>>());
+            said.extend((text != "[]").then(|| (at.to_string(), text)));
+        }
+        said
+    };
+    says_no_other("ELF and DWARF", &made::elf(&made::program()), symbols);
 
     let names = |bytes: &[u8]| {
         let mut said = Said::new();
@@ -255,7 +354,7 @@ fn symbol_files() {
     };
     let map = "clr10/r2r/windows-x64/Workload.ni.r2rmap";
     // A name that is cut off cannot be told from a shorter one: the last line is left out.
-    says_no_other("r2rmap", &file(map), 1, |bytes| {
+    says_no_other("r2rmap", &file(map), |bytes| {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n');
         names(&bytes[..whole.map_or(0, |at| at + 1)])
     });

@@ -41,7 +41,7 @@ fn records(bytes: &[u8]) -> Seen {
         for stack in region.stacks() {
             seen.stacks += 1;
             seen.frames += stack.len() as u64;
-            seen.sum = stack.addresses().fold(seen.sum, u64::wrapping_add);
+            seen.sum = stack.iter().fold(seen.sum, u64::wrapping_add);
         }
     }
     seen

@@ -68,7 +68,7 @@ fn wholesym(path: &Path, data: &[u8], addresses: impl Iterator<Item = u32>) -> u
     let pdb = WindowsPdb::open(data).expect("a Windows PDB");
     let name = path.file_name().map(|name| name.to_string_lossy());
     let name = name.expect("a file's name").into_owned();
-    let id = debugid::DebugId::from_guid_age(&pdb.guid(), pdb.age()).expect("an identity");
+    let id = debugid::DebugId::from_guid_age(&pdb.id().guid.0, pdb.id().age).expect("an identity");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use chronosym_events::{
-    EventDescription, EventKey, EventSchema, InlineTree, ManifestPieces, PointerSize, RawEvent,
-    TraceLoggingSchema, catalog,
+    EventKey, EventSchema, InlineTree, ManifestPieces, PointerSize, RawEvent, TraceLoggingSchema,
+    catalog,
 };
 
 use crate::choices::Choices;
@@ -73,8 +73,8 @@ pub fn description(data: &[u8]) {
     let mut choices = Choices::new(data);
     let len = usize::from(choices.u16());
     let (info, payload) = choices.rest().split_at(len.min(choices.rest().len()));
-    if let Ok(description) = EventDescription::parse(info) {
-        read(&description.schema(), payload);
+    if let Ok(schema) = EventSchema::from_event_info(info) {
+        read(&schema, payload);
     }
 }
 
@@ -85,8 +85,8 @@ pub fn manifest(data: &[u8]) {
         let _ = std::hint::black_box(pieces.push(piece));
     }
     let piece = [&[1, 0, 0, 0x5b, 1, 0, 0, 0][..], data].concat();
-    for event in pieces.push(&piece).ok().flatten().unwrap_or_default() {
-        read(&event.schema(), &[0; 64]);
+    for schema in pieces.push(&piece).ok().flatten().unwrap_or_default() {
+        read(&schema, &[0; 64]);
     }
 }
 

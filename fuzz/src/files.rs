@@ -211,7 +211,7 @@ pub fn windows_pdb(data: &[u8]) {
     let Ok(pdb) = WindowsPdb::open(data) else {
         return;
     };
-    std::hint::black_box((pdb.guid(), pdb.age(), pdb.machine(), pdb.limits().count()));
+    std::hint::black_box((pdb.id(), pdb.machine(), pdb.limits().count()));
     for name in ["/names", "srcsrv"] {
         let _ = std::hint::black_box(pdb.named_stream(name));
     }

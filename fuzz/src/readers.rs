@@ -32,7 +32,7 @@ pub fn nettrace(data: &[u8]) {
             assert!(region.event_type(record.event_type).is_some());
             let stack = record.stack.map(|row| {
                 assert!(row.index() < region.stack_count());
-                let addresses = region.stack(row).addresses();
+                let addresses = region.stack(row).iter();
                 addresses.fold(0, |all, address| all ^ address)
             });
             let ids = (
@@ -101,8 +101,8 @@ pub fn perf_data(data: &[u8]) {
     let diagnostics = reader.diagnostics();
     assert!(records <= diagnostics.records);
     assert!(diagnostics.bytes_read <= data.len() as u64);
-    if let Some(truncation) = diagnostics.truncation {
-        assert!(truncation.at_offset + truncation.bytes_lost <= data.len() as u64);
+    for gap in diagnostics.gaps.listed() {
+        assert!(gap.end() <= data.len() as u64);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Each target with its seeds, its corpus, what once broke it, and inputs changed at random.
 //!
-//! `CHRONOSYM_FUZZ_RUNS` says how many changed inputs each target gets (300 unless it is set). They are the same on every
-//! run. An input that breaks a promise is written to a file, whose path is in the message.
+//! Each target gets 300 changed inputs; `CHRONOSYM_FUZZ_SECONDS` gives it as many as that time is enough for. They are the
+//! same, in the same order, on every run. An input that breaks a promise is written to a file, whose path is in the message.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use chronosym_fuzz::mutate::{Random, change};
 use chronosym_fuzz::{TARGETS, Target, corpus, seeds};
@@ -51,12 +52,14 @@ fn replay(target: &Target) -> Result<(), Failed> {
 }
 
 fn changed(target: &Target) -> Result<(), Failed> {
-    let runs = match std::env::var("CHRONOSYM_FUZZ_RUNS") {
-        Ok(text) => text.parse()?,
-        Err(_) => RUNS,
+    let time = match std::env::var("CHRONOSYM_FUZZ_SECONDS") {
+        Ok(text) => Some(Duration::from_secs(text.parse()?)),
+        Err(_) => None,
     };
     let (inputs, words) = (inputs(target)?, corpus::words(target.words));
-    for number in 0..runs {
+    let begun = Instant::now();
+    let goes_on = |number: u64| time.map_or(number < RUNS, |time| begun.elapsed() < time);
+    for number in (0..).take_while(|&number| goes_on(number)) {
         let mut random = Random::new(number);
         let (name, bytes) = &inputs[random.below(inputs.len())];
         if bytes.len() > MOST && number % 8 != 0 {

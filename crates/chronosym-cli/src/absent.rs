@@ -49,9 +49,9 @@ pub fn refuse_late(filters: &Filters, timeline: &Timeline) -> Result<()> {
 fn refuse_thread(tid: u64, timeline: &Timeline) -> Result<()> {
     let samples = timeline.samples();
     let mut of_class = vec![0; samples.classes().len()];
-    samples
-        .iter()
-        .for_each(|(class, _)| of_class[class as usize] += 1);
+    for (class, _) in samples.iter() {
+        of_class[class as usize] += 1;
+    }
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for (class, count) in samples.classes().iter().zip(of_class) {
         if let Some(thread) = timeline.thread_view(class.thread) {

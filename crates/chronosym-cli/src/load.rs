@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use chronosym::open::{Note, NoteKind, SymbolEntries, TraceGap, read_perf_map};
-use chronosym::{Filter, Options, ProcessIndex, ProcessView, SampleSelection, Session, Timeline};
+use chronosym::{Filter, Options, ProcessIndex, ProcessView, Session, Timeline};
 
-use crate::args::{self, EventFilters, Filters, Symbols, Usage};
+use crate::args::{self, Filters, Symbols, Usage};
 use crate::units::show_time;
 use crate::{absent, input, limits};
 
@@ -93,14 +93,6 @@ fn add_perf_map(argument: &Path, session: &mut Session) -> Result<Option<u32>> {
 fn pid_in_name(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     name.strip_prefix("perf-")?.split('.').next()?.parse().ok()
-}
-
-/// The selection that `--event` makes.
-pub fn selection(filters: &EventFilters) -> SampleSelection {
-    match filters.event.as_slice() {
-        [] => SampleSelection::Profilers,
-        events => SampleSelection::Events(events.to_vec()),
-    }
 }
 
 /// The filter that the options make; a process that the trace does not know is an error.

@@ -10,7 +10,8 @@ mod load;
 mod output;
 mod profiled;
 mod progress;
-mod shaping;
+mod question;
+mod symbolizer;
 mod symbols;
 mod units;
 
@@ -18,11 +19,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // clap exits with 2 on usage errors, with 0 after help and version.
-    let cli = args::Cli::read();
+    let (cli, files) = args::Cli::read();
     output::set_color(cli.color);
     limits::set(&cli.limits);
     progress::begin(cli.quiet);
-    let result = commands::run(cli);
+    let result = output::refuse_inputs(&files).and_then(|()| commands::run(cli.command));
     progress::clear();
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,10 +7,11 @@ use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
 pub use chronosym_types::escape::terminal as printable;
+use same_file::Handle;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::args::{Color, InfoFormat};
+use crate::args::{Color, Files, InfoFormat};
 
 static COLOR: OnceLock<Color> = OnceLock::new();
 
@@ -79,10 +80,21 @@ pub fn open_for(format: InfoFormat, path: Option<&Path>) -> Box<dyn Write> {
     }
 }
 
-/// Writes an object, and ends the line.
-pub fn write_json(object: &impl Serialize, out: &mut impl Write) -> Result<()> {
-    chronosym_types::json::to_writer(&mut *out, object)?;
-    writeln!(out)?;
+/// Writes results: an object for programs, text for people.
+pub fn write(
+    format: InfoFormat,
+    mut out: Box<dyn Write>,
+    object: &impl Serialize,
+    text: impl FnOnce(&mut Box<dyn Write>) -> io::Result<()>,
+) -> Result<()> {
+    match format {
+        InfoFormat::Text => text(&mut out)?,
+        InfoFormat::Json => {
+            chronosym_types::json::to_writer(&mut out, object)?;
+            writeln!(out)?;
+        }
+    }
+    out.flush()?;
     Ok(())
 }
 
@@ -191,46 +203,35 @@ impl Write for Replacing {
     }
 }
 
-/// Whether two paths lead to one and the same file on a disk, by whatever names. Pipes and terminals are left alone: to
-/// open one may already take something from it.
-pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
-    is_file(a) && is_file(b) && same_file::is_same_file(a, b).unwrap_or(false)
-}
-
 /// Results must not be written over what they are read from.
-pub fn refuse_inputs<'a>(
-    output: Option<&Path>,
-    inputs: impl IntoIterator<Item = &'a Path>,
-) -> Result<()> {
-    let Some(output) = output else {
+pub fn refuse_inputs(files: &Files) -> Result<()> {
+    let Some(output) = &files.output else {
         return Ok(());
     };
-    for input in inputs {
-        let same = if input.as_os_str() == "-" {
-            is_standard_input(output)
-        } else {
-            is_same_file(output, input)
+    for input in files.read.iter().filter(|input| is_same(output, input)) {
+        let name = match input.as_os_str() {
+            name if name == "-" => "standard input".into(),
+            name => name.to_string_lossy(),
         };
-        if same {
-            bail!(
-                "-o {} would overwrite {}, which is read: name another file",
-                output.display(),
-                match input.as_os_str() {
-                    name if name == "-" => "standard input".into(),
-                    name => name.to_string_lossy(),
-                }
-            );
-        }
+        bail!(
+            "-o {} would overwrite {name}, which is read: name another file",
+            output.display()
+        );
     }
     Ok(())
 }
 
-fn is_standard_input(path: &Path) -> bool {
-    let same = || -> io::Result<bool> {
-        Ok(same_file::Handle::stdin()? == same_file::Handle::from_path(path)?)
+/// Whether an output is one and the same file on a disk as what is read, by whatever names. Pipes and terminals are left
+/// alone: to open one may already take something from it.
+fn is_same(output: &Path, input: &Path) -> bool {
+    let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
+    let read = match input.as_os_str() == "-" {
+        true => Handle::stdin().ok(),
+        false => is_file(input)
+            .then(|| Handle::from_path(input).ok())
+            .flatten(),
     };
-    path.metadata().is_ok_and(|m| m.is_file()) && same().unwrap_or(false)
+    is_file(output) && read.is_some() && read == Handle::from_path(output).ok()
 }
 
 /// As `writeln!`, but what is written stays one printable line whatever the arguments hold.

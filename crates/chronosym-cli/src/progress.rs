@@ -1,11 +1,11 @@
-//! What a person who waits is told: how far reading has come, on a terminal only and only once it has taken half a second.
+//! What a person who waits is shown: how far reading has come, on a terminal only and only once it has taken half a second.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::output::printable;
+use chronosym_types::escape::terminal;
 
 /// Nothing is shown before this has passed, nor more often than a quarter of it.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -37,17 +37,27 @@ pub fn clear() {
     }
 }
 
-/// Says on standard error what was damaged or lost.
-pub fn tell(note: &str) {
+/// Says on standard error what was damaged, lost or left out, unless that is not wanted.
+pub fn note(note: &str) {
+    hint(&format!("note: {note}"));
+}
+
+/// As [`note`], of several things.
+pub fn notes(notes: &[String]) {
+    notes.iter().for_each(|text| note(text));
+}
+
+/// Writes a line to standard error, unless only errors are wanted.
+pub fn hint(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
-        say(&format!("note: {note}"));
+        say(text);
     }
 }
 
 /// Writes a line to standard error. Where that cannot be written, nothing can be said.
 pub fn say(text: &str) {
     clear();
-    let _ = writeln!(io::stderr(), "chronosym: {}", printable(text));
+    let _ = writeln!(io::stderr(), "chronosym: {}", terminal(text));
 }
 
 /// Shows how many bytes are read.

@@ -2,20 +2,18 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use chronosym::symbols::{
-    Kallsyms, StoreConfig, SymbolFile, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
+    StoreConfig, SymbolFile, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
 };
 
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::args::Symbols;
 use crate::limits;
-use crate::load::Loaded;
 use crate::output::text_line;
-use crate::progress::tell;
 
 /// Where to look, as the options and the environment say.
 pub fn config(args: &Symbols) -> Result<StoreConfig> {
@@ -39,73 +37,20 @@ pub fn config(args: &Symbols) -> Result<StoreConfig> {
     Ok(config)
 }
 
-fn symbolizer(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result<Symbolizer> {
-    problems(&config).iter().for_each(|note| tell(note));
-    let mut options = SymbolOptions::within(&limits::get());
-    options.lines = !args.no_lines;
-    options.pretty = args.pretty;
-    options.kallsyms = match &args.kallsyms {
-        Some(path) => Some(Arc::new(kallsyms(path, loaded)?)),
-        None => None,
-    };
-    let symbols = Symbolizer::new(config, options);
-    add_entries(&symbols, loaded);
-    Ok(symbols)
-}
-
-/// The kernel's functions. Says on standard error if they are of another kernel than the trace's.
-fn kallsyms(path: &Path, loaded: &Loaded) -> Result<Kallsyms> {
-    let name = || format!("--kallsyms {}", path.display());
-    let kallsyms = Kallsyms::open(path).with_context(name)?;
-    let timeline = &loaded.timeline;
-    for process in timeline.processes() {
-        let images = timeline.images(process.index);
-        let kernels =
-            images.filter(|image| image.path.is_some_and(|path| path.starts_with("[kernel")));
-        let kernels = kernels.filter_map(|image| timeline.image_ref(process.index, image.index));
-        for why in kernels.filter_map(|kernel| kallsyms.fits(&kernel).err()) {
-            tell(&format!("{} names nothing: {why}", name()));
-        }
-    }
-    Ok(kallsyms)
-}
-
-/// The symbol source that the options describe. Says on standard error what of the options has no effect.
-pub fn open(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
-    symbolizer(args, config(args)?, loaded)
-}
-
-/// As [`open`], but fetches nothing unless this command line names a symbol path: for a first look at a trace.
-pub fn open_for_a_look(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
+/// As [`config`], but fetches nothing unless this command line names a symbol path: for a first look at a trace.
+pub fn config_for_a_look(args: &Symbols) -> Result<StoreConfig> {
     let mut config = config(args)?;
     config.offline |= args.symbol_path.is_none();
-    symbolizer(args, config, loaded)
+    Ok(config)
 }
 
 /// Files of images for unwinding while the trace is read: those at hand, or of a symbol path that this command line names.
 pub fn for_unwinding(args: &Symbols) -> Result<Symbolizer> {
-    let mut config = config(args)?;
-    config.offline |= args.symbol_path.is_none();
+    let config = config_for_a_look(args)?;
     Ok(Symbolizer::new(
         config,
         SymbolOptions::within(&limits::get()),
     ))
-}
-
-/// Symbol files that lie beside the trace, or in its own zip file, are looked at too.
-fn add_entries(symbols: &Symbolizer, loaded: &Loaded) {
-    for folder in &loaded.folders {
-        symbols.add_trace_folder(folder);
-    }
-    let (folder, errors) = loaded.symbol_entries.unpack_for(&loaded.timeline);
-    if let Some(folder) = folder {
-        symbols.add_trace_folder(folder);
-    }
-    for (name, error) in errors {
-        tell(&format!(
-            "{name} in the trace's zip file cannot be unpacked: {error}"
-        ));
-    }
 }
 
 /// Parts of the symbol path that mean nothing.
@@ -115,7 +60,7 @@ pub fn path_problems(config: &StoreConfig) -> Vec<String> {
 }
 
 /// Those, and a cache folder that cannot keep what is fetched.
-fn problems(config: &StoreConfig) -> Vec<String> {
+pub fn problems(config: &StoreConfig) -> Vec<String> {
     let mut problems = path_problems(config);
     if config.may_fetch()
         && let Some(cache) = &config.cache
@@ -137,14 +82,12 @@ fn can_write(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Where a symbol file was found, or why there is none and where it was looked for.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct SymbolFileObject {
     /// What it must be; absent where the trace gives no identity.
-    #[serde(skip_serializing_if = "Option::is_none")]
     wanted: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
     /// The reason in words.
     #[serde(skip)]

@@ -74,25 +74,16 @@ pub fn show_time(ns: u64) -> String {
     format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
 }
 
+/// The first and the last address of so many bytes.
+pub fn show_range(start: u64, size: u64) -> String {
+    let last = start.saturating_add(size.saturating_sub(1));
+    format!("{start:#x}-{last:#x}")
+}
+
 /// ns since 1970 → `2026-11-06 21:13:27 UTC`.
 pub fn utc(unix_ns: i128) -> Option<String> {
     let seconds = i64::try_from(unix_ns.div_euclid(1_000_000_000)).ok()?;
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days since 0000-03-01 of the proleptic Gregorian calendar, so that a leap day ends its year.
-    let shifted = days.checked_add(719_468)?;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let [year, month, day, hour, minute, second] = chronosym_types::time::utc(seconds);
     Some(format!(
         "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"
     ))

@@ -80,9 +80,7 @@ fn events_with_stacks(trace: &str) -> BTreeMap<u64, Vec<u64>> {
     let mut threads: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     while let Some(region) = reader.next_region().unwrap() {
         for record in region.in_time_order() {
-            let stack = record
-                .stack
-                .map(|row| region.stack(row).addresses().count());
+            let stack = record.stack.map(|row| region.stack(row).iter().count());
             if stack.is_some_and(|frames| frames > 0) {
                 let times = threads.entry(record.thread_id).or_default();
                 times.push(record.time_ns);

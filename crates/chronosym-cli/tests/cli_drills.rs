@@ -135,6 +135,26 @@ fn devices_are_no_traces() {
 }
 
 #[test]
+fn devices_are_no_symbol_files() {
+    let trace = testdata("clr10/traces/memory.nettrace.zip");
+    for device in ["/dev/zero", "/dev/null", "/dev/urandom", "/dev"] {
+        let map = format!("1={device}");
+        let asked: [&[&str]; 4] = [
+            &["symbolize", "0x1000", "--obj", device],
+            &["symbolize", "0x1000", "--pdb", device],
+            &["stacks", "--kallsyms", device, path(&trace)],
+            &["stacks", "--perf-map", &map, path(&trace)],
+        ];
+        for args in asked {
+            let run = in_time(args);
+            assert!([0, 1].contains(&run.status), "{args:?}: {}", run.status);
+            assert!(!run.stderr.is_empty(), "{args:?}");
+            assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
+        }
+    }
+}
+
+#[test]
 fn a_pipe_is_a_trace_and_no_symbol_file() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = fifo(folder.path(), "trace");

@@ -1,13 +1,8 @@
 //! Numbers of any width at any bit.
 
-use crate::types::{Kind, Scalar};
+use chronosym_types::ByteOrder;
 
-/// The order of the bytes of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ByteOrder {
-    Little,
-    Big,
-}
+use crate::types::{Kind, Scalar};
 
 /// What is read does not lie in the packet's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,11 @@ use crate::value::{Item, Slot};
 /// Values of an event beyond which it is damage: lists of structs could have as many as they have bits.
 const MOST_ITEMS: usize = 1 << 16;
 
+/// Steps that the events of a packet may take: so many for each of its bytes, and what the smallest one may. A field that has
+/// no bits is a step as well.
+const STEPS_OF_A_BYTE: u64 = 64;
+const FREE_STEPS: u64 = 1 << 16;
+
 /// Why an event or a header cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -27,7 +32,9 @@ impl From<OutOfRoom> for Fault {
 #[derive(Debug, Default)]
 pub(crate) struct Decoded {
     pub items: Vec<Item>,
-    registers: Vec<i128>,
+    /// Of all streams those of the one that is read.
+    pub registers: Vec<i128>,
+    steps: u64,
 }
 
 impl Decoded {
@@ -37,8 +44,21 @@ impl Decoded {
         self.registers.resize(metadata.registers as usize, 0);
     }
 
+    /// Begins a packet of so many bytes.
+    pub fn begin(&mut self, bytes: usize) {
+        self.steps = STEPS_OF_A_BYTE
+            .saturating_mul(bytes as u64)
+            .saturating_add(FREE_STEPS);
+    }
+
+    fn step(&mut self, count: u64) -> Result<(), Fault> {
+        self.steps = self.steps.checked_sub(count).ok_or(Fault::OutOfRoom)?;
+        Ok(())
+    }
+
     /// Reads a value that is called `name`, and all in it.
     pub fn read(&mut self, bits: &mut Bits<'_>, ty: &Type, name: NameId) -> Result<(), Fault> {
+        self.step(1)?;
         match ty {
             Type::Scalar(scalar) | Type::Enum(scalar, _) => {
                 let value = bits.scalar(scalar)?;
@@ -60,8 +80,11 @@ impl Decoded {
             }
             Type::Variant(variant) => {
                 let tag = self.register(variant.tag);
-                let fits = |(first, last, _): &&(i128, i128, _)| (*first..=*last).contains(&tag);
-                let (_, _, option) = variant.options.iter().find(fits).ok_or(Fault::Unknown)?;
+                let fits = |(first, last, _): &(i128, i128, _)| (*first..=*last).contains(&tag);
+                let found = variant.options.iter().position(fits);
+                self.step(found.unwrap_or(variant.options.len()) as u64)?;
+                let option = found.and_then(|found| variant.options.get(found));
+                let (_, _, option) = option.ok_or(Fault::Unknown)?;
                 self.read(bits, option, name)?;
             }
             Type::Array(element, length) => self.list(bits, element, *length, name)?,

@@ -32,7 +32,8 @@
 //!
 //! # Bounds
 //!
-//! One packet of each stream is held, as far as it arrived, and no more of it than [`Options::packet_limit`]. Nothing is
+//! One packet of each stream is held, as far as it arrived, no more of it than [`Options::packet_limit`], and what was read
+//! ahead. Nothing is
 //! allocated for an event once its largest kind was seen. Types with more than 4,096 fields or 32 levels are refused.
 //!
 //! # Damage

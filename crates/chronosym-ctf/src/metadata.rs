@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chronosym_types::ByteOrder;
 use foldhash::fast::RandomState;
 
-use crate::bits::ByteOrder;
 use crate::error::Error;
 use crate::parser::Parser;
 use crate::reader::Options;
@@ -276,13 +276,8 @@ fn text_of(bytes: &[u8]) -> Result<Vec<u8>, Error> {
             return Err(Error::NotMetadata { found });
         }
     };
-    let word = |packet: &[u8], at: usize| {
-        let word: [u8; 4] = packet[at..at + 4].try_into().unwrap_or_default();
-        match order {
-            ByteOrder::Little => u32::from_le_bytes(word),
-            ByteOrder::Big => u32::from_be_bytes(word),
-        }
-    };
+    let word =
+        |packet: &[u8], at: usize| order.u32(packet[at..at + 4].try_into().unwrap_or_default());
     let (mut text, mut rest) = (Vec::new(), bytes);
     while rest.len() > HEADER && word(rest, 0) == MAGIC {
         let (content, packet) = (word(rest, 24) as usize / 8, word(rest, 28) as usize / 8);

@@ -5,15 +5,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use chronosym_types::ByteOrder;
 use foldhash::fast::RandomState;
 
-use crate::bits::ByteOrder;
 use crate::lexer::{Lexer, Token};
 use crate::metadata::{Clock, EventType, Names, StreamType};
-use crate::types::{Field, Kind, Label, Register, Scalar, Type};
+use crate::types::{Field, Kind, Label, MOST_FIELDS, Register, Scalar, Type};
 
 /// Types in types beyond which a definition is refused.
 const MOST_DEPTH: u32 = 32;
+
+/// Fields, labels and the like that a text may declare: one takes some hundred bytes here, and twenty in real texts. A name
+/// that stands for many counts as many each time.
+const MOST_PARTS: usize = 1 << 19;
+const FREE_PARTS: usize = 4096;
+const BYTES_OF_A_PART: usize = 16;
 
 /// Something that is not as the language has it.
 #[derive(Debug)]
@@ -35,6 +41,8 @@ pub(crate) struct Parser {
     pub names: Names,
     pub registers: u32,
     pub bad_definitions: u64,
+    /// How many more fields, labels and the like may come.
+    parts: usize,
     /// By `struct NAME`, `enum NAME`, `variant NAME`, or the words of an alias.
     types: HashMap<String, Arc<Type>, RandomState>,
     /// Variants that have been declared without a tag.
@@ -60,7 +68,11 @@ struct Text<'t, 'p> {
 
 impl Parser {
     pub fn parse(text: &str) -> Self {
-        let mut parser = Parser::default();
+        let parts = FREE_PARTS.saturating_add(text.len() / BYTES_OF_A_PART);
+        let mut parser = Parser {
+            parts: parts.min(MOST_PARTS),
+            ..Parser::default()
+        };
         let mut lexer = Lexer::new(text);
         let next = lexer.next();
         let mut text = Text {
@@ -100,6 +112,11 @@ impl<'t> Text<'t, '_> {
         self.eat(sign).then_some(()).ok_or(Bad)
     }
 
+    fn count(&mut self, parts: usize) -> Result<()> {
+        self.parser.parts = self.parser.parts.checked_sub(parts).ok_or(Bad)?;
+        Ok(())
+    }
+
     fn word(&mut self) -> Result<&'t str> {
         match self.advance() {
             Token::Word(word) => Ok(word),
@@ -125,11 +142,7 @@ impl<'t> Text<'t, '_> {
             Token::Word("clock") => return self.clock(),
             Token::Word("stream") => return self.stream(),
             Token::Word("event") => return self.event(),
-            Token::Word("callsite") => {
-                self.advance();
-                self.block(|_, _, _| Ok(()))?;
-                return self.expect(";");
-            }
+            Token::Word("callsite") => return self.braced(|_, _, _| Ok(())),
             _ => return self.declaration(),
         };
         Ok(())
@@ -151,18 +164,13 @@ impl<'t> Text<'t, '_> {
             }
             let name = self.path()?;
             let value = match self.advance() {
-                Token::Sign("=") => match self.advance() {
-                    Token::Number(number) => Assigned::Number(number),
-                    Token::Text(text) => Assigned::Text(text),
-                    Token::Word(word) => {
-                        let mut text = word.to_owned();
-                        while self.eat(".") {
-                            text.push('.');
-                            text.push_str(self.word()?);
-                        }
-                        Assigned::Text(text)
-                    }
-                    _ => return Err(Bad),
+                Token::Sign("=") => match self.next {
+                    Token::Word(_) => Assigned::Text(self.path()?),
+                    _ => match self.advance() {
+                        Token::Number(number) => Assigned::Number(number),
+                        Token::Text(text) => Assigned::Text(text),
+                        _ => return Err(Bad),
+                    },
                 },
                 Token::Sign(":=") => Assigned::Type(self.whole_type()?),
                 _ => return Err(Bad),
@@ -171,6 +179,13 @@ impl<'t> Text<'t, '_> {
             each(self, &name, value)?;
         }
         Ok(())
+    }
+
+    /// A word and its block, as a definition of its own.
+    fn braced(&mut self, each: impl FnMut(&mut Self, &str, Assigned) -> Result<()>) -> Result<()> {
+        self.advance();
+        self.block(each)?;
+        self.expect(";")
     }
 
     fn path(&mut self) -> Result<String> {
@@ -183,12 +198,11 @@ impl<'t> Text<'t, '_> {
     }
 
     fn trace(&mut self) -> Result<()> {
-        self.advance();
         let (mut major, mut minor) = (1, 8);
-        self.block(|text, name, value| {
+        self.braced(|text, name, value| {
             match (name, value) {
-                ("major", Assigned::Number(number)) => major = unsigned(number)?,
-                ("minor", Assigned::Number(number)) => minor = unsigned(number)?,
+                ("major", Assigned::Number(number)) => major = fitting(number)?,
+                ("minor", Assigned::Number(number)) => minor = fitting(number)?,
                 ("uuid", Assigned::Text(uuid)) => text.parser.uuid = Some(uuid),
                 ("byte_order", Assigned::Text(order)) => text.parser.order = order_of(&order),
                 ("packet.header", Assigned::Type(ty)) => text.parser.packet_header = Some(ty),
@@ -197,12 +211,12 @@ impl<'t> Text<'t, '_> {
             Ok(())
         })?;
         self.parser.version = Some((major, minor));
-        self.expect(";")
+        Ok(())
     }
 
     fn env(&mut self) -> Result<()> {
-        self.advance();
-        self.block(|text, name, value| {
+        self.braced(|text, name, value| {
+            text.count(1)?;
             let value = match value {
                 Assigned::Number(number) => number.to_string(),
                 Assigned::Text(text) => text,
@@ -210,21 +224,21 @@ impl<'t> Text<'t, '_> {
             };
             text.parser.env.push((name.to_owned(), value));
             Ok(())
-        })?;
-        self.expect(";")
+        })
     }
 
     fn clock(&mut self) -> Result<()> {
-        self.advance();
         let mut clock = Clock::default();
-        let (mut seconds, mut ticks) = (0, 0);
-        self.block(|_, name, value| {
+        let (mut seconds, mut ticks) = (0_i64, 0_i64);
+        self.braced(|_, name, value| {
             match (name, value) {
                 ("name", Assigned::Text(name)) => clock.name = name,
                 ("uuid", Assigned::Text(uuid)) => clock.uuid = Some(uuid),
-                ("freq", Assigned::Number(number)) => clock.frequency = unsigned(number)?.max(1),
-                ("offset_s", Assigned::Number(number)) => seconds = signed(number)?,
-                ("offset", Assigned::Number(number)) => ticks = signed(number)?,
+                ("freq", Assigned::Number(number)) => {
+                    clock.frequency = fitting::<u64>(number)?.max(1)
+                }
+                ("offset_s", Assigned::Number(number)) => seconds = fitting(number)?,
+                ("offset", Assigned::Number(number)) => ticks = fitting(number)?,
                 _ => {}
             }
             Ok(())
@@ -233,15 +247,14 @@ impl<'t> Text<'t, '_> {
         clock.wall_ns =
             i128::from(seconds) * SECOND + i128::from(ticks) * SECOND / i128::from(clock.frequency);
         self.parser.clock = clock;
-        self.expect(";")
+        Ok(())
     }
 
     fn stream(&mut self) -> Result<()> {
-        self.advance();
         let (mut id, mut stream) = (0, StreamType::default());
-        self.block(|_, name, value| {
+        self.braced(|_, name, value| {
             match (name, value) {
-                ("id", Assigned::Number(number)) => id = unsigned(number)?,
+                ("id", Assigned::Number(number)) => id = fitting(number)?,
                 ("packet.context", Assigned::Type(ty)) => stream.packet_context = Some(ty),
                 ("event.header", Assigned::Type(ty)) => stream.event_header = Some(ty),
                 ("event.context", Assigned::Type(ty)) => stream.event_context = Some(ty),
@@ -249,12 +262,12 @@ impl<'t> Text<'t, '_> {
             }
             Ok(())
         })?;
+        self.count(1)?;
         self.parser.streams.insert(id, stream);
-        self.expect(";")
+        Ok(())
     }
 
     fn event(&mut self) -> Result<()> {
-        self.advance();
         let mut event = EventType {
             name: String::new(),
             stream_id: 0,
@@ -264,24 +277,30 @@ impl<'t> Text<'t, '_> {
             context_type: None,
             fields_type: None,
         };
-        self.block(|_, name, value| {
+        self.braced(|_, name, value| {
             match (name, value) {
                 ("name", Assigned::Text(name)) => event.name = name,
-                ("id", Assigned::Number(number)) => event.id = unsigned(number)?,
-                ("stream_id", Assigned::Number(number)) => event.stream_id = unsigned(number)?,
-                ("loglevel", Assigned::Number(number)) => event.log_level = Some(unsigned(number)?),
+                ("id", Assigned::Number(number)) => event.id = fitting(number)?,
+                ("stream_id", Assigned::Number(number)) => event.stream_id = fitting(number)?,
+                ("loglevel", Assigned::Number(number)) => event.log_level = Some(fitting(number)?),
                 ("context", Assigned::Type(ty)) => event.context_type = Some(ty),
                 ("fields", Assigned::Type(ty)) => event.fields_type = Some(ty),
                 _ => {}
             }
             Ok(())
         })?;
+        let fields = match event.fields_type.as_deref() {
+            Some(Type::Struct(structure)) => structure.fields.len(),
+            _ => 0,
+        };
+        self.count(fields.saturating_add(1))?;
         self.parser.events.push(event);
-        self.expect(";")
+        Ok(())
     }
 
     /// `typealias TYPE := WORDS;`, `typedef TYPE NAME;`, and types that are declared for their names.
     fn declaration(&mut self) -> Result<()> {
+        self.count(1)?;
         match self.next {
             Token::Word("typealias") => {
                 self.advance();
@@ -434,10 +453,7 @@ impl<'t> Text<'t, '_> {
         if self.next == Token::Word("align") {
             self.advance();
             self.expect("(")?;
-            let Token::Number(number) = self.advance() else {
-                return Err(Bad);
-            };
-            align = alignment(number)?;
+            align = alignment(self.number()?)?;
             self.expect(")")?;
         }
         let ty = Arc::new(Type::structure(fields, align).ok_or(Bad)?);
@@ -467,6 +483,11 @@ impl<'t> Text<'t, '_> {
                     ty: self.array(ty.clone())?,
                     register: None,
                 };
+                self.count(1)?;
+                let open: usize = self.scopes.iter().map(Vec::len).sum();
+                if open >= MOST_FIELDS as usize {
+                    return Err(Bad);
+                }
                 self.scopes.last_mut().ok_or(Bad)?.push(field);
                 if !self.eat(",") {
                     break;
@@ -488,7 +509,7 @@ impl<'t> Text<'t, '_> {
         while self.eat("[") {
             lengths.push(match &self.next {
                 Token::Number(number) => {
-                    let number = unsigned(*number)?;
+                    let number = fitting(*number)?;
                     self.advance();
                     Length::Stated(number)
                 }
@@ -557,6 +578,7 @@ impl<'t> Text<'t, '_> {
                 };
             }
             next = last.saturating_add(1);
+            self.count(1)?;
             labels.push(Label { name, first, last });
             self.eat(",");
         }
@@ -596,11 +618,15 @@ impl<'t> Text<'t, '_> {
         let Type::Enum(_, labels) = &*tag_type else {
             return Err(Bad);
         };
+        self.count(labels.len().saturating_add(options.len()))?;
+        // Of two of one name the first.
+        let options = options.iter().rev().map(|option| (option.name, &option.ty));
+        let options: HashMap<_, _, RandomState> = options.collect();
         let mut ranges = Vec::new();
         for label in labels {
             let id = self.parser.names.find(plain(&label.name));
-            if let Some(option) = options.iter().find(|option| Some(option.name) == id) {
-                ranges.push((label.first, label.last, option.ty.clone()));
+            if let Some(&ty) = id.and_then(|id| options.get(&id)) {
+                ranges.push((label.first, label.last, ty.clone()));
             }
         }
         Type::variant(tag, ranges).map(Arc::new).ok_or(Bad)
@@ -634,11 +660,7 @@ fn plain(name: &str) -> &str {
     name.strip_prefix('_').unwrap_or(name)
 }
 
-fn unsigned(number: i128) -> Result<u64> {
-    number.try_into().map_err(|_| Bad)
-}
-
-fn signed(number: i128) -> Result<i64> {
+fn fitting<T: TryFrom<i128>>(number: i128) -> Result<T> {
     number.try_into().map_err(|_| Bad)
 }
 

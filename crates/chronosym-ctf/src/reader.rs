@@ -17,17 +17,20 @@ const SAME_CLOCK_NS: u128 = 5_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of metadata beyond which it is refused: 64 MiB.
+    /// Bytes of metadata beyond which it is refused: 16 MiB, some ten times what describes all that a kernel can trace.
     pub metadata_limit: usize,
     /// Bytes of a packet that are held, one packet a stream; what goes beyond is left out: 64 MiB.
     pub packet_limit: usize,
+    /// Bytes of the packets of all streams that are held at a time; what goes beyond is left out: 1 GiB.
+    pub open_limit: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
-            metadata_limit: 64 << 20,
+            metadata_limit: 16 << 20,
             packet_limit: 64 << 20,
+            open_limit: 1 << 30,
         }
     }
 }
@@ -79,6 +82,9 @@ pub struct Reader<R> {
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     current: Option<usize>,
     time_ns: u64,
+    /// Bytes of packets.
+    held: usize,
+    registers: Vec<i128>,
     options: Options,
     diagnostics: Diagnostics,
 }
@@ -108,6 +114,8 @@ impl<R: Read> Reader<R> {
             heads: BinaryHeap::new(),
             current: None,
             time_ns: 0,
+            held: 0,
+            registers: Vec::new(),
             options,
             diagnostics,
         }
@@ -172,7 +180,7 @@ impl<R: Read> Reader<R> {
         for at in std::mem::take(&mut self.new) {
             let (trace, stream) = &mut self.streams[at];
             let uuid = stream.uuid();
-            self.diagnostics.bytes_read += stream.bytes_read();
+            self.diagnostics.bytes_read += stream.window.end_offset();
             let is_own = |it: &Metadata| it.uuid.is_none() || it.uuid == uuid;
             match self.traces.iter().position(is_own) {
                 Some(own) => {
@@ -191,9 +199,14 @@ impl<R: Read> Reader<R> {
         let (trace, stream) = &mut self.streams[at];
         let metadata = &self.traces[*trace];
         let found = &mut self.diagnostics;
-        let (bytes, losses) = (stream.bytes_read(), found.losses.len());
-        let is_there = stream.advance(metadata, self.options.packet_limit, found);
-        found.bytes_read += stream.bytes_read() - bytes;
+        let (bytes, losses) = (stream.window.end_offset(), found.losses.len());
+        let others = self.held.saturating_sub(stream.window.capacity());
+        let room = self.options.open_limit.saturating_sub(others);
+        stream.swap_registers(&mut self.registers);
+        let is_there = stream.advance(metadata, self.options.packet_limit.min(room), found);
+        stream.swap_registers(&mut self.registers);
+        self.held = others.saturating_add(stream.window.capacity());
+        found.bytes_read += stream.window.end_offset() - bytes;
         let behind_ns = self.behind_ns[*trace];
         let on_first = |ns: u64| {
             let ns = i128::from(ns) + behind_ns;
@@ -211,10 +224,10 @@ impl<R: Read> Reader<R> {
     fn take_failure(&mut self) -> Option<Error> {
         let streams = self.streams.iter_mut().enumerate();
         streams.into_iter().find_map(|(at, (_, stream))| {
-            let source = stream.failure.take()?;
+            let source = stream.window.take_failure()?;
             Some(Error::Io {
                 stream: at,
-                offset: stream.bytes_read(),
+                offset: stream.window.end_offset(),
                 source,
             })
         })

@@ -1,6 +1,8 @@
 //! One stream of a trace: its packets, and the events in them.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::Read;
+
+use chronosym_types::Window;
 
 use crate::bits::Bits;
 use crate::decode::{Decoded, Fault};
@@ -17,7 +19,7 @@ const MAGIC: [u8; 4] = 0xc1fc_1fc1_u32.to_le_bytes();
 /// A packet in memory, as far as it is content.
 #[derive(Debug, Default)]
 struct Packet {
-    /// Bytes of the whole, its padding included, from the start of the buffer.
+    /// Bytes of the whole, its padding included.
     size: u64,
     /// Bytes that hold something.
     content: usize,
@@ -41,12 +43,8 @@ struct Counts {
 /// A stream, read from front to back.
 #[derive(Debug)]
 pub(crate) struct Stream<R> {
-    source: R,
-    /// The packet, and what of the source was read behind it.
-    buffer: Vec<u8>,
-    bytes_read: u64,
-    ended: bool,
-    pub failure: Option<io::Error>,
+    /// On the packet.
+    pub window: Window<R>,
     packet: Packet,
     before: Option<Counts>,
     /// The time of the event that was read last, in ticks.
@@ -62,11 +60,7 @@ pub(crate) struct Stream<R> {
 impl<R: Read> Stream<R> {
     pub fn new(source: R) -> Self {
         Stream {
-            source,
-            buffer: Vec::new(),
-            bytes_read: 0,
-            ended: false,
-            failure: None,
+            window: Window::new(source),
             packet: Packet::default(),
             before: None,
             time: 0,
@@ -77,38 +71,17 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Holds `size` bytes if there are as many. The room grows with what arrives.
-    fn fill(&mut self, size: usize) {
-        let Some(missing) = size.checked_sub(self.buffer.len()).filter(|&it| it > 0) else {
-            return;
-        };
-        if self.ended {
-            return;
-        }
-        let before = self.buffer.len();
-        let mut source = self.source.by_ref().take(missing as u64);
-        match source.read_to_end(&mut self.buffer) {
-            Ok(read) => self.ended = read < missing,
-            // A compressed source that was cut says so this way: an end like any other.
-            Err(error) => {
-                self.ended = true;
-                self.failure = Some(error).filter(|it| it.kind() != ErrorKind::UnexpectedEof);
-            }
-        }
-        self.bytes_read += (self.buffer.len() - before) as u64;
-    }
-
     /// The UUID of the trace that it belongs to, which stands behind the magic number.
     pub fn uuid(&mut self) -> Option<[u8; 16]> {
-        self.fill(20);
-        let (magic, uuid) = self.buffer.get(..20)?.split_at(4);
+        let (magic, uuid) = self.window.peek(20)?.split_at(4);
         let mut reversed = MAGIC;
         reversed.reverse();
         (magic == MAGIC || magic == reversed).then(|| uuid.try_into().ok())?
     }
 
-    pub fn bytes_read(&self) -> u64 {
-        self.bytes_read
+    /// Gives and takes back room for the numbers that others depend on, which only one stream needs at a time.
+    pub fn swap_registers(&mut self, registers: &mut Vec<i128>) {
+        std::mem::swap(&mut self.decoded.registers, registers);
     }
 
     pub fn cpu(&self) -> Option<u32> {
@@ -117,7 +90,7 @@ impl<R: Read> Stream<R> {
 
     /// The content of the packet that the event lies in.
     pub fn content(&self) -> &[u8] {
-        &self.buffer[..self.packet.content]
+        &self.window.bytes()[..self.packet.content]
     }
 
     pub fn context(&self) -> &[crate::value::Item] {
@@ -154,7 +127,7 @@ impl<R: Read> Stream<R> {
             .get(&packet.stream_id)
             .ok_or(Fault::Unknown)?;
         let mut bits = Bits {
-            bytes: &self.buffer[..packet.content],
+            bytes: &self.window.bytes()[..packet.content],
             at: packet.at,
             order: metadata.order,
         };
@@ -188,21 +161,20 @@ impl<R: Read> Stream<R> {
 
     /// Goes on to the next packet; false if there is none.
     fn next_packet(&mut self, metadata: &Metadata, limit: usize, found: &mut Diagnostics) -> bool {
-        self.leave_packet();
-        self.fill(MOST_HEADER);
-        if self.buffer.is_empty() {
+        let before = std::mem::take(&mut self.packet);
+        self.window.drop_bytes(0, before.size);
+        let is_ending = !self.window.fill_to(MOST_HEADER);
+        if self.window.bytes().is_empty() {
             return false;
         }
         found.packets += 1;
         let Ok(header) = self.header(metadata) else {
             // Without its size there is no way to the next one. Of a stream that was cut the header is missing.
-            match self.ended && self.buffer.len() < MOST_HEADER && self.buffer.len() < 96 {
+            match is_ending && self.window.bytes().len() < 96 {
                 true => found.cut_streams += 1,
                 false => found.bad_packets += 1,
             }
-            found.bytes_skipped += self.buffer.len() as u64;
-            self.buffer.clear();
-            self.ended = true;
+            found.bytes_skipped += self.window.drop_bytes(0, u64::MAX);
             return false;
         };
         let bytes = |bits: u64| bits.div_ceil(8);
@@ -212,8 +184,7 @@ impl<R: Read> Stream<R> {
             true => content.min(limit as u64) as usize,
             false => bytes(header.end) as usize,
         };
-        self.fill(readable);
-        let is_cut = self.buffer.len() < readable;
+        let is_cut = !self.window.fill_to(readable);
         found.cut_streams += u64::from(is_cut);
         found.bad_packets += u64::from(!is_sound || content > limit as u64);
         if is_sound {
@@ -221,7 +192,7 @@ impl<R: Read> Stream<R> {
         }
         self.packet = Packet {
             size,
-            content: readable.min(self.buffer.len()),
+            content: readable.min(self.window.bytes().len()),
             at: header.end,
             is_cut,
             stream_id: header.stream_id,
@@ -230,6 +201,7 @@ impl<R: Read> Stream<R> {
                 .end_time
                 .filter(|&end| end >= header.begin_time.unwrap_or(0)),
         };
+        self.decoded.begin(self.packet.content);
         self.count(&header, metadata, found);
         if let Some(begin) = header.begin_time {
             self.time = begin;
@@ -237,33 +209,16 @@ impl<R: Read> Stream<R> {
         true
     }
 
-    /// Steps over the packet that was read.
-    fn leave_packet(&mut self) {
-        let held = self.packet.size.min(self.buffer.len() as u64);
-        self.buffer.drain(..held as usize);
-        let missing = self.packet.size - held;
-        if missing > 0 && !self.ended {
-            let skipped = io::copy(&mut self.source.by_ref().take(missing), &mut io::sink());
-            match skipped {
-                Ok(skipped) => self.bytes_read += skipped,
-                Err(error) => {
-                    self.ended = true;
-                    self.failure = Some(error).filter(|it| it.kind() != ErrorKind::UnexpectedEof);
-                }
-            }
-        }
-        self.packet = Packet::default();
-    }
-
     /// Reads what stands at the begin of a packet.
     fn header(&mut self, metadata: &Metadata) -> Result<Header, Fault> {
         let mut bits = Bits {
-            bytes: &self.buffer,
+            bytes: self.window.bytes(),
             at: 0,
             order: metadata.order,
         };
         let decoded = &mut self.decoded;
         decoded.clear(metadata);
+        decoded.begin(bits.bytes.len());
         read(decoded, &mut bits, metadata.packet_header.as_deref())?;
         let number = |decoded: &Decoded, from, name| decoded.number(from, metadata.find_name(name));
         if number(decoded, 0, "magic").is_some_and(|magic| magic != 0xc1fc_1fc1) {

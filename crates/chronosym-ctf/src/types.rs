@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::bits::ByteOrder;
+use chronosym_types::ByteOrder;
 
 /// Fields in fields, and fields of an event, beyond which a type is refused: what reading an event takes is bounded by them.
 const MOST_DEPTH: u32 = 32;
-const MOST_FIELDS: u32 = 4096;
+pub(crate) const MOST_FIELDS: u32 = 4096;
 
 /// A name, by its place in the list of a metadata.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NameId(pub u32);
 
 /// Where the value of a field is kept that others depend on.
@@ -137,6 +137,9 @@ impl Type {
             shape.fields = shape.fields.max(own.fields);
             shape.least_bits = shape.least_bits.min(own.least_bits);
         }
+        // Each is looked at before one is read.
+        let count = u32::try_from(options.len()).ok()?;
+        shape.fields = shape.fields.saturating_add(count);
         Type::Variant(Variant {
             tag,
             options,

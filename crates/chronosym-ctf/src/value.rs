@@ -1,6 +1,8 @@
 //! Values of an event, as they are handed out.
 
-use crate::bits::{Bits, ByteOrder, signed};
+use chronosym_types::ByteOrder;
+
+use crate::bits::{Bits, signed};
 use crate::metadata::Metadata;
 use crate::types::{Kind, NameId, Scalar};
 

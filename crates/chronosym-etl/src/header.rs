@@ -57,34 +57,14 @@ pub struct TraceHeader {
     pub log_file_name: String,
 }
 
-/// `EVENT_TRACE_FILE_MODE_*` bits.
+/// `EVENT_TRACE_FILE_MODE_*` bits, among them 2 circular, 0x20 preallocated, 0x10000 relogged, 0x2000000 a system logger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LogFileMode(pub u32);
 
 impl LogFileMode {
-    /// The oldest buffers were overwritten once the file was full.
-    pub fn is_circular(self) -> bool {
-        self.0 & 0x2 != 0
-    }
-
-    /// The file was given its size in advance: its tail may be zeros.
-    pub fn is_preallocated(self) -> bool {
-        self.0 & 0x20 != 0
-    }
-
     /// A session inside one process.
     pub fn is_private(self) -> bool {
         self.0 & 0x800 != 0
-    }
-
-    /// The file was written by a tool that merged or filtered others.
-    pub fn is_relogged(self) -> bool {
-        self.0 & 0x1_0000 != 0
-    }
-
-    /// Kernel events were enabled in this session.
-    pub fn is_system_logger(self) -> bool {
-        self.0 & 0x0200_0000 != 0
     }
 
     /// Buffers are compressed (each one says so itself).

@@ -116,19 +116,6 @@ pub struct Record<'a> {
 
 const UNKNOWN_ID: u32 = u32::MAX;
 
-const SYSTEM32: u8 = 0x01;
-const SYSTEM64: u8 = 0x02;
-const COMPACT32: u8 = 0x03;
-const COMPACT64: u8 = 0x04;
-const FULL32: u8 = 0x0a;
-const INSTANCE32: u8 = 0x0b;
-const PERFINFO32: u8 = 0x10;
-const PERFINFO64: u8 = 0x11;
-const EVENT32: u8 = 0x12;
-const EVENT64: u8 = 0x13;
-const FULL64: u8 = 0x14;
-const INSTANCE64: u8 = 0x15;
-
 const MESSAGE_SEQUENCE: u16 = 1;
 const MESSAGE_GUID: u16 = 2;
 const MESSAGE_COMPONENT: u16 = 4;
@@ -150,29 +137,43 @@ pub(crate) enum FrameError {
     Damaged,
 }
 
-/// Where a header holds what framing needs.
-struct Layout {
+/// What a record's first bytes say of its header.
+struct Header {
+    kind: RecordKind,
+    /// Of pointers in the payload, where the header says.
+    width: Option<PointerSize>,
     size_at: usize,
-    header: usize,
+    length: usize,
     time_at: Option<usize>,
 }
 
 #[inline]
-fn layout(marker: u32, bytes: &[u8]) -> Option<Layout> {
-    let (size_at, header, time_at) = match (marker >> 24, (marker >> 16) as u8) {
-        (0xc0, PERFINFO32 | PERFINFO64) => (4, 16, Some(8)),
-        (0xc0, SYSTEM32 | SYSTEM64) => (4, 32, Some(16)),
-        (0xc0, COMPACT32 | COMPACT64) => (4, 24, Some(16)),
-        (0xc0, EVENT32 | EVENT64) => (0, 80, Some(16)),
-        (0xc0, FULL32 | FULL64) => (0, 48, Some(16)),
-        (0xc0, INSTANCE32 | INSTANCE64) => (0, 72, Some(16)),
-        (0x90, _) => (0, 8, message_time_at(bytes)),
-        _ if marker >> 31 != 0 => (0, 4, None),
+fn header(marker: u32, bytes: &[u8]) -> Option<Header> {
+    use RecordKind::{Classic, Compact, Event, Instance, Message, Other, PerfInfo, System};
+    const FOUR: Option<PointerSize> = Some(PointerSize::Four);
+    const EIGHT: Option<PointerSize> = Some(PointerSize::Eight);
+    let (kind, width, size_at, length, time_at) = match (marker >> 24, (marker >> 16) as u8) {
+        (0xc0, 0x01) => (System, FOUR, 4, 32, Some(16)),
+        (0xc0, 0x02) => (System, EIGHT, 4, 32, Some(16)),
+        (0xc0, 0x03) => (Compact, FOUR, 4, 24, Some(16)),
+        (0xc0, 0x04) => (Compact, EIGHT, 4, 24, Some(16)),
+        (0xc0, 0x0a) => (Classic, FOUR, 0, 48, Some(16)),
+        (0xc0, 0x0b) => (Instance, FOUR, 0, 72, Some(16)),
+        (0xc0, 0x10) => (PerfInfo, FOUR, 4, 16, Some(8)),
+        (0xc0, 0x11) => (PerfInfo, EIGHT, 4, 16, Some(8)),
+        (0xc0, 0x12) => (Event, FOUR, 0, 80, Some(16)),
+        (0xc0, 0x13) => (Event, EIGHT, 0, 80, Some(16)),
+        (0xc0, 0x14) => (Classic, EIGHT, 0, 48, Some(16)),
+        (0xc0, 0x15) => (Instance, EIGHT, 0, 72, Some(16)),
+        (0x90, _) => (Message, None, 0, 8, message_time_at(bytes)),
+        (_, kind) if marker >> 31 != 0 => (Other(kind), None, 0, 4, None),
         _ => return None,
     };
-    Some(Layout {
+    Some(Header {
+        kind,
+        width,
         size_at,
-        header,
+        length,
         time_at,
     })
 }
@@ -186,19 +187,14 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
     if marker == 0 || marker == u32::MAX {
         return Err(FrameError::End);
     }
-    let Some(Layout {
-        size_at,
-        header,
-        time_at,
-    }) = layout(marker, bytes)
-    else {
-        return Err(FrameError::Damaged);
-    };
-    let size = bytes::u16(bytes, size_at).map_or(0, usize::from);
-    if size < header || size > bytes.len() {
+    let header = header(marker, bytes).ok_or(FrameError::Damaged)?;
+    let size = bytes::u16(bytes, header.size_at).map_or(0, usize::from);
+    if size < header.length || size > bytes.len() {
         return Err(FrameError::Damaged);
     }
-    let time = time_at.and_then(|at| bytes::i64(bytes.get(..size)?, at));
+    let time = header
+        .time_at
+        .and_then(|at| bytes::i64(bytes.get(..size)?, at));
     Ok(Frame {
         size: size as u32,
         time,
@@ -207,7 +203,7 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame, FrameError> {
 
 /// Raw time of the record at the start of `bytes`, even if only its header is there.
 pub(crate) fn time_of_cut(bytes: &[u8]) -> Option<i64> {
-    bytes::i64(bytes, layout(bytes::u32(bytes, 0)?, bytes)?.time_at?)
+    bytes::i64(bytes, header(bytes::u32(bytes, 0)?, bytes)?.time_at?)
 }
 
 /// Offset of a WPP message's time. Its optional items come in the order sequence, GUID or component, time, ids.
@@ -241,26 +237,13 @@ impl<'a> Record<'a> {
     #[inline]
     pub(crate) fn read(bytes: &'a [u8], place: Place) -> Option<Self> {
         let marker = bytes::u32(bytes, 0)?;
-        let header_type = (marker >> 16) as u8;
-        let (kind, width) = match (marker >> 24, header_type) {
-            (0xc0, SYSTEM32) => (RecordKind::System, PointerSize::Four),
-            (0xc0, SYSTEM64) => (RecordKind::System, PointerSize::Eight),
-            (0xc0, COMPACT32) => (RecordKind::Compact, PointerSize::Four),
-            (0xc0, COMPACT64) => (RecordKind::Compact, PointerSize::Eight),
-            (0xc0, PERFINFO32) => (RecordKind::PerfInfo, PointerSize::Four),
-            (0xc0, PERFINFO64) => (RecordKind::PerfInfo, PointerSize::Eight),
-            (0xc0, EVENT32) => (RecordKind::Event, PointerSize::Four),
-            (0xc0, EVENT64) => (RecordKind::Event, PointerSize::Eight),
-            (0xc0, FULL32) => (RecordKind::Classic, PointerSize::Four),
-            (0xc0, FULL64) => (RecordKind::Classic, PointerSize::Eight),
-            (0xc0, INSTANCE32) => (RecordKind::Instance, PointerSize::Four),
-            (0xc0, INSTANCE64) => (RecordKind::Instance, PointerSize::Eight),
-            (0x90, _) => (RecordKind::Message, place.pointer_size),
-            _ => (RecordKind::Other(header_type), place.pointer_size),
-        };
-        let Layout {
-            size_at, header, ..
-        } = layout(marker, bytes)?;
+        let Header {
+            kind,
+            width,
+            size_at,
+            length,
+            ..
+        } = header(marker, bytes)?;
         let bytes = bytes.get(..usize::from(bytes::u16(bytes, size_at)?))?;
         let mut record = Self {
             time_ns: place.time_ns,
@@ -268,11 +251,11 @@ impl<'a> Record<'a> {
             process_id: None,
             thread_id: None,
             cpu: place.cpu,
-            pointer_size: width,
+            pointer_size: width.unwrap_or(place.pointer_size),
             kind,
-            key: EventKey::Unknown(header_type),
+            key: EventKey::Unknown((marker >> 16) as u8),
             activity_id: None,
-            payload: bytes.get(header..)?,
+            payload: bytes.get(length..)?,
             bytes,
             between: &[],
         };

@@ -1,6 +1,7 @@
-use crate::layout::Layout;
+use crate::EventKey;
+use crate::cursor::Form;
 use crate::part::FieldSpec;
-use crate::{EventKey, clr, kernel};
+use crate::rows::{self, Row};
 
 /// One event type that has a typed decoder: a row of the table in this crate's README.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,58 +30,44 @@ pub struct CatalogField {
 /// Every event type with a layout of its own, made from the declarations that the decoders come from. The Universal
 /// providers' events, which describe themselves, are not among them.
 pub fn catalog() -> impl Iterator<Item = CatalogEntry> {
-    let manifest = clr::ROWS.iter().map(|row| {
+    let manifest = rows::MANIFEST.iter().map(|(provider, id, row)| {
         let key = EventKey::Manifest {
-            provider: row.provider.clone(),
-            id: row.id,
-            version: row.layout.newest,
+            provider: provider.clone(),
+            id: *id,
+            version: row.newest,
         };
-        entry(key, row.name, &row.layout)
+        entry(key, row)
     });
-    let classic = kernel::ROWS.iter().map(|row| {
-        let version = u16::try_from(row.layout.newest).unwrap_or(u16::MAX);
-        entry(
-            EventKey::Classic {
-                class: row.class,
-                opcode: row.opcode,
-                version,
-            },
-            row.name,
-            &row.layout,
-        )
+    let classic = rows::CLASSIC.iter().map(|(class, opcode, row)| {
+        let key = EventKey::Classic {
+            class: *class,
+            opcode: *opcode,
+            version: u16::try_from(row.newest).unwrap_or(u16::MAX),
+        };
+        entry(key, row)
     });
-    let user_stack = &kernel::USER_STACK;
-    let key = EventKey::Manifest {
-        provider: crate::Provider::EventTracing,
-        id: 18,
-        version: 0,
-    };
-    let user_stack = entry(key, user_stack.name, &user_stack.layout);
-    manifest.chain(classic).chain(std::iter::once(user_stack))
+    manifest.chain(classic)
 }
 
-fn entry(key: EventKey, name: &'static str, layout: &Layout) -> CatalogEntry {
+fn entry(key: EventKey, row: &Row) -> CatalogEntry {
     let mut specs = Vec::new();
-    (layout.spec)(&mut specs);
-    let fields = specs
-        .into_iter()
-        .filter_map(|spec| field(spec, layout))
-        .collect();
+    (row.spec)(&mut specs);
     CatalogEntry {
         key,
-        name,
-        oldest_version: layout.shape.oldest,
-        fields,
+        name: row.name,
+        oldest_version: row.oldest,
+        fields: specs
+            .into_iter()
+            .filter_map(|spec| field(spec, row.shape.form))
+            .collect(),
     }
 }
 
-/// The field as events of this layout have it, or nothing where they never do.
-fn field(spec: FieldSpec, layout: &Layout) -> Option<CatalogField> {
-    let shape = layout.shape;
+/// The field as events of this form have it, or nothing where they never do.
+fn field(spec: FieldSpec, form: Form) -> Option<CatalogField> {
     let (there, when) = match spec.when.as_str() {
-        "verbose" => (shape.verbose, ""),
-        "private" => (shape.private, ""),
-        "ended" => (shape.defunct, "V5"),
+        "verbose" => (form == Form::Verbose, ""),
+        "ended" => (form == Form::Defunct, "V5"),
         when => (true, when),
     };
     there.then(|| CatalogField {

@@ -1,77 +1,47 @@
 use chronosym_types::{PointerSize, ReadError};
 
-use crate::Action;
+/// What an event says of its subject's life. Events without a life have `Load`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// It begins now.
+    #[default]
+    Load,
+    /// It ends now.
+    Unload,
+    /// Rundown at the begin of a session: it is alive and began before.
+    DCStart,
+    /// Rundown at the end of a session: it is alive and ends after.
+    DCEnd,
+}
+
+/// What tells layouts apart that have the same fields otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    Plain,
+    /// Method events that carry names.
+    Verbose,
+    /// Markers at the begin, not the end, of a rundown.
+    Init,
+    /// PDB records of the IL behind a native image.
+    Il,
+    /// User parts of stacks.
+    User,
+    /// Processes that have ended but are still held.
+    Defunct,
+}
 
 /// What the event's key says about its layout beyond the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(crate) action: Action,
-    /// Method events that carry names.
-    pub(crate) verbose: bool,
-    /// Markers at the begin, not the end, of a rundown.
-    pub(crate) init: bool,
-    /// Layouts of the private provider.
-    pub(crate) private: bool,
-    /// Events whose strings are 8-bit text where the other layout has UTF-16.
-    pub(crate) ansi: bool,
-    /// PDB records of the IL behind a native image.
-    pub(crate) il: bool,
-    /// User parts of stacks.
-    pub(crate) user: bool,
-    /// Processes that have ended but are still held.
-    pub(crate) defunct: bool,
-    /// The oldest version whose layout is known.
-    pub(crate) oldest: u32,
+    pub(crate) form: Form,
 }
 
 impl Shape {
-    pub(crate) const fn new(action: Action) -> Self {
-        Self {
-            action,
-            verbose: false,
-            init: false,
-            private: false,
-            ansi: false,
-            il: false,
-            user: false,
-            defunct: false,
-            oldest: 0,
-        }
-    }
-    pub(crate) const fn verbose(self) -> Self {
-        Self {
-            verbose: true,
-            ..self
-        }
-    }
-    /// A marker at the begin of a rundown.
-    pub(crate) const fn init(self) -> Self {
-        Self { init: true, ..self }
-    }
-    pub(crate) const fn private(self) -> Self {
-        Self {
-            private: true,
-            ..self
-        }
-    }
-    pub(crate) const fn il(self) -> Self {
-        Self { il: true, ..self }
-    }
-    pub(crate) const fn user(self) -> Self {
-        Self { user: true, ..self }
-    }
-    pub(crate) const fn defunct(self) -> Self {
-        Self {
-            defunct: true,
-            ..self
-        }
-    }
-    pub(crate) const fn since(self, oldest: u32) -> Self {
-        Self { oldest, ..self }
-    }
-    pub(crate) const fn ansi(self) -> Self {
-        Self { ansi: true, ..self }
-    }
+    pub(crate) const PLAIN: Self = Self {
+        action: Action::Load,
+        form: Form::Plain,
+    };
 }
 
 /// A reading position in one payload, and what its layout depends on.
@@ -96,6 +66,11 @@ impl<'a> Cursor<'a> {
             pointer_size,
             shape,
         }
+    }
+
+    /// Over bytes that no version or shape changes.
+    pub(crate) fn plain(bytes: &'a [u8], pointer_size: PointerSize) -> Self {
+        Self::new(bytes, 0, pointer_size, Shape::PLAIN)
     }
 
     /// A pointer of the payload's own width.

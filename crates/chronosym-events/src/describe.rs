@@ -7,11 +7,12 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::cursor::{Cursor, Shape};
+use chronosym_types::time::{FileTime, SystemTime};
+
+use crate::cursor::Cursor;
 use crate::kernel::Sid;
-use crate::time;
 use crate::value::{FieldList, Value};
-use crate::{Action, DecodeError, Field, FieldType, PointerSize, WStr};
+use crate::{DecodeError, Field, FieldType, PointerSize, WStr};
 
 /// Types nest no deeper than this; deeper ones are shown in hex.
 const MAX_DEPTH: usize = 16;
@@ -23,7 +24,7 @@ pub(crate) fn describe<'a>(
     pointer_size: PointerSize,
 ) -> FieldList<'a> {
     let mut reader = Reader {
-        c: Cursor::new(payload, 0, pointer_size, Shape::new(Action::Load)),
+        c: Cursor::plain(payload, pointer_size),
         payload,
         // Located fields may point at the same bytes again and again: every value costs.
         budget: payload.len().saturating_mul(2).saturating_add(1024),
@@ -94,13 +95,13 @@ impl<'a> Reader<'a> {
             FieldType::F32 => Value::F32(f32::from_le_bytes(c.array()?)),
             FieldType::F64 => Value::F64(f64::from_le_bytes(c.array()?)),
             FieldType::Decimal => Value::Bytes(c.take(16)?),
-            FieldType::FileTime => Value::Text(time::filetime(c.u64()?).into()),
+            FieldType::FileTime => Value::Text(FileTime(c.u64()?).to_string().into()),
             FieldType::SystemTime => {
                 let mut parts = [0u16; 8];
                 for part in &mut parts {
                     *part = c.u16()?;
                 }
-                Value::Text(time::systemtime(parts).into())
+                Value::Text(SystemTime(parts).to_string().into())
             }
             FieldType::Guid => Value::Guid(c.guid()?),
             FieldType::Utf16 => Value::Wide(c.wide()?),
@@ -199,7 +200,7 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         let mut inner = Reader {
-            c: Cursor::new(bytes, 0, self.c.pointer_size, self.c.shape),
+            c: Cursor::plain(bytes, self.c.pointer_size),
             payload: self.payload,
             budget: self.budget,
             numbers: Vec::new(),

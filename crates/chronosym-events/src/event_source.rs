@@ -1,7 +1,8 @@
 //! Manifests that .NET EventSources log about themselves: event 65534, XML in pieces.
 
+use crate::EventSchema;
 use crate::error::ManifestError;
-use crate::manifest::EventDescription;
+
 #[cfg(feature = "manifest")]
 use crate::manifest_xml::parse;
 
@@ -20,11 +21,11 @@ impl ManifestPieces {
     pub const LIMIT: usize = 16 << 20;
 
     /// Adds the payload of an event with id [`MANIFEST_EVENT_ID`]: u8 format (1), u8 major, u8 minor, u8 0x5b, u16 number of
-    /// pieces, u16 piece, text. The last piece gives the descriptions of the provider's events.
+    /// pieces, u16 piece, text. The last piece gives the schemas of the provider's events.
     ///
     /// # Errors
     /// [`ManifestError`] when pieces are missing or make no manifest. The next first piece starts anew.
-    pub fn push(&mut self, payload: &[u8]) -> Result<Option<Vec<EventDescription>>, ManifestError> {
+    pub fn push(&mut self, payload: &[u8]) -> Result<Option<Vec<EventSchema>>, ManifestError> {
         let [1, _, _, 0x5b, t0, t1, p0, p1, text @ ..] = payload else {
             return Err(ManifestError::NotAPiece);
         };
@@ -55,7 +56,7 @@ impl ManifestPieces {
 }
 
 #[cfg(not(feature = "manifest"))]
-fn parse(_: &str) -> Result<Vec<EventDescription>, ManifestError> {
+fn parse(_: &str) -> Result<Vec<EventSchema>, ManifestError> {
     Err(ManifestError::NotBuilt)
 }
 
@@ -102,24 +103,24 @@ mod tests {
         let pieces = pieces(100);
         let (last, others) = pieces.split_last().unwrap();
         for piece in others {
-            assert_eq!(manifest.push(piece), Ok(None));
+            assert!(manifest.push(piece).unwrap().is_none());
         }
         let events = manifest.push(last).unwrap().unwrap();
         let names: Vec<_> = events
             .iter()
-            .map(|e| (e.id, e.version, e.level, e.opcode, e.name().unwrap()))
+            .map(|e| (e.id(), e.version(), e.level(), e.opcode(), e.name()))
             .collect();
         assert_eq!(
             names,
             [
-                (1, 0, 4, 0, "Plain".into()),
-                (2, 3, 5, 1, "Work/Start".into()),
-                (3, 0, 2, 11, "Sym/Push".into())
+                (Some(1), 0, 4, 0, "Plain".into()),
+                (Some(2), 3, 5, 1, "Work/Start".into()),
+                (Some(3), 0, 2, 11, "Sym/Push".into())
             ]
         );
-        assert_eq!(events[1].keywords, 0x11);
+        assert_eq!(events[1].keywords(), 0x11);
         assert_eq!(
-            events[1].fields,
+            events[1].fields().unwrap(),
             [
                 Field::new("size", FieldType::U32),
                 Field::new(
@@ -131,31 +132,31 @@ mod tests {
                 Field::new("what", FieldType::Unknown),
             ]
         );
-        assert_eq!(events[1].schema().provider_name().as_ref(), "My-Source");
+        assert_eq!(events[1].provider_name().as_ref(), "My-Source");
     }
 
     #[test]
     fn damage_is_an_error() {
         let mut manifest = ManifestPieces::default();
         let pieces = pieces(100);
-        assert_eq!(manifest.push(&pieces[0]), Ok(None));
+        assert!(manifest.push(&pieces[0]).unwrap().is_none());
         assert_eq!(
-            manifest.push(&pieces[2]),
-            Err(ManifestError::MissingPiece {
+            manifest.push(&pieces[2]).err(),
+            Some(ManifestError::MissingPiece {
                 expected: 1,
                 found: 2
             })
         );
         assert_eq!(
-            manifest.push(&pieces[1]),
-            Err(ManifestError::MissingPiece {
+            manifest.push(&pieces[1]).err(),
+            Some(ManifestError::MissingPiece {
                 expected: 0,
                 found: 1
             })
         );
         assert_eq!(
-            manifest.push(b"\x01\x01\x00[\x01\0\0"),
-            Err(ManifestError::NotAPiece)
+            manifest.push(b"\x01\x01\x00[\x01\0\0").err(),
+            Some(ManifestError::NotAPiece)
         );
         assert!(matches!(
             manifest.push(b"\x01\x01\x00[\x01\0\0\0<a>"),
@@ -187,8 +188,11 @@ mod tests {
         let xml = manifest(&inner);
         let events = ManifestPieces::default().push(&xml).unwrap().unwrap();
         assert_eq!(events.len(), 2_000);
-        assert_eq!(events[0].fields.len(), 2_000);
-        let all: usize = events.iter().map(|event| event.fields.len()).sum();
+        assert_eq!(events[0].fields().unwrap().len(), 2_000);
+        let all: usize = events
+            .iter()
+            .map(|event| event.fields().unwrap().len())
+            .sum();
         assert!(all < xml.len() / 4, "{all}");
     }
 

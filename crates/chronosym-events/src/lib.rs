@@ -20,15 +20,14 @@ mod event;
 mod event_source;
 mod inline_tree;
 pub mod kernel;
-mod layout;
 mod manifest;
 #[cfg(feature = "manifest")]
 mod manifest_xml;
 mod part;
 mod provider;
 mod published;
+mod rows;
 mod schema;
-mod time;
 pub mod universal;
 mod value;
 
@@ -38,25 +37,21 @@ pub use chronosym_types::{
     AStr, Addresses, Field, FieldType, Guid, ParseGuidError, PointerSize, TraceLoggingSchema, WStr,
 };
 pub use clr::{
-    AppDomain, Assembly, BulkType, ClrStackWalk, CodeSymbols, DomainModule, ExecutionCheckpoint,
-    Extent, ILStubCacheHit, ILStubGenerated, ILToNativeMap, JitInliningFailed,
-    JitInliningSucceeded, JitTailCallFailed, JitTailCallSucceeded, MarkerPhase,
-    MemoryAllocatedForJitCode, MethodDetails, MethodEvent, MethodFlags, MethodJittingStarted,
-    MethodNames, ModuleEvent, ModuleFlags, ModuleRange, OptimizationTier, PdbInfo, ProcessInfo,
-    R2RGetEntryPoint, R2RGetEntryPointStart, RichDebugInfo, RundownMarker, RuntimeInformation,
-    Text, ThreadDC, ThreadSampleType, TieredCompilationBackgroundJitStart,
-    TieredCompilationBackgroundJitStop, TieredCompilationPause, TieredCompilationResume,
-    TieredCompilationSettings, TypeDescription, TypeList,
+    AppDomain, BulkType, ClrStackWalk, CodeSymbols, DomainModule, Extent, ILStubCacheHit,
+    ILStubGenerated, ILToNativeMap, MarkerPhase, MethodDetails, MethodEvent, MethodFlags,
+    MethodJittingStarted, MethodNames, ModuleEvent, ModuleFlags, OptimizationTier, PdbInfo,
+    ProcessInfo, R2RGetEntryPoint, RichDebugInfo, RundownMarker, RuntimeInformation,
+    ThreadSampleType, TypeDescription, TypeList,
 };
+pub use cursor::Action;
 pub use error::{DecodeError, ManifestError};
-pub use event::{Action, Event};
+pub use event::Event;
 pub use event_source::{MANIFEST_EVENT_ID, ManifestPieces};
 pub use inline_tree::{
     InlineFrame, InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks,
 };
 pub use kernel::KernelEvent;
-pub use manifest::EventDescription;
 pub use provider::Provider;
 pub use schema::{EventKey, EventSchema, RawEvent};
-pub use universal::UniversalEvent;
+pub use universal::{Text, UniversalEvent};
 pub use value::{FieldList, Value};

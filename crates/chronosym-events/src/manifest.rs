@@ -5,37 +5,11 @@
     reason = "places of properties, whose number is compared with the bytes first"
 )]
 
-use crate::cursor::{Cursor, Shape};
+use crate::cursor::Cursor;
 use crate::{
-    Action, DecodeError, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, WStr,
+    DecodeError, EventKey, EventSchema, Field, FieldType, Guid, PointerSize, Provider, WStr,
 };
 use chronosym_types::tracelogging::scalar;
-
-/// What the trace says of one manifest event: the payload of KernelTraceControl's `MetaData/EventInfo`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EventDescription {
-    /// The provider.
-    pub provider: Guid,
-    /// The provider's name.
-    pub provider_name: Option<String>,
-    /// The event's id.
-    pub id: u16,
-    /// The version of its layout.
-    pub version: u8,
-    /// The level: 1 critical to 5 verbose, 0 always.
-    pub level: u8,
-    /// The opcode.
-    pub opcode: u8,
-    /// The keywords, as bits.
-    pub keywords: u64,
-    /// What its task is called.
-    pub task_name: Option<String>,
-    /// What its opcode is called.
-    pub opcode_name: Option<String>,
-    /// Its fields in the order of the payload.
-    pub fields: Vec<Field>,
-}
 
 /// Where things stand in TRACE_EVENT_INFO and EVENT_PROPERTY_INFO (Windows SDK, tdh.h).
 const ID: usize = 32;
@@ -52,69 +26,59 @@ const LENGTH_ELSEWHERE: u32 = 2;
 const COUNT_ELSEWHERE: u32 = 4;
 const FIXED_COUNT: u32 = 0x20;
 
-impl EventDescription {
-    /// Parses a TRACE_EVENT_INFO.
+impl EventSchema {
+    /// The schema of the manifest event that a TRACE_EVENT_INFO describes: the payload of KernelTraceControl's
+    /// `MetaData/EventInfo`.
     ///
     /// Fields whose layout is not known are [`FieldType::Unknown`].
     ///
     /// # Errors
     /// [`DecodeError`] when it is shorter than its own counts and offsets say.
-    pub fn parse(info: &[u8]) -> Result<Self, DecodeError> {
+    pub fn from_event_info(info: &[u8]) -> Result<Self, DecodeError> {
         let mut info = Info::new(info);
         let top_level = info.u32(TOP_LEVEL_COUNT)? as usize;
         let count = info.u32(PROPERTY_COUNT)? as usize;
         info.at(PROPERTIES, count.saturating_mul(PROPERTY))?;
         info.members = count;
-        let fields = (0..top_level.min(count))
+        let fields: Vec<_> = (0..top_level.min(count))
             .map(|i| info.field(i, count, true))
             .collect::<Result<_, _>>()?;
-        Ok(Self {
-            provider: info.at(0, 16)?.guid()?,
-            provider_name: info.text(PROVIDER_NAME)?,
-            id: info.at(ID, 2)?.u16()?,
-            version: info.at(ID + 2, 1)?.u8()?,
-            level: info.at(ID + 4, 1)?.u8()?,
-            opcode: info.at(ID + 5, 1)?.u8()?,
-            keywords: info.at(ID + 8, 8)?.u64()?,
-            task_name: info.text(TASK_NAME)?,
-            opcode_name: info.text(OPCODE_NAME)?,
-            fields,
-        })
+        let provider = info.at(0, 16)?.guid()?;
+        let provider_name = info.text(PROVIDER_NAME)?;
+        let mut descriptor = info.at(ID, 16)?;
+        let (id, version, _channel) = (descriptor.u16()?, descriptor.u8()?, descriptor.u8()?);
+        let (level, opcode, _task) = (descriptor.u8()?, descriptor.u8()?, descriptor.u16()?);
+        let keywords = descriptor.u64()?;
+        let (task_name, opcode_name) = (info.text(TASK_NAME)?, info.text(OPCODE_NAME)?);
+        let names = (task_name.as_deref(), opcode_name.as_deref());
+        let schema = Self::of_manifest(provider, provider_name.as_deref(), id, version, names);
+        Ok(schema
+            .with_fields(fields)
+            .with_descriptor(opcode, level, keywords))
     }
 
-    /// The event's key.
-    #[must_use]
-    pub fn key(&self) -> EventKey {
-        EventKey::Manifest {
-            provider: Provider::from_guid(self.provider),
-            id: self.id.into(),
-            version: self.version.into(),
-        }
-    }
-
-    /// The event's name as tools show it: task and opcode, without the `win:` of the common opcodes and without `win:Info`,
-    /// which says nothing.
-    #[must_use]
-    pub fn name(&self) -> Option<String> {
-        let opcode = self
-            .opcode_name
-            .as_deref()
-            .map(|o| o.strip_prefix("win:").unwrap_or(o));
-        match (self.task_name.as_deref(), opcode) {
-            (Some(task), Some("Info") | None) => Some(task.to_owned()),
-            (Some(task), Some(opcode)) => Some(format!("{task}/{opcode}")),
-            (None, opcode) => opcode.map(str::to_owned),
-        }
-    }
-
-    /// The schema of such events.
-    #[must_use]
-    pub fn schema(&self) -> EventSchema {
-        let schema = EventSchema::new(self.key())
-            .with_name(&self.name().unwrap_or_default())
-            .with_fields(self.fields.clone())
-            .with_descriptor(self.opcode, self.level, self.keywords);
-        match &self.provider_name {
+    /// The schema of an event, by what its task and its opcode are called.
+    pub(crate) fn of_manifest(
+        provider: Guid,
+        provider_name: Option<&str>,
+        id: u16,
+        version: u8,
+        (task, opcode): (Option<&str>, Option<&str>),
+    ) -> Self {
+        // As tools show it: without the `win:` of the common opcodes, and without `win:Info`, which says nothing.
+        let opcode = opcode.map(|opcode| opcode.strip_prefix("win:").unwrap_or(opcode));
+        let name = match (task, opcode) {
+            (Some(task), Some("Info") | None) => task.to_owned(),
+            (Some(task), Some(opcode)) => format!("{task}/{opcode}"),
+            (None, opcode) => opcode.unwrap_or_default().to_owned(),
+        };
+        let schema = Self::new(EventKey::Manifest {
+            provider: Provider::from_guid(provider),
+            id: id.into(),
+            version: version.into(),
+        });
+        let schema = schema.with_name(&name);
+        match provider_name {
             Some(name) => schema.with_provider_name(name),
             None => schema,
         }
@@ -145,12 +109,7 @@ impl<'a> Info<'a> {
             found: self.bytes.len(),
         };
         let bytes = self.bytes.get(offset..needed).ok_or(short)?;
-        Ok(Cursor::new(
-            bytes,
-            0,
-            PointerSize::Eight,
-            Shape::new(Action::Load),
-        ))
+        Ok(Cursor::plain(bytes, PointerSize::Eight))
     }
 
     fn u32(&self, offset: usize) -> Result<u32, DecodeError> {
@@ -298,25 +257,19 @@ mod tests {
                 (0, "Y", 16, 0, 1, 8),
             ],
         );
-        let event = EventDescription::parse(&bytes).unwrap();
+        let event = EventSchema::from_event_info(&bytes).unwrap();
+        assert_eq!((event.id(), event.version()), (Some(0x105), 2));
         assert_eq!(
-            (
-                event.id,
-                event.version,
-                event.level,
-                event.opcode,
-                event.keywords
-            ),
-            (0x105, 2, 4, 11, 0x80)
+            (event.level(), event.opcode(), event.keywords()),
+            (4, 11, 0x80)
         );
-        assert_eq!(event.name().as_deref(), Some("Task/Start"));
         let pair = vec![
             Field::new("X", FieldType::Bool8),
             Field::new("Y", FieldType::Pointer),
         ];
         let counted = |ty| FieldType::CountedBy(Box::new(ty), 0);
         assert_eq!(
-            event.fields,
+            event.fields().unwrap(),
             [
                 Field::new("Count", FieldType::U32),
                 Field::new("List", counted(FieldType::Hex64)),
@@ -327,9 +280,8 @@ mod tests {
                 Field::new("Text", FieldType::Utf16),
             ]
         );
-        let schema = event.schema();
         assert_eq!(
-            (&*schema.name(), schema.provider_name().as_ref()),
+            (&*event.name(), event.provider_name().as_ref()),
             ("Task/Start", "Some-Provider")
         );
         let payload = b"\x01\0\0\0\x10\0\0\0\0\0\0\0\xaa\x01\0\x02\0\x01\x02\x03\x04\x05\x06\x01\x20\0\0\0h\0\0\0";
@@ -339,7 +291,7 @@ mod tests {
             thread_id: None,
             processor: None,
             pointer_size: PointerSize::Four,
-            schema: &schema,
+            schema: &event,
             payload,
         };
         assert_eq!(
@@ -352,13 +304,19 @@ mod tests {
     fn damage_is_an_error_or_leaves_fields_out() {
         let whole = info(2, &[(0, "A", 8, 0, 1, 4), (STRUCT, "B", 0, 9, 1, 0)]);
         for cut in 0..whole.len() {
-            assert!(EventDescription::parse(&whole[..cut]).is_err(), "{cut}");
+            assert!(
+                EventSchema::from_event_info(&whole[..cut]).is_err(),
+                "{cut}"
+            );
         }
         // A struct that holds itself, and counts beyond the properties.
         let own = info(99, &[(STRUCT, "B", 0, 9, 1, 0)]);
-        let event = EventDescription::parse(&own).unwrap();
+        let event = EventSchema::from_event_info(&own).unwrap();
         let inner = vec![Field::new("B", FieldType::Unknown)];
-        assert_eq!(event.fields, [Field::new("B", FieldType::Object(inner))]);
+        assert_eq!(
+            event.fields().unwrap(),
+            [Field::new("B", FieldType::Object(inner))]
+        );
         // Structs that all have the same members, and names that are all the same text.
         let shared: Vec<Property> = vec![(STRUCT, "", 0, 500, 1, 0); 500];
         let mut shared = info(500, &shared);
@@ -369,18 +327,19 @@ mod tests {
             let at = PROPERTIES + property * PROPERTY + 4;
             shared[at..at + 4].copy_from_slice(&name.to_le_bytes());
         }
-        let event = EventDescription::parse(&shared).unwrap();
+        let event = EventSchema::from_event_info(&shared).unwrap();
+        let fields = event.fields().unwrap();
         let members = |field: &Field| match &field.ty {
             FieldType::Object(members) => members.len(),
             _ => 0,
         };
-        assert_eq!(event.fields.iter().map(members).sum::<usize>(), 500);
-        let names: usize = event.fields.iter().map(|field| field.name.len()).sum();
+        assert_eq!(fields.iter().map(members).sum::<usize>(), 500);
+        let names: usize = fields.iter().map(|field| field.name.len()).sum();
         assert!(names <= shared.len(), "{names}");
         let mut many = whole.clone();
         many[PROPERTY_COUNT..PROPERTY_COUNT + 4].copy_from_slice(&[0xff; 4]);
         assert!(matches!(
-            EventDescription::parse(&many),
+            EventSchema::from_event_info(&many),
             Err(DecodeError::Short { .. })
         ));
     }

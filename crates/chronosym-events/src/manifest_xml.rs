@@ -11,11 +11,10 @@ use chronosym_types::tracelogging::scalar;
 use roxmltree::Node;
 
 use crate::error::ManifestError;
-use crate::manifest::EventDescription;
-use crate::{Field, FieldType, Guid};
+use crate::{EventSchema, Field, FieldType, Guid};
 
-/// The descriptions of a provider's events.
-pub(crate) fn parse(xml: &str) -> Result<Vec<EventDescription>, ManifestError> {
+/// The schemas of a provider's events.
+pub(crate) fn parse(xml: &str) -> Result<Vec<EventSchema>, ManifestError> {
     check(xml)?;
     let document =
         roxmltree::Document::parse(xml).map_err(|e| ManifestError::Xml(e.to_string()))?;
@@ -31,35 +30,29 @@ pub(crate) fn parse(xml: &str) -> Result<Vec<EventDescription>, ManifestError> {
         .attribute("name")
         .filter(|name| name.len() <= LONGEST_SHARED_NAME);
     let mut budget = xml.len().saturating_mul(4);
-    let mut descriptions = Vec::new();
+    let mut schemas = Vec::new();
     for event in named(provider, "event") {
         let value = |name: &str| event.attribute(name).and_then(number);
         let Some(id) = value("value").and_then(|id| u16::try_from(id).ok()) else {
             continue;
         };
+        let version = value("version").and_then(|n| u8::try_from(n).ok());
         let template = event.attribute("template");
         let template = template.and_then(|name| names.templates.get(name));
-        descriptions.push(EventDescription {
-            provider: guid,
-            provider_name: provider_name.map(str::to_owned),
-            id,
-            version: value("version")
-                .and_then(|n| u8::try_from(n).ok())
-                .unwrap_or(0),
-            level: level(event.attribute("level").unwrap_or_default()),
-            opcode: event
-                .attribute("opcode")
-                .map_or(0, |name| names.opcode(name)),
-            keywords: names.keywords(event.attribute("keywords").unwrap_or_default()),
-            task_name: event
-                .attribute("task")
-                .or(event.attribute("symbol"))
-                .map(str::to_owned),
-            opcode_name: event.attribute("opcode").map(str::to_owned),
-            fields: template.map_or(Vec::new(), |t| fields(*t, 0, &mut budget)),
-        });
+        let task = event.attribute("task").or(event.attribute("symbol"));
+        let opcode = event.attribute("opcode");
+        let called = (task, opcode);
+        let schema =
+            EventSchema::of_manifest(guid, provider_name, id, version.unwrap_or(0), called)
+                .with_fields(template.map_or(Vec::new(), |t| fields(*t, 0, &mut budget)))
+                .with_descriptor(
+                    opcode.map_or(0, |name| names.opcode(name)),
+                    level(event.attribute("level").unwrap_or_default()),
+                    names.keywords(event.attribute("keywords").unwrap_or_default()),
+                );
+        schemas.push(schema);
     }
-    Ok(descriptions)
+    Ok(schemas)
 }
 
 /// A name that all events of a provider have is no longer than this.
@@ -118,21 +111,21 @@ impl<'a, 'i> Names<'a, 'i> {
     }
 
     fn opcode(&self, name: &str) -> u8 {
-        const COMMON: [(&str, u8); 10] = [
-            ("win:Info", 0),
-            ("win:Start", 1),
-            ("win:Stop", 2),
-            ("win:DC_Start", 3),
-            ("win:DC_Stop", 4),
-            ("win:Extension", 5),
-            ("win:Reply", 6),
-            ("win:Resume", 7),
-            ("win:Suspend", 8),
-            ("win:Send", 9),
+        const COMMON: [&str; 10] = [
+            "Info",
+            "Start",
+            "Stop",
+            "DC_Start",
+            "DC_Stop",
+            "Extension",
+            "Reply",
+            "Resume",
+            "Suspend",
+            "Send",
         ];
-        let common = COMMON.iter().find(|(n, _)| *n == name);
+        let common = name.strip_prefix("win:");
         common
-            .map(|(_, value)| *value)
+            .and_then(|name| place(&COMMON, name))
             .or_else(|| self.opcodes.get(name).copied())
             .unwrap_or(0)
     }
@@ -157,6 +150,12 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
+/// A name's place in a list, which is its number.
+fn place(names: &[&str], name: &str) -> Option<u8> {
+    let place = names.iter().position(|known| *known == name)?;
+    u8::try_from(place).ok()
+}
+
 fn level(name: &str) -> u8 {
     const LEVELS: [&str; 6] = [
         "win:LogAlways",
@@ -166,11 +165,7 @@ fn level(name: &str) -> u8 {
         "win:Informational",
         "win:Verbose",
     ];
-    LEVELS
-        .iter()
-        .position(|l| *l == name)
-        .and_then(|i| u8::try_from(i).ok())
-        .unwrap_or(0)
+    place(&LEVELS, name).unwrap_or(0)
 }
 
 const MAX_DEPTH: usize = 16;
@@ -215,32 +210,34 @@ fn fields(template: Node<'_, '_>, depth: usize, budget: &mut usize) -> Vec<Field
 }
 
 fn data_type(node: Node<'_, '_>, earlier: &dyn Fn(&str) -> Option<u16>) -> FieldType {
-    const IN_TYPES: [(&str, u8); 21] = [
-        ("UnicodeString", 1),
-        ("AnsiString", 2),
-        ("Int8", 3),
-        ("UInt8", 4),
-        ("Int16", 5),
-        ("UInt16", 6),
-        ("Int32", 7),
-        ("UInt32", 8),
-        ("Int64", 9),
-        ("UInt64", 10),
-        ("Float", 11),
-        ("Double", 12),
-        ("Boolean", 13),
-        ("Binary", 14),
-        ("GUID", 15),
-        ("Pointer", 16),
-        ("FILETIME", 17),
-        ("SYSTEMTIME", 18),
-        ("SID", 19),
-        ("HexInt32", 20),
-        ("HexInt64", 21),
+    // From 1 on.
+    const IN_TYPES: [&str; 22] = [
+        "",
+        "UnicodeString",
+        "AnsiString",
+        "Int8",
+        "UInt8",
+        "Int16",
+        "UInt16",
+        "Int32",
+        "UInt32",
+        "Int64",
+        "UInt64",
+        "Float",
+        "Double",
+        "Boolean",
+        "Binary",
+        "GUID",
+        "Pointer",
+        "FILETIME",
+        "SYSTEMTIME",
+        "SID",
+        "HexInt32",
+        "HexInt64",
     ];
     let in_name = node.attribute("inType").unwrap_or_default();
     let in_name = in_name.strip_prefix("win:").unwrap_or(in_name);
-    let Some((_, in_type)) = IN_TYPES.iter().find(|(name, _)| *name == in_name) else {
+    let Some(in_type) = place(&IN_TYPES, in_name).filter(|code| *code > 0) else {
         return FieldType::Unknown;
     };
     let out_type = match node.attribute("outType") {
@@ -253,7 +250,7 @@ fn data_type(node: Node<'_, '_>, earlier: &dyn Fn(&str) -> Option<u16>) -> Field
         1 => FieldType::Char16,
         2 => FieldType::Char8,
         14 => FieldType::Bytes(1),
-        _ => return scalar(*in_type, out_type),
+        _ => return scalar(in_type, out_type),
     };
     match node.attribute("length") {
         Some(length) => match (
@@ -261,11 +258,11 @@ fn data_type(node: Node<'_, '_>, earlier: &dyn Fn(&str) -> Option<u16>) -> Field
             number(length).and_then(|n| u16::try_from(n).ok()),
         ) {
             (Some(field), _) => FieldType::CountedBy(Box::new(unit), field),
-            (None, Some(n)) if *in_type == 14 => FieldType::Bytes(n),
+            (None, Some(n)) if in_type == 14 => FieldType::Bytes(n),
             (None, Some(n)) => FieldType::FixedArray(Box::new(unit), n),
             (None, None) => FieldType::Unknown,
         },
-        None if *in_type == 14 => FieldType::Unknown,
-        None => scalar(*in_type, 0),
+        None if in_type == 14 => FieldType::Unknown,
+        None => scalar(in_type, 0),
     }
 }

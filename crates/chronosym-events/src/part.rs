@@ -3,7 +3,7 @@
 //! One declaration gives the struct, its decoder, its published field names and its row in the documentation, so none of
 //! them can drift from the others.
 
-use crate::cursor::Cursor;
+use crate::cursor::{Action, Cursor};
 use crate::value::{FieldList, Value};
 use crate::{AStr, DecodeError, Guid, WStr};
 
@@ -142,14 +142,15 @@ impl<'a> Part<'a> for &'a [u8] {
     }
 }
 
-/// Declares a payload: a struct with its decoder and its published names.
+/// Declares payloads: structs with their decoders and their published names.
 ///
 /// A field is `name: Type = "PublishedName"`, then
 /// * `as hex` shows the number in hex, `as ptr` reads it by the payload's pointer width (and shows hex), `as list(count)` reads as
 ///   many elements as the earlier field `count`, or a number, says;
-/// * `if since N` reads it from version N on, `if verbose`, `if private` only in that shape, `if ended` in Defunct events from V5 on: its type becomes an `Option`.
+/// * `if since N` reads it from version N on, `if verbose` in that form only, `if ended` in Defunct events from V5 on: its type
+///   becomes an `Option`.
 macro_rules! payload {
-    (
+    ($(
         $(#[$meta:meta])*
         $name:ident $(<$life:lifetime>)? {
             $(
@@ -159,7 +160,7 @@ macro_rules! payload {
                     $(if $cond:ident $($arg:literal)?)?
             ),* $(,)?
         }
-    ) => {
+    )+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct $name $(<$life>)? {
@@ -204,7 +205,7 @@ macro_rules! payload {
                 )*
             }
         }
-    };
+    )+};
 
     (@type [$ty:ty]) => { $ty };
     (@type [$ty:ty] $cond:ident) => { Option<$ty> };
@@ -221,8 +222,12 @@ macro_rules! payload {
 
     (@when $c:ident [] $read:expr) => { $read };
     (@when $c:ident [since $v:literal] $read:expr) => { if $c.version >= $v { Some($read) } else { None } };
-    (@when $c:ident [ended] $read:expr) => { if $c.shape.defunct && $c.version >= 5 { Some($read) } else { None } };
-    (@when $c:ident [$shape:ident] $read:expr) => { if $c.shape.$shape { Some($read) } else { None } };
+    (@when $c:ident [ended] $read:expr) => {
+        if $c.shape.form == $crate::cursor::Form::Defunct && $c.version >= 5 { Some($read) } else { None }
+    };
+    (@when $c:ident [verbose] $read:expr) => {
+        if $c.shape.form == $crate::cursor::Form::Verbose { Some($read) } else { None }
+    };
 
     (@style) => { $crate::part::Style::Plain };
     (@style list) => { $crate::part::Style::Plain };
@@ -242,3 +247,48 @@ macro_rules! payload {
     (@describe $when:ident $shape:ident) => { stringify!($shape) };
 }
 pub(crate) use payload;
+
+/// Declares what a payload's shape says, in no byte of it.
+macro_rules! shape_part {
+    ($($ty:ident: $shape:ident => $value:expr;)+) => {$(
+        impl<'a> $crate::part::Part<'a> for $ty {
+            fn read(c: &mut $crate::cursor::Cursor<'a>) -> Result<Self, $crate::DecodeError> {
+                let $shape = c.shape;
+                Ok($value)
+            }
+            fn list(&self, _: &'static str, _: $crate::part::Style, _: &mut $crate::value::FieldList<'a>) {}
+            fn spec(_: &'static str, _: &str, _: &mut Vec<$crate::part::FieldSpec>) {}
+        }
+    )+};
+}
+pub(crate) use shape_part;
+
+shape_part! { Action: shape => shape.action; }
+
+/// Declares an enumeration of payloads, or of such enumerations.
+macro_rules! events {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident($ty:ident $(<$life:lifetime>)?),)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub enum $name<'a> {
+            $(#[doc = concat!("See [`", stringify!($ty), "`].")] $variant($ty $(<$life>)?),)*
+        }
+
+        impl<'a> $name<'a> {
+            pub(crate) fn list(
+                &self,
+                name: &'static str,
+                style: $crate::part::Style,
+                out: &mut $crate::value::FieldList<'a>,
+            ) {
+                #[allow(unused_imports)]
+                use $crate::part::Part as _;
+                match self {
+                    $(Self::$variant(event) => event.list(name, style, out),)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use events;

@@ -14,8 +14,11 @@ pub(crate) enum Type {
     U16,
     U32,
     U64,
+    I8,
     I32,
+    I64,
     F64,
+    Hex16,
     Hex32,
     Hex64,
     Bool32,
@@ -36,6 +39,8 @@ pub(crate) enum Type {
     Many(u16, &'static Type),
     /// As many structs as the field at this place says.
     Structs(u16, Fields),
+    /// Of this type, from this version on.
+    Since(u32, &'static Type),
 }
 
 impl Type {
@@ -45,8 +50,11 @@ impl Type {
             Self::U16 => FieldType::U16,
             Self::U32 => FieldType::U32,
             Self::U64 => FieldType::U64,
+            Self::I8 => FieldType::I8,
             Self::I32 => FieldType::I32,
+            Self::I64 => FieldType::I64,
             Self::F64 => FieldType::F64,
+            Self::Hex16 => FieldType::Hex16,
             Self::Hex32 => FieldType::Hex32,
             Self::Hex64 => FieldType::Hex64,
             Self::Bool32 => FieldType::Bool32,
@@ -62,15 +70,17 @@ impl Type {
             Self::Blob(count) => FieldType::CountedBy(Box::new(FieldType::Bytes(1)), count),
             Self::Many(count, of) => FieldType::CountedBy(Box::new(of.field_type()), count),
             Self::Structs(count, of) => {
-                FieldType::CountedBy(Box::new(FieldType::Object(fields(of))), count)
+                FieldType::CountedBy(Box::new(FieldType::Object(fields(of, 0))), count)
             }
+            Self::Since(_, of) => of.field_type(),
         }
     }
 }
 
-/// The fields as a schema has them.
-pub(crate) fn fields<C: FromIterator<Field>>(of: Fields) -> C {
+/// The fields of a version as a schema has them.
+fn fields<C: FromIterator<Field>>(of: Fields, version: u32) -> C {
     of.iter()
+        .filter(|(_, ty)| !matches!(ty, Type::Since(first, _) if version < *first))
         .map(|(name, ty)| Field::new(*name, ty.field_type()))
         .collect()
 }
@@ -81,5 +91,5 @@ pub(crate) fn newest(
     version: u32,
 ) -> Option<Arc<[Field]>> {
     let (_, of) = rows.rev().find(|row| row.0 <= version)?;
-    Some(fields(of))
+    Some(fields(of, version))
 }

@@ -1,9 +1,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::cursor::{Cursor, Shape};
+use crate::cursor::{Cursor, Form, Shape};
 use crate::describe::describe;
-use crate::layout::Layout;
+use crate::rows::{self, Row};
 use crate::value::FieldList;
 use crate::{
     DecodeError, Event, Field, Guid, MANIFEST_EVENT_ID, MethodEvent, PointerSize, Provider, clr,
@@ -45,7 +45,21 @@ impl EventKey {
     /// `MethodLoadVerbose_V1` is version 1 of `MethodLoadVerbose`.
     #[must_use]
     pub fn from_symbol(provider: &Provider, symbol: &str) -> Option<Self> {
-        clr::by_symbol(provider, symbol)
+        let (id, version) = rows::by_symbol(provider, symbol)?;
+        let provider = provider.clone();
+        Some(Self::Manifest {
+            provider,
+            id,
+            version,
+        })
+    }
+
+    fn row(&self) -> Option<&'static Row> {
+        match self {
+            Self::Manifest { provider, id, .. } => rows::manifest(provider, *id),
+            Self::Classic { class, opcode, .. } => rows::classic(*class, *opcode),
+            Self::Named { .. } => None,
+        }
     }
 }
 
@@ -64,7 +78,7 @@ pub struct EventSchema {
 
 #[derive(Clone, Debug)]
 enum Decoder {
-    Layout(Layout),
+    Row(&'static Row),
     Universal(universal::Plan),
 }
 
@@ -72,34 +86,28 @@ impl EventSchema {
     /// The schema of an event type of which nothing but the key is known. Chooses the typed decoder.
     #[must_use]
     pub fn new(key: EventKey) -> Self {
-        let (provider_name, decoder): (Arc<str>, _) = match &key {
-            EventKey::Manifest { provider, id, .. } => {
-                let row = clr::find(provider, *id).map(|r| r.layout);
-                let layout = row.or_else(|| kernel::find_manifest(provider, *id).map(|r| r.layout));
-                (provider.to_string().into(), layout)
-            }
-            EventKey::Classic { class, opcode, .. } => {
-                let layout = kernel::find(*class, *opcode).map(|r| r.layout);
-                let name =
-                    kernel::provider_name(*class).map_or_else(|| class.to_string(), str::to_owned);
-                (name.into(), layout)
-            }
-            EventKey::Named { provider, .. } => (provider.clone(), None),
-        };
-        let fields = match &key {
-            _ if decoder.is_some() => None,
+        let (provider_name, fields): (Arc<str>, _) = match &key {
             EventKey::Manifest {
                 provider,
                 id,
                 version,
-            } => clr::fields_only(provider, *id, *version),
+            } => (
+                provider.to_string().into(),
+                clr::fields_only(provider, *id, *version),
+            ),
             EventKey::Classic {
                 class,
                 opcode,
                 version,
-            } => kernel::fields_only(*class, *opcode, *version),
-            EventKey::Named { .. } => None,
+            } => {
+                let name =
+                    kernel::provider_name(*class).map_or_else(|| class.to_string(), str::to_owned);
+                let fields = kernel::fields_only(*class, *opcode, *version);
+                (name.into(), fields)
+            }
+            EventKey::Named { provider, .. } => (provider.clone(), None),
         };
+        let decoder = key.row().map(Decoder::Row);
         let mut schema = Self {
             key,
             provider_name,
@@ -108,7 +116,7 @@ impl EventSchema {
             level: 0,
             keywords: 0,
             fields,
-            decoder: decoder.map(Decoder::Layout),
+            decoder,
         };
         schema.plan_universal();
         schema
@@ -214,15 +222,14 @@ impl EventSchema {
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         let published = match &self.key {
-            EventKey::Manifest { provider, id, .. } => clr::find(provider, *id)
-                .map(|r| r.name)
-                .or_else(|| clr::name_only(provider, *id))
-                .or_else(|| kernel::find_manifest(provider, *id).map(|r| r.name))
-                .map(Cow::Borrowed),
-            EventKey::Classic { class, opcode, .. } => kernel::event_name(*class, *opcode),
             EventKey::Named { name, .. } => return Cow::Borrowed(name),
+            EventKey::Manifest { provider, id, .. } => {
+                clr::name_only(provider, *id).map(Cow::Borrowed)
+            }
+            EventKey::Classic { class, opcode, .. } => kernel::event_name(*class, *opcode),
         };
         match (published, &self.event_name) {
+            _ if let Some(row) = self.key.row() => Cow::Borrowed(row.name),
             (Some(name), _) => name,
             (None, Some(name)) => Cow::Borrowed(name),
             (None, None) if self.id() == Some(MANIFEST_EVENT_ID) => Cow::Borrowed("ManifestData"),
@@ -281,13 +288,13 @@ impl<'a> RawEvent<'a> {
     pub fn decode(&self) -> Result<Option<Event<'a>>, DecodeError> {
         match &self.schema.decoder {
             None => Ok(None),
-            Some(Decoder::Layout(layout)) => {
+            Some(Decoder::Row(row)) => {
                 let version = self.schema.version();
-                if version < layout.shape.oldest {
+                if version < row.oldest {
                     return Err(DecodeError::UnknownVersion(version));
                 }
-                let mut c = Cursor::new(self.payload, version, self.pointer_size, layout.shape);
-                (layout.decode)(&mut c).map(Some)
+                let mut c = Cursor::new(self.payload, version, self.pointer_size, row.shape);
+                (row.decode)(&mut c).map(Some)
             }
             Some(Decoder::Universal(plan)) => plan
                 .decode(self.payload, self.pointer_size)
@@ -317,18 +324,18 @@ impl<'a> RawEvent<'a> {
     /// read, and for other events.
     #[must_use]
     pub fn method_in_part(&self) -> Option<MethodEvent<'a>> {
-        let Some(Decoder::Layout(layout)) = &self.schema.decoder else {
+        let Some(Decoder::Row(row)) = &self.schema.decoder else {
             return None;
         };
         let bare = Shape {
-            verbose: false,
-            ..layout.shape
+            form: Form::Plain,
+            ..row.shape
         };
-        [(1, layout.shape), (0, layout.shape), (0, bare)]
+        [(1, row.shape), (0, row.shape), (0, bare)]
             .into_iter()
             .find_map(|(version, shape)| {
                 let mut c = Cursor::new(self.payload, version, self.pointer_size, shape);
-                match (layout.decode)(&mut c) {
+                match (row.decode)(&mut c) {
                     // Every method has a name: an empty one is what follows strings that are missing.
                     Ok(Event::Method(method))
                         if method.names.is_none_or(|names| !names.name.is_empty()) =>

@@ -62,7 +62,11 @@ fn a_payload_cut_at_any_byte_is_an_error() {
                         case.name,
                         payload.len()
                     );
-                    if may_end.contains(&cut) {
+                    if !schema.is_typed() {
+                        // Events that are only shown show what there is.
+                        let fields = raw(&schema, &payload[..cut], width).fields();
+                        assert!(result == Ok(None) && fields.is_ok(), "{text}");
+                    } else if may_end.contains(&cut) {
                         assert!(result.is_ok(), "{text}");
                     } else {
                         let error = result.expect_err(&text);
@@ -91,7 +95,12 @@ fn newer_versions_decode_as_the_newest_known_one() {
             payload.extend([0xcc; 13]);
             let schema = EventSchema::new((case.key)(newest + 7));
             let fields = raw(&schema, &payload, width).fields().unwrap().unwrap();
-            assert_eq!(fields.to_string(), (case.fields)(newest), "{}", case.name);
+            let mut expected = (case.fields)(newest);
+            if !schema.is_typed() {
+                expected += ", Rest=";
+                expected += &"cc".repeat(13);
+            }
+            assert_eq!(fields.to_string(), expected, "{}", case.name);
         }
     }
 }
@@ -103,7 +112,8 @@ fn the_catalog_lists_the_fields_that_payloads_have() {
         let newest = *case.versions.end();
         let key = (case.key)(newest);
         let Some(entry) = entries.iter().find(|e| identity(&e.key) == identity(&key)) else {
-            assert_eq!(identity(&key), "Microsoft-Windows-DotNETRuntimeNative/143");
+            let native = "Microsoft-Windows-DotNETRuntimeNative/143";
+            assert!(identity(&key) == native || !EventSchema::new(key).is_typed());
             continue;
         };
         let schema = EventSchema::new(key);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use chronosym::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine};
+use chronosym::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline};
 use chronosym_types::escape::terminal;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl MethodLines {
             let line = frame.line.as_ref().ok();
             of.push(wanted[rows.of_frame(frame)].then(|| {
                 if let Some(line) = line {
-                    let module = || module(frame, profile);
+                    let module = || module_of(frame, resolver.timeline());
                     modules.entry(&line.file).or_insert_with(module);
                 }
                 let key = line.map(|line| (&*line.file, line.line));
@@ -122,10 +122,10 @@ impl FileLines {
 }
 
 /// The module that a frame's code is of.
-fn module(frame: &Frame, profile: &Profile) -> Option<(ProcessIndex, ModuleIndex)> {
+pub fn module_of(frame: &Frame, timeline: &Timeline) -> Option<(ProcessIndex, ModuleIndex)> {
     match frame.code {
         Code::Body(process, body) => {
-            let body = profile.resolver.timeline().body_view(process, body)?;
+            let body = timeline.body_view(process, body)?;
             Some((process, body.module_index?))
         }
         Code::Precompiled(process, module) => Some((process, module)),

@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use chronosym::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, ThreadIndex};
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::measure::{Measure, add};
 use crate::rows::{Row, RowName, Rows};
+use crate::series::thread_label;
 
 /// What makes up the nodes of a [`CallTree`].
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +56,18 @@ pub(crate) struct Node {
     pub stands_for: Option<(u32, u32)>,
 }
 
-impl Node {
-    fn stand_for(&mut self, frames: Option<u32>) {
-        if let Some(n) = frames {
-            let (least, most) = self.stands_for.unwrap_or((n, n));
-            self.stands_for = Some((least.min(n), most.max(n)));
-        }
+/// Widens a range, so that it has this number.
+pub(crate) fn widen(range: &mut Option<(u32, u32)>, n: u32) {
+    let (least, most) = range.unwrap_or((n, n));
+    *range = Some((least.min(n), most.max(n)));
+}
+
+/// `3 frames`, or `3 to 5 frames`.
+pub(crate) fn frames((least, most): (u32, u32)) -> String {
+    match (least, most) {
+        (1, 1) => "1 frame".to_owned(),
+        _ if least == most => format!("{most} frames"),
+        _ => format!("{least} to {most} frames"),
     }
 }
 
@@ -123,14 +131,14 @@ impl fmt::Display for Label {
 /// The samples of a profile, joined by what their frames are of.
 #[derive(Debug, Default)]
 pub struct CallTree {
-    pub(crate) labels: Vec<Label>,
+    /// What each label is of, and what that is called.
+    pub(crate) labels: IndexMap<Identity, Label, FxBuildHasher>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) measure: Measure,
     /// The label of each frame of the profile that is in the tree.
     pub(crate) frame_labels: Vec<Option<u32>>,
     /// Samples whose innermost frames are left out.
     left_out: u64,
-    label_index: FxHashMap<Identity, u32>,
     node_index: FxHashMap<(u32, Option<NodeIndex>), NodeIndex>,
 }
 
@@ -188,7 +196,9 @@ impl CallTree {
                     break;
                 }
                 node = tree.node(label, Some(node));
-                tree.nodes[node as usize].stand_for(resolver.stands_for(frame));
+                if let Some(frames) = resolver.stands_for(frame) {
+                    widen(&mut tree.nodes[node as usize].stands_for, frames);
+                }
                 known.insert(stack, node);
             }
             add(
@@ -198,15 +208,6 @@ impl CallTree {
         }
         tree.frame_labels = frame_labels;
         tree
-    }
-
-    /// What each label is of.
-    pub(crate) fn identities(&self) -> Vec<&Identity> {
-        let mut identities = vec![&Identity::Rest; self.labels.len()];
-        for (identity, &label) in &self.label_index {
-            identities[label as usize] = identity;
-        }
-        identities
     }
 
     /// Samples whose innermost frames were left out, because the tree would have had more nodes than
@@ -233,11 +234,7 @@ impl CallTree {
             return Some(root);
         }
         let label = self.label(Identity::Thread(index), || {
-            Label::text(format!(
-                "{} ({})",
-                thread.name.unwrap_or("thread"),
-                thread.tid
-            ))
+            Label::text(thread_label(&thread))
         });
         Some(self.node(label, Some(root)))
     }
@@ -260,11 +257,10 @@ impl CallTree {
     }
 
     fn label(&mut self, identity: Identity, make: impl FnOnce() -> Label) -> u32 {
-        let next = self.labels.len() as u32;
-        *self.label_index.entry(identity).or_insert_with(|| {
-            self.labels.push(make());
-            next
-        })
+        let label = self.labels.entry(identity);
+        let index = label.index() as u32;
+        label.or_insert_with(make);
+        index
     }
 
     fn node(&mut self, label: u32, parent: Option<NodeIndex>) -> NodeIndex {

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use chronosym::{Frame, Profile};
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::header::show_count;
 use crate::kind::CodeKind;
@@ -13,13 +15,13 @@ use crate::measure::{Amount, Counts, Measure, tally};
 use crate::table::{Name, Table, TableOptions};
 
 /// A method in two profiles: matched by module, name and signature.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MethodDiff {
     /// `module!name`; code without a name is one row for each image, `module ?`.
     pub name: String,
     /// What sets it apart from overloads, where it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Whether most of its own samples have a name that is a guess.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -37,6 +39,7 @@ pub struct MethodDiff {
 }
 
 /// The samples of a method in one profile.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MethodSamples {
@@ -46,7 +49,6 @@ pub struct MethodSamples {
     /// Own samples by how the code was compiled, where that is known.
     pub tiers: BTreeMap<&'static str, u64>,
     /// The source lines of its own samples: first and last, if all are in one file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<(u32, u32)>,
     /// Own samples whose name is a guess.
     #[serde(skip)]
@@ -100,6 +102,7 @@ pub struct Diff {
 
 /// Module, name and signature; without a name just the module.
 type Key = (Option<String>, Option<String>, Option<String>);
+type Methods = IndexMap<Key, MethodSamples, FxBuildHasher>;
 
 impl Diff {
     /// Compares two profiles.
@@ -148,6 +151,16 @@ impl Diff {
     }
 }
 
+impl Diff {
+    /// The methods of which a share changed.
+    pub(crate) fn changed(&self) -> Vec<&MethodDiff> {
+        let methods = self.methods.iter();
+        methods
+            .filter(|method| method.self_points != 0.0 || method.total_points != 0.0)
+            .collect()
+    }
+}
+
 fn changes(before: &MethodSamples, after: &MethodSamples) -> Vec<Change> {
     match (before.counts.total.samples, after.counts.total.samples) {
         (0, _) => return vec![Change::New],
@@ -181,42 +194,37 @@ impl MethodSamples {
     }
 }
 
-fn methods(profile: &Profile) -> FxHashMap<Key, MethodSamples> {
+fn methods(profile: &Profile) -> Methods {
     let resolver = &profile.resolver;
-    let mut methods: Vec<(Key, MethodSamples)> = Vec::new();
-    let mut index: FxHashMap<Key, usize> = FxHashMap::default();
-    let of: Vec<usize> = resolver
-        .functions()
-        .iter()
-        .map(|function| {
-            let module = function.binary().map(|binary| binary.name().to_owned());
-            let name = function.name().map(str::to_owned);
-            // Sources differ in the blanks that they put into signatures.
-            let signature = function.signature().map(|signature| {
-                let words: Vec<&str> = signature.split_whitespace().collect();
-                words.join(" ")
-            });
-            let key = (module, name, signature);
-            *index.entry(key).or_insert_with_key(|key| {
-                methods.push((key.clone(), MethodSamples::default()));
-                methods.len() - 1
-            })
-        })
-        .collect();
+    let mut methods = Methods::default();
+    let functions = resolver.functions().iter().map(|function| {
+        let module = function.binary().map(|binary| binary.name().to_owned());
+        let name = function.name().map(str::to_owned);
+        // Sources differ in the blanks that they put into signatures.
+        let signature = function.signature().map(|signature| {
+            let words: Vec<&str> = signature.split_whitespace().collect();
+            words.join(" ")
+        });
+        let method = methods.entry((module, name, signature));
+        let index = method.index();
+        method.or_default();
+        index
+    });
+    let of: Vec<usize> = functions.collect();
     let row = |frame: &Frame| of[frame.function.id().index()];
     for frame in resolver.frames() {
-        let kind = &mut methods[row(frame)].1.kind;
+        let kind = &mut methods[row(frame)].kind;
         kind.get_or_insert_with(|| CodeKind::of(frame));
     }
     let counts = tally(profile, methods.len(), |frame| {
         Some(row(resolver.frame(frame)))
     });
-    for ((_, method), counts) in methods.iter_mut().zip(counts) {
+    for (method, counts) in methods.values_mut().zip(counts) {
         method.counts = counts;
     }
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
-        let method = &mut methods[row(leaf)].1;
+        let method = &mut methods[row(leaf)];
         if leaf.is_guess() {
             method.guessed += entry.samples;
         }
@@ -227,14 +235,14 @@ fn methods(profile: &Profile) -> FxHashMap<Key, MethodSamples> {
             method.places.insert((line.file.clone(), line.line));
         }
     }
-    for (_, method) in &mut methods {
+    for method in methods.values_mut() {
         let lines = method.places.iter().map(|(_, line)| *line);
         let files: BTreeSet<_> = method.places.iter().map(|(file, _)| file).collect();
         let ends = lines.clone().min().zip(lines.max());
         method.lines = ends.filter(|_| files.len() == 1);
     }
-    methods.retain(|(_, method)| method.counts.total.samples > 0);
-    methods.into_iter().collect()
+    methods.retain(|_, method| method.counts.total.samples > 0);
+    methods
 }
 
 /// Writes the methods of which a share changed: in percent points, and self before and after.
@@ -259,8 +267,7 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
     table.text(&format!(
         "{before} before, {after} after; changes are of shares, in percent points"
     ))?;
-    let changed = |method: &&MethodDiff| method.self_points != 0.0 || method.total_points != 0.0;
-    let methods: Vec<&MethodDiff> = diff.methods.iter().filter(changed).collect();
+    let methods = diff.changed();
     if methods.is_empty() {
         return writeln!(table.out, "\nno method's share changed");
     }

@@ -16,7 +16,7 @@ pub fn write_folded(tree: &CallTree, out: &mut impl Write) -> io::Result<()> {
     let measure = tree.measure;
     // Texts that are equal, once cleaned, are one from here on.
     let cleaned = |label: &Label| folded(&label.to_string()).into_owned();
-    let texts: Vec<String> = tree.labels.iter().map(cleaned).collect();
+    let texts: Vec<String> = tree.labels.values().map(cleaned).collect();
     let mut labels: Vec<&str> = texts.iter().map(String::as_str).collect();
     labels.sort_unstable();
     labels.dedup();
@@ -181,7 +181,7 @@ impl<'t> Children<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call_tree::Node;
+    use crate::call_tree::{Identity, Node};
 
     /// A tree of paths, each with one sample.
     fn tree(paths: &[&[&'static str]]) -> CallTree {
@@ -193,7 +193,8 @@ mod tests {
                     node.parent == parent && tree.labels[node.label as usize].to_string() == name
                 });
                 let node = known.unwrap_or_else(|| {
-                    tree.labels.push(Label::text(name.to_owned()));
+                    let identity = Identity::Function(tree.labels.len() as u32, None);
+                    tree.labels.insert(identity, Label::text(name.to_owned()));
                     tree.nodes.push(Node {
                         label: tree.labels.len() as u32 - 1,
                         parent,

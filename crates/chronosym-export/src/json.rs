@@ -1,5 +1,6 @@
 //! JSON: frames, and one object a sample.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -7,10 +8,36 @@ use chronosym::{
     Code, Filter, Frame, ResolvedStack, Resolver, Shape, Shaper, SymbolSource, ThreadIndex,
     Timeline, Weight,
 };
+use chronosym_types::escape;
 use chronosym_types::json::{self, FrameObject};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_with::skip_serializing_none;
+
+/// A text as a JSON string, with its quotes.
+pub(crate) struct Quoted<'a>(pub &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", escape::json(self.0))
+    }
+}
+
+/// Writes values with commas between them.
+pub(crate) fn write_list<T>(
+    out: &mut impl Write,
+    values: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut dyn Write, T) -> io::Result<()>,
+) -> io::Result<()> {
+    for (index, value) in values.into_iter().enumerate() {
+        if index > 0 {
+            out.write_all(b",")?;
+        }
+        write(out, value)?;
+    }
+    Ok(())
+}
 
 /// The JSON object of a frame of a timeline.
 pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject<'a> {
@@ -46,15 +73,14 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
     object
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct SampleObject<'a> {
     time_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     tid: u64,
     event: &'a str,
     kind: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     weight_ns: Option<u64>,
     weight: u64,
     frames: Frames<'a>,

@@ -2,51 +2,30 @@
 
 use chronosym::{Code, Evidence, FRAMEWORK, Frame, is_framework_module};
 
-/// Whose code it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum CodeKind {
-    /// Managed code that is not the framework's.
-    Managed,
-    /// Managed code of .NET itself.
-    Framework,
-    /// The runtime's own native code.
-    Runtime,
-    /// Other native code.
-    Native,
-    /// The system's.
-    Kernel,
-    /// A stub that the runtime made, such as those of calls into native code.
-    Stub,
-    /// Nothing says what it is called.
-    Unnamed,
+use crate::named::named;
+
+named! {
+    /// Whose code it is.
+    #[non_exhaustive]
+    CodeKind {
+        /// Managed code that is not the framework's.
+        Managed = "managed",
+        /// Managed code of .NET itself.
+        Framework = "framework",
+        /// The runtime's own native code.
+        Runtime = "runtime",
+        /// Other native code.
+        Native = "native",
+        /// The system's.
+        Kernel = "kernel",
+        /// A stub that the runtime made, such as those of calls into native code.
+        Stub = "stub",
+        /// Nothing says what it is called.
+        Unnamed = "unnamed",
+    }
 }
 
 impl CodeKind {
-    /// Every member.
-    pub const ALL: [CodeKind; 7] = [
-        CodeKind::Managed,
-        CodeKind::Framework,
-        CodeKind::Runtime,
-        CodeKind::Native,
-        CodeKind::Kernel,
-        CodeKind::Stub,
-        CodeKind::Unnamed,
-    ];
-
-    /// The spelling in outputs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CodeKind::Managed => "managed",
-            CodeKind::Framework => "framework",
-            CodeKind::Runtime => "runtime",
-            CodeKind::Native => "native",
-            CodeKind::Kernel => "kernel",
-            CodeKind::Stub => "stub",
-            CodeKind::Unnamed => "unnamed",
-        }
-    }
-
     /// The kind of a frame's code.
     pub fn of(frame: &Frame) -> CodeKind {
         let module = frame.module().unwrap_or_default();

@@ -2,17 +2,22 @@
 
 use chronosym::{FrameId, Profile, ProfileEntry, Weight};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
-/// What the weight of a sample is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Measure {
-    /// One.
-    #[default]
-    Samples,
-    /// The time that it stands for, ns; nothing where that is not known.
-    Time,
-    /// The bytes that its event states.
-    Bytes,
+use crate::named::named;
+
+named! {
+    /// What the weight of a sample is.
+    #[derive(Default)]
+    Measure {
+        /// One.
+        #[default]
+        Samples = "samples",
+        /// The time that it stands for, ns; nothing where that is not known.
+        Time = "time",
+        /// The bytes that its event states.
+        Bytes = "bytes",
+    }
 }
 
 impl Measure {
@@ -99,13 +104,13 @@ impl Measure {
 }
 
 /// What some samples of a profile come to.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Amount {
     /// How many there are.
     pub samples: u64,
     /// The time that they stand for, ns; `None` where that of any is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
     /// The bytes that their events state; 0 where they state none.
     #[serde(skip_serializing_if = "is_zero")]

@@ -3,19 +3,16 @@
 use std::io::{self, Write};
 
 use chronosym::{ProcessIndex, ProcessView, Profile, ProfileEntry, ThreadIndex};
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::measure::Measure;
 use crate::series::Apart;
-use crate::tables::{Table, Tables};
+use crate::tables::{Numbered, Tables};
 use crate::wire::Message;
 
-/// An attribute of samples or mappings.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Attribute {
-    key: usize,
-    value: Value,
-}
+/// An attribute of samples or mappings: the number of its key, and its value.
+type Attribute = (usize, Value);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Value {
@@ -36,14 +33,14 @@ impl Value {
 /// Tables of the whole file.
 struct Dictionary {
     tables: Tables,
-    stacks: Table<Vec<u64>>,
-    attributes: Table<Attribute>,
+    stacks: Numbered<Vec<u64>>,
+    attributes: Numbered<Attribute>,
 }
 
 impl Dictionary {
     fn attribute(&mut self, key: &str, value: Value) -> u64 {
         let key = self.tables.text(key);
-        self.attributes.id(Attribute { key, value }) as u64
+        self.attributes.insert_full((key, value)).0 as u64
     }
 }
 
@@ -53,31 +50,21 @@ pub fn write_otlp(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::
     let timeline = profile.resolver.timeline();
     let mut dictionary = Dictionary {
         tables: Tables::new(&profile.resolver, apart.addresses),
-        stacks: Table::starting_with(Vec::new()),
-        attributes: Table::starting_with(Attribute {
-            key: 0,
-            value: Value::Text(String::new()),
-        }),
+        stacks: Numbered::from_iter([Vec::new()]),
+        attributes: Numbered::from_iter([(0, Value::Text(String::new()))]),
     };
-    let mut processes: Vec<(ProcessIndex, Vec<&ProfileEntry>)> = Vec::new();
-    let mut index: FxHashMap<ProcessIndex, usize> = FxHashMap::default();
+    let mut processes: IndexMap<ProcessIndex, Vec<&ProfileEntry>, FxBuildHasher> =
+        IndexMap::default();
     for entry in &profile.entries {
-        let Some(thread) = timeline.thread_view(entry.thread) else {
-            continue;
-        };
-        let at = *index.entry(thread.process).or_insert_with(|| {
-            processes.push((thread.process, Vec::new()));
-            processes.len() - 1
-        });
-        processes[at].1.push(entry);
+        if let Some(thread) = timeline.thread_view(entry.thread) {
+            processes.entry(thread.process).or_default().push(entry);
+        }
     }
     let measure = Measure::of(profile);
-    let mut types = vec![("samples", "count", Measure::Samples)];
-    types.extend(
-        measure
-            .sample_type()
-            .map(|(name, unit)| (name, unit, measure)),
-    );
+    let own_type = measure
+        .sample_type()
+        .map(|(name, unit)| (name, unit, measure));
+    let types = [Some(("samples", "count", Measure::Samples)), own_type];
     for (process, entries) in &processes {
         let mut data = Message::default();
         data.message(1, |m| {
@@ -88,7 +75,7 @@ pub fn write_otlp(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::
                 m.message(1, |m| {
                     _ = m.text(1, "chronosym").text(2, env!("CARGO_PKG_VERSION"))
                 });
-                for &(name, unit, measure) in &types {
+                for (name, unit, measure) in types.into_iter().flatten() {
                     let name = dictionary.tables.text(name) as u64;
                     let unit = dictionary.tables.text(unit) as u64;
                     m.message(2, |m| {
@@ -132,7 +119,7 @@ fn write_samples(
     let mut threads: FxHashMap<ThreadIndex, Vec<u64>> = FxHashMap::default();
     for entry in entries {
         let locations = dictionary.tables.stack(resolver, entry.stack);
-        let stack = dictionary.stacks.id(locations) as u64;
+        let stack = dictionary.stacks.insert_full(locations).0 as u64;
         let attributes = threads.entry(entry.thread).or_insert_with(|| {
             let view = timeline.thread_view(entry.thread);
             let Some(thread) = view.filter(|_| apart.threads) else {
@@ -158,9 +145,9 @@ fn write_samples(
 }
 
 fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
-    let mappings = std::mem::take(&mut dictionary.tables.mappings.rows);
+    let mappings = std::mem::take(&mut dictionary.tables.mappings);
     for mapping in mappings {
-        let identity = dictionary.tables.strings.rows[mapping.identity].clone();
+        let identity = dictionary.tables.strings[mapping.identity].clone();
         let identity = (!identity.is_empty()).then(|| {
             // The conventions know no id of PDBs.
             let key = match mapping.has_build_id {
@@ -174,7 +161,7 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
             m.int(4, mapping.path as u64).packed(5, identity);
         });
     }
-    for location in &dictionary.tables.locations.rows {
+    for location in &dictionary.tables.locations {
         m.message(2, |m| {
             m.int(1, location.mapping as u64).int(2, location.address);
             for &(function, line, column) in &location.lines {
@@ -184,7 +171,7 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
             }
         });
     }
-    for function in &dictionary.tables.functions.rows {
+    for function in &dictionary.tables.functions {
         m.message(3, |m| {
             m.int(1, function.name as u64)
                 .int(2, function.signature as u64);
@@ -193,16 +180,15 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
     }
     // The link that stands for none.
     m.blob(4, &[]);
-    for text in &dictionary.tables.strings.rows {
+    for text in &dictionary.tables.strings {
         m.text(5, text);
     }
-    for attribute in &dictionary.attributes.rows {
+    for (key, value) in &dictionary.attributes {
         m.message(6, |m| {
-            m.int(1, attribute.key as u64)
-                .message(2, |m| attribute.value.write(m));
+            m.int(1, *key as u64).message(2, |m| value.write(m));
         });
     }
-    for stack in &dictionary.stacks.rows {
+    for stack in &dictionary.stacks {
         m.message(7, |m| _ = m.packed(1, stack.iter().copied()));
     }
 }

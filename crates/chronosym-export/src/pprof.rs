@@ -68,7 +68,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
         });
         flush(&mut message, &mut out)?;
     }
-    for (id, mapping) in tables.mappings.rows.iter().enumerate().skip(1) {
+    for (id, mapping) in tables.mappings.iter().enumerate().skip(1) {
         message.message(MAPPING, |m| {
             m.int(1, id as u64)
                 .int(2, mapping.start)
@@ -79,7 +79,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
             (7..=10).for_each(|field| _ = m.int(field, 1));
         });
     }
-    for (id, location) in tables.locations.rows.iter().enumerate().skip(1) {
+    for (id, location) in tables.locations.iter().enumerate().skip(1) {
         message.message(LOCATION, |m| {
             m.int(1, id as u64)
                 .int(2, location.mapping as u64)
@@ -92,7 +92,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
         });
         flush(&mut message, &mut out)?;
     }
-    for (id, function) in tables.functions.rows.iter().enumerate().skip(1) {
+    for (id, function) in tables.functions.iter().enumerate().skip(1) {
         message.message(FUNCTION, |m| {
             m.int(1, id as u64).int(2, function.name as u64);
             m.int(3, function.signature as u64)
@@ -112,7 +112,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
     message
         .packed(COMMENT, [title])
         .int(DEFAULT_SAMPLE_TYPE, default);
-    for text in &tables.strings.rows {
+    for text in &tables.strings {
         message.text(STRING_TABLE, text);
         flush(&mut message, &mut out)?;
     }

@@ -1,11 +1,13 @@
 //! Which functions are one row of an output: those that look alike, unless their signatures say that they are overloads.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use chronosym::{Certainty, Frame, Function, NameReason, Resolver};
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Serialize;
 
 use crate::header::meaning;
@@ -150,20 +152,36 @@ impl Rows {
                 _ => function.label().into(),
             }
         };
-        let mut by_label: FxHashMap<Cow<'_, str>, Vec<usize>> = FxHashMap::default();
-        for index in 0..functions.len() {
-            by_label.entry(key(index)).or_default().push(index);
+        let keys: Vec<Cow<'_, str>> = (0..functions.len()).map(key).collect();
+        let signatures: Vec<String> = functions.iter().map(|f| signature(f)).collect();
+        let mut alike: FxHashMap<&str, BTreeSet<&str>> = FxHashMap::default();
+        for (key, signature) in keys.iter().zip(&signatures) {
+            alike.entry(key).or_default().insert(signature);
         }
-        let mut rows = Rows {
-            of: vec![u32::MAX; functions.len()],
-            rows: Vec::with_capacity(by_label.len()),
+        // The first function of each row, and whether most of its frames are guesses: more than 0.
+        let mut rows: IndexMap<(&str, &str), (usize, i64), FxBuildHasher> = IndexMap::default();
+        let of = (0..functions.len()).map(|index| {
+            let key = &*keys[index];
+            // One of which no signature is known is the only one that there is.
+            let apart = alike[key].iter().filter(|s| !s.is_empty()).nth(1).is_some();
+            let row = rows.entry((key, if apart { &signatures[index] } else { "" }));
+            let number = row.index() as u32;
+            let (_, guesses) = row.or_insert((index, 0));
+            *guesses += 2 * i64::from(seen[index].approximate) - i64::from(seen[index].frames);
+            number
+        });
+        let of = of.collect();
+        let row = |((key, signature), (index, guesses)): ((&str, &str), (usize, i64))| {
+            Arc::new(Row {
+                function: Arc::clone(&functions[index]),
+                signature: shown(signature, &alike[key]),
+                unnamed: seen[index].unnamed.clone(),
+                is_approximate: guesses > 0 && functions[index].name().is_some(),
+                kind: seen[index].kind,
+            })
         };
-        for index in 0..functions.len() {
-            if let Some(alike) = by_label.remove(&key(index)) {
-                rows.add(functions, &seen, &alike);
-            }
-        }
-        rows
+        let rows = rows.into_iter().map(row).collect();
+        Rows { of, rows }
     }
 
     /// What a row is called, with what sets overloads apart.
@@ -205,40 +223,6 @@ impl Rows {
         let best = ranks.iter().copied().max().unwrap_or(0).max(1);
         ranks.into_iter().map(|rank| rank == best).collect()
     }
-
-    /// Adds the rows of functions that have one label.
-    fn add(&mut self, functions: &[Arc<Function>], seen: &[Seen], alike: &[usize]) {
-        let of: Vec<String> = alike.iter().map(|&i| signature(&functions[i])).collect();
-        let mut overloads: Vec<&str> = of.iter().map(String::as_str).collect();
-        overloads.sort_unstable();
-        overloads.dedup();
-        // One of which no signature is known is the only one that there is.
-        let apart = overloads.iter().filter(|s| !s.is_empty()).count() > 1;
-        let mut row_of: Vec<(&str, u32)> = Vec::new();
-        for (&index, signature) in alike.iter().zip(&of) {
-            let signature = if apart { signature.as_str() } else { "" };
-            let known = row_of.iter().find(|(known, _)| *known == signature);
-            let row = known.map_or(self.rows.len() as u32, |(_, row)| *row);
-            if known.is_none() {
-                row_of.push((signature, row));
-                let same = alike
-                    .iter()
-                    .zip(&of)
-                    .filter(|(_, s)| !apart || *s == signature);
-                let guesses: i64 = same
-                    .map(|(&i, _)| 2 * i64::from(seen[i].approximate) - i64::from(seen[i].frames))
-                    .sum();
-                self.rows.push(Arc::new(Row {
-                    function: Arc::clone(&functions[index]),
-                    signature: shown(signature, &overloads),
-                    unnamed: seen[index].unnamed.clone(),
-                    is_approximate: guesses > 0 && functions[index].name().is_some(),
-                    kind: seen[index].kind,
-                }));
-            }
-            self.of[index] = row;
-        }
-    }
 }
 
 /// The signature of a function, the blanks of which differ from source to source; empty where there is none, or where it is not
@@ -251,7 +235,7 @@ fn signature(function: &Function) -> String {
 }
 
 /// The arguments, or all of it where others have the same.
-fn shown(signature: &str, overloads: &[&str]) -> String {
+fn shown(signature: &str, overloads: &BTreeSet<&str>) -> String {
     let arguments = |signature: &str| signature.find('(').map_or(0, |at| at);
     let own = &signature[arguments(signature)..];
     let same = |other: &&&str| &other[arguments(other)..] == own;

@@ -4,9 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym::{
-    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex, Timeline,
+    Filter, ResolvedStack, Resolver, SampleKind, Shape, Shaper, SymbolSource, ThreadIndex,
+    ThreadView, Timeline,
 };
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 
 use crate::header::title;
 use crate::measure::{Measure, add};
@@ -128,28 +130,17 @@ impl Series {
     /// seen.
     pub(crate) fn tracks(&self) -> Vec<Track<'_>> {
         let timeline = self.resolver.timeline();
-        let mut of_thread: FxHashMap<ThreadIndex, usize> = FxHashMap::default();
-        let mut of_process = FxHashMap::default();
-        let mut tracks: Vec<Track<'_>> = Vec::new();
+        let mut tracks: IndexMap<_, Track<'_>, FxBuildHasher> = IndexMap::default();
         for sample in &self.samples {
             let thread = sample.thread;
-            let at = *of_thread.entry(thread).or_insert_with(|| {
-                let mut open = || {
-                    tracks.push(Track {
-                        thread,
-                        samples: Vec::new(),
-                    });
-                    tracks.len() - 1
-                };
-                if self.apart.threads {
-                    return open();
-                }
-                let process = timeline.thread_view(thread).map(|view| view.process);
-                *of_process.entry(process).or_insert_with(open)
-            });
-            tracks[at].samples.push(sample);
+            let process = || timeline.thread_view(thread).map(|view| view.process);
+            let key = (!self.apart.threads).then(process).ok_or(thread);
+            let track = tracks.entry(key);
+            let samples = Vec::new();
+            let track = track.or_insert_with(|| Track { thread, samples });
+            track.samples.push(sample);
         }
-        tracks
+        tracks.into_values().collect()
     }
 
     /// Which functions are one row.
@@ -189,18 +180,20 @@ pub(crate) fn sum<'s>(samples: impl Iterator<Item = &'s TimedSample>) -> u64 {
     sum
 }
 
+/// What a thread is called: `worker (7)`.
+pub(crate) fn thread_label(thread: &ThreadView<'_>) -> String {
+    format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid)
+}
+
 /// What a process and one of its threads are called.
 pub(crate) fn places(timeline: &Timeline, thread: ThreadIndex) -> (String, String) {
-    let view = timeline.thread_view(thread);
-    let process = view
-        .as_ref()
-        .and_then(|thread| timeline.process_view(thread.process));
-    let process = process.map_or_else(|| "process".to_owned(), |process| process.label());
-    let thread = view.map_or_else(
-        || "thread".to_owned(),
-        |thread| format!("{} ({})", thread.name.unwrap_or("thread"), thread.tid),
-    );
-    (process, thread)
+    let thread = timeline.thread_view(thread);
+    let process = thread.as_ref();
+    let process = process.and_then(|thread| timeline.process_view(thread.process));
+    (
+        process.map_or_else(|| "process".to_owned(), |process| process.label()),
+        thread.map_or_else(|| "thread".to_owned(), |thread| thread_label(&thread)),
+    )
 }
 
 /// Milliseconds to the ns.

@@ -252,9 +252,9 @@ pub(crate) fn write_text(text: &str, width: Option<usize>, out: &mut impl Write)
     Ok(())
 }
 
-/// The object of a table: all samples of the profile, and the first `most` of its rows.
-#[derive(Serialize)]
-struct TableObject<'a, T> {
+/// The JSON object of a table: all samples of the profile, and the first of its rows.
+#[derive(Debug, Serialize)]
+pub struct TableObject<'a, T> {
     #[serde(flatten)]
     all: Amount,
     by: &'a str,
@@ -263,25 +263,15 @@ struct TableObject<'a, T> {
     more: usize,
 }
 
-/// Writes a table as one JSON object.
-///
-/// # Errors
-///
-/// Those of `out`.
-pub fn write_rows_json<T: Serialize>(
-    profile: &Profile,
-    by: &str,
-    rows: &[T],
-    most: usize,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    let shown = rows.len().min(most);
-    let object = TableObject {
-        all: Amount::all(profile),
-        by,
-        rows: &rows[..shown],
-        more: rows.len() - shown,
-    };
-    chronosym_types::json::to_writer(&mut *out, &object)?;
-    writeln!(out)
+impl<'a, T> TableObject<'a, T> {
+    /// A table of at most so many of these rows, which are of what `by` says.
+    pub fn new(profile: &Profile, by: &'a str, rows: &'a [T], most: usize) -> Self {
+        let (rows, more) = rows.split_at(rows.len().min(most));
+        TableObject {
+            all: Amount::all(profile),
+            by,
+            rows,
+            more: more.len(),
+        }
+    }
 }

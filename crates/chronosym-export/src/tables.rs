@@ -1,45 +1,13 @@
 //! The tables that pprof and OTLP share: strings, functions, mappings and locations, each once.
 
-use std::hash::Hash;
-
 use chronosym::{Code, Frame, FrameId, ResolvedStack, Resolver};
-use rustc_hash::FxHashMap;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::rows::Rows;
 
 /// Distinct values by number, in the order in which they came.
-#[derive(Debug)]
-pub(crate) struct Table<T> {
-    index: FxHashMap<T, usize>,
-    pub rows: Vec<T>,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Table {
-            index: FxHashMap::default(),
-            rows: Vec::new(),
-        }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Table<T> {
-    /// A table whose number 0 is taken.
-    pub fn starting_with(first: T) -> Self {
-        let mut table = Table::default();
-        table.id(first);
-        table
-    }
-
-    pub fn id(&mut self, value: T) -> usize {
-        if let Some(&known) = self.index.get(&value) {
-            return known;
-        }
-        self.rows.push(value.clone());
-        self.index.insert(value, self.rows.len() - 1);
-        self.rows.len() - 1
-    }
-}
+pub(crate) type Numbered<T> = IndexSet<T, FxBuildHasher>;
 
 /// A function in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,10 +39,10 @@ pub(crate) struct LocationRow {
 
 /// Number 0 of each table stands for nothing.
 pub(crate) struct Tables {
-    pub strings: Table<String>,
-    pub functions: Table<FunctionRow>,
-    pub mappings: Table<MappingRow>,
-    pub locations: Table<LocationRow>,
+    pub strings: Numbered<String>,
+    pub functions: Numbered<FunctionRow>,
+    pub mappings: Numbered<MappingRow>,
+    pub locations: Numbered<LocationRow>,
     /// Locations by their innermost and outermost frames.
     known: FxHashMap<(FrameId, FrameId), usize>,
     rows: Rows,
@@ -84,17 +52,17 @@ impl Tables {
     /// `addresses`: code without a name is apart by address.
     pub fn new(resolver: &Resolver, addresses: bool) -> Self {
         Tables {
-            strings: Table::starting_with(String::new()),
-            functions: Table::starting_with(FunctionRow::default()),
-            mappings: Table::starting_with(MappingRow::default()),
-            locations: Table::starting_with(LocationRow::default()),
+            strings: Numbered::from_iter([String::new()]),
+            functions: Numbered::from_iter([FunctionRow::default()]),
+            mappings: Numbered::from_iter([MappingRow::default()]),
+            locations: Numbered::from_iter([LocationRow::default()]),
             known: FxHashMap::default(),
             rows: Rows::new(resolver, addresses),
         }
     }
 
     pub fn text(&mut self, text: &str) -> usize {
-        self.strings.id(text.to_owned())
+        self.strings.insert_full(text.to_owned()).0
     }
 
     /// The locations of a stack, innermost first.
@@ -133,23 +101,24 @@ impl Tables {
             lines: lines.collect(),
             mapping,
         };
-        let id = self.locations.id(row);
+        let id = self.locations.insert_full(row).0;
         self.known.insert(key, id);
         id
     }
 
     fn function(&mut self, frame: &Frame) -> usize {
-        let row = &self.rows.rows[self.rows.of[frame.function.id().index()] as usize];
+        let row = &self.rows.rows[self.rows.of_frame(frame)];
         let name = format!("{row}{}", row.signature);
-        let name = self.strings.id(name);
+        let (name, _) = self.strings.insert_full(name);
         let signature = self.text(frame.signature().unwrap_or_default());
         let file = frame.line.as_ref().map_or("", |line| &*line.file);
         let file = self.text(file);
-        self.functions.id(FunctionRow {
+        let row = FunctionRow {
             name,
             signature,
             file,
-        })
+        };
+        self.functions.insert_full(row).0
     }
 
     fn mapping(&mut self, resolver: &Resolver, frame: &Frame) -> usize {
@@ -166,12 +135,13 @@ impl Tables {
         let (start, limit) = image.map_or((0, 0), |i| (i.base, i.base.saturating_add(i.size)));
         let path = self.text(binary.path().unwrap_or(binary.name()));
         let identity = self.text(binary.identity().unwrap_or_default());
-        self.mappings.id(MappingRow {
+        let row = MappingRow {
             start,
             limit,
             path,
             identity,
             has_build_id,
-        })
+        };
+        self.mappings.insert_full(row).0
     }
 }

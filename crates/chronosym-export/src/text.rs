@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use chronosym::Profile;
 use rustc_hash::FxHashSet;
 
-use crate::call_tree::{CallTree, Label, NodeIndex};
+use crate::call_tree::{CallTree, Label, NodeIndex, frames};
 use crate::fit::columns;
 use crate::table::{Name, Table, TableOptions};
 
@@ -40,7 +40,7 @@ pub fn write_text(
         }
     }
     table.all = all;
-    let names: Vec<_> = tree.labels.iter().map(Label::name).collect();
+    let names: Vec<_> = tree.labels.values().map(Label::name).collect();
     let name = |node: NodeIndex| &names[tree.nodes[node as usize].label as usize];
     let label = |node: NodeIndex| {
         let (name, place) = name(node);
@@ -73,7 +73,9 @@ pub fn write_text(
         );
         let (row, place) = name(node);
         let mut text = match tree.nodes[node as usize].stands_for {
-            Some(frames) if row.name == chronosym::FRAMEWORK => framework(frames),
+            Some(range) if row.name == chronosym::FRAMEWORK => {
+                format!("[{} of the framework]", frames(range))
+            }
             _ => row.text(),
         };
         // Overloads that stand beside each other.
@@ -125,15 +127,6 @@ pub fn write_text(
         )?;
     }
     Ok(())
-}
-
-/// What stands for so many frames that are not one's own.
-fn framework((least, most): (u32, u32)) -> String {
-    let plural = if most == 1 { "" } else { "s" };
-    match least == most {
-        true => format!("[{most} frame{plural} of the framework]"),
-        false => format!("[{least} to {most} frames of the framework]"),
-    }
 }
 
 /// The end of a text, if it is too long.

@@ -6,31 +6,29 @@ use std::io::{self, Write};
 use chronosym::{Activity, Profile, SampleKind, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::measure::{Amount, Measure};
 use crate::rows::{RowName, Rows};
 use crate::table::{Name, Table, TableOptions};
 
 /// A thread and its samples. What is absent is not known.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HotThread {
     /// The process id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The process's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
     /// The thread id.
     pub tid: u64,
     /// The thread's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its samples.
     #[serde(flatten)]
     pub amount: Amount,
     /// Those that found it running, where the samples tell.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<Amount>,
     /// The method with the most of its own in it.
     pub hottest: HottestMethod,

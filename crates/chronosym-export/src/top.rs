@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::hash::Hash;
 use std::io::{self, Write};
-use std::str::FromStr;
 
 use chronosym::{Code, Frame, NameReason, Profile, ProfileEntry};
 use rustc_hash::FxHashMap;
@@ -12,84 +11,42 @@ use serde::Serialize;
 use crate::header::meaning;
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::missing::missing;
+use crate::named::named;
 use crate::rows::{RowName, Rows};
+use crate::series::thread_label;
 use crate::table::{Name, Table, TableOptions};
+use crate::tables::Numbered;
 
-/// What rows of a table are of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum By {
-    /// Functions; overloads apart.
-    #[default]
-    Method,
-    /// Modules and images, by their simple names.
-    Module,
-    /// Threads.
-    Thread,
-    /// Processes.
-    Process,
-    /// Source lines.
-    Line,
-    /// How code was compiled.
-    Tier,
-}
-
-impl By {
-    /// Every member.
-    pub const ALL: [By; 6] = [
-        By::Method,
-        By::Module,
-        By::Thread,
-        By::Process,
-        By::Line,
-        By::Tier,
-    ];
-
-    /// The spelling in options, in JSON and in the head of a table.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            By::Method => "method",
-            By::Module => "module",
-            By::Thread => "thread",
-            By::Process => "process",
-            By::Line => "line",
-            By::Tier => "tier",
-        }
+named! {
+    /// What rows of a table are of.
+    #[derive(Default)]
+    #[non_exhaustive]
+    By {
+        /// Functions; overloads apart.
+        #[default]
+        Method = "method",
+        /// Modules and images, by their simple names.
+        Module = "module",
+        /// Threads.
+        Thread = "thread",
+        /// Processes.
+        Process = "process",
+        /// Source lines.
+        Line = "line",
+        /// How code was compiled.
+        Tier = "tier",
     }
 }
 
-impl FromStr for By {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        By::ALL.into_iter().find(|by| by.as_str() == text).ok_or(())
-    }
-}
-
-/// What rows are sorted by, the most first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
-    /// What is in it alone.
-    #[default]
-    Own,
-    /// What is in it and in what it calls.
-    Total,
-}
-
-impl Sort {
-    /// The spelling of each member in options.
-    pub const NAMES: [&'static str; 2] = ["self", "total"];
-}
-
-impl FromStr for Sort {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "self" => Ok(Sort::Own),
-            "total" => Ok(Sort::Total),
-            _ => Err(()),
-        }
+named! {
+    /// What rows are sorted by, the most first.
+    #[derive(Default)]
+    Sort {
+        /// What is in it alone.
+        #[default]
+        Own = "self",
+        /// What is in it and in what it calls.
+        Total = "total",
     }
 }
 
@@ -146,16 +103,14 @@ pub fn hot_rows(profile: &Profile, by: By, sort: Sort, addresses: bool) -> Vec<H
         }
         By::Module => frame_rows(profile, module, |name| (plain(name), None)),
         By::Tier => frame_rows(profile, tier, |name| (plain(name), None)),
-        By::Thread => entry_rows(
-            profile,
-            |entry| entry.thread,
-            |thread| {
+        By::Thread => {
+            let label = |thread| {
                 let thread = timeline.thread_view(thread)?;
                 let process = timeline.process_view(thread.process)?;
-                let name = thread.name.unwrap_or("thread");
-                Some(format!("{name} ({}) of {}", thread.tid, process.label()))
-            },
-        ),
+                Some(format!("{} of {}", thread_label(&thread), process.label()))
+            };
+            entry_rows(profile, |entry| entry.thread, label)
+        }
         By::Process => entry_rows(
             profile,
             |entry| timeline.thread_view(entry.thread).map(|t| t.process),
@@ -227,14 +182,11 @@ fn frame_rows<'p, K: Eq + Hash>(
     key: impl Fn(&'p Frame) -> K,
     mut row: impl FnMut(K) -> (RowName, Option<Place>),
 ) -> Vec<HotRow> {
-    let mut index: FxHashMap<K, usize> = FxHashMap::default();
-    let number = |frame| {
-        let next = index.len();
-        *index.entry(key(frame)).or_insert(next)
-    };
-    let of: Vec<usize> = profile.resolver.frames().iter().map(number).collect();
-    let counts = tally(profile, index.len(), |frame| Some(of[frame.index()]));
-    let met = index.into_iter().map(|(key, at)| (key, counts[at]));
+    let mut keys: Numbered<K> = Numbered::default();
+    let frames = profile.resolver.frames().iter();
+    let of: Vec<usize> = frames.map(|frame| keys.insert_full(key(frame)).0).collect();
+    let counts = tally(profile, keys.len(), |frame| Some(of[frame.index()]));
+    let met = keys.into_iter().zip(counts);
     met.filter(|(_, counts)| counts.total.samples > 0)
         .map(|(key, counts)| {
             let (label, place) = row(key);

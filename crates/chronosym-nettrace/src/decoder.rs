@@ -5,25 +5,25 @@
     reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
 )]
 
-use chronosym_types::{Cursor, Gap, GapCause};
+use chronosym_types::{Cursor, Gap, GapCause, PointerSize};
 
 use crate::blob::{self, Blob, BlobHeader, flag};
 use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
 use crate::event_type::EventTypes;
 use crate::fault::{Fault, Parsed};
-use crate::label::NO_LABELS;
+use crate::numbered::NO_ROW;
 use crate::region::{Context, RegionData, Row};
 use crate::sequence::{Seen, Sequences};
-use crate::stack::NO_STACK;
 use crate::thread::{NO_THREAD, Threads};
+use crate::{label, stack};
 
 pub(crate) struct Decoder {
     pub(crate) types: EventTypes,
     pub(crate) region: RegionData,
     pub(crate) threads: Threads,
     pub(crate) diagnostics: Diagnostics,
-    pub(crate) pointer_size: u8,
+    pub(crate) pointer_size: PointerSize,
     pub(crate) v6: bool,
     /// Bytes that the stacks or labels of a region may take, and its events.
     pub(crate) limit: usize,
@@ -66,7 +66,7 @@ pub(crate) struct EventBlock {
 const NO_TYPE: u32 = u32::MAX;
 
 impl Decoder {
-    pub(crate) fn new(clock: Clock, pointer_size: u8, v6: bool, limit: usize) -> Self {
+    pub(crate) fn new(clock: Clock, pointer_size: PointerSize, v6: bool, limit: usize) -> Self {
         Self {
             types: EventTypes::default(),
             region: RegionData::default(),
@@ -114,7 +114,7 @@ impl Decoder {
             header: BlobHeader::default(),
             event_type: self.types.find(0).map_or(NO_TYPE, |index| index.0),
             selected: true,
-            stack: NO_STACK,
+            stack: NO_ROW,
             thread: if self.v6 { self.threads.find(0) } else { 0 },
             context: Context {
                 processor: 0,
@@ -233,7 +233,7 @@ impl Decoder {
         }
         if flags & flag::STACK != 0 {
             block.stack = if block.header.stack_id == 0 {
-                NO_STACK
+                NO_ROW
             } else {
                 self.region.stacks.find(block.header.stack_id)
             };
@@ -276,7 +276,7 @@ impl Decoder {
             self.diagnostics.unknown_metadata += 1;
             return;
         }
-        if block.stack == NO_STACK && header.stack_id != 0 {
+        if block.stack == NO_ROW && header.stack_id != 0 {
             self.diagnostics.unknown_stacks += 1;
         }
         if block.thread == NO_THREAD && self.v6 {
@@ -286,8 +286,8 @@ impl Decoder {
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(header.time);
         // A label can make another event of it.
-        if !block.selected && block.context.labels == NO_LABELS {
-            let has_stack = self.region.stacks.has_addresses(block.stack);
+        if !block.selected && block.context.labels == NO_ROW {
+            let has_stack = self.region.stacks.has_bytes(block.stack);
             self.region.count(block.event_type, has_stack);
             return;
         }
@@ -328,11 +328,11 @@ impl Decoder {
                 }
                 .unwrap_or(0);
                 context.labels = if index == 0 {
-                    NO_LABELS
+                    NO_ROW
                 } else {
                     self.region.labels.find(index)
                 };
-                block.labels_missing = index != 0 && context.labels == NO_LABELS;
+                block.labels_missing = index != 0 && context.labels == NO_ROW;
             }
         } else {
             if blob.flags & flag::ACTIVITY != 0 {
@@ -367,12 +367,8 @@ impl Decoder {
 
     /// A stack block; false if only a part of it could be read.
     pub(crate) fn stacks(&mut self, block: &mut Cursor<'_>) -> bool {
-        let (read, sound) = self
-            .region
-            .stacks
-            .read_block(block, self.pointer_size, self.limit);
-        self.diagnostics.stacks += read;
-        sound.is_ok()
+        let (stacks, read) = (&mut self.region.stacks, &mut self.diagnostics.stacks);
+        stack::read_block(stacks, block, self.pointer_size, self.limit, read).is_ok()
     }
 
     /// A sequence point: the region ends here.
@@ -450,7 +446,7 @@ impl Decoder {
 
     /// A V6 label list block.
     pub(crate) fn labels(&mut self, block: &mut Cursor<'_>) -> Parsed<()> {
-        self.region.labels.read_block(block, self.limit)
+        label::read_block(&mut self.region.labels, block, self.limit)
     }
 }
 

@@ -5,11 +5,10 @@
     reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
 )]
 
-use std::collections::HashMap;
-
 use chronosym_types::{Cursor, Guid};
 
 use crate::fault::{Fault, Parsed};
+use crate::numbered::Numbered;
 
 /// One label of a V6 event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,60 +95,23 @@ fn read_label(cursor: &mut Cursor<'_>) -> Parsed<(Label, bool)> {
     Ok((label, kind & LAST != 0))
 }
 
-pub(crate) const NO_LABELS: u32 = u32::MAX;
-
-/// Label lists as bytes, found by their index in the file; valid until the next sequence point.
-#[derive(Default)]
-pub(crate) struct LabelTable {
-    bytes: Vec<u8>,
-    ends: Vec<u32>,
-    rows: HashMap<u32, u32, foldhash::fast::RandomState>,
-}
-
-impl LabelTable {
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.forget_ids();
-    }
-
-    /// From here on indexes stand for no list, until they are given again.
-    pub(crate) fn forget_ids(&mut self) {
-        self.rows.clear();
-    }
-
-    pub(crate) fn find(&self, index: u32) -> u32 {
-        self.rows.get(&index).copied().unwrap_or(NO_LABELS)
-    }
-
-    pub(crate) fn labels(&self, row: u32) -> Labels<'_> {
-        let row = row as usize;
-        let end = self.ends.get(row).map_or(0, |&end| end as usize);
-        let start = row
-            .checked_sub(1)
-            .and_then(|before| self.ends.get(before))
-            .map_or(0, |&start| start as usize);
-        Labels::new(self.bytes.get(start..end).unwrap_or_default())
-    }
-
-    /// Reads a label list block: first index, count, lists.
-    pub(crate) fn read_block(&mut self, cursor: &mut Cursor<'_>, limit: usize) -> Parsed<()> {
-        let first = cursor.u32()?;
-        let count = cursor.u32()?;
-        for offset in 0..count {
-            let index = first.checked_add(offset).ok_or(Fault::Bad)?;
-            let mut list = *cursor;
-            while !read_label(cursor)?.1 {}
-            let list = list.take(cursor.position() - list.position())?;
-            if self.bytes.len() + 16 * self.ends.len() + list.len() > limit {
-                return Err(Fault::Bad);
-            }
-            self.bytes.extend_from_slice(list);
-            let row = u32::try_from(self.ends.len()).map_err(|_| Fault::Bad)?;
-            self.ends
-                .push(u32::try_from(self.bytes.len()).map_err(|_| Fault::Bad)?);
-            self.rows.insert(index, row);
+/// Reads a label list block: first index, count, lists.
+pub(crate) fn read_block(
+    labels: &mut Numbered,
+    cursor: &mut Cursor<'_>,
+    limit: usize,
+) -> Parsed<()> {
+    let first = cursor.u32()?;
+    let count = cursor.u32()?;
+    for offset in 0..count {
+        let index = first.checked_add(offset).ok_or(Fault::Bad)?;
+        let mut list = *cursor;
+        while !read_label(cursor)?.1 {}
+        let list = list.take(cursor.position() - list.position())?;
+        if labels.size() + list.len() > limit {
+            return Err(Fault::Bad);
         }
-        Ok(())
+        labels.insert(index, list).ok_or(Fault::Bad)?;
     }
+    Ok(())
 }

@@ -9,8 +9,8 @@ use chronosym_types::Cursor;
 
 use crate::decoder::Decoder;
 use crate::fault::{Fault, Parsed};
+use crate::numbered::NO_ROW;
 use crate::region::{Context, Row};
-use crate::stack::NO_STACK;
 
 /// Where the metadata of a netperf file has its ids.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Decoder {
             self.region.count(event_type.0, !stack.is_empty());
             return Ok(());
         }
-        let mut stack_row = NO_STACK;
+        let mut stack_row = NO_ROW;
         if !stack.is_empty() {
             stack_row = self.region.stacks.push(stack).ok_or(Fault::Bad)?;
         }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use chronosym_types::Cursor;
+use chronosym_types::{Cursor, Window};
 
 use crate::error::Error;
 use crate::fault::{Fault, Parsed};
@@ -10,7 +10,6 @@ use crate::header::{Format, TraceHeader};
 use crate::netperf::MetadataForm;
 use crate::objects::{self, Object};
 use crate::walk::Framing;
-use crate::window::Window;
 
 pub(crate) struct Opened {
     pub(crate) header: TraceHeader,

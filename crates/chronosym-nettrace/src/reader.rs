@@ -7,6 +7,8 @@
 
 use std::io::Read;
 
+use chronosym_types::Window;
+
 use crate::clock::Clock;
 use crate::decoder::Decoder;
 use crate::diagnostics::Diagnostics;
@@ -16,7 +18,6 @@ use crate::header::TraceHeader;
 use crate::open::{self, Opened};
 use crate::region::Region;
 use crate::walk::{Framing, Stage, Step, Walk};
-use crate::window::Window;
 
 /// What a reader may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

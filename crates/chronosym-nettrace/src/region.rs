@@ -8,13 +8,14 @@
 use std::iter::FusedIterator;
 use std::sync::OnceLock;
 
-use chronosym_types::Guid;
+use chronosym_types::{Addresses, Guid};
 
 use crate::clock::Clock;
 use crate::event_type::{EventType, EventTypeIndex, EventTypes};
 use crate::header::TraceHeader;
-use crate::label::{Label, LabelTable, Labels, NO_LABELS};
-use crate::stack::{NO_STACK, Stack, StackRow, StackTable};
+use crate::label::{Label, Labels};
+use crate::numbered::{NO_ROW, Numbered};
+use crate::stack::StackRow;
 use crate::thread::{Thread, Threads};
 
 /// What is kept of an event's header until its region is delivered.
@@ -46,7 +47,7 @@ pub(crate) const UNKNOWN_PROCESSOR: u32 = u32::MAX;
 impl Context {
     pub(crate) const NONE: Self = Self {
         processor: UNKNOWN_PROCESSOR,
-        labels: NO_LABELS,
+        labels: NO_ROW,
         activity_id: Guid::ZERO,
         related_activity_id: Guid::ZERO,
     };
@@ -71,8 +72,8 @@ pub(crate) struct RegionData {
     counted: Vec<u32>,
     /// The latest time of any event.
     pub(crate) last_time: i64,
-    pub(crate) stacks: StackTable,
-    pub(crate) labels: LabelTable,
+    pub(crate) stacks: Numbered,
+    pub(crate) labels: Numbered,
     /// Positions of the rows by time, once asked for; empty if the rows stand in that order.
     order: OnceLock<Vec<u32>>,
 }
@@ -198,7 +199,7 @@ impl Region<'_> {
     /// The records in file order, which is not time order across threads. Costs nothing but the pass.
     pub fn records(&self) -> Records<'_> {
         Records {
-            view: self.view(),
+            region: self,
             order: None,
             next: 0,
             end: self.len(),
@@ -208,16 +209,14 @@ impl Region<'_> {
     /// The record at a position in file order; `None` past the last.
     #[inline]
     pub fn record(&self, position: usize) -> Option<Record<'_>> {
-        self.data
-            .rows
-            .get(position)
-            .map(|row| self.view().record(row))
+        let row = self.data.rows.get(position)?;
+        Some(self.record_of(row))
     }
 
     /// The records by time; those of one time stay in file order. The first call sorts them.
     pub fn in_time_order(&self) -> Records<'_> {
         Records {
-            view: self.view(),
+            region: self,
             order: self.data.time_order(),
             next: 0,
             end: self.len(),
@@ -229,18 +228,17 @@ impl Region<'_> {
         self.data.stacks.len()
     }
 
-    /// The stack of a row; empty for a row that is not of this region.
-    pub fn stack(&self, row: StackRow) -> Stack<'_> {
-        self.data
-            .stacks
-            .stack(row, self.header.pointer_size)
-            .unwrap_or(Stack::empty(self.header.pointer_size))
+    /// The stack of a row, leaf first; empty for a row that is not of this region. All addresses but the first are those that
+    /// functions return to.
+    pub fn stack(&self, row: StackRow) -> Addresses<'_> {
+        Addresses::new(self.data.stacks.row(row.0), self.header.pointer_size)
     }
 
     /// All stacks, in the order of their rows.
-    pub fn stacks(&self) -> impl ExactSizeIterator<Item = Stack<'_>> {
+    pub fn stacks(&self) -> impl ExactSizeIterator<Item = Addresses<'_>> {
         let pointer_size = self.header.pointer_size;
-        self.data.stacks.all(pointer_size)
+        let rows = self.data.stacks.rows();
+        rows.map(move |bytes| Addresses::new(bytes, pointer_size))
     }
 
     /// The trace's header.
@@ -258,36 +256,15 @@ impl Region<'_> {
         self.types.all().get(index.index())
     }
 
-    fn view(&self) -> View<'_> {
-        View {
-            bytes: self.bytes,
-            data: self.data,
-            clock: self.clock,
-            process_id: self.header.process_id,
-            threads: self.threads,
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct View<'a> {
-    bytes: &'a [u8],
-    data: &'a RegionData,
-    clock: Clock,
-    process_id: Option<u32>,
-    threads: Option<&'a Threads>,
-}
-
-impl<'a> View<'a> {
     #[inline]
-    fn record(&self, row: &Row) -> Record<'a> {
+    fn record_of(&self, row: &Row) -> Record<'_> {
         let context = self
             .data
             .contexts
             .get(row.context as usize)
             .unwrap_or(&Context::NONE);
         let mut thread_id = row.thread;
-        let mut process_id = self.process_id;
+        let mut process_id = self.header.process_id;
         let mut thread = None;
         if let Some(threads) = self.threads {
             thread = threads.get(row.thread);
@@ -304,7 +281,7 @@ impl<'a> View<'a> {
             capture_thread: row.capture_thread,
             sequence: row.sequence,
             processor: (context.processor != UNKNOWN_PROCESSOR).then_some(context.processor),
-            stack: (row.stack != NO_STACK).then_some(StackRow(row.stack)),
+            stack: (row.stack != NO_ROW).then_some(StackRow(row.stack)),
             payload: self
                 .bytes
                 .get(payload_at..payload_at + row.payload_size as usize)
@@ -319,7 +296,7 @@ impl<'a> View<'a> {
 /// Iterator over the records of a region.
 #[derive(Clone)]
 pub struct Records<'a> {
-    view: View<'a>,
+    region: &'a Region<'a>,
     order: Option<&'a [u32]>,
     next: usize,
     end: usize,
@@ -338,7 +315,7 @@ impl<'a> Iterator for Records<'a> {
             Some(order) => *order.get(self.next)? as usize,
         };
         self.next += 1;
-        Some(self.view.record(self.view.data.rows.get(position)?))
+        Some(self.region.record_of(self.region.data.rows.get(position)?))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -376,7 +353,7 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
     thread: Option<&'a Thread>,
     context: &'a Context,
-    labels: &'a LabelTable,
+    labels: &'a Numbered,
 }
 
 impl<'a> Record<'a> {
@@ -410,35 +387,7 @@ impl<'a> Record<'a> {
 
     /// The labels of a V6 event: among them what overrides its type's opcode, keywords, level or version.
     pub fn labels(&self) -> Labels<'a> {
-        if self.context.labels == NO_LABELS {
-            Labels::new(&[])
-        } else {
-            self.labels.labels(self.context.labels)
-        }
-    }
-
-    /// The opcode that a label gives this event in place of its type's (V6).
-    pub fn opcode_override(&self) -> Option<u8> {
-        self.labels().find_map(|label| match label {
-            Label::Opcode(opcode) => Some(opcode),
-            _ => None,
-        })
-    }
-
-    /// The keywords that a label gives this event in place of its type's (V6).
-    pub fn keywords_override(&self) -> Option<u64> {
-        self.labels().find_map(|label| match label {
-            Label::Keywords(keywords) => Some(keywords),
-            _ => None,
-        })
-    }
-
-    /// The level that a label gives this event in place of its type's (V6).
-    pub fn level_override(&self) -> Option<u8> {
-        self.labels().find_map(|label| match label {
-            Label::Level(level) => Some(level),
-            _ => None,
-        })
+        Labels::new(self.labels.row(self.context.labels))
     }
 
     /// The version that a label gives this event in place of its type's (V6).

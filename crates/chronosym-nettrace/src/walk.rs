@@ -7,7 +7,7 @@
 
 use std::io::Read;
 
-use chronosym_types::{Cursor, Gap, GapCause};
+use chronosym_types::{Cursor, Gap, GapCause, Window};
 
 use crate::blocks;
 use crate::decoder::{Decoder, EventBlock, Stop};
@@ -15,7 +15,6 @@ use crate::fault::{Fault, Parsed};
 use crate::netperf::MetadataForm;
 use crate::objects;
 use crate::open::NETTRACE;
-use crate::window::Window;
 
 /// A stream that is read, how far, and what was read of it.
 pub(crate) struct Walk<R> {
@@ -279,7 +278,7 @@ impl<R: Read> Walk<R> {
         let held = self.window.bytes().len() - self.at;
         if let Some(size) = usize::try_from(size).ok().filter(|size| *size <= held) {
             self.at += size;
-        } else if !self.window.drop_bytes(self.at, size) {
+        } else if self.window.drop_bytes(self.at, size) < size {
             return self.cut();
         }
         self.end_block();

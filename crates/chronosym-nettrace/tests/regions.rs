@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{self, Read};
 
-use chronosym_nettrace::{Error, Options, Reader};
+use chronosym_nettrace::{Error, Options, PointerSize, Reader};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::{EventSpec, LabelSpec};
@@ -119,10 +119,10 @@ fn stack_rows_are_dense_and_shared_within_a_region() {
     assert_eq!(row.0, 0);
     let stack = region.stack(row);
     assert_eq!(
-        (stack.len(), stack.pointer_size(), stack.bytes().len()),
-        (3, 8, 24)
+        (stack.len(), stack.pointer_size(), stack.as_bytes().len()),
+        (3, PointerSize::Eight, 24)
     );
-    assert_eq!(stack.addresses().rev().collect::<Vec<_>>(), [32, 31, 30]);
+    assert_eq!(stack.iter().rev().collect::<Vec<_>>(), [32, 31, 30]);
 }
 
 #[test]

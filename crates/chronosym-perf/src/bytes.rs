@@ -1,13 +1,8 @@
 //! Bounds-checked reads in the byte order of the machine that wrote the file.
 
-/// The order of the bytes in the integers of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ByteOrder {
-    /// The least significant byte stands first.
-    Little,
-    /// The most significant byte stands first.
-    Big,
-}
+use std::ffi::CStr;
+
+use chronosym_types::ByteOrder;
 
 /// Reads from the front of a slice; `None` where the slice ends before the value does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,23 +41,17 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(crate) fn u16(&mut self) -> Option<u16> {
-        self.array().map(|bytes| match self.order {
-            ByteOrder::Little => u16::from_le_bytes(bytes),
-            ByteOrder::Big => u16::from_be_bytes(bytes),
-        })
+        self.array().map(|bytes| self.order.u16(bytes))
     }
 
     #[inline]
     pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.array().map(|bytes| match self.order {
-            ByteOrder::Little => u32::from_le_bytes(bytes),
-            ByteOrder::Big => u32::from_be_bytes(bytes),
-        })
+        self.array().map(|bytes| self.order.u32(bytes))
     }
 
     #[inline]
     pub(crate) fn u64(&mut self) -> Option<u64> {
-        self.array().map(|bytes| word(bytes, self.order))
+        self.array().map(|bytes| self.order.u64(bytes))
     }
 
     /// A value that need not be there; `None` if it is and does not fit.
@@ -93,15 +82,8 @@ impl<'a> Cursor<'a> {
 }
 
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
-}
-
-#[inline]
-fn word(bytes: [u8; 8], order: ByteOrder) -> u64 {
-    match order {
-        ByteOrder::Little => u64::from_le_bytes(bytes),
-        ByteOrder::Big => u64::from_be_bytes(bytes),
-    }
+    // It looks at many bytes at once.
+    CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }
 
 /// 64-bit values as they stand in a record.
@@ -127,7 +109,7 @@ impl<'a> Words<'a> {
     pub fn get(&self, index: usize) -> Option<u64> {
         let at = index.checked_mul(8)?;
         let bytes = self.bytes.get(at..)?.first_chunk()?;
-        Some(word(*bytes, self.order))
+        Some(self.order.u64(*bytes))
     }
 
     /// The values in their order.
@@ -135,7 +117,7 @@ impl<'a> Words<'a> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
         let order = self.order;
         let (chunks, _) = self.bytes.as_chunks();
-        chunks.iter().map(move |&bytes| word(bytes, order))
+        chunks.iter().map(move |&bytes| order.u64(bytes))
     }
 
     /// The first `count` values, and those behind them; `count` is at most the length.

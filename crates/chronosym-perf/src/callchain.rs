@@ -1,7 +1,7 @@
 //! Call chains and what their marks say.
 
 use crate::bytes::Words;
-use crate::record::CpuMode;
+use crate::raw::CpuMode;
 
 /// Values from here up are marks, or nonsense: no address.
 const MARKS: u64 = (-4095i64) as u64;

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use crate::bytes::ByteOrder;
-use crate::record::RawRecord;
+use chronosym_types::ByteOrder;
+
+use crate::raw::RawRecord;
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Most bytes of a frame's header, and of a block's.
@@ -59,6 +60,11 @@ impl Unpacker {
             self.input.extend_from_slice(bytes);
             self.total_in += bytes.len() as u64;
         }
+    }
+
+    /// Whether any record was compressed.
+    pub(crate) fn is_used(&self) -> bool {
+        self.total_in > 0
     }
 
     /// Notes the end of a round; false if there is nothing that it could wait for. As long as the decoder's window is

@@ -1,4 +1,4 @@
-use crate::error::Truncation;
+use chronosym_types::Gaps;
 
 /// Everything about a recording that was not as it should be, counted.
 ///
@@ -17,8 +17,8 @@ pub struct Diagnostics {
     pub skipped_bytes: u64,
     /// The recorder was killed before it could write its header: features are missing.
     pub unfinished: bool,
-    /// Set if the recording ends inside a record or cannot be followed further.
-    pub truncation: Option<Truncation>,
+    /// Parts that could not be read as records, by their offsets in the source.
+    pub gaps: Gaps,
     /// Records whose content does not fit their size; of a sample, what stands before the fault is delivered.
     pub bad_records: u64,
     /// Records of a type that this reader does not know, delivered as [`Event::Other`](crate::Event::Other).

@@ -62,13 +62,3 @@ impl Error {
         Self::WrongFormat { expected, found }
     }
 }
-
-/// Where a file that is cut short or damaged beyond reading ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Truncation {
-    /// Offset after the last byte that could be used.
-    pub at_offset: u64,
-    /// Bytes that follow it and were not read as anything.
-    pub bytes_lost: u64,
-}

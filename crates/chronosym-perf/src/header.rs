@@ -2,9 +2,10 @@
 
 use std::io::Read;
 
-use crate::bytes::{ByteOrder, Cursor};
+use chronosym_types::{ByteOrder, Window};
+
+use crate::bytes::Cursor;
 use crate::error::Error;
-use crate::stream::Stream;
 
 pub(crate) const FORMAT: &str = "perf.data";
 /// Sections outside the samples are read whole: as many bytes as they may have.
@@ -53,10 +54,10 @@ fn damaged(what: &'static str) -> Error {
 }
 
 impl Header {
-    /// Reads the header at the front of the stream; of a file it stays in the stream, its offsets being from there.
-    pub(crate) fn read<R: Read>(stream: &mut Stream<R>) -> Result<Self, Error> {
-        let Some(start) = stream.peek(16) else {
-            return Err(Error::wrong_format(FORMAT, stream.bytes()));
+    /// Reads the header at the front of the source; of a file it stays in the window, its offsets being from there.
+    pub(crate) fn read<R: Read>(window: &mut Window<R>) -> Result<Self, Error> {
+        let Some(start) = window.peek(16) else {
+            return Err(Error::wrong_format(FORMAT, window.bytes()));
         };
         let (magic, sizes) = start.split_at(8);
         let order = match magic {
@@ -70,11 +71,11 @@ impl Header {
         };
         let size = Cursor::new(sizes, order).u64().unwrap_or(0);
         if size == 16 {
-            stream.advance(16);
+            window.discard(16);
             return Ok(Self { order, file: None });
         }
         let size = size.min(104) as usize;
-        let bytes = stream.peek(size).ok_or(damaged("it is cut short"))?;
+        let bytes = window.peek(size).ok_or(damaged("it is cut short"))?;
         let file = FileHeader::parse(bytes, order).ok_or(damaged("it is too small"))?;
         if file.attr_size < 80 {
             return Err(damaged("its events have no room"));

@@ -1,8 +1,11 @@
 //! What the recorder says of the machine and of itself: feature sections, and the records that hold the same.
 
 use crate::attr::{Attrs, EventAttr};
-use crate::bytes::{ByteOrder, Cursor, until_nul};
-use crate::record::{BuildId, CpuMode};
+use chronosym_types::ByteOrder;
+
+use crate::bytes::{Cursor, until_nul};
+use crate::raw::CpuMode;
+use crate::record::BuildId;
 
 /// What the recorder says of the machine and of itself. In a stream of file form the most of it stands at the end: it is
 /// complete once all records have been read.

@@ -19,9 +19,10 @@
 
 use std::io::Read;
 
-use crate::bytes::{ByteOrder, Cursor};
-use crate::error::{Error, Truncation};
-use crate::stream::Stream;
+use chronosym_types::{ByteOrder, Gap, GapCause, Gaps, Window};
+
+use crate::bytes::Cursor;
+use crate::error::Error;
 
 const FORMAT: &str = "jitdump";
 const HEADER: usize = 40;
@@ -176,8 +177,8 @@ pub struct Diagnostics {
     pub bytes_read: u64,
     /// Records read, those that belong to a load and unknown ones among them.
     pub records: u64,
-    /// Set if the file ends inside a record or cannot be followed further.
-    pub truncation: Option<Truncation>,
+    /// Where the file ends inside a record or cannot be followed further.
+    pub gaps: Gaps,
     /// Records whose content does not fit their size, left out.
     pub bad_records: u64,
     /// Line tables that do not end where they should, left out: their code is there without lines.
@@ -202,7 +203,7 @@ impl Diagnostics {
 
 /// Reads a jitdump from front to back, from any source.
 pub struct Reader<R> {
-    stream: Stream<R>,
+    window: Window<R>,
     header: Header,
     diagnostics: Diagnostics,
     /// Bytes of the record that was handed out last.
@@ -235,19 +236,19 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// [`Error::WrongFormat`], [`Error::UnsupportedVersion`], [`Error::DamagedHeader`], [`Error::Io`].
     pub fn new(source: R) -> Result<Self, Error> {
-        let mut stream = Stream::new(source);
-        let header = read_header(&mut stream);
-        if let Some(source) = stream.take_failure() {
-            let offset = stream.end_offset();
+        let mut window = Window::new(source);
+        let header = read_header(&mut window);
+        if let Some(source) = window.take_failure() {
+            let offset = window.end_offset();
             return Err(Error::Io { offset, source });
         }
         Ok(Self {
             header: header?,
             diagnostics: Diagnostics {
-                bytes_read: stream.end_offset(),
+                bytes_read: window.end_offset(),
                 ..Diagnostics::default()
             },
-            stream,
+            window,
             used: 0,
             latest: 0,
             lines: Vec::new(),
@@ -272,14 +273,14 @@ impl<R: Read> Reader<R> {
     /// [`diagnostics`](Self::diagnostics) and never an error.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
         if self.used > 0 {
-            self.stream.advance(std::mem::take(&mut self.used));
+            self.window.discard(std::mem::take(&mut self.used));
             self.lines.clear();
             self.unwinding.clear();
         }
         let head = loop {
             let Some(head) = self.head() else {
-                let offset = self.stream.end_offset();
-                return match self.stream.take_failure() {
+                let offset = self.window.end_offset();
+                return match self.window.take_failure() {
                     Some(source) => Err(Error::Io { offset, source }),
                     None => Ok(None),
                 };
@@ -287,7 +288,7 @@ impl<R: Read> Reader<R> {
             if self.is_whole(head) {
                 break head;
             }
-            self.stream.advance(head.size);
+            self.window.discard(head.size);
         };
         self.used = head.size;
         self.diagnostics.late_records += u64::from(head.time < self.latest);
@@ -298,30 +299,29 @@ impl<R: Read> Reader<R> {
     /// The header of the next record, all of which is in memory then.
     fn head(&mut self) -> Option<Head> {
         let order = self.header.byte_order;
-        let head = self.stream.peek(RECORD_HEADER).and_then(|bytes| {
+        let head = self.window.peek(RECORD_HEADER).and_then(|bytes| {
             let mut at = Cursor::new(bytes, order);
             let (kind, size, time) = (at.u32()?, at.u32()? as usize, at.u64()?);
             Some(Head { kind, size, time })
         });
         let head = head
             .filter(|head| (RECORD_HEADER..=MOST_RECORD).contains(&head.size))
-            .filter(|head| self.stream.peek(head.size).is_some());
+            .filter(|head| self.window.peek(head.size).is_some());
         if head.is_none() {
-            let at_offset = self.stream.offset();
-            let bytes_lost = self.stream.skip(u64::MAX);
-            let cut = Truncation {
-                at_offset,
-                bytes_lost,
-            };
-            self.diagnostics.truncation = Some(cut).filter(|cut| cut.bytes_lost > 0);
+            let at = self.window.offset(0);
+            let lost = self.window.drop_bytes(0, u64::MAX);
+            if lost > 0 {
+                let cut = Gap::new(at, lost, GapCause::CutShort);
+                self.diagnostics.gaps.add(cut);
+            }
         }
-        self.diagnostics.bytes_read = self.stream.end_offset();
+        self.diagnostics.bytes_read = self.window.end_offset();
         head
     }
 
     /// The body of the next record.
     fn body(&self, head: Head) -> Cursor<'_> {
-        let body = self.stream.bytes().get(RECORD_HEADER..head.size);
+        let body = self.window.bytes().get(RECORD_HEADER..head.size);
         Cursor::new(body.unwrap_or_default(), self.header.byte_order)
     }
 
@@ -330,8 +330,8 @@ impl<R: Read> Reader<R> {
         self.diagnostics.records += 1;
         let body = self.body(head);
         match head.kind {
-            kind::LOAD if Load::read(body, head, 0).is_some() => true,
-            kind::MOVE if Move::read(body, head.time).is_some() => true,
+            kind::LOAD if body.rest().len() >= Load::LEAST => true,
+            kind::MOVE if body.rest().len() >= Move::LEAST => true,
             kind::CLOSE => true,
             kind::DEBUG_INFO | kind::UNWINDING_INFO => {
                 let kept = match head.kind {
@@ -339,7 +339,7 @@ impl<R: Read> Reader<R> {
                     _ => &mut self.unwinding,
                 };
                 kept.clear();
-                let body = self.stream.bytes().get(RECORD_HEADER..head.size);
+                let body = self.window.bytes().get(RECORD_HEADER..head.size);
                 kept.extend_from_slice(body.unwrap_or_default());
                 false
             }
@@ -359,21 +359,16 @@ impl<R: Read> Reader<R> {
     /// A record that is whole.
     fn decode(&mut self, head: Head) -> Option<Record<'_>> {
         let Header { byte_order, .. } = self.header;
-        let offset = self.stream.offset();
-        if head.kind == kind::LOAD && !self.lines.is_empty() {
-            let address = Load::read(self.body(head), head, offset)?.address;
-            let lines = Lines::read(&self.lines, &self.header, address);
-            if lines.is_none() {
-                self.diagnostics.bad_lines += 1;
-                self.lines.clear();
-            }
-        }
-        let body = self.body(head);
+        let body = self.window.bytes().get(RECORD_HEADER..head.size)?;
+        let body = Cursor::new(body, byte_order);
         Some(match head.kind {
             kind::LOAD => {
-                let mut load = Load::read(body, head, offset)?;
-                if let Some(lines) = Lines::read(&self.lines, &self.header, load.address) {
-                    load.lines = lines;
+                let mut load = Load::read(body, head, self.window.offset(0))?;
+                if !self.lines.is_empty() {
+                    match Lines::read(&self.lines, &self.header, load.address) {
+                        Some(lines) => load.lines = lines,
+                        None => self.diagnostics.bad_lines += 1,
+                    }
                 }
                 load.unwinding = Unwinding::read(Cursor::new(&self.unwinding, byte_order));
                 Record::Load(load)
@@ -385,6 +380,9 @@ impl<R: Read> Reader<R> {
 }
 
 impl<'a> Load<'a> {
+    /// Bytes before the name.
+    const LEAST: usize = 40;
+
     /// `offset` is where the record stands in the file.
     fn read(mut at: Cursor<'a>, head: Head, offset: u64) -> Option<Self> {
         let (pid, tid) = (at.u32()?, at.u32()?);
@@ -410,6 +408,8 @@ impl<'a> Load<'a> {
 }
 
 impl Move {
+    const LEAST: usize = 48;
+
     fn read(mut at: Cursor<'_>, time: u64) -> Option<Self> {
         let (pid, tid) = (at.u32()?, at.u32()?);
         at.u64()?;
@@ -464,17 +464,17 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn read_header<R: Read>(stream: &mut Stream<R>) -> Result<Header, Error> {
+fn read_header<R: Read>(window: &mut Window<R>) -> Result<Header, Error> {
     let cut = Error::DamagedHeader {
         format: FORMAT,
         what: "it is cut short",
     };
-    let byte_order = match stream.peek(4) {
+    let byte_order = match window.peek(4) {
         Some(b"DTiJ") => ByteOrder::Little,
         Some(b"JiTD") => ByteOrder::Big,
-        _ => return Err(Error::wrong_format(FORMAT, stream.bytes())),
+        _ => return Err(Error::wrong_format(FORMAT, window.bytes())),
     };
-    let Some(bytes) = stream.peek(HEADER) else {
+    let Some(bytes) = window.peek(HEADER) else {
         return Err(cut);
     };
     let mut at = Cursor::new(bytes, byte_order);
@@ -491,7 +491,7 @@ fn read_header<R: Read>(stream: &mut Stream<R>) -> Result<Header, Error> {
         });
     }
     let size = u64::from(size).max(HEADER as u64);
-    if stream.skip(size) < size {
+    if window.drop_bytes(0, size) < size {
         return Err(cut);
     }
     Ok(Header {

@@ -35,8 +35,9 @@
 //!
 //! # Damage
 //!
-//! No size, offset or count of a file is believed. A record whose content does not fit costs itself, one without a size
-//! what follows it, a file without its end is read as far as it goes; [`Diagnostics`] counts it all. An [`Error`] means
+//! No size, offset or count of a file is believed. A record whose content does not fit costs itself. Where no record can be,
+//! the next ones are looked for, by types, sizes and times; what lies between is a [`Gap`], as is what a file without its end
+//! lacks. [`Diagnostics`] has it all. An [`Error`] means
 //! that there is nothing to read or that the source failed.
 //!
 //! Layouts follow the kernel's headers and perf's own descriptions, checked against what perf 6.1 prints of the same
@@ -48,26 +49,29 @@ mod attr;
 mod bytes;
 mod callchain;
 mod compressed;
+mod decode;
 mod diagnostics;
 mod error;
 mod header;
 mod info;
 pub mod jitdump;
+mod raw;
 mod reader;
 mod record;
 mod round;
 mod sample;
 pub mod script;
-mod stream;
 
 pub use attr::EventAttr;
-pub use bytes::{ByteOrder, Words};
+pub use bytes::Words;
 pub use callchain::{Callchain, ChainPart, ChainParts};
+pub use chronosym_types::{ByteOrder, Gap, GapCause, Gaps};
 pub use diagnostics::Diagnostics;
-pub use error::{Error, Truncation};
+pub use error::Error;
 pub use info::{BuildIdEntry, ClockData, Info, Recorder, TimeConversion};
+pub use raw::CpuMode;
 pub use reader::{Options, Reader};
-pub use record::{BuildId, Comm, CpuMode, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
+pub use record::{BuildId, Comm, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
 pub use sample::{Registers, Sample};
 
 #[cfg(doctest)]

@@ -3,15 +3,17 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::attr::{Attrs, EventAttr};
-use crate::bytes::{ByteOrder, Cursor};
+use chronosym_types::{ByteOrder, Gap, GapCause, Window};
+
+use crate::bytes::Cursor;
 use crate::compressed::{Unpacked, Unpacker};
 use crate::diagnostics::Diagnostics;
-use crate::error::{Error, Truncation};
+use crate::error::Error;
 use crate::header::{FileHeader, Header, MOST_SECTION_BYTES, Section};
 use crate::info::Info;
-use crate::record::{Event, RawRecord, Record, kind, misc};
+use crate::raw::{RawRecord, kind, misc};
+use crate::record::{Event, Record};
 use crate::round::Round;
-use crate::stream::Stream;
 
 /// What a reader may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,7 @@ impl Options {
 /// Records without a time stay where they stand in the file, those of the state before the recording come first. Of one
 /// time, samples come last, and otherwise the order is that of the file.
 pub struct Reader<R> {
-    stream: Stream<R>,
+    window: Window<R>,
     unpacker: Unpacker,
     file: Option<FileHeader>,
     /// What follows the records has been read already.
@@ -91,15 +93,15 @@ impl<R: Read> Reader<R> {
 
     /// `tail` is what follows the samples, where that is known already.
     fn with_tail(source: R, options: Options, tail: Option<&[u8]>) -> Result<Self, Error> {
-        let mut stream = Stream::new(source);
-        let header = Header::read(&mut stream);
-        if let Some(source) = stream.take_failure() {
-            let offset = stream.end_offset();
+        let mut window = Window::new(source);
+        let header = Header::read(&mut window);
+        if let Some(source) = window.take_failure() {
+            let offset = window.end_offset();
             return Err(Error::Io { offset, source });
         }
         let Header { order, file } = header?;
         let mut reader = Self {
-            stream,
+            window,
             unpacker: Unpacker::default(),
             file,
             has_features: tail.is_some_and(|tail| !tail.is_empty()),
@@ -116,9 +118,9 @@ impl<R: Read> Reader<R> {
         if let Some(file) = &reader.file {
             let start = usize::try_from(file.data.offset).unwrap_or(usize::MAX);
             // A source that is shorter has what it has.
-            reader.stream.peek(start);
+            reader.window.peek(start);
             let recording = &mut reader.recording;
-            let bytes = reader.stream.bytes();
+            let bytes = reader.window.bytes();
             let head = bytes.get(..start).unwrap_or(bytes);
             let base = file.data_end().unwrap_or(u64::MAX);
             let stands_behind = file.attrs.offset >= base && file.attrs.size > 0;
@@ -132,9 +134,9 @@ impl<R: Read> Reader<R> {
             if !tail.is_empty() {
                 recording.read_features(file, tail);
             }
-            reader.stream.advance(start);
+            reader.window.discard(start);
         }
-        reader.recording.diagnostics.bytes_read = reader.stream.end_offset();
+        reader.recording.diagnostics.bytes_read = reader.window.end_offset();
         Ok(reader)
     }
 
@@ -196,8 +198,8 @@ impl<R: Read> Reader<R> {
                     if self.recording.round.has_next() {
                         return Ok(());
                     }
-                    let offset = self.stream.end_offset();
-                    return match self.stream.take_failure() {
+                    let offset = self.window.end_offset();
+                    return match self.window.take_failure() {
                         Some(source) => Err(Error::Io { offset, source }),
                         None => Ok(()),
                     };
@@ -236,18 +238,17 @@ impl<R: Read> Reader<R> {
     fn read_record(&mut self) -> Step {
         let order = self.recording.order;
         let end = self.file.as_ref().and_then(FileHeader::data_end);
-        let left = end.map_or(u64::MAX, |end| end.saturating_sub(self.stream.offset()));
+        let left = end.map_or(u64::MAX, |end| end.saturating_sub(self.window.offset(0)));
         if left == 0 {
             return self.end_of_records();
         }
-        let header = self.stream.peek(RawRecord::HEADER);
+        let header = self.window.peek(RawRecord::HEADER);
         let size = header.and_then(|header| RawRecord::size(header, order));
         let size = size.filter(|&size| size >= RawRecord::HEADER && size as u64 <= left);
-        let Some(bytes) = size.and_then(|size| self.stream.peek(size)) else {
-            return self.cut(left);
-        };
-        let Some(raw) = RawRecord::new(bytes, order) else {
-            return self.cut(left);
+        let bytes = size.and_then(|size| self.window.peek(size));
+        let raw = bytes.and_then(|bytes| Some((bytes, RawRecord::new(bytes, order)?)));
+        let Some((bytes, raw)) = raw.filter(|(_, raw)| raw.may_be()) else {
+            return self.find_records(left);
         };
         let mut step = Step::Next;
         let mut skipped = 0;
@@ -258,7 +259,7 @@ impl<R: Read> Reader<R> {
                 let size = Cursor::new(raw.body, order).u32().unwrap_or(0);
                 skipped = u64::from(size).next_multiple_of(8);
             }
-            68 => {
+            kind::FINISHED_ROUND => {
                 self.recording.diagnostics.rounds += 1;
                 if !self.unpacker.mark() {
                     step = Step::RoundEnd;
@@ -277,31 +278,88 @@ impl<R: Read> Reader<R> {
             _ => self.recording.put_own(raw),
         }
         let size = bytes.len();
-        self.stream.advance(size);
+        self.window.discard(size);
         if skipped > 0 {
             let room = left - size as u64;
-            let there = self.stream.skip(skipped.min(room));
+            let there = self.window.drop_bytes(0, skipped.min(room));
             self.recording.diagnostics.skipped_bytes += there;
             if there < skipped {
                 return self.cut(room - there);
             }
         }
-        self.recording.diagnostics.bytes_read = self.stream.end_offset();
+        self.recording.diagnostics.bytes_read = self.window.end_offset();
         step
     }
 
     /// Nothing that follows can be read as records, of which there should be `left` bytes.
     fn cut(&mut self, left: u64) -> Step {
-        let at_offset = self.stream.offset();
-        let bytes_lost = self.stream.skip(left);
+        let start = self.window.offset(0);
+        self.window.drop_bytes(0, left);
+        self.cut_from(start)
+    }
+
+    fn cut_from(&mut self, start: u64) -> Step {
+        let lost = self.window.offset(0) - start;
         let promised = self.file.as_ref().and_then(FileHeader::data_end);
-        if bytes_lost > 0 || promised.is_some() {
-            self.recording.diagnostics.truncation = Some(Truncation {
-                at_offset,
-                bytes_lost,
-            });
+        if lost > 0 || promised.is_some() {
+            self.gap(start, GapCause::CutShort);
         }
         self.end_of_records()
+    }
+
+    /// What lies between an offset and here could not be read.
+    fn gap(&mut self, start: u64, cause: GapCause) {
+        let gap = Gap::new(start, self.window.offset(0) - start, cause);
+        self.recording.diagnostics.gaps.add(gap);
+    }
+
+    /// Goes on where records can be told again, of which there should be `left` bytes. They stand at multiples of 8 unless some
+    /// are compressed: of those nothing could be unpacked behind a gap.
+    fn find_records(&mut self, left: u64) -> Step {
+        let start = self.window.offset(0);
+        let (mut left, mut at) = (left, start);
+        while !self.unpacker.is_used() {
+            let step = 8 - at % 8;
+            if left <= step || !self.window.fill_to(step as usize + RawRecord::HEADER) {
+                break;
+            }
+            self.window.discard(step as usize);
+            (at, left) = (at + step, left - step);
+            if self.are_records(left) {
+                self.gap(start, GapCause::BadRecord);
+                return Step::Next;
+            }
+        }
+        self.window.drop_bytes(0, left);
+        self.cut_from(start)
+    }
+
+    /// Whether what follows looks like records, several of them or all that are left, and one of them has a time.
+    fn are_records(&mut self, left: u64) -> bool {
+        const ENOUGH: usize = 4;
+        let order = self.recording.order;
+        let (mut at, mut is_dated) = (0, false);
+        for _ in 0..ENOUGH {
+            if is_dated && (at as u64 == left || !self.window.fill_to(at + 1)) {
+                return true;
+            }
+            self.window.fill_to(at + RawRecord::HEADER);
+            let header = self.window.bytes().get(at..).unwrap_or_default();
+            let size = RawRecord::size(header, order).unwrap_or_default();
+            // Most of what is none ends here.
+            let is_one = RawRecord::new(header, order).is_some_and(|raw| raw.is_known());
+            let end = at + size;
+            if !is_one || end as u64 > left || !self.window.fill_to(end) {
+                return false;
+            }
+            let record = self.window.bytes().get(at..end).unwrap_or_default();
+            match self.recording.looked_at(record) {
+                Some(has_time) => is_dated |= has_time,
+                None => return false,
+            }
+            at = end;
+        }
+        is_dated
     }
 
     /// Takes in what follows the records.
@@ -309,17 +367,17 @@ impl<R: Read> Reader<R> {
         self.stage = Stage::Unpacking;
         self.unpacker.finish();
         let is_behind =
-            self.file.as_ref().and_then(FileHeader::data_end) == Some(self.stream.offset());
+            self.file.as_ref().and_then(FileHeader::data_end) == Some(self.window.offset(0));
         if let Some(file) = self.file.take().filter(|_| is_behind) {
             if !self.has_features {
-                while (self.stream.bytes().len() as u64) < MOST_SECTION_BYTES
-                    && self.stream.read_more()
+                while (self.window.bytes().len() as u64) < MOST_SECTION_BYTES
+                    && self.window.read_more()
                 {}
-                self.recording.read_features(&file, self.stream.bytes());
+                self.recording.read_features(&file, self.window.bytes());
             }
-            self.stream.skip(u64::MAX);
+            self.window.drop_bytes(0, u64::MAX);
         }
-        self.recording.diagnostics.bytes_read = self.stream.end_offset();
+        self.recording.diagnostics.bytes_read = self.window.end_offset();
         Step::Next
     }
 }
@@ -331,9 +389,9 @@ impl<R: Read + Seek> Reader<R> {
     /// As [`new`](Self::new), but for [`Error::AttrsAfterData`].
     pub fn open(mut source: R, options: Options) -> Result<Self, Error> {
         let io = |source| Error::Io { offset: 0, source };
-        let mut stream = Stream::new(&mut source);
-        let header = Header::read(&mut stream);
-        if let Some(failure) = stream.take_failure() {
+        let mut window = Window::new(&mut source);
+        let header = Header::read(&mut window);
+        if let Some(failure) = window.take_failure() {
             return Err(io(failure));
         }
         let mut tail = Vec::new();
@@ -347,8 +405,11 @@ impl<R: Read + Seek> Reader<R> {
     }
 }
 
+/// Ids of all events of a recording: an event has one a processor.
+const MOST_IDS: usize = 1 << 20;
+
 impl Recording {
-    /// The attributes and their ids, wherever they stand.
+    /// The attributes and their ids, wherever they stand; several may stand in the same bytes.
     fn read_attrs<'a>(&mut self, file: &FileHeader, find: impl Fn(Section) -> Option<&'a [u8]>) {
         let order = self.order;
         let Some(rows) = find(file.attrs).filter(|rows| !rows.is_empty()) else {
@@ -356,6 +417,7 @@ impl Recording {
             return;
         };
         let attr_size = usize::try_from(file.attr_size).unwrap_or(usize::MAX);
+        let mut left = MOST_IDS;
         for row in rows.chunks_exact(attr_size) {
             let (bytes, ids) = row.split_at(attr_size - 16);
             let mut ids = Cursor::new(ids, order);
@@ -366,11 +428,12 @@ impl Recording {
                 continue;
             };
             match section.filter(|section| section.size > 0).map(&find) {
-                Some(Some(ids)) => {
+                Some(Some(ids)) if ids.len() / 8 <= left => {
+                    left -= ids.len() / 8;
                     let words = Cursor::new(ids, order).words(ids.len() as u64 / 8);
                     attr.ids = words.map_or(Vec::new(), |words| words.iter().collect());
                 }
-                Some(None) => self.diagnostics.bad_sections += 1,
+                Some(_) => self.diagnostics.bad_sections += 1,
                 None => {}
             }
             self.attrs.push(attr);
@@ -388,6 +451,23 @@ impl Recording {
                 self.diagnostics.bad_sections += 1;
             }
         }
+    }
+
+    /// Whether a record has a time; `None` if what looks like one is none, by all that can be told of it.
+    fn looked_at(&self, bytes: &[u8]) -> Option<bool> {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let raw = RawRecord::new(bytes, self.order)?;
+        if raw.kind >= kind::FIRST_OWN {
+            let is_one = raw.kind != kind::FINISHED_ROUND || raw.body.is_empty();
+            return is_one.then_some(false);
+        }
+        let attr = self.attrs.of(raw.kind, raw.body, self.order)?;
+        let (record, is_whole) = raw.decode(Some(attr));
+        let latest = self.round.greatest();
+        let is_near = |time: u64| latest == 0 || time.abs_diff(latest) < HOUR_NS;
+        let is_one =
+            is_whole && bytes.len().is_multiple_of(8) && record.time_ns.is_none_or(is_near);
+        is_one.then_some(record.time_ns.is_some())
     }
 
     /// Keeps a record of the kernel until its turn comes.

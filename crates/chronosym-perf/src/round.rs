@@ -51,6 +51,11 @@ impl Round {
         time != 0 && time < self.delivered
     }
 
+    /// The greatest time so far, 0 if there is none.
+    pub(crate) fn greatest(&self) -> u64 {
+        self.greatest
+    }
+
     /// Bytes in use.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len() + size_of_val(self.rows.as_slice())

@@ -19,8 +19,9 @@
 
 use std::io::Read;
 
+use chronosym_types::Window;
+
 use crate::error::Error;
-use crate::stream::Stream;
 
 /// Bytes of a line, and of all lines of a sample, beyond which the rest is left out.
 const MOST_LINE: usize = 64 << 10;
@@ -110,7 +111,7 @@ pub fn is_script(head: &[u8]) -> bool {
 
 /// Reads samples from front to back, from any source, in the order of the text.
 pub struct Reader<R> {
-    stream: Stream<R>,
+    window: Window<R>,
     diagnostics: Diagnostics,
     /// The line that is looked at, and the head of the next sample once it was seen.
     line: String,
@@ -123,7 +124,7 @@ impl<R: Read> Reader<R> {
     /// Begins a text. Any text will do: what is no sample is counted.
     pub fn new(source: R) -> Self {
         Self {
-            stream: Stream::new(source),
+            window: Window::new(source),
             diagnostics: Diagnostics::default(),
             line: String::new(),
             has_head: false,
@@ -145,8 +146,8 @@ impl<R: Read> Reader<R> {
         self.frames.clear();
         while !self.has_head {
             if !self.read_line() {
-                let offset = self.stream.end_offset();
-                return match self.stream.take_failure() {
+                let offset = self.window.end_offset();
+                return match self.window.take_failure() {
                     Some(source) => Err(Error::Io { offset, source }),
                     None => Ok(None),
                 };
@@ -197,38 +198,38 @@ impl<R: Read> Reader<R> {
         self.line.clear();
         let mut seen = 0;
         let end = loop {
-            let bytes = self.stream.bytes();
+            let bytes = self.window.bytes();
             let mut new = bytes.iter().skip(seen);
             if let Some(end) = new.position(|&byte| byte == b'\n') {
                 break seen + end + 1;
             }
             seen = bytes.len();
             // Of a line without an end only the beginning is held.
-            if seen > MOST_LINE || !self.stream.read_more() {
+            if seen > MOST_LINE || !self.window.read_more() {
                 break seen;
             }
         };
-        let bytes = self.stream.bytes().get(..end).unwrap_or_default();
+        let bytes = self.window.bytes().get(..end).unwrap_or_default();
         let is_ended = bytes.ends_with(b"\n");
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let kept = text.get(..MOST_LINE).unwrap_or(text);
         self.line.push_str(String::from_utf8_lossy(kept).trim_end());
         let is_long = kept.len() < text.len();
-        self.stream.advance(end);
+        self.window.discard(end);
         if is_long {
             self.diagnostics.long_lines += 1;
             while !is_ended && self.skip_to_line_end() {}
         }
-        self.diagnostics.bytes_read = self.stream.end_offset();
+        self.diagnostics.bytes_read = self.window.end_offset();
         end > 0
     }
 
     /// Steps over what is left of a line in memory; true if the line goes on.
     fn skip_to_line_end(&mut self) -> bool {
-        let bytes = self.stream.bytes();
+        let bytes = self.window.bytes();
         let end = bytes.iter().position(|&byte| byte == b'\n');
-        self.stream.advance(end.map_or(bytes.len(), |end| end + 1));
-        end.is_none() && self.stream.read_more()
+        self.window.discard(end.map_or(bytes.len(), |end| end + 1));
+        end.is_none() && self.window.read_more()
     }
 }
 

@@ -3,7 +3,9 @@
 
 use std::io::{self, Cursor, Read};
 
-use chronosym_perf::{CpuMode, Diagnostics, Error, Event, Options, Reader, Record, Recorder};
+use chronosym_perf::{
+    CpuMode, Diagnostics, Error, Event, GapCause, Options, Reader, Record, Recorder,
+};
 use chronosym_support::perf::{PerfAttr, PerfWriter};
 
 /// What tells one record from another, all that it holds having been looked at.
@@ -109,8 +111,8 @@ fn a_cut_recording_is_read_as_far_as_it_goes() {
                 records.iter().all(|record| whole.contains(record)),
                 "form {form}, {end} bytes"
             );
-            if let Some(cut) = diagnostics.truncation {
-                assert_eq!(cut.at_offset + cut.bytes_lost, end as u64);
+            if let Some(cut) = diagnostics.gaps.listed().first() {
+                assert_eq!(cut.end(), end as u64);
             }
         }
         assert_eq!(most, whole.len());
@@ -297,17 +299,58 @@ fn sizes_that_lie_cost_their_record_only() {
 }
 
 #[test]
-fn a_record_without_size_ends_the_records() {
+fn records_are_found_again_behind_what_is_none() {
+    const DATA: usize = 0xff00;
+    let whole = recording();
+    let before = read(&whole.file()).expect("fine").0.len();
+    // No size; one beyond the end; zeros; text; a record of no type, whose size leads astray.
+    let none: [&[u8]; 5] = [
+        &[9, 0, 0, 0, 0, 0, 0, 0],
+        &[9, 0, 0, 0, 0, 0, 0xf8, 0xff],
+        &[0; 4096],
+        &[b'x'; DATA],
+        &[0xff, 0xff, 0, 0, 0, 0, 9, 0],
+    ];
+    for none in none {
+        let mut writer = recording();
+        writer.raw(none);
+        for index in 0..3 {
+            writer.sample(1_000 + index, 1, 1, &[1]);
+        }
+        for form in [writer.file(), writer.pipe()] {
+            let (records, diagnostics) = read(&form).expect("fine");
+            assert_eq!(records.len(), before + 3, "{:?}", none.get(..8));
+            let gaps = diagnostics.gaps.listed();
+            assert_eq!(gaps.len(), 1);
+            assert_eq!(
+                (gaps[0].length, gaps[0].cause),
+                (none.len() as u64, GapCause::BadRecord)
+            );
+            assert_eq!(&form[gaps[0].offset as usize..][..none.len()], none);
+        }
+    }
+    // What only looks like records has no time that could be.
+    let mut writer = recording();
+    writer.raw(&[0xff; 8]);
+    for index in 0..4 {
+        writer.sample(1 << 60 | index, 1, 1, &[1]);
+    }
+    let (records, diagnostics) = read(&writer.file()).expect("fine");
+    assert_eq!(records.len(), before);
+    assert!(diagnostics.gaps.is_cut_short());
+}
+
+#[test]
+fn compressed_records_end_with_one_without_size() {
     let mut writer = recording();
     let before = read(&writer.file()).expect("fine").0.len();
     writer.raw(&[9, 0, 0, 0, 0, 0, 0, 0]);
     writer.sample(1_000, 1, 1, &[1]);
     for form in [
-        writer.file(),
-        writer.pipe(),
+        writer.compressed(5_000).pipe(),
         writer.compressed(5_000).file(),
     ] {
-        let mut reader = Reader::new(form.as_slice(), Options::default()).expect("fine");
+        let mut reader = Reader::open(Cursor::new(form), Options::default()).expect("fine");
         assert_eq!(count(&mut reader), before);
         assert!(!reader.diagnostics().is_clean());
         // What follows the records is read all the same.
@@ -339,7 +382,7 @@ fn hardware_traces_are_stepped_over() {
     writer.record(71, 0, body);
     let (records, diagnostics) = read(&writer.file()).expect("fine");
     assert_eq!(records.len(), 1);
-    assert!(diagnostics.truncation.is_some());
+    assert!(diagnostics.gaps.is_cut_short());
 }
 
 #[test]
@@ -382,7 +425,7 @@ fn a_killed_recorder_leaves_its_records() {
     assert_eq!(count, whole.len());
     let diagnostics = reader.diagnostics();
     assert!(
-        diagnostics.unfinished && diagnostics.truncation.is_none(),
+        diagnostics.unfinished && diagnostics.gaps.is_empty(),
         "{diagnostics:?}"
     );
     assert_eq!(diagnostics.bad_sections, 0);
@@ -437,7 +480,7 @@ fn recordings_of_simpleperf_are_named_as_such() {
     while let Some(record) = reader.next_record().expect("a slice does not fail") {
         assert!(record.kind < 64);
     }
-    assert!(reader.diagnostics().truncation.is_none());
+    assert!(reader.diagnostics().gaps.is_empty());
 }
 
 #[test]

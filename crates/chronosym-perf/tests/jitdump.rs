@@ -140,7 +140,7 @@ fn a_cut_dump_is_read_as_far_as_it_goes() {
             most = records.len();
             assert_eq!(records, whole[..most]);
             assert_eq!(diagnostics.bytes_read, end as u64);
-            let lost = diagnostics.truncation.map_or(0, |cut| cut.bytes_lost);
+            let lost = diagnostics.gaps.total().bytes;
             assert_eq!(
                 lost > 0,
                 end > 40 && read(&file[..end - 1]).expect("fine").1.records == diagnostics.records
@@ -172,7 +172,7 @@ fn a_record_that_promises_much_takes_no_room() {
     let measured = allocation_counter::measure(|| {
         let (records, diagnostics) = read(&file).expect("fine");
         assert_eq!(records.len(), 6);
-        assert_eq!(diagnostics.truncation.expect("it is cut").bytes_lost, 12);
+        assert_eq!(diagnostics.gaps.total().bytes, 12);
     });
     assert!(measured.bytes_max < 1 << 20, "{measured:?}");
 }

@@ -1,36 +1,23 @@
 //! Machine code out of ELF files.
 
+use chronosym_pdb::pe::Machine;
 use object::{Architecture, BinaryFormat, Object, ObjectSegment};
 
 use crate::Address;
 
-/// What machine code is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Processor {
-    /// x86, 32-bit.
-    X86,
-    /// x86, 64-bit.
-    X64,
-    /// ARM, 64-bit.
-    Arm64,
-    /// Another one.
-    Other,
-}
-
-/// Up to `most` bytes of an ELF file from an address on, as far as one of its segments has them; `None` for other files, and
+/// The processor, where it is one of [`Machine`]'s, and up to `most` bytes of an ELF file from an address on, as far as one of its segments has them; `None` for other files, and
 /// where no segment has bytes.
 #[must_use]
-pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Processor, &[u8])> {
+pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Option<Machine>, &[u8])> {
     let object = object::File::parse(file).ok()?;
     if object.format() != BinaryFormat::Elf {
         return None;
     }
     let processor = match object.architecture() {
-        Architecture::I386 => Processor::X86,
-        Architecture::X86_64 => Processor::X64,
-        Architecture::Aarch64 => Processor::Arm64,
-        _ => Processor::Other,
+        Architecture::I386 => Some(Machine::X86),
+        Architecture::X86_64 => Some(Machine::X64),
+        Architecture::Aarch64 => Some(Machine::Arm64),
+        _ => None,
     };
     // Where the first byte of the image is mapped.
     let base = object.segments().map(|segment| segment.address()).min()?;

@@ -8,11 +8,6 @@ use std::fmt;
 use chronosym_types::Hex;
 pub use chronosym_types::{BuildId, Guid, PdbId, PortablePdbId};
 
-/// True for the all-zero GUID, which traces write where there is none.
-fn is_zero(guid: Guid) -> bool {
-    guid.is_zero()
-}
-
 /// The identity of a PE image: two fields of its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct PeId {
@@ -90,10 +85,10 @@ impl Wanted {
     /// True where there is an identity to check a file against. Without one nothing is ever accepted.
     pub fn is_identified(&self) -> bool {
         match self {
-            Self::Pdb { id, .. } => !is_zero(id.guid),
+            Self::Pdb { id, .. } => !id.guid.is_zero(),
             Self::Image { pe, pdb } => {
                 let pe = pe.is_some_and(|pe| pe.size_of_image != 0);
-                pe || pdb.is_some_and(|pdb| !is_zero(pdb.guid))
+                pe || pdb.is_some_and(|pdb| !pdb.guid.is_zero())
             }
             Self::ElfDebug(_) | Self::ElfImage(_) => true,
             Self::R2rMap { signature, .. } => signature != &Some([0; 16]),

@@ -14,8 +14,6 @@ mod dwarf;
 #[cfg(feature = "dwarf")]
 mod elf;
 mod error;
-#[cfg(feature = "http")]
-pub mod http;
 pub mod identity;
 pub mod lru;
 pub mod mmap;
@@ -35,9 +33,17 @@ pub mod unwind;
 #[cfg(feature = "dwarf")]
 pub use answer::{Address, Answer, Answers, FileId, Frame, Missing, NameId, Source};
 #[cfg(feature = "dwarf")]
-pub use code::{Processor, elf_code};
+pub use code::elf_code;
 #[cfg(feature = "dwarf")]
 pub use elf::companions::Companions;
 pub use error::{Error, Result};
 #[cfg(feature = "dwarf")]
 pub use native::{NativeSymbols, Query};
+
+/// The most that so many packed bytes may unpack to: real symbol files to five or ten times as many.
+#[cfg(any(feature = "dwarf", feature = "stores"))]
+fn most_unpacked(packed: u64) -> u64 {
+    const FREE: u64 = 8 << 20;
+    const RATIO: u64 = 64;
+    packed.saturating_mul(RATIO).max(FREE)
+}

@@ -9,8 +9,6 @@
         clippy::unwrap_used
     )
 )]
-// `loom` is the usual name of that cfg, but none that cargo knows.
-#![allow(unexpected_cfgs)]
 
 mod above;
 mod batch;
@@ -31,6 +29,6 @@ mod tile;
 
 pub use batch::Query;
 pub use builder::VersionedMapBuilder;
-pub use live::{LiveAnswer, LiveMap, LiveReader, Snapshot};
+pub use live::{LiveAnswer, LiveMap, Snapshot};
 pub use map::VersionedMap;
 pub use occupant::{AddrRange, Begin, Closed, End, Id, Life, Neighbours, Occupant};

@@ -1,6 +1,4 @@
 //! What a question costs does not follow how much stood at the address.
-#![allow(unexpected_cfgs)]
-#![cfg(not(loom))]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

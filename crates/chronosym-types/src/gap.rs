@@ -35,70 +35,51 @@ impl Gap {
     }
 }
 
-/// Why a part of a file could not be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum GapCause {
-    /// A record makes no sense, and what follows it in its block cannot be found.
-    BadRecord,
-    /// The header, the content or the end of a block makes no sense.
-    BadBlock,
-    /// No block begins here, up to the next one that could be found.
-    NoBlock,
-    /// The bytes do not unpack to what they should.
-    BadCompression,
-    /// They unpack to more than a limit allows.
-    TooLarge,
-    /// The source failed when it was asked for them.
-    Unreadable,
-    /// They follow the end of the recording.
-    AfterEnd,
-    /// The file ends inside something; the gap is what there is of it, which may be nothing.
-    CutShort,
-}
-
-impl GapCause {
-    /// All there are, in order.
-    pub const ALL: [Self; 8] = [
-        Self::BadRecord,
-        Self::BadBlock,
-        Self::NoBlock,
-        Self::BadCompression,
-        Self::TooLarge,
-        Self::Unreadable,
-        Self::AfterEnd,
-        Self::CutShort,
-    ];
-
-    /// A word for programs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BadRecord => "bad_record",
-            Self::BadBlock => "bad_block",
-            Self::NoBlock => "no_block",
-            Self::BadCompression => "bad_compression",
-            Self::TooLarge => "too_large",
-            Self::Unreadable => "unreadable",
-            Self::AfterEnd => "after_end",
-            Self::CutShort => "cut_short",
+macro_rules! causes {
+    ($($(#[$meta:meta])* $cause:ident $word:literal $text:literal,)*) => {
+        /// Why a part of a file could not be used.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum GapCause {
+            $($(#[$meta])* $cause,)*
         }
-    }
+
+        impl GapCause {
+            /// All there are, in order.
+            pub const ALL: [Self; [$($word),*].len()] = [$(Self::$cause),*];
+
+            /// A word for programs.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$cause => $word,)* }
+            }
+        }
+
+        impl fmt::Display for GapCause {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$cause => $text,)* })
+            }
+        }
+    };
 }
 
-impl fmt::Display for GapCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::BadRecord => "a record makes no sense",
-            Self::BadBlock => "a block makes no sense",
-            Self::NoBlock => "no block begins here",
-            Self::BadCompression => "it does not unpack",
-            Self::TooLarge => "it unpacks to more than a limit allows",
-            Self::Unreadable => "reading the file failed",
-            Self::AfterEnd => "it follows the end of the recording",
-            Self::CutShort => "the file is cut short",
-        })
-    }
+causes! {
+    /// A record makes no sense, and what follows it in its block cannot be found.
+    BadRecord "bad_record" "a record makes no sense",
+    /// The header, the content or the end of a block makes no sense.
+    BadBlock "bad_block" "a block makes no sense",
+    /// No block begins here, up to the next one that could be found.
+    NoBlock "no_block" "no block begins here",
+    /// The bytes do not unpack to what they should.
+    BadCompression "bad_compression" "it does not unpack",
+    /// They unpack to more than a limit allows.
+    TooLarge "too_large" "it unpacks to more than a limit allows",
+    /// The source failed when it was asked for them.
+    Unreadable "unreadable" "reading the file failed",
+    /// They follow the end of the recording.
+    AfterEnd "after_end" "it follows the end of the recording",
+    /// The file ends inside something; the gap is what there is of it, which may be nothing.
+    CutShort "cut_short" "the file is cut short",
 }
 
 /// The gaps of a recording: all of them counted, the first ones listed.

@@ -11,6 +11,7 @@
 )]
 
 mod addresses;
+mod byte_order;
 pub mod bytes;
 mod cursor;
 pub mod escape;
@@ -24,9 +25,12 @@ pub mod json;
 mod pointer_size;
 mod registers;
 mod text;
+pub mod time;
 pub mod tracelogging;
+mod window;
 
 pub use addresses::Addresses;
+pub use byte_order::ByteOrder;
 pub use cursor::{Cursor, ReadError};
 pub use field::{Field, FieldType};
 pub use gap::{Gap, GapCause, GapTotal, Gaps};
@@ -37,3 +41,4 @@ pub use pointer_size::PointerSize;
 pub use registers::{Processor, Registers};
 pub use text::{AStr, WStr, copied_text};
 pub use tracelogging::TraceLoggingSchema;
+pub use window::Window;

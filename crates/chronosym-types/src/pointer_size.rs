@@ -8,6 +8,16 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
+    /// The width of so many bytes: 4 or 8.
+    #[must_use]
+    pub const fn new(bytes: u32) -> Option<Self> {
+        match bytes {
+            4 => Some(Self::Four),
+            8 => Some(Self::Eight),
+            _ => None,
+        }
+    }
+
     /// The width in bytes: 4 or 8.
     #[must_use]
     #[inline]

@@ -126,7 +126,8 @@ impl<'a> AStr<'a> {
     /// The text; borrowed where it is UTF-8.
     #[must_use]
     pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
-        String::from_utf8_lossy(self.0)
+        // Text that is sound is checked many bytes at once.
+        std::str::from_utf8(self.0).map_or_else(|_| String::from_utf8_lossy(self.0), Into::into)
     }
 }
 

@@ -1,12 +1,18 @@
 //! Code bodies and modules, as events state them.
 
-use chronosym_events::{MethodFlags, OptimizationTier};
+use std::sync::Arc;
+
+use chronosym_events::MethodFlags;
 use chronosym_timeline::{Begin, End};
 
+use crate::by_offset::ByOffset;
 use crate::chunked::Chunked;
 use crate::evidence::EvidenceSet;
+use crate::il_map::IlMap;
+use crate::index_type::index_type;
+use crate::inline_tree::InlineTree;
+use crate::life::is_over;
 use crate::names::NameId;
-use crate::process::index_type;
 use crate::strings::StringId;
 
 index_type! {
@@ -37,19 +43,18 @@ pub(crate) struct CodeBody {
     pub end: End,
     /// Rule 8: from when on samples before the load event may be in it.
     pub earliest: u64,
-    pub il_map: Option<u32>,
-    pub inline_tree: Option<u32>,
+    pub il_map: Option<Arc<IlMap>>,
+    pub inline_tree: Option<Arc<InlineTree>>,
     /// Index of its interop targets.
     pub stub: Option<u32>,
-    /// Index of its table of lines, where whoever compiled it gave one.
-    pub lines: Option<u32>,
+    pub lines: Option<Arc<LineTable>>,
     /// Its extent is a guess (rule 15).
     pub approximate: bool,
 }
 
 impl CodeBody {
-    /// Stands where a body was that a live session has dropped.
-    pub const FORGOTTEN: CodeBody = CodeBody {
+    /// No body: stands where one was that a live session has dropped.
+    pub const NONE: CodeBody = CodeBody {
         clr_instance: 0,
         start: 0,
         size: 0,
@@ -79,15 +84,6 @@ impl CodeBody {
         self.start.saturating_add(u64::from(self.size.max(1)) - 1)
     }
 
-    pub fn is_jitted(&self) -> bool {
-        self.flags.is_jitted()
-    }
-
-    /// The tier as the runtime names it; precompiled code carries a tier value without the jitted flag.
-    pub fn tier(&self) -> Option<OptimizationTier> {
-        self.flags.tier()
-    }
-
     /// When the first event spoke of it.
     pub fn first_seen(&self) -> u64 {
         match self.begin {
@@ -98,53 +94,12 @@ impl CodeBody {
 
     /// Alive as far as its own events say.
     pub fn is_alive(&self) -> bool {
-        !matches!(self.end, End::At(_))
+        !is_over(self.end)
     }
 }
 
-/// What one method event says, in the engine's words.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MethodFact {
-    pub time: u64,
-    pub clr_instance: u16,
-    pub method_id: u64,
-    pub start: u64,
-    pub size: u32,
-    pub token: u32,
-    pub flags: MethodFlags,
-    pub native_code_version: u64,
-    /// `NameId::NONE` where the event carries no names.
-    pub name: NameId,
-    pub module_id: u64,
-    /// The module of that id, where it is known by now.
-    pub module: Option<ModuleIndex>,
-    /// The body of this method that is said to stand at its start.
-    pub standing: Option<BodyIndex>,
-}
-
-/// The source lines of a body, by native offset.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LineTable {
-    /// (bytes from the start of the body, file, line), by offset.
-    entries: Box<[(u32, StringId, u32)]>,
-}
-
-impl LineTable {
-    pub fn new(entries: impl Iterator<Item = (u32, StringId, u32)>) -> Self {
-        let mut entries: Vec<_> = entries.collect();
-        entries.sort_by_key(|entry| entry.0);
-        LineTable {
-            entries: entries.into(),
-        }
-    }
-
-    /// File and line at `native` bytes from the start of the body.
-    pub fn lookup(&self, native: u32) -> Option<(StringId, u32)> {
-        let upto = self.entries.partition_point(|entry| entry.0 <= native);
-        let &(_, file, line) = self.entries.get(upto.checked_sub(1)?)?;
-        Some((file, line))
-    }
-}
+/// File and line from an offset on, as whoever compiled the body stated them.
+pub(crate) type LineTable = ByOffset<(StringId, u32)>;
 
 /// A CLR module.
 #[derive(Clone, Debug)]
@@ -165,16 +120,6 @@ pub(crate) struct Module {
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,
     pub app_domain: Option<u64>,
-}
-
-impl Module {
-    /// From when on what it contains can have been there.
-    pub fn floor(&self) -> u64 {
-        match self.begin {
-            Begin::At(time) => time,
-            Begin::Before(_) | Begin::Unbounded => 0,
-        }
-    }
 }
 
 /// Identity of a symbol file as a trace names it.
@@ -209,10 +154,4 @@ pub(crate) struct EntryPoint {
     pub clr_instance: u16,
     pub method_id: u64,
     pub name: NameId,
-}
-
-/// Interop targets of a stub, in the order in which they were stated.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StubTargets {
-    pub targets: Vec<NameId>,
 }

@@ -7,19 +7,14 @@ use chronosym_events::{EventKey, EventSchema, Field};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::few::Few;
+use crate::index_type::index_type;
 use crate::markers::Mark;
 use crate::role::Role;
 use crate::selection::Options;
 
-/// Names an event type of a session, dense from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EventTypeId(pub(crate) u32);
-
-impl EventTypeId {
-    /// The position in [`Session::event_types`](crate::Session::event_types).
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
+index_type! {
+    /// Names an event type of a session.
+    EventTypeId
 }
 
 /// An event type and how often it came.

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use chronosym_events::Action;
+
 macro_rules! closed_list {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident,)* }) => {
         $(#[$meta])*
@@ -127,6 +129,42 @@ closed_list! {
     }
 }
 
+closed_list! {
+    /// By what a frame was found where the engine walked the stack itself.
+    #[non_exhaustive]
+    CallerProof {
+        /// The unwind table of the called function's image.
+        UnwindTable,
+        /// The chain of frame pointers.
+        FramePointer,
+        /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
+        Signal,
+    }
+}
+
+impl Evidence {
+    /// What an event that says this of code is.
+    pub(crate) fn of(action: Action) -> Self {
+        match action {
+            Action::Load => Evidence::Load,
+            Action::Unload => Evidence::Unload,
+            Action::DCStart => Evidence::DCStart,
+            Action::DCEnd => Evidence::DCEnd,
+        }
+    }
+}
+
+impl Certainty {
+    /// As sure, unless a rule guessed.
+    pub(crate) fn or_guess(self, is_guess: bool) -> Self {
+        if is_guess {
+            Certainty::Approximate
+        } else {
+            self
+        }
+    }
+}
+
 /// A set of [`Evidence`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvidenceSet(u16);
@@ -140,14 +178,14 @@ impl EvidenceSet {
         EvidenceSet(1 << evidence as u16)
     }
 
-    /// The set with one more member.
-    pub const fn with(self, evidence: Evidence) -> Self {
-        EvidenceSet(self.0 | 1 << evidence as u16)
+    /// All that is in either.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        EvidenceSet(self.0 | other.0)
     }
 
     /// Adds a member.
     pub fn insert(&mut self, evidence: Evidence) {
-        *self = self.with(evidence);
+        *self = self.and(EvidenceSet::of(evidence));
     }
 
     /// Whether `evidence` is a member.

@@ -23,8 +23,6 @@ pub use chronosym_events::{Action, Extent, MethodFlags, Text};
 use crate::body::PdbId;
 use crate::event_types::EventTypeId;
 use crate::evidence::Evidence;
-use crate::il_map;
-pub use crate::images::Addressing;
 use crate::samples::{SampleKind, Weight};
 
 /// When a fact was stated, and of whom.
@@ -57,18 +55,14 @@ impl At {
 
     /// Of this process.
     pub fn process(self, pid: u32) -> Self {
-        At {
-            process: Some(pid),
-            ..self
-        }
+        let process = Some(pid);
+        At { process, ..self }
     }
 
     /// Of this thread.
     pub fn thread(self, tid: u64) -> Self {
-        At {
-            thread: Some(tid),
-            ..self
-        }
+        let thread = Some(tid);
+        At { thread, ..self }
     }
 
     /// Who stated it.
@@ -150,7 +144,7 @@ facts!(
 );
 
 /// A process starts (`Load`), stops (`Unload`), or is there (`DCStart`, `DCEnd`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Process<'a> {
     /// What happened.
@@ -169,14 +163,26 @@ impl<'a> Process<'a> {
         Process {
             action,
             name: name.into(),
-            command_line: Text::default(),
-            is_wow64: false,
+            ..Process::default()
         }
     }
 }
 
+/// What becomes of an address in a mapping when it is looked up in an ELF file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Addressing {
+    /// The recorder said which of the file's own addresses stand there.
+    #[default]
+    Virtual,
+    /// Only the offset in the file is known: the file's program headers lead on.
+    FileOffset,
+    /// Bytes from the first one that the file has: a kernel, whose parts stay together wherever it is put.
+    Rva,
+}
+
 /// A file that is mapped (`Load`), unmapped (`Unload`), or listed as mapped.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Image<'a> {
     /// What happened.
@@ -211,19 +217,13 @@ impl<'a> Image<'a> {
             base,
             size,
             path: path.into(),
-            file_offset: 0,
-            addressing: Addressing::Virtual,
-            is_function: false,
-            timestamp: None,
-            checksum: None,
-            pdb: None,
-            build_id: "",
+            ..Image::default()
         }
     }
 }
 
 /// A module of the CLR.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Module<'a> {
     /// What happened.
@@ -253,21 +253,15 @@ impl<'a> Module<'a> {
     pub fn new(action: Action, id: u64, il_path: impl Into<Text<'a>>) -> Self {
         Module {
             action,
-            clr_instance: 0,
             id,
-            assembly_id: 0,
-            flags: 0,
             il_path: il_path.into(),
-            native_path: Text::default(),
-            managed_pdb: None,
-            native_pdb: None,
-            native_build_id: Text::default(),
+            ..Module::default()
         }
     }
 }
 
 /// A native body of a method of the CLR.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Method<'a> {
     /// What happened.
@@ -298,15 +292,11 @@ impl<'a> Method<'a> {
         const JITTED: u32 = 8;
         Method {
             action,
-            clr_instance: 0,
             id,
-            module_id: 0,
             start,
             size,
-            token: 0,
             flags: MethodFlags(JITTED),
-            names: [Text::default(); 3],
-            native_code_version: 0,
+            ..Method::default()
         }
     }
 
@@ -324,7 +314,7 @@ impl<'a> Method<'a> {
 }
 
 /// An IL-to-native map.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct IlMap<'a> {
     /// `Load` with the load of its body, `DCStart` and `DCEnd` with a rundown.
@@ -346,37 +336,11 @@ impl<'a> IlMap<'a> {
     pub fn new(action: Action, method_id: u64, entries: &'a [(i32, u32)]) -> Self {
         IlMap {
             action,
-            clr_instance: 0,
             method_id,
-            version: None,
-            extent: Extent::Hot,
             entries,
+            ..IlMap::default()
         }
     }
-
-    pub(crate) fn into_fact(self, time: u64) -> MapFact {
-        MapFact {
-            time,
-            map: il_map::IlMap::new(self.entries.iter().copied()),
-            action: self.action,
-            clr_instance: self.clr_instance,
-            method_id: self.method_id,
-            version: self.version,
-            extent: self.extent,
-        }
-    }
-}
-
-/// An IL map in the engine's shape.
-#[derive(Debug)]
-pub(crate) struct MapFact {
-    pub time: u64,
-    pub map: il_map::IlMap,
-    pub action: Action,
-    pub clr_instance: u16,
-    pub method_id: u64,
-    pub version: Option<u64>,
-    pub extent: Extent,
 }
 
 /// The inline tree of a body.
@@ -406,7 +370,7 @@ impl InlineTree {
 }
 
 /// What an interop stub serves (rule 16).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Stub<'a> {
     /// The runtime instance in the process.
@@ -423,16 +387,15 @@ impl<'a> Stub<'a> {
     /// A stub that was made for a method: its type, name and signature.
     pub fn new<T: Into<Text<'a>>>(method_id: u64, target: [T; 3]) -> Self {
         Stub {
-            clr_instance: 0,
             method_id,
             target: target.map(Into::into),
-            is_shared: false,
+            ..Stub::default()
         }
     }
 }
 
 /// A body that a compiler other than the CLR's JIT made, as jitdump files state it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct NativeMethod<'a> {
     /// What it is called.
@@ -452,7 +415,7 @@ impl<'a> NativeMethod<'a> {
             name: name.into(),
             start,
             size,
-            lines: &[],
+            ..NativeMethod::default()
         }
     }
 
@@ -529,9 +492,7 @@ impl Sample {
 
     /// Of this event.
     pub fn of(self, event: EventTypeId) -> Self {
-        Sample {
-            event: Some(event),
-            ..self
-        }
+        let event = Some(event);
+        Sample { event, ..self }
     }
 }

@@ -33,9 +33,11 @@ impl Filter {
         self.from_ns.is_none_or(|from| time >= from) && self.to_ns.is_none_or(|to| time < to)
     }
 
-    /// Whether a process is meant.
+    /// Whether a process is meant; one of another timeline is not.
     pub fn has_process(&self, timeline: &Timeline, index: ProcessIndex) -> bool {
-        let process = timeline.process(index);
+        let Some(process) = timeline.processes.all.get(index.index()) else {
+            return false;
+        };
         let name = timeline.names.strings.get(process.name);
         let pid = self.pid.is_none_or(|(pid, at)| match at {
             None => process.pid == Some(pid),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use chronosym_events::OptimizationTier;
 
 use crate::body::{BodyIndex, ModuleIndex};
-use crate::evidence::{Certainty, Evidence, LineReason, NameReason};
+use crate::evidence::{CallerProof, Certainty, Evidence, LineReason, NameReason};
 use crate::functions::Function;
 use crate::il_map::IlOffset;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
-use crate::stacks::CallerProof;
+use crate::source_line::SourceLine;
 
 /// How an address came to be in a stack (rule 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,17 +85,6 @@ pub struct Frame {
     pub proof: Option<CallerProof>,
     /// Why there is no name, where the function has none.
     pub(crate) unnamed: NameReason,
-}
-
-/// A place in source code.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SourceLine {
-    /// The file, as the symbols name it.
-    pub file: Arc<str>,
-    /// From 1.
-    pub line: u32,
-    /// From 1.
-    pub column: Option<u32>,
 }
 
 impl Frame {

@@ -8,10 +8,11 @@ use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::body::ModuleIndex;
-use crate::frame::SourceLine;
 use crate::images::ImageIndex;
+use crate::index_type::index_type;
 use crate::names::NameId;
-use crate::process::{ProcessIndex, index_type};
+use crate::process::ProcessIndex;
+use crate::source_line::SourceLine;
 use crate::strings::StringId;
 
 index_type! {

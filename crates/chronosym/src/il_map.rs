@@ -1,14 +1,13 @@
 //! IL-to-native maps (rule 13).
 
+use crate::by_offset::ByOffset;
+
 /// Entries that map no IL: −1 no mapping, −2 prolog, −3 epilog.
 const PROLOG: i32 = -2;
 
-/// The IL-to-native map of one code body.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct IlMap {
-    /// (native offset, IL offset), by native offset; the events are in IL order.
-    entries: Box<[(u32, i32)]>,
-}
+/// The IL-to-native map of one code body: IL offsets by native offset; the events are in IL order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IlMap(ByOffset<i32>);
 
 /// What a map says of a native offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,50 +30,39 @@ pub enum IlSource {
 }
 
 impl IlOffset {
+    /// An offset, and how it was found.
+    pub fn new(offset: u32, source: IlSource) -> Self {
+        IlOffset { offset, source }
+    }
+
     /// An offset that stands in a map, or is known for certain.
     pub fn mapped(offset: u32) -> Self {
-        IlOffset {
-            offset,
-            source: IlSource::Mapped,
-        }
+        IlOffset::new(offset, IlSource::Mapped)
     }
 }
 
 impl IlMap {
     pub(crate) fn new(entries: impl Iterator<Item = (i32, u32)>) -> Self {
-        let mut entries: Vec<_> = entries.map(|(il, native)| (native, il)).collect();
-        entries.sort_by_key(|&(native, _)| native);
-        IlMap {
-            entries: entries.into(),
-        }
+        IlMap(ByOffset::new(entries.map(|(il, native)| (native, il))))
     }
 
     /// The IL offset at `native` bytes from the start of the body.
     pub(crate) fn lookup(&self, native: u32) -> Option<IlOffset> {
-        let upto = self.entries.partition_point(|&(start, _)| start <= native);
-        let (here, before) = self.entries[..upto].split_last()?;
+        const BEGIN: IlOffset = IlOffset {
+            offset: 0,
+            source: IlSource::Prolog,
+        };
+        let (here, before) = self.0.upto(native).split_last()?;
         // Several entries can share a native offset: those of zero length come first.
         match here.1 {
-            il if il >= 0 => Some(IlOffset {
-                offset: il as u32,
-                source: IlSource::Mapped,
-            }),
-            PROLOG => Some(IlOffset {
-                offset: 0,
-                source: IlSource::Prolog,
-            }),
+            il if il >= 0 => Some(IlOffset::mapped(il as u32)),
+            PROLOG => Some(BEGIN),
             _ => {
                 let means = |il: i32| il >= 0 || il == PROLOG;
                 match before.iter().rev().find(|&&(_, il)| means(il))?.1 {
                     // Unmapped code behind the prolog, such as what zeroes locals.
-                    PROLOG => Some(IlOffset {
-                        offset: 0,
-                        source: IlSource::Prolog,
-                    }),
-                    il => Some(IlOffset {
-                        offset: il as u32,
-                        source: IlSource::Nearest,
-                    }),
+                    PROLOG => Some(BEGIN),
+                    il => Some(IlOffset::new(il as u32, IlSource::Nearest)),
                 }
             }
         }
@@ -82,7 +70,7 @@ impl IlMap {
 
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.0.len()
     }
 }
 
@@ -91,57 +79,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unmapped_code_behind_the_prolog_belongs_to_it() {
-        let map = IlMap::new([(-2, 0), (-1, 10), (0, 20)].into_iter());
-        assert_eq!(
-            map.lookup(19),
-            Some(IlOffset {
-                offset: 0,
-                source: IlSource::Prolog
-            })
-        );
-        let without_prolog = IlMap::new([(-1, 0), (0, 20)].into_iter());
-        assert_eq!(without_prolog.lookup(19), None);
-    }
-
-    #[test]
-    fn specials_have_their_own_meaning() {
-        let map = IlMap::new([(-2, 0), (0, 10), (7, 30), (3, 20), (-3, 40), (-1, 50)].into_iter());
-        assert_eq!(
-            map.lookup(5),
-            Some(IlOffset {
-                offset: 0,
-                source: IlSource::Prolog
-            })
-        );
-        assert_eq!(
-            map.lookup(10),
-            Some(IlOffset {
-                offset: 0,
-                source: IlSource::Mapped
-            })
-        );
-        assert_eq!(
-            map.lookup(29),
-            Some(IlOffset {
-                offset: 3,
-                source: IlSource::Mapped
-            })
-        );
-        assert_eq!(
-            map.lookup(44),
-            Some(IlOffset {
-                offset: 7,
-                source: IlSource::Nearest
-            })
-        );
-        assert_eq!(
-            map.lookup(99),
-            Some(IlOffset {
-                offset: 7,
-                source: IlSource::Nearest
-            })
-        );
-        assert_eq!(IlMap::new([(0, 4)].into_iter()).lookup(3), None);
+    fn rule_13_specials_have_their_own_meaning() {
+        use IlSource::{Mapped, Nearest, Prolog};
+        let lookup = |entries: &[(i32, u32)], native| {
+            let map = IlMap::new(entries.iter().copied());
+            map.lookup(native).map(|found| (found.offset, found.source))
+        };
+        let map = [(-2, 0), (0, 10), (7, 30), (3, 20), (-3, 40), (-1, 50)];
+        for (native, expected) in [
+            (5, (0, Prolog)),
+            (10, (0, Mapped)),
+            (29, (3, Mapped)),
+            (44, (7, Nearest)),
+            (99, (7, Nearest)),
+        ] {
+            assert_eq!(lookup(&map, native), Some(expected), "{native}");
+        }
+        assert_eq!(lookup(&[(0, 4)], 3), None);
+        // Unmapped code behind the prolog belongs to it.
+        assert_eq!(lookup(&[(-2, 0), (-1, 10), (0, 20)], 19), Some((0, Prolog)));
+        assert_eq!(lookup(&[(-1, 0), (0, 20)], 19), None);
     }
 }

@@ -6,28 +6,15 @@ use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
 
 use crate::body::PdbId;
-use crate::facts;
-use crate::life::{has_ended, life_of};
+use crate::facts::{self, Addressing};
+use crate::index_type::index_type;
+use crate::life::{has_ended, is_over, life_of};
 use crate::names::Names;
-use crate::process::index_type;
 use crate::strings::StringId;
 
 index_type! {
-    /// Names an image of one process, dense from 0 in the order in which events told of them.
+    /// Names an image of one process, dense from 0 in the order in which events stated them.
     ImageIndex
-}
-
-/// What becomes of an address in a mapping when it is looked up in an ELF file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Addressing {
-    /// The recorder said which of the file's own addresses stand there.
-    #[default]
-    Virtual,
-    /// Only the offset in the file is known: the file's program headers lead on.
-    FileOffset,
-    /// Bytes from the first one that the file has: a kernel, whose parts stay together wherever it is put.
-    Rva,
 }
 
 /// One mapping of a file.
@@ -86,14 +73,6 @@ impl Image {
         self.base.saturating_add(self.size.max(1) - 1)
     }
 
-    /// When it was first there, as far as is known.
-    pub fn begin_ns(&self) -> u64 {
-        match self.begin {
-            Begin::At(at) => at,
-            Begin::Before(_) | Begin::Unbounded => 0,
-        }
-    }
-
     pub fn rva(&self, address: u64) -> u64 {
         address.wrapping_sub(self.base).wrapping_add(self.rva_bias)
     }
@@ -123,7 +102,7 @@ impl MappedImages {
     fn holding(&self, images: &[Image], first: u64, last: u64) -> Option<ImageIndex> {
         let (_, &(index, _)) = self.current.range(..=first).next_back()?;
         let image = &images[index.index()];
-        (image.last() >= last && !matches!(image.end, End::At(_))).then_some(index)
+        (image.last() >= last && !is_over(image.end)).then_some(index)
     }
 
     /// Takes the addresses from first to last away from what stands there; what is left of it are images of their own.
@@ -136,7 +115,7 @@ impl MappedImages {
         for (base, index) in covered {
             self.current.remove(&base);
             let whole = images[index.index()].clone();
-            if matches!(whole.end, End::At(_)) {
+            if is_over(whole.end) {
                 continue;
             }
             images[index.index()].end = End::At(time);
@@ -237,7 +216,7 @@ impl MappedImages {
             ImageIndex(images.len() as u32 - 1)
         });
         let image = &mut images[index.index()];
-        if ends && !matches!(image.end, End::At(_)) {
+        if ends && !is_over(image.end) {
             image.end = end;
         }
         image.timestamp = image.timestamp.or(fact.timestamp);
@@ -262,28 +241,25 @@ pub fn file_name(path: &str) -> &str {
 /// The file name without folder and extension: `ntdll`, `System.Private.CoreLib`, `libc`.
 pub fn simple_name(path: &str) -> &str {
     const EXTENSIONS: [&str; 8] = [
-        ".dll",
-        ".exe",
-        ".sys",
-        ".winmd",
-        ".ocx",
-        ".drv",
-        ".dylib",
-        ".netmodule",
+        "dll",
+        "exe",
+        "sys",
+        "winmd",
+        "ocx",
+        "drv",
+        "dylib",
+        "netmodule",
     ];
+    let split = |name: &'_ str| name.rfind('.').filter(|&at| at > 0);
     let name = file_name(path);
-    let strip = |name: &str, extension: &str| {
-        let at = name.len().checked_sub(extension.len())?;
-        let matches =
-            at > 0 && name.is_char_boundary(at) && name[at..].eq_ignore_ascii_case(extension);
-        matches.then_some(at)
-    };
-    if let Some(at) = EXTENSIONS
-        .iter()
-        .find_map(|extension| strip(name, extension))
+    if let Some(at) = split(name)
+        && EXTENSIONS
+            .iter()
+            .any(|known| name[at + 1..].eq_ignore_ascii_case(known))
     {
         let stem = &name[..at];
-        return strip(stem, ".ni").map_or(stem, |at| &stem[..at]);
+        let native = split(stem).filter(|&at| stem[at..].eq_ignore_ascii_case(".ni"));
+        return native.map_or(stem, |at| &stem[..at]);
     }
     // libc.so, libstdc++.so.6.0.30
     match name

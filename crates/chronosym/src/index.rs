@@ -34,22 +34,22 @@ impl Index {
         }
     }
 
-    /// The life of an occupant, whose first address is `start`; one of no length where it is forgotten.
-    pub(crate) fn life(&self, id: Id, start: u64, begin: Begin) -> Life {
-        const NONE: Life = Life {
+    /// The life of the occupant of a number, whose first address is `start`; one of no length where it is forgotten.
+    pub(crate) fn life(&self, number: usize, start: u64, begin: Begin) -> Life {
+        let known = match (self, begin, Id::from_index(number)) {
+            (Index::Frozen(map), _, Some(id)) => Some(map.life(id)),
+            (Index::Live(map), Begin::At(instant) | Begin::Before(instant), Some(id)) => {
+                map.life(id, start, instant)
+            }
+            // What events state is known from some instant on.
+            _ => None,
+        };
+        known.unwrap_or(Life {
             from: 0,
             to: 0,
             from_known: false,
             to_known: false,
-        };
-        match (self, begin) {
-            (Index::Frozen(map), _) => map.life(id),
-            (Index::Live(map), Begin::At(instant) | Begin::Before(instant)) => {
-                map.life(id, start, instant).unwrap_or(NONE)
-            }
-            // What events tell of is known from some instant on.
-            (Index::Live(_), Begin::Unbounded) => NONE,
-        }
+        })
     }
 
     /// Whether events to come may change the answer.
@@ -57,13 +57,6 @@ impl Index {
         match self {
             Index::Frozen(_) => false,
             Index::Live(map) => map.lookup(address, time).provisional,
-        }
-    }
-
-    pub(crate) fn memory_bytes(&self) -> usize {
-        match self {
-            Index::Frozen(map) => map.memory_bytes(),
-            Index::Live(_) => 0,
         }
     }
 }

@@ -104,33 +104,21 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_frame_comes_first() {
-        let chain = tree().chain(17, true);
-        let seen: Vec<_> = chain
-            .iter()
-            .map(|f| (f.method_id, f.il_offset, f.approximate))
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                (3, Some(0), false),
-                (2, Some(7), false),
-                (1, Some(5), false)
-            ]
-        );
-        assert_eq!(tree().chain(25, true).len(), 1);
-    }
-
-    #[test]
-    fn without_call_offsets_the_mapping_before_stands_in() {
-        let chain = tree().chain(17, false);
-        let seen: Vec<_> = chain
-            .iter()
-            .map(|f| (f.method_id, f.il_offset, f.approximate))
-            .collect();
-        assert_eq!(
-            seen,
-            [(3, Some(0), false), (2, Some(6), true), (1, Some(5), true)]
-        );
+    fn rule_17_the_innermost_frame_comes_first_and_calls_are_stated_or_stood_in_for() {
+        let seen = |native, calls_are_valid| -> Vec<_> {
+            let chain = tree().chain(native, calls_are_valid);
+            let frame = |f: &InlineFrame| (f.method_id, f.il_offset, f.approximate);
+            chain.iter().map(frame).collect()
+        };
+        let stated = [
+            (3, Some(0), false),
+            (2, Some(7), false),
+            (1, Some(5), false),
+        ];
+        assert_eq!(seen(17, true), stated);
+        assert_eq!(seen(25, true).len(), 1);
+        // The mapping before the call.
+        let stood_in_for = [(3, Some(0), false), (2, Some(6), true), (1, Some(5), true)];
+        assert_eq!(seen(17, false), stood_in_for);
     }
 }

@@ -65,6 +65,7 @@ impl KernelState {
     /// Applies an event of the kernel: it names the process that it is of itself, whoever logs it.
     pub fn apply(&mut self, machine: &mut Machine, time: u64, event: &KernelEvent<'_>) {
         let of = |pid: u32| At::new(time).process(pid);
+        let thread = |pid: u32, tid: u32| of(pid).thread(tid.into());
         match event {
             KernelEvent::Process(event) => {
                 if let ProcessAction::Life(action) = event.action {
@@ -83,29 +84,22 @@ impl KernelState {
                 }
             }
             KernelEvent::Thread(event) => {
-                self.thread_of(
-                    machine,
-                    time,
-                    event.action,
-                    event.process_id,
-                    event.thread_id,
-                );
+                let (pid, tid) = (event.process_id, event.thread_id);
+                self.thread_of(machine, time, event.action, pid, tid);
                 if let Some(name) = event.name.filter(|n| !n.is_empty()) {
-                    let thread = of(event.process_id).thread(event.thread_id.into());
-                    machine.apply(thread, Fact::ThreadName(name.into()));
+                    machine.apply(thread(pid, tid), Fact::ThreadName(name.into()));
                 }
             }
             KernelEvent::ThreadName(event) => {
-                let thread = of(event.process_id).thread(event.thread_id.into());
+                let thread = thread(event.process_id, event.thread_id);
                 machine.apply(thread, Fact::ThreadName(event.name.into()));
             }
             KernelEvent::Image(event) => self.image(machine, time, event),
             KernelEvent::ImageId(event) => {
                 // Most say process 0, whosever image it is.
                 let pid = Some(event.process_id).filter(|&pid| pid != 0);
-                let timestamp = Some(event.time_date_stamp).filter(|&t| t != 0);
                 let identity = Identity {
-                    timestamp,
+                    timestamp: Some(event.time_date_stamp).filter(|&t| t != 0),
                     ..Identity::default()
                 };
                 self.image_identity(machine, time, pid, event.base, identity);
@@ -181,9 +175,11 @@ impl KernelState {
         if self.identities_at == time
             && let Some(identities) = self.identities.get(&event.base)
         {
-            for (_, identity) in identities.iter().filter(|(of, _)| is_of(*of, pid)) {
-                image.identify(identity);
-            }
+            // Not all say whose they are.
+            let own = identities
+                .iter()
+                .filter(|(of, _)| of.is_none_or(|of| of == pid));
+            own.for_each(|(_, identity)| image.identify(identity));
         }
     }
 
@@ -262,11 +258,6 @@ impl Image {
             self.il_pdb.clone_from(&identity.il_pdb);
         }
     }
-}
-
-/// Whether an identity is one of a process's image: not all say whose they are.
-fn is_of(identity: Option<u32>, pid: u32) -> bool {
-    identity.is_none_or(|of| of == pid)
 }
 
 /// Whether a path lies in a folder. Case does not count.

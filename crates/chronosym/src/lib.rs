@@ -32,8 +32,10 @@
 mod allocation;
 mod answers;
 mod body;
+mod by_offset;
 mod chunked;
 mod clr;
+mod clr_state;
 mod code;
 mod event_types;
 mod evidence;
@@ -46,6 +48,7 @@ mod functions;
 mod il_map;
 mod images;
 mod index;
+mod index_type;
 mod inline_tree;
 mod kernel;
 mod layers;
@@ -72,6 +75,8 @@ mod selection;
 mod session;
 mod shape;
 pub mod source;
+mod source_line;
+mod space;
 mod stacks;
 mod strings;
 mod symbol_source;
@@ -104,13 +109,14 @@ pub use chronosym_nettrace;
 #[cfg(feature = "perf")]
 pub use chronosym_perf;
 pub use event_types::{EventTypeId, EventTypeInfo};
-pub use evidence::{Certainty, Evidence, EvidenceSet, LineReason, NameReason};
+pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};
+pub use facts::Addressing;
 pub use filter::Filter;
-pub use frame::{Code, Frame, Position, SourceLine};
+pub use frame::{Code, Frame, Position};
 pub use frames::{Answer, Candidate, When};
 pub use functions::{Binary, BinaryId, Function, FunctionId};
 pub use il_map::{IlOffset, IlSource};
-pub use images::{Addressing, ImageIndex, PerfMapId, file_name, simple_name};
+pub use images::{ImageIndex, PerfMapId, file_name, simple_name};
 pub use limits::{LimitReached, Limits};
 pub use live::{LiveReader, LiveSession};
 pub use markers::{Marker, MarkerKind};
@@ -125,10 +131,11 @@ pub use samples::{ClassIndex, SampleClass, SampleKind, SampleLog, Weight};
 pub use selection::{EventSelector, Options, SampleSelection};
 pub use session::{Payload, Session};
 pub use shape::{FRAMEWORK, Shape, ShapeError, Shaper, is_framework_module};
-pub use stacks::{CallerProof, StackId, StackTable};
+pub use source_line::SourceLine;
+pub use stacks::{StackId, StackTable};
 pub use symbol_source::{
-    CodeStart, ImageIdentity, ImageRef, MappedPiece, ModuleIdentity, ModuleRef, NativeFrame,
-    PartRef, PrecompiledCode, SymbolSource,
+    CodeStart, ImageRef, InMemoryPdb, MappedPiece, ModuleRef, NativeFrame, PartRef,
+    PrecompiledCode, SymbolIdentity, SymbolSource,
 };
 pub use timeline::Timeline;
 pub use views::{

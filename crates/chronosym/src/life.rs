@@ -17,3 +17,16 @@ pub(crate) fn life_of(action: Action, time: u64) -> (Begin, End) {
         Action::DCEnd => (Begin::Before(time), End::After(time)),
     }
 }
+
+/// From when on a thing can have been there.
+pub(crate) fn floor(begin: Begin) -> u64 {
+    match begin {
+        Begin::At(time) => time,
+        Begin::Before(_) | Begin::Unbounded => 0,
+    }
+}
+
+/// Whether a thing is known to have ended.
+pub(crate) fn is_over(end: End) -> bool {
+    matches!(end, End::At(_))
+}

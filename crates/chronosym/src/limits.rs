@@ -13,7 +13,8 @@ pub struct Limits {
     /// file. 64 GiB: more than the largest traces that people keep; what streams through takes neither memory nor disk.
     pub unpacked_bytes: u64,
     /// How many times as large as what was read the unpacked may be. 200: traces shrink to a fifth or a tenth, made-up
-    /// input to a thousandth. The first 512 MiB are free, for files of a size given in advance that are mostly zeros.
+    /// input to a thousandth. The first 512 MiB are free, for files of a size given in advance that are mostly zeros. Of what
+    /// has to be held at once (perf maps, open packets of LTTng) it is a quarter, and 16 MiB are free.
     pub unpacked_ratio: u64,
     /// Entries of a zip file that are looked at. 65,536: what PerfView and perfcollect write has hundreds.
     pub zip_entries: usize,
@@ -58,6 +59,20 @@ impl Default for Limits {
     }
 }
 
+#[cfg(feature = "open")]
+impl Limits {
+    /// How much may be held at once of what so many bytes unpack to. What streams through may be more.
+    pub(crate) fn held_of(&self, packed: u64) -> u64 {
+        const FREE: u64 = 16 << 20;
+        packed.saturating_mul(self.held_ratio()).max(FREE)
+    }
+
+    /// Real input unpacks to ten or twenty times its size where most of it is no padding.
+    pub(crate) fn held_ratio(&self) -> u64 {
+        self.unpacked_ratio / 4
+    }
+}
+
 /// Unpacked bytes for which [`Limits::unpacked_ratio`] does not count.
 #[cfg(feature = "open")]
 pub(crate) const FREE_OF_RATIO: u64 = 512 << 20;
@@ -84,37 +99,33 @@ pub enum LimitReached {
 
 impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnpackedBytes(n) => write!(f, "it unpacks to more than {n} bytes")?,
-            Self::UnpackedRatio(n) => write!(f, "it unpacks to more than {n} times its size")?,
-            Self::ZipEntries(n) => write!(f, "it has more than {n} entries")?,
-            Self::Layers(n) => write!(f, "it is wrapped more than {n} times")?,
-            Self::PerfMapBytes(n) => write!(f, "the perf map has more than {n} bytes")?,
-            Self::TreeNodes(n) => write!(f, "the call tree has more than {n} nodes")?,
-            Self::Markers(n) => write!(f, "there are more than {n} events to mark")?,
-        }
-        let name = self.limit();
+        let (name, what, most, unit) = self.row();
+        let option = name.replace('_', "-");
         write!(
             f,
-            " (limit {name}: --max-{} raises it)",
-            name.replace('_', "-")
+            "{what} more than {most} {unit} (limit {name}: --max-{option} raises it)"
         )
     }
 }
 
 impl LimitReached {
+    /// The limit's name, and what is said of it.
+    fn row(&self) -> (&'static str, &'static str, u64, &'static str) {
+        match *self {
+            Self::UnpackedBytes(n) => ("unpacked_bytes", "it unpacks to", n, "bytes"),
+            Self::UnpackedRatio(n) => ("unpacked_ratio", "it unpacks to", n, "times its size"),
+            Self::ZipEntries(n) => ("zip_entries", "it has", n as u64, "entries"),
+            Self::Layers(n) => ("layers", "it is wrapped", n.into(), "times"),
+            Self::PerfMapBytes(n) => ("perf_map_bytes", "the perf map has", n, "bytes"),
+            Self::TreeNodes(n) => ("tree_nodes", "the call tree has", n.into(), "nodes"),
+            Self::Markers(n) => ("markers", "there are", n as u64, "events to mark"),
+        }
+    }
+
     /// The name of the limit: that of its field in [`Limits`].
     #[must_use]
     pub fn limit(&self) -> &'static str {
-        match self {
-            Self::UnpackedBytes(_) => "unpacked_bytes",
-            Self::UnpackedRatio(_) => "unpacked_ratio",
-            Self::ZipEntries(_) => "zip_entries",
-            Self::Layers(_) => "layers",
-            Self::PerfMapBytes(_) => "perf_map_bytes",
-            Self::TreeNodes(_) => "tree_nodes",
-            Self::Markers(_) => "markers",
-        }
+        self.row().0
     }
 }
 

@@ -15,10 +15,10 @@ use crate::machine::ProcessState;
 use crate::process::ProcessIndex;
 use crate::ranges::Ranges;
 use crate::recording::{Loss, TraceFacts};
-use crate::resolve::AddressSpace;
 use crate::selection::SampleSelection;
 use crate::session::{Payload, Session};
-use crate::timeline::{Timeline, body_occupant, image_occupant};
+use crate::space::{AddressSpace, body_occupant, image_occupant};
+use crate::timeline::Timeline;
 use crate::untimed_index::UntimedIndex;
 
 /// A [`Session`] whose answers can be had at any moment.

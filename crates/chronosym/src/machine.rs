@@ -5,16 +5,16 @@ use std::ops::{Index, IndexMut};
 use chronosym_events::Action;
 use chronosym_timeline::{Begin, End};
 
-use crate::clr::ClrState;
+use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
 use crate::facts::{self, At, Fact};
 use crate::images::{Image, ImageIndex, MappedImages, simple_name};
-use crate::life::has_ended;
+use crate::life::{floor, has_ended};
 use crate::names::Names;
 use crate::process::{ProcessIndex, Processes};
 use crate::recording::{SessionDiagnostics, TraceFacts};
 use crate::strings::StringId;
-use crate::untimed::{SymbolText, Untimed, UntimedSymbol};
+use crate::untimed::Untimed;
 
 /// Everything that is known of one process.
 #[derive(Debug, Default)]
@@ -128,7 +128,6 @@ impl Machine {
     pub fn apply_to(&mut self, process: ProcessIndex, at: At, fact: Fact<'_>) {
         let Machine { names, states, .. } = self;
         let state = &mut states[process.index()];
-        let writer = at.writer();
         match fact {
             Fact::Process(process) => self.apply_process(at, &process),
             Fact::Fork { parent } => {
@@ -146,13 +145,18 @@ impl Machine {
                 self.apply_image(process, at.time_ns, &image);
             }
             Fact::Module(module) => state.code.apply_module(at.time_ns, &module, names),
-            Fact::Method(method) => state.code.apply_method(at.time_ns, writer, &method, names),
+            Fact::Method(method) => state.code.apply_method(at, &method, names),
             Fact::JitStart { method_id } => {
-                state.code.jitting_started(method_id, at.time_ns, writer)
+                state
+                    .code
+                    .jitting_started(method_id, at.time_ns, at.writer())
             }
-            Fact::IlMap(map) => state.code.il_map(map.into_fact(at.time_ns), writer),
+            Fact::IlMap(map) => {
+                let entries = map.entries.iter().copied();
+                state.code.il_map(at, &map, entries);
+            }
             Fact::InlineTree(tree) => {
-                let bound = state.code.inline_tree(tree, at.time_ns, writer);
+                let bound = state.code.inline_tree(at, tree);
                 self.diagnostics.unbound_inline_trees += u64::from(!bound);
             }
             Fact::RundownComplete { clr_instance } => {
@@ -163,20 +167,7 @@ impl Machine {
             Fact::NativeMethod(method) => state.code.native_method(at.time_ns, &method, names),
             Fact::NativeMove { from, to } => state.code.native_move(at.time_ns, from, to),
             Fact::Symbol(symbol) => {
-                let text = symbol.name.to_text();
-                let parsed = SymbolText::parse(&text);
-                let module = match parsed.module {
-                    "" => names.text(symbol.module),
-                    named => names.strings.intern(named),
-                };
-                state.untimed.rows.push(UntimedSymbol {
-                    start: symbol.start,
-                    last: symbol.last.max(symbol.start),
-                    name: parsed.intern(names),
-                    module,
-                    tier: parsed.tier,
-                    evidence: symbol.evidence,
-                });
+                state.untimed.add(&symbol, names);
             }
         }
     }
@@ -245,7 +236,7 @@ impl Machine {
 
     /// Maps what stands in one process in another.
     fn fork(&mut self, parent: ProcessIndex, child: ProcessIndex, time: u64) {
-        let stood = |image: &&Image| image.begin_ns() <= time && !has_ended(image.end, time);
+        let stood = |image: &&Image| floor(image.begin) <= time && !has_ended(image.end, time);
         let known = &self.states[parent.index()].images;
         self.looked_at = self.looked_at.saturating_add(known.len());
         if self.looked_at > MOST_LOOKED_AT || self.copied > MOST_COPIED {

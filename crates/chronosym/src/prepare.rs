@@ -16,7 +16,7 @@ impl Resolver {
     /// Needed for nothing but speed; [`Timeline::profile`](crate::Timeline::profile) does it by itself.
     pub fn prepare(&mut self, filter: &Filter) {
         let timeline = self.timeline().clone();
-        let has_images = |space: &crate::resolve::AddressSpace| !space.state.images.is_empty();
+        let has_images = |space: &crate::space::AddressSpace| !space.state.images.is_empty();
         let Some(symbols) = self.symbols().cloned() else {
             return;
         };

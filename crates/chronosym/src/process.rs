@@ -3,24 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use crate::chunked::Chunked;
+use crate::index_type::index_type;
 use crate::layers::Layers;
 use crate::strings::StringId;
-
-macro_rules! index_type {
-    ($(#[$meta:meta])* $name:ident) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub(crate) u32);
-
-        impl $name {
-            /// The position in its table, dense from 0.
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-pub(crate) use index_type;
 
 index_type! {
     /// Names one process incarnation: a process id between its start and its stop.
@@ -32,7 +17,7 @@ index_type! {
 }
 
 /// What the trace says of a process incarnation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Process {
     /// Where it is known.
     pub pid: Option<u32>,
@@ -48,7 +33,7 @@ pub(crate) struct Process {
 }
 
 /// One runtime instance in a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runtime {
     pub clr_instance: u16,
     /// Product version: major, minor, build, revision.
@@ -109,12 +94,8 @@ impl Processes {
         let index = ProcessIndex(self.all.len() as u32);
         self.all.push(Process {
             pid,
-            name: StringId::EMPTY,
-            command_line: StringId::EMPTY,
             start,
-            end: None,
-            is_wow64: false,
-            runtimes: Vec::new(),
+            ..Process::default()
         });
         self.by_pid.push(pid, index);
         index
@@ -155,9 +136,7 @@ impl Processes {
         let at = found.unwrap_or_else(|| {
             runtimes.push(Runtime {
                 clr_instance,
-                version: [0; 4],
-                sku: 0,
-                rundown: false,
+                ..Runtime::default()
             });
             runtimes.len() - 1
         });

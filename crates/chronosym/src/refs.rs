@@ -51,13 +51,6 @@ impl Timeline {
         let images = &self.spaces[owner.index()].state.images;
         let image = &images[index.index()];
         ImageRef {
-            base: image.base,
-            size: image.size,
-            timestamp: image.timestamp,
-            pdb: image.pdb.as_ref(),
-            il_pdb: image.il_pdb.as_ref(),
-            build_id: self.some(image.build_id),
-            addressing: image.addressing,
             part: image.part.as_ref().map(|part| PartRef {
                 file_offset: part.file_offset,
                 code_delta: part.code_delta,
@@ -66,7 +59,7 @@ impl Timeline {
                 key: self.key_of(owner, index.0),
             }),
             machine: self.facts.machine.as_deref(),
-            ..ImageRef::new(self.names.strings.get(image.path))
+            ..ImageRef::of(image, &self.names.strings)
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The first step of resolution: (process, address, time) → what stood there (rules 8 to 11 and 18 to 19).
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use chronosym_timeline::{Begin, End, Neighbours};
 
@@ -9,13 +8,10 @@ use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{Certainty, NameReason};
 use crate::frame::Position;
 use crate::images::ImageIndex;
-use crate::index::Index;
-use crate::machine::ProcessState;
 use crate::process::ProcessIndex;
-use crate::ranges::Ranges;
 use crate::recording::Loss;
+use crate::space::AddressSpace;
 use crate::timeline::Timeline;
-use crate::untimed_index::UntimedIndex;
 
 /// What stands at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,17 +90,6 @@ impl Location {
         }
         self
     }
-}
-
-/// A process's address space, frozen.
-#[derive(Debug)]
-pub(crate) struct AddressSpace {
-    pub state: Arc<ProcessState>,
-    pub bodies: Index,
-    pub images: Index,
-    pub untimed: UntimedIndex,
-    /// Where code stood that was dropped since.
-    pub forgotten: Arc<Ranges>,
 }
 
 /// All times. What never ended ends here.
@@ -298,7 +283,8 @@ impl AddressSpace {
         {
             let index = BodyIndex(id.index() as u32);
             let body = self.body(index);
-            let loaded = body.is_jitted() && matches!(body.begin, Begin::At(at) if at == life.from);
+            let loaded =
+                body.flags.is_jitted() && matches!(body.begin, Begin::At(at) if at == life.from);
             if loaded && body.earliest <= time {
                 let valid = body.earliest..life.from;
                 let found = Found::Body(index);

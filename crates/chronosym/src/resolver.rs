@@ -6,14 +6,15 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::answers::Answers;
-use crate::evidence::NameReason;
+use crate::evidence::{CallerProof, NameReason};
 use crate::frame::{Frame, Position};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
-use crate::process::{ProcessIndex, index_type};
+use crate::index_type::index_type;
+use crate::process::ProcessIndex;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
 use crate::samples::SampleClass;
-use crate::stacks::{CallerProof, StackId, Walked};
+use crate::stacks::{StackId, Walked};
 use crate::symbol_source::SymbolSource;
 use crate::timeline::Timeline;
 
@@ -289,20 +290,21 @@ impl Resolver {
     ///
     /// # Panics
     ///
-    /// If the stack is another resolver's; so do [`Resolver::caller`], [`Resolver::stack`] and [`Resolver::frame`].
+    /// If the stack is another resolver's; so does [`Resolver::frame`].
     pub fn leaf(&self, stack: ResolvedStack) -> FrameId {
         self.nodes[stack.index()].0
     }
 
-    /// The stack without its innermost frame.
+    /// The stack without its innermost frame; nothing of a stack of another resolver.
     pub fn caller(&self, stack: ResolvedStack) -> Option<ResolvedStack> {
-        let caller = self.nodes[stack.index()].1;
+        let &(_, caller) = self.nodes.get(stack.index())?;
         (caller != ROOT).then_some(ResolvedStack(caller))
     }
 
-    /// The frames of a stack, innermost first.
+    /// The frames of a stack, innermost first; none of a stack of another resolver.
     pub fn stack(&self, stack: ResolvedStack) -> impl Iterator<Item = FrameId> {
-        std::iter::successors(Some(stack), |&s| self.caller(s)).map(|s| self.leaf(s))
+        let callers = std::iter::successors(Some(stack), |&s| self.caller(s));
+        callers.map_while(|s| Some(self.nodes.get(s.index())?.0))
     }
 
     /// A frame.

@@ -54,6 +54,13 @@ impl Role {
                     Provider::Runtime | Provider::NativeRuntime,
                     146 | 160 | 185 | 186 | 188 | 189 | 191 | 192 | 283 | 284,
                 ) => Role::Other,
+                // Assemblies, parts of modules, threads, settings, checkpoints: that a process was there follows from them.
+                (
+                    Provider::Runtime | Provider::NativeRuntime,
+                    154 | 155 | 158 | 280..=282 | 300,
+                )
+                | (Provider::Rundown, 155 | 156 | 159..=161 | 280 | 300)
+                | (Provider::Private, 158) => Role::Code,
                 (Provider::UniversalSystem | Provider::UniversalEvents, _) if schema.is_typed() => {
                     Role::CodeOrSample
                 }

@@ -139,17 +139,9 @@ impl Session {
     /// Interns the stack of an event to come, innermost address first. `None` for an empty one, or when 2^32 nodes are used
     /// up, which is counted.
     pub fn intern(&mut self, leaf_first: impl DoubleEndedIterator<Item = u64>) -> Option<StackId> {
-        self.intern_walked(leaf_first)
-    }
-
-    /// As [`Session::intern`], where it may be known by what each caller was found.
-    pub(crate) fn intern_walked(
-        &mut self,
-        leaf_first: impl DoubleEndedIterator<Item = impl Into<Walked>>,
-    ) -> Option<StackId> {
-        let mut leaf_first = leaf_first.map(Into::into).peekable();
+        let mut leaf_first = leaf_first.peekable();
         let is_empty = leaf_first.peek().is_none();
-        let stack = self.stacks.extend_walked(None, leaf_first);
+        let stack = self.stacks.intern(leaf_first);
         self.machine.diagnostics.stacks_dropped += u64::from(stack.is_none() && !is_empty);
         stack
     }
@@ -212,10 +204,12 @@ impl Session {
         };
         self.count(id, 1, u64::from(leaf_first.len() > 0), at.time_ns);
         self.see_addresses(leaf_first.clone().map(|frame| frame.address));
-        if (selected || self.options.wants_profilers())
-            && let Some(stack) = self.intern_walked(leaf_first)
-        {
-            self.log(id, at, stack, sample);
+        if leaf_first.len() == 0 || !selected && !self.options.wants_profilers() {
+            return;
+        }
+        match self.stacks.intern_whole(leaf_first) {
+            Some(stack) => self.log(id, at, stack, sample),
+            None => self.machine.diagnostics.stacks_dropped += 1,
         }
     }
 
@@ -256,7 +250,11 @@ impl Session {
         let kind = match info.role {
             Role::ThreadSample if stack.is_none() => return,
             Role::ThreadSample | Role::Code | Role::CodeOrSample => match raw.decode() {
-                Ok(event) => event.map_or(SampleKind::Event, |event| route(&event)),
+                Ok(Some(event)) => route(&event),
+                Ok(None) => {
+                    machine.process_at(at);
+                    SampleKind::Event
+                }
                 Err(error) => {
                     // A method event that ends too early still says where code is, if not more.
                     if let Some(method) = raw.method_in_part() {

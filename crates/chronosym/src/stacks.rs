@@ -2,32 +2,12 @@
 
 use std::hash::{Hash, Hasher};
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::chunked::Chunked;
-
-/// By what a frame was found where the engine walked the stack itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CallerProof {
-    /// The unwind table of the called function's image.
-    UnwindTable,
-    /// The chain of frame pointers.
-    FramePointer,
-    /// The unwind table of what returns from a signal's handler: the frame was interrupted at its address, and did not call.
-    Signal,
-}
-
-impl CallerProof {
-    /// The spelling in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            CallerProof::UnwindTable => "UnwindTable",
-            CallerProof::FramePointer => "FramePointer",
-            CallerProof::Signal => "Signal",
-        }
-    }
-}
+use crate::evidence::CallerProof;
+use crate::index_type::index_type;
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,18 +26,14 @@ impl From<u64> for Walked {
     }
 }
 
-/// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(u32);
+index_type! {
+    /// A stack of a [`StackTable`]: the node of its innermost frame. Its callers are reached through [`StackTable::caller`].
+    StackId
+}
 
 impl StackId {
     /// Stands for a stack that is not known yet.
     pub(crate) const PENDING: StackId = StackId(u32::MAX);
-
-    /// The position in the table, dense from 0.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
 }
 
 const ROOT: u32 = u32::MAX;
@@ -91,6 +67,14 @@ impl Hash for Node {
 pub struct StackTable {
     nodes: Chunked<Node>,
     index: FxHashMap<Node, u32>,
+    /// Stacks that were interned as a whole, by their addresses.
+    whole: HashTable<StackId>,
+}
+
+fn hash_of(frames: impl Iterator<Item = Walked>) -> u64 {
+    let mut hasher = FxHasher::default();
+    frames.for_each(|frame| hasher.write_u64(frame.address));
+    hasher.finish()
 }
 
 impl StackTable {
@@ -134,6 +118,23 @@ impl StackTable {
         (top != ROOT).then_some(StackId(top))
     }
 
+    /// As [`StackTable::intern`], of stacks that come again and again: one lookup finds all of their frames.
+    pub(crate) fn intern_whole(
+        &mut self,
+        leaf_first: impl DoubleEndedIterator<Item = Walked> + Clone,
+    ) -> Option<StackId> {
+        let hash = hash_of(leaf_first.clone());
+        let is_same = |&known: &StackId| self.frames(known).eq(leaf_first.clone());
+        if let Some(&known) = self.whole.find(hash, is_same) {
+            return Some(known);
+        }
+        let stack = self.extend_walked(None, leaf_first)?;
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.insert_unique(hash, stack, |&known| hash_of(self.frames(known)));
+        self.whole = whole;
+        Some(stack)
+    }
+
     /// The innermost frame, and the stack without it; `None` for a stack that is not in this table.
     pub(crate) fn split(&self, stack: StackId) -> Option<(Walked, Option<StackId>)> {
         let &Node {
@@ -152,8 +153,12 @@ impl StackTable {
 
     /// The addresses from the innermost frame outwards; none for a stack that is not in this table.
     pub fn addresses(&self, stack: StackId) -> impl Iterator<Item = u64> {
+        self.frames(stack).map(|frame| frame.address)
+    }
+
+    fn frames(&self, stack: StackId) -> impl Iterator<Item = Walked> {
         let next = |&(_, caller): &(Walked, Option<StackId>)| self.split(caller?);
-        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame.address)
+        std::iter::successors(self.split(stack), next).map(|(frame, _)| frame)
     }
 
     /// Whether all nodes are used up: no further stack can be added.

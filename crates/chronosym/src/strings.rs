@@ -9,7 +9,7 @@ use rustc_hash::FxBuildHasher;
 use crate::chunked::Chunked;
 
 /// Names a string of one [`Strings`]. `StringId::EMPTY` is the empty string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StringId(u32);
 
 impl StringId {
@@ -79,7 +79,8 @@ impl Strings {
             .last()
             .is_none_or(|piece| piece.len() + text.len() > PIECE)
         {
-            self.pieces.push(Arc::default());
+            let room = if self.pieces.is_empty() { 0 } else { PIECE };
+            self.pieces.push(Arc::new(String::with_capacity(room)));
         }
         let piece = u32::try_from(self.pieces.len() - 1).ok()?;
         let last = Arc::make_mut(self.pieces.last_mut()?);

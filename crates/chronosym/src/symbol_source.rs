@@ -1,16 +1,19 @@
 //! What the engine asks of symbol files, and what it tells of the modules and images that it asks about.
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::ops::{Deref, Range};
+use std::sync::{Arc, LazyLock};
 
 use crate::body::PdbId;
 use crate::code::ProcessCode;
 use crate::evidence::{Evidence, LineReason, NameReason};
-use crate::frame::SourceLine;
+use crate::facts::Addressing;
 use crate::il_map::IlOffset;
-use crate::images::{Addressing, Image, PerfMapId};
+use crate::images::{Image, PerfMapId};
 use crate::names::Names;
 use crate::process::ProcessIndex;
+use crate::source_line::SourceLine;
+use crate::strings::Strings;
 
 /// Names a module or an image of one snapshot of one timeline, of all that this process ever makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +25,7 @@ pub(crate) struct SnapshotKey {
 }
 
 /// A CLR module, as a symbol source needs to know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ModuleRef<'t> {
     /// Path of the IL image, as the trace names it.
@@ -34,7 +37,7 @@ pub struct ModuleRef<'t> {
     /// Identity of the native PDB.
     pub native_pdb: Option<&'t PdbId>,
     /// The PDB itself, where the trace carries it (CodeSymbols).
-    pub in_memory_pdb: Option<&'t Arc<[u8]>>,
+    pub in_memory_pdb: Option<&'t InMemoryPdb>,
     /// Operating system and processor, as the trace states them.
     pub machine: Option<&'t str>,
     pub(crate) code: Option<ModuleCode<'t>>,
@@ -48,12 +51,41 @@ pub(crate) struct ModuleCode<'t> {
     pub code: &'t ProcessCode,
 }
 
-/// What a module's files are found by: equal wherever the same module is spoken of, in any process, timeline or snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ModuleIdentity {
-    il_path: Box<str>,
-    managed_pdb: Option<PdbId>,
-    in_memory_pdb: Option<Arc<[u8]>>,
+/// What the files of a module or an image are found by: equal wherever the same one is spoken of, in any process, timeline or
+/// snapshot. It holds as long as this process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SymbolIdentity([u64; 2]);
+
+impl SymbolIdentity {
+    /// With keys that no trace can know: its texts cannot be made to collide.
+    fn of(value: impl Hash) -> Self {
+        static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+        SymbolIdentity(KEYS.each_ref().map(|key| key.hash_one(&value)))
+    }
+}
+
+/// A PDB that a trace carries.
+#[derive(Clone, Debug)]
+pub struct InMemoryPdb {
+    pub(crate) bytes: Arc<[u8]>,
+    content: SymbolIdentity,
+}
+
+impl InMemoryPdb {
+    /// The bytes of a PDB.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        let bytes = bytes.into();
+        let content = SymbolIdentity::of(&bytes);
+        InMemoryPdb { bytes, content }
+    }
+}
+
+impl Deref for InMemoryPdb {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// The start of a precompiled body, as events give it.
@@ -75,29 +107,14 @@ impl<'t> ModuleRef<'t> {
     pub fn new(il_path: &'t str) -> Self {
         ModuleRef {
             il_path,
-            native_path: "",
-            managed_pdb: None,
-            native_pdb: None,
-            in_memory_pdb: None,
-            machine: None,
-            code: None,
+            ..ModuleRef::default()
         }
     }
 
     /// What its files are found by.
-    pub fn identity(&self) -> ModuleIdentity {
-        ModuleIdentity {
-            il_path: self.il_path.into(),
-            managed_pdb: self.managed_pdb.cloned(),
-            in_memory_pdb: self.in_memory_pdb.cloned(),
-        }
-    }
-
-    /// The same for equal identities, and mostly another for others.
-    #[cfg(feature = "pdb")]
-    pub(crate) fn identity_hash(&self) -> u64 {
-        let bytes = self.in_memory_pdb.map(|bytes| bytes.len());
-        hash((self.il_path, self.managed_pdb, bytes))
+    pub fn identity(&self) -> SymbolIdentity {
+        let in_memory = self.in_memory_pdb.map(|pdb| pdb.content);
+        SymbolIdentity::of((self.il_path, self.managed_pdb, in_memory))
     }
 
     /// The starts of all precompiled bodies of the module: what tells an image of it from another build.
@@ -108,7 +125,9 @@ impl<'t> ModuleRef<'t> {
                 let bodies = code.modules[key.index as usize].bodies.iter();
                 bodies
                     .map(|body| &code.bodies[body.index()])
-                    .filter(|body| !body.is_jitted() && !body.flags.is_dynamic() && body.start != 0)
+                    .filter(|body| {
+                        !body.flags.is_jitted() && !body.flags.is_dynamic() && body.start != 0
+                    })
                     .map(move |body| CodeStart {
                         address: body.start,
                         size: Some(body.size).filter(|&size| size > 0 && !body.approximate),
@@ -122,22 +141,8 @@ impl<'t> ModuleRef<'t> {
     }
 }
 
-/// Quick, and no more: texts of a trace can be made to collide.
-#[cfg(feature = "stores")]
-fn hash(value: impl std::hash::Hash) -> u64 {
-    std::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, value)
-}
-
-impl PartialEq<ModuleRef<'_>> for ModuleIdentity {
-    fn eq(&self, module: &ModuleRef<'_>) -> bool {
-        *self.il_path == *module.il_path
-            && self.managed_pdb.as_ref() == module.managed_pdb
-            && self.in_memory_pdb.as_ref() == module.in_memory_pdb
-    }
-}
-
 /// A native image, as a symbol source needs to know it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ImageRef<'t> {
     /// Its path, as the trace names it.
@@ -163,75 +168,37 @@ pub struct ImageRef<'t> {
     pub machine: Option<&'t str>,
 }
 
-/// What an image's files are found by: equal wherever the same image is spoken of, in any process, timeline or snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ImageIdentity {
-    path: Box<str>,
-    size: u64,
-    timestamp: Option<u32>,
-    pdb: Option<PdbId>,
-    il_pdb: Option<PdbId>,
-    build_id: Option<Box<str>>,
-    addressing: Addressing,
-    machine: Option<Box<str>>,
-    /// Files of what is mapped piece by piece are held to all pieces of the process.
-    part: Option<SnapshotKey>,
-}
-
 impl<'t> ImageRef<'t> {
     /// An image of no timeline, of which only this is known: more can be set.
     pub fn new(path: &'t str) -> Self {
         ImageRef {
             path,
-            base: 0,
-            size: 0,
-            timestamp: None,
-            pdb: None,
-            il_pdb: None,
-            build_id: None,
-            addressing: Addressing::Virtual,
-            part: None,
-            machine: None,
+            ..ImageRef::default()
         }
     }
 
-    /// The same for equal identities, and mostly another for others.
-    #[cfg(feature = "stores")]
-    pub(crate) fn identity_hash(&self) -> u64 {
-        let ids = (self.timestamp, self.pdb, self.build_id);
-        hash((self.path, self.size, ids, self.part_key()))
-    }
-
-    fn part_key(&self) -> Option<SnapshotKey> {
-        self.part.map(|part| part.key)
+    /// What a trace says of an image.
+    pub(crate) fn of(image: &'t Image, strings: &'t Strings) -> Self {
+        ImageRef {
+            base: image.base,
+            size: image.size,
+            timestamp: image.timestamp,
+            pdb: image.pdb.as_ref(),
+            il_pdb: image.il_pdb.as_ref(),
+            build_id: Some(strings.get(image.build_id)).filter(|id| !id.is_empty()),
+            addressing: image.addressing,
+            ..ImageRef::new(strings.get(image.path))
+        }
     }
 
     /// What its files are found by.
-    pub fn identity(&self) -> ImageIdentity {
-        ImageIdentity {
-            path: self.path.into(),
-            size: self.size,
-            timestamp: self.timestamp,
-            pdb: self.pdb.cloned(),
-            il_pdb: self.il_pdb.cloned(),
-            build_id: self.build_id.map(Into::into),
-            addressing: self.addressing,
-            machine: self.machine.map(Into::into),
-            part: self.part_key(),
-        }
-    }
-}
-
-impl PartialEq<ImageRef<'_>> for ImageIdentity {
-    fn eq(&self, image: &ImageRef<'_>) -> bool {
-        *self.path == *image.path
-            && (self.size, self.timestamp) == (image.size, image.timestamp)
-            && self.pdb.as_ref() == image.pdb
-            && self.il_pdb.as_ref() == image.il_pdb
-            && self.build_id.as_deref() == image.build_id
-            && self.addressing == image.addressing
-            && self.machine.as_deref() == image.machine
-            && self.part == image.part_key()
+    pub fn identity(&self) -> SymbolIdentity {
+        SymbolIdentity::of((
+            (self.path, self.size, self.timestamp, self.pdb, self.il_pdb),
+            (self.build_id, self.addressing, self.machine),
+            // Files of what is mapped piece by piece are held to all pieces of the process.
+            self.part.map(|part| part.key),
+        ))
     }
 }
 
@@ -265,12 +232,7 @@ pub struct MappedPiece {
 impl PartRef<'_> {
     /// The piece itself.
     pub fn piece(&self) -> MappedPiece {
-        let image = &self.images[self.key.index as usize];
-        MappedPiece {
-            start: image.base,
-            size: image.size,
-            file_offset: self.file_offset,
-        }
+        MappedPiece::of(&self.images[self.key.index as usize], self.file_offset)
     }
 
     /// Every piece of the same file that the process ever mapped, this one among them.
@@ -278,12 +240,19 @@ impl PartRef<'_> {
         let own = &self.images[self.key.index as usize];
         let is_same = |image: &&Image| image.path == own.path && image.pdb == own.pdb;
         self.images.iter().filter(is_same).filter_map(|image| {
-            Some(MappedPiece {
-                start: image.base,
-                size: image.size,
-                file_offset: image.part.as_ref()?.file_offset,
-            })
+            let part = image.part.as_ref()?;
+            Some(MappedPiece::of(image, part.file_offset))
         })
+    }
+}
+
+impl MappedPiece {
+    fn of(image: &Image, file_offset: u64) -> Self {
+        MappedPiece {
+            start: image.base,
+            size: image.size,
+            file_offset,
+        }
     }
 }
 
@@ -356,6 +325,7 @@ impl PrecompiledCode {
 /// One source serves any number of timelines, also those of live sessions, on any thread: what it remembers it should
 /// remember by [`ModuleRef::identity`] and [`ImageRef::identity`]. Each method may be left out: then the source knows nothing
 /// of that kind.
+#[expect(unused_variables)]
 pub trait SymbolSource: Send + Sync {
     /// Whether lines are wanted at all. If not, those that a recording itself states are left out, too.
     fn wants_lines(&self) -> bool {
@@ -369,31 +339,22 @@ pub trait SymbolSource: Send + Sync {
         token: u32,
         il: IlOffset,
     ) -> Result<SourceLine, LineReason> {
-        let _ = (module, token, il);
         Err(LineReason::NoSymbolFile)
     }
 
     /// Namespace-qualified type and method of a token.
     fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
-        let _ = (module, token);
         None
     }
 
-    /// The addresses of a module's precompiled image, as its precompiled methods give them away.
-    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
-        let _ = module;
-        None
+    /// The addresses of a module's precompiled image, as its precompiled methods give them away. Or why its methods have no
+    /// lines where there is no IL map: the image at hand may be another build's.
+    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Result<Range<u64>, LineReason> {
+        Err(LineReason::NoILMap)
     }
 
     /// The precompiled method at an address of that image: for a return address that of the call before it.
     fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
-        let _ = (module, address);
-        None
-    }
-
-    /// Why the precompiled image at hand says nothing of this module's code: it is another build's.
-    fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
-        let _ = module;
         None
     }
 
@@ -406,25 +367,20 @@ pub trait SymbolSource: Send + Sync {
         stated: Option<u32>,
         callee: &str,
     ) -> Option<u32> {
-        let _ = (module, token, stated, callee);
         None
     }
 
     /// What to show in place of the name that a compiler gave managed code, such as `Program+<>c.<Main>b__0_1`.
     fn display_name(&self, name: &str) -> Option<String> {
-        let _ = name;
         None
     }
 
     /// Addresses of an image that [`SymbolSource::native`] will be asked for, ascending: a source that answers many at
     /// once faster can do so now.
-    fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {
-        let _ = (image, rvas);
-    }
+    fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {}
 
     /// The frames at an RVA of an image, innermost first.
     fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
-        let _ = (image, rva);
         Err(NameReason::NoSymbolFile)
     }
 }

@@ -1,25 +1,21 @@
 //! The frozen answer machine of one trace.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use chronosym_events::OptimizationTier;
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
 use rustc_hash::FxHashSet;
 
 use crate::body::{BodyIndex, CodeBody};
-use crate::code::ProcessCode;
 use crate::event_types::EventTypeInfo;
-use crate::images::Image;
-use crate::index::Index;
-use crate::machine::{Machine, ProcessState};
+use crate::machine::Machine;
 use crate::markers::Markers;
 use crate::names::{NameId, Names};
 use crate::process::{Process, ProcessIndex, Processes, Runtime, Thread, ThreadIndex};
 use crate::recording::{Loss, SessionDiagnostics, TraceFacts};
-use crate::resolve::AddressSpace;
 use crate::samples::SampleLog;
 use crate::session::Session;
+use crate::space::AddressSpace;
 use crate::stacks::StackTable;
 use crate::waiting::Activities;
 
@@ -131,7 +127,7 @@ impl Timeline {
             .all
             .iter()
             .zip(states.into_states())
-            .map(|(process, state)| freeze_space(process, state))
+            .map(|(process, state)| AddressSpace::freeze(process, state))
             .collect();
         Timeline {
             snapshot: next_snapshot(),
@@ -218,7 +214,8 @@ impl Timeline {
         offset: u32,
     ) -> Option<(&str, u32)> {
         let code = &self.space(process)?.state.code;
-        let (file, line) = code.line_at(body, offset)?;
+        let lines = code.bodies.get(body.index())?.lines.as_ref()?;
+        let &(_, (file, line)) = lines.upto(offset).last()?;
         Some((self.names.strings.get(file), line))
     }
 
@@ -257,9 +254,9 @@ impl Timeline {
 
     /// How a body was compiled.
     pub(crate) fn tier(&self, process: ProcessIndex, body: &CodeBody) -> Option<OptimizationTier> {
-        body.tier().or_else(|| {
+        body.flags.tier().or_else(|| {
             let precompiled =
-                !body.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
+                !body.flags.is_jitted() && !body.flags.is_dynamic() && body.name != NameId::NONE;
             precompiled.then(|| self.precompiled_tier(process, body.clr_instance))
         })
     }
@@ -281,59 +278,6 @@ impl Timeline {
     pub(crate) fn call_offsets_are_valid(&self, process: ProcessIndex, clr_instance: u16) -> bool {
         let runtime = self.runtime(process, clr_instance);
         runtime.is_some_and(|r| r.version[0] > 0 && r.version[0] < 10)
-    }
-}
-
-fn freeze_space(process: &Process, mut state: ProcessState) -> AddressSpace {
-    state.code.finish();
-    let mut bodies = VersionedMapBuilder::new();
-    for body in state.code.bodies.iter() {
-        bodies.insert(body_occupant(process, &state.code, body));
-    }
-    let mut images = VersionedMapBuilder::new();
-    for image in &state.images {
-        images.insert(image_occupant(process, image));
-    }
-    AddressSpace {
-        bodies: Index::Frozen(Box::new(bodies.freeze())),
-        images: Index::Frozen(Box::new(images.freeze())),
-        untimed: state.untimed.index(),
-        forgotten: Arc::default(),
-        state: Arc::new(state),
-    }
-}
-
-/// Where and when a body stood, as far as its own events and its containers say.
-pub(crate) fn body_occupant(process: &Process, code: &ProcessCode, body: &CodeBody) -> Occupant {
-    let floor = body.module.map_or(0, |m| code.modules[m.index()].floor());
-    occupant(
-        process,
-        body.start,
-        body.last(),
-        body.begin,
-        body.end,
-        floor,
-    )
-}
-
-pub(crate) fn image_occupant(process: &Process, image: &Image) -> Occupant {
-    occupant(process, image.base, image.last(), image.begin, image.end, 0)
-}
-
-fn occupant(
-    process: &Process,
-    first: u64,
-    last: u64,
-    begin: Begin,
-    end: End,
-    floor: u64,
-) -> Occupant {
-    // `last` never lies before `first`.
-    let range = AddrRange::new(first, last.max(first)).expect("ordered bounds");
-    Occupant {
-        not_before: floor.max(process.start.unwrap_or(0)),
-        not_after: process.end.unwrap_or(u64::MAX),
-        ..Occupant::new(range, begin, end)
     }
 }
 

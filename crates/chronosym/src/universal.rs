@@ -93,10 +93,9 @@ impl UniversalState {
         let module = self.modules.get(&(process, event.mapping_id)).copied();
         let module = module.map_or("", |module| machine.names.strings.get(module));
         // Jit pages that are mapped twice are code of the runtime, and no module.
-        let module = if module.contains("doublemapper") {
-            String::new()
-        } else {
-            module.to_owned()
+        let module = match module.contains("doublemapper") {
+            true => String::new(),
+            false => module.to_owned(),
         };
         let symbol = Symbol {
             module: Text::from(&*module),
@@ -114,34 +113,26 @@ fn identify(
     image: ImageIndex,
     metadata: &SymbolMetadata,
 ) {
-    let build_id = match metadata {
-        SymbolMetadata::Elf(elf) => elf
-            .build_id
-            .as_deref()
-            .map(|id| machine.names.strings.intern(id)),
-        _ => None,
-    };
-    let image = &mut machine.state(process).images[image.index()];
+    let Machine { names, states, .. } = machine;
+    let image = &mut states[process.index()].images[image.index()];
     match metadata {
         SymbolMetadata::Elf(elf) => {
-            image.build_id = build_id.unwrap_or(image.build_id);
+            if let Some(build_id) = &elf.build_id {
+                image.build_id = names.strings.intern(build_id);
+            }
             // From an offset in the file to an address in it.
-            let delta = elf
-                .p_vaddr
-                .unwrap_or(0)
-                .wrapping_sub(elf.p_offset.unwrap_or(0));
+            let (address, offset) = (elf.p_vaddr.unwrap_or(0), elf.p_offset.unwrap_or(0));
+            let delta = address.wrapping_sub(offset);
             image.rva_bias = image.rva_bias.wrapping_add(delta);
         }
         SymbolMetadata::Pe(pe) => {
             image.timestamp = pe.time_date_stamp.or(image.timestamp);
-            if let Some(guid) = pe.signature {
-                let path = pe.name.clone().unwrap_or_default();
-                image.pdb = Some(PdbId {
-                    guid,
-                    age: pe.age.unwrap_or(1),
-                    path,
-                });
-            }
+            let pdb = pe.signature.map(|guid| PdbId {
+                guid,
+                age: pe.age.unwrap_or(1),
+                path: pe.name.clone().unwrap_or_default(),
+            });
+            image.pdb = pdb.or(image.pdb.take());
             let code_delta = pe.text_offset.unwrap_or(0);
             let perf_map = pe.perfmap_signature.map(|signature| PerfMapId {
                 signature: signature.0,

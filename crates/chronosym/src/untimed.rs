@@ -4,9 +4,9 @@ use chronosym_events::OptimizationTier;
 
 use crate::chunked::Chunked;
 use crate::evidence::Evidence;
+use crate::facts::Symbol;
 use crate::names::{NameId, Names};
 use crate::strings::StringId;
-use crate::untimed_index::UntimedIndex;
 
 /// A named range without a life.
 #[derive(Clone, Copy, Debug)]
@@ -27,16 +27,26 @@ pub(crate) struct Untimed {
 }
 
 impl Untimed {
-    /// By address.
-    pub fn index(&self) -> UntimedIndex {
-        let mut index = UntimedIndex::default();
-        index.catch_up(&self.rows);
-        index
+    pub fn add(&mut self, symbol: &Symbol<'_>, names: &mut Names) {
+        let text = symbol.name.to_text();
+        let text = SymbolText::parse(&text);
+        let module = match text.module {
+            "" => names.text(symbol.module),
+            named => names.strings.intern(named),
+        };
+        self.rows.push(UntimedSymbol {
+            start: symbol.start,
+            last: symbol.last.max(symbol.start),
+            name: text.intern(names),
+            module,
+            tier: text.tier,
+            evidence: symbol.evidence,
+        });
     }
 }
 
 /// A runtime's own text for a method, taken apart: `void [Module] Ns.Type::Method(args)[Tier]`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SymbolText<'a> {
     pub module: &'a str,
     pub namespace: &'a str,
@@ -51,34 +61,23 @@ impl<'a> SymbolText<'a> {
     /// Text of any other form is a name as it stands.
     pub fn parse(text: &'a str) -> Self {
         let (text, tier) = split_tier(text.trim());
-        let plain = SymbolText {
-            module: "",
-            namespace: "",
-            name: text,
-            returns: "",
-            arguments: "",
-            tier,
-        };
         let Some((returns, module, rest)) = split_module(text) else {
-            return plain;
+            return SymbolText {
+                name: text,
+                tier,
+                ..SymbolText::default()
+            };
         };
         let (path, arguments) = rest.split_at(rest.find('(').unwrap_or(rest.len()));
-        match path.find("::") {
-            Some(at) if at > 0 => SymbolText {
-                module,
-                namespace: &path[..at],
-                name: &path[at + 2..],
-                returns,
-                arguments,
-                tier,
-            },
-            _ => SymbolText {
-                module,
-                name: path,
-                returns,
-                arguments,
-                ..plain
-            },
+        let parts = path.split_once("::");
+        let (namespace, name) = parts.filter(|it| !it.0.is_empty()).unwrap_or(("", path));
+        SymbolText {
+            module,
+            namespace,
+            name,
+            returns,
+            arguments,
+            tier,
         }
     }
 
@@ -92,7 +91,7 @@ impl<'a> SymbolText<'a> {
 }
 
 /// `returns [Module] rest`: the module stands between blanks, unlike the assembly references inside types. A name with
-/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is told from other text by the method after it.
+/// blanks of its own (`Anonymously Hosted DynamicMethods Assembly`) is known from other text by the method after it.
 fn split_module(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(open) = text[from..].find('[').map(|at| at + from) {
@@ -146,17 +145,7 @@ pub(crate) fn read_perf_map(text: &[u8], base: u64, names: &mut Names, into: &mu
             continue;
         }
         match perf_map_line(line, base) {
-            Some((start, last, name)) => {
-                let text = SymbolText::parse(name);
-                into.rows.push(UntimedSymbol {
-                    start,
-                    last,
-                    name: text.intern(names),
-                    module: names.strings.intern(text.module),
-                    tier: text.tier,
-                    evidence: Evidence::PerfMap,
-                });
-            }
+            Some((start, last, name)) => into.add(&Symbol::new(start, last, name), names),
             None => bad += 1,
         }
     }
@@ -176,6 +165,7 @@ fn perf_map_line(line: &str, base: u64) -> Option<(u64, u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::untimed_index::UntimedIndex;
 
     #[test]
     fn the_runtimes_own_text_is_taken_apart() {
@@ -235,7 +225,7 @@ mod tests {
             &mut untimed,
         );
         assert_eq!(bad, 2);
-        let index = untimed.index();
+        let index = UntimedIndex::of(&untimed.rows);
         let at = |address| index.at(address, &untimed.rows);
         assert_eq!(
             (at(0x18), at(0x10), at(0x30), at(0x20)),

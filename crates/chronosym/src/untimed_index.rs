@@ -7,76 +7,42 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::chunked::Chunked;
+use crate::ranges::Ranges;
 use crate::untimed::UntimedSymbol;
 
-/// Ranges that do not overlap: their first address to their last and what is there.
-#[derive(Clone, Debug)]
-struct Pieces<T>(BTreeMap<u64, (u64, T)>);
-
-impl<T> Default for Pieces<T> {
-    fn default() -> Self {
-        Pieces(BTreeMap::new())
-    }
-}
-
-impl<T: Copy> Pieces<T> {
-    fn at(&self, address: u64) -> Option<T> {
-        let (_, &(last, what)) = self.0.range(..=address).next_back()?;
-        (address <= last).then_some(what)
-    }
-
-    /// Takes out all that lies in a range, cut to it, for `each` to see; what sticks out stays.
-    fn carve(&mut self, start: u64, last: u64, mut each: impl FnMut(u64, u64, T)) {
-        while let Some((&from, &(to, what))) = self.0.range(..=last).next_back() {
-            if to < start {
-                return;
-            }
-            self.0.remove(&from);
-            if from < start {
-                self.0.insert(from, (start - 1, what));
-            }
-            if to > last {
-                self.0.insert(last + 1, (to, what));
-            }
-            each(from.max(start), to.min(last), what);
-        }
-    }
-
-    fn put(&mut self, start: u64, last: u64, what: T) {
-        self.0.insert(start, (last, what));
-    }
-}
-
+/// Pieces that do not overlap: their first address to their last and the latest row there.
 #[derive(Clone, Debug, Default)]
 struct Flat {
-    latest: Pieces<u32>,
+    pieces: BTreeMap<u64, (u64, u32)>,
     /// Where rows with different names stand.
-    contested: Pieces<()>,
+    contested: Ranges,
 }
 
 impl Flat {
+    fn at(&self, address: u64) -> Option<u32> {
+        let (_, &(last, row)) = self.pieces.range(..=address).next_back()?;
+        (address <= last).then_some(row)
+    }
+
     fn insert(&mut self, row: usize, rows: &Chunked<UntimedSymbol>) {
         let symbol = &rows[row];
         let (start, last) = (symbol.start, symbol.last.max(symbol.start));
-        let contested = &mut self.contested;
-        self.latest.carve(start, last, |from, to, earlier| {
-            if rows[earlier as usize].name != symbol.name {
-                // One with those that it touches: there are no more of them than of the latest.
-                let (mut first, mut end) = (from, to);
-                let touched = (from.saturating_sub(1), to.saturating_add(1));
-                if let Some((&at, &(last, ()))) = contested.0.range(..=touched.0).next_back()
-                    && last >= touched.0
-                {
-                    first = first.min(at);
-                }
-                if let Some((_, &(last, ()))) = contested.0.range(..=touched.1).next_back() {
-                    end = end.max(last);
-                }
-                contested.carve(first, end, |_, _, ()| {});
-                contested.put(first, end, ());
+        // What lies in its range goes; what sticks out stays.
+        while let Some((&from, &(to, earlier))) = self.pieces.range(..=last).next_back()
+            && to >= start
+        {
+            self.pieces.remove(&from);
+            if from < start {
+                self.pieces.insert(from, (start - 1, earlier));
             }
-        });
-        self.latest.put(start, last, row as u32);
+            if to > last {
+                self.pieces.insert(last + 1, (to, earlier));
+            }
+            if rows[earlier as usize].name != symbol.name {
+                self.contested.insert(from.max(start), to.min(last));
+            }
+        }
+        self.pieces.insert(start, (last, row as u32));
     }
 }
 
@@ -92,6 +58,13 @@ pub(crate) struct UntimedIndex {
 }
 
 impl UntimedIndex {
+    /// All rows.
+    pub(crate) fn of(rows: &Chunked<UntimedSymbol>) -> Self {
+        let mut index = UntimedIndex::default();
+        index.catch_up(rows);
+        index
+    }
+
     /// Takes in the rows that have come since the last time.
     pub(crate) fn catch_up(&mut self, rows: &Chunked<UntimedSymbol>) {
         let (new, all) = (rows.len() - self.merged, rows.len());
@@ -108,10 +81,10 @@ impl UntimedIndex {
 
     /// The row that answers for an address, and whether another one there has a different name. In O(log n).
     pub(crate) fn at(&self, address: u64, rows: &Chunked<UntimedSymbol>) -> Option<(usize, bool)> {
-        let (base, recent) = (self.base.latest.at(address), self.recent.latest.at(address));
+        let (base, recent) = (self.base.at(address), self.recent.at(address));
         let row = recent.or(base)? as usize;
         let is_other = base.is_some_and(|base| rows[base as usize].name != rows[row].name);
-        let of = |flat: &Flat| flat.contested.at(address).is_some();
+        let of = |flat: &Flat| flat.contested.contains(address);
         Some((row, is_other || of(&self.base) || of(&self.recent)))
     }
 }

@@ -10,11 +10,12 @@ use std::sync::Arc;
 pub use chronosym_types::{Processor, Registers};
 use rustc_hash::FxHashMap;
 
+use crate::evidence::CallerProof;
 use crate::frame::Position;
 use crate::images::Image;
 use crate::machine::ProcessState;
 use crate::names::Names;
-use crate::stacks::{CallerProof, Walked};
+use crate::stacks::Walked;
 use crate::strings::StringId;
 use crate::symbol_source::ImageRef;
 
@@ -159,14 +160,7 @@ impl Unwinder {
         registers: &mut Registers,
         read: &dyn Fn(u64) -> Option<u64>,
     ) -> Step {
-        let text = |id| names.strings.get(id);
-        let reference = ImageRef {
-            base: image.base,
-            size: image.size,
-            build_id: Some(text(image.build_id)).filter(|id| !id.is_empty()),
-            addressing: image.addressing,
-            ..ImageRef::new(text(image.path))
-        };
+        let reference = ImageRef::of(image, &names.strings);
         let key = (image.path, image.build_id);
         let files = &self.files;
         let known = self.known.entry(key);

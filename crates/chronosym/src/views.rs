@@ -170,13 +170,6 @@ pub struct UntimedView {
     pub evidence: crate::evidence::Evidence,
 }
 
-const NO_LIFE: Life = Life {
-    from: 0,
-    to: 0,
-    from_known: false,
-    to_known: false,
-};
-
 impl EventTypeInfo {
     /// [`event_label`] of its schema.
     pub fn label(&self) -> String {
@@ -300,14 +293,13 @@ impl Timeline {
     pub fn image(&self, process: ProcessIndex, index: ImageIndex) -> Option<ImageView<'_>> {
         let space = self.space(process)?;
         let image = space.state.images.get(index.index())?;
-        let id = chronosym_timeline::Id::from_index(index.index());
         Some(ImageView {
             index,
             name: self.names.strings.get(image.simple_name),
             path: self.some(image.path),
             base: image.base,
             size: image.size,
-            life: id.map_or(NO_LIFE, |id| space.images.life(id, image.base, image.begin)),
+            life: space.images.life(index.index(), image.base, image.begin),
             pdb: image.pdb.as_ref(),
             build_id: self.some(image.build_id),
             timestamp: image.timestamp,
@@ -358,7 +350,7 @@ impl Timeline {
         lives
     }
 
-    /// The code bodies of a process, in the order in which events told of them.
+    /// The code bodies of a process, in the order in which events stated them.
     pub fn bodies(&self, process: ProcessIndex) -> impl Iterator<Item = BodyView<'_>> {
         let space = self.space(process).into_iter();
         space
@@ -408,11 +400,8 @@ impl Timeline {
             let mut text = String::new();
             self.names.push_full(id, &mut text).then_some(text)
         };
-        let id = chronosym_timeline::Id::from_index(index.index());
-        let life = id.map_or(NO_LIFE, |id| space.bodies.life(id, body.start, body.begin));
-        let targets = body
-            .stub
-            .map_or(&[][..], |s| &code.stubs[s as usize].targets);
+        let life = space.bodies.life(index.index(), body.start, body.begin);
+        let targets = body.stub.map_or(&[][..], |s| &code.stubs[s as usize]);
         Some(BodyView {
             index,
             start: body.start,
@@ -433,7 +422,7 @@ impl Timeline {
             native_code_version: body.native_code_version,
             is_cold: body.flags.extent() == chronosym_events::Extent::Cold,
             evidence: body.evidence,
-            il_map_entries: body.il_map.map(|m| code.il_maps[m as usize].len()),
+            il_map_entries: body.il_map.as_ref().map(|map| map.len()),
             has_inline_tree: body.inline_tree.is_some(),
             stub_targets: targets.iter().filter_map(|&t| full(t)).collect(),
         })
@@ -442,13 +431,5 @@ impl Timeline {
     /// IL maps that could not be bound to a body, over all processes.
     pub fn unbound_il_maps(&self) -> u64 {
         self.spaces.iter().map(|s| s.state.code.unbound_maps).sum()
-    }
-
-    /// The bytes that the frozen indexes take, over all processes.
-    pub fn index_bytes(&self) -> usize {
-        self.spaces
-            .iter()
-            .map(|s| s.bodies.memory_bytes() + s.images.memory_bytes())
-            .sum()
     }
 }

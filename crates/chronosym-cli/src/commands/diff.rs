@@ -6,35 +6,36 @@ use std::slice::from_ref;
 
 use anyhow::{Result, bail};
 use chronosym::Profile;
-use chronosym_export::{CallTree, Diff, Measure, PageFacts, TreeOptions};
+use chronosym_export::{CallTree, Measure, PageFacts, TreeOptions};
 
 use super::pictures;
-use crate::args::{StackFormat, Usage};
+use crate::args::{Diff, DiffFormat, StackFormat, Usage};
 use crate::output;
-use crate::profiled::{DiffFormat, OfTwo, open_samples, shown};
+use crate::profiled::{self, Sampled, shown};
 
-pub fn run(args: &OfTwo, quiet: bool) -> Result<()> {
+pub fn run(args: &Diff) -> Result<()> {
     let is_pipe = |path: &Path| path.as_os_str() == "-";
     if is_pipe(&args.before) && is_pipe(&args.after) {
         bail!(Usage("standard input is one trace, not two".to_owned()));
     }
     let path = args.output.as_deref();
-    let told = path.and_then(pictures::format_of);
-    let format = args.format.unwrap_or(match told {
+    let named = path.and_then(pictures::format_of);
+    let format = args.format.unwrap_or(match named {
         Some(StackFormat::Svg) => DiffFormat::Svg,
         Some(StackFormat::Html) => DiffFormat::Html,
         _ => DiffFormat::Text,
     });
-    let before = Side::read(args, &args.before, quiet)?;
-    let after = Side::read(args, &args.after, quiet)?;
-    let mut diff = Diff::new(&before.profile, &after.profile);
+    let before = Side::read(args, &args.before)?;
+    let after = Side::read(args, &args.after)?;
+    let mut diff = chronosym_export::Diff::new(&before.profile, &after.profile);
     let options = shown(args.most, path);
     let mut out = output::open(path);
     match format {
         DiffFormat::Text => chronosym_export::write_diff(&diff, options, &mut out)?,
         DiffFormat::Json => {
             diff.methods.truncate(options.most);
-            output::write_json(&diff, &mut out)?;
+            chronosym_types::json::to_writer(&mut out, &diff)?;
+            writeln!(out)?;
         }
         DiffFormat::Svg | DiffFormat::Html => {
             let (old, new) = (&before.profile, &after.profile);
@@ -63,32 +64,24 @@ struct Side {
 }
 
 impl Side {
-    fn read(args: &OfTwo, trace: &PathBuf, quiet: bool) -> Result<Self> {
-        let shape = args.shaping.shape()?;
+    fn read(args: &Diff, trace: &PathBuf) -> Result<Self> {
         let traces = from_ref(trace);
-        let (loaded, symbols, filter) =
-            open_samples(traces, &args.symbols, &args.filters, &args.samples, quiet)?;
-        let mut profile = loaded.timeline.profile(&filter, Some(symbols));
-        profile.shape(&shape);
+        let sampled = Sampled::read(traces, &args.symbols, &args.selection, 0)?;
         Ok(Side {
-            profile,
-            facts: pictures::facts(traces, &loaded.notes),
-            addresses: args.samples.addresses,
+            profile: sampled.profile(),
+            facts: pictures::facts(traces, &sampled.loaded.notes),
+            addresses: args.selection.samples.addresses,
         })
     }
 
     /// Processes and threads have other ids in each trace.
     fn tree(&self, measure: Measure) -> CallTree {
-        let max_nodes = crate::limits::get().tree_nodes;
         let options = TreeOptions {
             threads: false,
             addresses: self.addresses,
             measure,
-            max_nodes,
             ..TreeOptions::default()
         };
-        let tree = CallTree::new(&self.profile, options);
-        super::tell_left_out(&tree, &self.profile, max_nodes);
-        tree
+        profiled::tree(&self.profile, options)
     }
 }

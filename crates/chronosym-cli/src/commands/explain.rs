@@ -1,64 +1,65 @@
 //! `chronosym explain`.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use chronosym::symbols::Symbolizer;
+use chronosym::symbols::{SymbolFile, Symbolizer};
 use chronosym::{
-    Answer, BodyView, Candidate, Frame, IlSource, ImageView, Life, ModuleIndex, Position,
-    ProcessIndex, SampleSelection, Timeline, UntimedView, When,
+    Answer, BodyView, Candidate, Frame, IlSource, ModuleIndex, Position, ProcessIndex,
+    SampleSelection, Timeline, When,
 };
 use chronosym_export::frame_object;
 use chronosym_types::json::{FrameObject, HexNumber};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
-use super::life::{self, LifeObject};
-use super::methods::BodyObject;
-use crate::args::{Explain, InfoFormat, Usage};
+use super::life::LifeObject;
+use super::methods::Body;
+use crate::args::{Explain, Usage};
 use crate::output::text_line;
 use crate::symbols::SymbolFileObject;
-use crate::units::{parse_address, show_time};
-use crate::{load, output, symbols};
+use crate::units::{parse_address, show_range, show_time};
+use crate::{load, output, progress, symbolizer};
 
-pub fn run(args: &Explain, quiet: bool) -> Result<()> {
-    let input = &args.input;
-    let Some(address) = parse_address(&input.address) else {
-        bail!(Usage(if Path::new(&input.address).is_file() {
-            let (trace, address) = (&input.address, input.trace.display());
+pub fn run(args: &Explain) -> Result<()> {
+    let Some(address) = parse_address(&args.address) else {
+        bail!(Usage(if Path::new(&args.address).is_file() {
+            let (trace, address) = (&args.address, args.trace.display());
             format!("the trace comes first: chronosym explain {trace} {address}")
         } else {
-            format!("'{}' is no ADDR: expected 0x… or a number", input.address)
+            format!("'{}' is no ADDR: expected 0x… or a number", args.address)
         }));
     };
-    let traces = std::slice::from_ref(&input.trace);
-    let loaded = load::load(traces, SampleSelection::None, &input.symbols)?;
-    super::tell(&loaded.notes, quiet);
+    let traces = std::slice::from_ref(&args.trace);
+    let loaded = load::load(traces, SampleSelection::None, &args.symbols)?;
+    progress::notes(&loaded.notes);
     let timeline = &loaded.timeline;
     let process = find_process(timeline, args.pid, args.time)?;
     let time = args.time.or(args.pid.and_then(|(_, at)| at));
-    let position = if args.caller {
-        Position::Return
-    } else {
-        Position::Exact
+    let position = match args.caller {
+        true => Position::Return,
+        false => Position::Exact,
     };
-    let symbols = symbols::open(&input.symbols, &loaded)?;
-    let question = Question {
-        process,
-        address,
-        time,
-        position,
-    };
-    let answer = Explanation::new(timeline, &symbols, question);
-    let path = input.output.as_deref();
-    let mut out = output::open_for(args.format, path);
-    match args.format {
-        InfoFormat::Text => answer.write(&mut out)?,
-        InfoFormat::Json => output::write_json(&answer.object(), &mut out)?,
-    }
-    out.flush()?;
-    Ok(())
+    let symbols = symbolizer::open(&args.symbols, &loaded)?;
+    let when = time.map_or(When::Unknown, When::At);
+    let (is_ambiguous, candidates) =
+        match timeline.resolve(process, address, when, position, Some(&symbols)) {
+            Answer::One(candidate) => (false, vec![candidate]),
+            Answer::Ambiguous(candidates) => (true, candidates),
+        };
+    let looked_up = position.looked_up(address);
+    let mut explanation = Explanation::new(timeline, &symbols, process, looked_up);
+    explanation.address = HexNumber(address);
+    explanation.looked_up = args.caller.then_some(HexNumber(looked_up));
+    explanation.time_ns = time;
+    explanation.ambiguous = is_ambiguous;
+    let answers = candidates.iter();
+    let answers = answers.map(|candidate| AnswerObject::new(candidate, time, timeline));
+    explanation.answers = answers.collect();
+    let out = output::open_for(args.format, args.output.as_deref());
+    output::write(args.format, out, &explanation, |out| explanation.write(out))
 }
 
 /// The one process that is meant.
@@ -79,239 +80,172 @@ fn find_process(
     }
 }
 
-/// What is to be explained.
-#[derive(Clone, Copy)]
-struct Question {
-    process: ProcessIndex,
-    address: u64,
-    time: Option<u64>,
-    position: Position,
+/// Everything that is known about an address.
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Explanation<'t> {
+    /// What the process is called.
+    #[serde(skip)]
+    process: String,
+    address: HexNumber,
+    /// Where what called is found, of a return address.
+    looked_up: Option<HexNumber>,
+    pid: Option<u32>,
+    time_ns: Option<u64>,
+    /// What ever stood there.
+    methods: Vec<Body<'t>>,
+    untimed: Vec<Untimed>,
+    images: Vec<Image<'t>>,
+    ambiguous: bool,
+    answers: Vec<AnswerObject<'t>>,
+    symbol_files: Vec<FileObject>,
 }
 
-/// Everything that is known about an address.
-struct Explanation<'t> {
-    timeline: &'t Timeline,
-    question: Question,
-    /// What ever stood there.
-    bodies: Vec<BodyView<'t>>,
-    untimed: Vec<UntimedView>,
-    images: Vec<ImageView<'t>>,
-    is_ambiguous: bool,
-    answers: Vec<Candidate>,
-    /// What of, and where each was looked for.
-    symbol_files: Vec<(String, SymbolFileObject)>,
+/// A symbol without a time.
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Untimed {
+    address: HexNumber,
+    size: u64,
+    name: Option<String>,
+    evidence: &'static str,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct Image<'t> {
+    name: &'t str,
+    address: HexNumber,
+    size: u64,
+    #[serde(flatten)]
+    life: LifeObject,
+    path: Option<&'t str>,
+}
+
+#[skip_serializing_none]
+#[derive(Serialize)]
+struct AnswerObject<'t> {
+    /// The time that it is for.
+    time_ns: Option<u64>,
+    frames: Vec<FrameObject<'t>>,
+    #[serde(skip)]
+    shown: &'t [Frame],
+}
+
+/// Where a symbol file of what stood there was looked for.
+#[derive(Serialize)]
+struct FileObject {
+    of: String,
+    #[serde(flatten)]
+    file: SymbolFileObject,
+}
+
+impl<'t> AnswerObject<'t> {
+    fn new(candidate: &'t Candidate, time: Option<u64>, timeline: &'t Timeline) -> Self {
+        let frames = candidate.frames.iter();
+        AnswerObject {
+            time_ns: time.or(candidate.life.map(|life| life.from)),
+            frames: frames.map(|frame| frame_object(frame, timeline)).collect(),
+            shown: &candidate.frames,
+        }
+    }
 }
 
 impl<'t> Explanation<'t> {
-    fn new(timeline: &'t Timeline, symbols: &Symbolizer, question: Question) -> Self {
-        let Question {
-            process,
-            address,
-            time,
-            position,
-        } = question;
-        let looked_up = position.looked_up(address);
-        let when = time.map_or(When::Unknown, When::At);
-        let (is_ambiguous, answers) =
-            match timeline.resolve(process, address, when, position, Some(symbols)) {
-                Answer::One(candidate) => (false, vec![candidate]),
-                Answer::Ambiguous(candidates) => (true, candidates),
-            };
-        let bodies = timeline.bodies_at(process, looked_up);
-        let symbol_files = symbol_files(timeline, symbols, process, looked_up, &bodies);
-        Explanation {
-            timeline,
-            question,
-            bodies,
-            untimed: timeline.untimed_at(process, looked_up),
-            images: timeline
-                .images_at(process, looked_up)
-                .map(|(_, i)| i)
-                .collect(),
-            is_ambiguous,
-            answers,
-            symbol_files,
-        }
-    }
-
-    fn looked_up(&self) -> u64 {
-        self.question.position.looked_up(self.question.address)
-    }
-
-    /// The time that a candidate answers for.
-    fn time_of(&self, candidate: &Candidate) -> Option<u64> {
-        self.question.time.or(candidate.life.map(|life| life.from))
-    }
-
-    fn write(&self, out: &mut impl Write) -> Result<()> {
-        let Question {
-            process,
-            address,
-            time,
-            position,
-        } = self.question;
-        if let Some(view) = self.timeline.process_view(process) {
-            text_line!(out, "{address:#x} in {}", view.label())?;
-        }
-        if position == Position::Return {
-            let looked_up = self.looked_up();
-            text_line!(
-                out,
-                "a return address: what called is found at {looked_up:#x}"
-            )?;
-        }
-        writeln!(out, "\nwhat ever stood there")?;
-        let mark = |life: Life| match time {
-            Some(time) if life.contains(time) => ">",
-            _ => " ",
-        };
-        for body in &self.bodies {
-            write!(out, "{}", mark(body.life))?;
-            super::methods::line(body, out)?;
-        }
-        for symbol in &self.untimed {
-            let name = symbol.name.as_deref().unwrap_or("(no name)");
-            text_line!(
-                out,
-                "   {:#x}-{:#x} without time, {}: {name}",
-                symbol.start,
-                symbol.last,
-                symbol.evidence
-            )?;
-        }
-        for image in &self.images {
-            text_line!(
-                out,
-                "{}  {:#x}-{:#x} {:<22} image {}: {}",
-                mark(image.life),
-                image.base,
-                image.base.saturating_add(image.size.saturating_sub(1)),
-                life::show(image.life),
-                image.name,
-                image.path.unwrap_or("-")
-            )?;
-        }
-        if self.bodies.is_empty() && self.untimed.is_empty() {
-            writeln!(out, "   no code body")?;
-        }
-        if self.is_ambiguous {
-            writeln!(
-                out,
-                "\nAmbiguous without a time: each in its own life. Say --time."
-            )?;
-        }
-        for candidate in &self.answers {
-            match self.time_of(candidate) {
-                None => writeln!(out, "\nanswer")?,
-                Some(at) => writeln!(out, "\nanswer at {}", show_time(at))?,
-            }
-            for frame in &candidate.frames {
-                describe(frame, out)?;
-            }
-        }
-        if !self.symbol_files.is_empty() {
-            writeln!(out, "\nsymbol files")?;
-        }
-        for (what, file) in &self.symbol_files {
-            file.write(what, "   ", out)?;
-        }
-        Ok(())
-    }
-
-    /// For programs.
-    fn object(&self) -> ExplanationObject<'_> {
-        let Question {
-            process,
-            address,
-            position,
-            ..
-        } = self.question;
-        let untimed = self.untimed.iter().map(|symbol| UntimedObject {
+    /// What ever stood at an address, and where its symbol files are looked for.
+    fn new(
+        timeline: &'t Timeline,
+        symbols: &Symbolizer,
+        process: ProcessIndex,
+        address: u64,
+    ) -> Self {
+        let view = timeline.process_view(process);
+        let bodies = timeline.bodies_at(process, address);
+        let untimed = timeline.untimed_at(process, address).into_iter();
+        let untimed = untimed.map(|symbol| Untimed {
             address: HexNumber(symbol.start),
             size: symbol.last.saturating_sub(symbol.start).saturating_add(1),
-            name: symbol.name.as_deref(),
+            name: symbol.name,
             evidence: symbol.evidence.as_str(),
         });
-        let images = self.images.iter().map(|image| ImageObject {
+        let images = timeline.images_at(process, address);
+        let images = images.map(|(_, image)| Image {
             name: image.name,
             address: HexNumber(image.base),
             size: image.size,
             life: image.life.into(),
             path: image.path,
         });
-        let answers = self.answers.iter().map(|candidate| AnswerObject {
-            time_ns: self.time_of(candidate),
-            frames: (candidate.frames.iter())
-                .map(|frame| frame_object(frame, self.timeline))
-                .collect(),
-        });
-        let files = self.symbol_files.iter();
-        ExplanationObject {
+        Explanation {
+            process: view.as_ref().map_or(String::new(), |view| view.label()),
             address: HexNumber(address),
-            looked_up: (position == Position::Return).then(|| HexNumber(self.looked_up())),
-            pid: self.timeline.process_view(process).and_then(|p| p.pid),
-            time_ns: self.question.time,
-            methods: self.bodies.iter().map(BodyObject).collect(),
+            looked_up: None,
+            pid: view.and_then(|view| view.pid),
+            time_ns: None,
+            symbol_files: symbol_files(timeline, symbols, process, address, &bodies),
+            methods: bodies.into_iter().map(Body::from).collect(),
             untimed: untimed.collect(),
             images: images.collect(),
-            ambiguous: self.is_ambiguous,
-            answers: answers.collect(),
-            symbol_files: files.map(|(of, file)| FileObject { of, file }).collect(),
+            ambiguous: false,
+            answers: Vec::new(),
         }
     }
-}
 
-#[derive(Serialize)]
-struct ExplanationObject<'a> {
-    address: HexNumber,
-    /// Where what called is found, of a return address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    looked_up: Option<HexNumber>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_ns: Option<u64>,
-    methods: Vec<BodyObject<'a>>,
-    untimed: Vec<UntimedObject<'a>>,
-    images: Vec<ImageObject<'a>>,
-    ambiguous: bool,
-    answers: Vec<AnswerObject<'a>>,
-    symbol_files: Vec<FileObject<'a>>,
-}
-
-/// A symbol without a time.
-#[derive(Serialize)]
-struct UntimedObject<'a> {
-    address: HexNumber,
-    size: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    evidence: &'a str,
-}
-
-#[derive(Serialize)]
-struct ImageObject<'a> {
-    name: &'a str,
-    address: HexNumber,
-    size: u64,
-    #[serde(flatten)]
-    life: LifeObject,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct AnswerObject<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time_ns: Option<u64>,
-    frames: Vec<FrameObject<'a>>,
-}
-
-#[derive(Serialize)]
-struct FileObject<'a> {
-    of: &'a str,
-    #[serde(flatten)]
-    file: &'a SymbolFileObject,
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        text_line!(out, "{} in {}", self.address, self.process)?;
+        if let Some(looked_up) = self.looked_up {
+            text_line!(out, "a return address: what called is found at {looked_up}")?;
+        }
+        writeln!(out, "\nwhat ever stood there")?;
+        let mark = |life: &LifeObject| match self.time_ns {
+            Some(time) if life.contains(time) => ">",
+            _ => " ",
+        };
+        for body in &self.methods {
+            write!(out, "{}", mark(&body.life))?;
+            body.write(out)?;
+        }
+        for symbol in &self.untimed {
+            let name = symbol.name.as_deref().unwrap_or("(no name)");
+            let range = show_range(symbol.address.0, symbol.size);
+            text_line!(out, "   {range} without time, {}: {name}", symbol.evidence)?;
+        }
+        for image in &self.images {
+            text_line!(
+                out,
+                "{}  {} {:<22} image {}: {}",
+                mark(&image.life),
+                show_range(image.address.0, image.size),
+                image.life,
+                image.name,
+                image.path.unwrap_or("-")
+            )?;
+        }
+        if self.methods.is_empty() && self.untimed.is_empty() {
+            writeln!(out, "   no code body")?;
+        }
+        if self.ambiguous {
+            writeln!(
+                out,
+                "\nAmbiguous without a time: each in its own life. Say --time."
+            )?;
+        }
+        for answer in &self.answers {
+            match answer.time_ns {
+                None => writeln!(out, "\nanswer")?,
+                Some(at) => writeln!(out, "\nanswer at {}", show_time(at))?,
+            }
+            answer
+                .shown
+                .iter()
+                .try_for_each(|frame| describe(frame, out))?;
+        }
+        if !self.symbol_files.is_empty() {
+            writeln!(out, "\nsymbol files")?;
+        }
+        let mut files = self.symbol_files.iter();
+        files.try_for_each(|FileObject { of, file }| file.write(of, "   ", out))
+    }
 }
 
 /// Where the symbol files of what stood at an address were looked for.
@@ -321,30 +255,35 @@ fn symbol_files(
     process: ProcessIndex,
     address: u64,
     bodies: &[BodyView<'_>],
-) -> Vec<(String, SymbolFileObject)> {
+) -> Vec<FileObject> {
     let modules: BTreeSet<ModuleIndex> = bodies.iter().filter_map(|b| b.module_index).collect();
     let mut files = Vec::new();
-    for module in modules
-        .into_iter()
-        .filter_map(|module| timeline.module_ref(process, module))
-    {
-        let what = format!("PDB of {}", chronosym::simple_name(module.il_path));
-        files.push((what, symbols.module_pdb(&module).into()));
-        if !module.il_path.is_empty() {
-            let what = format!("image {}", chronosym::file_name(module.il_path));
-            files.push((what, symbols.module_image(&module).into()));
+    let mut add = |of, file: SymbolFile| {
+        let file = file.into();
+        files.push(FileObject { of, file });
+    };
+    let modules = modules.into_iter();
+    for module in modules.filter_map(|module| timeline.module_ref(process, module)) {
+        let path = module.il_path;
+        add(
+            format!("PDB of {}", chronosym::simple_name(path)),
+            symbols.module_pdb(&module),
+        );
+        if !path.is_empty() {
+            let of = format!("image {}", chronosym::file_name(path));
+            add(of, symbols.module_image(&module));
         }
     }
     for (owner, image) in timeline.images_at(process, address) {
         if let Some(image_ref) = timeline.image_ref(owner, image.index) {
-            let what = format!("symbols of {}", image.name);
-            files.push((what, symbols.image_symbols(&image_ref).into()));
+            let of = format!("symbols of {}", image.name);
+            add(of, symbols.image_symbols(&image_ref));
         }
     }
     files
 }
 
-fn describe(frame: &Frame, out: &mut impl Write) -> std::io::Result<()> {
+fn describe(frame: &Frame, out: &mut dyn Write) -> io::Result<()> {
     text_line!(
         out,
         "   {}{}{}",

@@ -1,46 +1,18 @@
 //! When something was there: for people and for programs.
 
+use std::fmt;
+
 use chronosym::{Begin, End, Life};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use crate::units::show_time;
 
-/// `begin..end`; `~` where one is inferred.
-pub fn show(life: Life) -> String {
-    let from = match (life.from, life.from_known) {
-        (0, false) => String::new(),
-        (at, true) => show_time(at),
-        (at, false) => format!("~{}", show_time(at)),
-    };
-    let to = match (life.to, life.to_known) {
-        (u64::MAX, _) => String::new(),
-        (at, true) => show_time(at),
-        (at, false) => format!("~{}", show_time(at)),
-    };
-    format!("{from}..{to}")
-}
-
-/// `begin..end`; `<` where it was there already, `>` where it was there still.
-pub fn show_known(begin: Begin, end: End) -> String {
-    let from = match begin {
-        Begin::At(at) => show_time(at),
-        Begin::Before(at) => format!("<{}", show_time(at)),
-        Begin::Unbounded => String::new(),
-    };
-    let to = match end {
-        End::At(at) => show_time(at),
-        End::After(at) => format!(">{}", show_time(at)),
-        End::Open => String::new(),
-    };
-    format!("{from}..{to}")
-}
-
 /// Times in ns since the trace began. What is absent is not known.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Default, Serialize)]
 pub struct LifeObject {
-    #[serde(skip_serializing_if = "Option::is_none")]
     from_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     to_ns: Option<u64>,
     /// Others say so, not its own events.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -48,11 +20,31 @@ pub struct LifeObject {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     to_inferred: bool,
     /// When it was there already.
-    #[serde(skip_serializing_if = "Option::is_none")]
     before_ns: Option<u64>,
     /// When it was there still.
-    #[serde(skip_serializing_if = "Option::is_none")]
     after_ns: Option<u64>,
+}
+
+impl LifeObject {
+    /// Whether it was there at a time.
+    pub fn contains(&self, time: u64) -> bool {
+        self.from_ns.is_none_or(|from| from <= time) && self.to_ns.is_none_or(|to| time < to)
+    }
+}
+
+/// `begin..end`; `~` where one is inferred, `<` where it was there already, `>` where it was there still.
+impl fmt::Display for LifeObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = |at: Option<u64>, inferred, seen: Option<u64>, mark| match (at, seen) {
+            (Some(at), _) if inferred => format!("~{}", show_time(at)),
+            (Some(at), _) => show_time(at),
+            (None, Some(at)) => format!("{mark}{}", show_time(at)),
+            (None, None) => String::new(),
+        };
+        let from = bound(self.from_ns, self.from_inferred, self.before_ns, '<');
+        let to = bound(self.to_ns, self.to_inferred, self.after_ns, '>');
+        f.pad(&format!("{from}..{to}"))
+    }
 }
 
 impl From<Life> for LifeObject {

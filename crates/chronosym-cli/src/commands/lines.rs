@@ -1,17 +1,16 @@
 //! `chronosym lines`.
 
-use std::io::Write;
 use std::path::Path;
 use std::slice::from_ref;
 
 use anyhow::{Result, bail};
-use chronosym_export::{FileLines, MethodLines};
+use chronosym_export::{FileLines, MethodLines, write_lines};
 
-use crate::args::{InfoFormat, Usage};
+use crate::args::{Lines, Usage};
 use crate::output;
-use crate::profiled::{OfMethod, shown};
+use crate::profiled::{Sampled, shown};
 
-pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
+pub fn run(args: &Lines) -> Result<()> {
     for folder in &args.sources {
         if !folder.exists() {
             bail!("--sources {}: there is no such folder", folder.display());
@@ -24,44 +23,35 @@ pub fn run(args: &OfMethod, quiet: bool) -> Result<()> {
             args.trace.display()
         )));
     }
-    let question = &args.question;
-    let (profile, symbols) = question.profile(from_ref(&args.trace), &args.symbols, quiet)?;
+    let sampled = Sampled::read(from_ref(&args.trace), &args.symbols, &args.selection, 0)?;
+    let profile = sampled.profile();
     let Some(lines) = MethodLines::new(&profile, &args.method) else {
         bail!(
             "no method on any stack is called '{}'; `chronosym top` shows which there are",
             args.method
         );
     };
-    let timeline = profile.resolver.timeline();
+    let (timeline, symbols) = (&sampled.loaded.timeline, &sampled.symbols);
     let source = |file: &FileLines| {
         let module = file.module;
         let module = module.and_then(|(process, module)| timeline.module_ref(process, module));
         match symbols.source(module.as_ref(), &file.file, &args.sources) {
             Ok(source) => {
-                let said = match (&source.file, source.checked) {
-                    (None, _) => match &source.url {
-                        Some(url) => format!("{url}, checksum agrees"),
-                        None => "out of the PDB".to_owned(),
-                    },
-                    (Some(path), true) => format!("{}, checksum agrees", path.display()),
-                    (Some(path), false) => {
-                        format!("{}, of which no checksum is known", path.display())
+                let from = match (&source.file, &source.url) {
+                    (None, None) => "out of the PDB".to_owned(),
+                    (None, Some(url)) => format!("{url}, checksum agrees"),
+                    (Some(path), _) if source.checked => {
+                        format!("{}, checksum agrees", path.display())
                     }
+                    (Some(path), _) => format!("{}, of which no checksum is known", path.display()),
                 };
-                (Some(source.text), said)
+                (Some(source.text), from)
             }
             Err(reason) => (None, format!("{reason}; see --sources")),
         }
     };
     let path = args.output.as_deref();
-    let mut out = output::open(path);
-    match question.format {
-        InfoFormat::Text => {
-            let options = shown(usize::MAX, path);
-            chronosym_export::write_lines(&profile, &lines, source, options, &mut out)?;
-        }
-        InfoFormat::Json => output::write_json(&lines, &mut out)?,
-    }
-    out.flush()?;
-    Ok(())
+    output::write(args.format, output::open(path), &lines, |out| {
+        write_lines(&profile, &lines, source, shown(usize::MAX, path), out)
+    })
 }

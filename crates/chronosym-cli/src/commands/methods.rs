@@ -1,62 +1,55 @@
 //! `chronosym methods`.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 
 use anyhow::Result;
 use chronosym::{BodyView, ProcessIndex, Timeline};
-use serde::{Serialize, Serializer};
+use chronosym_types::json::HexNumber;
+use serde::Serialize;
+use serde_with::skip_serializing_none;
 
-use super::life::{self, LifeObject};
-use super::listing::{self, List};
-use crate::args::Methods;
+use super::life::LifeObject;
+use super::listing;
+use crate::args;
 use crate::output::text_line;
+use crate::units::show_range;
 
-pub fn run(args: &Methods, quiet: bool) -> Result<()> {
-    let loaded = listing::load(&args.listing, quiet)?;
+pub fn run(args: &args::Methods) -> Result<()> {
+    let loaded = listing::load(&args.listing)?;
     let wanted = args.matching.as_ref().map(|text| text.to_lowercase());
-    listing::write(&args.listing, &loaded.timeline, &Bodies { wanted })
-}
-
-struct Bodies {
-    /// What a label is to contain, in lower case.
-    wanted: Option<String>,
+    let timeline = &loaded.timeline;
+    let of = |process, times| Methods::of(timeline, process, times, wanted.as_deref());
+    listing::write(&args.listing, timeline, of, Methods::write)
 }
 
 /// The code bodies of a process, by address.
-struct Has<'t>(Vec<BodyView<'t>>);
-
-impl Serialize for Has<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Object<'a> {
-            methods: Vec<BodyObject<'a>>,
-        }
-        let methods = self.0.iter().map(BodyObject).collect();
-        Object { methods }.serialize(serializer)
-    }
+#[derive(Serialize)]
+struct Methods<'t> {
+    methods: Vec<Body<'t>>,
 }
 
-impl List for Bodies {
-    type Has<'t> = Has<'t>;
-
-    fn of<'t>(
-        &self,
+impl<'t> Methods<'t> {
+    /// Those alive at some of the times whose label contains what is wanted, in lower case.
+    fn of(
         timeline: &'t Timeline,
         process: ProcessIndex,
         times: Range<u64>,
-    ) -> Option<Has<'t>> {
-        let is_wanted = |body: &BodyView<'_>| {
-            let alive = body.life.to > times.start && body.life.from < times.end;
-            let matches = |wanted: &String| label(body).to_lowercase().contains(wanted);
-            alive && self.wanted.as_ref().is_none_or(matches)
-        };
-        let mut bodies: Vec<_> = timeline.bodies(process).filter(is_wanted).collect();
+        wanted: Option<&str>,
+    ) -> Option<Self> {
+        let bodies = timeline.bodies(process);
+        let mut bodies: Vec<_> = bodies
+            .filter(|body| body.life.to > times.start && body.life.from < times.end)
+            .collect();
         bodies.sort_by_key(|b| (b.start, b.life.from));
-        (!bodies.is_empty()).then_some(Has(bodies))
+        let mut methods: Vec<Body<'t>> = bodies.into_iter().map(Body::from).collect();
+        if let Some(wanted) = wanted {
+            methods.retain(|body| body.label().to_lowercase().contains(wanted));
+        }
+        (!methods.is_empty()).then_some(Methods { methods })
     }
 
-    fn write(&self, has: &Has<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         text_line!(
             out,
             "  {:<29} {:<22} {:<22} {:<17} method",
@@ -65,45 +58,39 @@ impl List for Bodies {
             "tier",
             "evidence"
         )?;
-        has.0.iter().try_for_each(|body| line(body, out))
+        self.methods.iter().try_for_each(|body| body.write(out))
     }
 }
 
-/// A code body in JSON.
-pub struct BodyObject<'a>(pub &'a BodyView<'a>);
+/// A code body.
+#[skip_serializing_none]
+#[derive(Serialize)]
+pub struct Body<'t> {
+    address: HexNumber,
+    size: u64,
+    #[serde(flatten)]
+    pub life: LifeObject,
+    name: Option<String>,
+    module: Option<&'t str>,
+    signature: Option<&'t str>,
+    tier: Option<&'static str>,
+    native_code_version: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cold: bool,
+    evidence: String,
+    il_map_entries: Option<usize>,
+    inline_tree: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stub_targets: Vec<String>,
+}
 
-impl Serialize for BodyObject<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Object<'a> {
-            address: chronosym_types::json::HexNumber,
-            size: u64,
-            #[serde(flatten)]
-            life: LifeObject,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            name: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            module: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            signature: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            tier: Option<&'a str>,
-            native_code_version: u64,
-            #[serde(skip_serializing_if = "std::ops::Not::not")]
-            cold: bool,
-            evidence: String,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            il_map_entries: Option<usize>,
-            inline_tree: bool,
-            #[serde(skip_serializing_if = "<[_]>::is_empty")]
-            stub_targets: &'a [String],
-        }
-        let body = &self.0;
-        let object = Object {
-            address: chronosym_types::json::HexNumber(body.start),
+impl<'t> From<BodyView<'t>> for Body<'t> {
+    fn from(body: BodyView<'t>) -> Self {
+        Body {
+            address: HexNumber(body.start),
             size: body.size,
             life: body.life.into(),
-            name: body.name.as_deref(),
+            name: body.name,
             module: body.module,
             signature: body.signature,
             tier: body.tier.map(|tier| tier.name()),
@@ -112,41 +99,41 @@ impl Serialize for BodyObject<'_> {
             evidence: body.evidence.to_string(),
             il_map_entries: body.il_map_entries,
             inline_tree: body.has_inline_tree,
-            stub_targets: &body.stub_targets,
-        };
-        object.serialize(serializer)
+            stub_targets: body.stub_targets,
+        }
     }
 }
 
-/// `module!name`.
-fn label(body: &BodyView<'_>) -> String {
-    let name = body.name.as_deref().unwrap_or("(no name)");
-    body.module
-        .map_or_else(|| name.to_owned(), |module| format!("{module}!{name}"))
-}
+impl Body<'_> {
+    /// `module!name`.
+    fn label(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("(no name)");
+        self.module
+            .map_or_else(|| name.to_owned(), |module| format!("{module}!{name}"))
+    }
 
-/// One line: range, life, tier, version, evidence, name.
-pub fn line(body: &BodyView<'_>, out: &mut dyn Write) -> std::io::Result<()> {
-    let last = body.start.saturating_add(body.size.saturating_sub(1));
-    let mut kind = body.tier.map_or("-".to_owned(), |t| t.name().to_owned());
-    if body.is_cold {
-        kind.push_str(" cold");
+    /// One line: range, life, tier, version, evidence, name.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut kind = self.tier.unwrap_or("-").to_owned();
+        if self.cold {
+            kind.push_str(" cold");
+        }
+        if self.native_code_version != 0 {
+            kind.push_str(&format!(" v{}", self.native_code_version));
+        }
+        let mut name = self.label();
+        if let Some(signature) = self.signature.and_then(|s| s.find('(').map(|at| &s[at..])) {
+            name.push_str(signature);
+        }
+        if !self.stub_targets.is_empty() {
+            name.push_str(&format!(" \u{2192} {}", self.stub_targets.join(", ")));
+        }
+        text_line!(
+            out,
+            "  {} {:<22} {kind:<22} {:<17} {name}",
+            show_range(self.address.0, self.size),
+            self.life,
+            self.evidence
+        )
     }
-    if body.native_code_version != 0 {
-        kind.push_str(&format!(" v{}", body.native_code_version));
-    }
-    let life = life::show(body.life);
-    let mut name = label(body);
-    if let Some(signature) = body.signature.and_then(|s| s.find('(').map(|at| &s[at..])) {
-        name.push_str(signature);
-    }
-    if !body.stub_targets.is_empty() {
-        name.push_str(&format!(" \u{2192} {}", body.stub_targets.join(", ")));
-    }
-    text_line!(
-        out,
-        "  {:#x}-{last:#x} {life:<22} {kind:<22} {:<17} {name}",
-        body.start,
-        body.evidence.to_string()
-    )
 }

@@ -5,51 +5,45 @@ use std::io::Write;
 use anyhow::Result;
 use chronosym::Profile;
 use chronosym::symbols::MissingSymbols;
-use chronosym_export::Measure;
+use chronosym_export::{Measure, TableObject};
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
-use crate::args::InfoFormat;
+use crate::args::OfTrace;
 use crate::output::{self, text_line};
-use crate::profiled::OfTrace;
+use crate::profiled::profile;
 use crate::units::show_count;
 
 /// A missing symbol file in JSON.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct MissingObject<'a> {
     module: &'a str,
     unnamed: AmountObject,
     without_line: AmountObject,
     reason: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
     trace_paths: &'a [String],
     server_paths: &'a [String],
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct AmountObject {
     samples: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     time_ns: Option<u64>,
 }
 
-pub fn run(args: &OfTrace, quiet: bool) -> Result<()> {
-    let (input, question) = (&args.input, &args.question);
-    let (profile, symbols) = question.profile(&input.traces, &input.symbols, quiet)?;
+pub fn run(args: &OfTrace) -> Result<()> {
+    let (profile, symbols) = profile(args)?;
     let missing = symbols.missing(&profile);
-    let path = input.output.as_deref();
-    let mut out = output::open_for(question.format, path);
-    match question.format {
-        InfoFormat::Text => write_text(&profile, &missing, args.most, &mut out)?,
-        InfoFormat::Json => {
-            let is_timed = profile.time_ns().is_some();
-            let objects: Vec<_> = missing.iter().map(|m| object(m, is_timed)).collect();
-            let most = args.most;
-            chronosym_export::write_rows_json(&profile, "symbol_file", &objects, most, &mut out)?;
-        }
-    }
-    out.flush()?;
-    Ok(())
+    let is_timed = profile.time_ns().is_some();
+    let objects: Vec<_> = missing.iter().map(|m| object(m, is_timed)).collect();
+    let object = TableObject::new(&profile, "symbol_file", &objects, args.most);
+    let out = output::open_for(args.format, args.input.output.as_deref());
+    output::write(args.format, out, &object, |out| {
+        write_text(&profile, &objects, args.most, out)
+    })
 }
 
 fn object(missing: &MissingSymbols, is_timed: bool) -> MissingObject<'_> {
@@ -70,34 +64,32 @@ fn object(missing: &MissingSymbols, is_timed: bool) -> MissingObject<'_> {
 
 fn write_text(
     profile: &Profile,
-    missing: &[MissingSymbols],
+    missing: &[MissingObject<'_>],
     most: usize,
     out: &mut impl Write,
-) -> Result<()> {
+) -> std::io::Result<()> {
     let samples = show_count(profile.samples());
     if profile.samples() == 0 {
-        writeln!(
+        return writeln!(
             out,
             "no samples: `chronosym info TRACE` shows what the trace has"
-        )?;
-        return Ok(());
+        );
     }
     if missing.is_empty() {
-        writeln!(
+        return writeln!(
             out,
             "no symbol file that would say more of the innermost frames of {samples} samples is missing"
-        )?;
-        return Ok(());
+        );
     }
     let measure = match Measure::of(profile) {
         Measure::Bytes => Measure::Samples,
         measure => measure,
     };
     let all = measure.total(profile);
-    let cells = |samples: u64, ns: u64| {
+    let cells = |amount: &AmountObject| {
         let weight = match measure {
-            Measure::Time => ns,
-            _ => samples,
+            Measure::Time => amount.time_ns.unwrap_or(0),
+            _ => amount.samples,
         };
         let share = weight as f64 * 100.0 / all.max(1) as f64;
         format!("{share:>6.1}% {:>9}", measure.show(weight))
@@ -116,19 +108,18 @@ fn write_text(
         text_line!(
             out,
             "{} {}  {}: {}",
-            cells(missing.unnamed, missing.unnamed_ns),
-            cells(missing.without_line, missing.without_line_ns),
-            missing.name,
-            missing.reason()
+            cells(&missing.unnamed),
+            cells(&missing.without_line),
+            missing.module,
+            missing.reason
         )?;
-        match &missing.file.wanted {
-            Some(wanted) => text_line!(out, "{INDENT}{wanted}")?,
-            None => text_line!(out, "{INDENT}the trace has no identity to look for")?,
-        }
-        for path in &missing.trace_paths {
+        let nothing = "the trace has no identity to look for";
+        let identity = missing.identity.as_deref().unwrap_or(nothing);
+        text_line!(out, "{INDENT}{identity}")?;
+        for path in missing.trace_paths {
             text_line!(out, "{INDENT}path    {path}")?;
         }
-        for path in &missing.server_paths {
+        for path in missing.server_paths {
             text_line!(out, "{INDENT}server  {path}")?;
         }
     }
@@ -140,8 +131,7 @@ fn write_text(
         out,
         "\nwhere files are looked for: --symbols DIR, --symbol-path 'srv*CACHE*URL',\n\
          DEBUGINFOD_URLS, --trust-trace-paths"
-    )?;
-    Ok(())
+    )
 }
 
 const INDENT: &str = "         ";

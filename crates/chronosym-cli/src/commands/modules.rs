@@ -1,93 +1,83 @@
 //! `chronosym modules`.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
-use chronosym::{Begin, End, PdbId, ProcessIndex, Timeline};
+use chronosym::{Begin, End, ImageView, ModuleView, PdbId, ProcessIndex, Timeline};
 use chronosym_types::json::HexNumber;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
-use super::life::{self, LifeObject};
-use super::listing::{self, List};
+use super::life::LifeObject;
+use super::listing;
 use crate::args::Listing;
 use crate::output::text_line;
-use crate::symbols::{self, SymbolFileObject};
+use crate::symbolizer;
+use crate::symbols::SymbolFileObject;
+use crate::units::show_range;
 
-pub fn run(args: &Listing, quiet: bool) -> Result<()> {
-    let loaded = listing::load(args, quiet)?;
-    let symbols = symbols::open(&args.input.symbols, &loaded)?;
-    listing::write(args, &loaded.timeline, &Binaries { symbols })
-}
-
-struct Binaries {
-    symbols: Symbolizer,
+pub fn run(args: &Listing) -> Result<()> {
+    let loaded = listing::load(args)?;
+    let symbols = symbolizer::open(&args.input.symbols, &loaded)?;
+    let timeline = &loaded.timeline;
+    let of = |process, times| Binaries::of(timeline, &symbols, process, times);
+    listing::write(args, timeline, of, Binaries::write)
 }
 
 /// The modules and images of a process.
 #[derive(Serialize)]
-struct Has<'t> {
+struct Binaries<'t> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    modules: Vec<ModuleObject<'t>>,
+    modules: Vec<Module<'t>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    images: Vec<ImageObject<'t>>,
+    images: Vec<Image<'t>>,
 }
 
 /// A CLR module.
+#[skip_serializing_none]
 #[derive(Serialize)]
-struct ModuleObject<'t> {
+struct Module<'t> {
     name: &'t str,
     #[serde(flatten)]
     life: LifeObject,
-    #[serde(skip)]
-    shown_life: String,
     bodies: usize,
     evidence: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     il_path: Option<&'t str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     native_path: Option<&'t str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pdb: Option<PdbObject<'t>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    native_pdb: Option<PdbObject<'t>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    pdb: Option<Pdb<'t>>,
+    native_pdb: Option<Pdb<'t>>,
     symbols: Option<SymbolFileObject>,
 }
 
 /// A native image.
+#[skip_serializing_none]
 #[derive(Serialize)]
-struct ImageObject<'t> {
+struct Image<'t> {
     name: &'t str,
     #[serde(flatten)]
     life: LifeObject,
-    #[serde(skip)]
-    shown_life: String,
     address: HexNumber,
     size: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'t str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     build_id: Option<&'t str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pdb: Option<PdbObject<'t>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    pdb: Option<Pdb<'t>>,
     symbols: Option<SymbolFileObject>,
 }
 
 /// The identity of a PDB.
 #[derive(Serialize)]
-struct PdbObject<'t> {
+struct Pdb<'t> {
     guid: String,
     age: u32,
     #[serde(skip_serializing_if = "str::is_empty")]
     path: &'t str,
 }
 
-impl<'t> From<&'t PdbId> for PdbObject<'t> {
+impl<'t> From<&'t PdbId> for Pdb<'t> {
     fn from(pdb: &'t PdbId) -> Self {
-        PdbObject {
+        Pdb {
             guid: pdb.guid.to_string(),
             age: pdb.age,
             path: &pdb.path,
@@ -95,22 +85,21 @@ impl<'t> From<&'t PdbId> for PdbObject<'t> {
     }
 }
 
-impl List for Binaries {
-    type Has<'t> = Has<'t>;
-
-    fn of<'t>(
-        &self,
+impl<'t> Binaries<'t> {
+    fn of(
         timeline: &'t Timeline,
+        symbols: &Symbolizer,
         process: ProcessIndex,
         times: Range<u64>,
-    ) -> Option<Has<'t>> {
-        let modules = timeline.modules(process);
-        let modules =
-            modules.filter(|m| begins_before(m.begin, times.end) && ends_after(m.end, times.start));
-        let modules = modules.map(|m| ModuleObject {
+    ) -> Option<Self> {
+        let is_module_there = |m: &ModuleView<'_>| {
+            let begins_late = matches!(m.begin, Begin::At(at) if at >= times.end);
+            let ends_early = matches!(m.end, End::At(at) if at <= times.start);
+            !begins_late && !ends_early
+        };
+        let module = |m: ModuleView<'t>| Module {
             name: m.name,
             life: (m.begin, m.end).into(),
-            shown_life: life::show_known(m.begin, m.end),
             bodies: m.bodies,
             evidence: m.evidence.to_string(),
             il_path: m.il_path,
@@ -119,14 +108,12 @@ impl List for Binaries {
             native_pdb: m.native_pdb.map(Into::into),
             symbols: timeline
                 .module_ref(process, m.index)
-                .map(|module| self.symbols.module_pdb(&module).into()),
-        });
-        let images = timeline.images(process);
-        let images = images.filter(|i| i.life.from < times.end && i.life.to > times.start);
-        let images = images.map(|i| ImageObject {
+                .map(|module| symbols.module_pdb(&module).into()),
+        };
+        let is_image_there = |i: &ImageView<'_>| i.life.from < times.end && i.life.to > times.start;
+        let image = |i: ImageView<'t>| Image {
             name: i.name,
             life: i.life.into(),
-            shown_life: life::show(i.life),
             address: HexNumber(i.base),
             size: i.size,
             path: i.path,
@@ -134,91 +121,69 @@ impl List for Binaries {
             pdb: i.pdb.map(Into::into),
             symbols: timeline
                 .image_ref(process, i.index)
-                .map(|image| self.symbols.image_symbols(&image).into()),
-        });
-        let (modules, images): (Vec<_>, Vec<_>) = (modules.collect(), images.collect());
-        let is_empty = modules.is_empty() && images.is_empty();
-        (!is_empty).then_some(Has { modules, images })
+                .map(|image| symbols.image_symbols(&image).into()),
+        };
+        let modules = timeline.modules(process).filter(is_module_there);
+        let images = timeline.images(process).filter(is_image_there);
+        let binaries = Binaries {
+            modules: modules.map(module).collect(),
+            images: images.map(image).collect(),
+        };
+        let is_empty = binaries.modules.is_empty() && binaries.images.is_empty();
+        (!is_empty).then_some(binaries)
     }
 
-    fn write(&self, has: &Has<'_>, out: &mut dyn Write) -> std::io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         text_line!(
             out,
             "         {:<40} life (~ inferred, < loaded before, > alive after)",
             "name"
         )?;
-        for m in &has.modules {
+        for m in &self.modules {
             text_line!(
                 out,
                 "  module {:<40} {:<28} {} bodies, {}",
                 m.name,
-                m.shown_life,
+                m.life,
                 m.bodies,
                 m.evidence
             )?;
-            fact("IL    ", m.il_path, out)?;
-            fact("native", m.native_path, out)?;
-            pdb(&m.pdb, out)?;
-            pdb(&m.native_pdb, out)?;
-            found(&m.symbols, out)?;
+            let facts = [("IL    ", m.il_path), ("native", m.native_path)];
+            details(&facts, &[&m.pdb, &m.native_pdb], &m.symbols, out)?;
         }
-        for i in &has.images {
-            let HexNumber(first) = i.address;
-            let last = first.saturating_add(i.size.saturating_sub(1));
+        for i in &self.images {
             text_line!(
                 out,
-                "  image  {:<40} {:<28} {first:#x}-{last:#x}",
+                "  image  {:<40} {:<28} {}",
                 i.name,
-                i.shown_life
+                i.life,
+                show_range(i.address.0, i.size)
             )?;
-            fact("path  ", i.path, out)?;
-            fact("build id", i.build_id, out)?;
-            pdb(&i.pdb, out)?;
-            found(&i.symbols, out)?;
+            let facts = [("path  ", i.path), ("build id", i.build_id)];
+            details(&facts, &[&i.pdb], &i.symbols, out)?;
         }
         Ok(())
     }
 }
 
-const INDENT: &str = "         ";
-
-fn fact(what: &str, value: Option<&str>, out: &mut dyn Write) -> std::io::Result<()> {
-    match value {
-        Some(value) => text_line!(out, "{INDENT}{what} {value}"),
-        None => Ok(()),
+/// What stands below a module or an image.
+fn details(
+    facts: &[(&str, Option<&str>)],
+    pdbs: &[&Option<Pdb<'_>>],
+    symbols: &Option<SymbolFileObject>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    const INDENT: &str = "         ";
+    for (what, value) in facts {
+        if let Some(value) = value {
+            text_line!(out, "{INDENT}{what} {value}")?;
+        }
     }
-}
-
-fn pdb(pdb: &Option<PdbObject<'_>>, out: &mut dyn Write) -> std::io::Result<()> {
-    match pdb {
-        Some(pdb) => text_line!(
-            out,
-            "{INDENT}PDB    {} age {} {}",
-            pdb.guid,
-            pdb.age,
-            pdb.path
-        ),
-        None => Ok(()),
+    for Pdb { guid, age, path } in pdbs.iter().copied().flatten() {
+        text_line!(out, "{INDENT}PDB    {guid} age {age} {path}")?;
     }
-}
-
-fn found(symbols: &Option<SymbolFileObject>, out: &mut dyn Write) -> std::io::Result<()> {
     match symbols {
         Some(symbols) => symbols.write("symbols", INDENT, out),
         None => Ok(()),
-    }
-}
-
-fn begins_before(begin: Begin, time: u64) -> bool {
-    match begin {
-        Begin::At(at) => at < time,
-        Begin::Before(_) | Begin::Unbounded => true,
-    }
-}
-
-fn ends_after(end: End, time: u64) -> bool {
-    match end {
-        End::At(at) => at > time,
-        End::After(_) | End::Open => true,
     }
 }

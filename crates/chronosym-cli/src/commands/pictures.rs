@@ -6,7 +6,7 @@ use chronosym_export::PageFacts;
 
 use crate::args::StackFormat;
 
-/// The format that a file's name tells.
+/// The format that a file's name stands for.
 pub fn format_of(path: &Path) -> Option<StackFormat> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let endings = [
@@ -24,8 +24,8 @@ pub fn format_of(path: &Path) -> Option<StackFormat> {
         (".folded", StackFormat::Folded),
         (".collapsed", StackFormat::Folded),
     ];
-    let told = endings.iter().find(|(ending, _)| name.ends_with(ending));
-    told.map(|(_, format)| *format)
+    let ending = endings.iter().find(|(ending, _)| name.ends_with(ending));
+    ending.map(|(_, format)| *format)
 }
 
 /// What a page says of traces.

@@ -4,16 +4,14 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use chronosym::{LimitReached, Profile};
-use chronosym_export::{Apart, CallTree, Measure, Series, TreeOptions};
+use chronosym_export::{Apart, Measure, TreeOptions};
 
 use super::pictures;
-use crate::args::{StackFormat, StackWeight, Stacks, Usage};
-use crate::output;
-use crate::profiled::{open_marked, shown};
-use crate::progress::tell;
+use crate::args::{StackFormat, Stacks, Usage};
+use crate::profiled::{Sampled, shown, tree};
+use crate::{output, progress};
 
-pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
-    let shape = args.shaping.shape()?;
+pub fn run(args: &Stacks) -> Result<()> {
     let path = args.input.output.as_deref();
     let format = args.format.or_else(|| pictures::format_of(path?));
     let format = format.unwrap_or(StackFormat::Text);
@@ -27,28 +25,30 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
         StackFormat::Firefox => limits.markers,
         _ => 0,
     };
-    let (loaded, symbols, filter) = open_marked(
-        &args.input.traces,
-        &args.input.symbols,
-        &args.filters,
-        &args.samples,
-        markers,
-        quiet,
-    )?;
-    let timeline = &loaded.timeline;
+    let (input, selection) = (&args.input, &args.selection);
+    let sampled = Sampled::read(&input.traces, &input.symbols, selection, markers)?;
+    let timeline = &sampled.loaded.timeline;
     let apart = Apart {
         threads: !args.no_threads,
         lines: args.lines,
-        addresses: args.samples.addresses,
+        addresses: selection.samples.addresses,
     };
     let mut out = output::open(path);
     let is_empty = match format {
         StackFormat::Jsonl => {
-            let (filter, symbols) = (&filter, Some(symbols as _));
-            chronosym_export::write_json_lines(timeline, filter, symbols, &shape, &mut out)? == 0
+            let symbols = sampled.symbols.clone();
+            let (filter, shape) = (&sampled.filter, &sampled.shape);
+            let written = chronosym_export::write_json_lines(
+                timeline,
+                filter,
+                Some(symbols),
+                shape,
+                &mut out,
+            )?;
+            written == 0
         }
         StackFormat::Speedscope | StackFormat::Firefox => {
-            let series = Series::new(timeline, &filter, Some(symbols), &shape, apart);
+            let series = sampled.series(apart);
             match format {
                 StackFormat::Firefox => chronosym_export::write_firefox(&series, &mut out)?,
                 _ => chronosym_export::write_speedscope(&series, &mut out)?,
@@ -56,24 +56,30 @@ pub fn run(args: &Stacks, quiet: bool) -> Result<()> {
             if timeline.markers_left_out() > 0 {
                 let limit = LimitReached::Markers(limits.markers);
                 let count = timeline.markers_left_out();
-                tell(&format!("{limit}: {count} are left out"));
+                progress::note(&format!("{limit}: {count} are left out"));
             }
             series.samples.is_empty()
         }
         _ => {
-            let mut profile = timeline.profile(&filter, Some(symbols));
-            profile.shape(&shape);
+            let profile = sampled.profile();
             match format {
                 StackFormat::Pprof => chronosym_export::write_pprof(&profile, apart, &mut out)?,
                 StackFormat::Otlp => chronosym_export::write_otlp(&profile, apart, &mut out)?,
-                _ => write_tree(args, &loaded.notes, format, apart, &profile, &mut out)?,
+                _ => write_tree(
+                    args,
+                    &sampled.loaded.notes,
+                    format,
+                    apart,
+                    &profile,
+                    &mut out,
+                )?,
             }
             profile.entries.is_empty()
         }
     };
     out.flush()?;
     if is_empty {
-        super::tell_nothing_passes("sample", quiet);
+        super::note_nothing_passes("sample");
     }
     Ok(())
 }
@@ -96,21 +102,19 @@ fn write_tree(
 ) -> Result<()> {
     let path = args.input.output.as_deref();
     let measure = match (args.weight, format) {
-        (Some(StackWeight::Samples), _) | (None, StackFormat::Folded) => Measure::Samples,
-        (Some(StackWeight::Time), _) => Measure::Time,
-        (Some(StackWeight::Bytes), _) => Measure::Bytes,
+        (Some(measure), _) => measure,
+        (None, StackFormat::Folded) => Measure::Samples,
         (None, _) => Measure::of(profile),
     };
-    let max_nodes = crate::limits::get().tree_nodes;
     let options = TreeOptions {
         threads: apart.threads,
         lines: apart.lines,
         files: format != StackFormat::Folded,
         addresses: apart.addresses,
         measure,
-        max_nodes,
+        ..TreeOptions::default()
     };
-    let tree = CallTree::new(profile, options);
+    let tree = tree(profile, options);
     match format {
         StackFormat::Svg => chronosym_export::write_svg(profile, &tree, out)?,
         StackFormat::Html => {
@@ -123,6 +127,5 @@ fn write_tree(
         }
         _ => chronosym_export::write_folded(&tree, out)?,
     }
-    super::tell_left_out(&tree, profile, max_nodes);
     Ok(())
 }

@@ -1,29 +1,18 @@
 //! `chronosym threads`.
 
-use std::io::Write;
-
 use anyhow::Result;
+use chronosym_export::{TableObject, hot_threads, write_threads};
 
-use crate::args::InfoFormat;
+use crate::args::OfTrace;
 use crate::output;
-use crate::profiled::{OfTrace, shown};
+use crate::profiled::{profile, shown};
 
-pub fn run(args: &OfTrace, quiet: bool) -> Result<()> {
-    let (input, question) = (&args.input, &args.question);
-    let (profile, _) = question.profile(&input.traces, &input.symbols, quiet)?;
-    let threads = chronosym_export::hot_threads(&profile);
-    let path = input.output.as_deref();
-    let options = shown(args.most, path);
-    let mut out = output::open(path);
-    match question.format {
-        InfoFormat::Text => {
-            chronosym_export::write_threads(&profile, &threads, options, &mut out)?;
-        }
-        InfoFormat::Json => {
-            let most = options.most;
-            chronosym_export::write_rows_json(&profile, "thread", &threads, most, &mut out)?;
-        }
-    }
-    out.flush()?;
-    Ok(())
+pub fn run(args: &OfTrace) -> Result<()> {
+    let (profile, _) = profile(args)?;
+    let threads = hot_threads(&profile);
+    let path = args.input.output.as_deref();
+    let object = TableObject::new(&profile, "thread", &threads, args.most);
+    output::write(args.format, output::open(path), &object, |out| {
+        write_threads(&profile, &threads, shown(args.most, path), out)
+    })
 }

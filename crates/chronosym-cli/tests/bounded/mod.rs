@@ -1,42 +1,108 @@
-//! Runs the program within bounds of time and memory.
+//! Runs the program within bounds of memory and of the processor's time.
+//!
+//! `CHRONOSYM_BIN` names a release build to be held to them in place of the program that was built for the test.
 #![allow(dead_code)]
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::common::{Run, chronosym, finish};
+use crate::common::{Run, chronosym, file, finish};
 
 /// Address space that the program may have, in KiB.
 const MEMORY: u32 = 256 << 10;
 
-/// The program without optimisation takes some ten times as long.
-const LONGEST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 5 });
+/// Where a release build is.
+fn release() -> Option<std::ffi::OsString> {
+    std::env::var_os("CHRONOSYM_BIN").filter(|path| !path.is_empty())
+}
 
-/// What a run within bounds gave. The threads of an allocator that reserves much are one here.
-pub fn bounded(args: &[&str]) -> Run {
+/// Seconds of the processor that a run may take: what other programs do meanwhile is not counted. Without optimisation it takes
+/// some ten times as long.
+fn longest() -> u32 {
+    match cfg!(debug_assertions) && release().is_none() {
+        true => 60,
+        false => 5,
+    }
+}
+
+/// What a run within bounds gave.
+pub fn bounded<S: AsRef<OsStr>>(args: &[S]) -> Run {
     timed(args).0
 }
 
-/// The same, and how long it took.
-pub fn timed(args: &[&str]) -> (Run, Duration) {
-    let program = chronosym();
-    let limited = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
+/// The same, and how long the processor worked for it.
+pub fn timed<S: AsRef<OsStr>>(args: &[S]) -> (Run, Duration) {
+    let program = release().unwrap_or_else(|| chronosym().get_program().to_owned());
+    let times = tempfile::NamedTempFile::new().unwrap();
+    let script = format!(
+        "times=$1; shift; ulimit -v {MEMORY}; ulimit -t {}; \"$0\" \"$@\"; status=$?; times >\"$times\"; exit $status",
+        longest()
+    );
     let mut command = Command::new("sh");
     command
-        .args(["-c", &limited])
-        .arg(program.get_program())
-        .args(args);
-    command
+        .args(["-c", &script])
+        .arg(program)
+        .arg(times.path())
+        .args(args)
+        // The threads of an allocator that reserves much are one here.
         .env("MALLOC_ARENA_MAX", "1")
         .env_remove("_NT_SYMBOL_PATH")
         .env_remove("DEBUGINFOD_URLS")
         .stdin(Stdio::null());
-    let begun = Instant::now();
-    let output = command.output().unwrap();
-    let took = begun.elapsed();
-    assert!(took < LONGEST, "{args:?}: {took:?}");
-    (finish(output), took)
+    let run = finish(command.output().unwrap());
+    let times = std::fs::read_to_string(times.path()).unwrap();
+    (run, children(&times))
+}
+
+/// What `times` says of the shell's children: in the second line, in user and in kernel space, as `0m1.25s`.
+fn children(times: &str) -> Duration {
+    let words = times.lines().nth(1).unwrap_or_else(|| panic!("{times:?}"));
+    let seconds = words.split_whitespace().map(|word| {
+        let (minutes, seconds) = word.trim_end_matches('s').split_once('m').expect(word);
+        let [minutes, seconds] = [minutes, seconds].map(|text| text.parse::<f64>().expect(word));
+        minutes * 60.0 + seconds
+    });
+    Duration::from_secs_f64(seconds.sum())
+}
+
+/// Runs `command` on what `make` makes of a size, and of eight times the size; `{}` in it stands for the file, which else comes
+/// last. Twice the size may take 2.3 times as long; what starting takes is not looked at.
+pub fn holds(
+    name: &str,
+    command: &[&str],
+    size: usize,
+    make: impl Fn(usize) -> Vec<u8>,
+) -> [Run; 2] {
+    let start = Duration::from_millis(if longest() > 5 { 2_000 } else { 300 });
+    let runs = [size, 8 * size].map(|size| {
+        let input = file(&make(size));
+        let mut args: Vec<String> = command
+            .iter()
+            .map(|arg| arg.replace("{}", path(&input)))
+            .collect();
+        if !command.iter().any(|arg| arg.contains("{}")) {
+            args.push(path(&input).to_owned());
+        }
+        let (run, took) = timed(&args);
+        let kilobytes = std::fs::metadata(&input).map_or(0, |it| it.len() >> 10);
+        println!("{name}: {kilobytes} KiB, {took:?}");
+        assert!(
+            [0, 1].contains(&run.status),
+            "{name}: {} {}",
+            run.status,
+            run.stderr
+        );
+        assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
+        (run, took)
+    });
+    let took = [runs[0].1, runs[1].1];
+    assert!(
+        took[1] < took[0].mul_f64(2.3_f64.powi(3)) + start,
+        "{name}: {took:?}"
+    );
+    runs.map(|(run, _)| run)
 }
 
 /// A path as an argument.

@@ -33,16 +33,12 @@ payload! {
     }
 }
 
-/// The ModuleFlags field.
+/// The ModuleFlags field: 1 domain neutral, 2 native, 4 dynamic, 8 the assembly's manifest, 0x10 laid out by profile data, 0x20
+/// ReadyToRun, 0x40 ReadyToRun of some methods only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ModuleFlags(pub u32);
 
 impl ModuleFlags {
-    /// Shared by the app domains of the process.
-    #[must_use]
-    pub fn is_domain_neutral(self) -> bool {
-        self.0 & 0x1 != 0
-    }
     /// Has a native image.
     #[must_use]
     pub fn is_native(self) -> bool {
@@ -52,26 +48,6 @@ impl ModuleFlags {
     #[must_use]
     pub fn is_dynamic(self) -> bool {
         self.0 & 0x4 != 0
-    }
-    /// Holds the assembly's manifest.
-    #[must_use]
-    pub fn is_manifest(self) -> bool {
-        self.0 & 0x8 != 0
-    }
-    /// Laid out by profile data.
-    #[must_use]
-    pub fn is_ibc_optimized(self) -> bool {
-        self.0 & 0x10 != 0
-    }
-    /// Holds precompiled (ReadyToRun) code.
-    #[must_use]
-    pub fn is_ready_to_run(self) -> bool {
-        self.0 & 0x20 != 0
-    }
-    /// Holds precompiled code of some methods only.
-    #[must_use]
-    pub fn is_partial_ready_to_run(self) -> bool {
-        self.0 & 0x40 != 0
     }
 }
 
@@ -161,29 +137,7 @@ payload! {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
     }
-}
 
-payload! {
-    /// An assembly: AssemblyLoad, AssemblyUnload, AssemblyDCStart, AssemblyDCEnd.
-    Assembly<'a> {
-        /// What happened to the assembly.
-        action: Action = "",
-        /// The assembly's id.
-        assembly_id: u64 = "AssemblyID" as hex,
-        /// The id of its app domain.
-        app_domain_id: u64 = "AppDomainID" as hex,
-        /// Which bind it came from.
-        binding_id: u64 = "BindingID" as hex if since 1,
-        /// 1 domain neutral, 2 dynamic, 4 native image, 8 collectible, 0x10 ReadyToRun.
-        flags: u32 = "AssemblyFlags" as hex,
-        /// The full name.
-        name: WStr<'a> = "FullyQualifiedAssemblyName",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID" if since 1,
-    }
-}
-
-payload! {
     /// An app domain: AppDomainLoad, AppDomainUnload, AppDomainDCStart, AppDomainDCEnd.
     AppDomain<'a> {
         /// What happened to the app domain.
@@ -198,45 +152,5 @@ payload! {
         index: u32 = "AppDomainIndex" if since 1,
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
-    }
-}
-
-payload! {
-    /// A part of a module's image that was laid out by use: ModuleRangeLoad, ModuleRangeDCStart, ModuleRangeDCEnd.
-    ModuleRange {
-        /// What happened to the range.
-        action: Action = "",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-        /// The module's id.
-        module_id: u64 = "ModuleID" as hex,
-        /// Where it begins, in bytes from the image's base.
-        range_begin: u32 = "RangeBegin" as hex,
-        /// Its length in bytes.
-        range_size: u32 = "RangeSize",
-        /// 4 hot.
-        range_type: u8 = "RangeType",
-        /// How the profile data named it (private provider).
-        ibc_type: u8 = "IBCType" if private,
-        /// Which section it lies in (private provider).
-        section_type: u16 = "VirtualSectionType" if private,
-    }
-}
-
-payload! {
-    /// A managed thread that is alive: ThreadDC of the rundown.
-    ThreadDC {
-        /// The runtime's id of the thread.
-        managed_thread_id: u64 = "ManagedThreadID" as hex,
-        /// The id of its app domain.
-        app_domain_id: u64 = "AppDomainID" as hex,
-        /// 1 GC special, 2 finalizer, 4 thread pool worker.
-        flags: u32 = "Flags" as hex,
-        /// The managed thread's number.
-        managed_thread_index: u32 = "ManagedThreadIndex",
-        /// The operating system's thread id.
-        os_thread_id: u32 = "OSThreadID",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
     }
 }

@@ -6,7 +6,7 @@ use crate::array::{I32s, Ids, U32s};
 use crate::cursor::Cursor;
 use crate::part::{FieldSpec, Part, Style, payload};
 use crate::value::{FieldList, Value};
-use crate::{AStr, Action, DecodeError, WStr};
+use crate::{Action, DecodeError, WStr};
 
 payload! {
     /// A native body of a method: MethodLoad, MethodUnload, MethodDCStart, MethodDCEnd, verbose or not.
@@ -52,21 +52,13 @@ pub struct MethodNames<'a> {
 impl MethodNames<'_> {
     /// The published names of a triple whose first field is called `first`.
     fn labels(first: &'static str) -> [&'static str; 3] {
-        let rest = match first {
-            "MethodBeingCompiledNamespace" => [
-                "MethodBeingCompiledName",
-                "MethodBeingCompiledNameSignature",
-            ],
-            "InlinerNamespace" => ["InlinerName", "InlinerNameSignature"],
-            "InlineeNamespace" => ["InlineeName", "InlineeNameSignature"],
-            "CallerNamespace" => ["CallerName", "CallerNameSignature"],
-            "CalleeNamespace" => ["CalleeName", "CalleeNameSignature"],
+        let (name, signature) = match first {
             "ManagedInteropMethodNamespace" => {
-                ["ManagedInteropMethodName", "ManagedInteropMethodSignature"]
+                ("ManagedInteropMethodName", "ManagedInteropMethodSignature")
             }
-            _ => ["MethodName", "MethodSignature"],
+            _ => ("MethodName", "MethodSignature"),
         };
-        [first, rest[0], rest[1]]
+        [first, name, signature]
     }
 }
 
@@ -96,7 +88,7 @@ impl<'a> Part<'a> for MethodNames<'a> {
     }
 }
 
-/// The MethodFlags field.
+/// The MethodFlags field: 1 dynamic, 2 generic, 4 code shared by instantiations, 8 jitted, 0x10 a helper of the JIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MethodFlags(pub u32);
 
@@ -106,25 +98,10 @@ impl MethodFlags {
     pub fn is_dynamic(self) -> bool {
         self.0 & 0x1 != 0
     }
-    /// An instantiated generic method, or a method of an instantiated generic type.
-    #[must_use]
-    pub fn is_generic(self) -> bool {
-        self.0 & 0x2 != 0
-    }
-    /// Code shared by several instantiations.
-    #[must_use]
-    pub fn has_shared_generic_code(self) -> bool {
-        self.0 & 0x4 != 0
-    }
     /// Compiled at run time; precompiled otherwise.
     #[must_use]
     pub fn is_jitted(self) -> bool {
         self.0 & 0x8 != 0
-    }
-    /// A helper of the JIT.
-    #[must_use]
-    pub fn is_jit_helper(self) -> bool {
-        self.0 & 0x10 != 0
     }
     /// How the code was optimised. Bits 7 to 9 mean something in jitted code only: precompiled methods carry a stale 2 there and
     /// answer `None` (they are ReadyToRun or NGEN code), as do jitted ones of runtimes that write no tier.
@@ -160,10 +137,26 @@ impl<'a> Part<'a> for MethodFlags {
     }
 }
 
-/// How native code came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum OptimizationTier {
+macro_rules! tiers {
+    ($($(#[$meta:meta])* $tier:ident,)*) => {
+        /// How native code came to be.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum OptimizationTier {
+            $($(#[$meta])* $tier,)*
+        }
+
+        impl OptimizationTier {
+            /// The tier's name as runtimes and perf maps spell it.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$tier => stringify!($tier),)* }
+            }
+        }
+    };
+}
+
+tiers! {
     /// Jitted without optimisation, for debugging.
     MinOptJitted,
     /// Jitted with full optimisation at once.
@@ -182,24 +175,6 @@ pub enum OptimizationTier {
     ReadyToRun,
     /// Precompiled, as perf maps call it.
     PreJIT,
-}
-
-impl OptimizationTier {
-    /// The tier's name as runtimes and perf maps spell it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MinOptJitted => "MinOptJitted",
-            Self::Optimized => "Optimized",
-            Self::QuickJitted => "QuickJitted",
-            Self::OptimizedTier1 => "OptimizedTier1",
-            Self::OptimizedTier1OSR => "OptimizedTier1OSR",
-            Self::QuickJittedInstrumented => "QuickJittedInstrumented",
-            Self::OptimizedTier1Instrumented => "OptimizedTier1Instrumented",
-            Self::ReadyToRun => "ReadyToRun",
-            Self::PreJIT => "PreJIT",
-        }
-    }
 }
 
 impl fmt::Display for OptimizationTier {
@@ -249,9 +224,7 @@ payload! {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
     }
-}
 
-payload! {
     /// The first call of a precompiled method found its code: a start address without a size.
     R2RGetEntryPoint<'a> {
         /// The method's id.
@@ -263,19 +236,7 @@ payload! {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
     }
-}
 
-payload! {
-    /// The runtime starts to look for precompiled code of a method.
-    R2RGetEntryPointStart {
-        /// The method's id.
-        method_id: u64 = "MethodID" as hex,
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-    }
-}
-
-payload! {
     /// The IL-to-native map of a body: MethodILToNativeMap, or its rundown forms MethodDCStartILToNativeMap and
     /// MethodDCEndILToNativeMap.
     ///
@@ -337,183 +298,6 @@ payload! {
         loader_module_id: u64 = "LoaderModuleID" as hex,
         /// The ids of the generic arguments.
         type_parameters: Ids<'a> = "TypeParameters" as list(type_parameter_count),
-    }
-}
-
-payload! {
-    /// Memory that the JIT got for one body.
-    MemoryAllocatedForJitCode {
-        /// The method's id.
-        method_id: u64 = "MethodID" as hex,
-        /// The id of its module.
-        module_id: u64 = "ModuleID" as hex,
-        /// Bytes asked for hot code.
-        hot_code_size: u64 = "JitHotCodeRequestSize",
-        /// Bytes asked for read-only data.
-        ro_data_size: u64 = "JitRODataRequestSize",
-        /// Bytes allocated.
-        allocated_size: u64 = "AllocatedSizeForJitCode",
-        /// Flags of the allocation.
-        flags: u32 = "JitAllocFlag" as hex,
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-    }
-}
-
-/// Text that older events write in eight bits and newer ones in UTF-16.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Text<'a> {
-    /// Eight-bit text.
-    Narrow(AStr<'a>),
-    /// UTF-16 text.
-    Wide(WStr<'a>),
-}
-
-impl<'a> Text<'a> {
-    /// Whether there is no text.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Narrow(text) => text.is_empty(),
-            Self::Wide(text) => text.is_empty(),
-        }
-    }
-
-    /// Appends the text to `out`.
-    pub fn push_to(&self, out: &mut String) {
-        match self {
-            Self::Narrow(text) => out.push_str(&text.to_text()),
-            Self::Wide(text) => text.push_to(out),
-        }
-    }
-
-    /// The text; borrowed where it is UTF-8.
-    #[must_use]
-    pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
-        match self {
-            Self::Narrow(text) => text.to_text(),
-            Self::Wide(text) => text.to_string().into(),
-        }
-    }
-}
-
-impl Default for Text<'_> {
-    fn default() -> Self {
-        Self::Wide(WStr::default())
-    }
-}
-
-impl<'a> From<&'a str> for Text<'a> {
-    fn from(text: &'a str) -> Self {
-        Self::Narrow(AStr::new(text.as_bytes()))
-    }
-}
-
-impl<'a> From<WStr<'a>> for Text<'a> {
-    fn from(text: WStr<'a>) -> Self {
-        Self::Wide(text)
-    }
-}
-
-impl PartialEq<str> for Text<'_> {
-    fn eq(&self, other: &str) -> bool {
-        match self {
-            Self::Narrow(text) => text.to_text() == other,
-            Self::Wide(text) => text == other,
-        }
-    }
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Narrow(text) => text.fmt(f),
-            Self::Wide(text) => text.fmt(f),
-        }
-    }
-}
-
-impl<'a> Part<'a> for Text<'a> {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(if c.shape.ansi {
-            Self::Narrow(c.narrow()?)
-        } else {
-            Self::Wide(c.wide()?)
-        })
-    }
-    fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
-        match self {
-            Self::Narrow(text) => text.list(name, style, out),
-            Self::Wide(text) => text.list(name, style, out),
-        }
-    }
-}
-
-payload! {
-    /// The JIT inlined a call.
-    JitInliningSucceeded<'a> {
-        /// The method that is being compiled.
-        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
-        /// The method that holds the call.
-        inliner: MethodNames<'a> = "InlinerNamespace",
-        /// The method that is called.
-        inlinee: MethodNames<'a> = "InlineeNamespace",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-    }
-}
-
-payload! {
-    /// The JIT did not inline a call (the older id has the reason in eight-bit text).
-    JitInliningFailed<'a> {
-        /// The method that is being compiled.
-        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
-        /// The method that holds the call.
-        inliner: MethodNames<'a> = "InlinerNamespace",
-        /// The method that is called.
-        inlinee: MethodNames<'a> = "InlineeNamespace",
-        /// Whether the inlinee can never be inlined.
-        fail_always: bool = "FailAlways",
-        /// Why.
-        fail_reason: Text<'a> = "FailReason",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-    }
-}
-
-payload! {
-    /// The JIT made a tail call.
-    JitTailCallSucceeded<'a> {
-        /// The method that is being compiled.
-        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
-        /// The method that holds the call.
-        caller: MethodNames<'a> = "CallerNamespace",
-        /// The method that is called.
-        callee: MethodNames<'a> = "CalleeNamespace",
-        /// Whether the IL asked for it.
-        tail_prefix: bool = "TailPrefix",
-        /// 0 unknown, 1 an optimised tail call, 2 a loop, 3 by helper.
-        tail_call_type: u32 = "TailCallType",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-    }
-}
-
-payload! {
-    /// The JIT made no tail call (the older id has the reason in eight-bit text).
-    JitTailCallFailed<'a> {
-        /// The method that is being compiled.
-        method_being_compiled: MethodNames<'a> = "MethodBeingCompiledNamespace",
-        /// The method that holds the call.
-        caller: MethodNames<'a> = "CallerNamespace",
-        /// The method that is called.
-        callee: MethodNames<'a> = "CalleeNamespace",
-        /// Whether the IL asked for it.
-        tail_prefix: bool = "TailPrefix",
-        /// Why.
-        fail_reason: Text<'a> = "FailReason",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
     }
 }
 

@@ -28,7 +28,11 @@ fn names_of(provider: &Provider) -> Names {
 
 type Names = &'static [(u32, &'static str)];
 
-static RUNDOWN: Names = &[(10, "GCSettingsRundown")];
+#[rustfmt::skip]
+static RUNDOWN: Names = &[
+    (10, "GCSettingsRundown"), (155, "AssemblyDCStart"), (156, "AssemblyDCEnd"), (159, "ThreadDC"), (160, "ModuleRangeDCStart"),
+    (161, "ModuleRangeDCEnd"), (280, "TieredCompilationSettingsDCStart"), (300, "ExecutionCheckpointDCEnd"),
+];
 
 static STRESS: Names = &[(0, "StressLogEvent"), (1, "CLRStackWalkStress")];
 
@@ -41,29 +45,35 @@ static RUNTIME: Names = &[
     (12, "GCTerminateConcurrentThread"), (13, "GCFinalizersEnd"), (14, "GCFinalizersBegin"), (16, "GCBulkRootEdge"),
     (17, "GCBulkRootConditionalWeakTableElementEdge"), (18, "GCBulkNode"), (19, "GCBulkEdge"), (20, "GCSampledObjectAllocationHigh"),
     (21, "GCBulkSurvivingObjectRanges"), (22, "GCBulkMovedObjectRanges"), (23, "GCGenerationRange"), (25, "GCMarkStackRoots"),
-    (26, "GCMarkFinalizeQueueRoots"), (27, "GCMarkHandles"), (28, "GCMarkOlderGenerationRoots"), (29, "FinalizeObject"), (30, "SetGCHandle"),
-    (31, "DestroyGCHandle"), (32, "GCSampledObjectAllocationLow"), (33, "PinObjectAtGCTime"), (35, "GCTriggered"), (36, "GCBulkRootCCW"),
-    (37, "GCBulkRCW"), (38, "GCBulkRootStaticVar"), (39, "GCDynamicEvent"), (40, "WorkerThreadCreate"), (41, "WorkerThreadTerminate"),
-    (42, "WorkerThreadRetire"), (43, "WorkerThreadUnretire"), (44, "IOThreadCreate"), (45, "IOThreadTerminate"), (46, "IOThreadRetire"),
-    (47, "IOThreadUnretire"), (48, "ThreadpoolSuspensionSuspendThread"), (49, "ThreadpoolSuspensionResumeThread"),
-    (50, "ThreadPoolWorkerThreadStart"), (51, "ThreadPoolWorkerThreadStop"), (52, "ThreadPoolWorkerThreadRetirementStart"),
-    (53, "ThreadPoolWorkerThreadRetirementStop"), (54, "ThreadPoolWorkerThreadAdjustmentSample"),
-    (55, "ThreadPoolWorkerThreadAdjustmentAdjustment"), (56, "ThreadPoolWorkerThreadAdjustmentStats"), (57, "ThreadPoolWorkerThreadWait"),
-    (58, "YieldProcessorMeasurement"), (59, "ThreadPoolMinMaxThreads"), (60, "ThreadPoolWorkingThreadCount"), (61, "ThreadPoolEnqueue"),
-    (62, "ThreadPoolDequeue"), (63, "ThreadPoolIOEnqueue"), (64, "ThreadPoolIODequeue"), (65, "ThreadPoolIOPack"), (70, "ThreadCreating"),
-    (71, "ThreadRunning"), (73, "TypeLoadStart"), (74, "TypeLoadStop"), (80, "ExceptionThrown"), (81, "ContentionStart"),
-    (83, "AppDomainMemAllocated"), (84, "AppDomainMemSurvived"), (85, "ThreadCreated"), (86, "ThreadTerminated"), (87, "ThreadDomainEnter"),
-    (90, "ContentionLockCreated"), (91, "ContentionStop"), (181, "StrongNameVerificationStart"), (182, "StrongNameVerificationStop"),
-    (183, "AuthenticodeVerificationStart"), (184, "AuthenticodeVerificationStop"), (200, "IncreaseMemoryPressure"),
-    (201, "DecreaseMemoryPressure"), (202, "GCMarkWithType"), (203, "GCJoin"), (204, "GCPerHeapHistory"), (205, "GCGlobalHeapHistory"),
-    (206, "GenAwareBegin"), (207, "GenAwareEnd"), (208, "GCLOHCompact"), (209, "GCFitBucketInfo"), (240, "DebugIPCEventStart"),
-    (241, "DebugIPCEventEnd"), (242, "DebugExceptionProcessingStart"), (243, "DebugExceptionProcessingEnd"), (250, "ExceptionCatchStart"),
-    (251, "ExceptionCatchStop"), (252, "ExceptionFinallyStart"), (253, "ExceptionFinallyStop"), (254, "ExceptionFilterStart"),
-    (255, "ExceptionFilterStop"), (256, "ExceptionThrownStop"), (270, "EventSource"), (290, "AssemblyLoadStart"), (291, "AssemblyLoadStop"),
-    (292, "ResolutionAttempted"), (293, "AssemblyLoadContextResolvingHandlerInvoked"), (294, "AppDomainAssemblyResolveHandlerInvoked"),
+    (26, "GCMarkFinalizeQueueRoots"), (27, "GCMarkHandles"), (28, "GCMarkOlderGenerationRoots"), (29, "FinalizeObject"),
+    (30, "SetGCHandle"), (31, "DestroyGCHandle"), (32, "GCSampledObjectAllocationLow"), (33, "PinObjectAtGCTime"), (35, "GCTriggered"),
+    (36, "GCBulkRootCCW"), (37, "GCBulkRCW"), (38, "GCBulkRootStaticVar"), (39, "GCDynamicEvent"), (40, "WorkerThreadCreate"),
+    (41, "WorkerThreadTerminate"), (42, "WorkerThreadRetire"), (43, "WorkerThreadUnretire"), (44, "IOThreadCreate"),
+    (45, "IOThreadTerminate"), (46, "IOThreadRetire"), (47, "IOThreadUnretire"), (48, "ThreadpoolSuspensionSuspendThread"),
+    (49, "ThreadpoolSuspensionResumeThread"), (50, "ThreadPoolWorkerThreadStart"), (51, "ThreadPoolWorkerThreadStop"),
+    (52, "ThreadPoolWorkerThreadRetirementStart"), (53, "ThreadPoolWorkerThreadRetirementStop"),
+    (54, "ThreadPoolWorkerThreadAdjustmentSample"), (55, "ThreadPoolWorkerThreadAdjustmentAdjustment"),
+    (56, "ThreadPoolWorkerThreadAdjustmentStats"), (57, "ThreadPoolWorkerThreadWait"), (58, "YieldProcessorMeasurement"),
+    (59, "ThreadPoolMinMaxThreads"), (60, "ThreadPoolWorkingThreadCount"), (61, "ThreadPoolEnqueue"), (62, "ThreadPoolDequeue"),
+    (63, "ThreadPoolIOEnqueue"), (64, "ThreadPoolIODequeue"), (65, "ThreadPoolIOPack"), (70, "ThreadCreating"), (71, "ThreadRunning"),
+    (73, "TypeLoadStart"), (74, "TypeLoadStop"), (80, "ExceptionThrown"), (81, "ContentionStart"), (83, "AppDomainMemAllocated"),
+    (84, "AppDomainMemSurvived"), (85, "ThreadCreated"), (86, "ThreadTerminated"), (87, "ThreadDomainEnter"), (90, "ContentionLockCreated"),
+    (91, "ContentionStop"), (146, "MemoryAllocatedForJitCode"), (154, "AssemblyLoad"), (155, "AssemblyUnload"), (158, "ModuleRangeLoad"),
+    (160, "R2RGetEntryPointStart"), (181, "StrongNameVerificationStart"), (182, "StrongNameVerificationStop"),
+    (183, "AuthenticodeVerificationStart"), (184, "AuthenticodeVerificationStop"), (185, "MethodJitInliningSucceeded"),
+    (186, "MethodJitInliningFailedAnsi"), (188, "MethodJitTailCallSucceeded"), (189, "MethodJitTailCallFailedAnsi"),
+    (191, "MethodJitTailCallFailed"), (192, "MethodJitInliningFailed"), (200, "IncreaseMemoryPressure"), (201, "DecreaseMemoryPressure"),
+    (202, "GCMarkWithType"), (203, "GCJoin"), (204, "GCPerHeapHistory"), (205, "GCGlobalHeapHistory"), (206, "GenAwareBegin"),
+    (207, "GenAwareEnd"), (208, "GCLOHCompact"), (209, "GCFitBucketInfo"), (240, "DebugIPCEventStart"), (241, "DebugIPCEventEnd"),
+    (242, "DebugExceptionProcessingStart"), (243, "DebugExceptionProcessingEnd"), (250, "ExceptionCatchStart"), (251, "ExceptionCatchStop"),
+    (252, "ExceptionFinallyStart"), (253, "ExceptionFinallyStop"), (254, "ExceptionFilterStart"), (255, "ExceptionFilterStop"),
+    (256, "ExceptionThrownStop"), (270, "EventSource"), (280, "TieredCompilationSettings"), (281, "TieredCompilationPause"),
+    (282, "TieredCompilationResume"), (283, "TieredCompilationBackgroundJitStart"), (284, "TieredCompilationBackgroundJitStop"),
+    (290, "AssemblyLoadStart"), (291, "AssemblyLoadStop"), (292, "ResolutionAttempted"),
+    (293, "AssemblyLoadContextResolvingHandlerInvoked"), (294, "AppDomainAssemblyResolveHandlerInvoked"),
     (295, "AssemblyLoadFromResolveHandlerInvoked"), (296, "KnownPathProbed"), (297, "JitInstrumentationData"),
-    (298, "JitInstrumentationDataVerbose"), (299, "ProfilerMessage"), (301, "WaitHandleWaitStart"), (302, "WaitHandleWaitStop"),
-    (303, "AllocationSampled"),
+    (298, "JitInstrumentationDataVerbose"), (299, "ProfilerMessage"), (300, "ExecutionCheckpoint"), (301, "WaitHandleWaitStart"),
+    (302, "WaitHandleWaitStop"), (303, "AllocationSampled"),
 ];
 
 #[rustfmt::skip]
@@ -81,10 +91,10 @@ static PRIVATE: Names = &[
     (108, "AllowBindingRedirs"), (109, "AllowBindingRedirsEnd"), (110, "EEConfigSync"), (111, "EEConfigSyncEnd"), (112, "FusionBinding"),
     (113, "FusionBindingEnd"), (114, "LoaderCatchCall"), (115, "LoaderCatchCallEnd"), (116, "FusionInit"), (117, "FusionInitEnd"),
     (118, "FusionAppCtx"), (119, "FusionAppCtxEnd"), (120, "Fusion2EE"), (121, "Fusion2EEEnd"), (122, "SecurityCatchCall"),
-    (123, "SecurityCatchCallEnd"), (159, "BindingPolicyPhaseStart"), (160, "BindingPolicyPhaseEnd"), (161, "BindingNgenPhaseStart"),
-    (162, "BindingNgenPhaseEnd"), (163, "BindingLookupAndProbingPhaseStart"), (164, "BindingLookupAndProbingPhaseEnd"),
-    (165, "LoaderPhaseStart"), (166, "LoaderPhaseEnd"), (167, "BindingPhaseStart"), (168, "BindingPhaseEnd"),
-    (169, "BindingDownloadPhaseStart"), (170, "BindingDownloadPhaseEnd"), (171, "LoaderAssemblyInitPhaseStart"),
+    (123, "SecurityCatchCallEnd"), (158, "ModuleRangeLoadPrivate"), (159, "BindingPolicyPhaseStart"), (160, "BindingPolicyPhaseEnd"),
+    (161, "BindingNgenPhaseStart"), (162, "BindingNgenPhaseEnd"), (163, "BindingLookupAndProbingPhaseStart"),
+    (164, "BindingLookupAndProbingPhaseEnd"), (165, "LoaderPhaseStart"), (166, "LoaderPhaseEnd"), (167, "BindingPhaseStart"),
+    (168, "BindingPhaseEnd"), (169, "BindingDownloadPhaseStart"), (170, "BindingDownloadPhaseEnd"), (171, "LoaderAssemblyInitPhaseStart"),
     (172, "LoaderAssemblyInitPhaseEnd"), (173, "LoaderMappingPhaseStart"), (174, "LoaderMappingPhaseEnd"),
     (175, "LoaderDeliverEventsPhaseStart"), (176, "LoaderDeliverEventsPhaseEnd"), (177, "EvidenceGenerated"),
     (178, "ModuleTransparencyComputationStart"), (179, "ModuleTransparencyComputationEnd"), (180, "TypeTransparencyComputationStart"),
@@ -117,7 +127,7 @@ mod tests {
             for (id, name) in names {
                 assert_eq!(name_only(&provider, *id), Some(*name));
                 assert!(
-                    crate::clr::find(&provider, *id).is_none(),
+                    crate::rows::manifest(&provider, *id).is_none(),
                     "{provider}/{id} has a decoder"
                 );
             }

@@ -1,8 +1,8 @@
 //! Interop stubs and what the runtime says of itself.
 
 use super::method::MethodNames;
-use crate::cursor::Cursor;
-use crate::part::{Part, Style, payload};
+use crate::cursor::{Cursor, Form};
+use crate::part::{FieldSpec, Part, Style, payload, shape_part};
 use crate::value::{FieldList, Value};
 use crate::{Action, Addresses, DecodeError, Guid, WStr};
 
@@ -28,9 +28,7 @@ payload! {
         /// The stub's IL as text.
         stub_il: WStr<'a> = "StubMethodILCode",
     }
-}
 
-payload! {
     /// A stub that exists serves one more method.
     ILStubCacheHit<'a> {
         /// The runtime instance in the process.
@@ -44,9 +42,7 @@ payload! {
         /// The method that the stub serves.
         target: MethodNames<'a> = "ManagedInteropMethodNamespace",
     }
-}
 
-payload! {
     /// A piece of the PDB of a module that exists in memory only.
     CodeSymbols<'a> {
         /// The module's id.
@@ -62,9 +58,7 @@ payload! {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
     }
-}
 
-payload! {
     /// Which runtime this is: RuntimeInformationStart, and RuntimeInformationDCStart of the rundown.
     RuntimeInformation<'a> {
         /// Load for the live event.
@@ -100,9 +94,7 @@ payload! {
         /// The file of the runtime.
         runtime_dll_path: WStr<'a> = "RuntimeDllPath",
     }
-}
 
-payload! {
     /// The call stack of the runtime event that came before it on the same thread (ETW only).
     ClrStackWalk<'a> {
         /// The runtime instance in the process.
@@ -116,9 +108,7 @@ payload! {
         /// The frames, innermost first.
         frames: Addresses<'a> = "Stack" as list(frame_count),
     }
-}
 
-payload! {
     /// The rundown begins or ends: DCStartInit, DCStartComplete, DCEndInit, DCEndComplete.
     RundownMarker {
         /// DCStart or DCEnd.
@@ -139,80 +129,11 @@ pub enum MarkerPhase {
     Complete,
 }
 
-impl<'a> Part<'a> for MarkerPhase {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(if c.shape.init {
-            Self::Init
-        } else {
-            Self::Complete
-        })
-    }
-    fn list(&self, _: &'static str, _: Style, _: &mut FieldList<'a>) {}
-    fn spec(_: &'static str, _: &str, _: &mut Vec<crate::part::FieldSpec>) {}
-}
-
-payload! {
-    /// A point in the runtime's start-up.
-    ExecutionCheckpoint<'a> {
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-        /// What was reached.
-        name: WStr<'a> = "Name",
-        /// When, in the clock of the trace.
-        timestamp: i64 = "Timestamp",
-    }
-}
-
-payload! {
-    /// How tiered compilation is set up.
-    TieredCompilationSettings {
-        /// Load for the live event.
-        action: Action = "",
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-        /// 1 quick JIT, 2 quick JIT for loops, 4 tiered PGO, 8 ReadyToRun.
-        flags: u32 = "Flags" as hex,
-    }
-}
-
-payload! {
-    /// Tier 1 waits while the program starts up.
-    TieredCompilationPause {
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-    }
-}
-
-payload! {
-    /// Tier 1 goes on.
-    TieredCompilationResume {
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-        /// Methods compiled meanwhile.
-        new_method_count: u32 = "NewMethodCount",
-    }
-}
-
-payload! {
-    /// Background compilation begins.
-    TieredCompilationBackgroundJitStart {
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-        /// Methods that wait.
-        pending_method_count: u32 = "PendingMethodCount",
-    }
-}
-
-payload! {
-    /// Background compilation pauses.
-    TieredCompilationBackgroundJitStop {
-        /// The runtime instance in the process.
-        clr_instance_id: u16 = "ClrInstanceID",
-        /// Methods that wait.
-        pending_method_count: u32 = "PendingMethodCount",
-        /// Methods compiled.
-        jitted_method_count: u32 = "JittedMethodCount",
-    }
+shape_part! {
+    MarkerPhase: shape => match shape.form {
+        Form::Init => Self::Init,
+        _ => Self::Complete,
+    };
 }
 
 payload! {
@@ -261,7 +182,7 @@ impl<'a> Part<'a> for ThreadSampleType {
         out.push("Type", Value::Text(text.into()));
     }
 
-    fn spec(_: &'static str, when: &str, out: &mut Vec<crate::part::FieldSpec>) {
+    fn spec(_: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
         <u32 as Part<'_>>::spec("Type", when, out);
     }
 }

@@ -16,9 +16,7 @@ payload! {
         /// The types.
         types: TypeList<'a> = "Values" as list(count),
     }
-}
 
-payload! {
     /// One type of a [`BulkType`] event.
     TypeDescription<'a> {
         /// The type's id.

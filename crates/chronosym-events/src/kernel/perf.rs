@@ -1,9 +1,8 @@
 //! Samples, stacks and switches.
 
-use crate::cursor::Cursor;
-use crate::part::{FieldSpec, Part, Style, payload};
-use crate::value::FieldList;
-use crate::{Action, Addresses, DecodeError, WStr};
+use crate::cursor::Form;
+use crate::part::{payload, shape_part};
+use crate::{Action, Addresses, WStr};
 
 payload! {
     /// A CPU sample. It names the thread only.
@@ -53,9 +52,7 @@ payload! {
         /// Not used.
         reserved: u16 = "Reserved",
     }
-}
 
-payload! {
     /// How often samples are taken: when collection starts or ends, or when it changes.
     SampleInterval<'a> {
         /// What was logged.
@@ -69,9 +66,7 @@ payload! {
         /// The source's name.
         source_name: Option<WStr<'a>> = "SourceName",
     }
-}
 
-payload! {
     /// The call stack of an event that was logged before, or a part of it.
     StackWalk<'a> {
         /// The raw time of that event.
@@ -96,18 +91,6 @@ pub enum IntervalEvent {
     End,
 }
 
-impl<'a> Part<'a> for IntervalEvent {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(match c.shape.action {
-            Action::DCStart => Self::Start,
-            Action::DCEnd => Self::End,
-            Action::Load | Action::Unload => Self::Set,
-        })
-    }
-    fn list(&self, _: &'static str, _: Style, _: &mut FieldList<'a>) {}
-    fn spec(_: &'static str, _: &str, _: &mut Vec<FieldSpec>) {}
-}
-
 /// Which part of a call stack a key stands for; the two have keys of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackMode {
@@ -117,16 +100,16 @@ pub enum StackMode {
     User,
 }
 
-impl<'a> Part<'a> for StackMode {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(if c.shape.user {
-            Self::User
-        } else {
-            Self::Kernel
-        })
-    }
-    fn list(&self, _: &'static str, _: Style, _: &mut FieldList<'a>) {}
-    fn spec(_: &'static str, _: &str, _: &mut Vec<FieldSpec>) {}
+shape_part! {
+    IntervalEvent: shape => match shape.action {
+        Action::DCStart => Self::Start,
+        Action::DCEnd => Self::End,
+        Action::Load | Action::Unload => Self::Set,
+    };
+    StackMode: shape => match shape.form {
+        Form::User => Self::User,
+        _ => Self::Kernel,
+    };
 }
 
 payload! {
@@ -143,9 +126,7 @@ payload! {
         /// The key.
         key: u64 = "StackKey" as ptr,
     }
-}
 
-payload! {
     /// The call stack behind a key (create, delete, rundown); afterwards the key may be used anew.
     StackKeyDefinition<'a> {
         /// The key.
@@ -153,18 +134,14 @@ payload! {
         /// The frames, innermost first.
         frames: Addresses<'a> = "Stack",
     }
-}
 
-payload! {
     /// The user part of call stacks whose kernel part came before, logged when the thread leaves the kernel. The frames are in the
     /// record's stack.
     UserStack<'a> {
         /// Whatever the event carries besides.
         data: &'a [u8] = "Data",
     }
-}
 
-payload! {
     /// A processor changes from one thread to another.
     CSwitch {
         /// The thread that runs from now on.
@@ -191,21 +168,5 @@ payload! {
         new_thread_wait_time: u32 = "NewThreadWaitTime",
         /// Not used.
         reserved: Option<u32> = "Reserved",
-    }
-}
-
-payload! {
-    /// A thread can run again; logged on the thread that made it so.
-    ReadyThread {
-        /// The thread.
-        thread_id: u32 = "TThreadId",
-        /// Why its priority changes: 0 not, 1 end of a wait, 2 boost.
-        adjust_reason: i8 = "AdjustReason",
-        /// By how much.
-        adjust_increment: i8 = "AdjustIncrement",
-        /// 1 from a DPC, 2 the kernel stack is swapped out, 4 the process is.
-        flags: i8 = "Flag",
-        /// Not used.
-        reserved: i8 = "Reserved",
     }
 }

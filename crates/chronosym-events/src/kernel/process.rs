@@ -7,8 +7,8 @@
 
 use std::fmt;
 
-use crate::cursor::Cursor;
-use crate::part::{FieldSpec, Part, Style, payload};
+use crate::cursor::{Cursor, Form};
+use crate::part::{Part, Style, payload, shape_part};
 use crate::value::{FieldList, Value};
 use crate::{AStr, Action, DecodeError, WStr};
 
@@ -21,16 +21,11 @@ pub enum ProcessAction {
     Defunct,
 }
 
-impl<'a> Part<'a> for ProcessAction {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(if c.shape.defunct {
-            Self::Defunct
-        } else {
-            Self::Life(c.shape.action)
-        })
-    }
-    fn list(&self, _: &'static str, _: Style, _: &mut FieldList<'a>) {}
-    fn spec(_: &'static str, _: &str, _: &mut Vec<FieldSpec>) {}
+shape_part! {
+    ProcessAction: shape => match shape.form {
+        Form::Defunct => Self::Defunct,
+        _ => Self::Life(shape.action),
+    };
 }
 
 payload! {
@@ -146,9 +141,7 @@ payload! {
         /// Its name (newer systems, without a version of its own).
         name: Option<WStr<'a>> = "ThreadName",
     }
-}
 
-payload! {
     /// Where a thread's stacks and code are.
     ThreadDetails {
         /// Where its kernel stack begins; stacks grow down.
@@ -168,9 +161,7 @@ payload! {
         /// The service that it works for.
         sub_process_tag: u32 = "SubProcessTag",
     }
-}
 
-payload! {
     /// A thread gets a name.
     ThreadName<'a> {
         /// The process that it belongs to.

@@ -13,12 +13,13 @@ mod metadata;
 
 pub use metadata::{ElfMetadata, MetadataError, PeMetadata, SymbolMetadata};
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::clr::Text;
-use crate::cursor::{Cursor, Shape};
+use crate::cursor::Cursor;
+use crate::part::Style;
 use crate::value::{FieldList, Value};
-use crate::{AStr, Action, DecodeError, Field, FieldType, PointerSize, Provider};
+use crate::{AStr, DecodeError, Field, FieldType, PointerSize, Provider, WStr};
 
 /// An event of a Universal provider.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,6 +97,79 @@ pub struct ProcessMappingMetadata<'a> {
     pub symbol_metadata: Text<'a>,
     /// Its version, as JSON.
     pub version_metadata: Option<Text<'a>>,
+}
+
+/// Text in eight bits or in UTF-16.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Text<'a> {
+    /// Eight-bit text.
+    Narrow(AStr<'a>),
+    /// UTF-16 text.
+    Wide(WStr<'a>),
+}
+
+impl<'a> Text<'a> {
+    /// Whether there is no text.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Narrow(text) => text.is_empty(),
+            Self::Wide(text) => text.is_empty(),
+        }
+    }
+
+    /// Appends the text to `out`.
+    pub fn push_to(&self, out: &mut String) {
+        match self {
+            Self::Narrow(text) => out.push_str(&text.to_text()),
+            Self::Wide(text) => text.push_to(out),
+        }
+    }
+
+    /// The text; borrowed where it is UTF-8.
+    #[must_use]
+    pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
+        match self {
+            Self::Narrow(text) => text.to_text(),
+            Self::Wide(text) => text.to_string().into(),
+        }
+    }
+}
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self::Wide(WStr::default())
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Narrow(AStr::new(text.as_bytes()))
+    }
+}
+
+impl<'a> From<WStr<'a>> for Text<'a> {
+    fn from(text: WStr<'a>) -> Self {
+        Self::Wide(text)
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        match self {
+            Self::Narrow(text) => text.to_text() == other,
+            Self::Wide(text) => text == other,
+        }
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Narrow(text) => text.fmt(f),
+            Self::Wide(text) => text.fmt(f),
+        }
+    }
 }
 
 /// Which event a sample is of.
@@ -220,7 +294,7 @@ impl Plan {
         payload: &'a [u8],
         pointer_size: PointerSize,
     ) -> Result<UniversalEvent<'a>, DecodeError> {
-        let mut c = Cursor::new(payload, 0, pointer_size, Shape::new(Action::Load));
+        let mut c = Cursor::plain(payload, pointer_size);
         let mut numbers = [None; NUMBERS];
         let mut texts = [None; TEXTS];
         for (slot, ty) in &*self.steps {
@@ -315,7 +389,7 @@ fn skip(c: &mut Cursor<'_>, ty: &FieldType) -> Result<(), DecodeError> {
 }
 
 impl<'a> UniversalEvent<'a> {
-    pub(crate) fn list(&self, out: &mut FieldList<'a>) {
+    pub(crate) fn list(&self, _: &'static str, _: Style, out: &mut FieldList<'a>) {
         let mut show = |name: &'static str, value: Option<Value<'a>>| {
             if let Some(value) = value {
                 out.push(name, value);

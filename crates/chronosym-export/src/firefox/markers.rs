@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use chronosym::{Marker, MarkerKind, ThreadIndex};
-use chronosym_types::escape::push_json;
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::{begin_table, column};
+use super::{Cell, Column, begin_table};
+use crate::json::Quoted;
 use crate::kind::CodeKind;
-use crate::series::{Series, millis};
+use crate::series::Series;
 
 /// How the viewer shows each kind of marker.
 pub(super) fn schema() -> Vec<Value> {
@@ -69,36 +69,37 @@ impl<'s> Markers<'s> {
     }
 }
 
-/// The table of markers; `string` gives texts their numbers.
+/// The table of markers; `string` gives the numbers of their names.
 pub(super) fn write(
     markers: &[Marker<'_>],
     mut string: impl FnMut(&str) -> usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    begin_table(out, "markers", markers.len())?;
-    let category = CodeKind::Runtime as usize;
-    column(out, "category", markers.iter().map(|_| category))?;
     let names = markers.iter().map(|marker| string(marker.kind.as_str()));
-    column(out, "name", names)?;
-    column(out, "startTime", markers.iter().map(|m| millis(m.start_ns)))?;
-    let end = |m: &Marker<'_>| m.end_ns.map_or("null".to_owned(), millis);
-    column(out, "endTime", markers.iter().map(end))?;
+    let rows: Vec<_> = names.zip(markers).collect();
     // 0: a moment, 1: from start to end, 2: a start without an end.
-    let phase = |m: &Marker<'_>| match (m.kind, m.end_ns) {
+    let phase = |marker: &Marker<'_>| match (marker.kind, marker.end_ns) {
         (_, Some(_)) => 1,
         (MarkerKind::Exception, None) => 0,
         (_, None) => 2,
     };
-    column(out, "phase", markers.iter().map(phase))?;
-    let data = |m: &Marker<'_>| {
-        let mut data = format!("{{\"type\":\"{}\"", m.kind.as_str());
-        if let Some(text) = m.text {
-            data.push_str(",\"text\":");
-            push_json(text, &mut data);
-        }
-        data.push('}');
-        data
+    let data = |marker: &Marker<'_>| {
+        let text = marker
+            .text
+            .map(|text| format!(",\"text\":{}", Quoted(text)));
+        let (kind, text) = (marker.kind.as_str(), text.unwrap_or_default());
+        format!("{{\"type\":\"{kind}\"{text}}}")
     };
-    column(out, "data", markers.iter().map(data))?;
+    let columns: [Column<'_, (usize, &Marker<'_>)>; 6] = [
+        ("category", &|_| Cell::index(CodeKind::Runtime as usize)),
+        ("name", &|(name, _)| Cell::index(*name)),
+        ("startTime", &|(_, m)| Cell::Millis(m.start_ns)),
+        ("endTime", &|(_, m)| {
+            m.end_ns.map_or(Cell::Null, Cell::Millis)
+        }),
+        ("phase", &|(_, m)| Cell::Number(phase(m))),
+        ("data", &|(_, m)| Cell::Object(data(m))),
+    ];
+    begin_table(out, "markers", &rows, &columns)?;
     out.write_all(b"}")
 }

@@ -3,18 +3,18 @@
 mod markers;
 mod thread;
 
-use std::fmt::Display;
+use std::fmt;
 use std::io::{self, Write};
 
 use chronosym::{Code, FrameId};
-use chronosym_types::escape::push_json;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
+use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
 use crate::measure::Measure;
 use crate::rows::Rows;
-use crate::series::Series;
+use crate::series::{Series, millis};
 use markers::Markers;
 
 /// Writes each thread with its samples, by time, their weights and stacks; inlined frames, source lines and the kind of
@@ -70,38 +70,31 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
         "usesOnlyOneStackType": true,
         "version": 24,
     });
-    let mut text = String::from("{\"meta\":");
-    text.push_str(&meta.to_string());
-    text.push_str(",\"libs\":[");
-    for (index, binary) in resolver.binaries().iter().enumerate() {
-        text.push_str(if index > 0 { ",\n" } else { "\n" });
-        let path = binary.path().unwrap_or(binary.name());
-        let identity = binary.identity().unwrap_or_default();
-        let fields = [
-            ("{\"name\":", binary.name()),
-            (",\"path\":", path),
-            (",\"debugName\":", binary.name()),
-            (",\"debugPath\":", path),
-            (",\"breakpadId\":", identity),
-        ];
-        for (key, value) in fields {
-            text.push_str(key);
-            push_json(value, &mut text);
-        }
-        text.push_str(",\"codeId\":null,\"arch\":null}");
-    }
-    text.push_str("],\"pages\":[],\"profilerOverhead\":[],\"counters\":[],\"threads\":[");
-    out.write_all(text.as_bytes())?;
+    write!(out, "{{\"meta\":{meta},\"libs\":[")?;
+    write_list(out, resolver.binaries(), |out, binary| {
+        let name = Quoted(binary.name());
+        let path = Quoted(binary.path().unwrap_or(binary.name()));
+        let identity = Quoted(binary.identity().unwrap_or_default());
+        write!(
+            out,
+            "\n{{\"name\":{name},\"path\":{path},\"debugName\":{name},\"debugPath\":{path},\
+             \"breakpadId\":{identity},\"codeId\":null,\"arch\":null}}"
+        )
+    })?;
+    write!(
+        out,
+        "],\"pages\":[],\"profilerOverhead\":[],\"counters\":[],\"threads\":["
+    )?;
     let mut markers = Markers::new(series);
     let mut main = FxHashMap::default();
-    for (index, track) in series.tracks().into_iter().enumerate() {
-        out.write_all(if index > 0 { b",\n" } else { b"\n" })?;
+    write_list(out, series.tracks(), |mut out, track| {
+        writeln!(out)?;
         let (timeline, thread) = (resolver.timeline(), track.thread);
         let process = timeline.thread_view(thread).map(|t| t.process);
         let is_main = *main.entry(process).or_insert(thread) == thread;
         let markers = markers.take(thread);
-        thread::write(series, &names, &track, &markers, is_main, out)?;
-    }
+        thread::write(series, &names, &track, &markers, is_main, &mut out)
+    })?;
     writeln!(out, "]}}")
 }
 
@@ -134,26 +127,53 @@ pub fn firefox_address(id: FrameId, frame: &chronosym::Frame) -> u64 {
     }
 }
 
-fn or_null(value: Option<impl Display>) -> String {
-    value.map_or_else(|| "null".to_owned(), |value| value.to_string())
+/// A value of a table.
+enum Cell {
+    Null,
+    No,
+    Number(i128),
+    Millis(u64),
+    Object(String),
 }
 
-fn begin_table(out: &mut impl Write, name: &str, length: usize) -> io::Result<()> {
-    write!(out, ",\n\"{name}\":{{\"length\":{length}")
+impl Cell {
+    fn index(index: usize) -> Self {
+        Cell::Number(index as i128)
+    }
+
+    fn or_null(number: Option<impl Into<i128>>) -> Self {
+        number.map_or(Cell::Null, |number| Cell::Number(number.into()))
+    }
 }
 
-/// A column of numbers or of what looks as it does in JSON.
-fn column<T: Display>(
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Null => f.write_str("null"),
+            Cell::No => f.write_str("false"),
+            Cell::Number(number) => number.fmt(f),
+            Cell::Millis(ns) => f.write_str(&millis(*ns)),
+            Cell::Object(json) => f.write_str(json),
+        }
+    }
+}
+
+/// A column: its name, and what each row has in it.
+type Column<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell);
+
+/// Begins a table; the object is still to be ended.
+fn begin_table<'r, R: 'r, I: IntoIterator<Item = &'r R> + Copy>(
     out: &mut impl Write,
     name: &str,
-    values: impl IntoIterator<Item = T>,
+    rows: I,
+    columns: &[Column<'_, R>],
 ) -> io::Result<()> {
-    write!(out, ",\"{name}\":[")?;
-    for (index, value) in values.into_iter().enumerate() {
-        if index > 0 {
-            out.write_all(b",")?;
-        }
-        write!(out, "{value}")?;
+    let length = rows.into_iter().count();
+    write!(out, ",\n\"{name}\":{{\"length\":{length}")?;
+    for (column, cell) in columns {
+        write!(out, ",\"{column}\":[")?;
+        write_list(out, rows, |out, row| write!(out, "{}", cell(row)))?;
+        write!(out, "]")?;
     }
-    out.write_all(b"]")
+    Ok(())
 }

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use chronosym::{Code, FrameId, Marker, ResolvedStack};
-use chronosym_types::escape::push_json;
 use rustc_hash::FxHashMap;
 
-use super::{Names, begin_table, column, firefox_address, markers, or_null};
+use super::{Cell, Column, Names, begin_table, firefox_address, markers};
+use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
 use crate::measure::Measure;
-use crate::series::{Series, Track, millis};
-use crate::tables::Table;
+use crate::series::{Series, TimedSample, Track, millis};
+use crate::tables::Numbered;
 
 /// A function of an image, whose code a viewer can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,18 +20,25 @@ struct Symbol {
     name: usize,
 }
 
+/// Name, file, binary.
+type Function = (usize, Option<usize>, Option<usize>);
+
+struct FrameRow {
+    id: FrameId,
+    function: usize,
+    symbol: Option<usize>,
+    /// How many frames it is inlined below.
+    depth: u32,
+}
+
 /// The tables of one thread.
 struct Tables<'s> {
     series: &'s Series,
     names: &'s Names,
-    strings: Table<String>,
-    /// Name, file, binary.
-    functions: Table<(usize, Option<usize>, Option<usize>)>,
-    frames: Vec<FrameId>,
-    frame_functions: Vec<usize>,
-    frame_symbols: Vec<Option<usize>>,
-    depths: Vec<u32>,
-    symbols: Table<Symbol>,
+    strings: Numbered<String>,
+    functions: Numbered<Function>,
+    frames: Vec<FrameRow>,
+    symbols: Numbered<Symbol>,
     /// Frame, caller.
     stacks: Vec<(usize, Option<usize>)>,
     frame_index: FxHashMap<(FrameId, u32), usize>,
@@ -40,7 +47,7 @@ struct Tables<'s> {
 
 impl Tables<'_> {
     fn text(&mut self, text: &str) -> usize {
-        self.strings.id(text.to_owned())
+        self.strings.insert_full(text.to_owned()).0
     }
 
     fn stack(&mut self, stack: ResolvedStack) -> usize {
@@ -59,7 +66,7 @@ impl Tables<'_> {
             let caller = known.map(|caller| self.stacks[caller].0);
             let frame = resolver.leaf(stack);
             let depth = if resolver.frame(frame).inlined {
-                caller.map_or(1, |caller| self.depths[caller] + 1)
+                caller.map_or(1, |caller| self.frames[caller].depth + 1)
             } else {
                 0
             };
@@ -81,12 +88,14 @@ impl Tables<'_> {
         let name = self.text(&names.labels[row]);
         let file = frame.line.as_ref().ok().map(|line| self.text(&line.file));
         let binary = frame.function.binary().map(|binary| binary.id().index());
-        let function = self.functions.id((name, file, binary));
+        let function = self.functions.insert_full((name, file, binary)).0;
         let symbol = self.symbol(id);
-        self.frames.push(id);
-        self.frame_functions.push(function);
-        self.frame_symbols.push(symbol);
-        self.depths.push(depth);
+        self.frames.push(FrameRow {
+            id,
+            function,
+            symbol,
+            depth,
+        });
         self.frame_index.insert((id, depth), self.frames.len() - 1);
         self.frames.len() - 1
     }
@@ -104,7 +113,7 @@ impl Tables<'_> {
         let names = self.names;
         let name = self.text(&names.labels[row]);
         let address = rva.checked_sub(offset)?;
-        Some(self.symbols.id(Symbol { lib, address, name }))
+        Some(self.symbols.insert_full(Symbol { lib, address, name }).0)
     }
 }
 
@@ -127,13 +136,10 @@ pub(super) fn write(
     let mut tables = Tables {
         series,
         names,
-        strings: Table::starting_with(String::new()),
-        functions: Table::starting_with((0, None, None)),
+        strings: Numbered::from_iter([String::new()]),
+        functions: Numbered::from_iter([(0, None, None)]),
         frames: Vec::new(),
-        frame_functions: Vec::new(),
-        frame_symbols: Vec::new(),
-        symbols: Table::default(),
-        depths: Vec::new(),
+        symbols: Numbered::default(),
         stacks: Vec::new(),
         frame_index: FxHashMap::default(),
         stack_index: FxHashMap::default(),
@@ -142,7 +148,7 @@ pub(super) fn write(
         .iter()
         .map(|sample| tables.stack(sample.stack))
         .collect();
-    let used = tables.functions.rows.iter().filter_map(|row| row.2);
+    let used = tables.functions.iter().filter_map(|row| row.2);
     let mut libs: Vec<usize> = used.collect();
     libs.sort_unstable();
     libs.dedup();
@@ -152,19 +158,10 @@ pub(super) fn write(
         .collect();
 
     let (process_name, thread_name) = series.places(thread);
-    let mut head = String::from("{\"name\":");
-    push_json(&thread_name, &mut head);
-    head.push_str(",\"processName\":");
-    push_json(&process_name, &mut head);
     let pid = process.as_ref().and_then(|process| process.pid);
-    head.push_str(",\"pid\":");
     // Two processes that had one id are two.
     let index = process.as_ref().map_or(0, |process| process.index.index());
-    push_json(
-        &pid.map_or(format!("?{index}"), |pid| pid_text(timeline, pid, index)),
-        &mut head,
-    );
-    out.write_all(head.as_bytes())?;
+    let pid = pid.map_or(format!("?{index}"), |pid| pid_text(timeline, pid, index));
     let (start, end) = process
         .as_ref()
         .map_or((None, None), |p| (p.start_ns, p.end_ns));
@@ -173,116 +170,105 @@ pub(super) fn write(
     let tid = view.map_or(0, |thread| thread.tid);
     write!(
         out,
-        ",\"tid\":{tid},\"isMainThread\":{is_main},\"processType\":\"default\",\"processStartupTime\":{begin},\
-         \"processShutdownTime\":{end},\"registerTime\":{begin},\"unregisterTime\":{end},\"pausedRanges\":[],\
-         \"showMarkersInTimeline\":{}",
+        "{{\"name\":{},\"processName\":{},\"pid\":{},\"tid\":{tid},\"isMainThread\":{is_main},\
+         \"processType\":\"default\",\"processStartupTime\":{begin},\"processShutdownTime\":{end},\
+         \"registerTime\":{begin},\"unregisterTime\":{end},\"pausedRanges\":[],\"showMarkersInTimeline\":{}",
+        Quoted(&thread_name),
+        Quoted(&process_name),
+        Quoted(&pid),
         !markers.is_empty()
     )?;
     markers::write(markers, |text| tables.text(text), out)?;
 
-    let symbols = &tables.symbols.rows;
-    begin_table(out, "nativeSymbols", symbols.len())?;
-    column(out, "address", symbols.iter().map(|s| s.address))?;
-    column(out, "functionSize", symbols.iter().map(|_| "null"))?;
-    column(out, "libIndex", symbols.iter().map(|s| s.lib))?;
-    column(out, "name", symbols.iter().map(|s| s.name))?;
+    let columns: [Column<'_, Symbol>; 4] = [
+        ("address", &|s| Cell::Number(s.address.into())),
+        ("functionSize", &|_| Cell::Null),
+        ("libIndex", &|s| Cell::index(s.lib)),
+        ("name", &|s| Cell::index(s.name)),
+    ];
+    begin_table(out, "nativeSymbols", &tables.symbols, &columns)?;
     out.write_all(b"}")?;
 
-    let frame = |id: &FrameId| resolver.frame(*id);
-    let line = |id: &FrameId| frame(id).line.as_ref().ok();
-    let frames = &tables.frames;
-    begin_table(out, "frameTable", frames.len())?;
-    column(
-        out,
-        "address",
-        frames.iter().map(|id| firefox_address(*id, frame(id))),
-    )?;
-    column(out, "inlineDepth", &tables.depths)?;
-    column(
-        out,
-        "category",
-        frames.iter().map(|id| CodeKind::of(frame(id)) as usize),
-    )?;
-    column(out, "subcategory", frames.iter().map(|_| 0))?;
-    column(out, "func", &tables.frame_functions)?;
-    column(
-        out,
-        "nativeSymbol",
-        tables.frame_symbols.iter().map(|symbol| or_null(*symbol)),
-    )?;
-    column(out, "innerWindowID", frames.iter().map(|_| 0))?;
-    column(
-        out,
-        "line",
-        frames
-            .iter()
-            .map(|id| or_null(line(id).map(|line| line.line))),
-    )?;
-    column(
-        out,
-        "column",
-        frames
-            .iter()
-            .map(|id| or_null(line(id).and_then(|line| line.column))),
-    )?;
+    let frame = |row: &FrameRow| resolver.frame(row.id);
+    let line = |row: &FrameRow| frame(row).line.as_ref().ok();
+    let address = |row: &FrameRow| firefox_address(row.id, frame(row));
+    let columns: [Column<'_, FrameRow>; 9] = [
+        ("address", &|row| Cell::Number(address(row).into())),
+        ("inlineDepth", &|row| Cell::Number(row.depth.into())),
+        ("category", &|row| {
+            Cell::index(CodeKind::of(frame(row)) as usize)
+        }),
+        ("subcategory", &|_| Cell::Number(0)),
+        ("func", &|row| Cell::index(row.function)),
+        ("nativeSymbol", &|row| {
+            row.symbol.map_or(Cell::Null, Cell::index)
+        }),
+        ("innerWindowID", &|_| Cell::Number(0)),
+        ("line", &|row| {
+            Cell::or_null(line(row).map(|line| line.line))
+        }),
+        ("column", &|row| {
+            Cell::or_null(line(row).and_then(|line| line.column))
+        }),
+    ];
+    begin_table(out, "frameTable", &tables.frames, &columns)?;
+    out.write_all(b"}")?;
 
-    let functions = &tables.functions.rows;
     let resource = |lib: Option<usize>| lib.and_then(|lib| libs.binary_search(&lib).ok());
+    let columns: [Column<'_, Function>; 7] = [
+        ("name", &|f| Cell::index(f.0)),
+        ("isJS", &|_| Cell::No),
+        ("relevantForJS", &|_| Cell::No),
+        ("resource", &|f| {
+            resource(f.2).map_or(Cell::Number(-1), Cell::index)
+        }),
+        ("fileName", &|f| f.1.map_or(Cell::Null, Cell::index)),
+        ("lineNumber", &|_| Cell::Null),
+        ("columnNumber", &|_| Cell::Null),
+    ];
+    begin_table(out, "funcTable", &tables.functions, &columns)?;
     out.write_all(b"}")?;
-    begin_table(out, "funcTable", functions.len())?;
-    column(out, "name", functions.iter().map(|f| f.0))?;
-    column(out, "isJS", functions.iter().map(|_| false))?;
-    column(out, "relevantForJS", functions.iter().map(|_| false))?;
-    column(
-        out,
-        "resource",
-        functions
-            .iter()
-            .map(|f| resource(f.2).map_or(-1, |at| at as i64)),
-    )?;
-    column(out, "fileName", functions.iter().map(|f| or_null(f.1)))?;
-    column(out, "lineNumber", functions.iter().map(|_| "null"))?;
-    column(out, "columnNumber", functions.iter().map(|_| "null"))?;
 
+    let named_libs: Vec<(usize, usize)> = libs.iter().copied().zip(lib_names).collect();
+    let columns: [Column<'_, (usize, usize)>; 4] = [
+        ("lib", &|(lib, _)| Cell::index(*lib)),
+        ("name", &|(_, name)| Cell::index(*name)),
+        ("host", &|_| Cell::Null),
+        // 1: a library.
+        ("type", &|_| Cell::Number(1)),
+    ];
+    begin_table(out, "resourceTable", &named_libs, &columns)?;
     out.write_all(b"}")?;
-    begin_table(out, "resourceTable", libs.len())?;
-    column(out, "lib", &libs)?;
-    column(out, "name", &lib_names)?;
-    column(out, "host", libs.iter().map(|_| "null"))?;
-    // 1: a library.
-    column(out, "type", libs.iter().map(|_| 1))?;
 
+    let columns: [Column<'_, (usize, Option<usize>)>; 2] = [
+        ("frame", &|(frame, _)| Cell::index(*frame)),
+        ("prefix", &|(_, caller)| {
+            caller.map_or(Cell::Null, Cell::index)
+        }),
+    ];
+    begin_table(out, "stackTable", &tables.stacks, &columns)?;
     out.write_all(b"}")?;
-    begin_table(out, "stackTable", tables.stacks.len())?;
-    column(out, "frame", tables.stacks.iter().map(|s| s.0))?;
-    column(out, "prefix", tables.stacks.iter().map(|s| or_null(s.1)))?;
 
-    out.write_all(b"}")?;
-    begin_table(out, "samples", samples.len())?;
-    column(out, "stack", &stacks)?;
-    column(out, "time", samples.iter().map(|s| millis(s.time_ns)))?;
-    let is_time = series.measure == Measure::Time;
-    let weight = |weight| {
-        if is_time {
-            millis(weight)
-        } else {
-            weight.to_string()
-        }
+    let (unit, is_time) = match series.measure {
+        Measure::Time => ("tracing-ms", true),
+        Measure::Bytes => ("bytes", false),
+        Measure::Samples => ("samples", false),
     };
-    column(out, "weight", samples.iter().map(|s| weight(s.weight)))?;
-    let unit = match series.measure {
-        Measure::Time => "tracing-ms",
-        Measure::Bytes => "bytes",
-        Measure::Samples => "samples",
+    let weight = |weight: u64| match is_time {
+        true => Cell::Millis(weight),
+        false => Cell::Number(weight.into()),
     };
+    let rows: Vec<_> = stacks.into_iter().zip(samples).collect();
+    let columns: [Column<'_, (usize, &&TimedSample)>; 3] = [
+        ("stack", &|(stack, _)| Cell::index(*stack)),
+        ("time", &|(_, sample)| Cell::Millis(sample.time_ns)),
+        ("weight", &|(_, sample)| weight(sample.weight)),
+    ];
+    begin_table(out, "samples", &rows, &columns)?;
     write!(out, ",\"weightType\":\"{unit}\"}},\"stringArray\":[")?;
-    let mut text = String::new();
-    for (index, string) in tables.strings.rows.iter().enumerate() {
-        text.clear();
-        text.push_str(if index > 0 { "," } else { "" });
-        push_json(string, &mut text);
-        out.write_all(text.as_bytes())?;
-    }
+    write_list(out, &tables.strings, |out, text| {
+        write!(out, "{}", Quoted(text))
+    })?;
     out.write_all(b"]}")
 }
 

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use chronosym::{Frame, Profile};
-use rustc_hash::FxHashMap;
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 
-use crate::call_tree::{CallTree, Identity};
+use crate::call_tree::{CallTree, Identity, frames, widen};
 use crate::header::title;
 use crate::kind::CodeKind;
 use crate::measure::{Measure, add};
@@ -76,6 +77,18 @@ pub(super) struct Node {
     pub total: Weights,
 }
 
+impl Node {
+    fn new(of: u32, parent: Option<u32>, own: Weights) -> Self {
+        let total = own;
+        Node {
+            of,
+            parent,
+            own,
+            total,
+        }
+    }
+}
+
 /// Boxes, and the tree in preorder.
 pub(super) struct Graph {
     pub title: String,
@@ -89,14 +102,9 @@ pub(super) struct Graph {
 impl Graph {
     /// That of one profile.
     pub fn of(profile: &Profile, tree: &CallTree) -> Self {
-        let node = |node: &crate::call_tree::Node| Node {
-            of: node.label,
-            parent: node.parent,
-            own: Weights {
-                before: 0,
-                after: node.own,
-            },
-            total: Weights::default(),
+        let node = |node: &crate::call_tree::Node| {
+            let (before, after) = (0, node.own);
+            Node::new(node.label, node.parent, Weights { before, after })
         };
         let kinds = profile.entries.iter().map(|entry| entry.kind);
         let weight = tree.measure.total(profile);
@@ -111,24 +119,22 @@ impl Graph {
     /// Two profiles: their shares, by the names of functions alone. Processes and threads are not told apart, for their ids
     /// are others in the second.
     pub fn between(before: (&Profile, &CallTree), after: (&Profile, &CallTree)) -> Self {
-        let (mut boxes, mut nodes): (Vec<FlameBox>, Vec<Node>) = Default::default();
-        let mut box_of: FxHashMap<String, u32> = FxHashMap::default();
-        let mut index: FxHashMap<(u32, Option<u32>), u32> = FxHashMap::default();
+        type Boxes = IndexMap<String, FlameBox, FxBuildHasher>;
+        type Nodes = IndexMap<(u32, Option<u32>), Weights, FxBuildHasher>;
+        let (mut boxes, mut nodes) = (Boxes::default(), Nodes::default());
         // What is said of a box is what holds for the second profile, where it has it.
         for (is_after, (profile, tree)) in [(true, after), (false, before)] {
-            let of_label: Vec<u32> = self::boxes(profile, tree)
-                .into_iter()
-                .map(|flame| {
-                    *box_of.entry(flame.name.clone()).or_insert_with(|| {
-                        boxes.push(flame);
-                        boxes.len() as u32 - 1
-                    })
-                })
-                .collect();
-            let whole = tree.nodes.iter().fold(0, |mut sum, node| {
-                add(&mut sum, node.own);
-                sum
+            let of_label = self::boxes(profile, tree).into_iter().map(|flame| {
+                let known = boxes.entry(flame.name.clone());
+                let index = known.index() as u32;
+                known.or_insert(flame);
+                index
             });
+            let of_label: Vec<u32> = of_label.collect();
+            let whole = tree
+                .nodes
+                .iter()
+                .fold(0, |sum: u64, node| sum.saturating_add(node.own));
             let share = |own: u64| {
                 let share = u128::from(own) * u128::from(WHOLE) / u128::from(whole.max(1));
                 // No more than the whole.
@@ -139,36 +145,27 @@ impl Graph {
                 let parent = node.parent.and_then(|parent| of_node[parent as usize]);
                 let of = of_label[node.label as usize];
                 let is_place = matches!(boxes[of as usize].kind, PROCESS | THREAD);
-                let at = (!is_place).then(|| {
-                    *index.entry((of, parent)).or_insert_with(|| {
-                        nodes.push(Node {
-                            of,
-                            parent,
-                            own: Weights::default(),
-                            total: Weights::default(),
-                        });
-                        nodes.len() as u32 - 1
-                    })
-                });
-                if let Some(at) = at {
-                    let own = &mut nodes[at as usize].own;
-                    let side = if is_after {
-                        &mut own.after
-                    } else {
-                        &mut own.before
-                    };
-                    add(side, share(node.own));
-                }
-                of_node.push(at);
+                of_node.push((!is_place).then(|| {
+                    let known = nodes.entry((of, parent));
+                    let (index, share) = (known.index() as u32, share(node.own));
+                    let own = known.or_default();
+                    add(
+                        if is_after {
+                            &mut own.after
+                        } else {
+                            &mut own.before
+                        },
+                        share,
+                    );
+                    index
+                }));
             }
         }
-        let what = match after.1.measure {
-            Measure::Time => "time",
-            Measure::Bytes => "bytes",
-            Measure::Samples => "samples",
-        };
+        let what = after.1.measure.as_str();
         let title = format!("shares of {what}, before and after: blue is less, red is more");
-        Graph::new(title, None, boxes, nodes)
+        let nodes = nodes.into_iter();
+        let nodes = nodes.map(|((of, parent), own)| Node::new(of, parent, own));
+        Graph::new(title, None, boxes.into_values().collect(), nodes.collect())
     }
 
     fn new(
@@ -227,15 +224,19 @@ impl Graph {
 fn boxes(profile: &Profile, tree: &CallTree) -> Vec<FlameBox> {
     let mut facts: Vec<Facts<'_>> = Vec::new();
     facts.resize_with(tree.labels.len(), Facts::default);
-    let frames = profile.resolver.frames().iter();
-    for (frame, label) in frames.zip(&tree.frame_labels) {
+    let resolver = &profile.resolver;
+    for (id, label) in resolver.frame_ids().zip(&tree.frame_labels) {
         if let Some(label) = label {
-            facts[*label as usize].add(frame);
+            let facts = &mut facts[*label as usize];
+            facts.add(resolver.frame(id));
+            if let Some(frames) = resolver.stands_for(id) {
+                widen(&mut facts.stands_for, frames);
+            }
         }
     }
-    let labels = tree.labels.iter().zip(tree.identities()).zip(facts);
+    let labels = tree.labels.iter().zip(facts);
     labels
-        .map(|((label, identity), facts)| FlameBox {
+        .map(|((identity, label), facts)| FlameBox {
             name: label.in_full(),
             kind: match identity {
                 Identity::Process(_) => PROCESS,
@@ -260,6 +261,8 @@ struct Facts<'s> {
     lines: Option<(&'s str, u32, u32)>,
     sources: BTreeSet<(&'s str, &'s str)>,
     reasons: BTreeSet<&'s str>,
+    /// The fewest and the most frames that one of them stands for.
+    stands_for: Option<(u32, u32)>,
 }
 
 impl<'s> Facts<'s> {
@@ -292,6 +295,7 @@ impl<'s> Facts<'s> {
     fn words(&self) -> Vec<String> {
         let list = |set: &BTreeSet<&str>| set.iter().copied().collect::<Vec<_>>().join(", ");
         let mut words = Vec::new();
+        words.extend(self.stands_for.map(frames));
         words.extend(self.module.map(|module| format!("module {module}")));
         if !self.tiers.is_empty() {
             words.push(format!("tier {}", list(&self.tiers)));
@@ -326,9 +330,7 @@ impl<'s> Facts<'s> {
 
 /// Adds up the totals, and puts callers before callees.
 fn preorder(mut nodes: Vec<Node>, boxes: &[FlameBox]) -> Vec<(usize, Node)> {
-    for node in &mut nodes {
-        node.total = node.own;
-    }
+    nodes.iter_mut().for_each(|node| node.total = node.own);
     // A callee always comes after its caller.
     let mut whole = 0;
     for index in (0..nodes.len()).rev() {
@@ -362,13 +364,8 @@ fn preorder(mut nodes: Vec<Node>, boxes: &[FlameBox]) -> Vec<(usize, Node)> {
         out.push((depth, nodes[index as usize]));
         let rest = small[index as usize];
         if rest.sum() > 0 {
-            let rest = Node {
-                of: boxes.len() as u32 - 1,
-                parent: Some(index),
-                own: rest,
-                total: rest,
-            };
-            out.push((depth + 1, rest));
+            let of = boxes.len() as u32 - 1;
+            out.push((depth + 1, Node::new(of, Some(index), rest)));
         }
         let below = &mut children[index as usize];
         below.sort_by_key(by_name);

@@ -8,9 +8,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use chronosym::Profile;
-use chronosym_types::escape::{push_json, xml};
+use chronosym_types::escape::xml;
 
 use crate::call_tree::CallTree;
+use crate::json::Quoted;
 use crate::measure::Measure;
 use graph::{Graph, KINDS};
 
@@ -92,37 +93,31 @@ fn push_graph(graph: &Graph, text: &mut String) {
 
 /// What the script draws from. Nothing in it can end the element, in XML or in HTML.
 fn push_data(graph: &Graph, text: &mut String) {
-    let mut data = String::from("{\"title\":");
-    push_json(&graph.title, &mut data);
     let unit = match graph.measure {
         Some(Measure::Time) => "ns",
         Some(Measure::Bytes) => "bytes",
         Some(Measure::Samples) => "samples",
         None => "shares",
     };
-    let _ = write!(
-        data,
-        ",\"unit\":\"{unit}\",\"kinds\":{KINDS:?},\"frames\":["
-    );
-    for (index, frame) in graph.boxes.iter().enumerate() {
-        data.push_str(if index > 0 { ",\n[" } else { "\n[" });
-        push_json(&frame.name, &mut data);
-        let _ = write!(data, ",{},[", frame.kind);
-        for (index, detail) in frame.details.iter().enumerate() {
-            data.push_str(if index > 0 { "," } else { "" });
-            push_json(detail, &mut data);
-        }
-        data.push_str("]]");
-    }
-    data.push_str("],\n\"nodes\":[");
-    for (index, (depth, node)) in graph.nodes.iter().enumerate() {
-        let comma = if index > 0 { "," } else { "" };
-        let _ = write!(data, "{comma}{depth},{},{}", node.of, node.own.after);
+    let quoted = |text: &String| Quoted(text).to_string();
+    let frames = graph.boxes.iter().map(|frame| {
+        let details: Vec<String> = frame.details.iter().map(quoted).collect();
+        let (name, kind) = (Quoted(&frame.name), frame.kind);
+        format!("\n[{name},{kind},[{}]]", details.join(","))
+    });
+    let mut nodes = String::new();
+    for (depth, node) in &graph.nodes {
+        let comma = if nodes.is_empty() { "" } else { "," };
+        let _ = write!(nodes, "{comma}{depth},{},{}", node.of, node.own.after);
         if graph.measure.is_none() {
-            let _ = write!(data, ",{}", node.own.before);
+            let _ = write!(nodes, ",{}", node.own.before);
         }
     }
-    data.push_str("]}");
+    let data = format!(
+        "{{\"title\":{},\"unit\":\"{unit}\",\"kinds\":{KINDS:?},\"frames\":[{}],\n\"nodes\":[{nodes}]}}",
+        Quoted(&graph.title),
+        frames.collect::<Vec<_>>().join(",")
+    );
     text.push_str(
         &data
             .replace('&', "\\u0026")

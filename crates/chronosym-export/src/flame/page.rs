@@ -206,8 +206,7 @@ fn push_more(all: usize, what: &str, text: &mut String) {
 
 fn push_changes(diff: &Diff, text: &mut String) {
     text.push_str("<h2>What changed most</h2>\n<table id=\"changes\"><tr><th class=\"n\">self, points</th><th class=\"n\">with callees</th><th class=\"n\">samples before</th><th class=\"n\">after</th><th>method</th></tr>\n");
-    let changed = |m: &&crate::diff::MethodDiff| m.self_points != 0.0 || m.total_points != 0.0;
-    let methods: Vec<_> = diff.methods.iter().filter(changed).collect();
+    let methods = diff.changed();
     for method in methods.iter().take(MOST) {
         let name = xml(&method.name);
         let _ = writeln!(

@@ -53,9 +53,7 @@ pub fn read_from(source: impl Read, options: Options) -> Trace {
             capture_thread: record.capture_thread,
             sequence: record.sequence,
             processor: record.processor,
-            stack: record
-                .stack
-                .map(|row| region.stack(row).addresses().collect()),
+            stack: record.stack.map(|row| region.stack(row).iter().collect()),
             activity: record.activity_id().map(|id| id.0),
             related: record.related_activity_id().map(|id| id.0),
             labels: record.labels().collect(),

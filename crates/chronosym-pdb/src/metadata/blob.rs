@@ -1,22 +1,6 @@
-//! Compressed integers (ECMA-335 II.23.2).
+//! Reading blobs (ECMA-335 II.23.2).
 
-/// Decodes the unsigned integer that `data` starts with: value and length in bytes.
-pub(crate) fn compressed_prefix(data: &[u8]) -> Option<(u32, usize)> {
-    let first = u32::from(*data.first()?);
-    let byte = |index: usize| data.get(index).copied().map(u32::from);
-    if first & 0x80 == 0 {
-        Some((first, 1))
-    } else if first & 0x40 == 0 {
-        Some(((first & 0x3f) << 8 | byte(1)?, 2))
-    } else if first & 0x20 == 0 {
-        Some((
-            (first & 0x1f) << 24 | byte(1)? << 16 | byte(2)? << 8 | byte(3)?,
-            4,
-        ))
-    } else {
-        None
-    }
-}
+use crate::bytes::compressed;
 
 /// A reading position in a blob.
 #[derive(Debug, Clone)]
@@ -59,8 +43,9 @@ impl<'d> BlobReader<'d> {
     }
 
     fn integer(&mut self) -> Option<(u32, usize)> {
-        let (value, length) = compressed_prefix(self.data)?;
-        self.data = self.data.get(length..)?;
+        let (value, rest) = compressed(self.data)?;
+        let length = self.data.len().saturating_sub(rest.len());
+        self.data = rest;
         Some((value, length))
     }
 
@@ -97,8 +82,8 @@ mod tests {
             (&[0xc0, 0x00, 0x40, 0x00], 0x4000),
             (&[0xdf, 0xff, 0xff, 0xff], 0x1fff_ffff),
         ] {
-            assert_eq!(compressed_prefix(bytes), Some((value, bytes.len())));
-            assert_eq!(compressed_prefix(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(compressed(bytes), Some((value, &[][..])));
+            assert_eq!(compressed(&bytes[..bytes.len() - 1]), None);
         }
         for (bytes, value) in [
             (&[0x06][..], 3),

@@ -1,8 +1,7 @@
 //! IL method bodies (ECMA-335 II.25.4) and the calls in them (III).
 
-use super::{Metadata, Token};
+use super::tables::Token;
 use crate::bytes;
-use crate::pe::PeImage;
 
 /// The IL of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,32 +9,6 @@ use crate::pe::PeImage;
 pub struct IlBody<'d> {
     /// The instructions.
     pub code: &'d [u8],
-}
-
-/// An instruction that calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CallKind {
-    /// `jmp`.
-    Jmp,
-    /// `call`.
-    Call,
-    /// `calli`: the token is a signature.
-    Calli,
-    /// `callvirt`.
-    Callvirt,
-    /// `newobj`.
-    Newobj,
-}
-
-/// A call in IL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Call {
-    /// The instruction.
-    pub kind: CallKind,
-    /// Whom it calls.
-    pub token: Token,
 }
 
 impl<'d> IlBody<'d> {
@@ -55,9 +28,9 @@ impl<'d> IlBody<'d> {
         })
     }
 
-    /// The call at IL offset `offset`, which must be where an instruction (or its prefix) starts.
+    /// Whom the call at IL offset `offset` calls, which must be where an instruction (or its prefix) starts.
     /// Walks the body from its start, as only that tells instructions from operands.
-    pub fn call_at(&self, offset: u32) -> Option<Call> {
+    pub fn call_at(&self, offset: u32) -> Option<Token> {
         let target = offset as usize;
         let mut at = 0;
         while at < target {
@@ -74,8 +47,8 @@ impl<'d> IlBody<'d> {
         self.call_here(at)
     }
 
-    /// Every call with its IL offset, in order; ends at the first byte that is no instruction.
-    pub fn calls(&self) -> impl Iterator<Item = (u32, Call)> + '_ {
+    /// Every call's IL offset and whom it calls, in order; ends at the first byte that is no instruction.
+    pub fn calls(&self) -> impl Iterator<Item = (u32, Token)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
             let here = at;
@@ -90,19 +63,12 @@ impl<'d> IlBody<'d> {
         at.checked_add(instruction_length(self.code.get(at..)?)?)
     }
 
-    fn call_here(&self, at: usize) -> Option<Call> {
-        let kind = match *self.code.get(at)? {
-            0x27 => CallKind::Jmp,
-            0x28 => CallKind::Call,
-            0x29 => CallKind::Calli,
-            0x6f => CallKind::Callvirt,
-            0x73 => CallKind::Newobj,
-            _ => return None,
-        };
-        Some(Call {
-            kind,
-            token: Token(bytes::u32(self.code, at.checked_add(1)?)?),
-        })
+    /// The token of a `jmp`, `call`, `calli` (a signature), `callvirt` or `newobj`.
+    fn call_here(&self, at: usize) -> Option<Token> {
+        match *self.code.get(at)? {
+            0x27..=0x29 | 0x6f | 0x73 => Some(Token(bytes::u32(self.code, at.checked_add(1)?)?)),
+            _ => None,
+        }
     }
 }
 
@@ -148,18 +114,6 @@ fn instruction_length(code: &[u8]) -> Option<usize> {
     (length <= code.len()).then_some(length)
 }
 
-impl<'d> PeImage<'d> {
-    /// The IL body of a MethodDef row; nothing if it has none or the body leaves the file.
-    pub fn il_body(&self, metadata: &Metadata<'_>, method: u32) -> Option<IlBody<'d>> {
-        let rva = metadata.method_def(method)?.rva;
-        if rva == 0 {
-            None
-        } else {
-            IlBody::parse(self.data_at(rva)?)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,14 +155,7 @@ mod tests {
         ]
         .concat();
         let body = body(&code);
-        let call = Call {
-            kind: CallKind::Call,
-            token: Token(0x0a00_002a),
-        };
-        let virtual_call = Call {
-            kind: CallKind::Callvirt,
-            token: Token(0x0600_0007),
-        };
+        let (call, virtual_call) = (Token(0x0a00_002a), Token(0x0600_0007));
         let at = code.len() as u32 - 1;
         assert_eq!(
             body.calls().collect::<Vec<_>>(),

@@ -3,201 +3,20 @@
 mod blob;
 mod il;
 mod names;
+mod root;
 mod signature;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 mod text;
 
-use std::borrow::Cow;
-use std::fmt;
-
-use crate::Guid;
-use crate::bytes::{Cursor, text_to_nul};
-use crate::{Error, Result};
-
-pub use il::{Call, CallKind, IlBody};
+pub use il::IlBody;
 pub use names::MethodName;
+pub use root::{Metadata, MethodDef};
 pub use signature::{MethodSignature, Type, TypeName};
 pub use tables::{Table, Token};
 pub use text::Style;
 
-pub(crate) use blob::{BlobReader, compressed_prefix};
+pub(crate) use blob::BlobReader;
 pub(crate) use signature::{Budget, Modules, SignatureReader};
-pub(crate) use tables::{HAS_CUSTOM_DEBUG_INFORMATION, Tables};
-
-const WHAT: &str = "CLI metadata";
-
-/// The metadata of one module, or of a portable PDB. Parsing finds the heaps and tables and reads no row.
-#[derive(Clone)]
-pub struct Metadata<'d> {
-    version: Cow<'d, str>,
-    pub(crate) tables: Tables<'d>,
-    strings: &'d [u8],
-    guids: &'d [u8],
-    blobs: &'d [u8],
-    pdb: Option<&'d [u8]>,
-}
-
-/// A method definition's row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MethodDef<'d> {
-    /// Where its IL body is; 0 if it has none.
-    pub rva: u32,
-    /// Implementation flags.
-    pub impl_flags: u16,
-    /// Attributes; 0x10 static.
-    pub flags: u16,
-    /// The plain name.
-    pub name: Cow<'d, str>,
-    /// The signature, encoded (II.23.2.1).
-    pub signature: &'d [u8],
-}
-
-impl fmt::Debug for Metadata<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metadata")
-            .field("version", &self.version)
-            .field("assembly", &self.assembly_name())
-            .finish_non_exhaustive()
-    }
-}
-
-impl<'d> Metadata<'d> {
-    /// Reads the metadata root (II.24.2.1) and the shape of the tables.
-    ///
-    /// # Errors
-    /// [`Error::NotA`] without the root's signature; [`Error::Truncated`] or [`Error::Damaged`] if a
-    /// heap or table leaves the bytes given.
-    pub fn parse(data: &'d [u8]) -> Result<Self> {
-        if !data.starts_with(b"BSJB") {
-            return Err(Error::NotA { what: WHAT });
-        }
-        let mut cursor = Cursor::at(data, 12, WHAT);
-        let length = cursor.u32()?;
-        let version = text_to_nul(cursor.bytes(length as usize)?);
-        cursor.u16()?;
-        let (mut tables, mut strings, mut guids, mut blobs, mut pdb) =
-            (None, None, None, None, None);
-        let mut all_wide = false;
-        for _ in 0..cursor.u16()? {
-            let (offset, size) = (cursor.u32()?, cursor.u32()?);
-            let name = stream_name(&mut cursor)?;
-            let stream = crate::bytes::slice(data, offset as usize, size as usize)
-                .ok_or(Error::truncated(WHAT, offset.into(), size.into()))?;
-            match name {
-                b"#~" | b"#-" => tables = Some(stream),
-                b"#Strings" => strings = Some(stream),
-                b"#GUID" => guids = Some(stream),
-                b"#Blob" => blobs = Some(stream),
-                b"#Pdb" => pdb = Some(stream),
-                b"#JTD" => all_wide = true,
-                _ => {}
-            }
-        }
-        let mut outer_rows = [0; 64];
-        if let Some(stream) = pdb {
-            read_outer_rows(stream, &mut outer_rows)?;
-        }
-        let tables = tables.ok_or(Error::damaged(WHAT, 0, "no tables"))?;
-        Ok(Self {
-            version,
-            tables: Tables::parse(tables, &outer_rows, all_wide)?,
-            strings: strings.unwrap_or_default(),
-            guids: guids.unwrap_or_default(),
-            blobs: blobs.unwrap_or_default(),
-            pdb,
-        })
-    }
-
-    /// The version text of the root: `v4.0.30319`, `PDB v1.0`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// The `#Pdb` stream of a portable PDB.
-    pub(crate) fn pdb_stream(&self) -> Option<&'d [u8]> {
-        self.pdb
-    }
-
-    /// The number of rows of a table.
-    pub fn rows(&self, table: Table) -> u32 {
-        self.tables.rows(table)
-    }
-
-    /// A string of `#Strings`; empty if the index is bad.
-    pub(crate) fn string(&self, index: u32) -> Cow<'d, str> {
-        text_to_nul(self.strings.get(index as usize..).unwrap_or_default())
-    }
-
-    /// A GUID by its index from 1; nothing for 0 or a bad index.
-    pub(crate) fn guid(&self, index: u32) -> Option<Guid> {
-        let at = (index as usize).checked_sub(1)?.checked_mul(16)?;
-        crate::bytes::array(self.guids, at).map(Guid)
-    }
-
-    /// A blob; nothing if it leaves the heap.
-    pub(crate) fn blob(&self, index: u32) -> Option<&'d [u8]> {
-        let data = self.blobs.get(index as usize..)?;
-        let (length, prefix) = compressed_prefix(data)?;
-        crate::bytes::slice(data, prefix, length as usize)
-    }
-
-    /// The module version id: new for every build that differs.
-    pub fn mvid(&self) -> Option<Guid> {
-        self.guid(self.tables.cell(Table::MODULE, 1, 2))
-    }
-
-    /// The module's own name, such as `Workload.dll`.
-    pub fn module_name(&self) -> Cow<'d, str> {
-        self.string(self.tables.cell(Table::MODULE, 1, 1))
-    }
-
-    /// The assembly's simple name; empty in a module without one.
-    pub fn assembly_name(&self) -> Cow<'d, str> {
-        self.string(self.tables.cell(Table::ASSEMBLY, 1, 7))
-    }
-
-    /// The simple name of an assembly that this one refers to (rows from 1).
-    pub fn assembly_ref_name(&self, row: u32) -> Option<Cow<'d, str>> {
-        Some(self.string(self.tables.row(Table::ASSEMBLY_REF, row)?.get(6)))
-    }
-
-    /// A method definition by its row, from 1.
-    pub fn method_def(&self, row: u32) -> Option<MethodDef<'d>> {
-        let cells = self.tables.row(Table::METHOD_DEF, row)?;
-        Some(MethodDef {
-            rva: cells.get(0),
-            // These columns have two bytes.
-            impl_flags: cells.get(1).try_into().ok()?,
-            flags: cells.get(2).try_into().ok()?,
-            name: self.string(cells.get(3)),
-            signature: self.blob(cells.get(4)).unwrap_or_default(),
-        })
-    }
-}
-
-fn stream_name<'d>(cursor: &mut Cursor<'d>) -> Result<&'d [u8]> {
-    // NUL-terminated, padded to four bytes, at most 32 bytes.
-    let mut copy = cursor.clone();
-    for length in 0_usize..32 {
-        if copy.u8()? == 0 {
-            let name = cursor.bytes(length.saturating_add(4) & !3)?;
-            return Ok(name.get(..length).unwrap_or_default());
-        }
-    }
-    Err(cursor.damaged("stream name too long"))
-}
-
-fn read_outer_rows(pdb: &[u8], rows: &mut [u32; 64]) -> Result<()> {
-    // Id (20 bytes), entry point token, mask of the referenced tables, their row counts.
-    let mut cursor = Cursor::at(pdb, 24, "#Pdb stream");
-    let mask = cursor.u64()?;
-    for (table, count) in rows.iter_mut().enumerate() {
-        if mask >> table & 1 == 1 {
-            *count = cursor.u32()?;
-        }
-    }
-    Ok(())
-}
+pub(crate) use tables::HAS_CUSTOM_DEBUG_INFORMATION;

@@ -2,13 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::Metadata;
+use super::root::Metadata;
 use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName};
 use super::tables::{self, Table, Token};
 use super::text::{self, Style};
 
 /// More enclosing types than any compiler nests; damaged tables can hold a cycle.
 const MAX_NESTING: usize = 64;
+
+/// Longer names, their enclosing types' included, are no type's.
+const MAX_NAME: usize = 16 << 10;
 
 /// Who a method is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,21 +45,15 @@ impl MethodName {
 
     /// The signature as runtime events write it: `instance void  (int32,class System.String)`.
     pub fn signature_text(&self) -> String {
-        let signature = self.signature.as_ref();
-        signature
-            .map(|s| text::signature_text(s, Style::Event))
-            .unwrap_or_default()
+        let text = |signature| text::signature_text(signature, Style::Event);
+        self.signature.as_ref().map(text).unwrap_or_default()
     }
 
     /// The whole name as rows of `r2rmap` files write it:
     /// ``System.Int32 Ns.Type`1[System.__Canon]::Name(System.__Canon)``.
     pub fn map_text(&self) -> String {
-        text::map_text(self)
-    }
-
-    /// Whether every module that the name needs was at hand.
-    pub fn is_complete(&self) -> bool {
-        !text::has_unknown(&self.owner) && !self.arguments.iter().any(text::has_unknown)
+        let signature = self.signature.as_ref();
+        text::map_text(&self.owner, &self.name, signature, &self.arguments)
     }
 }
 
@@ -73,27 +70,30 @@ impl<'d> Metadata<'d> {
     /// The name of a TypeDef or TypeRef, with its enclosing types. Nothing for another table, a bad
     /// row, or types that enclose each other.
     pub fn type_name(&self, token: Token) -> Option<TypeName> {
-        let mut chain = Vec::new();
+        let (mut chain, mut length) = (Vec::new(), 0usize);
         let mut next = Some(token);
         while let Some(token) = next {
             if chain.len() == MAX_NESTING {
                 return None;
             }
             let row = self.tables.row(token.table(), token.row())?;
-            let (name, namespace) = match token.table() {
-                Table::TYPE_DEF => (row.get(1), row.get(2)),
-                Table::TYPE_REF => (row.get(1), row.get(2)),
-                _ => return None,
-            };
-            chain.push((self.string(namespace), self.string(name)));
             next = match token.table() {
                 Table::TYPE_DEF => self
                     .enclosing_type(token.row())
                     .map(|row| Token::new(Table::TYPE_DEF, row)),
-                _ => tables::RESOLUTION_SCOPE
+                Table::TYPE_REF => tables::RESOLUTION_SCOPE
                     .decode(row.get(0))
                     .filter(|scope| scope.table() == Table::TYPE_REF),
+                _ => return None,
             };
+            let (namespace, name) = (self.string(row.get(2)), self.string(row.get(1)));
+            length = length
+                .saturating_add(namespace.len())
+                .saturating_add(name.len());
+            if length > MAX_NAME {
+                return None;
+            }
+            chain.push((namespace, name));
         }
         let (mut full, mut own) = (String::new(), 0);
         for (namespace, name) in chain.iter().rev() {
@@ -111,7 +111,7 @@ impl<'d> Metadata<'d> {
     }
 
     fn enclosing_type(&self, row: u32) -> Option<u32> {
-        let nested = self.tables.find(Table::NESTED_CLASS, 0, row)?;
+        let nested = self.tables.find(Table::NESTED_CLASS, row)?;
         Some(self.tables.cell(Table::NESTED_CLASS, nested, 1))
     }
 
@@ -138,16 +138,11 @@ impl<'d> Metadata<'d> {
         // Type k owns the list entries from its own first one to that of type k + 1.
         let entry = match self.rows(Table::METHOD_PTR) {
             0 => method,
-            rows => {
-                (1..=rows).find(|&row| self.tables.cell(Table::METHOD_PTR, row, 0) == method)?
-            }
+            _ => self.tables.find(Table::METHOD_PTR, method)?,
         };
         let after = entry.checked_add(1)?;
-        let owner = self
-            .tables
-            .lower_bound(Table::TYPE_DEF, 5, after)
-            .checked_sub(1)?;
-        (owner > 0).then_some(owner)
+        let first = self.tables.lower_bound(Table::TYPE_DEF, 5, after);
+        first.checked_sub(1).filter(|&owner| owner > 0)
     }
 
     /// The name of a MethodDef, MemberRef or MethodSpec.
@@ -159,12 +154,9 @@ impl<'d> Metadata<'d> {
                 let row = self.tables.row(Table::METHOD_SPEC, token.row())?;
                 let method = tables::METHOD_DEF_OR_REF.decode(row.get(0))?;
                 let mut name = self.method(method)?;
-                if let Some(arguments) = self
-                    .blob(row.get(1))
-                    .and_then(|blob| self.method_spec_arguments(blob))
-                {
-                    name.arguments = arguments;
-                }
+                let arguments = self.blob(row.get(1));
+                let arguments = arguments.and_then(|blob| self.method_spec_arguments(blob));
+                name.arguments = arguments.unwrap_or(name.arguments);
                 Some(name)
             }
             _ => None,

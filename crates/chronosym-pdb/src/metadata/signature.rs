@@ -1,6 +1,8 @@
 //! Signatures as trees: ECMA-335 II.23.2, with the element types that ReadyToRun adds.
 
-use super::{BlobReader, Metadata, Table, Token, tables};
+use super::blob::BlobReader;
+use super::root::Metadata;
+use super::tables::{self, Table, Token};
 
 /// The name of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -99,11 +101,13 @@ pub struct MethodSignature {
     pub sentinel: Option<usize>,
 }
 
-/// What one signature may cost: bounds recursion and breadth, which nested type specifications multiply.
+/// What one signature may cost: bounds recursion and breadth, which nested type specifications multiply, and the bytes of the
+/// names of types, which all its parts may share.
 #[derive(Debug)]
 pub(crate) struct Budget {
     nodes: u32,
     depth: u32,
+    text: usize,
 }
 
 impl Budget {
@@ -111,6 +115,7 @@ impl Budget {
         Self {
             nodes: 4096,
             depth: 64,
+            text: 256 << 10,
         }
     }
 
@@ -150,11 +155,11 @@ impl<'r> SignatureReader<'r> {
         if token.table() == Table::TYPE_SPEC {
             return self.type_spec(module, token, budget);
         }
-        Some(
-            module
-                .type_name(token)
-                .map_or(Type::Unknown, |name| Type::Named { name, value }),
-        )
+        let Some(name) = module.type_name(token) else {
+            return Some(Type::Unknown);
+        };
+        budget.text = budget.text.checked_sub(name.full.len())?;
+        Some(Type::Named { name, value })
     }
 
     fn type_spec(
@@ -163,12 +168,8 @@ impl<'r> SignatureReader<'r> {
         token: Token,
         budget: &mut Budget,
     ) -> Option<Type> {
-        let blob = module.type_spec_blob(token)?;
-        let mut inner = SignatureReader {
-            blob: BlobReader::new(blob),
-            module: Some(module),
-            modules: self.modules,
-        };
+        let mut inner = SignatureReader::new(module.type_spec_blob(token)?, module);
+        inner.modules = self.modules;
         inner.read_type(budget)
     }
 
@@ -229,28 +230,20 @@ impl<'r> SignatureReader<'r> {
 
     /// Reads `count` types.
     pub(crate) fn read_types(&mut self, count: u32, budget: &mut Budget) -> Option<Vec<Type>> {
-        let mut types = Vec::new();
-        for _ in 0..count {
-            types.push(self.read_type(budget)?);
-        }
-        Some(types)
+        (0..count).map(|_| self.read_type(budget)).collect()
     }
 
     fn read_array(&mut self, budget: &mut Budget) -> Option<Type> {
         let element = self.boxed(budget)?;
         let rank = self.blob.unsigned().filter(|&rank| rank <= 32)?;
-        let (mut sizes, mut lower_bounds) = (Vec::new(), Vec::new());
-        for _ in 0..self.blob.unsigned().filter(|&count| count <= rank)? {
-            sizes.push(self.blob.unsigned()?);
-        }
-        for _ in 0..self.blob.unsigned().filter(|&count| count <= rank)? {
-            lower_bounds.push(self.blob.signed()?);
-        }
+        let sizes = 0..self.blob.unsigned().filter(|&count| count <= rank)?;
+        let sizes = sizes.map(|_| self.blob.unsigned()).collect::<Option<_>>()?;
+        let bounds = 0..self.blob.unsigned().filter(|&count| count <= rank)?;
         Some(Type::Array {
             element,
             rank,
             sizes,
-            lower_bounds,
+            lower_bounds: bounds.map(|_| self.blob.signed()).collect::<Option<_>>()?,
         })
     }
 
@@ -260,10 +253,9 @@ impl<'r> SignatureReader<'r> {
         if matches!(flags & 0xf, 6..=8 | 0xa..) {
             return None; // a field, local variables or a property
         }
-        let generic_parameters = if flags & 0x10 != 0 {
-            self.blob.unsigned()?
-        } else {
-            0
+        let generic_parameters = match flags & 0x10 {
+            0 => 0,
+            _ => self.blob.unsigned()?,
         };
         let count = self.blob.unsigned()?;
         let return_type = self.read_type(budget)?;
@@ -275,10 +267,9 @@ impl<'r> SignatureReader<'r> {
             }
             parameters.push(self.read_type(budget)?);
         }
-        let (has_this, convention) = (flags & 0x20 != 0, flags & 0xf);
         Some(MethodSignature {
-            has_this,
-            convention,
+            has_this: flags & 0x20 != 0,
+            convention: flags & 0xf,
             generic_parameters,
             return_type,
             parameters,

@@ -1,7 +1,7 @@
 //! Where the rows of the metadata tables lie: ECMA-335 II.22 and II.24.2.6, and the portable PDB
 //! specification for the tables from 0x30 on.
 
-use std::convert::Infallible;
+use std::sync::OnceLock;
 
 use crate::bytes::{self, Cursor};
 use crate::{Error, Result};
@@ -221,6 +221,8 @@ pub(crate) struct Tables<'d> {
     data: &'d [u8],
     layouts: Box<[Layout; 64]>,
     sorted: u64,
+    /// First column and row of tables in no order, by the first column; made when one is looked into.
+    places: Box<[OnceLock<Box<[(u32, u32)]>>; 64]>,
 }
 
 impl<'d> Tables<'d> {
@@ -293,6 +295,7 @@ impl<'d> Tables<'d> {
             data,
             layouts,
             sorted,
+            places: Box::new([const { OnceLock::new() }; 64]),
         })
     }
 
@@ -325,18 +328,25 @@ impl<'d> Tables<'d> {
     /// The first row (from 1) whose `column` is not less than `key`, in a table ordered by it.
     pub(crate) fn lower_bound(&self, table: Table, column: usize, key: u32) -> u32 {
         let rows = 1..self.rows(table).saturating_add(1);
-        let is_less = |row| Ok(self.cell(table, row, column) < key);
-        bytes::partition_point(rows, is_less).unwrap_or_else(|never: Infallible| match never {})
+        bytes::partition_point(rows, |row| self.cell(table, row, column) < key)
     }
 
-    /// The first row whose `column` is `key`, whether the table is ordered by it or not.
-    pub(crate) fn find(&self, table: Table, column: usize, key: u32) -> Option<u32> {
+    /// The first row whose first column is `key`, whether the table is ordered by it or not.
+    pub(crate) fn find(&self, table: Table, key: u32) -> Option<u32> {
         let row = if self.is_sorted(table) {
-            self.lower_bound(table, column, key)
+            self.lower_bound(table, 0, key)
         } else {
-            (1..=self.rows(table)).find(|&row| self.cell(table, row, column) == key)?
+            let places = self.places.get(table.0 as usize)?.get_or_init(|| {
+                let rows = 1..=self.rows(table);
+                let mut places: Box<[_]> =
+                    rows.map(|row| (self.cell(table, row, 0), row)).collect();
+                places.sort_unstable();
+                places
+            });
+            let at = places.partition_point(|&(own, _)| own < key);
+            places.get(at)?.1
         };
-        (row <= self.rows(table) && self.cell(table, row, column) == key).then_some(row)
+        (row <= self.rows(table) && self.cell(table, row, 0) == key).then_some(row)
     }
 }
 

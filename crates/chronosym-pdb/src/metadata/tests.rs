@@ -1,6 +1,7 @@
 //! Hand-made metadata: cases that no compiler writes.
 
 use super::*;
+use crate::Error;
 
 /// A `#~` stream with 16-bit indexes: table number, row count as stated, rows.
 pub(crate) fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
@@ -195,4 +196,58 @@ fn type_specifications_cannot_recurse_or_grow_without_end() {
     let pairs: Vec<&[u8]> = pairs.iter().take(31).map(Vec::as_slice).collect();
     assert_eq!(type_specs(&pairs), None);
     assert!(type_specs(&pairs[..5]).is_some_and(|text| text.matches("int32").count() == 16));
+}
+
+#[test]
+fn names_that_all_parts_of_a_signature_share_are_not_copied_for_each() {
+    const PARAMETERS: usize = 4_000;
+    // One type with a long name, and a method whose parameters are all of it.
+    let mut strings = vec![0];
+    strings.extend([b'N'; 60_000]);
+    strings.extend([0; 2]);
+    let mut signature = vec![0, 0x80 | (PARAMETERS >> 8) as u8, PARAMETERS as u8, 1];
+    signature.extend([0x12, 1 << 2 | 1].repeat(PARAMETERS));
+    let mut blob = vec![0];
+    blob.extend((signature.len() as u16 | 0x8000).to_be_bytes());
+    blob.extend(signature);
+    let types: &[u16] = &[0, 0, 1, 0, 0, 1, 1];
+    let stream = tables(
+        &[
+            (0x01, 1, &[0, 1, 0]),
+            (0x02, 1, types),
+            (0x06, 1, &[0, 0, 0, 0, 1, 1, 1]),
+        ],
+        0,
+    );
+    let data = root(&[("#~", &stream), ("#Strings", &strings), ("#Blob", &blob)]);
+    let metadata = Metadata::parse(&data).unwrap();
+    let method = metadata.method(Token::new(Table::METHOD_DEF, 1)).unwrap();
+    // Longer names than the runtime takes are cut, and a signature of many long ones is none.
+    assert_eq!(method.name.len(), 4 << 10);
+    assert_eq!(method.signature, None);
+    let owner = metadata.type_of(Token::new(Table::TYPE_REF, 1)).unwrap();
+    assert_eq!(owner.text(Style::Event).len(), "class ".len() + (4 << 10));
+}
+
+#[test]
+fn tables_in_no_order_are_searched_once() {
+    // Each looks for its encloser among rows that are in no order.
+    let time = |count: u16| {
+        let types: Vec<u16> = (0..count).flat_map(|_| [0, 0, 1, 0, 0, 1, 1]).collect();
+        let nested: Vec<u16> = (0..count).rev().flat_map(|row| [row + 2, 1]).collect();
+        let tables = tables(
+            &[(0x02, count.into(), &types), (0x29, count.into(), &nested)],
+            0,
+        );
+        let data = root(&[("#~", &tables), ("#Strings", STRINGS)]);
+        let metadata = Metadata::parse(&data).unwrap();
+        let begun = std::time::Instant::now();
+        for row in 2..=u32::from(count) {
+            let name = metadata.type_name(Token::new(Table::TYPE_DEF, row));
+            assert_eq!(name.map(|name| name.full().len()), Some(3));
+        }
+        begun.elapsed().as_secs_f64()
+    };
+    let (few, many) = (time(2_000).max(1e-3), time(16_000));
+    assert!(many < few * 30.0, "{few} s, {many} s");
 }

@@ -1,6 +1,7 @@
 //! Types and signatures as text.
 
-use super::names::MethodName;
+use std::mem::take;
+
 use super::signature::{MethodSignature, Type};
 
 /// Longer texts end here: a damaged or hostile instantiation can grow without end.
@@ -19,43 +20,26 @@ pub enum Style {
     Map,
 }
 
-/// What `!0` and `!!0` stand for.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Instantiation<'t> {
-    pub(crate) owner: &'t [Type],
-    pub(crate) method: &'t [Type],
-}
-
 struct Writer<'t> {
     out: String,
     style: Style,
-    instantiation: Instantiation<'t>,
+    /// What `!0` and `!!0` stand for.
+    owner: &'t [Type],
+    method: &'t [Type],
 }
 
 impl Type {
     /// The type as text; parameters of generic types and methods stay `!0` and `!!0`.
     pub fn text(&self, style: Style) -> String {
-        type_text(self, style, Instantiation::default())
+        let mut writer = Writer::new(style);
+        writer.write(self);
+        writer.out
     }
-}
-
-fn type_text(of: &Type, style: Style, instantiation: Instantiation<'_>) -> String {
-    let mut writer = Writer {
-        out: String::new(),
-        style,
-        instantiation,
-    };
-    writer.write(of);
-    writer.out
 }
 
 /// Return type, two blanks where events have the method's name elsewhere, and parameters.
 pub(crate) fn signature_text(of: &MethodSignature, style: Style) -> String {
-    let mut writer = Writer {
-        out: String::new(),
-        style,
-        instantiation: Instantiation::default(),
-    };
+    let mut writer = Writer::new(style);
     writer.prefixes(of);
     writer.write(&of.return_type);
     writer.push("  ");
@@ -63,47 +47,32 @@ pub(crate) fn signature_text(of: &MethodSignature, style: Style) -> String {
     writer.out
 }
 
-pub(crate) fn map_text(of: &MethodName) -> String {
-    let owner = match &of.owner {
-        Type::Generic { arguments, .. } => arguments.as_slice(),
-        _ => &[],
-    };
-    let instantiation = Instantiation {
-        owner,
-        method: &of.arguments,
-    };
-    let mut writer = Writer {
-        out: String::new(),
-        style: Style::Map,
-        instantiation,
-    };
-    if let Some(signature) = &of.signature
+/// A method's whole name, in which what its type and it are instantiated with stands for `!0` and `!!0`.
+pub(crate) fn map_text(
+    owner: &Type,
+    name: &str,
+    signature: Option<&MethodSignature>,
+    arguments: &[Type],
+) -> String {
+    let mut writer = Writer::new(Style::Map);
+    writer.method = arguments;
+    if let Type::Generic { arguments, .. } = owner {
+        writer.owner = arguments;
+    }
+    if let Some(signature) = signature
         && signature.return_type != Type::Primitive(1)
     {
         writer.write(&signature.return_type);
         writer.push(" ");
     }
-    writer.write(&of.owner);
+    writer.write(owner);
     writer.push("::");
-    writer.push(&of.name);
-    match &of.signature {
+    writer.push(name);
+    match signature {
         Some(signature) => writer.list(&signature.parameters, "(", ", ", ")"),
         None => writer.push("(?)"),
     }
     writer.out
-}
-
-pub(crate) fn has_unknown(of: &Type) -> bool {
-    match of {
-        Type::Unknown => true,
-        Type::Generic { base, arguments } => has_unknown(base) || arguments.iter().any(has_unknown),
-        Type::Pointer(of) | Type::ByRef(of) | Type::SzArray(of) | Type::Pinned(of) => {
-            has_unknown(of)
-        }
-        Type::Array { element, .. } => has_unknown(element),
-        Type::Modified { of, .. } => has_unknown(of),
-        _ => false,
-    }
 }
 
 fn primitive(element: u8, style: Style) -> &'static str {
@@ -132,6 +101,15 @@ fn primitive(element: u8, style: Style) -> &'static str {
 }
 
 impl Writer<'_> {
+    fn new(style: Style) -> Self {
+        Self {
+            out: String::new(),
+            style,
+            owner: &[],
+            method: &[],
+        }
+    }
+
     fn push(&mut self, text: &str) {
         if self.out.len() < MAX_TEXT {
             self.out.push_str(text);
@@ -141,10 +119,6 @@ impl Writer<'_> {
     fn number(&mut self, prefix: &str, value: i64) {
         self.push(prefix);
         self.push(&value.to_string());
-    }
-
-    fn is_full(&self) -> bool {
-        self.out.len() >= MAX_TEXT
     }
 
     fn list(&mut self, types: &[Type], open: &str, separator: &str, close: &str) {
@@ -172,11 +146,9 @@ impl Writer<'_> {
 
     fn parameters(&mut self, of: &MethodSignature) {
         let separator = if self.style == Style::Map { ", " } else { "," };
-        let fixed = of
-            .sentinel
-            .unwrap_or(of.parameters.len())
-            .min(of.parameters.len());
-        let (fixed, variable) = of.parameters.split_at_checked(fixed).unwrap_or_default();
+        let all = &of.parameters[..];
+        let fixed = of.sentinel.and_then(|fixed| all.split_at_checked(fixed));
+        let (fixed, variable) = fixed.unwrap_or((all, &[]));
         self.list(fixed, "(", separator, "");
         if of.sentinel.is_some() {
             self.push(if fixed.is_empty() { "..." } else { ",..." });
@@ -187,17 +159,15 @@ impl Writer<'_> {
 
     fn write(&mut self, of: &Type) {
         // The tree's depth is bounded by the reader; substitution is what can multiply it.
-        if self.is_full() {
+        if self.out.len() >= MAX_TEXT {
             return;
         }
         match of {
             Type::Primitive(element) => self.push(primitive(*element, self.style)),
             Type::Canon => {
-                self.push(if self.style == Style::Event {
-                    "class System.__Canon"
-                } else {
-                    "System.__Canon"
-                });
+                let is_event = self.style == Style::Event;
+                self.push(if is_event { "class " } else { "" });
+                self.push("System.__Canon");
             }
             Type::Named { name, value } if self.style == Style::Event => {
                 self.push(if *value { "value class " } else { "class " });
@@ -212,8 +182,8 @@ impl Writer<'_> {
                     Style::Map => self.list(arguments, "[", ", ", "]"),
                 }
             }
-            Type::Var(index) => self.variable("!", *index, self.instantiation.owner),
-            Type::MethodVar(index) => self.variable("!!", *index, self.instantiation.method),
+            Type::Var(index) => self.variable("!", *index, self.owner),
+            Type::MethodVar(index) => self.variable("!!", *index, self.method),
             Type::Pointer(of) => self.suffixed(of, "*"),
             Type::ByRef(of) => self.suffixed(of, "&"),
             Type::SzArray(of) => self.suffixed(of, "[]"),
@@ -237,11 +207,9 @@ impl Writer<'_> {
                 of,
             } => {
                 if self.style == Style::Event {
-                    self.push(if *required {
-                        "required_modifier "
-                    } else {
-                        "optional_modifier "
-                    });
+                    let kind = if *required { "required" } else { "optional" };
+                    self.push(kind);
+                    self.push("_modifier ");
                     match &**modifier {
                         Type::Named { name, .. } => self.push(name.own()),
                         other => self.write(other),
@@ -264,9 +232,9 @@ impl Writer<'_> {
         match arguments.get(index as usize) {
             Some(argument) => {
                 // Arguments are closed: a variable in one would be its own, not ours.
-                let outer = std::mem::take(&mut self.instantiation);
+                let outer = (take(&mut self.owner), take(&mut self.method));
                 self.write(argument);
-                self.instantiation = outer;
+                (self.owner, self.method) = outer;
             }
             None => self.number(prefix, index.into()),
         }

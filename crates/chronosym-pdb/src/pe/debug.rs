@@ -3,45 +3,24 @@
 use std::borrow::Cow;
 use std::io::Read;
 
-use object::pe;
+use object::{LittleEndian as LE, pe};
 
-use super::{PeImage, RvaRange};
+use super::image::{PeImage, RvaRange};
 use crate::bytes::text_to_nul;
 use crate::{Error, Result, bytes};
 use crate::{Guid, PdbId, PortablePdbId};
 
-/// What a debug directory entry holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DebugKind {
-    /// Type 2: the id and path of a PDB.
-    CodeView,
-    /// Type 16: the build is reproducible.
-    Reproducible,
-    /// Type 17: a compressed portable PDB.
-    EmbeddedPortablePdb,
-    /// Type 19: the checksum of the portable PDB.
-    PdbChecksum,
-    /// Types 20 and 21: the id of a perf map.
-    PerfMap,
-    /// Any other type.
-    Other(u32),
-}
+/// Types of entries of the debug directory.
+const CODEVIEW: u32 = 2;
+const EMBEDDED_PORTABLE_PDB: u32 = 17;
+const PDB_CHECKSUM: u32 = 19;
+const PERF_MAP: [u32; 2] = [20, 21];
 
 /// An entry of the debug directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DebugEntry<'d> {
-    /// What it holds.
-    pub kind: DebugKind,
-    /// The time stamp field.
-    pub stamp: u32,
-    /// Major version.
-    pub major: u16,
-    /// Minor version.
-    pub minor: u16,
+struct Entry<'d> {
+    header: &'d pe::ImageDebugDirectory,
     /// Its data in the file; empty if outside of it.
-    pub data: &'d [u8],
+    data: &'d [u8],
 }
 
 /// A CodeView entry (`RSDS`).
@@ -91,64 +70,47 @@ pub struct PerfMapId<'d> {
     pub path: Cow<'d, str>,
 }
 
-fn codeview<'d>(entry: DebugEntry<'d>) -> Option<CodeView<'d>> {
+fn codeview<'d>(entry: Entry<'d>) -> Option<CodeView<'d>> {
     let data = entry.data.strip_prefix(b"RSDS")?;
     Some(CodeView {
         id: PdbId {
             guid: Guid(bytes::array(data, 0)?),
             age: bytes::u32(data, 16)?,
         },
-        stamp: entry.stamp,
-        portable: entry.minor == 0x504d,
+        stamp: entry.header.time_date_stamp.get(LE),
+        portable: entry.header.minor_version.get(LE) == 0x504d,
         path: text_to_nul(data.get(20..)?),
     })
 }
 
 impl<'d> PeImage<'d> {
-    /// The entries of the debug directory.
-    pub fn debug_directory(&self) -> impl Iterator<Item = DebugEntry<'d>> + use<'d> {
-        const ENTRY: usize = 28;
+    /// The entries of the debug directory that are of one of these types.
+    fn debug_entries(&self, types: &'static [u32]) -> impl Iterator<Item = Entry<'d>> + use<'d> {
         let image = self.clone();
-        let table = image
-            .directory(pe::IMAGE_DIRECTORY_ENTRY_DEBUG)
-            .and_then(|range| image.slice(range));
-        table
-            .unwrap_or_default()
-            .chunks_exact(ENTRY)
-            .map(move |entry| {
-                // The chunk has all 28 bytes.
-                let u32_at = |offset| bytes::u32(entry, offset).unwrap_or_default();
-                let u16_at = |offset| bytes::u16(entry, offset).unwrap_or_default();
-                let size = u32_at(16) as usize;
-                let data = match u32_at(20) {
-                    0 => bytes::slice(image.data, u32_at(24) as usize, size),
-                    rva => image.slice(RvaRange {
-                        rva,
-                        size: u32_at(16),
-                    }),
-                };
-                DebugEntry {
-                    kind: match u32_at(12) {
-                        2 => DebugKind::CodeView,
-                        16 => DebugKind::Reproducible,
-                        17 => DebugKind::EmbeddedPortablePdb,
-                        19 => DebugKind::PdbChecksum,
-                        20 | 21 => DebugKind::PerfMap,
-                        other => DebugKind::Other(other),
-                    },
-                    stamp: u32_at(4),
-                    major: u16_at(8),
-                    minor: u16_at(10),
-                    data: data.unwrap_or_default(),
+        let table = image.directory(pe::IMAGE_DIRECTORY_ENTRY_DEBUG);
+        let table = table
+            .and_then(|range| image.slice(range))
+            .unwrap_or_default();
+        let count = table.len() / size_of::<pe::ImageDebugDirectory>();
+        let headers = object::slice_from_bytes(table, count).map_or(&[][..], |found| found.0);
+        let all = headers.iter().map(move |header: &pe::ImageDebugDirectory| {
+            let size = header.size_of_data.get(LE);
+            let data = match header.address_of_raw_data.get(LE) {
+                0 => {
+                    let offset = header.pointer_to_raw_data.get(LE);
+                    bytes::slice(image.data, offset as usize, size as usize)
                 }
-            })
+                rva => image.slice(RvaRange { rva, size }),
+            };
+            let data = data.unwrap_or_default();
+            Entry { header, data }
+        });
+        all.filter(|entry| types.contains(&entry.header.typ.get(LE).0))
     }
 
     /// Every CodeView entry: a precompiled image may name a native and a portable PDB.
     pub fn codeviews(&self) -> impl Iterator<Item = CodeView<'d>> + use<'d> {
-        self.debug_directory()
-            .filter(|entry| entry.kind == DebugKind::CodeView)
-            .filter_map(codeview)
+        self.debug_entries(&[CODEVIEW]).filter_map(codeview)
     }
 
     /// The entry of the IL's portable PDB.
@@ -163,10 +125,7 @@ impl<'d> PeImage<'d> {
 
     /// The checksum of the portable PDB.
     pub fn pdb_checksum(&self) -> Option<PdbChecksum<'d>> {
-        let data = self
-            .debug_directory()
-            .find(|entry| entry.kind == DebugKind::PdbChecksum)?
-            .data;
+        let data = self.debug_entries(&[PDB_CHECKSUM]).next()?.data;
         let end = data.iter().position(|&b| b == 0)?;
         Some(PdbChecksum {
             algorithm: text_to_nul(data),
@@ -176,16 +135,21 @@ impl<'d> PeImage<'d> {
 
     /// The id of the image's perf map.
     pub fn perf_map_id(&self) -> Option<PerfMapId<'d>> {
-        self.debug_directory()
-            .filter(|entry| entry.kind == DebugKind::PerfMap)
-            .find_map(|entry| {
-                let data = entry.data.strip_prefix(b"R2RM")?;
-                Some(PerfMapId {
-                    signature: bytes::array(data, 0)?,
-                    version: bytes::u32(data, 16)?,
-                    path: text_to_nul(data.get(20..)?),
-                })
+        self.debug_entries(&PERF_MAP).find_map(|entry| {
+            let data = entry.data.strip_prefix(b"R2RM")?;
+            Some(PerfMapId {
+                signature: bytes::array(data, 0)?,
+                version: bytes::u32(data, 16)?,
+                path: text_to_nul(data.get(20..)?),
             })
+        })
+    }
+
+    /// Whether a portable PDB is inside the image.
+    pub fn embeds_portable_pdb(&self) -> bool {
+        self.debug_entries(&[EMBEDDED_PORTABLE_PDB])
+            .next()
+            .is_some()
     }
 
     /// Unpacks the portable PDB inside the image; nothing if it has none.
@@ -195,10 +159,9 @@ impl<'d> PeImage<'d> {
     /// unpack to the size it states.
     pub fn embedded_portable_pdb(&self, limit: usize) -> Result<Option<Vec<u8>>> {
         const WHAT: &str = "embedded portable PDB";
-        let entry = self
-            .debug_directory()
-            .find(|entry| entry.kind == DebugKind::EmbeddedPortablePdb);
-        let Some(entry) = entry else { return Ok(None) };
+        let Some(entry) = self.debug_entries(&[EMBEDDED_PORTABLE_PDB]).next() else {
+            return Ok(None);
+        };
         let damaged = |problem| Error::damaged(WHAT, 0, problem);
         let packed = entry
             .data

@@ -14,9 +14,11 @@ impl<'d> PortablePdb<'d> {
     fn custom(&self, parent: Token, kind: Guid) -> Option<&'d [u8]> {
         let tables = &self.metadata.tables;
         let key = HAS_CUSTOM_DEBUG_INFORMATION.encode(parent)?;
-        let first = tables.find(Table::CUSTOM_DEBUG_INFORMATION, 0, key)?;
+        let first = tables.find(Table::CUSTOM_DEBUG_INFORMATION, key)?;
+        let is_sorted = tables.is_sorted(Table::CUSTOM_DEBUG_INFORMATION);
         (first..=tables.rows(Table::CUSTOM_DEBUG_INFORMATION))
             .map_while(|row| tables.row(Table::CUSTOM_DEBUG_INFORMATION, row))
+            .take_while(|row| !is_sorted || row.get(0) == key)
             .filter(|row| row.get(0) == key)
             .find(|row| self.metadata.guid(row.get(1)) == Some(kind))
             .and_then(|row| self.metadata.blob(row.get(2)))
@@ -52,7 +54,7 @@ impl<'d> PortablePdb<'d> {
     /// machine that the compiler made of it.
     pub fn kickoff_method(&self, move_next: u32) -> Option<u32> {
         let tables = &self.metadata.tables;
-        let row = tables.find(Table::STATE_MACHINE_METHOD, 0, move_next)?;
+        let row = tables.find(Table::STATE_MACHINE_METHOD, move_next)?;
         Some(tables.cell(Table::STATE_MACHINE_METHOD, row, 1))
     }
 }

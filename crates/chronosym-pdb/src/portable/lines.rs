@@ -30,48 +30,6 @@ impl SequencePoint {
     }
 }
 
-/// What a PDB says of an IL offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LineAnswer {
-    /// The document's row.
-    pub document: u32,
-    /// First line, from 1.
-    pub start_line: u32,
-    /// First column, from 1.
-    pub start_column: u32,
-    /// Last line.
-    pub end_line: u32,
-    /// The column after the last one.
-    pub end_column: u32,
-    /// The IL offset of the point that gave the answer.
-    pub il_offset: u32,
-    /// Whether the offset's own point is hidden, and the line that of a visible one before it.
-    pub was_hidden: bool,
-}
-
-pub(super) fn line_at(points: SequencePoints<'_>, il_offset: u32) -> Option<LineAnswer> {
-    let mut answer: Option<LineAnswer> = None;
-    for point in points.take_while(|point| point.il_offset <= il_offset) {
-        if point.is_hidden() {
-            if let Some(answer) = &mut answer {
-                answer.was_hidden = true;
-            }
-            continue;
-        }
-        answer = Some(LineAnswer {
-            document: point.document,
-            start_line: point.start_line,
-            start_column: point.start_column,
-            end_line: point.end_line,
-            end_column: point.end_column,
-            il_offset: point.il_offset,
-            was_hidden: false,
-        });
-    }
-    answer
-}
-
 /// Decodes the points of one method, in IL order. A damaged blob ends the iteration: what was read
 /// before it stands; [`SequencePoints::is_damaged`] tells.
 #[derive(Debug, Clone)]
@@ -82,7 +40,11 @@ pub struct SequencePoints<'d> {
     /// Start line and column of the last visible point.
     visible: Option<(u32, u32)>,
     damaged: bool,
+    left: u32,
 }
+
+/// Sequence points of one method. Any number of methods may name one list, and each question goes through it.
+const MOST_POINTS: u32 = 1 << 17;
 
 impl<'d> SequencePoints<'d> {
     pub(super) fn new(document: u32, blob: &'d [u8]) -> Self {
@@ -92,11 +54,17 @@ impl<'d> SequencePoints<'d> {
             il_offset: None,
             visible: None,
             damaged: false,
+            left: MOST_POINTS,
         };
         if !points.blob.is_empty() {
             points.damaged = points.header().is_none();
         }
         points
+    }
+
+    #[cfg(test)]
+    pub(super) fn at_most(self, left: u32) -> Self {
+        Self { left, ..self }
     }
 
     fn header(&mut self) -> Option<()> {
@@ -166,7 +134,9 @@ impl Iterator for SequencePoints<'_> {
         if self.damaged || self.blob.is_empty() {
             return None;
         }
-        let point = self.point();
+        let left = self.left.checked_sub(1);
+        self.left = left.unwrap_or_default();
+        let point = left.and_then(|_| self.point());
         self.damaged = point.is_none();
         point
     }

@@ -20,7 +20,7 @@ use crate::metadata::{BlobReader, Metadata, Table};
 use crate::{Error, Result, bytes};
 use crate::{Guid, PortablePdbId};
 
-pub use lines::{LineAnswer, SequencePoint, SequencePoints};
+pub use lines::{SequencePoint, SequencePoints};
 pub use source_link::SourceLink;
 
 const WHAT: &str = "portable PDB";
@@ -120,11 +120,6 @@ impl<'d> PortablePdb<'d> {
         self.id
     }
 
-    /// The token of the program's entry point; 0 in a library.
-    pub fn entry_point(&self) -> u32 {
-        bytes::u32(self.stream, 20).unwrap_or(0)
-    }
-
     /// The tables.
     pub fn metadata(&self) -> &Metadata<'d> {
         &self.metadata
@@ -182,24 +177,15 @@ impl<'d> PortablePdb<'d> {
     /// A document name blob: a separator, then blob indexes of the parts.
     fn document_name(&self, blob: u32) -> Option<String> {
         let mut parts = BlobReader::new(self.metadata.blob(blob)?);
-        let separator = match parts.rest() {
-            [] => return Some(String::new()),
-            [0, ..] => parts.bytes(1).map(|_| String::new()),
-            [first, ..] if first.is_ascii() => parts.bytes(1).map(copied_text),
-            rest => {
-                let length = (2..=4).find(|&n| {
-                    rest.get(..n)
-                        .is_some_and(|c| String::from_utf8(c.to_vec()).is_ok())
-                })?;
-                parts.bytes(length).map(copied_text)
-            }
-        }?;
+        let is_char = |text: &[u8]| String::from_utf8(text.to_vec()).is_ok();
+        // One character, of which NUL stands for none; an empty blob has none.
+        let length = (1..=4).find(|&n| parts.rest().get(..n).is_some_and(is_char));
+        let separator = copied_text(parts.bytes(length.unwrap_or_default())?);
         let mut name = String::new();
-        let mut first = true;
+        let mut between = "";
         while !parts.is_empty() {
-            if !std::mem::take(&mut first) {
-                name.push_str(&separator);
-            }
+            name.push_str(between);
+            between = separator.trim_end_matches('\0');
             let part = parts.unsigned()?;
             if part != 0 {
                 name.push_str(&copied_text(self.metadata.blob(part)?));
@@ -213,29 +199,25 @@ impl<'d> PortablePdb<'d> {
 
     /// The sequence points of a method (MethodDef row) in IL order; empty if it has none.
     pub fn lines(&self, method: u32) -> SequencePoints<'d> {
-        let row = self
-            .metadata
-            .tables
-            .row(Table::METHOD_DEBUG_INFORMATION, method);
+        let (table, tables) = (Table::METHOD_DEBUG_INFORMATION, &self.metadata.tables);
+        let row = tables.row(table, method);
         let (document, blob) = row.map_or((0, 0), |row| (row.get(0), row.get(1)));
-        let blob = if blob == 0 {
-            &[]
-        } else {
-            self.metadata.blob(blob).unwrap_or_default()
-        };
-        SequencePoints::new(document, blob)
+        let blob = self.metadata.blob(blob).filter(|_| blob != 0);
+        SequencePoints::new(document, blob.unwrap_or_default())
     }
 
-    /// The line of an IL offset: of the sequence point at or before it, or, where that one is hidden,
-    /// of the nearest visible one before. Nothing if there is none.
-    pub fn line_at(&self, method: u32, il_offset: u32) -> Option<LineAnswer> {
-        lines::line_at(self.lines(method), il_offset)
+    /// The line of an IL offset: the sequence point at or before it, or, where that one is hidden, the nearest visible one before.
+    /// Nothing if there is none.
+    pub fn line_at(&self, method: u32, il_offset: u32) -> Option<SequencePoint> {
+        let points = self
+            .lines(method)
+            .take_while(|point| point.il_offset <= il_offset);
+        points.filter(|point| !point.is_hidden()).last()
     }
 
     /// The method's first visible line: where its prolog belongs. Nothing if it has none.
-    pub fn first_line(&self, method: u32) -> Option<LineAnswer> {
-        let first = self.lines(method).find(|point| !point.is_hidden())?;
-        self.line_at(method, first.il_offset)
+    pub fn first_line(&self, method: u32) -> Option<SequencePoint> {
+        self.lines(method).find(|point| !point.is_hidden())
     }
 
     /// The URL of a document's source, by the Source Link map in the PDB.

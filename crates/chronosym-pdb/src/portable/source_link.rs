@@ -1,5 +1,7 @@
 //! Source Link: from a document's name to the URL of its text.
 
+use std::cmp::Reverse;
+
 use serde_json::Value;
 
 use crate::{Error, Result};
@@ -7,13 +9,8 @@ use crate::{Error, Result};
 /// A Source Link map (the `documents` object of its JSON).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLink {
-    entries: Vec<(Pattern, String)>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Pattern {
-    Exact(String),
-    Prefix(String),
+    /// Paths and URLs, the longest path first; in one that ends with a star, and in its URL, the star stands for the rest.
+    entries: Vec<(String, String)>,
 }
 
 impl SourceLink {
@@ -25,50 +22,32 @@ impl SourceLink {
         let damaged = Error::damaged("Source Link map", 0, "not the expected JSON");
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
         let value: Value = serde_json::from_slice(json).map_err(|_| damaged.clone())?;
-        let documents = value
-            .get("documents")
-            .and_then(Value::as_object)
-            .ok_or(damaged)?;
-        let mut entries: Vec<_> = documents
-            .iter()
-            .filter_map(|(path, url)| {
-                let url = url.as_str()?.to_owned();
-                // A star may only stand at the end of the path, and then once in the URL.
-                match path.strip_suffix('*') {
-                    Some(prefix) if !prefix.contains('*') && url.matches('*').count() == 1 => {
-                        Some((Pattern::Prefix(prefix.to_owned()), url))
-                    }
-                    None if !path.contains('*') && !url.contains('*') => {
-                        Some((Pattern::Exact(path.clone()), url))
-                    }
-                    _ => None,
-                }
-            })
-            .collect();
-        // The longest prefix is the most specific one.
-        entries.sort_by_key(|(pattern, _)| {
-            std::cmp::Reverse(match pattern {
-                Pattern::Exact(_) => usize::MAX,
-                Pattern::Prefix(prefix) => prefix.len(),
-            })
+        let documents = value.get("documents").and_then(Value::as_object);
+        let entries = documents.ok_or(damaged)?.iter().filter_map(|(path, url)| {
+            let url = url.as_str()?;
+            // A star may only stand at the end of the path, and then once in the URL.
+            let stars = path.matches('*').count();
+            let fits = stars == url.matches('*').count()
+                && (stars == 0 || stars == 1 && path.ends_with('*'));
+            fits.then(|| (path.clone(), url.to_owned()))
         });
+        let mut entries: Vec<_> = entries.collect();
+        // A path without a star is the most specific, then the longest prefix.
+        entries.sort_by_key(|(path, _)| (path.ends_with('*'), Reverse(path.len())));
         Ok(Self { entries })
     }
 
     /// The URL for a document. Names compare without regard to ASCII case, as the format says.
     pub fn url(&self, document: &str) -> Option<String> {
-        self.entries
-            .iter()
-            .find_map(|(pattern, url)| match pattern {
-                Pattern::Exact(path) => path.eq_ignore_ascii_case(document).then(|| url.clone()),
-                Pattern::Prefix(prefix) => {
-                    let start = document.get(..prefix.len())?;
-                    let rest = &document[prefix.len()..];
-                    start
-                        .eq_ignore_ascii_case(prefix)
-                        .then(|| url.replace('*', &encode(rest)))
-                }
-            })
+        self.entries.iter().find_map(|(path, url)| {
+            let Some(prefix) = path.strip_suffix('*') else {
+                return path.eq_ignore_ascii_case(document).then(|| url.clone());
+            };
+            let (start, rest) = document.split_at_checked(prefix.len())?;
+            start
+                .eq_ignore_ascii_case(prefix)
+                .then(|| url.replace('*', &encode(rest)))
+        })
     }
 }
 

@@ -2,6 +2,9 @@
 
 use super::native::{Bits, NativeArray, Nibbles, unsigned};
 
+/// Bounds of one method. Any number of methods may name one list, and each question goes through it.
+const MOST_BOUNDS: u32 = 1 << 16;
+
 /// One bound: the code from `native_offset` on comes from `il`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -127,6 +130,7 @@ impl<'d> Bounds<'d> {
         let bytes = header.rest().get(..size as usize)?;
         let mut nibbles = Nibbles::new(bytes);
         let left = if size == 0 { 0 } else { nibbles.unsigned()? };
+        let left = left.min(MOST_BOUNDS);
         if major < 16 || left == 0 {
             return Some(Self {
                 form: Form::Nibbles(nibbles),

@@ -1,7 +1,7 @@
 //! The DBI stream (number 3): which modules there are, and which bytes of which section are theirs.
 
-use super::msf::{Msf, Stream};
-use super::space::{DebugStreams, Place};
+use super::msf::{Msf, stream_number};
+use super::space::Place;
 use super::symbols::until_nul;
 use crate::{Error, Result, bytes};
 use std::borrow::Cow;
@@ -23,20 +23,19 @@ pub(super) struct Dbi<'a> {
     pub(super) machine: u16,
     pub(super) publics: Option<u32>,
     pub(super) symbol_records: Option<u32>,
-    pub(super) streams: DebugStreams,
+    /// Numbers of streams in a fixed order (`DBGTYPE`).
+    pub(super) debug_header: Cow<'a, [u8]>,
+    pub(super) section_map: Cow<'a, [u8]>,
     modules: std::ops::Range<u32>,
     contributions: Contributions<'a>,
-    section_map: std::ops::Range<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Contributions<'a> {
-    /// The entries, if they lie in one piece in the file.
-    lent: Option<&'a [u8]>,
-    /// Offset of the first entry in the stream.
-    first: u32,
-    entry: u32,
-    count: u32,
+    /// A version, then the entries.
+    data: Cow<'a, [u8]>,
+    /// Size of an entry; 0 if there is none.
+    entry: usize,
     /// The order by place, for a file whose entries are not sorted; made at the first miss.
     order: OnceLock<Option<Box<[u32]>>>,
 }
@@ -51,11 +50,7 @@ pub(super) struct Contribution {
 
 impl Contribution {
     fn contains(&self, place: Place) -> bool {
-        self.start.section == place.section
-            && place
-                .offset
-                .checked_sub(self.start.offset)
-                .is_some_and(|at| at < self.size)
+        place.is_within(self.start, self.size)
     }
 }
 
@@ -67,14 +62,12 @@ impl<'a> Dbi<'a> {
         };
         let header: [u8; HEADER as usize] = stream.array(0).ok_or(stream.short(0, HEADER))?;
         let word = |at: usize| bytes::u32(&header, at).unwrap_or_default();
-        let half = |at: usize| bytes::u16(&header, at).unwrap_or_default();
         if word(0) != u32::MAX || word(4) < V70 {
             return Err(Error::Unsupported {
                 what: WHAT,
                 version: word(4),
             });
         }
-        let number = |at: usize| Some(half(at)).filter(|&n| n != u16::MAX).map(u32::from);
         // Substreams follow each other: modules, contributions, section map, file info, type server
         // map, edit-and-continue names, debug header. The header gives them in this order but for
         // the last two.
@@ -93,23 +86,17 @@ impl<'a> Dbi<'a> {
         for size in [word(36), word(40), word(52)] {
             part(size)?;
         }
-        let debug = part(word(48))?;
-        let debug = stream.range(&debug)?;
+        let debug_header = part(word(48))?;
         Ok(Some(Self {
             age: word(8),
-            machine: half(58),
-            publics: number(16),
-            symbol_records: number(20),
-            streams: DebugStreams::read(&debug),
+            machine: bytes::u16(&header, 58).unwrap_or_default(),
+            publics: stream_number(&header, 16),
+            symbol_records: stream_number(&header, 20),
+            debug_header: stream.range(&debug_header)?,
+            section_map: stream.range(&section_map)?,
             modules,
-            contributions: Contributions::read(&stream, contributions)?,
-            section_map,
+            contributions: Contributions::read(stream.range(&contributions)?)?,
         }))
-    }
-
-    /// The bytes of the section map.
-    pub(super) fn section_map(&self, msf: &Msf<'a>) -> Result<Cow<'a, [u8]>> {
-        msf.required(STREAM, WHAT)?.range(&self.section_map)
     }
 
     /// Scans the module list.
@@ -118,150 +105,88 @@ impl<'a> Dbi<'a> {
     }
 
     pub(super) fn has_contributions(&self) -> bool {
-        self.contributions.count > 0
+        self.contributions.count() > 0
     }
 
     /// The contribution that covers `place`.
-    pub(super) fn contribution(&self, msf: &Msf<'_>, place: Place) -> Result<Option<Contribution>> {
-        let stream = msf.required(STREAM, WHAT)?;
+    pub(super) fn contribution(&self, place: Place) -> Option<Contribution> {
         let all = &self.contributions;
-        if let Some(found) = all.find(&stream, place, None)? {
-            return Ok(Some(found));
-        }
-        let order = match all.order.get() {
-            Some(order) => order,
-            None => {
-                let order = all.order(&stream)?;
-                all.order.get_or_init(|| order)
-            }
-        };
-        match order {
-            Some(order) => all.find(&stream, place, Some(order)),
-            None => Ok(None),
-        }
-    }
-}
-
-/// How many of the sorted entries of `N` bytes start at or before `place`.
-fn after<const N: usize>(entries: &[u8], place: Place) -> u32 {
-    let (entries, _) = entries.as_chunks::<N>();
-    let is_before = |entry: &[u8; N]| {
-        let entry = entry.first_chunk();
-        entry.is_some_and(|entry| start(entry) <= place)
-    };
-    u32::try_from(entries.partition_point(is_before)).unwrap_or(u32::MAX)
-}
-
-/// An entry begins with its section, two bytes of padding, its offset.
-fn start(&[s0, s1, _, _, o0, o1, o2, o3]: &[u8; 8]) -> Place {
-    Place {
-        section: u16::from_le_bytes([s0, s1]),
-        offset: u32::from_le_bytes([o0, o1, o2, o3]),
+        all.find(place, Some).or_else(|| {
+            let order = all.order.get_or_init(|| all.order()).as_ref()?;
+            all.find(place, |index| order.get(index as usize).copied())
+        })
     }
 }
 
 impl<'a> Contributions<'a> {
-    fn read(stream: &Stream<'_, 'a>, range: std::ops::Range<u32>) -> Result<Self> {
-        let mut all = Self {
-            lent: None,
-            first: range.start.saturating_add(4),
-            entry: 28,
-            count: 0,
-            order: OnceLock::new(),
-        };
-        if range.len() < 4 {
-            return Ok(all);
-        }
-        all.entry = match stream.u32(range.start) {
+    fn read(data: Cow<'a, [u8]>) -> Result<Self> {
+        let entry = match bytes::u32(&data, 0) {
+            None => 0,
             Some(CONTRIBUTIONS_V60) => 28,
             Some(CONTRIBUTIONS_V2) => 32,
-            version => {
+            Some(version) => {
                 return Err(Error::Unsupported {
                     what: "section contributions",
-                    version: version.unwrap_or_default(),
+                    version,
                 });
             }
         };
-        let size = range.end.saturating_sub(all.first);
-        all.count = size.checked_div(all.entry).unwrap_or_default();
-        all.lent = match stream.bytes(all.first, all.count.saturating_mul(all.entry))? {
-            Cow::Borrowed(entries) => Some(entries),
-            Cow::Owned(_) => None,
-        };
-        Ok(all)
-    }
-
-    /// The first `N` bytes of entry `index`.
-    fn entry<const N: usize>(&self, stream: &Stream<'_, '_>, index: u32) -> Result<[u8; N]> {
-        let at = index.saturating_mul(self.entry);
-        let in_stream = self.first.saturating_add(at);
-        let entry = match self.lent {
-            Some(entries) => bytes::array(entries, at as usize),
-            None => stream.array(in_stream),
-        };
-        entry.ok_or(stream.short(in_stream, self.entry))
-    }
-
-    fn start(&self, stream: &Stream<'_, '_>, index: u32) -> Result<Place> {
-        Ok(start(&self.entry(stream, index)?))
-    }
-
-    fn get(&self, stream: &Stream<'_, '_>, index: u32) -> Result<Contribution> {
-        let entry: [u8; 18] = self.entry(stream, index)?;
-        Ok(Contribution {
-            start: self.start(stream, index)?,
-            size: bytes::u32(&entry, 8).unwrap_or_default(),
-            module: bytes::u16(&entry, 16).unwrap_or_default(),
+        Ok(Self {
+            data,
+            entry,
+            order: OnceLock::new(),
         })
     }
 
-    fn find(
-        &self,
-        stream: &Stream<'_, '_>,
-        place: Place,
-        order: Option<&[u32]>,
-    ) -> Result<Option<Contribution>> {
-        let entry = |index: u32| {
-            let ordered = order.and_then(|order| order.get(index as usize));
-            ordered.copied().unwrap_or(index)
-        };
-        let low = match (self.lent, order) {
-            (Some(entries), None) if self.entry == 28 => after::<28>(entries, place),
-            (Some(entries), None) => after::<32>(entries, place),
-            _ => bytes::partition_point(0..self.count, |index| {
-                Ok::<_, Error>(self.start(stream, entry(index))? <= place)
-            })?,
-        };
+    fn count(&self) -> u32 {
+        let count = self.data.len().saturating_sub(4).checked_div(self.entry);
+        count.unwrap_or_default().try_into().unwrap_or(u32::MAX)
+    }
+
+    /// The first `N` bytes of an entry.
+    fn entry<const N: usize>(&self, index: u32) -> Option<[u8; N]> {
+        let at = (index as usize).checked_mul(self.entry)?.checked_add(4)?;
+        bytes::array(&self.data, at)
+    }
+
+    /// An entry begins with its section, two bytes of padding, its offset.
+    fn start(&self, index: u32) -> Option<Place> {
+        let [s0, s1, _, _, o0, o1, o2, o3] = self.entry(index)?;
+        Some(Place {
+            section: u16::from_le_bytes([s0, s1]),
+            offset: u32::from_le_bytes([o0, o1, o2, o3]),
+        })
+    }
+
+    fn get(&self, index: u32) -> Option<Contribution> {
+        let entry: [u8; 18] = self.entry(index)?;
+        Some(Contribution {
+            start: self.start(index)?,
+            size: bytes::u32(&entry, 8)?,
+            module: bytes::u16(&entry, 16)?,
+        })
+    }
+
+    /// The entry that covers `place`; `nth` gives the entries' numbers by place.
+    fn find(&self, place: Place, nth: impl Fn(u32) -> Option<u32>) -> Option<Contribution> {
+        let is_before = |i| nth(i).and_then(|index| self.start(index)) <= Some(place);
+        let after = bytes::partition_point(0..self.count(), is_before);
         // Empty contributions may share a start with the one that counts.
-        for index in (low.saturating_sub(4)..low).rev() {
-            let found = self.get(stream, entry(index))?;
-            if found.contains(place) {
-                return Ok(Some(found));
-            }
-            if found.size > 0 {
-                break;
-            }
-        }
-        Ok(None)
+        let before = (after.saturating_sub(4)..after).rev();
+        let mut before = before.filter_map(|i| self.get(nth(i)?));
+        let last = before.find(|found| found.size > 0 || found.contains(place))?;
+        last.contains(place).then_some(last)
     }
 
     /// None if the entries ascend, as every known linker writes them.
-    fn order(&self, stream: &Stream<'_, '_>) -> Result<Option<Box<[u32]>>> {
-        let mut before = Place {
-            section: 0,
-            offset: 0,
-        };
-        for index in 0..self.count {
-            let start = self.start(stream, index)?;
-            if start < before {
-                let mut order: Vec<u32> = (0..self.count).collect();
-                let key = |&index: &u32| self.start(stream, index).ok();
-                order.sort_by_cached_key(key);
-                return Ok(Some(order.into()));
-            }
-            before = start;
+    fn order(&self) -> Option<Box<[u32]>> {
+        let all = 0..self.count();
+        if all.clone().is_sorted_by_key(|index| self.start(index)) {
+            return None;
         }
-        Ok(None)
+        let mut order: Vec<u32> = all.collect();
+        order.sort_by_cached_key(|&index| self.start(index));
+        Some(order.into())
     }
 }
 
@@ -314,9 +239,7 @@ impl<'a> ModuleList<'a> {
         let data = self.data.get(*self.starts.get(index)? as usize..)?;
         let name = until_nul(data.get(Self::FIXED..)?);
         Some(ModuleInfo {
-            stream: Some(bytes::u16(data, 34)?)
-                .filter(|&n| n != u16::MAX)
-                .map(u32::from),
+            stream: stream_number(data, 34),
             symbols: bytes::u32(data, 36)?,
             c11: bytes::u32(data, 40)?,
             c13: bytes::u32(data, 44)?,

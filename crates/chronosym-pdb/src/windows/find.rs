@@ -1,14 +1,13 @@
 //! From an RVA to frames.
 
-use super::WindowsPdb;
 use super::dbi::{Contribution, Dbi};
-use super::inline::{Position, Sites};
-use super::lines::file_entry;
-use super::module::{Kind, Module, Procedure};
+use super::inline::Sites;
+use super::lines::{Position, file_entry};
+use super::module::{Module, Procedure};
+use super::pdb::WindowsPdb;
 use super::space::Place;
+use super::symbols::FunctionKind;
 use crate::Result;
-use std::borrow::Cow;
-
 use chronosym_types::copied_text;
 use std::fmt;
 
@@ -18,28 +17,24 @@ use std::fmt;
 /// joins them with `::`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Name<'p> {
+pub struct Name {
     /// The namespace or class around the function; empty where the record states none apart.
-    pub scope: Cow<'p, str>,
+    pub scope: String,
     /// The function's name; of a procedure it holds the scopes too.
-    pub base: Cow<'p, str>,
+    pub base: String,
 }
 
-impl<'p> Name<'p> {
-    fn plain(base: impl Into<Cow<'p, [u8]>>) -> Option<Self> {
-        named("", text(base.into()))
-    }
+/// A name as a record has it. Where it is no UTF-8 (old compilers write the code page) it shows U+FFFD.
+fn plain(base: &[u8]) -> Option<Name> {
+    named(String::new(), copied_text(base))
 }
 
 /// A name of two parts; none where the function has none, as what compilers make of a `__finally` block.
-fn named<'p>(scope: impl Into<Cow<'p, str>>, base: Cow<'p, str>) -> Option<Name<'p>> {
-    (!base.is_empty()).then(|| Name {
-        scope: scope.into(),
-        base,
-    })
+fn named(scope: String, base: String) -> Option<Name> {
+    (!base.is_empty()).then_some(Name { scope, base })
 }
 
-impl fmt::Display for Name<'_> {
+impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.scope.is_empty() {
             f.write_str(&self.scope)?;
@@ -49,51 +44,23 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// Bytes as text; names that are no UTF-8 (old compilers write the code page) show U+FFFD.
-fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
-    copied_text(&bytes).into()
-}
-
 /// A public of a precompiled .NET Framework image ends with the assembly and the token of its method: `A.B.C(Int32)$##6000001`.
-fn without_token(name: Cow<'_, str>) -> Cow<'_, str> {
+fn without_token(mut name: String) -> String {
     let is_token = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let end = name.rfind("$#").filter(|at| {
-        let rest = name.get(at.saturating_add(2)..);
-        let rest = rest.and_then(|rest| rest.rsplit_once('#'));
-        rest.is_some_and(|(_, token)| is_token(token))
+    let end = name.rsplit_once("$#").and_then(|(own, rest)| {
+        let (_, token) = rest.rsplit_once('#')?;
+        is_token(token).then_some(own.len())
     });
-    match (name, end) {
-        (Cow::Borrowed(name), Some(end)) => Cow::Borrowed(&name[..end]),
-        (Cow::Owned(mut name), Some(end)) => {
-            name.truncate(end);
-            Cow::Owned(name)
-        }
-        (name, None) => name,
-    }
-}
-
-/// What says that a function is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FunctionKind {
-    /// A procedure record.
-    Procedure,
-    /// A piece that the compiler split off a procedure; the name is the procedure's.
-    Separated,
-    /// A thunk record (import thunks, adjustors); named after what it jumps to.
-    Thunk,
-    /// An incremental-link jump; named after its target.
-    Trampoline,
-    /// Only a public symbol: the name is decorated, the length reaches to the next symbol.
-    Public,
+    name.truncate(end.unwrap_or(name.len()));
+    name
 }
 
 /// The function around an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Function<'p> {
+pub struct Function {
     /// Its name, if the record or its target has one.
-    pub name: Option<Name<'p>>,
+    pub name: Option<Name>,
     /// RVA of its first byte.
     pub rva: u32,
     /// Its length in bytes.
@@ -102,14 +69,24 @@ pub struct Function<'p> {
     pub kind: FunctionKind,
 }
 
+impl Function {
+    /// Its frame, of which no position is known.
+    fn frame(&self) -> Frame {
+        Frame {
+            name: self.name.clone(),
+            ..Frame::default()
+        }
+    }
+}
+
 /// One frame at an address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Frame<'p> {
+pub struct Frame {
     /// The function's name.
-    pub name: Option<Name<'p>>,
+    pub name: Option<Name>,
     /// The source file as the compiler wrote it, usually a Windows path.
-    pub file: Option<Cow<'p, str>>,
+    pub file: Option<String>,
     /// The line, from 1; none where the compiler says that no line made this code.
     pub line: Option<u32>,
     /// The column, from 1; most native compilers write none.
@@ -120,13 +97,13 @@ pub struct Frame<'p> {
 
 /// The frames at an address, innermost first: a buffer to use for many lookups.
 #[derive(Debug, Default)]
-pub struct Frames<'p> {
-    frames: Vec<Frame<'p>>,
+pub struct Frames {
+    frames: Vec<Frame>,
     scratch: Sites,
     hits: Vec<(u32, Position)>,
 }
 
-impl<'p> Frames<'p> {
+impl Frames {
     /// An empty buffer.
     #[must_use]
     pub fn new() -> Self {
@@ -134,8 +111,8 @@ impl<'p> Frames<'p> {
     }
 }
 
-impl<'p> std::ops::Deref for Frames<'p> {
-    type Target = [Frame<'p>];
+impl std::ops::Deref for Frames {
+    type Target = [Frame];
 
     fn deref(&self) -> &Self::Target {
         &self.frames
@@ -145,9 +122,9 @@ impl<'p> std::ops::Deref for Frames<'p> {
 /// A public symbol near an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Symbol<'p> {
+pub struct Symbol {
     /// The decorated name.
-    pub name: Cow<'p, str>,
+    pub name: String,
     /// RVA of the symbol.
     pub rva: u32,
     /// Bytes to the next symbol, or to the end of the section contribution.
@@ -165,7 +142,7 @@ impl<'a> WindowsPdb<'a> {
     /// # Errors
     ///
     /// If the part of the file that holds the answer is damaged. Other addresses may still have one.
-    pub fn find<'p>(&'p self, rva: u32, frames: &mut Frames<'p>) -> Result<Option<Function<'p>>> {
+    pub fn find(&self, rva: u32, frames: &mut Frames) -> Result<Option<Function>> {
         frames.frames.clear();
         let found = self.find_into(rva, frames);
         if !matches!(found, Ok(Some(_))) {
@@ -179,57 +156,62 @@ impl<'a> WindowsPdb<'a> {
     /// # Errors
     ///
     /// As [`WindowsPdb::find`].
-    pub fn symbol(&self, rva: u32) -> Result<Option<Symbol<'a>>> {
+    pub fn symbol(&self, rva: u32) -> Result<Option<Symbol>> {
         let Some(place) = self.space.place(rva) else {
             return Ok(None);
         };
-        let contribution = self.contribution(place)?;
-        let module = match contribution {
-            Some(found) => self.module(usize::from(found.module))?,
-            None => None,
-        };
-        self.public(place, contribution, module)
+        let contribution = self.contribution(place);
+        self.public(place, contribution, self.contributor(contribution)?)
     }
 
-    /// Every function of every module, in module order; what only publics know is not among them.
+    /// Every function of every module, in module order; what only publics know is not among them. A damaged module gives one
+    /// error, the next ones follow.
     ///
     /// Reads the whole file, and keeps each module's index.
     #[must_use]
-    pub fn functions(&self) -> Functions<'_, 'a> {
-        Functions {
-            pdb: self,
-            module: 0,
-            next: 0,
-        }
+    pub fn functions(&self) -> impl Iterator<Item = Result<Function>> {
+        let (count, error) = match self.modules() {
+            Ok(modules) => (modules.list.len(), None),
+            Err(error) => (0, Some(Err(error))),
+        };
+        let modules = (0..count).flat_map(move |index| {
+            let (module, error) = match self.module(index) {
+                Ok(module) => (module, None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            let procedures = module.into_iter().flat_map(move |module| {
+                let procedures = module.procedures.iter();
+                procedures.filter_map(move |found| self.function(module, found).transpose())
+            });
+            procedures.chain(error)
+        });
+        modules.chain(error)
     }
 
-    fn find_into<'p>(&'p self, rva: u32, frames: &mut Frames<'p>) -> Result<Option<Function<'p>>> {
+    fn find_into(&self, rva: u32, frames: &mut Frames) -> Result<Option<Function>> {
         let Some(place) = self.space.place(rva) else {
             return Ok(None);
         };
-        let contribution = self.contribution(place)?;
+        let contribution = self.contribution(place);
         if contribution.is_none() && self.dbi.as_ref().is_some_and(Dbi::has_contributions) {
             return Ok(None);
         }
-        let index = contribution.map_or(usize::MAX, |found| usize::from(found.module));
-        let module = self.module(index)?;
+        let module = self.contributor(contribution)?;
         if let Some(module) = module
             && let Some((number, procedure)) = module.procedure(place)
             // The places of managed methods are no addresses of code.
-            && procedure.kind != Kind::Managed
+            && procedure.kind != FunctionKind::Managed
         {
             let function = self.function(module, procedure)?;
             if let Some(function) = &function {
-                self.inlined(index, module, number, place, frames)?;
+                self.inlined(module, number, procedure, place, frames)?;
                 let frame = self.frame(module, place, Some(procedure), function)?;
                 frames.frames.push(frame);
             }
             return Ok(function);
         }
-        let Some(symbol) = self
-            .public(place, contribution, module)?
-            .filter(|found| found.covers)
-        else {
+        let symbol = self.public(place, contribution, module)?;
+        let Some(symbol) = symbol.filter(|found| found.covers) else {
             return Ok(None);
         };
         let name = match self.space.assumed_end {
@@ -237,77 +219,66 @@ impl<'a> WindowsPdb<'a> {
             None => symbol.name,
         };
         let function = Function {
-            name: named("", name),
+            name: named(String::new(), name),
             rva: symbol.rva,
             len: symbol.len,
             kind: FunctionKind::Public,
         };
         let frame = match module {
             Some(module) => self.frame(module, place, None, &function)?,
-            None => bare(&function),
+            None => function.frame(),
         };
         frames.frames.push(frame);
         Ok(Some(function))
     }
 
-    fn contribution(&self, place: Place) -> Result<Option<Contribution>> {
-        match &self.dbi {
-            Some(dbi) => dbi.contribution(&self.msf, place),
-            None => Ok(None),
-        }
+    fn contribution(&self, place: Place) -> Option<Contribution> {
+        self.dbi.as_ref()?.contribution(place)
+    }
+
+    /// The module that contributed a run of bytes.
+    fn contributor(&self, contribution: Option<Contribution>) -> Result<Option<&Module<'a>>> {
+        contribution.map_or(Ok(None), |found| self.module(found.module.into()))
     }
 
     /// None if the optimiser dropped the procedure's start from the image.
-    pub(super) fn function<'p>(
-        &'p self,
-        module: &'p Module<'a>,
+    pub(super) fn function(
+        &self,
+        module: &Module<'a>,
         procedure: &Procedure,
-    ) -> Result<Option<Function<'p>>> {
+    ) -> Result<Option<Function>> {
         let Some(rva) = self.space.rva(procedure.start()) else {
             return Ok(None);
         };
         let name = match procedure.kind {
-            Kind::Trampoline => self.target_name(module, procedure)?,
-            _ => module.name(procedure).and_then(Name::plain),
+            FunctionKind::Trampoline => self.target_name(module, procedure)?,
+            _ => module.name(procedure).and_then(plain),
         };
         Ok(Some(Function {
             name,
             rva,
             len: procedure.len,
-            kind: match procedure.kind {
-                Kind::Procedure | Kind::Managed => FunctionKind::Procedure,
-                Kind::Separated => FunctionKind::Separated,
-                Kind::Thunk => FunctionKind::Thunk,
-                Kind::Trampoline => FunctionKind::Trampoline,
-            },
+            kind: procedure.kind,
         }))
     }
 
     /// The name of the function that a trampoline jumps to.
-    fn target_name<'p>(
-        &'p self,
-        module: &Module<'a>,
-        trampoline: &Procedure,
-    ) -> Result<Option<Name<'p>>> {
+    fn target_name(&self, module: &Module<'a>, trampoline: &Procedure) -> Result<Option<Name>> {
         let Some(target) = module.target(trampoline) else {
             return Ok(None);
         };
-        let contribution = self.contribution(target)?;
-        let module = match contribution {
-            Some(found) => self.module(usize::from(found.module))?,
-            None => None,
-        };
+        let contribution = self.contribution(target);
+        let module = self.contributor(contribution)?;
         // A trampoline that leads to another one would lead on: one step is all that linkers make.
         if let Some(module) = module
             && let Some((_, found)) = module.procedure(target)
             && let Some(name) = module.name(found)
         {
-            return Ok(Name::plain(name));
+            return Ok(plain(name));
         }
         let symbol = self.public(target, contribution, module)?;
-        Ok(symbol
-            .filter(|found| found.covers)
-            .and_then(|found| named("", found.name)))
+        let symbol = symbol.filter(|found| found.covers);
+        Ok(symbol.and_then(|found| named(String::new(), found.name)))
     }
 
     fn public(
@@ -315,7 +286,7 @@ impl<'a> WindowsPdb<'a> {
         place: Place,
         contribution: Option<Contribution>,
         module: Option<&Module<'a>>,
-    ) -> Result<Option<Symbol<'a>>> {
+    ) -> Result<Option<Symbol>> {
         let Some(publics) = &self.publics else {
             return Ok(None);
         };
@@ -331,7 +302,7 @@ impl<'a> WindowsPdb<'a> {
             Some(found) if found.start.offset > start.offset => end = end.min(found.start.offset),
             Some(found) => end = end.min(found.start.offset.saturating_add(found.size)),
             None => {
-                if let Some(own) = self.contribution(start)? {
+                if let Some(own) = self.contribution(start) {
                     end = end.min(own.start.offset.saturating_add(own.size));
                 }
             }
@@ -345,7 +316,7 @@ impl<'a> WindowsPdb<'a> {
             }
         }
         Ok(self.space.rva(start).map(|rva| Symbol {
-            name: text(public.name),
+            name: public.name,
             rva,
             len: end.saturating_sub(start.offset),
             covers: place.offset < end,
@@ -353,53 +324,45 @@ impl<'a> WindowsPdb<'a> {
     }
 
     /// Pushes the inlined frames at `place`, innermost first.
-    fn inlined<'p>(
-        &'p self,
-        index: usize,
-        module: &'p Module<'a>,
+    fn inlined(
+        &self,
+        module: &Module<'a>,
         number: usize,
+        procedure: &Procedure,
         place: Place,
-        frames: &mut Frames<'p>,
+        frames: &mut Frames,
     ) -> Result<()> {
-        let procedure = module.procedures.get(number);
-        let has_sites = |found: &&Procedure| !matches!(found.kind, Kind::Thunk | Kind::Trampoline);
-        let Some(procedure) = procedure.filter(has_sites) else {
+        if let FunctionKind::Thunk | FunctionKind::Trampoline = procedure.kind {
             return Ok(());
-        };
-        let Frames {
-            frames,
-            scratch,
-            hits,
-        } = frames;
-        let Some(sites) = module.sites(number, &self.budget, scratch)? else {
+        }
+        let (scratch, hits) = (&mut frames.scratch, &mut frames.hits);
+        let Some(sites) = module.sites(number, procedure, &self.budget, scratch)? else {
             return Ok(());
         };
         let at = place.offset.saturating_sub(procedure.start().offset);
         for site in sites.find(at, hits) {
             let mut frame = Frame {
-                name: self.inlinee(index, module, site.inlinee)?,
-                file: None,
-                line: None,
-                column: None,
+                name: self.inlinee(module, site.inlinee)?,
                 inlined: true,
+                ..Frame::default()
             };
             if let Some(position) = site.position {
                 self.locate(module, position, &mut frame)?;
             }
-            frames.push(frame);
+            frames.frames.push(frame);
         }
         Ok(())
     }
 
     /// The frame of a function that is not inlined.
-    fn frame<'p>(
-        &'p self,
-        module: &'p Module<'a>,
+    fn frame(
+        &self,
+        module: &Module<'a>,
         place: Place,
         procedure: Option<&Procedure>,
-        function: &Function<'p>,
-    ) -> Result<Frame<'p>> {
-        let mut frame = bare(function);
+        function: &Function,
+    ) -> Result<Frame> {
+        let mut frame = function.frame();
         let c13 = module.c13();
         let own = procedure.and_then(|procedure| procedure.table);
         let Some(table) = own.or_else(|| module.lines.table(c13, place)) else {
@@ -411,22 +374,12 @@ impl<'a> WindowsPdb<'a> {
         if let Some(row) = table.row(c13, place.offset.saturating_sub(base))
             && base.saturating_add(row.offset) >= first
         {
-            let position = Position {
-                file: row.file,
-                line: row.line,
-                column: row.column,
-            };
-            self.locate(module, position, &mut frame)?;
+            self.locate(module, row.position, &mut frame)?;
         }
         Ok(frame)
     }
 
-    fn locate<'p>(
-        &'p self,
-        module: &'p Module<'a>,
-        position: Position,
-        frame: &mut Frame<'p>,
-    ) -> Result<()> {
+    fn locate(&self, module: &Module<'a>, position: Position, frame: &mut Frame) -> Result<()> {
         frame.file = self.file(module, position.file)?;
         frame.line = Some(position.line).filter(|&line| line > 0);
         frame.column = Some(position.column).filter(|&column| column > 0);
@@ -434,58 +387,42 @@ impl<'a> WindowsPdb<'a> {
     }
 
     /// The path behind an offset into the module's checksum subsection.
-    pub(super) fn file<'p>(
-        &'p self,
-        module: &'p Module<'a>,
-        offset: u32,
-    ) -> Result<Option<Cow<'p, str>>> {
+    pub(super) fn file(&self, module: &Module<'a>, offset: u32) -> Result<Option<String>> {
         let checksums = module.lines.checksums.of(module.c13());
         let Some((name, ..)) = file_entry(checksums, offset) else {
             return Ok(None);
         };
         let path = self.names()?.get(name).filter(|path| !path.is_empty());
-        Ok(path.map(|path| copied_text(path).into()))
+        Ok(path.map(copied_text))
     }
 
-    fn inlinee(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<Name<'a>>> {
+    fn inlinee(&self, module: &Module<'a>, id: u32) -> Result<Option<Name>> {
         const IMPORTED: u32 = 0x8000_0000;
-        let mut id = id;
-        if id & IMPORTED != 0 {
-            let Some(global) = self.imported(index, module, id)? else {
-                return Ok(None);
-            };
-            id = global;
-        }
-        let found = self.types.function(&self.msf, id)?;
-        Ok(found.and_then(|(scope, base)| named(anonymous(text(scope)), text(base))))
+        let id = match id & IMPORTED {
+            0 => Some(id),
+            _ => self.imported(module, id)?,
+        };
+        let found = id.map_or(Ok(None), |id| self.types.function(&self.msf, id))?;
+        Ok(found.and_then(|(scope, base)| named(anonymous(scope), base)))
     }
 
-    /// The id in the IPI stream of one that `module` imports from another module.
-    fn imported(&self, index: usize, module: &Module<'a>, id: u32) -> Result<Option<u32>> {
+    /// The id in the IPI stream of one that `module` imports from a module.
+    fn imported(&self, module: &Module<'a>, id: u32) -> Result<Option<u32>> {
         let Some((name, local)) = module.import(id) else {
             return Ok(None);
         };
-        let Some(exporter) = self
-            .names()?
-            .get(name)
-            .map(|name| self.modules().map(|modules| modules.position(name)))
-            .transpose()?
-            .flatten()
-        else {
-            return Ok(None);
+        let exporter = match self.names()?.get(name) {
+            Some(name) => self.modules()?.position(name),
+            None => None,
         };
-        if exporter == index {
-            return Ok(module.export(local));
-        }
-        Ok(self
-            .module(exporter)?
-            .and_then(|exporter| exporter.export(local)))
+        let exporter = exporter.map_or(Ok(None), |index| self.module(index))?;
+        Ok(exporter.and_then(|exporter| exporter.export(local)))
     }
 }
 
 /// MSVC's records of inlinees name an anonymous namespace by its number (`?A0xc60ee810`), its procedure
 /// records in words: in words everywhere, so that a function has one name, inlined or not.
-fn anonymous(mut scope: Cow<'_, str>) -> Cow<'_, str> {
+fn anonymous(mut scope: String) -> String {
     const MARK: &str = "?A0x";
     const DIGITS: usize = 8;
     let mut from = 0;
@@ -495,69 +432,10 @@ fn anonymous(mut scope: Cow<'_, str>) -> Cow<'_, str> {
         let end = from.saturating_add(DIGITS);
         let digits = scope.get(from..end).unwrap_or("?");
         if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            let named = "`anonymous-namespace'";
-            scope.to_mut().replace_range(at..end, named);
+            scope.replace_range(at..end, "`anonymous-namespace'");
         }
     }
     scope
-}
-
-fn bare<'p>(function: &Function<'p>) -> Frame<'p> {
-    Frame {
-        name: function.name.clone(),
-        file: None,
-        line: None,
-        column: None,
-        inlined: false,
-    }
-}
-
-/// Iterator of [`WindowsPdb::functions`]; a damaged module gives one error, the next ones follow.
-#[derive(Debug)]
-pub struct Functions<'p, 'a> {
-    pdb: &'p WindowsPdb<'a>,
-    module: usize,
-    next: usize,
-}
-
-impl Functions<'_, '_> {
-    fn next_module(&mut self) {
-        self.module = self.module.saturating_add(1);
-        self.next = 0;
-    }
-}
-
-impl<'p> Iterator for Functions<'p, '_> {
-    type Item = Result<Function<'p>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let count = match self.pdb.modules() {
-            Ok(modules) => modules.list.len(),
-            Err(error) => {
-                return (std::mem::replace(&mut self.module, usize::MAX) != usize::MAX)
-                    .then_some(Err(error));
-            }
-        };
-        while self.module < count {
-            let module = match self.pdb.module(self.module) {
-                Ok(module) => module,
-                Err(error) => {
-                    self.next_module();
-                    return Some(Err(error));
-                }
-            };
-            let procedures = module.map_or(&[][..], |module| &module.procedures);
-            let Some((procedure, module)) = procedures.get(self.next).zip(module) else {
-                self.next_module();
-                continue;
-            };
-            self.next = self.next.saturating_add(1);
-            if let Some(function) = self.pdb.function(module, procedure).transpose() {
-                return Some(function);
-            }
-        }
-        None
-    }
 }
 
 #[cfg(test)]
@@ -577,7 +455,7 @@ mod tests {
             ("?A0xé0123abc", "?A0xé0123abc"),
             ("std", "std"),
         ] {
-            assert_eq!(anonymous(Cow::Borrowed(scope)), shown);
+            assert_eq!(anonymous(scope.to_owned()), shown);
         }
     }
 }

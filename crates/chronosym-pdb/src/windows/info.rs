@@ -2,7 +2,7 @@
 
 use super::msf::Msf;
 use crate::bytes::{self, Cursor};
-use crate::{Error, Result};
+use crate::{Error, Guid, Result};
 
 /// `impv` of Visual C++ 7.0; every later compiler writes it or a greater one.
 const VC70: u32 = 20_000_404;
@@ -14,7 +14,7 @@ type NamedStream = (Box<[u8]>, u32);
 
 #[derive(Debug)]
 pub(super) struct Info {
-    pub(super) guid: [u8; 16],
+    pub(super) guid: Guid,
     pub(super) age: u32,
     pub(super) fastlink: bool,
     named: Box<[NamedStream]>,
@@ -31,7 +31,7 @@ impl Info {
             return Err(Error::Unsupported { what, version });
         }
         let (_signature, age) = (at.u32()?, at.u32()?);
-        let guid = at.array()?;
+        let guid = Guid(at.array()?);
         let mut info = Self {
             guid,
             age,

@@ -4,9 +4,9 @@
 //! annotations are a little line program relative to the start of its procedure; the bytes it
 //! covers are those its rows cover.
 
-use super::lines::InlineeLine;
+use super::lines::{InlineeLine, Position};
 use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
-use crate::Result;
+use crate::{Result, bytes};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -17,14 +17,6 @@ pub(super) struct Range {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) position: Position,
-}
-
-/// File (offset in the checksum subsection), line, column; line and column 0 where unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
-    pub(super) file: u32,
-    pub(super) line: u32,
-    pub(super) column: u16,
 }
 
 /// The position of a site whose inlinee the module has no source line of.
@@ -42,22 +34,13 @@ pub(super) struct Site {
     pub(super) position: Option<Position>,
 }
 
-/// The compressed integers of the annotations: one byte up to 0x7F, two up to 0x3FFF, four beyond.
+/// The compressed integers of the annotations.
 struct Operands<'d>(&'d [u8]);
 
 impl Operands<'_> {
     #[inline]
     fn unsigned(&mut self) -> Option<u32> {
-        let (value, rest) = match self.0 {
-            [a, rest @ ..] if a & 0x80 == 0 => (u32::from(*a), rest),
-            [a, b, rest @ ..] if a & 0xC0 == 0x80 => {
-                (u32::from_be_bytes([0, 0, a & 0x3F, *b]), rest)
-            }
-            [a, b, c, d, rest @ ..] if a & 0xE0 == 0xC0 => {
-                (u32::from_be_bytes([a & 0x1F, *b, *c, *d]), rest)
-            }
-            _ => return None,
-        };
+        let (value, rest) = bytes::compressed(self.0)?;
         self.0 = rest;
         Some(value)
     }
@@ -71,10 +54,9 @@ impl Operands<'_> {
 /// The sign sits in the lowest bit.
 fn signed(value: u32) -> i32 {
     let magnitude = (value >> 1) as i32;
-    if value & 1 != 0 {
-        magnitude.wrapping_neg()
-    } else {
-        magnitude
+    match value & 1 {
+        0 => magnitude,
+        _ => magnitude.wrapping_neg(),
     }
 }
 
@@ -170,11 +152,7 @@ impl Context<'_> {
         let number = |entry: &InlineeLine| entry.inlinee;
         let index = self.inlinees.binary_search_by_key(&inlinee, number).ok();
         let found = index.and_then(|index| self.inlinees.get(index));
-        found.map_or(UNKNOWN, |found| Position {
-            file: found.file,
-            line: found.line,
-            column: 0,
-        })
+        found.map_or(UNKNOWN, |found| found.position)
     }
 
     fn chunk(&self, number: u32) -> u32 {
@@ -211,8 +189,7 @@ impl Budget {
 /// The sites of one procedure once they are decoded; `None` if it has none.
 pub(super) type Slot = OnceLock<Option<Box<Sites>>>;
 
-/// The sites in the scope of `record`: those in `slot`, or decoded now; into `scratch` if they may not
-/// be kept.
+/// Decodes the sites in the scope of `record`; they stay in `slot`, or in `scratch` if they may not be kept.
 pub(super) fn sites<'s>(
     slot: &'s Slot,
     context: &Context<'_>,
@@ -220,9 +197,6 @@ pub(super) fn sites<'s>(
     budget: &Budget,
     scratch: &'s mut Sites,
 ) -> Result<Option<&'s Sites>> {
-    if let Some(sites) = slot.get() {
-        return Ok(sites.as_deref());
-    }
     scratch.read(context, record)?;
     if scratch.nodes.is_empty() {
         return Ok(slot.get_or_init(|| None).as_deref());

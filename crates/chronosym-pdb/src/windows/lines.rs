@@ -55,6 +55,12 @@ pub(super) struct Subsections {
 pub(super) struct Row {
     /// Offset from the table's start.
     pub(super) offset: u32,
+    pub(super) position: Position,
+}
+
+/// A place in the source; line and column 0 where unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
     /// Offset of the file's entry in the checksum subsection.
     pub(super) file: u32,
     pub(super) line: u32,
@@ -68,7 +74,7 @@ impl Subsections {
         let (mut at, mut fetched) = (0_usize, 0);
         while let Some(len) = bytes::u32(data, at.saturating_add(4)) {
             if at >= fetched {
-                fetched = super::fetch(data, at);
+                fetched = bytes::fetch(data, at);
             }
             let damaged = |problem| Error::damaged("C13 line information", at as u64, problem);
             let kind = bytes::u32(data, at).unwrap_or_default();
@@ -114,13 +120,18 @@ impl PlacedTable {
     fn read(body: &[u8], at: u32) -> Option<Self> {
         bytes::slice(body, 0, 12)?;
         Some(Self {
-            start: Place {
-                section: bytes::u16(body, 4)?,
-                offset: bytes::u32(body, 0)?,
-            },
+            start: start(body)?,
             table: LineTable(NonZeroU32::new(at)?),
         })
     }
+}
+
+/// The code that a line table begins with.
+fn start(table: &[u8]) -> Option<Place> {
+    Some(Place {
+        section: bytes::u16(table, 4)?,
+        offset: bytes::u32(table, 0)?,
+    })
 }
 
 impl LineTable {
@@ -137,11 +148,8 @@ impl LineTable {
 
     fn contains(self, c13: &[u8], place: Place) -> bool {
         let body = self.body(c13);
-        bytes::u16(body, 4) == Some(place.section)
-            && bytes::u32(body, 0)
-                .and_then(|start| place.offset.checked_sub(start))
-                .zip(bytes::u32(body, 8))
-                .is_some_and(|(at, size)| at < size)
+        let start = start(body);
+        start.is_some_and(|start| place.is_within(start, bytes::u32(body, 8).unwrap_or_default()))
     }
 
     /// The row that covers `offset` (from the table's start): the last one at the greatest offset not
@@ -150,17 +158,8 @@ impl LineTable {
     pub(super) fn row(self, c13: &[u8], offset: u32) -> Option<Row> {
         let mut best: Option<Row> = None;
         for block in Blocks::new(self.body(c13)) {
-            let mut index = block.after(offset);
-            let row = loop {
-                let Some(row) = index.checked_sub(1).and_then(|index| block.row(index)) else {
-                    break None;
-                };
-                if !HIDDEN.contains(&row.line) {
-                    break Some(row);
-                }
-                index = index.saturating_sub(1);
-            };
-            if let Some(row) = row
+            let mut rows = (0..block.after(offset)).rev().map_while(|i| block.row(i));
+            if let Some(row) = rows.find(|row| !HIDDEN.contains(&row.position.line))
                 && best.is_none_or(|best| row.offset >= best.offset)
             {
                 best = Some(row);
@@ -227,9 +226,11 @@ impl Block<'_> {
         let column = columns.and_then(|columns| bytes::u16(columns, 0));
         Some(Row {
             offset: bytes::u32(row, 0)?,
-            file: self.file,
-            line: bytes::u32(row, 4)? & 0x00FF_FFFF,
-            column: column.unwrap_or_default(),
+            position: Position {
+                file: self.file,
+                line: bytes::u32(row, 4)? & 0x00FF_FFFF,
+                column: column.unwrap_or_default(),
+            },
         })
     }
 }
@@ -247,8 +248,7 @@ pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InlineeLine {
     pub(super) inlinee: u32,
-    pub(super) file: u32,
-    pub(super) line: u32,
+    pub(super) position: Position,
 }
 
 fn words(bytes: [u8; 12]) -> [u32; 3] {
@@ -264,11 +264,9 @@ pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
         let extra_files = bytes::u32(data, 0) == Some(1);
         let mut at = 4;
         while let Some([inlinee, file, line]) = bytes::array(data, at).map(words) {
-            all.push(InlineeLine {
-                inlinee,
-                file,
-                line,
-            });
+            let column = 0;
+            let position = Position { file, line, column };
+            all.push(InlineeLine { inlinee, position });
             at = at.saturating_add(12);
             if extra_files {
                 let count = bytes::u32(data, at).unwrap_or_default() as usize;

@@ -3,27 +3,19 @@
 //! A method is an S_GMANPROC or S_LMANPROC record with its metadata token; its line table counts IL
 //! offsets from the record's place, which is no address in the image.
 
-use super::WindowsPdb;
 use super::info::source_checksum;
-use super::module::{Kind, Module, Procedure};
+use super::module::{Module, Procedure};
+use super::pdb::{Token, WindowsPdb};
+use super::symbols::FunctionKind;
 use crate::Result;
 use chronosym_types::copied_text;
-use std::borrow::Cow;
-
-/// Where a method's record is.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
-    token: u32,
-    module: u32,
-    procedure: u32,
-}
 
 /// The source position of an IL offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ManagedLine<'p> {
+pub struct ManagedLine {
     /// The source file as the compiler wrote it.
-    pub file: Option<Cow<'p, str>>,
+    pub file: Option<String>,
     /// The line, from 1.
     pub line: u32,
     /// The column, from 1, if the compiler wrote columns.
@@ -44,7 +36,7 @@ impl<'a> WindowsPdb<'a> {
             let module = self.module(index).ok().flatten()?;
             (!module.procedures.is_empty()).then_some(&module.procedures)
         });
-        procedures.is_some_and(|all| all.iter().all(|found| found.kind == Kind::Managed))
+        procedures.is_some_and(|all| all.iter().all(|found| found.kind == FunctionKind::Managed))
     }
 
     /// The sequence point of the method `token` (0x06……) at or before `il_offset`; a hidden one gives
@@ -53,7 +45,7 @@ impl<'a> WindowsPdb<'a> {
     /// # Errors
     ///
     /// If the part of the file that holds the answer is damaged.
-    pub fn managed_line(&self, token: u32, il_offset: u32) -> Result<Option<ManagedLine<'_>>> {
+    pub fn managed_line(&self, token: u32, il_offset: u32) -> Result<Option<ManagedLine>> {
         let Some((module, procedure)) = self.method(token)? else {
             return Ok(None);
         };
@@ -69,9 +61,9 @@ impl<'a> WindowsPdb<'a> {
             return Ok(None);
         };
         Ok(Some(ManagedLine {
-            file: self.file(module, row.file)?,
-            line: row.line,
-            column: Some(row.column).filter(|&column| column > 0),
+            file: self.file(module, row.position.file)?,
+            line: row.position.line,
+            column: Some(row.position.column).filter(|&column| column > 0),
             il_offset: row.offset.saturating_sub(base),
         }))
     }
@@ -127,7 +119,9 @@ impl<'a> WindowsPdb<'a> {
                 continue;
             };
             for (procedure, found) in (0..).zip(&module.procedures) {
-                let record = module.record(found).filter(|_| found.kind == Kind::Managed);
+                let record = module
+                    .record(found)
+                    .filter(|_| found.kind == FunctionKind::Managed);
                 if let Some(token) = record.and_then(|record| record.u32(24)) {
                     tokens.push(Token {
                         token,

@@ -5,10 +5,7 @@ use super::inline::{self, Budget, Context, Sites, Slot};
 use super::lines::{InlineeLine, LineTable, PlacedTable, Subsections, inlinee_lines};
 use super::msf::Msf;
 use super::space::Place;
-use super::symbols::{
-    Record, S_END, S_GMANPROC, S_GPROC32, S_GPROC32_ID, S_LMANPROC, S_LPROC32, S_LPROC32_DPC,
-    S_LPROC32_DPC_ID, S_LPROC32_ID, S_PROC_ID_END, S_SEPCODE, S_THUNK32, S_TRAMPOLINE,
-};
+use super::symbols::{FunctionKind, Record, S_END, S_PROC_ID_END};
 use crate::bytes;
 use crate::{Error, Result};
 use std::borrow::Cow;
@@ -17,16 +14,6 @@ use std::sync::OnceLock;
 const WHAT: &str = "module stream";
 /// Signature of C13 symbols, before the first record.
 const C13: u32 = 4;
-
-/// What kind of record says that there is code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Procedure,
-    Managed,
-    Separated,
-    Thunk,
-    Trampoline,
-}
 
 /// A piece of code with a name.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +25,7 @@ pub(super) struct Procedure {
     /// The line table that starts where it does.
     pub(super) table: Option<LineTable>,
     section: u16,
-    pub(super) kind: Kind,
+    pub(super) kind: FunctionKind,
 }
 
 impl Procedure {
@@ -50,11 +37,7 @@ impl Procedure {
     }
 
     pub(super) fn contains(&self, place: Place) -> bool {
-        self.section == place.section
-            && place
-                .offset
-                .checked_sub(self.offset)
-                .is_some_and(|at| at < self.len)
+        place.is_within(self.start(), self.len)
     }
 }
 
@@ -100,7 +83,9 @@ impl<'a> Module<'a> {
         Ok(Some(Self {
             symbols: info.symbols,
             c13,
-            separated: procedures.iter().any(|found| found.kind == Kind::Separated),
+            separated: procedures
+                .iter()
+                .any(|found| found.kind == FunctionKind::Separated),
             data,
             procedures: procedures.into(),
             lines,
@@ -156,15 +141,15 @@ impl<'a> Module<'a> {
     pub(super) fn name(&self, procedure: &Procedure) -> Option<&[u8]> {
         let record = self.record(procedure)?;
         match procedure.kind {
-            Kind::Procedure => Some(record.name(35)),
-            Kind::Managed => Some(record.name(37)),
-            Kind::Thunk => Some(record.name(21)),
-            Kind::Separated => {
+            FunctionKind::Procedure => Some(record.name(35)),
+            FunctionKind::Managed => Some(record.name(37)),
+            FunctionKind::Thunk => Some(record.name(21)),
+            FunctionKind::Separated => {
                 let parent = self.parent(&record)?;
                 let record = self.record(parent)?;
                 Some(record.name(35))
             }
-            Kind::Trampoline => None,
+            FunctionKind::Trampoline | FunctionKind::Public => None,
         }
     }
 
@@ -179,7 +164,7 @@ impl<'a> Module<'a> {
             .partition_point(|found| found.start() < start);
         self.procedures
             .get(first)
-            .filter(|found| found.start() == start && found.kind == Kind::Procedure)
+            .filter(|found| found.start() == start && found.kind == FunctionKind::Procedure)
     }
 
     /// Where a trampoline jumps to.
@@ -199,7 +184,7 @@ impl<'a> Module<'a> {
         let mut pieces: Vec<_> = self
             .procedures
             .iter()
-            .filter(|found| found.kind == Kind::Separated)
+            .filter(|found| found.kind == FunctionKind::Separated)
             .filter(|found| {
                 let record = self.record(found);
                 let parent = record.and_then(|record| self.parent(&record));
@@ -214,16 +199,17 @@ impl<'a> Module<'a> {
             .collect()
     }
 
-    /// The inline sites of the procedure `number`; none if it has none.
+    /// The inline sites of `procedure`, which has that number; none if it has none.
     pub(super) fn sites<'s>(
         &'s self,
         number: usize,
+        procedure: &Procedure,
         budget: &Budget,
         scratch: &'s mut Sites,
     ) -> Result<Option<&'s Sites>> {
         let slots = || self.procedures.iter().map(|_| Slot::new()).collect();
         let slots = self.sites.get_or_init(slots);
-        let Some((procedure, slot)) = self.procedures.get(number).zip(slots.get(number)) else {
+        let Some(slot) = slots.get(number) else {
             return Ok(None);
         };
         if let Some(sites) = slot.get() {
@@ -264,10 +250,10 @@ impl<'a> Module<'a> {
     /// The file's id of a local id that this module exports.
     pub(super) fn export(&self, local: u32) -> Option<u32> {
         let data = self.lines.exports.of(self.c13());
-        let pair = data
-            .chunks_exact(8)
-            .find(|pair| bytes::u32(pair, 0) == Some(local))?;
-        bytes::u32(pair, 4)
+        bytes::pairs(data)
+            .iter()
+            .find(|pair| pair.0 == local)
+            .map(|pair| pair.1)
     }
 }
 
@@ -278,7 +264,7 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
     let mut fetched = 0;
     while (at as usize) < symbols.len() {
         if at as usize >= fetched {
-            fetched = super::fetch(symbols, at as usize);
+            fetched = bytes::fetch(symbols, at as usize);
         }
         let Some(head) = bytes::u32(symbols, at as usize) else {
             return Err(super::symbols::leaves(at));
@@ -299,7 +285,7 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
         }
         // A scope names its end, so what is inside need not be read; an end that is none is not
         // followed.
-        let scope = procedure.kind != Kind::Trampoline;
+        let scope = procedure.kind != FunctionKind::Trampoline;
         if let Some(end) = record.end().filter(|&end| scope && end > record.offset)
             && let Some(end) = Record::at(symbols, end)
             && matches!(end.kind, S_END | S_PROC_ID_END)
@@ -379,39 +365,29 @@ fn join_by_neighbours(procedures: &mut [Procedure], tables: &[PlacedTable]) {
 /// The kinds that [`procedure`] decodes, as bits from 0x1100 on: most records are others, and are
 /// passed over at the pace of memory.
 fn says_code(kind: u16) -> bool {
+    const FIRST: u16 = 0x1100;
     const KINDS: u128 = {
-        let kinds = [
-            S_THUNK32,
-            S_LPROC32,
-            S_GPROC32,
-            S_GMANPROC,
-            S_LMANPROC,
-            S_TRAMPOLINE,
-            S_SEPCODE,
-            S_LPROC32_ID,
-            S_GPROC32_ID,
-            S_LPROC32_DPC,
-            S_LPROC32_DPC_ID,
-        ];
-        let (mut bits, mut rest) = (0, kinds.as_slice());
-        while let [kind, after @ ..] = rest {
-            bits |= 1 << kind.wrapping_sub(0x1100);
-            rest = after;
+        let (mut bits, mut bit) = (0, 0_u16);
+        while bit < 128 {
+            if FunctionKind::of_record(FIRST.wrapping_add(bit)).is_some() {
+                bits |= 1 << bit;
+            }
+            bit = bit.wrapping_add(1);
         }
         bits
     };
-    let bit = kind.wrapping_sub(0x1100);
+    let bit = kind.wrapping_sub(FIRST);
     bit < 128 && KINDS >> bit & 1 != 0
 }
 
 fn procedure(record: &Record<'_>) -> Option<Procedure> {
-    let (kind, offset, section, len) = match record.kind {
-        S_GMANPROC | S_LMANPROC => (Kind::Managed, 28, 32, record.u32(12)?),
-        S_THUNK32 => (Kind::Thunk, 12, 16, u32::from(record.u16(18)?)),
-        S_SEPCODE => (Kind::Separated, 16, 24, record.u32(8)?),
-        S_TRAMPOLINE => (Kind::Trampoline, 4, 12, u32::from(record.u16(2)?)),
-        _ if record.is_procedure() => (Kind::Procedure, 28, 32, record.u32(12)?),
-        _ => return None,
+    let kind = FunctionKind::of_record(record.kind)?;
+    let (offset, section, len) = match kind {
+        FunctionKind::Procedure | FunctionKind::Managed => (28, 32, record.u32(12)?),
+        FunctionKind::Thunk => (12, 16, u32::from(record.u16(18)?)),
+        FunctionKind::Separated => (16, 24, record.u32(8)?),
+        FunctionKind::Trampoline => (4, 12, u32::from(record.u16(2)?)),
+        FunctionKind::Public => return None,
     };
     Some(Procedure {
         offset: record.u32(offset)?,

@@ -153,6 +153,12 @@ impl<'a> Msf<'a> {
     }
 }
 
+/// The number of a stream, as a field of 16 bits; none where all are set.
+pub(super) fn stream_number(data: &[u8], at: usize) -> Option<u32> {
+    let number = bytes::u16(data, at).filter(|&number| number != u16::MAX);
+    number.map(u32::from)
+}
+
 /// A view of one stream: offsets in it are `u32`, as everywhere in the format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream<'s, 'a> {

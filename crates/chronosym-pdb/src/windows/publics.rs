@@ -4,7 +4,7 @@ use super::msf::Msf;
 use super::space::Place;
 use super::symbols::{S_PUB32, until_nul};
 use crate::{Result, bytes};
-use std::borrow::Cow;
+use chronosym_types::copied_text;
 
 const HEADER: u32 = 28;
 
@@ -19,21 +19,18 @@ pub(super) struct Publics {
 
 /// One S_PUB32.
 #[derive(Debug)]
-pub(super) struct Public<'a> {
+pub(super) struct Public {
     pub(super) start: Place,
-    pub(super) name: Cow<'a, [u8]>,
+    pub(super) name: String,
 }
 
 impl Publics {
     pub(super) fn read(msf: &Msf<'_>, stream: u32, records: u32) -> Result<Option<Self>> {
-        let Some(view) = msf.stream(stream, "public symbols")? else {
+        let view = msf.stream(stream, "public symbols")?;
+        let Some(view) = view.filter(|view| view.len() > 0) else {
             return Ok(None);
         };
-        if view.len() == 0 {
-            return Ok(None);
-        }
-        let (hash, map) = (view.u32(0), view.u32(4));
-        let (Some(hash), Some(size)) = (hash, map) else {
+        let (Some(hash), Some(size)) = (view.u32(0), view.u32(4)) else {
             return Err(view.short(0, HEADER));
         };
         let map = HEADER
@@ -50,11 +47,11 @@ impl Publics {
 
     /// The last public at or before `place` in its section (the first of several at one place), and
     /// where the next one starts if that is in the same section.
-    pub(super) fn find<'a>(
+    pub(super) fn find(
         &self,
-        msf: &Msf<'a>,
+        msf: &Msf<'_>,
         place: Place,
-    ) -> Result<Option<(Public<'a>, Option<u32>)>> {
+    ) -> Result<Option<(Public, Option<u32>)>> {
         let map = msf.required(self.stream, "public symbols")?;
         let records = msf.required(self.records, "symbol records")?;
         let record = |index: u32| {
@@ -73,7 +70,7 @@ impl Publics {
                 offset: u32::from_le_bytes([o0, o1, o2, o3]),
             })
         };
-        let after = bytes::partition_point(0..self.count, |i| Ok(start(i)? <= place))?;
+        let after = bytes::try_partition_point(0..self.count, |i| Ok(start(i)? <= place))?;
         let Some(last) = after.checked_sub(1) else {
             return Ok(None);
         };
@@ -81,7 +78,7 @@ impl Publics {
         if found.section != place.section {
             return Ok(None);
         }
-        let first = bytes::partition_point(0..last, |i| Ok(start(i)? < found))?;
+        let first = bytes::try_partition_point(0..last, |i| Ok(start(i)? < found))?;
         let next = match after < self.count {
             true => Some(start(after)?).filter(|next| next.section == place.section),
             false => None,
@@ -91,10 +88,7 @@ impl Publics {
         let name = records.bytes(at.saturating_add(14), size.saturating_sub(12))?;
         let public = Public {
             start: found,
-            name: match name {
-                Cow::Borrowed(name) => Cow::Borrowed(until_nul(name)),
-                Cow::Owned(name) => Cow::Owned(until_nul(&name).to_vec()),
-            },
+            name: copied_text(until_nul(&name)),
         };
         Ok(Some((public, next.map(|next| next.offset))))
     }

@@ -3,7 +3,7 @@
 //! PDBs of precompiled .NET Framework images (`X.ni.pdb`) hold no section headers. Their section map has the sections' sizes;
 //! the images lay them out one behind the other, each from a page of its own.
 
-use super::msf::{Msf, Stream};
+use super::msf::{Msf, Stream, stream_number};
 use crate::{Result, bytes};
 use std::cmp::Ordering;
 
@@ -12,6 +12,14 @@ use std::cmp::Ordering;
 pub(super) struct Place {
     pub(super) section: u16,
     pub(super) offset: u32,
+}
+
+impl Place {
+    /// Whether it is one of the `size` bytes from `start` on.
+    pub(super) fn is_within(self, start: Self, size: u32) -> bool {
+        let at = self.offset.checked_sub(start.offset);
+        self.section == start.section && at.is_some_and(|at| at < size)
+    }
 }
 
 /// By section, then offset; as one number, for binary searches without branches.
@@ -47,47 +55,16 @@ pub(super) struct Space {
     pub(super) assumed_end: Option<u32>,
 }
 
-/// Streams named by the DBI's optional debug header; `None` where absent.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct DebugStreams {
-    pub(super) omap_to_source: Option<u32>,
-    pub(super) omap_from_source: Option<u32>,
-    pub(super) sections: Option<u32>,
-    pub(super) original_sections: Option<u32>,
-}
-
-impl DebugStreams {
-    /// The header is an array of stream numbers in a fixed order (`DBGTYPE`).
-    pub(super) fn read(header: &[u8]) -> Self {
-        let stream = |index: usize| {
-            bytes::u16(header, index.saturating_mul(2))
-                .filter(|&number| number != u16::MAX)
-                .map(u32::from)
-        };
-        Self {
-            omap_to_source: stream(3),
-            omap_from_source: stream(4),
-            sections: stream(5),
-            original_sections: stream(10),
-        }
-    }
-}
-
 impl Space {
-    pub(super) fn read(msf: &Msf<'_>, streams: DebugStreams, section_map: &[u8]) -> Result<Self> {
-        let open = |number: Option<u32>, what| match number {
-            Some(number) => msf.stream(number, what),
-            None => Ok(None),
-        };
-        let to_source = omap(open(streams.omap_to_source, "OMAP to source")?)?;
-        let from_source = omap(open(streams.omap_from_source, "OMAP from source")?)?;
+    pub(super) fn read(msf: &Msf<'_>, debug_header: &[u8], section_map: &[u8]) -> Result<Self> {
+        let number = |index: usize| stream_number(debug_header, index.saturating_mul(2));
+        let open = |number: Option<u32>, what| number.map_or(Ok(None), |it| msf.stream(it, what));
+        let to_source = omap(open(number(3), "OMAP to source")?)?;
+        let from_source = omap(open(number(4), "OMAP from source")?)?;
         let moved = to_source.is_some() || from_source.is_some();
-        let number = match streams.original_sections {
-            Some(original) if moved => Some(original),
-            _ => streams.sections,
-        };
+        let original = number(10).filter(|_| moved);
         let mut space = Self {
-            sections: sections(open(number, "section headers")?)?,
+            sections: sections(open(original.or(number(5)), "section headers")?)?,
             to_source,
             from_source,
             assumed_end: None,
@@ -186,21 +163,17 @@ fn omap(stream: Option<Stream<'_, '_>>) -> Result<Option<Omap>> {
     let Some(stream) = stream.filter(|stream| stream.len() >= 8) else {
         return Ok(None);
     };
-    let data = stream.bytes(0, stream.len())?;
-    let mut map: Vec<_> = data
-        .chunks_exact(8)
-        .filter_map(|pair| Some((bytes::u32(pair, 0)?, bytes::u32(pair, 4)?)))
-        .collect();
+    let mut map = bytes::pairs(&stream.bytes(0, stream.len())?);
     map.sort_by_key(|&(source, _)| source);
-    Ok(Some(map.into()))
+    Ok(Some(map))
 }
 
 fn translate(map: &[(u32, u32)], rva: u32) -> Option<u32> {
     let index = map.partition_point(|&(source, _)| source <= rva);
     let (source, target) = *map.get(index.checked_sub(1)?)?;
-    (target != 0)
-        .then(|| target.checked_add(rva.checked_sub(source)?))
-        .flatten()
+    target
+        .checked_add(rva.checked_sub(source)?)
+        .filter(|_| target != 0)
 }
 
 #[cfg(test)]
@@ -282,29 +255,11 @@ mod tests {
     #[test]
     fn code_that_only_one_side_has_is_nowhere() {
         let space = space();
-        assert_eq!(space.place(0x4E00), None);
-        assert_eq!(space.place(0x5100), None);
-        assert_eq!(space.place(0x3FFF), None);
-        assert_eq!(
-            space.rva(Place {
-                section: 1,
-                offset: 0x100
-            }),
-            None
-        );
-        assert_eq!(
-            space.rva(Place {
-                section: 2,
-                offset: 0
-            }),
-            None
-        );
-        assert_eq!(
-            space.rva(Place {
-                section: 0,
-                offset: 0
-            }),
-            None
-        );
+        for rva in [0x4E00, 0x5100, 0x3FFF] {
+            assert_eq!(space.place(rva), None, "{rva:#x}");
+        }
+        for (section, offset) in [(1, 0x100), (2, 0), (0, 0)] {
+            assert_eq!(space.rva(Place { section, offset }), None, "{section}");
+        }
     }
 }

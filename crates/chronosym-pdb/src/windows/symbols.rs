@@ -3,22 +3,55 @@
 use crate::{Error, Result, bytes};
 
 pub(super) const S_END: u16 = 0x0006;
-pub(super) const S_THUNK32: u16 = 0x1102;
+const S_THUNK32: u16 = 0x1102;
 pub(super) const S_PUB32: u16 = 0x110E;
-pub(super) const S_LPROC32: u16 = 0x110F;
-pub(super) const S_GPROC32: u16 = 0x1110;
-pub(super) const S_GMANPROC: u16 = 0x112A;
-pub(super) const S_LMANPROC: u16 = 0x112B;
-pub(super) const S_TRAMPOLINE: u16 = 0x112C;
-pub(super) const S_SEPCODE: u16 = 0x1132;
-pub(super) const S_LPROC32_ID: u16 = 0x1146;
-pub(super) const S_GPROC32_ID: u16 = 0x1147;
+const S_LPROC32: u16 = 0x110F;
+const S_GPROC32: u16 = 0x1110;
+const S_GMANPROC: u16 = 0x112A;
+const S_LMANPROC: u16 = 0x112B;
+const S_TRAMPOLINE: u16 = 0x112C;
+const S_SEPCODE: u16 = 0x1132;
+const S_LPROC32_ID: u16 = 0x1146;
+const S_GPROC32_ID: u16 = 0x1147;
 pub(super) const S_INLINESITE: u16 = 0x114D;
 pub(super) const S_INLINESITE_END: u16 = 0x114E;
 pub(super) const S_PROC_ID_END: u16 = 0x114F;
-pub(super) const S_LPROC32_DPC: u16 = 0x1155;
-pub(super) const S_LPROC32_DPC_ID: u16 = 0x1156;
+const S_LPROC32_DPC: u16 = 0x1155;
+const S_LPROC32_DPC_ID: u16 = 0x1156;
 pub(super) const S_INLINESITE2: u16 = 0x115D;
+
+/// What says that a function is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FunctionKind {
+    /// A procedure record.
+    Procedure,
+    /// A procedure record of managed code: its place is no address.
+    Managed,
+    /// A piece that the compiler split off a procedure; the name is the procedure's.
+    Separated,
+    /// A thunk record (import thunks, adjustors); named after what it jumps to.
+    Thunk,
+    /// An incremental-link jump; named after its target.
+    Trampoline,
+    /// Only a public symbol: the name is decorated, the length reaches to the next symbol.
+    Public,
+}
+
+impl FunctionKind {
+    /// What a record of this kind says is there.
+    pub(super) const fn of_record(kind: u16) -> Option<Self> {
+        Some(match kind {
+            S_LPROC32 | S_GPROC32 | S_LPROC32_ID | S_GPROC32_ID | S_LPROC32_DPC
+            | S_LPROC32_DPC_ID => Self::Procedure,
+            S_GMANPROC | S_LMANPROC => Self::Managed,
+            S_SEPCODE => Self::Separated,
+            S_THUNK32 => Self::Thunk,
+            S_TRAMPOLINE => Self::Trampoline,
+            _ => return None,
+        })
+    }
+}
 
 /// One record: where it starts in its stream, its kind, its bytes after the kind.
 #[derive(Debug, Clone, Copy)]
@@ -61,19 +94,10 @@ impl<'d> Record<'d> {
         until_nul(self.body.get(at..).unwrap_or_default())
     }
 
-    /// True for procedures with code at a section offset.
+    /// True for procedures, which scopes of their own belong to.
     pub(super) fn is_procedure(&self) -> bool {
-        matches!(
-            self.kind,
-            S_GPROC32
-                | S_LPROC32
-                | S_GPROC32_ID
-                | S_LPROC32_ID
-                | S_LPROC32_DPC
-                | S_LPROC32_DPC_ID
-                | S_GMANPROC
-                | S_LMANPROC
-        )
+        let kind = FunctionKind::of_record(self.kind);
+        matches!(kind, Some(FunctionKind::Procedure | FunctionKind::Managed))
     }
 
     /// The stream offset of the record that closes this one's scope, for kinds that open one.

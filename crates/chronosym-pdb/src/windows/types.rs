@@ -4,9 +4,10 @@
 //! holds "index offsets", a (type index, byte offset) pair about every 8 KiB of records: a lookup
 //! jumps to the pair before it and walks the few records between.
 
-use super::msf::{Msf, Stream};
+use super::msf::{Msf, Stream, stream_number};
 use super::symbols::until_nul;
 use crate::{Result, bytes};
+use chronosym_types::copied_text;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,17 +43,12 @@ pub(super) struct TypeStream {
     end: u32,
     records: u32,
     records_end: u32,
-    index: Index,
+    /// Where the hash stream holds index offsets: stream number, offset, size. None for a file without them.
+    hash: Option<(u32, u32, u32)>,
+    /// Index offsets: of some records, by type index, where each lies behind `records`.
+    pairs: OnceLock<Box<[(u32, u32)]>>,
     /// Direct-mapped: type index in the high half, offset in the low half, 0 for empty.
     found: OnceLock<Box<[AtomicU64]>>,
-}
-
-#[derive(Debug)]
-enum Index {
-    /// The pairs in the hash stream: stream number, offset, number of pairs.
-    Hash(u32, u32, u32),
-    /// Pairs made by one walk, for a file without them.
-    Walked(OnceLock<Box<[(u32, u32)]>>),
 }
 
 impl TypeStream {
@@ -67,15 +63,15 @@ impl TypeStream {
             .checked_add(word(16))
             .filter(|&end| end <= stream.len())
             .ok_or(stream.short(records, word(16)))?;
-        let hash = u32::from(bytes::u16(&header, 20).unwrap_or(u16::MAX));
         let (offset, size) = (word(40), word(44));
-        let usable = hash != u32::from(u16::MAX)
-            && msf.stream(hash, "type hash")?.is_some_and(|hash| {
-                size >= 8
-                    && offset
-                        .checked_add(size)
-                        .is_some_and(|end| end <= hash.len())
-            });
+        let hash = match stream_number(&header, 20) {
+            Some(number) => msf
+                .stream(number, "type hash")?
+                .map(|hash| (number, hash.len())),
+            None => None,
+        };
+        let end = offset.checked_add(size).filter(|_| size >= 8);
+        let hash = hash.filter(|&(_, len)| end.is_some_and(|end| end <= len));
         Ok(Some(Self {
             number,
             what,
@@ -83,10 +79,8 @@ impl TypeStream {
             end: word(12),
             records,
             records_end,
-            index: match usable {
-                true => Index::Hash(hash, offset, size / 8),
-                false => Index::Walked(OnceLock::new()),
-            },
+            hash: hash.map(|(number, _)| (number, offset, size)),
+            pairs: OnceLock::new(),
             found: OnceLock::new(),
         }))
     }
@@ -127,43 +121,24 @@ impl TypeStream {
 
     /// Walks to the record's offset in the stream.
     fn search(&self, msf: &Msf<'_>, stream: &Stream<'_, '_>, index: u32) -> Result<Option<u32>> {
-        let size = self.records_end.saturating_sub(self.records);
-        let (mut current, start, end) = match &self.index {
-            Index::Hash(hash, offset, count) => {
-                let hash = msf.required(*hash, "type hash")?;
-                let pair = |i: u32| {
-                    let at = offset.saturating_add(i.saturating_mul(8));
-                    let pair: [u8; 8] = hash.array(at).ok_or(hash.short(at, 8))?;
-                    let word = |at| bytes::u32(&pair, at).unwrap_or_default();
-                    Ok((word(0), word(4)))
-                };
-                let low = bytes::partition_point(0..*count, |i| Ok(pair(i)?.0 <= index))?;
-                let Some(before) = low.checked_sub(1) else {
-                    return Ok(None);
-                };
-                let (first, start) = pair(before)?;
-                let end = match low < *count {
-                    true => pair(low)?.1,
-                    false => size,
-                };
-                (first, start, end)
-            }
-            Index::Walked(pairs) => {
-                let pairs = match pairs.get() {
-                    Some(pairs) => pairs,
-                    None => {
-                        let made = self.walk(stream)?;
-                        pairs.get_or_init(|| made)
+        let pairs = match self.pairs.get() {
+            Some(pairs) => pairs,
+            None => {
+                let pairs = match self.hash {
+                    Some((hash, offset, size)) => {
+                        let hash = msf.required(hash, "type hash")?;
+                        bytes::pairs(&hash.bytes(offset, size)?)
                     }
+                    None => self.walk(stream)?,
                 };
-                let after = pairs.partition_point(|&(first, _)| first <= index);
-                let Some(&(first, start)) = after.checked_sub(1).and_then(|i| pairs.get(i)) else {
-                    return Ok(None);
-                };
-                let end = pairs.get(after).map_or(size, |&(_, at)| at);
-                (first, start, end)
+                self.pairs.get_or_init(|| pairs)
             }
         };
+        let after = pairs.partition_point(|&(first, _)| first <= index);
+        let Some(&(mut current, start)) = after.checked_sub(1).and_then(|i| pairs.get(i)) else {
+            return Ok(None);
+        };
+        let end = pairs.get(after).map_or(u32::MAX, |&(_, at)| at);
         let start = self.records.saturating_add(start);
         let end = self.records.saturating_add(end).min(self.records_end);
         let chunk = stream.bytes(start, end.saturating_sub(start))?;
@@ -201,7 +176,7 @@ fn slot(slots: &[AtomicU64], index: u32) -> Option<&AtomicU64> {
 }
 
 /// A name in two parts: what it is in (namespace or class), and its own.
-pub(super) type ScopedName<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+pub(super) type ScopedName = (String, String);
 
 /// Both streams: ids (functions, strings) refer to types (classes).
 #[derive(Debug, Default)]
@@ -219,7 +194,7 @@ impl Types {
     }
 
     /// The name of the function that the id `index` stands for.
-    pub(super) fn function<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<ScopedName<'a>>> {
+    pub(super) fn function(&self, msf: &Msf<'_>, index: u32) -> Result<Option<ScopedName>> {
         let Some(record) = self.id(msf, index)? else {
             return Ok(None);
         };
@@ -229,7 +204,7 @@ impl Types {
             Some(LF_MFUNC_ID) => self.class(msf, scope)?,
             _ => return Ok(None),
         };
-        Ok(Some((scope, tail(record, 10))))
+        Ok(Some((scope, tail(&record, 10))))
     }
 
     fn id<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Option<Cow<'a, [u8]>>> {
@@ -239,40 +214,36 @@ impl Types {
     }
 
     /// An LF_STRING_ID: the strings of its substring list, then its own.
-    fn string<'a>(&self, msf: &Msf<'a>, index: u32, depth: u32) -> Result<Cow<'a, [u8]>> {
+    fn string(&self, msf: &Msf<'_>, index: u32, depth: u32) -> Result<String> {
+        let mut whole = String::new();
         let (Some(record), Some(below)) = (self.id(msf, index)?, depth.checked_sub(1)) else {
-            return Ok(Cow::Borrowed(&[]));
+            return Ok(whole);
         };
         let word = |at: usize| bytes::u32(&record, at).unwrap_or_default();
         match bytes::u16(&record, 0) {
-            Some(LF_STRING_ID) if word(2) == 0 => Ok(tail(record, 6)),
+            Some(LF_STRING_ID) if word(2) == 0 => whole = tail(&record, 6),
             Some(LF_STRING_ID) => {
-                let mut whole = self.string(msf, word(2), below)?.into_owned();
-                whole.extend_from_slice(until_nul(record.get(6..).unwrap_or_default()));
-                Ok(whole.into())
+                whole = self.string(msf, word(2), below)?;
+                whole.push_str(&tail(&record, 6));
             }
             Some(LF_SUBSTR_LIST) => {
-                let mut whole = Vec::new();
                 for at in (6..record.len()).step_by(4).take(word(2) as usize) {
-                    whole.extend_from_slice(&self.string(msf, word(at), below)?);
+                    whole.push_str(&self.string(msf, word(at), below)?);
                     if whole.len() > usize::from(u16::MAX) {
                         break;
                     }
                 }
-                Ok(whole.into())
             }
-            _ => Ok(Cow::Borrowed(&[])),
+            _ => {}
         }
+        Ok(whole)
     }
 
     /// The name of a class, structure, union or enumeration.
-    fn class<'a>(&self, msf: &Msf<'a>, index: u32) -> Result<Cow<'a, [u8]>> {
+    fn class(&self, msf: &Msf<'_>, index: u32) -> Result<String> {
         let record = match &self.tpi {
-            Some(tpi) => tpi.record(msf, index)?,
-            None => None,
-        };
-        let Some(record) = record else {
-            return Ok(Cow::Borrowed(&[]));
+            Some(tpi) => tpi.record(msf, index)?.unwrap_or_default(),
+            None => Cow::default(),
         };
         // Fixed fields, then numeric leaves (sizes, counts), then the name.
         let (fixed, numbers) = match bytes::u16(&record, 0) {
@@ -281,13 +252,13 @@ impl Types {
             Some(LF_ENUM) => (14, 0),
             Some(LF_CLASS2 | LF_STRUCTURE2 | LF_INTERFACE2) => (18, 2),
             Some(LF_UNION2) => (10, 2),
-            _ => return Ok(Cow::Borrowed(&[])),
+            _ => return Ok(String::new()),
         };
         let mut at = fixed;
         for _ in 0..numbers {
             at = numeric_len(&record, at).saturating_add(at);
         }
-        Ok(tail(record, at))
+        Ok(tail(&record, at))
     }
 }
 
@@ -302,10 +273,7 @@ fn numeric_len(record: &[u8], at: usize) -> usize {
     }
 }
 
-/// The string at `at`, still lent if the record is.
-fn tail(record: Cow<'_, [u8]>, at: usize) -> Cow<'_, [u8]> {
-    match record {
-        Cow::Borrowed(record) => Cow::Borrowed(until_nul(record.get(at..).unwrap_or_default())),
-        Cow::Owned(record) => Cow::Owned(until_nul(record.get(at..).unwrap_or_default()).to_vec()),
-    }
+/// The string at `at`.
+fn tail(record: &[u8], at: usize) -> String {
+    copied_text(until_nul(record.get(at..).unwrap_or_default()))
 }

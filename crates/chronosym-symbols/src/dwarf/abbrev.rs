@@ -7,6 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::form::{Bad, Cursor, Step};
 
+/// Attributes of one abbreviation: compilers write some twenty, and those that take no bytes could be any number.
+const MOST_ATTRIBUTES: usize = 256;
+
 /// What the walk does at an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -52,8 +55,8 @@ pub(crate) struct Abbreviations {
 }
 
 impl Abbreviations {
-    /// Reads the table at the start of `data`, in place of what `self` holds.
-    pub(crate) fn read(&mut self, data: &[u8], encoding: Encoding) -> Result<(), Bad> {
+    /// Reads the table at the start of `data`, in place of what `self` holds; gives its length.
+    pub(crate) fn read(&mut self, data: &[u8], encoding: Encoding) -> Result<usize, Bad> {
         self.dense.clear();
         self.sparse.clear();
         self.steps.clear();
@@ -66,11 +69,11 @@ impl Abbreviations {
         loop {
             // The last table of a section may lack its terminator.
             if cursor.pos == data.len() {
-                return Ok(());
+                return Ok(cursor.pos);
             }
             let code = cursor.uleb()?;
             if code == 0 {
-                return Ok(());
+                return Ok(cursor.pos);
             }
             let abbreviation = self.entry(&mut cursor, encoding)?;
             if code.wrapping_sub(1) == self.dense.len() as u64 {
@@ -111,6 +114,9 @@ impl Abbreviations {
                     *sum = sum.saturating_add(len);
                 }
                 _ => self.steps.push(step),
+            }
+            if self.attributes.len().wrapping_sub(first_attribute) >= MOST_ATTRIBUTES {
+                return Err(Bad::Attributes);
             }
             self.attributes.push(Attribute {
                 name,

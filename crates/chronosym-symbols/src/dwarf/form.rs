@@ -22,6 +22,8 @@ pub(crate) enum Bad {
     Cycle,
     /// Entries nested deeper than any compiler nests them.
     Depth,
+    /// More attributes in an entry than any compiler gives one.
+    Attributes,
     /// More entries name the same lists than any compiler lets share them.
     Shared,
     /// More units name the same line tables than any compiler lets share them.
@@ -46,6 +48,7 @@ impl fmt::Display for Bad {
             Self::Reference => f.write_str("a reference leads nowhere"),
             Self::Cycle => f.write_str("references lead round in a circle"),
             Self::Depth => f.write_str("entries are nested too deeply"),
+            Self::Attributes => f.write_str("an entry has too many attributes"),
             Self::Shared => f.write_str("too many entries share the same ranges"),
             Self::SharedLines => {
                 f.write_str("too many units share the same line tables (line_share)")

@@ -46,7 +46,7 @@ pub(crate) struct Node {
     /// The node it is inlined into; [`NONE`] for a function of its own.
     pub(crate) parent: u32,
     /// The function of its own around it.
-    root: u32,
+    pub(crate) root: u32,
     /// Where it is entered.
     pub(crate) start: u64,
     pub(crate) call_file: u32,

@@ -165,6 +165,10 @@ fn listed(container: &Container, sections: &Sections<'_>) -> Listed {
     }
 }
 
+/// Bytes of abbreviations that are read to find out where units are, and how often all there are in a file.
+const ABBREVIATIONS: usize = 16 << 20;
+const SHARING: usize = 64;
+
 /// Asks the units that are not `listed` for their ranges.
 fn rest(
     container: &Container,
@@ -182,7 +186,13 @@ fn rest(
     ];
     let mut budget = Budget::of(parts.into_iter().fold(0, usize::saturating_add));
     let mut table = Table::default();
+    // Units share a list of abbreviations or have one of their own; lists in each other would be read again for each.
+    let most = ABBREVIATIONS.saturating_add(sections.abbrev.len().saturating_mul(SHARING));
     let mut ask = |sections: &Sections<'_>, offset: usize| {
+        if table.loaded > most {
+            damage = Some(Bad::Shared);
+            return;
+        }
         // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.
         if listed.binary_search(&offset).is_err()
             && let Ok(unit) = Unit::read(sections, offset, &mut table)

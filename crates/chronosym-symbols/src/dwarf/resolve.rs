@@ -13,6 +13,10 @@ use super::unit::{Table, Unit};
 use crate::answer::{Answers, Missing, NonZeroId, RawFrame, Source};
 use crate::elf::container::contains;
 
+/// Functions inlined into each other at one address that become frames: compilers nest some sixty. Every address could have as
+/// many as entries nest.
+const MOST_INLINED: usize = 256;
+
 /// What a worker keeps from unit to unit.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch<'a> {
@@ -232,7 +236,14 @@ impl<'a> Scratch<'a> {
                         limited: false,
                     };
                 }
-                id = node.parent;
+                let frames = out.frames.len().saturating_sub(start);
+                id = match frames.checked_add(1) == Some(MOST_INLINED) && inlined {
+                    true => {
+                        damage.note(out, "inlined functions", Bad::Depth);
+                        node.root
+                    }
+                    false => node.parent,
+                };
             }
             each(out, i, start);
         }

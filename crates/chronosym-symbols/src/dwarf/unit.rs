@@ -384,6 +384,8 @@ pub(crate) struct Table {
     pub(crate) abbreviations: Abbreviations,
     /// Which section (by its place in memory), offset and encoding it was read from.
     held: Option<(usize, usize, Encoding)>,
+    /// Bytes of all that was read into it.
+    pub(crate) loaded: usize,
 }
 
 impl Table {
@@ -404,7 +406,8 @@ impl Table {
         }
         self.held = None;
         let data = sections.abbrev.get(offset..).ok_or(Bad::Reference)?;
-        self.abbreviations.read(data, encoding)?;
+        let len = self.abbreviations.read(data, encoding)?;
+        self.loaded = self.loaded.saturating_add(len);
         self.held = Some(wanted);
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! What object files hold compressed, and whole files that are: unpacked as far as it is read.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
+use lzma_rust2::XzReader;
 use object::read::CompressionFormat;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
@@ -10,11 +11,11 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use crate::error::{Error, Result};
 use crate::mmap::FileData;
 
-/// The most that a section may unpack to, in bytes.
-pub(crate) const MAX_UNPACKED: u64 = 2 << 30;
+/// What a section or a file may unpack to, in bytes.
+const MAX_UNPACKED: u64 = 2 << 30;
 
-/// The most that a file or a symbol table may, which are unpacked as a whole and whose size nothing states.
-const MAX_WHOLE: u64 = 512 << 20;
+/// What xz may need for its window, in KiB: the largest of its presets has 64 MiB.
+const MAX_WINDOW: u32 = 96 << 10;
 
 /// After so many bytes of a mapped file, those that are done with are given back to the system.
 const RELEASE: usize = 4 << 20;
@@ -42,67 +43,42 @@ pub(crate) fn reader(
     })
 }
 
+/// The most that so many bytes may unpack to.
+pub(crate) fn most(packed: usize) -> u64 {
+    crate::most_unpacked(packed as u64).min(MAX_UNPACKED)
+}
+
 /// A file as it was before gzip, xz or zstd packed it, as Linux distributions pack kernel modules; nothing for any other file.
 pub(crate) fn whole_file(data: &[u8]) -> Result<Option<FileData>> {
-    let bad = |error: io::Error| match error.get_ref() {
-        Some(inner) if inner.is::<Full>() => too_large("the file"),
-        _ => Error::damaged("the compressed file", error),
-    };
-    let mut unpacked = Limited(Vec::new());
-    match data {
-        [0x1F, 0x8B, ..] => {
-            let mut gzip = flate2::bufread::MultiGzDecoder::new(data);
-            io::copy(&mut gzip, &mut unpacked).map_err(bad)?;
-        }
-        [0x28, 0xB5, 0x2F, 0xFD, ..] => {
-            let mut zstd = Zstd::new(data);
-            io::copy(&mut zstd, &mut unpacked).map_err(bad)?;
-        }
+    let mut reader: Box<dyn Read> = match data {
+        [0x1F, 0x8B, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(data)),
+        [0x28, 0xB5, 0x2F, 0xFD, ..] => Box::new(Zstd::new(data)),
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => return xz(data, "the file").map(Some),
         _ => return Ok(None),
-    }
-    Ok(Some(FileData::from(unpacked.0)))
+    };
+    unpack(&mut reader, "the compressed file", most(data.len())).map(Some)
 }
 
 /// Unpacks what xz packed.
 pub(crate) fn xz(packed: &[u8], what: &str) -> Result<FileData> {
-    let mut unpacked = Limited(Vec::new());
-    match lzma_rs::xz_decompress(&mut BufReader::new(packed), &mut unpacked) {
-        Ok(()) => Ok(FileData::from(unpacked.0)),
-        Err(lzma_rs::error::Error::IoError(error)) => match error.get_ref() {
-            Some(inner) if inner.is::<Full>() => Err(too_large(what)),
-            _ => Err(Error::damaged(what, error)),
-        },
-        Err(error) => Err(Error::damaged(what, format!("{error:?}"))),
-    }
+    let mut reader = XzReader::new_mem_limit(packed, true, MAX_WINDOW);
+    unpack(&mut reader, what, most(packed.len()))
 }
 
-fn too_large(what: &str) -> Error {
-    Error::TooLarge {
-        what: what.to_owned(),
-        size: MAX_WHOLE.saturating_add(1),
-        limit: MAX_WHOLE,
+fn unpack(reader: &mut dyn Read, what: &str, limit: u64) -> Result<FileData> {
+    let mut unpacked = Vec::new();
+    let read = reader
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut unpacked);
+    let size = read.map_err(|error| Error::damaged(what, error))? as u64;
+    if size > limit {
+        return Err(Error::TooLarge {
+            what: what.to_owned(),
+            size,
+            limit,
+        });
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("too large")]
-struct Full;
-
-struct Limited(Vec<u8>);
-
-impl Write for Limited {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len().saturating_add(bytes.len()) as u64 > MAX_WHOLE {
-            return Err(io::Error::other(Full));
-        }
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    Ok(FileData::from(unpacked))
 }
 
 /// A part of a file, read once from its begin to its end.

@@ -10,7 +10,7 @@ use object::read::{CompressionFormat, Object, ObjectSection};
 
 use super::chunks::Chunks;
 use super::layout::Layout;
-use super::packing::{self, MAX_UNPACKED};
+use super::packing;
 use crate::error::{Error, Result};
 use crate::mmap::FileData;
 
@@ -40,6 +40,8 @@ struct Section {
     range: Range<usize>,
     packed: CompressionFormat,
     unpacked_size: u64,
+    /// What it may have.
+    limit: u64,
     held: Held,
 }
 
@@ -104,6 +106,8 @@ impl DebugSections {
             plain: [const { None }; USED.len()],
             split: [const { None }; USED.len()],
         };
+        // What all sections may unpack to: several may lie in the same bytes.
+        let mut limit = packing::most(data.len());
         for section in file.sections() {
             let Ok(name) = section.name_bytes() else {
                 continue;
@@ -125,7 +129,7 @@ impl DebugSections {
             let linked = found.layout.is_none() || section.relocations().next().is_none();
             let packed = place.format != CompressionFormat::None;
             let len = usize::try_from(place.uncompressed_size).ok();
-            let len = len.filter(|_| place.uncompressed_size <= MAX_UNPACKED);
+            let len = len.filter(|_| place.uncompressed_size <= limit);
             let held = match (id, len) {
                 _ if linked && !packed => Held::Plain,
                 (SectionId::DebugInfo | SectionId::DebugLine, Some(len)) if linked && !split => {
@@ -151,8 +155,12 @@ impl DebugSections {
                 range,
                 packed: place.format,
                 unpacked_size: place.uncompressed_size,
+                limit,
                 held,
             });
+            if packed {
+                limit = limit.saturating_sub(place.uncompressed_size.min(limit));
+            }
         }
         found
     }
@@ -225,7 +233,7 @@ impl DebugSections {
     pub(crate) fn unpacked_bytes(&self) -> u64 {
         let sections = self.plain.iter().chain(&self.split).flatten();
         let held = sections.filter(|section| !matches!(section.held, Held::Plain));
-        let sizes = held.map(|section| section.unpacked_size.min(MAX_UNPACKED));
+        let sizes = held.map(|section| section.unpacked_size.min(section.limit));
         sizes.fold(0, u64::saturating_add)
     }
 
@@ -279,12 +287,12 @@ fn debug_section(name: &[u8]) -> Option<(SectionId, bool)> {
 }
 
 fn unpack(data: &FileData, section: &Section, name: &str) -> Result<Vec<u8>> {
-    let size = section.unpacked_size;
-    if size > MAX_UNPACKED {
+    let (size, limit) = (section.unpacked_size, section.limit);
+    if size > limit {
         return Err(Error::TooLarge {
             what: name.to_owned(),
             size,
-            limit: MAX_UNPACKED,
+            limit,
         });
     }
     if section.range.end > data.len() {

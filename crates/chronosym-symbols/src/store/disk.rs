@@ -3,21 +3,20 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::name::below;
-use super::{Answer, Identify, Step};
-use crate::cache;
+use crate::most_unpacked;
 
 /// More than this of a pointer file is not read, in bytes.
 const LONGEST_TEXT: u64 = 4096;
 /// A listing made so soon after its folder changed may have missed a change of the same tick.
 const RACY: Duration = Duration::from_secs(2);
 
-/// Does every step but [`Step::Download`] and [`Step::Wait`]. `Sync`; remembers folder listings while they are current.
+/// What folders were seen to hold: listings count while they are current.
 #[derive(Debug, Default)]
 pub struct Disk {
     listings: Mutex<HashMap<PathBuf, Listing>>,
@@ -32,38 +31,7 @@ struct Listing {
 }
 
 impl Disk {
-    /// Does a step. Steps that are not for the disk fail.
-    pub fn perform(&self, step: &Step, identify: &dyn Identify) -> Answer {
-        let done = |result: io::Result<()>| match result {
-            Ok(()) => Answer::Done,
-            Err(error) => Answer::Failed(error.to_string()),
-        };
-        match step {
-            Step::Find { folder, candidates } => Answer::Files(self.find(folder, candidates)),
-            Step::Identify { path, wanted } => Answer::Identity(identify.identify(path, wanted)),
-            Step::ReadText { path } => Answer::Text(read_text(path).ok()),
-            Step::Prepare {
-                folder,
-                cache: true,
-            } => done(cache::prepare(folder)),
-            Step::Prepare { folder, .. } => done(fs::create_dir_all(folder)),
-            Step::Unpack { from, to, limit } => unpack(from, to, *limit),
-            Step::Copy { from, to } => done(copy(from, to)),
-            Step::Install { from, to } => done(install(from, to)),
-            Step::Remove { path } => done(fs::remove_file(path)),
-            Step::Touch { path } => done(cache::touch(path)),
-            Step::RecallMissing {
-                cache,
-                what,
-                max_age,
-            } => Answer::Known(cache::recall_missing(cache, what, *max_age)),
-            Step::NoteMissing { cache, what } => done(cache::note_missing(cache, what)),
-            Step::Prune { cache, limit } => done(cache::prune(cache, *limit).map(drop)),
-            Step::Download { .. } | Step::Wait(_) => Answer::Failed("no step for the disk".into()),
-        }
-    }
-
-    fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
+    pub(super) fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = Vec::new();
         for candidate in candidates {
             // Hostile names were sorted out long before: this is the last guard.
@@ -142,7 +110,7 @@ impl Disk {
     }
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
+pub(super) fn read_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(LONGEST_TEXT)
@@ -151,10 +119,7 @@ fn read_text(path: &Path) -> io::Result<String> {
 }
 
 /// Writes a new file with `write`; leaves none behind if that fails.
-fn write_new<T, E: From<io::Error>>(
-    to: &Path,
-    write: impl FnOnce(&mut File) -> Result<T, E>,
-) -> Result<T, E> {
+fn write_new(to: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut file = create_new(to)?;
     let result = write(&mut file);
     drop(file);
@@ -165,19 +130,19 @@ fn write_new<T, E: From<io::Error>>(
 }
 
 /// Creates a new file, and its folder if somebody has pruned that in the meantime.
-pub(crate) fn create_new(to: &Path) -> io::Result<File> {
+pub(super) fn create_new(to: &Path) -> io::Result<File> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
     File::create_new(to)
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     write_new(to, |target| io::copy(&mut source, target).map(drop))
 }
 
-fn install(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn install(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or(to);
     let mut last = Ok(());
     // A process that prunes may remove the empty folder before the file is in it.
@@ -192,27 +157,10 @@ fn install(from: &Path, to: &Path) -> io::Result<()> {
     last
 }
 
-fn unpack(from: &Path, to: &Path, limit: u64) -> Answer {
-    match unpack_to(from, to, limit) {
-        Ok(answer) => answer,
-        Err(Unpack::TooLarge) => Answer::TooLarge,
-        Err(Unpack::Io(error)) => Answer::Failed(error.to_string()),
-    }
-}
-
-enum Unpack {
-    TooLarge,
-    Io(io::Error),
-}
-
-impl From<io::Error> for Unpack {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-fn unpack_to(from: &Path, to: &Path, limit: u64) -> Result<Answer, Unpack> {
+pub(super) fn unpack(from: &Path, to: &Path, limit: u64) -> io::Result<bool> {
     let mut source = File::open(from)?;
+    let size = source.metadata()?.len();
+    let limit = limit.min(most_unpacked(size));
     let mut magic = Vec::new();
     Read::by_ref(&mut source).take(4).read_to_end(&mut magic)?;
     source.seek(SeekFrom::Start(0))?;
@@ -220,15 +168,15 @@ fn unpack_to(from: &Path, to: &Path, limit: u64) -> Result<Answer, Unpack> {
     if magic == b"MSCF" {
         let name = only_file(&mut source)?;
         let mut cabinet = cab::Cabinet::new(&mut source)?;
-        let mut reader = cabinet.read_file(&name)?;
-        write_new(to, |file| copy_limited(&mut reader, file, limit))?;
+        let reader = cabinet.read_file(&name)?;
+        write_new(to, |file| copy_limited(reader, file, limit))?;
     } else if magic.starts_with(&[0x1f, 0x8b]) {
-        let mut reader = flate2::bufread::MultiGzDecoder::new(source);
-        write_new(to, |file| copy_limited(&mut reader, file, limit))?;
+        let reader = flate2::bufread::MultiGzDecoder::new(source);
+        write_new(to, |file| copy_limited(reader, file, limit))?;
     } else {
-        return Ok(Answer::Known(false));
+        return Ok(false);
     }
-    Ok(Answer::Done)
+    Ok(true)
 }
 
 /// The name of the only file in a cabinet, which must begin where its data begins: what `compress` and SymStore make.
@@ -263,33 +211,19 @@ fn only_file<R: Read + Seek>(source: &mut R) -> io::Result<String> {
     Ok(name)
 }
 
-fn copy_limited(reader: &mut impl Read, file: &mut File, limit: u64) -> Result<(), Unpack> {
-    let mut left = limit;
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let count = match reader.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error.into()),
-        };
-        left = left.checked_sub(count as u64).ok_or(Unpack::TooLarge)?;
-        file.write_all(&buffer[..count])?;
+fn copy_limited(reader: impl Read, file: &mut File, limit: u64) -> io::Result<()> {
+    let count = io::copy(&mut reader.take(limit.saturating_add(1)), file)?;
+    match count > limit {
+        true => Err(io::ErrorKind::FileTooLarge.into()),
+        false => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::identity::{FileIdentity, Wanted};
-    use crate::store::IdentifyError;
+    use std::io::Write as _;
 
-    fn perform(disk: &Disk, step: Step) -> Answer {
-        let identify = |_: &Path, _: &Wanted| -> Result<FileIdentity, IdentifyError> {
-            Err(IdentifyError::Damaged("never asked".into()))
-        };
-        disk.perform(&step, &identify)
-    }
+    use super::*;
 
     fn cabinet(data: &[u8], method: cab::CompressionType) -> Vec<u8> {
         let mut builder = cab::CabinetBuilder::new();
@@ -316,17 +250,16 @@ mod tests {
             let from = dir.path().join("packed");
             let to = dir.path().join(format!("new/{i}"));
             fs::write(&from, packed).unwrap();
-            let unpack = |limit| {
-                let (from, to) = (from.clone(), to.clone());
-                perform(&Disk::default(), Step::Unpack { from, to, limit })
-            };
-            assert_eq!(unpack(data.len() as u64 - 1), Answer::TooLarge);
+            let unpack = |limit| unpack(&from, &to, limit).map_err(|error| error.kind());
+            let too_large = Err(io::ErrorKind::FileTooLarge);
+            assert_eq!(unpack(data.len() as u64 - 1), too_large);
             assert!(!to.exists(), "nothing stays behind");
-            assert_eq!(unpack(data.len() as u64), Answer::Done);
+            assert_eq!(unpack(data.len() as u64), Ok(true));
             assert_eq!(fs::read(&to).unwrap(), data);
             fs::write(&from, &packed[..packed.len() / 2]).unwrap();
             fs::remove_file(&to).unwrap();
-            assert!(matches!(unpack(1 << 20), Answer::Failed(_)));
+            let damaged = unpack(1 << 20);
+            assert!(damaged.is_err() && damaged != too_large);
             assert!(!to.exists(), "nothing stays behind");
         }
     }
@@ -338,9 +271,7 @@ mod tests {
         let to = dir.path().join("out");
         for plain in ["", "M", "MSC", "MZ and so on"] {
             fs::write(&from, plain).unwrap();
-            let (from, to) = (from.clone(), to.clone());
-            let answer = perform(&Disk::default(), Step::Unpack { from, to, limit: 9 });
-            assert_eq!(answer, Answer::Known(false), "{plain}");
+            assert!(!unpack(&from, &to, 9).unwrap(), "{plain}");
         }
         assert!(!to.exists());
     }
@@ -357,17 +288,8 @@ mod tests {
                 let mut bad = good.clone();
                 bad[at] ^= change;
                 fs::write(&from, &bad).unwrap();
-                let (from, to) = (from.clone(), to.clone());
-                let limit = 1 << 20;
-                perform(
-                    &Disk::default(),
-                    Step::Unpack {
-                        from,
-                        to: to.clone(),
-                        limit,
-                    },
-                );
-                let _ = fs::remove_file(to);
+                let _ = unpack(&from, &to, 1 << 20);
+                let _ = fs::remove_file(&to);
             }
         }
     }
@@ -389,15 +311,10 @@ mod tests {
         }
         let disk = Disk::default();
         let find = |candidate: &[&str]| {
-            let candidates = vec![candidate.iter().map(|&c| c.to_owned()).collect()];
-            let folder = root.to_path_buf();
-            match perform(&disk, Step::Find { folder, candidates }) {
-                Answer::Files(files) => files
-                    .iter()
-                    .map(|f| f.strip_prefix(root).unwrap().display().to_string())
-                    .collect::<Vec<_>>(),
-                answer => panic!("{answer:?}"),
-            }
+            let candidate = candidate.iter().map(|&c| c.to_owned()).collect();
+            let files = disk.find(root, &[candidate]);
+            let below = files.iter().map(|f| f.strip_prefix(root).unwrap());
+            below.map(|f| f.display().to_string()).collect::<Vec<_>>()
         };
         assert_eq!(
             find(&["Foo.PDB", "AB1", "foo.pdb"]),

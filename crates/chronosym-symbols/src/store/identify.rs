@@ -1,23 +1,59 @@
-//! Reading the identity of files in the formats that this workspace knows.
+//! Reading the identity of files: how that is asked for, and how it is done for the formats that this workspace knows.
 
 use std::path::Path;
 
-use object::{LittleEndian, Object, ObjectSection, pe};
+use object::{Object, ObjectSection};
 
-use super::IdentifyError;
-use crate::identity::{BuildId, FileIdentity, PdbId, PeId, Wanted};
+use crate::identity::{BuildId, FileIdentity, PeId, Wanted};
 use crate::mmap::FileData;
-use chronosym_pdb::Guid;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::R2rMap;
 use chronosym_pdb::windows::WindowsPdb;
 
+/// Why a file has no identity to go by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum IdentifyError {
+    /// It is no file of that kind, or a damaged one.
+    Damaged(String),
+    /// It could not be read at all.
+    Unreadable(String),
+    /// It is none that the caller can use, whatever its identity: the search goes on.
+    Unfit(String),
+}
+
+impl From<std::io::Error> for IdentifyError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+}
+
+/// Reads the identity of the file at a path; the [`Wanted`] tells which kind of file is expected there.
+///
+/// It should read enough to notice a truncated file: what it accepts is used, and kept in the cache.
+pub trait Identify: Sync {
+    /// Reads the identity.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError>;
+}
+
+impl<F> Identify for F
+where
+    F: Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync,
+{
+    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError> {
+        self(path, wanted)
+    }
+}
+
 /// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by gzip, xz or zstd) or an
 /// `r2rmap`, told apart by content.
 ///
-/// Reads headers and directories only, but enough to notice that a file was cut short. It is an
-/// [`Identify`](super::Identify) as it stands.
+/// Reads headers and directories only, but enough to notice that a file was cut short. It is an [`Identify`]
+/// as it stands.
 ///
 /// # Errors
 /// The file cannot be read, is in none of these formats, or is damaged or cut short.
@@ -36,9 +72,7 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
         Ok(FileIdentity::PortablePdb(pdb.id()))
     } else if data.starts_with(b"Microsoft C/C++ ") {
         let pdb = WindowsPdb::open(data).map_err(damaged)?;
-        let guid = Guid(pdb.guid());
-        let age = pdb.age();
-        Ok(FileIdentity::WindowsPdb(PdbId { guid, age }))
+        Ok(FileIdentity::WindowsPdb(pdb.id()))
     } else if data.starts_with(b"MZ") {
         image(data)
     } else if data.starts_with(b"\x7fELF") {
@@ -73,8 +107,12 @@ fn damaged(why: impl ToString) -> IdentifyError {
 
 fn image(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     let image = PeImage::parse(data).map_err(damaged)?;
-    let file = object::File::parse(data).map_err(damaged)?;
-    check_sections(&file, data.len())?;
+    // Raw sizes, for what is padding in one tool is data in another.
+    let sections = image.sections();
+    check(
+        data,
+        sections.map(|it| (it.file_offset.into(), it.file_size.into())),
+    )?;
     Ok(FileIdentity::Image {
         pe: PeId {
             timestamp: image.timestamp(),
@@ -86,7 +124,7 @@ fn image(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
 
 fn elf(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     let file = object::File::parse(data).map_err(damaged)?;
-    check_sections(&file, data.len())?;
+    check(data, file.sections().filter_map(|it| it.file_range()))?;
     let build_id = file.build_id().map_err(damaged)?;
     let has_debug = file.sections().any(|section| {
         let name = section.name_bytes().unwrap_or_default();
@@ -99,29 +137,14 @@ fn elf(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     })
 }
 
-/// Finds a section that reaches beyond the end of the file: raw sizes, for what is padding in one tool is data in another.
-fn check_sections(file: &object::File<'_>, len: usize) -> Result<(), IdentifyError> {
-    let within =
-        |start: u64, size: u64| start.checked_add(size).is_some_and(|end| end <= len as u64);
-    let raw = |header: &pe::ImageSectionHeader| {
-        let start = header.pointer_to_raw_data.get(LittleEndian);
-        within(
-            start.into(),
-            header.size_of_raw_data.get(LittleEndian).into(),
-        )
-    };
-    let whole = match file {
-        object::File::Pe32(file) => file.section_table().iter().all(raw),
-        object::File::Pe64(file) => file.section_table().iter().all(raw),
-        file => file.sections().all(|section| {
-            section
-                .file_range()
-                .is_none_or(|(start, size)| within(start, size))
-        }),
-    };
-    whole
-        .then_some(())
-        .ok_or_else(|| damaged("a section reaches beyond the end of the file"))
+/// Finds a section, by its start and size, that reaches beyond the end of the file.
+fn check(data: &[u8], mut sections: impl Iterator<Item = (u64, u64)>) -> Result<(), IdentifyError> {
+    let len = data.len() as u64;
+    let within = |(start, size): (u64, u64)| start.checked_add(size).is_some_and(|end| end <= len);
+    match sections.all(within) {
+        true => Ok(()),
+        false => Err(damaged("a section reaches beyond the end of the file")),
+    }
 }
 
 #[cfg(test)]

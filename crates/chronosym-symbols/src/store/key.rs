@@ -5,17 +5,17 @@
 use chronosym_types::Hex;
 
 use super::name::FileName;
-use crate::identity::{BuildId, PdbFormat, Wanted};
+use crate::identity::{PdbFormat, Wanted};
 
 /// A key: folder, identity, file. Every part is one path component.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StoreKey {
+pub(super) struct StoreKey {
     /// `[name, identity, name]` as SymSrv spells it: the name as given, GUIDs in upper case.
-    pub(crate) symsrv: [String; 3],
+    pub(super) symsrv: [String; 3],
     /// The same as SSQP spells it: in lower case, but for time stamps and portable PDBs' `FFFFFFFF`.
-    pub(crate) ssqp: [String; 3],
+    pub(super) ssqp: [String; 3],
     /// Whether stores of SymStore hold such files, so that `.pd_`, `file.ptr` and two tiers come into question.
-    pub(crate) symstore: bool,
+    pub(super) symstore: bool,
 }
 
 impl StoreKey {
@@ -29,7 +29,7 @@ impl StoreKey {
     }
 
     /// The spellings, the more usual one for this kind of file first, no spelling twice.
-    pub(crate) fn spellings(&self) -> Vec<&[String; 3]> {
+    pub(super) fn spellings(&self) -> Vec<&[String; 3]> {
         if self.symsrv == self.ssqp {
             vec![&self.symsrv]
         } else if self.symstore {
@@ -41,60 +41,47 @@ impl StoreKey {
 }
 
 /// The keys of a wanted file, the likelier one first. ELF debug files need no name.
-pub(crate) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
+pub(super) fn keys(wanted: &Wanted, names: &[FileName]) -> Vec<StoreKey> {
     let mut keys = Vec::new();
-    match wanted {
+    let one = |id: String, symstore| vec![(id.clone(), id, symstore)];
+    // Identities as SymSrv and as SSQP spell them, and whether stores of SymStore hold such files.
+    let ids = match wanted {
         Wanted::Pdb { id, format, .. } => {
             let upper = format!("{:#}", id.guid);
             let guid = upper.to_lowercase();
-            for name in names {
-                let name = name.as_str();
-                if *format != PdbFormat::Portable {
-                    let symsrv = format!("{upper}{:x}", id.age);
-                    keys.push(StoreKey::new(
-                        name,
-                        symsrv,
-                        format!("{guid}{:x}", id.age),
-                        true,
-                    ));
-                }
-                if *format != PdbFormat::Windows {
-                    let symsrv = format!("{upper}FFFFFFFF");
-                    keys.push(StoreKey::new(
-                        name,
-                        symsrv,
-                        format!("{guid}FFFFFFFF"),
-                        false,
-                    ));
-                }
-            }
+            let windows = (PdbFormat::Portable, format!("{:x}", id.age), true);
+            let portable = (PdbFormat::Windows, "FFFFFFFF".to_owned(), false);
+            let both = [windows, portable].into_iter();
+            both.filter(|(other, ..)| format != other)
+                .map(|(_, age, symstore)| (upper.clone() + &age, guid.clone() + &age, symstore))
+                .collect()
         }
         Wanted::Image { pe: Some(pe), .. } => {
-            for name in names {
-                let id = format!("{:08X}{:x}", pe.timestamp, pe.size_of_image);
-                keys.push(StoreKey::new(name.as_str(), id.clone(), id, true));
+            one(format!("{:08X}{:x}", pe.timestamp, pe.size_of_image), true)
+        }
+        Wanted::ElfDebug(id) | Wanted::ElfImage(id) => {
+            // Padded with zero bytes to the 20 that symbol server keys have.
+            let id = format!("{:0<40}", id.to_string());
+            if matches!(wanted, Wanted::ElfDebug(_)) {
+                let sym = format!("elf-buildid-sym-{id}");
+                keys.push(StoreKey::new("_.debug", sym.clone(), sym, false));
             }
-        }
-        Wanted::Image { pe: None, .. } => {}
-        Wanted::ElfDebug(id) => {
-            let sym = format!("elf-buildid-sym-{}", padded(id));
-            keys.push(StoreKey::new("_.debug", sym.clone(), sym, false));
             // An unstripped image is published as an image.
-            keys.extend(elf_images(id, names));
+            one(format!("elf-buildid-{id}"), false)
         }
-        Wanted::ElfImage(id) => keys.extend(elf_images(id, names)),
-        Wanted::R2rMap {
-            signature: None, ..
-        } => {}
         Wanted::R2rMap {
             signature: Some(signature),
             version,
-        } => {
-            for name in names {
-                let id = format!("r2rmap-v{version}-{}", Hex(signature));
-                keys.push(StoreKey::new(name.as_str(), id.clone(), id, false));
-            }
-        }
+        } => one(format!("r2rmap-v{version}-{}", Hex(signature)), false),
+        Wanted::Image { pe: None, .. }
+        | Wanted::R2rMap {
+            signature: None, ..
+        } => Vec::new(),
+    };
+    for name in names {
+        keys.extend(ids.iter().map(|(symsrv, ssqp, symstore)| {
+            StoreKey::new(name.as_str(), symsrv.clone(), ssqp.clone(), *symstore)
+        }));
     }
     keys
 }
@@ -105,30 +92,14 @@ pub fn server_paths(wanted: &Wanted, names: &[String]) -> Vec<String> {
     let names = names
         .iter()
         .filter_map(|name| FileName::from_untrusted(name));
-    let names: Vec<FileName> = names.collect();
-    let keys = keys(wanted, &names);
-    let first = keys
-        .iter()
-        .filter_map(|key| key.spellings().first().copied());
-    let paths = first.map(|parts| parts.join("/"));
+    let keys = keys(wanted, &names.collect::<Vec<_>>());
+    let paths = keys.iter().map(|key| key.spellings()[0].join("/"));
     let debuginfod = debuginfod(wanted).map(|parts| parts.join("/"));
     paths.chain(debuginfod).collect()
 }
 
-/// Lower-case hex, padded with zero bytes to the 20 that symbol server keys have.
-fn padded(id: &BuildId) -> String {
-    format!("{:0<40}", id.to_string())
-}
-
-fn elf_images<'a>(id: &'a BuildId, names: &'a [FileName]) -> impl Iterator<Item = StoreKey> + 'a {
-    names.iter().map(|name| {
-        let id = format!("elf-buildid-{}", padded(id));
-        StoreKey::new(name.as_str(), id.clone(), id, false)
-    })
-}
-
 /// The path of a wanted file on a debuginfod server: `buildid/{id}/debuginfo` or `…/executable`.
-pub(crate) fn debuginfod(wanted: &Wanted) -> Option<[String; 3]> {
+pub(super) fn debuginfod(wanted: &Wanted) -> Option<[String; 3]> {
     let (id, kind) = match wanted {
         Wanted::ElfDebug(id) => (id, "debuginfo"),
         Wanted::ElfImage(id) => (id, "executable"),
@@ -140,7 +111,7 @@ pub(crate) fn debuginfod(wanted: &Wanted) -> Option<[String; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{Guid, PdbId, PeId};
+    use crate::identity::{BuildId, Guid, PdbId, PeId};
 
     fn spelled(wanted: &Wanted, name: &str) -> Vec<String> {
         let names: Vec<_> = FileName::from_untrusted(name).into_iter().collect();

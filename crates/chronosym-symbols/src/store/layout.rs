@@ -6,42 +6,37 @@ use super::url::ServerUrl;
 use crate::identity::Wanted;
 
 /// The pointer file of a store: it stands where the file would, and says where the file is.
-pub(crate) const POINTER: &str = "file.ptr";
+pub(super) const POINTER: &str = "file.ptr";
 /// The file whose presence in its root makes a store two-tier.
-pub(crate) const TWO_TIER: &str = "index2.txt";
+pub(super) const TWO_TIER: &str = "index2.txt";
 
 /// Subfolders in which plain folders keep the symbols of images, by the images' kinds.
 const KIND_FOLDERS: [&str; 3] = ["dll", "exe", "sys"];
 
 /// Paths below a plain folder at which the wanted file may stand under its own name or build id.
-pub(crate) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
+pub(super) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut add = |parts: &[&str]| paths.push(parts.iter().map(|&part| part.to_owned()).collect());
     match wanted {
         Wanted::ElfDebug(id) | Wanted::ElfImage(id) => {
             let debug = matches!(wanted, Wanted::ElfDebug(_));
+            let (ending, perf, served) = match debug {
+                true => (".debug", "debug", "debuginfo"),
+                false => ("", "elf", "executable"),
+            };
             let text = id.to_string();
             let (start, rest) = text.split_at(2);
+            let file = format!("{rest}{ending}");
             // A folder of separate debug files, or the `.build-id` folder in it.
-            let file = if debug {
-                format!("{rest}.debug")
-            } else {
-                rest.to_owned()
-            };
             add(&[".build-id", start, &file]);
             add(&[start, &file]);
             // The cache of `perf`: a folder for each file.
-            add(&[
-                ".build-id",
-                start,
-                rest,
-                if debug { "debug" } else { "elf" },
-            ]);
+            add(&[".build-id", start, rest, perf]);
             if !debug {
                 add(&[".build-id", start, rest, "vdso"]);
             }
             // The cache of a debuginfod client.
-            add(&[&text, if debug { "debuginfo" } else { "executable" }]);
+            add(&[&text, served]);
             for name in names {
                 let name = name.as_str();
                 if debug {
@@ -67,7 +62,7 @@ pub(crate) fn flat(wanted: &Wanted, names: &[FileName]) -> Vec<Vec<String>> {
 }
 
 /// Paths below a store at which the wanted file, its compressed form or a pointer to it may stand, in one or two tiers.
-pub(crate) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
+pub(super) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for ending in [Form::Plain, Form::Packed, Form::Pointer] {
         for key in keys {
@@ -75,14 +70,10 @@ pub(crate) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
                 continue;
             }
             let path = ending.of(&key.symsrv);
-            if let Some(tier) = tier(&path[0]) {
-                let mut two_tier = vec![tier];
-                two_tier.extend(path.iter().cloned());
-                paths.push(path);
-                paths.push(two_tier);
-            } else {
-                paths.push(path);
-            }
+            let tier = tier(&path[0]);
+            let two_tier = tier.map(|tier| [&[tier], &path[..]].concat());
+            paths.push(path);
+            paths.extend(two_tier);
         }
     }
     paths
@@ -90,7 +81,7 @@ pub(crate) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
 
 /// In which form a store has a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(super) enum Form {
     Plain,
     /// Under the name with an underscore for its last letter.
     Packed,
@@ -110,22 +101,20 @@ impl Form {
     }
 
     /// The form of a file that was found, by its name.
-    pub(crate) fn of_found(name: &str, names: &[FileName]) -> Self {
+    pub(super) fn of_found(name: &str, names: &[FileName]) -> Self {
         if name.eq_ignore_ascii_case(POINTER) {
-            Self::Pointer
-        } else if names
-            .iter()
-            .any(|n| packed(n.as_str()).eq_ignore_ascii_case(name))
-        {
-            Self::Packed
-        } else {
-            Self::Plain
+            return Self::Pointer;
+        }
+        let is_packed = |own: &FileName| packed(own.as_str()).eq_ignore_ascii_case(name);
+        match names.iter().any(is_packed) {
+            true => Self::Packed,
+            false => Self::Plain,
         }
     }
 }
 
 /// The URLs to ask of a symbol server, and the form of what each would give.
-pub(crate) fn symbol_urls(
+pub(super) fn symbol_urls(
     server: &ServerUrl,
     keys: &[StoreKey],
     two_tier: bool,
@@ -157,7 +146,7 @@ pub(crate) fn symbol_urls(
 }
 
 /// The URL to ask of a debuginfod server.
-pub(crate) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(String, Form)> {
+pub(super) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(String, Form)> {
     let path = debuginfod(wanted);
     path.iter()
         .map(|path| (server.join(path.iter().map(String::as_str)), Form::Plain))
@@ -166,7 +155,7 @@ pub(crate) fn debuginfod_urls(server: &ServerUrl, wanted: &Wanted) -> Vec<(Strin
 
 /// What a pointer file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Pointer {
+pub(super) enum Pointer {
     /// The file is there.
     Path(String),
     /// There is none, for this reason.
@@ -175,7 +164,7 @@ pub(crate) enum Pointer {
 
 impl Pointer {
     /// `PATH:where` or `MSG:why`; anything else is a bare path, as old stores wrote it.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let line = text.trim_start_matches('\u{feff}').lines().next()?.trim();
         let prefixed = |prefix: &str| {
             let start = line.get(..prefix.len())?;

@@ -1,44 +1,42 @@
 //! Looking into folders, and at paths that the trace names.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::acquisition::{Search, failure};
+use super::driver::Driver;
 use super::layout::{self, Form, Pointer};
 use super::outcome::{LocatedFile, Origin, Place, Trial};
-use super::step::{Answer, Step};
-use super::store_in::{Sink, temp_path};
+use super::search::{Search, Sink};
+use super::store_in::temp_path;
 use crate::path::is_share;
 
-impl Search {
-    /// Looks into a folder that caches.
-    pub(super) async fn cache(&mut self, sink: &Sink) -> Option<LocatedFile> {
-        let sinks = [sink.clone()];
-        let file = self
-            .folder(&sink.folder, false, &sinks, Origin::Cache)
-            .await?;
-        let path = file.path.clone();
-        self.ask(Step::Touch { path }).await;
+impl<'s, D: Driver> Search<'s, D> {
+    /// Looks into a folder that caches, if there is one.
+    pub(super) async fn cache(&mut self, sink: Option<Sink<'s>>) -> Option<LocatedFile> {
+        let folder = sink?.folder;
+        let found = self.folder(folder, false, sink.as_slice(), Origin::Cache);
+        let file = found.await?;
+        self.driver.touch(&file.path).await;
         Some(file)
     }
 
     /// Looks into a folder: in the keyed layouts and, if `flat`, for plain file names first. Each folder once a search.
     pub(super) async fn folder(
         &mut self,
-        folder: &Path,
+        folder: &'s Path,
         flat: bool,
-        sinks: &[Sink],
+        sinks: &[Sink<'s>],
         origin: Origin,
     ) -> Option<LocatedFile> {
-        if !self.searched.insert((folder.to_path_buf(), flat)) {
+        if !self.searched.insert((folder, flat)) {
             return None;
         }
         let mut candidates = Vec::new();
         if flat {
-            candidates = layout::flat(&self.request.wanted, &self.names);
             // The user may have named the file itself.
-            candidates.insert(0, Vec::new());
+            candidates.push(Vec::new());
+            candidates.extend(layout::flat(&self.request.wanted, &self.names));
         }
-        candidates.extend(layout::keyed(&self.keys));
         let place = Place::Folder(folder.into());
         self.among(folder, candidates, place, sinks, origin).await
     }
@@ -47,36 +45,40 @@ impl Search {
     pub(super) async fn trace_folder(
         &mut self,
         folder: &Path,
-        sinks: &[Sink],
+        sinks: &[Sink<'s>],
     ) -> Option<LocatedFile> {
-        let mut candidates = layout::flat(&self.request.wanted, &self.names);
-        candidates.extend(layout::keyed(&self.keys));
-        let place = Place::TraceFolder(folder.into());
-        let origin = Origin::TraceFolder;
+        let candidates = layout::flat(&self.request.wanted, &self.names);
+        let (place, origin) = (Place::TraceFolder(folder.into()), Origin::TraceFolder);
         self.among(folder, candidates, place, sinks, origin).await
     }
 
+    /// Looks for the candidates, and in the keyed layouts.
     async fn among(
         &mut self,
         folder: &Path,
-        candidates: Vec<Vec<String>>,
+        mut candidates: Vec<Vec<String>>,
         place: Place,
-        sinks: &[Sink],
+        sinks: &[Sink<'s>],
         origin: Origin,
     ) -> Option<LocatedFile> {
-        let files = self.find(folder, candidates).await;
+        candidates.extend(layout::keyed(&self.keys));
+        let files = match candidates.is_empty() {
+            true => Vec::new(),
+            false => self.driver.find(folder, &candidates).await,
+        };
         if files.is_empty() {
             self.note(place, Trial::NotFound);
         }
         for path in files {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let found = match Form::of_found(&name, &self.names) {
-                Form::Plain => self.plain(path, origin.clone()).await,
-                Form::Packed => self.packed(&path, sinks, origin.clone()).await,
+            let form = Form::of_found(&name, &self.names);
+            let (place, origin) = (Place::File(path.clone()), origin.clone());
+            let found = match form {
+                Form::Plain => self.plain(path, place, origin).await,
+                Form::Packed => self.packed(path, sinks, origin).await,
                 Form::Pointer if origin == Origin::TraceFolder => {
                     let why = "a pointer that came with the trace".into();
-                    self.note(Place::File(path), Trial::Refused(why));
-                    None
+                    self.miss(place, Trial::Refused(why))
                 }
                 Form::Pointer => self.pointer(folder, &path, sinks).await,
             };
@@ -87,73 +89,56 @@ impl Search {
         None
     }
 
-    async fn plain(&mut self, path: PathBuf, origin: Origin) -> Option<LocatedFile> {
-        let id = self.check(&path, Place::File(path.clone())).await?;
-        Some(LocatedFile { path, origin, id })
-    }
-
-    async fn packed(&mut self, path: &Path, sinks: &[Sink], origin: Origin) -> Option<LocatedFile> {
-        let place = Place::File(path.into());
-        let Some((sink, sinks)) = self.ready(sinks).await else {
-            self.note(
-                place,
-                Trial::Failed("no cache folder to unpack it to".into()),
-            );
-            return None;
+    async fn packed(
+        &mut self,
+        path: PathBuf,
+        sinks: &[Sink<'s>],
+        origin: Origin,
+    ) -> Option<LocatedFile> {
+        let place = Place::File(path.clone());
+        let sinks = self.ready(sinks).await;
+        let Some(sink) = sinks.first() else {
+            let why = "no cache folder to unpack it to".into();
+            return self.miss(place, Trial::Failed(why));
         };
-        let temp = temp_path(&sink.folder);
-        let unpack = Step::Unpack {
-            from: path.into(),
-            to: temp.clone(),
-            limit: self.config.fetch.max_bytes,
-        };
-        match self.ask(unpack).await {
-            Answer::Done => self.settle(temp, place, &sink, &sinks, origin).await,
-            Answer::Known(false) => self.plain(path.into(), origin).await,
-            Answer::TooLarge => {
-                self.note(place, Trial::TooLarge(self.config.fetch.max_bytes));
-                None
-            }
-            answer => {
-                self.note(place, Trial::Damaged(failure(answer)));
-                None
-            }
+        let temp = temp_path(sink.folder);
+        let limit = self.config.fetch.max_bytes;
+        match self.driver.unpack(&path, &temp, limit).await {
+            Ok(true) => self.store(temp, place, &sinks, origin).await,
+            Ok(false) => self.plain(path, place, origin).await,
+            Err(error) => self.miss(place, not_unpacked(&error, limit)),
         }
     }
 
     /// Follows a pointer file of a folder: to a local file, and to a share only from a share.
-    async fn pointer(&mut self, store: &Path, path: &Path, sinks: &[Sink]) -> Option<LocatedFile> {
+    async fn pointer(
+        &mut self,
+        store: &Path,
+        path: &Path,
+        sinks: &[Sink<'s>],
+    ) -> Option<LocatedFile> {
         let place = Place::File(path.into());
-        let text = match self.ask(Step::ReadText { path: path.into() }).await {
-            Answer::Text(text) => text.unwrap_or_default(),
-            _ => String::new(),
-        };
+        let text = self.driver.read_text(path).await.unwrap_or_default();
         let target = match Pointer::parse(&text) {
             Some(Pointer::Path(target)) => PathBuf::from(target),
             Some(Pointer::Message(message)) => {
-                self.note(place, Trial::Failed(format!("the store says: {message}")));
-                return None;
+                return self.miss(place, Trial::Failed(format!("the store says: {message}")));
             }
-            None => {
-                self.note(place, Trial::Failed("it points nowhere".into()));
-                return None;
-            }
+            None => return self.miss(place, Trial::Failed("it points nowhere".into())),
         };
         let share = is_share(&target);
         if (share && !is_share(store)) || (!share && !target.is_absolute()) {
             let why = format!("it points to {}", target.display());
-            self.note(place, Trial::Refused(why));
-            return None;
+            return self.miss(place, Trial::Refused(why));
         }
-        if self.find(&target, vec![Vec::new()]).await.is_empty() {
-            self.note(Place::File(target), Trial::NotFound);
-            return None;
+        let place = Place::File(target.clone());
+        if !self.is_file(&target).await {
+            return self.miss(place, Trial::NotFound);
         }
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        if name.ends_with('_') {
-            self.packed(&target, sinks, Origin::Folder).await
-        } else {
-            self.plain(target, Origin::Folder).await
+        let name = target.file_name().unwrap_or_default();
+        match name.as_encoded_bytes().ends_with(b"_") {
+            true => self.packed(target, sinks, Origin::Folder).await,
+            false => self.plain(target, place, Origin::Folder).await,
         }
     }
 
@@ -163,22 +148,27 @@ impl Search {
         let path = PathBuf::from(text);
         let foreign = is_share(&path) || text.starts_with("//") || text.contains('\0');
         if foreign || !path.is_absolute() {
-            self.note(
-                place,
-                Trial::Refused("no local path of this machine".into()),
-            );
-            return None;
+            let why = "no local path of this machine".into();
+            return self.miss(place, Trial::Refused(why));
         }
-        if self.find(&path, vec![Vec::new()]).await.is_empty() {
-            self.note(place, Trial::NotFound);
-            return None;
+        if !self.is_file(&path).await {
+            return self.miss(place, Trial::NotFound);
         }
         if !self.config.trust_trace_paths {
-            self.note(place, Trial::NotTrusted);
-            return None;
+            return self.miss(place, Trial::NotTrusted);
         }
-        let id = self.check(&path, place).await?;
-        let origin = Origin::TracePath;
-        Some(LocatedFile { path, origin, id })
+        self.plain(path, place, Origin::TracePath).await
+    }
+
+    async fn is_file(&self, path: &Path) -> bool {
+        !self.driver.find(path, &[Vec::new()]).await.is_empty()
+    }
+}
+
+/// What came of a packed file that was not unpacked.
+pub(super) fn not_unpacked(error: &io::Error, limit: u64) -> Trial {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => Trial::TooLarge(limit),
+        _ => Trial::Damaged(error.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! What a run has learnt of servers.
+//! What a run knows of servers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ const FAILURES_IN_A_ROW: u32 = 3;
 /// The cache is pruned after the first file that a run adds, and after every so many more.
 const PRUNE_EVERY: u32 = 16;
 
-/// Which servers are down, what they do not have, and how they are laid out. Shared by all acquisitions of a run.
+/// Which servers are down, what they do not have, and how they are laid out. Shared by all searches of a run.
 #[derive(Debug, Default)]
-pub struct RunMemory {
+pub(super) struct RunMemory {
     state: Mutex<State>,
 }
 
@@ -31,19 +31,19 @@ struct Server {
 
 impl RunMemory {
     /// Why the server is left alone, if it is.
-    pub(crate) fn down(&self, server: &str) -> Option<String> {
+    pub(super) fn down(&self, server: &str) -> Option<String> {
         self.lock().servers.get(server)?.down.clone()
     }
 
     /// The server answered.
-    pub(crate) fn answered(&self, server: &str) {
+    pub(super) fn answered(&self, server: &str) {
         if let Some(state) = self.lock().servers.get_mut(server) {
             state.failures = 0;
         }
     }
 
     /// The server failed; at once or several times in a row it is left alone from now on.
-    pub(crate) fn failed(&self, server: &str, why: &str, at_once: bool) {
+    pub(super) fn failed(&self, server: &str, why: &str, at_once: bool) {
         let mut state = self.lock();
         let server = state.servers.entry(server.to_owned()).or_default();
         server.failures += 1;
@@ -52,26 +52,26 @@ impl RunMemory {
         }
     }
 
-    pub(crate) fn two_tier(&self, server: &str) -> Option<bool> {
+    pub(super) fn two_tier(&self, server: &str) -> Option<bool> {
         self.lock().servers.get(server)?.two_tier
     }
 
-    pub(crate) fn set_two_tier(&self, server: &str, two_tier: bool) {
+    pub(super) fn set_two_tier(&self, server: &str, two_tier: bool) {
         let mut state = self.lock();
         let server = state.servers.entry(server.to_owned()).or_default();
         server.two_tier = Some(two_tier);
     }
 
-    pub(crate) fn is_missing(&self, what: &str) -> bool {
+    pub(super) fn is_missing(&self, what: &str) -> bool {
         self.lock().missing.contains(what)
     }
 
-    pub(crate) fn note_missing(&self, what: String) {
+    pub(super) fn note_missing(&self, what: String) {
         self.lock().missing.insert(what);
     }
 
     /// A file was added to the cache. True for the first one of the run and then now and again: time to prune.
-    pub(crate) fn prune_due(&self) -> bool {
+    pub(super) fn prune_due(&self) -> bool {
         let mut state = self.lock();
         state.added = state.added.wrapping_add(1);
         state.added % PRUNE_EVERY == 1

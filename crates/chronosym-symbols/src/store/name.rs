@@ -37,7 +37,7 @@ impl FileName {
 }
 
 /// The name of the file that `compress` makes of one so named: an underscore for the last letter.
-pub(crate) fn packed(name: &str) -> String {
+pub(super) fn packed(name: &str) -> String {
     let mut name = name.to_owned();
     name.pop();
     name.push('_');
@@ -46,7 +46,7 @@ pub(crate) fn packed(name: &str) -> String {
 
 /// The folder that a two-tier store puts above a file: the first two letters of its name; `None` where those are no
 /// usable folder name.
-pub(crate) fn tier(name: &str) -> Option<String> {
+pub(super) fn tier(name: &str) -> Option<String> {
     let tier: String = name.chars().take(2).collect();
     is_component(&tier).then_some(tier)
 }
@@ -58,26 +58,18 @@ impl fmt::Display for FileName {
 }
 
 fn is_device(name: &str) -> bool {
-    let stem = name
-        .split('.')
-        .next()
-        .unwrap_or_default()
-        .trim_end()
-        .to_lowercase();
-    if DEVICES.contains(&stem.as_str()) {
-        return true;
-    }
-    let Some(number) = stem
-        .strip_prefix("com")
-        .or_else(|| stem.strip_prefix("lpt"))
-    else {
-        return false;
+    let stem = name.split('.').next().unwrap_or_default();
+    let stem = stem.trim_end().to_lowercase();
+    let port = ["com", "lpt"]
+        .iter()
+        .find_map(|port| stem.strip_prefix(port));
+    // One digit follows, which may be a superscript.
+    let is_number = |rest: &str| {
+        let mut rest = rest.chars();
+        let is_digit = |c: char| c.is_ascii_digit() || "¹²³".contains(c);
+        rest.next().is_some_and(is_digit) && rest.next().is_none()
     };
-    let mut number = number.chars();
-    number
-        .next()
-        .is_some_and(|c| c.is_ascii_digit() || "¹²³".contains(c))
-        && number.next().is_none()
+    DEVICES.contains(&stem.as_str()) || port.is_some_and(is_number)
 }
 
 fn is_component(text: &str) -> bool {
@@ -89,7 +81,7 @@ fn is_component(text: &str) -> bool {
 
 /// `root` with `components` below it, or `None` if one of them is not exactly one ordinary component: the last guard
 /// before a path is touched, whoever built it.
-pub(crate) fn below<S: AsRef<str>>(root: &Path, components: &[S]) -> Option<PathBuf> {
+pub(super) fn below<S: AsRef<str>>(root: &Path, components: &[S]) -> Option<PathBuf> {
     let mut path = root.to_path_buf();
     for component in components {
         let component = component.as_ref();

@@ -46,12 +46,14 @@ pub enum Origin {
 /// Why there is no file: the most telling of what was met with, in the order mismatch, damage, trust, offline, none.
 ///
 /// The names are those of the reasons that frames carry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoFile {
     /// No place had a file of that name or key, or the trace gives no identity to check one against.
+    #[error("no symbol file")]
     NoSymbolFile,
     /// There was a file, but of another build.
+    #[error("{place} is {found}, wanted is {wanted}")]
     SymbolFileMismatch {
         /// What was asked for.
         wanted: Wanted,
@@ -61,6 +63,7 @@ pub enum NoFile {
         place: Place,
     },
     /// There was a file, but it is damaged.
+    #[error("{place} is damaged: {why}")]
     SymbolFileDamaged {
         /// Where.
         place: Place,
@@ -68,11 +71,13 @@ pub enum NoFile {
         why: String,
     },
     /// A file stands where the trace says, but the trace's paths are not trusted.
+    #[error("{path} exists, but paths out of the trace are not trusted")]
     PathNotTrusted {
         /// The path.
         path: String,
     },
     /// A server would have been asked.
+    #[error("not fetched: offline")]
     Offline,
 }
 
@@ -85,27 +90,6 @@ impl NoFile {
             Self::SymbolFileDamaged { .. } => "SymbolFileDamaged",
             Self::PathNotTrusted { .. } => "PathNotTrusted",
             Self::Offline => "Offline",
-        }
-    }
-}
-
-impl fmt::Display for NoFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSymbolFile => f.write_str("no symbol file"),
-            Self::SymbolFileMismatch {
-                wanted,
-                found,
-                place,
-            } => write!(f, "{place} is {found}, wanted is {wanted}"),
-            Self::SymbolFileDamaged { place, why } => write!(f, "{place} is damaged: {why}"),
-            Self::PathNotTrusted { path } => {
-                write!(
-                    f,
-                    "{path} exists, but paths out of the trace are not trusted"
-                )
-            }
-            Self::Offline => f.write_str("not fetched: offline"),
         }
     }
 }

@@ -2,145 +2,109 @@
 
 use std::path::{Path, PathBuf};
 
-use super::acquisition::{Search, failure};
+use super::driver::Driver;
 use super::key::StoreKey;
 use super::layout;
 use super::name;
 use super::outcome::{LocatedFile, Origin, Place, Trial};
-use super::step::{Answer, Step};
+use super::search::{Search, Sink};
 use crate::identity::FileIdentity;
 
-/// A folder that takes fetched files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sink {
-    pub(super) folder: PathBuf,
-    /// The cache folder: pruned and marked, unlike folders that the symbol path names.
-    pub(super) cache: bool,
-}
-
-impl Search {
+impl<'s, D: Driver> Search<'s, D> {
     /// Copies a file of a farther store to the nearer ones; stays with the farther one where that does not work.
-    pub(super) async fn copy_down(&mut self, file: LocatedFile, nearer: &[Sink]) -> LocatedFile {
-        let Some((sink, sinks)) = self.ready(nearer).await else {
+    pub(super) async fn copy_down(
+        &mut self,
+        file: LocatedFile,
+        nearer: &[Sink<'s>],
+    ) -> LocatedFile {
+        let sinks = self.ready(nearer).await;
+        let Some(sink) = sinks.first() else {
             return file;
         };
-        if file.path.starts_with(&sink.folder) {
+        let temp = temp_path(sink.folder);
+        if file.path.starts_with(sink.folder) || self.driver.copy(&file.path, &temp).await.is_err()
+        {
             return file;
         }
-        let temp = temp_path(&sink.folder);
-        let copy = Step::Copy {
-            from: file.path.clone(),
-            to: temp.clone(),
-        };
-        if self.ask(copy).await != Answer::Done {
-            return file;
-        }
-        let place = Place::File(file.path.clone());
-        let origin = file.origin.clone();
-        match self.settle(temp, place, &sink, &sinks, origin).await {
-            Some(copied) => copied,
-            None => file,
-        }
+        let (place, origin) = (Place::File(file.path.clone()), file.origin.clone());
+        let copied = self.store(temp, place, &sinks, origin).await;
+        copied.unwrap_or(file)
     }
 
-    /// Verifies a new file in a sink's folder, moves it to its place there, and copies it to the other sinks.
-    pub(super) async fn settle(
+    /// Verifies a new file in the first sink's folder, moves it to its place there, and copies it to the other sinks.
+    pub(super) async fn store(
         &mut self,
         temp: PathBuf,
         place: Place,
-        sink: &Sink,
-        others: &[Sink],
+        sinks: &[Sink<'s>],
         origin: Origin,
     ) -> Option<LocatedFile> {
+        let (sink, others) = sinks.split_first()?;
         let Some(id) = self.check(&temp, place.clone()).await else {
-            self.ask(Step::Remove { path: temp }).await;
+            self.driver.remove(&temp).await;
             return None;
         };
         let Some(path) = self.target(sink, &id).await else {
-            self.ask(Step::Remove { path: temp }).await;
-            let why = "no key to store it under";
-            self.note(place, Trial::Failed(why.into()));
-            return None;
+            self.driver.remove(&temp).await;
+            return self.miss(place, Trial::Failed("no key to store it under".into()));
         };
-        let install = Step::Install {
-            from: temp.clone(),
-            to: path.clone(),
-        };
-        let answer = self.ask(install).await;
-        if answer != Answer::Done {
-            self.ask(Step::Remove { path: temp }).await;
+        if let Err(error) = self.driver.install(&temp, &path).await {
+            self.driver.remove(&temp).await;
             // Another process may have been faster, and have it open.
-            let id = self.check(&path, Place::File(path.clone())).await;
-            let Some(id) = id else {
-                self.note(Place::File(path), Trial::Failed(failure(answer)));
-                return None;
-            };
-            return Some(LocatedFile { path, origin, id });
+            let place = Place::File(path.clone());
+            let found = self.plain(path, place.clone(), origin).await;
+            return found.or_else(|| self.miss(place, Trial::Failed(error.to_string())));
         }
         for other in others {
             self.copy_to(&path, &id, other).await;
         }
-        if sink.cache && self.config.cache_limit > 0 && self.memory.prune_due() {
-            let prune = Step::Prune {
-                cache: sink.folder.clone(),
-                limit: self.config.cache_limit,
-            };
-            self.ask(prune).await;
+        let limit = self.config.cache_limit;
+        if sink.cache && limit > 0 && self.memory.prune_due() {
+            self.driver.prune(sink.folder, limit).await;
         }
         Some(LocatedFile { path, origin, id })
     }
 
-    async fn copy_to(&mut self, from: &Path, id: &FileIdentity, sink: &Sink) {
-        let temp = temp_path(&sink.folder);
-        let copy = Step::Copy {
-            from: from.into(),
-            to: temp.clone(),
-        };
+    async fn copy_to(&mut self, from: &Path, id: &FileIdentity, sink: &Sink<'s>) {
+        let temp = temp_path(sink.folder);
         // A store that cannot be written to is passed over, as SymSrv does.
-        if self.ask(copy).await == Answer::Done
+        if self.driver.copy(from, &temp).await.is_ok()
             && let Some(to) = self.target(sink, id).await
+            && self.driver.install(&temp, &to).await.is_ok()
         {
-            let from = temp.clone();
-            if self.ask(Step::Install { from, to }).await == Answer::Done {
-                return;
-            }
+            return;
         }
-        self.ask(Step::Remove { path: temp }).await;
+        self.driver.remove(&temp).await;
     }
 
     /// Where a file of this identity belongs in a sink.
-    async fn target(&mut self, sink: &Sink, id: &FileIdentity) -> Option<PathBuf> {
-        let portable = matches!(id, FileIdentity::PortablePdb(_));
+    async fn target(&self, sink: &Sink<'s>, id: &FileIdentity) -> Option<PathBuf> {
         let fits = |key: &&StoreKey| match id {
-            FileIdentity::PortablePdb(_) | FileIdentity::WindowsPdb(_) => key.symstore != portable,
+            FileIdentity::PortablePdb(_) => !key.symstore,
+            FileIdentity::WindowsPdb(_) => key.symstore,
             _ => true,
         };
-        let key = self.keys.iter().find(fits)?.symsrv.clone();
-        let index = vec![vec![layout::TWO_TIER.to_owned()]];
-        let two_tier = !self.find(&sink.folder, index).await.is_empty();
+        let key = &self.keys.iter().find(fits)?.symsrv;
+        let index = [vec![layout::TWO_TIER.to_owned()]];
+        let two_tier = !self.driver.find(sink.folder, &index).await.is_empty();
         let tier = if two_tier { name::tier(&key[0]) } else { None };
-        let parts: Vec<String> = tier.into_iter().chain(key).collect();
-        name::below(&sink.folder, &parts)
+        let parts: Vec<&String> = tier.iter().chain(key).collect();
+        name::below(sink.folder, &parts)
     }
 
-    /// The first sink that can be written to, and the rest.
-    pub(super) async fn ready(&mut self, sinks: &[Sink]) -> Option<(Sink, Vec<Sink>)> {
+    /// The sinks that can be written to.
+    pub(super) async fn ready(&mut self, sinks: &[Sink<'s>]) -> Vec<Sink<'s>> {
         let mut ready = Vec::new();
         for sink in sinks {
-            let prepare = Step::Prepare {
-                folder: sink.folder.clone(),
-                cache: sink.cache,
-            };
-            match self.ask(prepare).await {
-                Answer::Done => ready.push(sink.clone()),
-                answer => {
-                    let place = Place::Folder(sink.folder.clone());
-                    self.note(place, Trial::Failed(failure(answer)));
+            match self.driver.prepare(sink.folder, sink.cache).await {
+                Ok(()) => ready.push(*sink),
+                Err(error) => {
+                    let place = Place::Folder(sink.folder.into());
+                    self.note(place, Trial::Failed(error.to_string()));
                 }
             }
         }
-        let mut ready = ready.into_iter();
-        Some((ready.next()?, ready.collect()))
+        ready
     }
 }
 
@@ -150,13 +114,8 @@ pub(super) fn temp_path(folder: &Path) -> PathBuf {
     use std::time::{SystemTime, UNIX_EPOCH};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let time = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let process = std::process::id();
-    folder.join(format!(
-        ".{process}-{:x}-{count}{}",
-        time.as_nanos(),
-        crate::cache::PARTIAL
-    ))
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = time.unwrap_or_default().as_nanos();
+    let (process, ending) = (std::process::id(), crate::cache::PARTIAL);
+    folder.join(format!(".{process}-{time:x}-{count}{ending}"))
 }

@@ -35,7 +35,7 @@ pub enum UrlError {
 
 /// Why a redirect is not followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RedirectError {
+pub(super) enum RedirectError {
     #[error("redirected from no URL")]
     FromNowhere,
     #[error("redirected to no URL")]
@@ -100,7 +100,7 @@ impl ServerUrl {
     }
 
     /// The URL of a file below this address. Components are percent-encoded.
-    pub(crate) fn join<'a>(&self, components: impl IntoIterator<Item = &'a str>) -> String {
+    pub(super) fn join<'a>(&self, components: impl IntoIterator<Item = &'a str>) -> String {
         let mut url = self.base.clone();
         for component in components {
             url.push('/');
@@ -124,7 +124,7 @@ impl fmt::Debug for ServerUrl {
 }
 
 /// A URL without user name, password and query.
-pub(crate) fn redacted(url: &str) -> String {
+pub fn redacted(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
@@ -135,7 +135,7 @@ pub(crate) fn redacted(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-fn authority(rest: &str) -> &str {
+pub(super) fn authority(rest: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
@@ -154,7 +154,7 @@ fn host(authority: &str) -> &str {
 ///
 /// # Errors
 /// Why it is not followed.
-pub(crate) fn redirect(from: &str, location: &str) -> Result<String, RedirectError> {
+pub(super) fn redirect(from: &str, location: &str) -> Result<String, RedirectError> {
     let Some((scheme, rest)) = from.split_once("://") else {
         return Err(RedirectError::FromNowhere);
     };

@@ -2,12 +2,48 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::str::FromStr;
 
 use chronosym_types::escape::terminal;
 use chronosym_types::json::{self, FrameObject};
 use serde::Serialize;
 
-use super::Style;
+/// How answers are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Style {
+    /// For people: the address, then a frame a line.
+    #[default]
+    Text,
+    /// One JSON object a line: `{"address","frames"}`.
+    Json,
+    /// As `llvm-symbolizer` prints: name and `file:line:column` in turn, a blank line after each address.
+    Llvm,
+    /// As `addr2line -f -i -C` prints: name and `file:line` in turn.
+    Gnu,
+}
+
+impl Style {
+    /// True if the style prints the symbol table's names, which then have to be asked for
+    /// ([`Query::symbol_names`](crate::Query::symbol_names)).
+    pub fn wants_symbol_names(self) -> bool {
+        matches!(self, Self::Llvm | Self::Gnu)
+    }
+}
+
+impl FromStr for Style {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            "llvm" => Ok(Self::Llvm),
+            "gnu" => Ok(Self::Gnu),
+            _ => Err(format!("{name}: not one of text, json, llvm, gnu")),
+        }
+    }
+}
 
 /// A frame as the layouts need it.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,6 @@ mod layout;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
-use std::str::FromStr;
 use std::sync::OnceLock;
 
 use chronosym_types::json::FrameObject;
@@ -14,46 +13,9 @@ use crate::answer::{Answer, Answers, Frame, Missing, NameId, Source};
 use crate::demangle::{Dialect, Unreadable, demangle_as};
 use crate::identity::BuildId;
 
-pub use layout::{FrameText, print};
+pub use layout::{FrameText, Style, print};
 
 const LIMIT_REACHED: &str = "LimitReached";
-
-/// How answers are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Style {
-    /// For people: the address, then a frame a line.
-    #[default]
-    Text,
-    /// One JSON object a line: `{"address","frames"}`.
-    Json,
-    /// As `llvm-symbolizer` prints: name and `file:line:column` in turn, a blank line after each address.
-    Llvm,
-    /// As `addr2line -f -i -C` prints: name and `file:line` in turn.
-    Gnu,
-}
-
-impl Style {
-    /// True if the style prints the symbol table's names, which then have to be asked for
-    /// ([`Query::symbol_names`](crate::Query::symbol_names)).
-    pub fn wants_symbol_names(self) -> bool {
-        matches!(self, Self::Llvm | Self::Gnu)
-    }
-}
-
-impl FromStr for Style {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            "llvm" => Ok(Self::Llvm),
-            "gnu" => Ok(Self::Gnu),
-            _ => Err(format!("{name}: not one of text, json, llvm, gnu")),
-        }
-    }
-}
 
 /// The image that the answers are of, for what JSON says of frames without a name.
 #[derive(Clone, Debug)]

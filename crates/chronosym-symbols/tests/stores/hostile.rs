@@ -1,13 +1,16 @@
-//! Whatever a trace says, no step leaves the folders of the configuration.
+//! Whatever a trace says, nothing that a search asks for leaves the folders of the configuration; drivers of one's own.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, PeId, Wanted};
 use chronosym_symbols::path::SymbolPath;
 use chronosym_symbols::store::{
-    Acquisition, Answer, Fetched, IdentifyError, NoFile, Progress, Request, Step, StoreConfig,
+    Disk, Driver, Fetched, IdentifyError, Outcome, Request, StoreConfig, Stores,
 };
 use proptest::prelude::*;
 
@@ -73,105 +76,154 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 }
 
 /// A driver that finds whatever it is asked for, or not, as `choices` say.
-fn answer(step: &Step, choice: u8, trace_paths: &[String]) -> Answer {
-    match step {
-        Step::Find { folder, candidates }
-            if candidates == &[Vec::<String>::new()]
-                && !ROOTS.iter().any(|r| folder == Path::new(r)) =>
-        {
+struct Hostile {
+    disk: Disk,
+    choices: Mutex<Box<dyn Iterator<Item = u8> + Send>>,
+    trace_paths: Vec<String>,
+}
+
+impl Hostile {
+    fn choice(&self) -> u8 {
+        self.choices.lock().unwrap().next().expect("an end")
+    }
+
+    fn write(&self, from: &Path, to: &Path) -> io::Result<()> {
+        assert_inside(from);
+        assert_inside(to);
+        match self.choice() % 3 {
+            0 => Ok(()),
+            _ => Err(io::Error::other("so")),
+        }
+    }
+}
+
+impl Driver for Hostile {
+    fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    async fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
+        let choice = self.choice();
+        if candidates == [Vec::<String>::new()] && !ROOTS.iter().any(|r| folder == Path::new(r)) {
             // Whether a file stands at a path of the trace: asked, but never opened without trust.
-            assert!(
-                trace_paths.iter().any(|path| Path::new(path) == folder),
-                "{folder:?}"
-            );
+            let mut paths = self.trace_paths.iter();
+            assert!(paths.any(|path| Path::new(path) == folder), "{folder:?}");
             assert!(!folder.to_str().unwrap().starts_with(r"\\"));
             assert!(folder.is_absolute());
-            Answer::Files(if choice & 1 == 0 {
-                vec![folder.clone()]
-            } else {
-                vec![]
-            })
+            return Vec::from_iter((choice & 1 == 0).then(|| folder.to_owned()));
         }
-        Step::Find { folder, candidates } => {
-            assert_inside(folder);
-            let mut files: Vec<PathBuf> = Vec::new();
-            for (i, candidate) in candidates.iter().enumerate() {
-                let mut path = folder.clone();
-                for component in candidate {
-                    assert!(!component.is_empty() && !component.contains(['/', '\\']));
-                    path.push(component);
-                }
-                assert_inside(&path);
-                if choice & 1 << (i % 8) != 0 {
-                    files.push(path);
-                }
+        assert_inside(folder);
+        let mut files = Vec::new();
+        for (i, candidate) in candidates.iter().enumerate() {
+            let mut path = folder.to_owned();
+            for component in candidate {
+                assert!(!component.is_empty() && !component.contains(['/', '\\']));
+                path.push(component);
             }
-            Answer::Files(files)
+            assert_inside(&path);
+            if choice & 1 << (i % 8) != 0 {
+                files.push(path);
+            }
         }
-        Step::Identify { path, .. } => {
-            assert_inside(path);
-            Answer::Identity(match choice % 4 {
-                0 => Ok(FileIdentity::WindowsPdb(pdb_id(1))),
-                1 => Ok(FileIdentity::WindowsPdb(pdb_id(2))),
-                2 => Err(IdentifyError::Damaged("so".into())),
-                _ => Err(IdentifyError::Unreadable("so".into())),
-            })
+        files
+    }
+
+    async fn identify(&self, path: &Path, _: &Wanted) -> Result<FileIdentity, IdentifyError> {
+        assert_inside(path);
+        match self.choice() % 4 {
+            0 => Ok(FileIdentity::WindowsPdb(pdb_id(1))),
+            1 => Ok(FileIdentity::WindowsPdb(pdb_id(2))),
+            2 => Err(IdentifyError::Damaged("so".into())),
+            _ => Err(IdentifyError::Unreadable("so".into())),
         }
-        Step::ReadText { path } => {
-            assert_inside(path);
-            Answer::Text(
-                [None, Some("PATH:relative".into()), Some(r"\\s\x".into())]
-                    [usize::from(choice % 3)]
-                .clone(),
-            )
+    }
+
+    async fn read_text(&self, path: &Path) -> io::Result<String> {
+        assert_inside(path);
+        match self.choice() % 3 {
+            0 => Err(io::Error::other("so")),
+            1 => Ok("PATH:relative".into()),
+            _ => Ok(r"\\s\x".into()),
         }
-        Step::Download { url, to, .. } => {
-            assert_inside(to);
-            let below = url.strip_prefix(SERVER).unwrap_or_else(|| panic!("{url}"));
-            let escaped = below
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-._~+%/".contains(&b));
-            assert!(
-                escaped && !below.split('/').any(|part| ["", ".", ".."].contains(&part)),
-                "{url}"
-            );
-            let status = |code| Fetched::Status {
-                code,
-                location: None,
-                retry_after: None,
-            };
-            Answer::Fetched(match choice % 5 {
-                0 | 1 => Fetched::Saved,
-                2 => status(404),
-                3 => status(500),
-                _ => Fetched::Broken("so".into()),
-            })
+    }
+
+    async fn download(&self, url: &str, to: &Path, _: u64) -> Fetched {
+        assert_inside(to);
+        let below = url.strip_prefix(SERVER).unwrap_or_else(|| panic!("{url}"));
+        let escaped = below
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-._~+%/".contains(&b));
+        assert!(
+            escaped && !below.split('/').any(|part| ["", ".", ".."].contains(&part)),
+            "{url}"
+        );
+        match self.choice() % 5 {
+            0 | 1 => Fetched::Saved,
+            2 => status(404, None),
+            3 => status(500, None),
+            _ => Fetched::Broken("so".into()),
         }
-        Step::Unpack { from, to, .. } | Step::Copy { from, to } | Step::Install { from, to } => {
-            assert_inside(from);
-            assert_inside(to);
-            [
-                Answer::Done,
-                Answer::Known(false),
-                Answer::Failed("so".into()),
-            ][usize::from(choice % 3)]
-            .clone()
+    }
+
+    async fn wait(&self, _: Duration) {}
+
+    async fn prepare(&self, folder: &Path, _: bool) -> io::Result<()> {
+        assert_inside(folder);
+        Ok(())
+    }
+
+    async fn unpack(&self, from: &Path, to: &Path, _: u64) -> io::Result<bool> {
+        self.write(from, to)?;
+        Ok(self.choice() & 1 == 0)
+    }
+
+    async fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.write(from, to)
+    }
+
+    async fn install(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.write(from, to)
+    }
+
+    async fn remove(&self, path: &Path) {
+        assert_inside(path);
+    }
+
+    async fn touch(&self, path: &Path) {
+        assert_inside(path);
+    }
+
+    async fn recall_missing(&self, cache: &Path, _: &str, _: Duration) -> bool {
+        assert_inside(cache);
+        self.choice().is_multiple_of(8)
+    }
+
+    async fn note_missing(&self, cache: &Path, _: &str) {
+        assert_inside(cache);
+    }
+
+    async fn prune(&self, cache: &Path, _: u64) {
+        assert_inside(cache);
+    }
+}
+
+fn status(code: u16, retry_after: Option<u64>) -> Fetched {
+    Fetched::Status {
+        code,
+        location: None,
+        retry_after: retry_after.map(Duration::from_secs),
+    }
+}
+
+/// Polls a search to its end; `pending` is called where it waits for its driver.
+fn drive(search: impl Future<Output = Outcome>, mut pending: impl FnMut()) -> Outcome {
+    let mut search = pin!(search);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match search.as_mut().poll(&mut context) {
+            Poll::Ready(outcome) => return outcome,
+            Poll::Pending => pending(),
         }
-        Step::Prepare { folder, .. } => {
-            assert_inside(folder);
-            Answer::Done
-        }
-        Step::Remove { path } | Step::Touch { path } => {
-            assert_inside(path);
-            Answer::Done
-        }
-        Step::RecallMissing { cache, .. }
-        | Step::NoteMissing { cache, .. }
-        | Step::Prune { cache, .. } => {
-            assert_inside(cache);
-            Answer::Known(choice.is_multiple_of(8))
-        }
-        _ => Answer::Done,
     }
 }
 
@@ -190,80 +242,76 @@ proptest! {
         config.cache = Some("/cache".into());
         let mut request = Request::new(wanted, "first");
         request.names = names;
-        request.trace_paths = trace_paths;
-        let paths = request.trace_paths.clone();
-        let mut acquisition = Acquisition::new(Arc::new(config), Arc::default(), request);
-        let mut choices = choices.iter().cycle();
-        let mut steps = 0;
-        while let Progress::Need(step) = acquisition.step() {
-            acquisition.answer(answer(&step, *choices.next().unwrap(), &paths));
-            steps += 1;
-            prop_assert!(steps < 2000, "no end");
-        }
+        request.trace_paths = trace_paths.clone();
+        let driver = Hostile {
+            disk: Disk::default(),
+            choices: Mutex::new(Box::new(choices.into_iter().cycle().take(2000))),
+            trace_paths,
+        };
+        drive(Stores::new(config).search(&request, &driver), || unreachable!("it is done at once"));
+    }
+}
+
+/// A driver for which the server is always busy, and which lets the caller decide when time has passed.
+struct Busy {
+    disk: Disk,
+    replies: Mutex<Vec<Fetched>>,
+    pauses: Mutex<Vec<u128>>,
+}
+
+impl Busy {
+    fn pauses(&self) -> MutexGuard<'_, Vec<u128>> {
+        self.pauses.lock().unwrap()
+    }
+}
+
+impl Driver for Busy {
+    fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    async fn identify(&self, _: &Path, _: &Wanted) -> Result<FileIdentity, IdentifyError> {
+        unreachable!("there is no file")
+    }
+
+    async fn download(&self, _: &str, _: &Path, _: u64) -> Fetched {
+        self.replies.lock().unwrap().remove(0)
+    }
+
+    async fn wait(&self, pause: Duration) {
+        self.pauses().push(pause.as_millis());
+        let mut waited = false;
+        std::future::poll_fn(|_| match std::mem::replace(&mut waited, true) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 }
 
 /// Repetitions are the driver's to time: the pause doubles, and a server may ask for a longer one, within reason.
 #[test]
-fn pauses_are_steps() {
+fn pauses_are_the_drivers() {
+    let dir = tempfile::tempdir().unwrap();
     let mut config = StoreConfig::new();
-    config.path = SymbolPath::parse(&format!("srv*/down*{SERVER}"));
+    let down = dir.path().display();
+    config.path = SymbolPath::parse(&format!("srv*{down}*{SERVER}"));
     config.fetch.retries = 4;
     config.fetch.back_off = Duration::from_millis(100);
     let request = Request::new(Wanted::pdb(pdb_id(1)), "foo.pdb");
-    let mut acquisition = Acquisition::new(Arc::new(config), Arc::default(), request);
     let asked = [None, Some(3), Some(0), Some(3600), None];
-    let mut replies = asked.iter().map(|seconds| Fetched::Status {
-        code: 503,
-        location: None,
-        retry_after: seconds.map(Duration::from_secs),
+    let driver = Busy {
+        disk: Disk::default(),
+        replies: Mutex::new(asked.map(|seconds| status(503, seconds)).into()),
+        pauses: Mutex::default(),
+    };
+    let mut pending = 0;
+    let stores = Stores::new(config);
+    let outcome = drive(stores.search(&request, &driver), || {
+        pending += 1;
+        assert_eq!(driver.pauses().len(), pending);
     });
-    let mut pauses = Vec::new();
-    while let Progress::Need(step) = acquisition.step() {
-        assert_eq!(
-            acquisition.step(),
-            Progress::Need(step.clone()),
-            "until it is answered"
-        );
-        acquisition.answer(match step {
-            Step::Find { .. } => Answer::Files(Vec::new()),
-            Step::Download { .. } => Answer::Fetched(replies.next().unwrap()),
-            Step::Wait(pause) => {
-                pauses.push(pause.as_millis());
-                Answer::Done
-            }
-            _ => Answer::Done,
-        });
-    }
-    assert_eq!(pauses, [100, 3000, 400, 10_000]);
-    assert_eq!(replies.next(), None);
-}
-
-/// A driver that answers nonsense gets an end, and no file.
-#[test]
-fn wrong_answers_are_failures() {
-    let mut config = StoreConfig::new();
-    config.folders.push("/given".into());
-    config.cache = Some("/cache".into());
-    config.path = SymbolPath::parse(&format!("/store;srv*/down*{SERVER}"));
-    let config = Arc::new(config);
-    let id = FileIdentity::WindowsPdb(pdb_id(1));
-    for nonsense in [
-        Answer::Done,
-        Answer::TooLarge,
-        Answer::Identity(Ok(id)),
-        Answer::Text(None),
-    ] {
-        let request = Request::new(Wanted::pdb(pdb_id(1)), "foo.pdb");
-        let mut acquisition = Acquisition::new(Arc::clone(&config), Arc::default(), request);
-        acquisition.answer(Answer::Done);
-        let outcome = loop {
-            match acquisition.step() {
-                Progress::Need(_) => acquisition.answer(nonsense.clone()),
-                Progress::Done(outcome) => break outcome,
-            }
-        };
-        assert_eq!(outcome.file, Err(NoFile::NoSymbolFile), "{nonsense:?}");
-        assert_eq!(acquisition.step(), Progress::Done(outcome));
-    }
+    assert!(outcome.file.is_err());
+    assert_eq!(*driver.pauses(), [100, 3000, 400, 10_000]);
+    assert!(driver.replies.lock().unwrap().is_empty());
 }

@@ -5,23 +5,20 @@
     reason = "counts in memory, and a start that is not the first address"
 )]
 
-mod cell;
 mod snapshot;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
 use crate::occupant::{AddrRange, Begin, End, Id, Occupant};
-use cell::Latest;
 pub use snapshot::{LiveAnswer, Snapshot};
 use tree::{Entry, Key, Tree};
 
 /// The writer's side of a map that is asked while it grows.
 ///
 /// The rules are those of the frozen map, whatever the order of arrival: after the last event the answers are the same.
-/// Readers see what was there at the last [`publish`](LiveMap::publish).
+/// Readers ask a [`snapshot`](LiveMap::snapshot).
 ///
 /// An insertion costs O(log n) for each piece of the address space that its range covers; a piece is cut wherever a range that
 /// is still remembered begins or ends.
@@ -32,7 +29,6 @@ pub struct LiveMap {
     late: usize,
     watermark: u64,
     finished: bool,
-    latest: Arc<Latest>,
 }
 
 /// What the writer knows of an occupant.
@@ -48,7 +44,6 @@ impl LiveMap {
         let mut tree = Tree::new();
         // The first piece: from the first address on.
         tree.insert(piece(0, 0));
-        let latest = Arc::new(Latest::new(Snapshot::new(tree.clone(), 0, false)));
         Self {
             tree,
             records: BTreeMap::new(),
@@ -56,7 +51,6 @@ impl LiveMap {
             late: 0,
             watermark: 0,
             finished: false,
-            latest,
         }
     }
 
@@ -125,21 +119,9 @@ impl LiveMap {
         self.late
     }
 
-    /// Shows readers all that was done until now. Cheap, but not free: what follows must copy what the readers may look at.
-    pub fn publish(&self) {
-        self.latest.store(self.snapshot());
-    }
-
-    /// The map as it is now.
+    /// The map as it is now, for any thread. Cheap, but not free: what follows must copy what it may look at.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.tree.clone(), self.watermark, self.finished)
-    }
-
-    /// A handle by which any thread gets the last published snapshot.
-    pub fn reader(&self) -> LiveReader {
-        LiveReader {
-            latest: self.latest.clone(),
-        }
     }
 
     /// Drops the occupants whose life ended at or before `horizon`, and tells their ids. Costs a pass over all occupants.
@@ -343,24 +325,5 @@ fn piece(start: u64, to: u64) -> Entry {
         start,
         to,
         ..Entry::default()
-    }
-}
-
-/// The readers' side of a [`LiveMap`]: cheap to clone, and `Send` and `Sync`.
-#[derive(Clone)]
-pub struct LiveReader {
-    latest: Arc<Latest>,
-}
-
-impl LiveReader {
-    /// The last published snapshot. Never waits for the writer.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.latest.load()
-    }
-}
-
-impl fmt::Debug for LiveReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveReader").finish_non_exhaustive()
     }
 }

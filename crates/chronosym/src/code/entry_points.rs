@@ -1,12 +1,11 @@
 //! Precompiled methods of which only the entry point is known (rule 15).
 
-use chronosym_events::MethodFlags;
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
 
 use super::ProcessCode;
-use crate::body::{BodyIndex, MethodFact};
-use crate::evidence::Evidence;
+use crate::body::{BodyIndex, CodeBody};
+use crate::evidence::{Evidence, EvidenceSet};
 use crate::life::has_ended;
 
 impl ProcessCode {
@@ -36,9 +35,8 @@ impl ProcessCode {
         // An entry point of 0 is none: the method had no code yet.
         for (start, point) in points.into_iter().filter(|&(start, _)| start != 0) {
             if let Some(&body) = known.get(&(point.clr_instance, point.method_id, start)) {
-                self.bodies[body.index()]
-                    .evidence
-                    .insert(Evidence::EntryPoint);
+                let known = &mut self.bodies[body.index()];
+                known.evidence.insert(Evidence::EntryPoint);
                 continue;
             }
             // It is no start of a method where the code of another stands or comes to stand.
@@ -50,29 +48,22 @@ impl ProcessCode {
                 .get(starts.partition_point(|&s| s <= start))
                 .copied()
                 .unwrap_or(u64::MAX);
-            let size = (next - start).min(FURTHEST) as u32;
-            let fact = MethodFact {
-                time: point.time,
-                clr_instance: point.clr_instance,
-                method_id: point.method_id,
-                start,
-                size,
-                token: 0,
-                flags: MethodFlags(0),
-                native_code_version: 0,
-                name: point.name,
-                module_id: 0,
-                module: None,
-                standing: None,
-            };
-            let body = self.add(
-                &fact,
-                Evidence::EntryPoint,
-                Begin::Before(point.time),
-                End::Open,
-                point.time,
+            self.add(
+                CodeBody {
+                    clr_instance: point.clr_instance,
+                    method_id: point.method_id,
+                    start,
+                    size: (next - start).min(FURTHEST) as u32,
+                    name: point.name,
+                    evidence: EvidenceSet::of(Evidence::EntryPoint),
+                    begin: Begin::Before(point.time),
+                    end: End::Open,
+                    earliest: point.time,
+                    approximate: true,
+                    ..CodeBody::NONE
+                },
+                0,
             );
-            self.bodies[body.index()].approximate = true;
         }
     }
 }

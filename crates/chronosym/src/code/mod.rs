@@ -6,26 +6,20 @@ mod neighbours;
 mod stubs;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
-use chronosym_events::{Action, MethodFlags, OptimizationTier};
+use chronosym_events::{Action, Extent, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use self::neighbours::{Pending, ThreadState};
-use crate::body::{
-    BodyIndex, CodeBody, EntryPoint, LineTable, MethodFact, Module, ModuleIndex, StubTargets,
-};
+use crate::body::{BodyIndex, CodeBody, EntryPoint, LineTable, Module, ModuleIndex};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
-use crate::facts;
+use crate::facts::{self, At};
 use crate::il_map::IlMap;
-use crate::inline_tree::InlineTree;
 use crate::layers::Layers;
-use crate::life::has_ended;
+use crate::life::{has_ended, life_of};
 use crate::names::{NameId, Names};
-use crate::strings::StringId;
 use crate::untimed::SymbolText;
 
 /// The code of one process.
@@ -33,13 +27,11 @@ use crate::untimed::SymbolText;
 pub(crate) struct ProcessCode {
     pub bodies: Chunked<CodeBody>,
     pub modules: Vec<Module>,
-    pub il_maps: Chunked<Arc<IlMap>>,
-    pub inline_trees: Chunked<Arc<InlineTree>>,
-    pub stubs: Vec<StubTargets>,
+    /// What each interop stub serves, in the order in which it was stated.
+    pub stubs: Vec<Vec<NameId>>,
     pub entry_points: BTreeMap<u64, EntryPoint>,
     /// IL maps that no body could be found for.
     pub unbound_maps: u64,
-    pub line_tables: Chunked<Arc<LineTable>>,
     /// The bodies of each method: (clr, method id) → bodies.
     pub by_method: Layers<(u16, u64), BodyIndex>,
     module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
@@ -55,10 +47,37 @@ pub(crate) struct ProcessCode {
     threads: FxHashMap<u64, ThreadState>,
     /// Bodies whose module was not known when they were stated: (clr, module id) → bodies.
     orphans: FxHashMap<(u16, u64), Vec<BodyIndex>>,
+    /// IL maps that came.
+    il_maps: usize,
     /// V1 maps whose body has not been stated.
     waiting_maps: Vec<Pending>,
     /// Bodies that are new or have another end, for whoever mirrors them; `None` where nobody does.
     changes: Option<Vec<BodyIndex>>,
+}
+
+/// Runtime instance, method, native code version, extent.
+type VersionKey = (u16, u64, u64, Extent);
+
+/// A map that waits for the event which it belongs to.
+#[derive(Debug)]
+struct Pending {
+    time: u64,
+    method_id: u64,
+    extent: Extent,
+    /// Where the event has the native code version (V1).
+    version: Option<VersionKey>,
+    map: Arc<IlMap>,
+    /// How many maps came before it.
+    before: usize,
+}
+
+/// What a thread said last: maps belong to their neighbours (rule 12).
+#[derive(Debug, Default)]
+struct ThreadState {
+    /// The method that it stated, unless that was the last word on it.
+    last_method: Option<(u64, BodyIndex)>,
+    pending: Option<Pending>,
+    jitting: Vec<(u64, u64)>,
 }
 
 /// Where MethodFlags keep a tier.
@@ -71,14 +90,8 @@ fn tier_bits(tier: Option<OptimizationTier>) -> u32 {
 const LOAD_LAG_NS: u64 = 1_000_000;
 
 impl ProcessCode {
-    /// Applies a method event that `thread` wrote.
-    pub fn apply_method(
-        &mut self,
-        time: u64,
-        thread: u64,
-        method: &facts::Method<'_>,
-        names: &mut Names,
-    ) {
+    /// Applies what is stated of a body of the CLR's.
+    pub fn apply_method(&mut self, at: At, method: &facts::Method<'_>, names: &mut Names) {
         let standing = self.standing(method.clr_instance, method.id, method.start);
         let [namespace, name, _] = &method.names;
         let name = if namespace.is_empty() && name.is_empty() {
@@ -90,26 +103,53 @@ impl ProcessCode {
                 .filter(|&known| names.is(known, method.names))
                 .unwrap_or_else(|| names.method(method.names))
         };
-        let fact = MethodFact {
-            time,
+        let (time, thread) = (at.time_ns, at.writer());
+        let (begin, end) = life_of(method.action, time);
+        let stated = CodeBody {
             clr_instance: method.clr_instance,
-            method_id: method.id,
             start: method.start,
             size: method.size,
             token: method.token,
             flags: method.flags,
+            method_id: method.id,
             native_code_version: method.native_code_version,
             name,
-            module_id: method.module_id,
             module: self.module(method.clr_instance, method.module_id),
-            standing,
+            evidence: EvidenceSet::of(Evidence::of(method.action)),
+            begin,
+            end,
+            earliest: match method.action {
+                Action::Load => self.jitted_from(method.id, time, thread),
+                _ => time,
+            },
+            ..CodeBody::NONE
         };
-        match method.action {
-            Action::Load => self.load(fact, thread),
-            Action::Unload => self.unload(fact, thread),
-            Action::DCStart => self.dc_start(fact, thread),
-            Action::DCEnd => self.dc_end(fact, thread),
+        let opens = matches!(method.action, Action::Load | Action::DCStart);
+        let known = self.known(standing, &stated);
+        // What has ended and comes again is another body.
+        let known = known.filter(|body| !opens || self.bodies[body.index()].is_alive());
+        let body = match known {
+            Some(body) => {
+                match method.action {
+                    Action::Load | Action::DCStart => {}
+                    Action::Unload => self.close(body, time),
+                    Action::DCEnd => self.extend(body, time),
+                }
+                self.confirm(body, &stated);
+                body
+            }
+            None => self.add(stated, method.module_id),
         };
+        self.follow(thread, method.id, body, opens);
+    }
+
+    /// From when on code may run that is loaded now (rule 8).
+    fn jitted_from(&mut self, method_id: u64, time: u64, thread: u64) -> u64 {
+        let jitting = &mut self.threads.entry(thread).or_default().jitting;
+        let started = jitting.iter().rposition(|&(id, _)| id == method_id);
+        started.map_or(time.saturating_sub(LOAD_LAG_NS), |i| {
+            jitting.swap_remove(i).1
+        })
     }
 
     /// Applies a body of another compiler than the CLR's. It ends where something else comes to stand.
@@ -122,31 +162,27 @@ impl ProcessCode {
         const JITTED: u32 = 8;
         let text = method.name.to_text();
         let text = SymbolText::parse(&text);
-        let fact = MethodFact {
-            time,
-            clr_instance: 0,
-            method_id: 0,
+        let stated = CodeBody {
             start: method.start,
             size: method.size,
-            token: 0,
             flags: MethodFlags(JITTED | tier_bits(text.tier)),
-            native_code_version: 0,
             name: text.intern(names),
-            module_id: 0,
-            module: None,
-            standing: self.standing(0, 0, method.start),
+            evidence: EvidenceSet::of(Evidence::JitDump),
+            begin: Begin::At(time),
+            end: End::Open,
+            earliest: time,
+            ..CodeBody::NONE
         };
-        let body = match self.known(&fact) {
+        let body = match self.known(self.standing(0, 0, method.start), &stated) {
             Some(body) if self.bodies[body.index()].is_alive() => body,
-            _ => self.add(&fact, Evidence::JitDump, Begin::At(time), End::Open, time),
+            _ => self.add(stated, 0),
         };
         if !method.lines.is_empty() {
             let offset = |address: u64| u32::try_from(address.checked_sub(method.start)?).ok();
             let lines = method.lines.iter().filter_map(|&(address, file, line)| {
-                Some((offset(address)?, names.strings.intern(file), line))
+                Some((offset(address)?, (names.strings.intern(file), line)))
             });
-            self.bodies[body.index()].lines = Some(self.line_tables.len() as u32);
-            self.line_tables.push(Arc::new(LineTable::new(lines)));
+            self.bodies[body.index()].lines = Some(Arc::new(LineTable::new(lines)));
         }
     }
 
@@ -155,128 +191,36 @@ impl ProcessCode {
         let Some(old) = self.occupant(from) else {
             return;
         };
+        let known = &self.bodies[old.index()];
         let moved = CodeBody {
-            start: (self.bodies[old.index()].start)
-                .wrapping_sub(from)
-                .wrapping_add(to),
+            start: known.start.wrapping_sub(from).wrapping_add(to),
             begin: Begin::At(time),
             end: End::Open,
             earliest: time,
-            ..self.bodies[old.index()].clone()
+            ..known.clone()
         };
-        self.occupied.remove(&self.bodies[old.index()].start);
+        self.occupied.remove(&known.start);
         self.close(old, time);
-        let body = BodyIndex(self.bodies.len() as u32);
-        self.bodies.push(moved);
-        self.by_method.push((0, 0), body);
-        self.occupy(body);
-        self.changed(body);
+        self.push((0, 0), moved);
     }
 
     /// Whether an event of a runtime was the last to say what stands at an address.
-    pub fn is_told_by_events(&self, address: u64) -> bool {
+    pub fn is_stated_by_events(&self, address: u64) -> bool {
         let body = self
             .occupant(address)
             .map(|body| &self.bodies[body.index()]);
         body.is_some_and(|body| body.evidence != EvidenceSet::of(Evidence::JitDump))
     }
 
-    /// A live load.
-    fn load(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
-        let state = self.threads.entry(thread).or_default();
-        let started = state
-            .jitting
-            .iter()
-            .rposition(|&(id, _)| id == fact.method_id);
-        let earliest = started.map_or(fact.time.saturating_sub(LOAD_LAG_NS), |i| {
-            state.jitting.swap_remove(i).1
-        });
-        let body = match self.known(&fact) {
-            Some(body) if self.bodies[body.index()].is_alive() => {
-                self.confirm(body, &fact, Evidence::Load);
-                body
-            }
-            _ => self.add(
-                &fact,
-                Evidence::Load,
-                Begin::At(fact.time),
-                End::Open,
-                earliest,
-            ),
-        };
-        self.follow(thread, &fact, body, true);
-        body
-    }
-
-    /// A live unload.
-    fn unload(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
-        let body = match self.known(&fact) {
-            Some(body) => {
-                self.close(body, fact.time);
-                self.confirm(body, &fact, Evidence::Unload);
-                body
-            }
-            None => self.add(
-                &fact,
-                Evidence::Unload,
-                Begin::Before(fact.time),
-                End::At(fact.time),
-                fact.time,
-            ),
-        };
-        self.follow(thread, &fact, body, false);
-        body
-    }
-
-    /// A rundown at the start lists the body.
-    fn dc_start(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
-        let body = match self.known(&fact) {
-            Some(body) if self.bodies[body.index()].is_alive() => {
-                self.confirm(body, &fact, Evidence::DCStart);
-                body
-            }
-            _ => self.add(
-                &fact,
-                Evidence::DCStart,
-                Begin::Before(fact.time),
-                End::Open,
-                fact.time,
-            ),
-        };
-        self.follow(thread, &fact, body, true);
-        body
-    }
-
-    /// A rundown at the end lists the body: it extends the life of one that the same shutdown had unloaded before.
-    fn dc_end(&mut self, fact: MethodFact, thread: u64) -> BodyIndex {
-        let body = match self.known(&fact) {
-            Some(body) => {
-                let known = &mut self.bodies[body.index()];
-                let had_ended = !known.is_alive();
-                known.end = End::After(fact.time);
-                if had_ended && let Some(module) = known.module {
-                    self.open_bodies.entry(module).or_default().push(body);
-                }
-                self.changed(body);
-                self.confirm(body, &fact, Evidence::DCEnd);
-                body
-            }
-            None => self.add(
-                &fact,
-                Evidence::DCEnd,
-                Begin::Before(fact.time),
-                End::After(fact.time),
-                fact.time,
-            ),
-        };
-        self.follow(thread, &fact, body, false);
-        body
-    }
-
-    /// File and line at `native` bytes from the start of a body, where whoever compiled it said so.
-    pub fn line_at(&self, body: BodyIndex, native: u32) -> Option<(StringId, u32)> {
-        let lines = self.bodies[body.index()].lines?;
-        self.line_tables[lines as usize].lookup(native)
+    /// A rundown at the end lists the body: that extends the life of one that the same shutdown had unloaded before.
+    fn extend(&mut self, body: BodyIndex, time: u64) {
+        let known = &mut self.bodies[body.index()];
+        let had_ended = !known.is_alive();
+        known.end = End::After(time);
+        if had_ended && let Some(module) = known.module {
+            self.open_bodies.entry(module).or_default().push(body);
+        }
+        self.changed(body);
     }
 
     /// The body of a method that was last said to stand at a start, unless something was put over it since.
@@ -286,107 +230,74 @@ impl ProcessCode {
         (known.method_id == method_id && known.clr_instance == clr_instance).then_some(body)
     }
 
-    /// The body that the fact can speak of: it stands, and size and name agree.
-    fn known(&self, fact: &MethodFact) -> Option<BodyIndex> {
-        fact.standing.filter(|body| {
+    /// The body that a statement can be of: it stands, and size and name agree.
+    fn known(&self, standing: Option<BodyIndex>, stated: &CodeBody) -> Option<BodyIndex> {
+        standing.filter(|body| {
             let known = &self.bodies[body.index()];
-            known.size == fact.size
-                && (known.name == fact.name
+            known.size == stated.size
+                && (known.name == stated.name
                     || known.name == NameId::NONE
-                    || fact.name == NameId::NONE)
-                && (known.native_code_version == fact.native_code_version
+                    || stated.name == NameId::NONE)
+                && (known.native_code_version == stated.native_code_version
                     || known.native_code_version == 0
-                    || fact.native_code_version == 0)
+                    || stated.native_code_version == 0)
         })
     }
 
-    fn confirm(&mut self, body: BodyIndex, fact: &MethodFact, evidence: Evidence) {
+    fn confirm(&mut self, body: BodyIndex, stated: &CodeBody) {
         let known = &mut self.bodies[body.index()];
-        known.evidence.insert(evidence);
+        known.evidence = known.evidence.and(stated.evidence);
         if known.name == NameId::NONE {
-            known.name = fact.name;
+            known.name = stated.name;
         }
         if known.native_code_version == 0 {
-            known.native_code_version = fact.native_code_version;
+            known.native_code_version = stated.native_code_version;
         }
         if known.module.is_none()
-            && let Some(module) = fact.module
+            && let Some(module) = stated.module
         {
             known.module = Some(module);
             self.contain(module, body);
         }
     }
 
-    fn add(
-        &mut self,
-        fact: &MethodFact,
-        evidence: Evidence,
-        begin: Begin,
-        end: End,
-        earliest: u64,
-    ) -> BodyIndex {
-        let body = BodyIndex(self.bodies.len() as u32);
-        let stub = self
-            .stub_by_method
-            .get(&(fact.clr_instance, fact.method_id))
-            .copied();
-        self.bodies.push(CodeBody {
-            clr_instance: fact.clr_instance,
-            start: fact.start,
-            size: fact.size,
-            token: fact.token,
-            flags: fact.flags,
-            method_id: fact.method_id,
-            native_code_version: fact.native_code_version,
-            name: fact.name,
-            module: fact.module,
-            evidence: match stub {
-                Some(_) => EvidenceSet::of(evidence).with(Evidence::Stub),
-                None => EvidenceSet::of(evidence),
-            },
-            begin,
-            end,
-            earliest,
-            il_map: None,
-            inline_tree: None,
-            stub,
-            lines: None,
-            approximate: false,
-        });
-        self.by_method
-            .push((fact.clr_instance, fact.method_id), body);
-        match fact.module {
-            Some(module) => self.contain(module, body),
-            None => self
-                .orphans
-                .entry((fact.clr_instance, fact.module_id))
-                .or_default()
-                .push(body),
+    /// Adds a body; `module_id` is what its module is or will be known by.
+    fn add(&mut self, mut body: CodeBody, module_id: u64) -> BodyIndex {
+        let method = (body.clr_instance, body.method_id);
+        body.stub = self.stub_by_method.get(&method).copied();
+        if body.stub.is_some() {
+            body.evidence.insert(Evidence::Stub);
         }
-        self.occupy(body);
-        self.changed(body);
-        body
+        let index = BodyIndex(self.bodies.len() as u32);
+        match body.module {
+            Some(module) => self.contain(module, index),
+            None => {
+                let orphans = self.orphans.entry((body.clr_instance, module_id));
+                orphans.or_default().push(index);
+            }
+        }
+        self.push(method, body)
+    }
+
+    fn push(&mut self, method: (u16, u64), body: CodeBody) -> BodyIndex {
+        let index = BodyIndex(self.bodies.len() as u32);
+        self.bodies.push(body);
+        self.by_method.push(method, index);
+        self.occupy(index);
+        self.changed(index);
+        index
     }
 
     /// Notes that `body` was last said to stand at its range; whatever overlaps it stands there no more.
     fn occupy(&mut self, body: BodyIndex) {
         let known = &self.bodies[body.index()];
         let (start, last) = (known.start, known.last());
-        if let Some((end, _)) = self.occupied.insert(start, (last, body))
-            && end >= last
-        {
-            // Ranges are disjoint: who stood here had all of it.
-            return;
-        }
-        let inside = (Bound::Excluded(start), Bound::Included(last));
-        while let Some((&other, _)) = self.occupied.range(inside).next() {
-            self.occupied.remove(&other);
-        }
-        if let Some((&other, &(end, _))) = self.occupied.range(..start).next_back()
+        while let Some((&other, &(end, _))) = self.occupied.range(..=last).next_back()
             && end >= start
         {
             self.occupied.remove(&other);
         }
+        self.occupied.insert(start, (last, body));
     }
 
     /// An image was mapped at `time` over [start, last]: what was jitted there before has gone (rule 5).
@@ -400,7 +311,7 @@ impl ProcessCode {
             .collect();
         for body in covered {
             let known = &self.bodies[body.index()];
-            if known.is_jitted() && known.first_seen() <= time {
+            if known.flags.is_jitted() && known.first_seen() <= time {
                 self.occupied.remove(&known.start);
                 self.close(body, time);
             }
@@ -464,10 +375,7 @@ impl ProcessCode {
         ProcessCode {
             bodies: self.bodies.clone(),
             modules: self.modules.clone(),
-            il_maps: self.il_maps.clone(),
-            inline_trees: self.inline_trees.clone(),
             stubs: self.stubs.clone(),
-            line_tables: self.line_tables.clone(),
             by_method: self.by_method.snapshot(),
             module_by_id: self.module_by_id.clone(),
             unbound_maps: self.unbound_maps,
@@ -478,16 +386,7 @@ impl ProcessCode {
     /// Drops bodies that are long gone, and all that hangs on them.
     pub fn forget(&mut self, dead: &[BodyIndex]) {
         for &body in dead {
-            let known = std::mem::replace(&mut self.bodies[body.index()], CodeBody::FORGOTTEN);
-            if let Some(map) = known.il_map {
-                self.il_maps[map as usize] = Arc::default();
-            }
-            if let Some(tree) = known.inline_tree {
-                self.inline_trees[tree as usize] = Arc::default();
-            }
-            if let Some(lines) = known.lines {
-                self.line_tables[lines as usize] = Arc::default();
-            }
+            let known = std::mem::replace(&mut self.bodies[body.index()], CodeBody::NONE);
             if let Some(&(_, top)) = self.occupied.get(&known.start)
                 && top == body
             {

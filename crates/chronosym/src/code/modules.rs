@@ -11,7 +11,7 @@ use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts;
 use crate::images::simple_name;
-use crate::life::{has_ended, life_of};
+use crate::life::{has_ended, is_over, life_of};
 use crate::names::Names;
 use crate::strings::StringId;
 
@@ -28,17 +28,12 @@ impl ProcessCode {
         let simple = simple_name(names.strings.get(path)).to_owned();
         let simple_name = names.strings.intern(&simple);
         let (begin, end) = life_of(module.action, time);
-        let evidence = match module.action {
-            Action::Load => Evidence::Load,
-            Action::Unload => Evidence::Unload,
-            Action::DCStart => Evidence::DCStart,
-            Action::DCEnd => Evidence::DCEnd,
-        };
+        let evidence = Evidence::of(module.action);
         let known = self.module(module.clr_instance, module.id).filter(|m| {
             let known = &self.modules[m.index()];
             known.il_path == il_path && known.assembly_id == module.assembly_id
         });
-        let ended = |m: ModuleIndex| matches!(self.modules[m.index()].end, End::At(_));
+        let ended = |m: ModuleIndex| is_over(self.modules[m.index()].end);
         let index = match known {
             // A module that was unloaded and is loaded again is another one; a rundown may list one just unloaded.
             Some(index) if !(module.action == Action::Load && ended(index)) => {
@@ -105,7 +100,7 @@ impl ProcessCode {
         let modules = self.by_domain.remove(&(clr_instance, domain));
         for index in modules.unwrap_or_default() {
             let module = &mut self.modules[index.index()];
-            if module.app_domain == Some(domain) && !matches!(module.end, End::At(_)) {
+            if module.app_domain == Some(domain) && !is_over(module.end) {
                 module.end = End::At(time);
                 self.close_module(index, time);
             }

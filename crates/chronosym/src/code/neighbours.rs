@@ -8,33 +8,13 @@ use chronosym_events::{Action, Extent};
 use chronosym_timeline::Begin;
 use rustc_hash::FxHashMap;
 
-use super::ProcessCode;
-use crate::body::{BodyIndex, CodeBody, MethodFact};
-use crate::facts::{self, MapFact};
+use super::{Pending, ProcessCode, VersionKey};
+use crate::body::BodyIndex;
+use crate::facts::{self, At};
 use crate::few::Few;
+use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::life::has_ended;
-
-/// A map that waits for the event which it belongs to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
-    time: u64,
-    clr_instance: u16,
-    method_id: u64,
-    /// The native code version, where the event has it (V1).
-    version: Option<u64>,
-    extent: Extent,
-    map: u32,
-}
-
-/// What a thread said last: maps belong to their neighbours (rule 12).
-#[derive(Debug, Default)]
-pub(super) struct ThreadState {
-    /// The method that it stated, unless that was the last word on it.
-    pub last_method: Option<(u64, BodyIndex)>,
-    pub pending: Option<Pending>,
-    pub jitting: Vec<(u64, u64)>,
-}
 
 impl ProcessCode {
     /// `MethodJittingStarted`.
@@ -47,21 +27,28 @@ impl ProcessCode {
         jitting.push((method_id, time));
     }
 
-    /// An IL map. Those of loads and of a rundown at the start follow the event of their method, those of a rundown at
-    /// the end precede it.
-    pub fn il_map(&mut self, fact: MapFact, thread: u64) {
+    /// An IL map, in the order of its events. Those of loads and of a rundown at the start follow the event of their method,
+    /// those of a rundown at the end precede it.
+    pub fn il_map(
+        &mut self,
+        at: At,
+        fact: &facts::IlMap<'_>,
+        entries: impl Iterator<Item = (i32, u32)>,
+    ) {
+        let (method_id, extent) = (fact.method_id, fact.extent);
+        let key = |version| (fact.clr_instance, method_id, version, extent);
         let pending = Pending {
-            time: fact.time,
-            clr_instance: fact.clr_instance,
-            method_id: fact.method_id,
-            version: fact.version,
-            extent: fact.extent,
-            map: self.il_maps.len() as u32,
+            time: at.time_ns,
+            method_id,
+            extent,
+            version: fact.version.map(key),
+            map: Arc::new(IlMap::new(entries)),
+            before: self.il_maps,
         };
-        self.il_maps.push(Arc::new(fact.map));
-        let state = self.threads.entry(thread).or_default();
+        self.il_maps += 1;
+        let state = self.threads.entry(at.writer()).or_default();
         let neighbour = state.last_method.filter(|&(id, body)| {
-            id == pending.method_id && self.bodies[body.index()].flags.extent() == pending.extent
+            id == method_id && self.bodies[body.index()].flags.extent() == extent
         });
         match (fact.action, neighbour) {
             (Action::Load | Action::DCStart, Some((_, body))) => self.bind(body, pending),
@@ -75,11 +62,12 @@ impl ProcessCode {
     }
 
     /// A thread stated a method: a map that it wrote just before belongs to it. `more` may follow.
-    pub(super) fn follow(&mut self, thread: u64, fact: &MethodFact, body: BodyIndex, more: bool) {
+    pub(super) fn follow(&mut self, thread: u64, method_id: u64, body: BodyIndex, more: bool) {
         let state = self.threads.entry(thread).or_default();
-        state.last_method = more.then_some((fact.method_id, body));
+        state.last_method = more.then_some((method_id, body));
         if let Some(pending) = state.pending.take() {
-            if pending.method_id == fact.method_id && fact.flags.extent() == pending.extent {
+            let extent = self.bodies[body.index()].flags.extent();
+            if pending.method_id == method_id && pending.extent == extent {
                 self.bind(body, pending);
             } else {
                 self.bind_alone(pending);
@@ -88,62 +76,56 @@ impl ProcessCode {
     }
 
     fn bind(&mut self, body: BodyIndex, pending: Pending) {
-        self.bodies[body.index()].il_map.get_or_insert(pending.map);
+        let known = &mut self.bodies[body.index()].il_map;
+        known.get_or_insert(pending.map);
     }
 
     /// A map without its neighbour: V1 says which version it is of. V0 does not, and guessing would give tiers each
     /// other's maps.
     fn bind_alone(&mut self, pending: Pending) {
-        let Some(version) = pending.version else {
-            self.unbound_maps += 1;
-            return;
-        };
-        let (clr, method) = (pending.clr_instance, pending.method_id);
-        match self.by_version(clr, method, version, pending.extent, pending.time) {
-            Some(body) => self.bind(body, pending),
-            None => self.waiting_maps.push(pending),
+        match pending
+            .version
+            .map(|key| self.by_version(key, pending.time))
+        {
+            Some(Some(body)) => self.bind(body, pending),
+            Some(None) => self.waiting_maps.push(pending),
+            None => self.unbound_maps += 1,
         }
     }
 
     /// The body of this version that is known to have been alive at a time.
-    fn by_version(
-        &self,
-        clr_instance: u16,
-        method_id: u64,
-        version: u64,
-        extent: Extent,
-        time: u64,
-    ) -> Option<BodyIndex> {
-        let bodies = self.by_method.of((clr_instance, method_id)).rev();
+    fn by_version(&self, key: VersionKey, time: u64) -> Option<BodyIndex> {
+        let bodies = self.by_method.of((key.0, key.1)).rev();
         bodies
             .take(VERSIONS_SEARCHED)
-            .find(|b| {
-                let body = &self.bodies[b.index()];
-                body.first_seen() <= time && is_version(body, version, extent)
-            })
+            .find(|&b| self.bodies[b.index()].first_seen() <= time && self.version(b) == key)
             .filter(|b| !has_ended(self.bodies[b.index()].end, time))
     }
 
+    fn version(&self, body: BodyIndex) -> VersionKey {
+        let body = &self.bodies[body.index()];
+        let extent = body.flags.extent();
+        (
+            body.clr_instance,
+            body.method_id,
+            body.native_code_version,
+            extent,
+        )
+    }
+
     /// Applies an inline tree: it is of the body of its method that `thread` loaded last. False if there is no such body.
-    pub fn inline_tree(&mut self, fact: facts::InlineTree, time: u64, thread: u64) -> bool {
-        let facts::InlineTree {
-            clr_instance,
-            method_id,
-            version,
-            tree,
-        } = fact;
-        let neighbour = self
-            .threads
-            .get(&thread)
-            .and_then(|s| s.last_method)
-            .filter(|&(id, _)| id == method_id);
+    pub fn inline_tree(&mut self, at: At, fact: facts::InlineTree) -> bool {
+        let thread = self.threads.get(&at.writer());
+        let neighbour = thread
+            .and_then(|thread| thread.last_method)
+            .filter(|&(id, _)| id == fact.method_id);
+        let key = (fact.clr_instance, fact.method_id, fact.version, Extent::Hot);
         let body = neighbour
             .map(|(_, body)| body)
-            .or_else(|| self.by_version(clr_instance, method_id, version, Extent::Hot, time));
+            .or_else(|| self.by_version(key, at.time_ns));
         let Some(body) = body else { return false };
-        let index = self.inline_trees.len() as u32;
-        self.inline_trees.push(Arc::new(InlineTree(tree)));
-        self.bodies[body.index()].inline_tree.get_or_insert(index);
+        let tree = Arc::new(InlineTree(fact.tree));
+        self.bodies[body.index()].inline_tree.get_or_insert(tree);
         true
     }
 
@@ -156,38 +138,31 @@ impl ProcessCode {
         let mut waiting = std::mem::take(&mut self.waiting_maps);
         waiting.extend(pending);
         // Of several maps the latest before the body is its own; older ones were of bodies that nothing states.
-        waiting.sort_by_key(|pending| Reverse((pending.time, pending.map)));
+        waiting.sort_by_key(|pending| Reverse((pending.time, pending.before)));
         let versions = self.versions(&waiting);
         for pending in waiting {
-            let bodies = pending.key().and_then(|key| versions.get(&key));
+            let bodies = pending.version.and_then(|key| versions.get(&key));
             match bodies.and_then(|bodies| self.alive_then(bodies.as_slice(), pending.time)) {
                 Some(body) => {
-                    self.bind(body, pending);
-                    self.unbound_maps += u64::from(!self.has_map(body, pending.map));
+                    let known = &mut self.bodies[body.index()].il_map;
+                    let is_other = *known.get_or_insert(Arc::clone(&pending.map)) != pending.map;
+                    self.unbound_maps += u64::from(is_other);
                 }
                 None => self.unbound_maps += 1,
             }
         }
     }
 
-    /// Whether a body's map is this one, or one that says the same.
-    fn has_map(&self, body: BodyIndex, map: u32) -> bool {
-        let known = self.bodies[body.index()].il_map;
-        known.is_some_and(|known| self.il_maps[known as usize] == self.il_maps[map as usize])
-    }
-
     /// The bodies that maps may be of, in the order in which they were stated.
     fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, Few<BodyIndex>> {
-        let keys = maps.iter().filter_map(Pending::key);
+        let keys = maps.iter().filter_map(|pending| pending.version);
         let mut versions: FxHashMap<_, _> = keys.map(|key| (key, Few::default())).collect();
         let mut methods: Vec<_> = versions.keys().map(|key| (key.0, key.1)).collect();
         methods.sort_unstable();
         methods.dedup();
         for (clr, method) in methods {
             for index in self.by_method.of((clr, method)) {
-                let body = &self.bodies[index.index()];
-                let key = (clr, method, body.native_code_version, body.flags.extent());
-                if let Some(bodies) = versions.get_mut(&key) {
+                if let Some(bodies) = versions.get_mut(&self.version(index)) {
                     bodies.push(index);
                 }
             }
@@ -209,17 +184,3 @@ impl ProcessCode {
 
 /// How many of a method's bodies are looked through before a map is left to wait: methods have a few.
 const VERSIONS_SEARCHED: usize = 32;
-
-/// Runtime instance, method, native code version, extent.
-type VersionKey = (u16, u64, u64, Extent);
-
-impl Pending {
-    fn key(&self) -> Option<VersionKey> {
-        let version = self.version?;
-        Some((self.clr_instance, self.method_id, version, self.extent))
-    }
-}
-
-fn is_version(body: &CodeBody, version: u64, extent: Extent) -> bool {
-    body.native_code_version == version && body.flags.extent() == extent
-}

@@ -1,7 +1,6 @@
 //! Interop stubs and what they serve (rule 16).
 
 use super::ProcessCode;
-use crate::body::{BodyIndex, StubTargets};
 use crate::evidence::Evidence;
 use crate::facts;
 use crate::names::{NameId, Names};
@@ -22,18 +21,17 @@ impl ProcessCode {
     /// An interop stub was made for `target`.
     fn stub_generated(&mut self, clr_instance: u16, stub_method_id: u64, target: NameId) {
         let index = self.stubs.len() as u32;
-        self.stubs.push(StubTargets {
-            targets: vec![target],
-        });
+        self.stubs.push(vec![target]);
         self.stub_targets.insert((index, target));
         self.stub_by_method
             .insert((clr_instance, stub_method_id), index);
         // The event can also follow the load of its stub.
-        if let Some(body) = self.latest(clr_instance, stub_method_id)
-            && self.bodies[body.index()].stub.is_none()
-            && self.bodies[body.index()].is_alive()
+        let mut bodies = self.by_method.of((clr_instance, stub_method_id));
+        if let Some(body) = bodies.next_back()
+            && let body = &mut self.bodies[body.index()]
+            && body.stub.is_none()
+            && body.is_alive()
         {
-            let body = &mut self.bodies[body.index()];
             body.stub = Some(index);
             body.evidence.insert(Evidence::Stub);
         }
@@ -45,14 +43,9 @@ impl ProcessCode {
             None => self.stub_generated(clr_instance, stub_method_id, target),
             Some(&index) => {
                 if self.stub_targets.insert((index, target)) {
-                    self.stubs[index as usize].targets.push(target);
+                    self.stubs[index as usize].push(target);
                 }
             }
         }
-    }
-
-    /// The body of a method that was stated last.
-    fn latest(&self, clr_instance: u16, method_id: u64) -> Option<BodyIndex> {
-        self.by_method.of((clr_instance, method_id)).next_back()
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::FrameBuilder;
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::{Code, Frame, SourceLine};
+use crate::frame::{Code, Frame};
 use crate::functions::{Binary, Function};
-use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Location};
+use crate::source_line::SourceLine;
 
 impl FrameBuilder<'_> {
     /// Appends the frames of a body: what is inlined into it at the address, then its method.
@@ -26,26 +26,24 @@ impl FrameBuilder<'_> {
         // The looked-up address is inside the body, so this is below 4 GiB.
         let native = (location.looked_up - body.start) as u32;
         let module = body.module.map(|m| timeline.module_of(process, m));
-        let own_il = body
-            .il_map
-            .and_then(|m| code.il_maps[m as usize].lookup(native));
+        let own_il = body.il_map.as_ref().and_then(|map| map.lookup(native));
         let mut il = self.inlined_frames(at, index, location, own_il, out);
 
-        let mut no_map = None;
+        let mut no_map = LineReason::NoILMap;
         if il.is_none()
-            && !body.is_jitted()
+            && !body.flags.is_jitted()
             && let (Some(module), Some(symbols)) = (&module, self.symbols)
         {
             let code = symbols.precompiled(module, location.looked_up);
             il = code.and_then(|code| code.il);
-            if il.is_none() {
-                no_map = symbols.precompiled_reason(module);
+            if il.is_none()
+                && let Err(reason) = symbols.precompiled_range(module)
+            {
+                no_map = reason;
             }
         }
         let binary = body.module.and_then(|m| self.module_binary(process, m));
-        let function = self
-            .body_function(process, body, binary.as_ref())
-            .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
+        let function = self.body_function(at, body, binary.as_ref());
         let method = module.map(|module| (module, body.token));
         let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
         let line = match self.managed_line(&function, method, il) {
@@ -60,7 +58,7 @@ impl FrameBuilder<'_> {
                     None => Err(reason),
                 }
             }
-            Err(LineReason::NoILMap) => Err(no_map.unwrap_or(LineReason::NoILMap)),
+            Err(LineReason::NoILMap) => Err(no_map),
             line => line,
         };
         out.push(Frame {
@@ -78,20 +76,22 @@ impl FrameBuilder<'_> {
     /// The function of a body; a stub is named after what it serves, if that is one method (rule 16).
     fn body_function(
         &mut self,
-        process: ProcessIndex,
+        at: AddressAt,
         body: &CodeBody,
         binary: Option<&Arc<Binary>>,
-    ) -> Option<Arc<Function>> {
+    ) -> Arc<Function> {
         let timeline = self.timeline;
-        let code = &timeline.spaces[process.index()].state.code;
-        let named = self.timeline_function(binary, body.name)?;
-        let targets = body.stub.map(|s| code.stubs[s as usize].targets.as_slice());
-        let Some([target]) = targets else {
-            return Some(named);
+        let code = &timeline.spaces[at.process.index()].state.code;
+        let named = self.timeline_function(binary, body.name, at.address);
+        let targets = body.stub.map(|s| code.stubs[s as usize].as_slice());
+        let (Some([target]), Some(name)) = (targets, timeline.names.get(body.name)) else {
+            return named;
         };
-        let mut name = self.text(timeline.names.get(body.name)?.name).to_owned();
+        let mut name = self.text(name.name).to_owned();
         name.push_str(" \u{2192} ");
-        let is_named = timeline.names.push_full(*target, &mut name);
-        is_named.then(|| self.managed_function(binary, &name, self.signature(body.name)))
+        match timeline.names.push_full(*target, &mut name) {
+            true => self.managed_function(binary, &name, self.signature(body.name)),
+            false => self.functions.unnamed(binary, None, at.address),
+        }
     }
 }

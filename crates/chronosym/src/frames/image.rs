@@ -1,7 +1,7 @@
 //! Frames of native images.
 
 use super::FrameBuilder;
-use crate::evidence::{Certainty, Evidence, NameReason};
+use crate::evidence::{Evidence, NameReason};
 use crate::frame::{Code, Frame};
 use crate::functions::BinarySource;
 use crate::images::ImageIndex;
@@ -80,11 +80,7 @@ impl FrameBuilder<'_> {
                 line: native.line.map(|line| self.functions.line(line)),
                 inlined: i != outermost,
                 evidence: Some(native.evidence),
-                certainty: Some(if native.approximate {
-                    Certainty::Approximate
-                } else {
-                    location.certainty
-                }),
+                certainty: Some(location.certainty.or_guess(native.approximate)),
                 ..Frame::bare(
                     at.address,
                     function,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{FrameBuilder, Method};
 use crate::body::BodyIndex;
-use crate::evidence::{Certainty, NameReason};
+use crate::evidence::NameReason;
 use crate::frame::{Code, Frame};
 use crate::functions::Function;
 use crate::il_map::{IlOffset, IlSource};
@@ -26,8 +26,10 @@ impl<'a> FrameBuilder<'a> {
         let body = &code.bodies[index.index()];
         let native = (location.looked_up - body.start) as u32;
         let calls_are_valid = timeline.call_offsets_are_valid(at.process, body.clr_instance);
-        let tree = body.inline_tree.map(|t| &code.inline_trees[t as usize]);
-        let chain = tree.map(|tree| tree.chain(native, calls_are_valid));
+        let chain = body
+            .inline_tree
+            .as_ref()
+            .map(|tree| tree.chain(native, calls_are_valid));
         let first = out.len();
         for inlined in chain.unwrap_or_default() {
             let (function, method) = if inlined.is_root {
@@ -62,11 +64,7 @@ impl<'a> FrameBuilder<'a> {
                 line: self.managed_line(&function, method, il),
                 inlined: true,
                 evidence: body.evidence.strongest(),
-                certainty: Some(if approximate {
-                    Certainty::Approximate
-                } else {
-                    location.certainty
-                }),
+                certainty: Some(location.certainty.or_guess(approximate)),
                 ..Frame::bare(at.address, function, NameReason::NoName)
             });
         }
@@ -82,15 +80,13 @@ impl<'a> FrameBuilder<'a> {
     ) -> (Arc<Function>, Option<Method<'a>>) {
         let timeline = self.timeline;
         let state = &timeline.spaces[at.process.index()].state;
-        // Method ids are used again: the body that was told of last before the time counts, else the first after it.
-        let told = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= at.time;
+        // Method ids are used again: the body that was stated last before the time counts, else the first after it.
+        let stated = |b: &BodyIndex| state.code.bodies[b.index()].first_seen() <= at.time;
         let bodies = || state.code.by_method.of((clr_instance, method_id));
-        if let Some(index) = bodies().rev().find(told).or_else(|| bodies().next()) {
+        if let Some(index) = bodies().rev().find(stated).or_else(|| bodies().next()) {
             let body = &state.code.bodies[index.index()];
             let binary = body.module.and_then(|m| self.module_binary(at.process, m));
-            let function = self.timeline_function(binary.as_ref(), body.name);
-            let function = function
-                .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
+            let function = self.timeline_function(binary.as_ref(), body.name, at.address);
             let module = body.module.map(|m| timeline.module_of(at.process, m));
             return (function, module.map(|module| (module, body.token)));
         }

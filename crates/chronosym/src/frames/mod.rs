@@ -13,12 +13,13 @@ use chronosym_timeline::Life;
 
 use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::{Frame, Position, SourceLine};
+use crate::frame::{Frame, Position};
 use crate::functions::{Binary, BinarySource, Function, FunctionTable};
 use crate::il_map::IlOffset;
 use crate::names::NameId;
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Found, Location};
+use crate::source_line::SourceLine;
 use crate::strings::StringId;
 use crate::symbol_source::{ModuleRef, SymbolSource};
 use crate::timeline::Timeline;
@@ -180,23 +181,24 @@ impl<'a> FrameBuilder<'a> {
             })
     }
 
-    /// A function that the timeline names; `None` where it has no name for it.
+    /// The function that a name of the timeline stands for; without one, the code at the address alone.
     fn timeline_function(
         &mut self,
         binary: Option<&Arc<Binary>>,
         name: NameId,
-    ) -> Option<Arc<Function>> {
+        address: u64,
+    ) -> Arc<Function> {
         if let Some(known) = self.functions.known(binary, name) {
-            return Some(known);
+            return known;
         }
         let mut full = String::new();
         if !self.timeline.names.push_full(name, &mut full) || full.is_empty() {
-            return None;
+            return self.functions.unnamed(binary, None, address);
         }
         let signature = self.signature(name);
         let function = self.managed_function(binary, &full, signature);
         self.functions.remember(name, &function);
-        Some(function)
+        function
     }
 
     fn signature(&self, name: NameId) -> Option<&'a str> {

@@ -8,6 +8,7 @@ use super::FrameBuilder;
 use crate::body::ModuleIndex;
 use crate::evidence::{Certainty, NameReason};
 use crate::frame::{Code, Frame, Position};
+use crate::life::floor;
 use crate::resolve::{AddressAt, Found, Location};
 
 impl FrameBuilder<'_> {
@@ -35,7 +36,7 @@ impl FrameBuilder<'_> {
         let back = u64::from(at.position == Position::Return);
         let looked_up = timeline.normalise(at.address).checked_sub(back)?;
         for (index, module) in code.modules.iter().enumerate() {
-            let from = module.floor();
+            let from = floor(module.begin);
             let to = match module.end {
                 End::At(at) => at,
                 End::After(_) | End::Open => u64::MAX,
@@ -46,7 +47,7 @@ impl FrameBuilder<'_> {
             let index = ModuleIndex(index as u32);
             let module_ref = timeline.module_of(at.process, index);
             let range = symbols.precompiled_range(&module_ref);
-            if !range.is_some_and(|range| range.contains(&looked_up)) {
+            if !range.is_ok_and(|range| range.contains(&looked_up)) {
                 continue;
             }
             let Some(code) = symbols.precompiled(&module_ref, looked_up) else {

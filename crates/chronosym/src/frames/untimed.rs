@@ -15,20 +15,14 @@ impl FrameBuilder<'_> {
         let module = self.text(symbol.module);
         let source = BinarySource::Name(symbol.module);
         let binary = self.functions.binary(source, || (module, "", None));
-        let function = self
-            .timeline_function(binary.as_ref(), symbol.name)
-            .unwrap_or_else(|| self.functions.unnamed(binary.as_ref(), None, at.address));
+        let function = self.timeline_function(binary.as_ref(), symbol.name, at.address);
         Frame {
             code: Code::Untimed(at.process, row as u32),
             offset: Some(self.distance(at.address, symbol.start)),
             line: Err(LineReason::NoILMap),
             tier: symbol.tier,
             evidence: Some(symbol.evidence),
-            certainty: Some(if is_contested {
-                Certainty::Approximate
-            } else {
-                Certainty::Inferred
-            }),
+            certainty: Some(Certainty::Inferred.or_guess(is_contested)),
             ..Frame::bare(at.address, function, NameReason::NoName)
         }
     }

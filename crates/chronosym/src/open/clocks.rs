@@ -8,7 +8,7 @@ use chronosym_nettrace::{Reader as Nettrace, TraceHeader};
 use chronosym_perf::{Event, Options, Reader as Perf};
 use rustc_hash::FxHashMap;
 
-use super::find::SeekableBytes;
+use super::bytes::FileBytes;
 use crate::recording::ClockMatch;
 
 /// Clocks that set out with the same boot are this close on the wall; setting the time of a machine moves them along.
@@ -108,7 +108,7 @@ impl Clock {
     }
 
     /// Of a perf.data, of which as much is read as it takes.
-    pub fn of_perf(reader: &mut Perf<&mut SeekableBytes>) -> Self {
+    pub fn of_perf(reader: &mut Perf<&mut FileBytes>) -> Self {
         // Pipes tell of events by records.
         while reader.attrs().is_empty() && matches!(reader.next_record(), Ok(Some(_))) {}
         let id = reader.attrs().iter().find_map(|attr| attr.clock_id);
@@ -138,9 +138,9 @@ impl Clock {
 
     /// How far this clock is behind `reference`; `None` if they are of different machines or boots, `Err` if neither says.
     pub fn behind(&self, reference: &Clock) -> Option<Result<Offset, ()>> {
-        let offset = |ns, error_ns, how| {
-            let how = Offset { ns, error_ns, how };
-            Some(Ok(how))
+        let by_wall = |ns| {
+            let (error_ns, how) = (WALL_ERROR_NS, ClockMatch::Wall);
+            Some(Ok(Offset { ns, error_ns, how }))
         };
         let walls = self.wall_ns.zip(reference.wall_ns);
         let apart = walls.map(|(own, other)| own - other);
@@ -151,8 +151,8 @@ impl Clock {
             };
         }
         match (apart, self.wall_ns, reference.kind) {
-            (Some(apart), ..) => offset(apart, WALL_ERROR_NS, ClockMatch::Wall),
-            (None, Some(wall), Kind::Wall) => offset(wall, WALL_ERROR_NS, ClockMatch::Wall),
+            (Some(apart), ..) => by_wall(apart),
+            (None, Some(wall), Kind::Wall) => by_wall(wall),
             _ => Some(Err(())),
         }
     }
@@ -163,7 +163,7 @@ type Threads = FxHashMap<u64, (u64, u64)>;
 
 /// How far the clock of a runtime's recording is behind that of a perf.data which says nothing of it: no thread does anything
 /// before it starts or after it has ended.
-pub(super) fn estimate(perf: &mut SeekableBytes, runtime: Nettrace<impl Read>, pid: u32) -> Offset {
+pub(super) fn estimate(perf: &mut FileBytes, runtime: Nettrace<impl Read>, pid: u32) -> Offset {
     let (mut least, mut most) = (i128::MIN, i128::MAX);
     let seen = events_of_threads(runtime);
     for (thread, (started, ended)) in lives_of_threads(perf, pid) {
@@ -202,10 +202,7 @@ fn events_of_threads(mut reader: Nettrace<impl Read>) -> Threads {
 }
 
 /// When threads of a process started and ended, as far as that was seen.
-fn lives_of_threads(
-    perf: &mut SeekableBytes,
-    pid: u32,
-) -> FxHashMap<u64, (Option<u64>, Option<u64>)> {
+fn lives_of_threads(perf: &mut FileBytes, pid: u32) -> FxHashMap<u64, (Option<u64>, Option<u64>)> {
     let mut threads: FxHashMap<u64, (Option<u64>, Option<u64>)> = FxHashMap::default();
     if perf.rewind().is_err() {
         return threads;

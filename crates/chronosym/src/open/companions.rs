@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Input, What};
+use super::input::{Input, What};
 use crate::source::perf::{PerfReport, pid_of_jitdump};
 
 /// Where such files are looked for.

@@ -4,44 +4,46 @@ use std::io::Read;
 
 use chronosym_ctf::{Metadata, Options, Reader};
 
+use super::bytes::ByteStream;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, CtfFiles};
+use super::find::CtfFiles;
 use super::note::{Note, Notes};
 
 /// Reads what is described, and puts the streams to it; `None` if there is none. A trace whose metadata cannot be read is
-/// left out unless there is no other.
+/// left out unless there is no other. So many bytes of packets may be `held`.
 ///
 /// # Errors
 /// [`OpenError`] if nothing of it can be read.
 pub(super) fn reader(
     files: CtfFiles,
     notes: &Notes,
+    held: u64,
 ) -> Result<Option<Reader<ByteStream>>, OpenError> {
-    let options = Options::default();
+    let mut options = Options::default();
+    options.open_limit = options
+        .open_limit
+        .min(usize::try_from(held).unwrap_or(usize::MAX));
+    // The limit of metadata is one for all traces together.
+    let mut left = options;
     let (mut traces, mut refused) = (Vec::new(), None);
     for (name, stream) in files.metadata {
         let mut bytes = Vec::new();
         let read = stream
-            .take(options.metadata_limit as u64 + 1)
+            .take(left.metadata_limit as u64 + 1)
             .read_to_end(&mut bytes);
-        let read = read.map_err(|error| {
-            failed(&name, error, |name, source| OpenError::Read {
-                name,
-                source,
-            })
-        });
+        let read = read.map_err(|error| failed(&name, error, OpenError::read));
         let parsed = read.and_then(|_| {
-            Metadata::parse(&bytes, options).map_err(|source| OpenError::Trace {
+            Metadata::parse(&bytes, left).map_err(|source| OpenError::Trace {
                 name: name.clone(),
                 source: source.into(),
             })
         });
+        left.metadata_limit = left.metadata_limit.saturating_sub(bytes.len());
         match parsed {
             Ok(metadata) => traces.push(metadata),
             Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
             Err(error) => {
-                let cause =
-                    std::error::Error::source(&error).map_or(String::new(), |it| it.to_string());
+                let cause = error.cause();
                 notes.push(Note::Companion { name, error: cause });
                 refused = Some(error);
             }

@@ -2,8 +2,7 @@
 
 use std::io;
 
-use super::is;
-use super::meter::Cancelled;
+use super::meter::{Cancelled, is};
 use crate::limits::LimitReached;
 use crate::source::ReadError;
 
@@ -142,6 +141,26 @@ pub enum OpenError {
     /// Whoever watched the reading broke it off.
     #[error("reading was cancelled")]
     Cancelled,
+}
+
+/// Kinds of errors by what they are of and by their cause.
+impl OpenError {
+    pub(super) fn read(name: String, source: io::Error) -> Self {
+        OpenError::Read { name, source }
+    }
+
+    pub(super) fn damaged(name: String, source: io::Error) -> Self {
+        OpenError::Damaged { name, source }
+    }
+
+    pub(super) fn spool(name: String, source: io::Error) -> Self {
+        OpenError::Spool { name, source }
+    }
+
+    /// What its cause says.
+    pub(super) fn cause(&self) -> String {
+        std::error::Error::source(self).map_or(String::new(), ToString::to_string)
+    }
 }
 
 /// What a failed read of an input is; `or` makes what it is if nothing of this project's own.

@@ -6,40 +6,27 @@ use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-use chronosym_etl::ReadAt;
 use flate2::read::MultiGzDecoder;
 
+use super::bytes::{ByteStream, FileBytes, keep};
 use super::error::{OpenError, failed};
-use super::format::{Content, Format, HEAD, describe, sniff};
-use super::image_maps::{ImageMaps, is_image_map};
-use super::meter::{Meter, Metered, Unpacked};
+use super::format::{Content, Format, HEAD, describe, innermost, sniff};
+use super::image_maps::ImageMaps;
+use super::input::{Input, What};
+use super::meter::{Meter, Metered};
 use super::note::{Note, Notes};
 use super::salvage::Salvaged;
 use super::symbol_entries::is_symbol_file;
 use super::zip::{self, Entry, Section};
-use super::{Input, What};
 use crate::images::file_name;
 use crate::limits::LimitReached;
-
-/// Something that is read from front to back, on whatever thread.
-pub type ByteStream = Box<dyn Read + Send>;
-
-/// Something that is read at any position.
-pub type PositionedBytes = Box<dyn ReadAt + Send>;
-
-/// Something of this library's own that is read at any position, one reader at a time.
-pub trait Seekable: Read + Seek + Send {}
-impl<T: Read + Seek + Send> Seekable for T {}
-
-/// Something that is read from front to back, and can be set back.
-pub type SeekableBytes = Box<dyn Seekable>;
 
 /// What was found, each with what it is called.
 #[derive(Default)]
 pub(super) struct Found {
     pub streams: Vec<(String, Format, ByteStream)>,
-    pub etl: Vec<(String, PositionedBytes)>,
-    pub perf: Vec<(String, SeekableBytes)>,
+    pub etl: Vec<(String, FileBytes)>,
+    pub perf: Vec<(String, FileBytes)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     pub ctf: CtfFiles,
     /// They name code in files of what `perf script` printed.
@@ -74,6 +61,24 @@ enum Bytes {
 }
 
 impl Found {
+    /// Adds what is read from front to back.
+    fn add(&mut self, name: String, content: Content, stream: ByteStream) {
+        match content {
+            Content::Trace(Format::JitDump) => self.jitdumps.push((name, stream)),
+            Content::Trace(Format::Ctf) => self.ctf.streams.push((name, stream)),
+            Content::Trace(Format::PerfScript) => self.scripts.push((name, stream)),
+            Content::Trace(format) => self.streams.push((name, format, stream)),
+            Content::CtfMetadata => self.ctf.metadata.push((name, stream)),
+            Content::PerfMap(pid) => self.maps.push((name, pid, stream)),
+            Content::PerfInfo(pid) => self.image_maps.infos.push((name, pid, stream)),
+            Content::ImageMap => {
+                let key = file_name(innermost(&name)).to_lowercase();
+                self.image_maps.maps.insert(key, stream);
+            }
+            _ => {}
+        }
+    }
+
     fn count(&self) -> usize {
         let (traces, code) = (self.streams.len() + self.etl.len(), self.jitdumps.len());
         let ctf = self.ctf.metadata.len() + self.ctf.streams.len();
@@ -86,6 +91,8 @@ pub(super) struct Finder {
     pub meter: Arc<Meter>,
     pub notes: Notes,
     pub found: Found,
+    /// Something was left out because so much is open.
+    pub is_full: bool,
 }
 
 impl Finder {
@@ -93,7 +100,6 @@ impl Finder {
     pub fn look_into(&mut self, input: Input) -> Result<(), OpenError> {
         let name = input.name();
         let before = self.found.count();
-        let mut instead = None;
         let folder = match &input.0 {
             What::Path(path) if path.is_dir() => Some(path.clone()),
             _ => None,
@@ -105,17 +111,10 @@ impl Finder {
                 false => Ok(()),
             };
         }
-        let mut queue = VecDeque::from([self.open(input)?]);
-        while let Some(piece) = queue.pop_front() {
-            if let Some(found) = self.step(piece, &mut queue)? {
-                instead.get_or_insert(found);
-            }
-        }
+        let piece = self.open(input)?;
+        let found = self.take_apart(piece)?;
         if self.found.count() == before {
-            return Err(OpenError::NoTraceInside {
-                name,
-                found: instead,
-            });
+            return Err(OpenError::NoTraceInside { name, found });
         }
         Ok(())
     }
@@ -185,27 +184,29 @@ impl Finder {
         let piece = match self.open(input) {
             Ok(piece) => piece,
             Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                let error = cause.unwrap_or_default();
+                let error = error.cause();
                 self.notes.push(Note::Companion { name, error });
                 return Ok(());
             }
         };
-        let mut queue = VecDeque::from([Piece {
-            in_zip: true,
-            ..piece
-        }]);
+        let in_zip = true;
+        self.take_apart(Piece { in_zip, ..piece }).map(|_| ())
+    }
+
+    /// Takes apart all that is in something. What is of no use but has a name is returned, the first of it.
+    fn take_apart(&mut self, piece: Piece) -> Result<Option<String>, OpenError> {
+        let mut instead = None;
+        let mut queue = VecDeque::from([piece]);
         while let Some(piece) = queue.pop_front() {
-            self.step(piece, &mut queue)?;
+            if let Some(found) = self.step(piece, &mut queue)? {
+                instead.get_or_insert(found);
+            }
         }
-        Ok(())
+        Ok(instead)
     }
 
     fn metered<S>(&self, source: S) -> Metered<S> {
-        Metered {
-            source,
-            meter: self.meter.clone(),
-        }
+        Metered::input(source, &self.meter)
     }
 
     /// Takes one thing apart. What is of no use but has a name is returned.
@@ -223,20 +224,18 @@ impl Finder {
         let (head, bytes) = match self.head(bytes) {
             Ok(read) => read,
             Err(error) if in_zip => {
-                let error = failed(&name, error, |name, source| OpenError::Damaged {
-                    name,
-                    source,
-                });
+                let error = failed(&name, error, OpenError::damaged);
                 return self.leave_out(&name, error).map(|()| None);
             }
             Err(error) => {
-                return Err(failed(&name, error, |name, source| match layers {
-                    0 => OpenError::Read { name, source },
-                    _ => OpenError::Damaged { name, source },
-                }));
+                let kind = match layers {
+                    0 => OpenError::read,
+                    _ => OpenError::damaged,
+                };
+                return Err(failed(&name, error, kind));
             }
         };
-        let content = sniff(&head);
+        let content = sniff(&head, &name);
         if matches!(content, Content::Zip | Content::Gzip) && layers >= self.meter.limits.layers {
             let limit = LimitReached::Layers(self.meter.limits.layers);
             let error = OpenError::Limit {
@@ -248,56 +247,22 @@ impl Finder {
                 false => Err(error),
             };
         }
+        let is_open = in_zip && matches!(bytes, Bytes::Stream(_));
+        if is_open && !matches!(content, Content::Zip | Content::Gzip) && !self.may_open() {
+            return Ok(None);
+        }
         match content {
             Content::Trace(Format::Etl) => {
-                let file = self.file(&name, bytes)?;
-                let source: PositionedBytes = match file {
-                    (file, true) => Box::new(self.metered(file)),
-                    (file, false) => Box::new(file),
-                };
-                self.found.etl.push((name, source));
+                let file = self.positioned(&name, bytes)?;
+                self.found.etl.push((name, file));
             }
             Content::Trace(Format::PerfData) => {
-                let source: SeekableBytes = match self.file(&name, bytes)? {
-                    (file, true) => Box::new(self.metered(file)),
-                    (file, false) => Box::new(file),
-                };
-                self.found.perf.push((name, source));
+                let file = self.positioned(&name, bytes)?;
+                self.found.perf.push((name, file));
             }
-            Content::Trace(Format::JitDump) => {
+            content if content.is_of_trace() => {
                 let stream = self.stream(bytes);
-                self.found.jitdumps.push((name, stream));
-            }
-            Content::CtfMetadata => {
-                let stream = self.stream(bytes);
-                self.found.ctf.metadata.push((name, stream));
-            }
-            Content::Trace(Format::Ctf) => {
-                let stream = self.stream(bytes);
-                self.found.ctf.streams.push((name, stream));
-            }
-            Content::Unknown if pid_in_name(&name, "perfinfo-", ".map").is_some() => {
-                let pid = pid_in_name(&name, "perfinfo-", ".map").unwrap_or_default();
-                let stream = self.stream(bytes);
-                self.found.image_maps.infos.push((name, pid, stream));
-            }
-            Content::Unknown if is_image_map(innermost(&name)) => {
-                let key = file_name(innermost(&name)).to_lowercase();
-                let stream = self.stream(bytes);
-                self.found.image_maps.maps.insert(key, stream);
-            }
-            Content::Trace(Format::PerfScript) => {
-                let stream = self.stream(bytes);
-                self.found.scripts.push((name, stream));
-            }
-            Content::Unknown if pid_in_name(&name, "perf-", ".map").is_some() => {
-                let pid = pid_in_name(&name, "perf-", ".map").unwrap_or_default();
-                let stream = self.stream(bytes);
-                self.found.maps.push((name, pid, stream));
-            }
-            Content::Trace(format) => {
-                let stream = self.stream(bytes);
-                self.found.streams.push((name, format, stream));
+                self.found.add(name, content, stream);
             }
             Content::Gzip => {
                 let name = short(format!("{name} (gzip)"));
@@ -322,6 +287,20 @@ impl Finder {
             }
         }
         Ok(None)
+    }
+
+    /// Whether one more packed stream may stay open, which takes some 100 KB: what is in large files, or a thousand.
+    fn may_open(&mut self) -> bool {
+        const FREE: u64 = 1024;
+        const ROOM: u64 = 128 << 10;
+        let may = (self.found.count() as u64) < FREE.max(self.meter.may_hold() / ROOM);
+        if !may && !std::mem::replace(&mut self.is_full, true) {
+            self.notes.push(Note::Limit {
+                name: "all that is packed".to_owned(),
+                limit: LimitReached::UnpackedRatio(self.meter.limits.held_ratio()),
+            });
+        }
+        may
     }
 
     /// An entry of a zip file that cannot be read costs itself; a reading that is broken off ends here.
@@ -363,6 +342,14 @@ impl Finder {
         }
     }
 
+    /// Something that is read at any position.
+    fn positioned(&self, name: &str, bytes: Bytes) -> Result<FileBytes, OpenError> {
+        Ok(match self.file(name, bytes)? {
+            (file, true) => Box::new(self.metered(file)),
+            (file, false) => Box::new(file),
+        })
+    }
+
     /// A file that is read at any position, and whether it is the input itself.
     fn file(&self, name: &str, bytes: Bytes) -> Result<(File, bool), OpenError> {
         match bytes {
@@ -370,12 +357,7 @@ impl Finder {
             Bytes::Stream(stream) => {
                 let most = self.meter.limits.unpacked_bytes;
                 let kept = keep(Salvaged::new(stream, name, &self.notes), most);
-                let (file, whole) = kept.map_err(|error| {
-                    failed(name, error, |name, source| OpenError::Spool {
-                        name,
-                        source,
-                    })
-                })?;
+                let (file, whole) = kept.map_err(|error| failed(name, error, OpenError::spool))?;
                 if !whole {
                     self.notes.push(Note::Limit {
                         name: name.to_owned(),
@@ -388,9 +370,9 @@ impl Finder {
     }
 
     /// What comes out of a wrapper: counted, and used as far as it is sound.
-    fn unpacked<S>(&self, name: &str, source: S) -> Salvaged<Unpacked<S>> {
-        let meter = self.meter.clone();
-        Salvaged::new(Unpacked { source, meter }, name, &self.notes)
+    fn unpacked<S>(&self, name: &str, source: S) -> Salvaged<Metered<S>> {
+        let source = Metered::unpacked(source, &self.meter);
+        Salvaged::new(source, name, &self.notes)
     }
 
     fn zip(
@@ -401,7 +383,7 @@ impl Finder {
         queue: &mut VecDeque<Piece>,
     ) -> Result<(), OpenError> {
         let file = Section::whole(file, &self.meter)
-            .map_err(|error| failed(zip, error, |name, source| OpenError::Read { name, source }))?;
+            .map_err(|error| failed(zip, error, OpenError::read))?;
         let most = self.meter.limits.zip_entries;
         let name = || zip.to_owned();
         let listing = match zip::list(&file, most) {
@@ -471,29 +453,17 @@ impl Finder {
             let mut head = Vec::new();
             let sniffed = (&mut entry).take(HEAD as u64).read_to_end(&mut head);
             if let Err(error) = sniffed {
-                let error = failed(&name, error, |name, source| OpenError::Damaged {
-                    name,
-                    source,
-                });
+                let error = failed(&name, error, OpenError::damaged);
                 self.leave_out(&name, error)?;
                 continue;
             }
-            let is_map = pid_in_name(&name, "perf-", ".map").is_some();
-            let content = sniff(&head);
-            let is_known = matches!(
-                content,
-                Content::Trace(_) | Content::CtfMetadata | Content::Zip | Content::Gzip
-            );
-            if !is_map && !is_known {
+            let content = sniff(&head, &name);
+            if !content.is_of_trace() && !matches!(content, Content::Zip | Content::Gzip) {
                 continue;
             }
             let whole = head.as_slice().chain(entry);
-            let kept = keep(whole, self.meter.limits.unpacked_bytes).map_err(|error| {
-                failed(&name, error, |name, source| OpenError::Spool {
-                    name,
-                    source,
-                })
-            })?;
+            let kept = keep(whole, self.meter.limits.unpacked_bytes)
+                .map_err(|error| failed(&name, error, OpenError::spool))?;
             queue.push_back(Piece {
                 name,
                 layers: layers + 1,
@@ -505,21 +475,6 @@ impl Finder {
     }
 }
 
-/// Of something in wrappers, the path in the innermost one.
-fn innermost(name: &str) -> &str {
-    let name = name.strip_suffix(" (gzip)").unwrap_or(name);
-    let name = name.trim_end_matches(')');
-    name.rsplit('(').next().unwrap_or(name)
-}
-
-/// The process of a file called `perf-PID.map` or the like, whatever it is in.
-pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
-    let name = innermost(name).rsplit(['/', '\\']).next()?;
-    let name = name.strip_suffix(".gz").unwrap_or(name);
-    let pid = name.strip_prefix(before)?.strip_suffix(after)?;
-    pid.parse().ok()
-}
-
 /// A name that does not grow with the layers.
 fn short(mut name: String) -> String {
     const MOST: usize = 4096;
@@ -528,16 +483,4 @@ fn short(mut name: String) -> String {
         name.truncate(end.unwrap_or(0));
     }
     name
-}
-
-/// Keeps a stream, `most` bytes of it, where it can be read at any position. Whether that is all of it.
-pub(super) fn keep(source: impl Read, most: u64) -> io::Result<(File, bool)> {
-    let mut file = tempfile::tempfile()?;
-    let mut source = source.take(most.saturating_add(1));
-    let n = io::copy(&mut source, &mut file)?;
-    if n > most {
-        file.set_len(most)?;
-    }
-    file.rewind()?;
-    Ok((file, n <= most))
 }

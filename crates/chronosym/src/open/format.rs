@@ -4,7 +4,9 @@ use std::fmt;
 
 use chronosym_perf::script::is_script;
 
-use Content::{CtfMetadata, Gzip, Known, Trace, Zip};
+use crate::images::file_name;
+
+use Content::{CtfMetadata, Gzip, ImageMap, Known, PerfInfo, PerfMap, Trace, Zip};
 
 /// A format of traces that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,12 +51,28 @@ pub(super) enum Content {
     Trace(Format),
     /// What describes the streams of a trace of LTTng; [`Format::Ctf`] is one of them.
     CtfMetadata,
+    /// Names of what a process compiled.
+    PerfMap(u32),
+    /// What images a process had.
+    PerfInfo(u32),
+    /// Names of an image's code: `mscorlib.ni.{3fd6c14e-…}.map`.
+    ImageMap,
     Zip,
     Gzip,
     Empty,
     /// Something else that has a name.
     Known(&'static str),
     Unknown,
+}
+
+impl Content {
+    /// Whether it is a trace, or a part of one.
+    pub fn is_of_trace(self) -> bool {
+        matches!(
+            self,
+            Trace(_) | CtfMetadata | PerfMap(_) | PerfInfo(_) | ImageMap
+        )
+    }
 }
 
 /// Bytes that tell contents apart.
@@ -105,8 +123,8 @@ const SIGNATURES: &[Signature] = &[
     (b"\xef\xbb\xbf<", &[], Known("XML")),
 ];
 
-/// Tells what a file holds by its first bytes, of which [`HEAD`] are enough.
-pub(super) fn sniff(head: &[u8]) -> Content {
+/// Tells what a file holds by its first bytes, of which [`HEAD`] are enough. Maps have none of their own, but names.
+pub(super) fn sniff(head: &[u8], name: &str) -> Content {
     if head.is_empty() {
         return Content::Empty;
     }
@@ -118,8 +136,30 @@ pub(super) fn sniff(head: &[u8]) -> Content {
         Some((_, _, content)) => *content,
         None if is_etl(head) => Content::Trace(Format::Etl),
         None if is_script(head) => Content::Trace(Format::PerfScript),
-        None => Content::Unknown,
+        None => {
+            let map = pid_in_name(name, "perf-", ".map").map(PerfMap);
+            let info = || pid_in_name(name, "perfinfo-", ".map").map(PerfInfo);
+            let image =
+                innermost(name).ends_with("}.map") && file_name(innermost(name)).contains(".{");
+            let image = image.then_some(ImageMap);
+            map.or_else(info).or(image).unwrap_or(Content::Unknown)
+        }
     }
+}
+
+/// Of something in wrappers, the path in the innermost one.
+pub(super) fn innermost(name: &str) -> &str {
+    let name = name.strip_suffix(" (gzip)").unwrap_or(name);
+    let name = name.trim_end_matches(')');
+    name.rsplit('(').next().unwrap_or(name)
+}
+
+/// The process of a file called `perf-PID.map` or the like, whatever it is in.
+pub(super) fn pid_in_name(name: &str, before: &str, after: &str) -> Option<u32> {
+    let name = innermost(name).rsplit(['/', '\\']).next()?;
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let pid = name.strip_prefix(before)?.strip_suffix(after)?;
+    pid.parse().ok()
 }
 
 /// An .etl file has no signature: its first buffer is of the type of headers, and its first record is one.
@@ -148,36 +188,21 @@ mod tests {
 
     fn fast(type_name: &str) -> Vec<u8> {
         let mut bytes = FAST_SERIALIZATION.to_vec();
-        bytes.extend([
-            5,
-            5,
-            1,
-            1,
-            0,
-            0,
-            0,
-            1,
-            0,
-            0,
-            0,
-            type_name.len() as u8,
-            0,
-            0,
-            0,
-        ]);
+        bytes.extend(b"\x05\x05\x01\x01\0\0\0\x01\0\0\0");
+        bytes.extend((type_name.len() as u32).to_le_bytes());
         bytes.extend(type_name.bytes());
         bytes
     }
 
     #[test]
     fn one_container_three_formats() {
-        assert_eq!(sniff(&fast("Trace")), Content::Trace(Format::Netperf));
+        assert_eq!(sniff(&fast("Trace"), ""), Content::Trace(Format::Netperf));
         assert_eq!(
-            sniff(&fast("Microsoft.DotNet.Runtime.EventPipeFile")),
+            sniff(&fast("Microsoft.DotNet.Runtime.EventPipeFile"), ""),
             Content::Trace(Format::Netperf)
         );
         let is_known = |bytes: &[u8], word: &str| {
-            assert!(describe(sniff(bytes), bytes).contains(word), "{word}");
+            assert!(describe(sniff(bytes, ""), bytes).contains(word), "{word}");
         };
         is_known(&fast("Microsoft.Diagnostics.Tracing.Etlx.TraceLog"), "etlx");
         is_known(&fast("GCHeapDump"), "gcdump");
@@ -197,7 +222,7 @@ mod tests {
         for (i, (magic, words, content)) in SIGNATURES.iter().enumerate() {
             let mut head = magic.to_vec();
             head.extend(words.iter().take(1).flat_map(|word| word.iter()));
-            assert_eq!(sniff(&head), *content, "row {i}");
+            assert_eq!(sniff(&head, ""), *content, "row {i}");
             assert!(head.len() <= HEAD);
         }
     }

@@ -5,11 +5,11 @@ use std::io::Read;
 
 use rustc_hash::FxHashMap;
 
+use super::bytes::ByteStream;
 use super::error::OpenError;
-use super::find::ByteStream;
 use super::perf_map::whole;
 use crate::images::file_name;
-use crate::limits::Limits;
+use crate::limits::{LimitReached, Limits};
 use crate::session::Session;
 use crate::source::script::PlacedFile;
 
@@ -22,13 +22,8 @@ pub(super) struct ImageMaps {
     pub maps: FxHashMap<String, ByteStream>,
 }
 
-/// `mscorlib.ni.{3fd6c14e-…}.map`.
-pub(super) fn is_image_map(name: &str) -> bool {
-    name.ends_with("}.map") && file_name(name).contains(".{")
-}
-
 impl ImageMaps {
-    /// Names the code of files by their images' maps.
+    /// Names the code of files by their images' maps, of which so much may be `held`.
     ///
     /// # Errors
     /// [`OpenError`] if one of these files cannot be read, or is larger than [`Limits::perf_map_bytes`].
@@ -36,25 +31,43 @@ impl ImageMaps {
         mut self,
         files: &[PlacedFile],
         limits: &Limits,
+        mut held: u64,
         session: &mut Session,
     ) -> Result<(), OpenError> {
+        // Each once: of several places of a file the first.
+        let mut bases: FxHashMap<u32, FxHashMap<&str, u64>> = FxHashMap::default();
+        for file in files.iter().rev() {
+            let own = bases.entry(file.process).or_default();
+            own.insert(&file.path, file.base);
+        }
         let mut texts: FxHashMap<String, Vec<u8>> = FxHashMap::default();
         for (name, process, stream) in std::mem::take(&mut self.infos) {
-            let info = read(&name, stream, limits)?;
+            let Some(bases) = bases.get_mut(&process) else {
+                continue;
+            };
+            let info = read(&name, stream, held, limits)?;
+            held = held.saturating_sub(info.len() as u64);
             let info = String::from_utf8_lossy(&info);
             for (path, guid) in info.lines().filter_map(image) {
-                let is_it = |file: &&PlacedFile| file.process == process && *file.path == *path;
-                let Some(file) = files.iter().find(is_it) else {
+                let Some(&base) = bases.get(path) else {
                     continue;
                 };
                 let image = file_name(path);
                 let stem = image.rsplit_once('.').map_or(image, |(stem, _)| stem);
                 let map = format!("{stem}.{guid}.map").to_lowercase();
                 if let Some(stream) = self.maps.remove(&map) {
-                    texts.insert(map.clone(), read(&map, stream, limits)?);
+                    let text = read(&map, stream, held, limits)?;
+                    held = held.saturating_sub(text.len() as u64);
+                    texts.insert(map.clone(), text);
                 }
                 if let Some(text) = texts.get(&map) {
-                    session.image_map(process, file.base, text);
+                    // One map may be that of many files.
+                    let used = text.len() as u64;
+                    held = held
+                        .checked_sub(used)
+                        .ok_or_else(|| too_much(&map, limits))?;
+                    session.image_map(process, base, text);
+                    bases.remove(path);
                 }
             }
         }
@@ -62,11 +75,15 @@ impl ImageMaps {
     }
 }
 
-fn read(name: &str, stream: impl Read, limits: &Limits) -> Result<Vec<u8>, OpenError> {
-    whole(name, stream, limits, |name, source| OpenError::Damaged {
-        name,
-        source,
-    })
+fn read(name: &str, stream: impl Read, held: u64, limits: &Limits) -> Result<Vec<u8>, OpenError> {
+    whole(name, stream, held, limits, OpenError::damaged)
+}
+
+fn too_much(name: &str, limits: &Limits) -> OpenError {
+    OpenError::Limit {
+        name: name.to_owned(),
+        limit: LimitReached::UnpackedRatio(limits.held_ratio()),
+    }
 }
 
 /// The path of an image and its GUID in braces: `ImageLoad;PATH;{GUID};BASE;`, before that `NILoad;PATH;{GUID}`.

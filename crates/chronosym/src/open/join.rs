@@ -13,21 +13,20 @@ use std::sync::Arc;
 use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
-use chronosym_nettrace::{Gap, GapCause, Gaps};
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
 use flate2::read::MultiGzDecoder;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
+use super::bytes::{ByteStream, FileBytes, keep};
 use super::clocks::{Clock, Kind, Offset, estimate};
 use super::companions::Beside;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, PositionedBytes, SeekableBytes, keep};
 use super::format::Format;
 use super::image_maps::ImageMaps;
 use super::meter::Meter;
 use super::note::Note;
 use super::perf_map;
-use super::recording::Report;
+use super::report::Report;
 use crate::recording::{ClockMatch, JoinedRecording};
 use crate::session::Session;
 use crate::source::jitdump::{self as dump, Place};
@@ -38,12 +37,12 @@ use crate::unwind::ImageFiles;
 
 /// What is joined.
 pub(super) struct Parts {
-    pub perf: Option<(String, SeekableBytes)>,
-    /// What `perf script` printed: samples are taken from it rather than from the perf.data that it was made of, since it has
-    /// the names that were known where it was recorded.
+    pub perf: Option<(String, FileBytes)>,
+    /// What `perf script` printed: it has the names that were known where it was recorded, and the samples if the perf.data that
+    /// it was made of is not there.
     pub script: Option<(String, ByteStream)>,
     pub image_maps: ImageMaps,
-    pub etl: Option<(String, Box<EtlReader<PositionedBytes>>)>,
+    pub etl: Option<(String, Box<EtlReader<FileBytes>>)>,
     pub runtimes: Vec<(String, ByteStream)>,
     pub jitdumps: Vec<(String, ByteStream)>,
     /// Of user space and of the kernel, read as one.
@@ -81,11 +80,11 @@ struct Profile {
 
 enum ProfileBytes {
     Perf {
-        source: SeekableBytes,
+        source: FileBytes,
         cycles: Option<TimeConversion>,
     },
     Etl {
-        reader: Box<EtlReader<PositionedBytes>>,
+        reader: Box<EtlReader<FileBytes>>,
         began_ns: i128,
     },
 }
@@ -95,8 +94,8 @@ impl Parts {
     pub fn format(&self) -> Format {
         let is_alone = self.runtimes.is_empty() && self.etl.is_none();
         match (&self.script, &self.perf, &self.ctf, self.jitdumps.len()) {
-            (Some(_), _, None, 0) if is_alone => Format::PerfScript,
-            (None, Some(_), None, _) if is_alone => Format::PerfData,
+            (_, Some(_), None, _) if is_alone => Format::PerfData,
+            (Some(_), None, None, 0) if is_alone => Format::PerfScript,
             (None, None, None, _) if is_alone => Format::JitDump,
             (None, None, Some(_), 0) if is_alone => Format::Ctf,
             _ => Format::Joined,
@@ -132,31 +131,28 @@ impl Parts {
         let ctf = join.begin_ctf(self.ctf)?;
         let (has_ticks, has_lives) = (
             profile.is_none() && self.script.is_none(),
-            profile.is_none() || self.script.is_some(),
+            profile.is_none(),
         );
         let earliest = join.begin(&runtimes, &ctf);
-        let maps: Vec<u32> = self
-            .maps
-            .iter()
-            .map(|(_, own, _)| join.beside.pid(*own))
-            .collect();
-        match (self.script, profile) {
-            (Some(script), profile) => {
-                let files = join.read_script(script, profile, earliest, &maps)?;
-                let limits = &join.meter.limits;
-                match self.image_maps.apply(&files, limits, join.session) {
-                    Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
-                    Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
-                    Ok(()) => {}
-                }
+        let maps = self.maps.iter().map(|(_, own, _)| join.beside.pid(*own));
+        let maps: Vec<u32> = maps.collect();
+        let has_profile = profile.is_some();
+        if let Some(profile) = profile {
+            join.read_profile(profile, earliest)?;
+            let headers = runtimes.iter().map(|it| it.reader.header());
+            let own = headers.filter_map(|header| header.process_id);
+            join.beside.find_containers(&join.perf, own);
+        } else if self.script.is_none() {
+            join.describe(&runtimes, &ctf);
+        }
+        if let Some(script) = self.script {
+            let files = join.read_script(script, has_profile, earliest, &maps)?;
+            let (limits, held) = (&join.meter.limits, join.meter.may_hold());
+            match self.image_maps.apply(&files, limits, held, join.session) {
+                Err(OpenError::Cancelled) => return Err(OpenError::Cancelled),
+                Err(error) => join.cannot_read("maps of images".to_owned(), &error.to_string()),
+                Ok(()) => {}
             }
-            (None, Some(profile)) => {
-                join.read_profile(profile, earliest)?;
-                let headers = runtimes.iter().map(|it| it.reader.header());
-                let own = headers.filter_map(|header| header.process_id);
-                join.beside.find_containers(&join.perf, own);
-            }
-            (None, None) => join.describe(&runtimes, &ctf),
         }
         for runtime in runtimes {
             join.read_runtime(runtime, has_ticks)?;
@@ -180,7 +176,7 @@ impl Parts {
 }
 
 impl Profile {
-    fn of_perf(name: String, mut source: SeekableBytes) -> Result<Self, OpenError> {
+    fn of_perf(name: String, mut source: FileBytes) -> Result<Self, OpenError> {
         let mut reader = open_perf(&name, &mut source)?;
         let clock = Clock::of_perf(&mut reader);
         let cycles = reader.info().time_conversion;
@@ -192,7 +188,7 @@ impl Profile {
         })
     }
 
-    fn of_etl(name: String, reader: Box<EtlReader<PositionedBytes>>) -> Self {
+    fn of_etl(name: String, reader: Box<EtlReader<FileBytes>>) -> Self {
         let (clock, began_ns) = Clock::of_etl(reader.clock(), reader.header().clock_type);
         let source = ProfileBytes::Etl { reader, began_ns };
         Profile {
@@ -205,8 +201,8 @@ impl Profile {
 
 fn open_perf<'s>(
     name: &str,
-    source: &'s mut SeekableBytes,
-) -> Result<Perf<&'s mut SeekableBytes>, OpenError> {
+    source: &'s mut FileBytes,
+) -> Result<Perf<&'s mut FileBytes>, OpenError> {
     source.rewind().map_err(|error| unreadable(name, error))?;
     Perf::open(source, Options::default()).map_err(|error| in_perf(name, error))
 }
@@ -389,55 +385,40 @@ impl Join<'_> {
         }
     }
 
-    /// Reads what `perf script` printed of a perf.data, which says what machine and files it is of. Returns where files were
-    /// put.
+    /// Reads what `perf script` printed: its names, where the perf.data that it was made of was read, else its samples, too.
+    /// Returns where files are.
     fn read_script(
         &mut self,
         (name, stream): (String, ByteStream),
-        profile: Option<Profile>,
+        has_samples: bool,
         earliest: Option<i128>,
         maps: &[u32],
     ) -> Result<Vec<PlacedFile>, OpenError> {
-        let is_monotonic =
-            matches!(&self.reference, Some((_, clock)) if clock.kind == Kind::Monotonic);
-        if self.of_runtimes.is_none() && is_monotonic {
-            self.of_runtimes = Some(Offset::NONE);
-        }
-        let (mut build_ids, mut clock) = (FxHashMap::default(), None);
-        let is_known = profile.is_some() || self.report.format == Format::PerfScript;
-        if let Some(Profile { name, source, .. }) = profile
-            && let ProfileBytes::Perf { mut source, cycles } = source
-        {
-            self.cycles = cycles;
-            let reader = open_perf(&name, &mut source)?;
-            perf::describe(reader.info(), reader.attrs(), self.session);
-            build_ids = perf::build_ids(reader.info());
-            clock = reader.info().clock;
-            let gives = "what machine and files it is of; the text has its samples";
-            self.came_from(JoinedRecording::new(&name, gives, ClockMatch::Same));
-        }
-        script::describe(self.session);
-        let beside = script::Beside {
-            earliest_ns: earliest.and_then(|ns| u64::try_from(ns.max(0)).ok()),
-            maps,
-            build_ids,
-        };
         let reader = chronosym_perf::script::Reader::new(stream);
-        let (found, end) = script::read_from(reader, self.session, beside);
-        self.began_ns = found.began_ns.into();
-        if let Some(clock) = clock {
-            let since = i128::from(found.began_ns) - i128::from(clock.clock_ns);
-            self.session.facts().start_unix_ns = Some(i128::from(clock.wall_ns) + since);
-        }
+        let (found, end) = if has_samples {
+            let began_ns = u64::try_from(self.began_ns).unwrap_or_default();
+            script::read_names(reader, self.session, began_ns, maps)
+        } else {
+            self.of_runtimes.get_or_insert(Offset::NONE);
+            script::describe(self.session);
+            let earliest = earliest.and_then(|ns| u64::try_from(ns.max(0)).ok());
+            let (found, end) = script::read_from(reader, self.session, earliest, maps);
+            self.began_ns = found.began_ns.into();
+            (found, end)
+        };
         self.report.notes.extend(Note::of_script(&found));
-        let how = match is_known {
-            true => ClockMatch::Same,
-            false => ClockMatch::Assumed,
+        let (gives, how) = match (has_samples, self.report.format) {
+            (true, _) => (
+                "names; the samples are those of the perf.data",
+                ClockMatch::Same,
+            ),
+            (false, Format::PerfScript) => ("samples and names", ClockMatch::Same),
+            (false, _) => ("samples and names", ClockMatch::Assumed),
         };
         self.came_from(JoinedRecording {
             // perf prints µs.
-            error_ns: 1_000,
-            ..JoinedRecording::new(&name, "samples and names", how)
+            error_ns: if has_samples { 0 } else { 1_000 },
+            ..JoinedRecording::new(&name, gives, how)
         });
         end.map_err(|error| in_perf(&name, error))?;
         Ok(found.files)
@@ -472,7 +453,7 @@ impl Join<'_> {
     fn read_perf(
         &mut self,
         name: &str,
-        mut source: SeekableBytes,
+        mut source: FileBytes,
         earliest: Option<i128>,
     ) -> Result<(), OpenError> {
         let reader = open_perf(name, &mut source)?;
@@ -482,8 +463,7 @@ impl Join<'_> {
         self.began_ns = found.began_ns.into();
         self.report.notes.extend(Note::of_perf(&found));
         self.report.lost_events += found.diagnostics.lost_records;
-        let gaps = cut_short(found.diagnostics.truncation);
-        self.report.add_gaps(&[name.to_owned()], &gaps);
+        (self.report).add_gaps(&[name.to_owned()], &found.diagnostics.gaps);
         self.perf = found;
         end.map_err(|error| in_perf(name, error))
     }
@@ -620,8 +600,7 @@ impl Join<'_> {
             self.cannot_read(name.clone(), &note.to_string());
         }
         if is_alone {
-            let gaps = cut_short(found.truncation);
-            self.report.add_gaps(std::slice::from_ref(&name), &gaps);
+            (self.report).add_gaps(std::slice::from_ref(&name), &found.gaps);
         }
         self.came_from(JoinedRecording {
             offset_ns: i64::try_from(offset.ns).unwrap_or(i64::MAX),
@@ -633,13 +612,15 @@ impl Join<'_> {
 
     /// Reads perf maps: those that were named, and those beside a perf.data.
     fn read_maps(&mut self, named: Vec<(String, u32, ByteStream)>) -> Result<(), OpenError> {
-        let mut done: Vec<u32> = Vec::new();
+        let mut done = FxHashSet::default();
         let limits = &self.meter.limits;
+        let mut held = self.meter.may_hold();
         for (name, own, stream) in named {
             let process = self.beside.pid(own);
             let damaged = |name, source| OpenError::Damaged { name, source };
-            let text = perf_map::whole(&name, stream, limits, damaged)?;
-            done.push(process);
+            let text = perf_map::whole(&name, stream, held, limits, damaged)?;
+            held = held.saturating_sub(text.len() as u64);
+            done.insert(process);
             self.add_map(&name, process, &text);
         }
         for process in self.perf.sampled.clone() {
@@ -663,15 +644,6 @@ impl Join<'_> {
         let gives = "names of code, without times";
         self.came_from(JoinedRecording::new(name, gives, ClockMatch::Timeless));
     }
-}
-
-/// What a recording lacks that is cut short.
-fn cut_short(truncation: Option<chronosym_perf::Truncation>) -> Gaps {
-    let mut gaps = Gaps::default();
-    if let Some(cut) = truncation {
-        gaps.add(Gap::new(cut.at_offset, cut.bytes_lost, GapCause::CutShort));
-    }
-    gaps
 }
 
 fn rewound(name: &str, mut file: File) -> Result<ByteStream, OpenError> {

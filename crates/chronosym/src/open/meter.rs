@@ -70,7 +70,12 @@ impl Meter {
         Ok(())
     }
 
-    pub fn count_unpacked(&self, n: usize) -> io::Result<()> {
+    /// How much of what the inputs unpack to may be held at once.
+    pub fn may_hold(&self) -> u64 {
+        self.limits.held_of(self.total.load(Ordering::Relaxed))
+    }
+
+    fn count_unpacked(&self, n: usize) -> io::Result<()> {
         let unpacked = self.unpacked.fetch_add(n as u64, Ordering::Relaxed) + n as u64;
         let (most, ratio) = (self.limits.unpacked_bytes, self.limits.unpacked_ratio);
         let read = self.read.load(Ordering::Relaxed).max(1);
@@ -86,9 +91,7 @@ impl Meter {
 
 impl fmt::Debug for Meter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meter")
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
+        self.limits.fmt(f)
     }
 }
 
@@ -97,18 +100,46 @@ impl fmt::Debug for Meter {
 #[error("reading was cancelled")]
 pub(super) struct Cancelled;
 
-/// A source of an input's own bytes.
-#[derive(Debug)]
+/// What an error of this project's own is.
+pub(super) fn is<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// A source whose bytes are counted.
+#[derive(Clone, Debug)]
 pub(super) struct Metered<S> {
     pub source: S,
-    pub meter: Arc<Meter>,
+    meter: Arc<Meter>,
+    count: fn(&Meter, usize) -> io::Result<()>,
+}
+
+impl<S> Metered<S> {
+    /// An input's own bytes.
+    pub fn input(source: S, meter: &Arc<Meter>) -> Self {
+        Metered {
+            source,
+            meter: meter.clone(),
+            count: Meter::count_read,
+        }
+    }
+
+    /// What comes out of a wrapper.
+    pub fn unpacked(source: S, meter: &Arc<Meter>) -> Self {
+        Metered {
+            count: Meter::count_unpacked,
+            ..Metered::input(source, meter)
+        }
+    }
+
+    fn count(&self, n: usize) -> io::Result<usize> {
+        (self.count)(&self.meter, n).map(|()| n)
+    }
 }
 
 impl<S: Read> Read for Metered<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.source.read(buffer)?;
-        self.meter.count_read(n)?;
-        Ok(n)
+        self.count(n)
     }
 }
 
@@ -121,25 +152,10 @@ impl<S: Seek> Seek for Metered<S> {
 impl<S: ReadAt> ReadAt for Metered<S> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.source.read_at(offset, buffer)?;
-        self.meter.count_read(n)?;
-        Ok(n)
+        self.count(n)
     }
 
     fn size(&self) -> io::Result<u64> {
         self.source.size()
-    }
-}
-
-/// What comes out of a wrapper.
-pub(super) struct Unpacked<S> {
-    pub source: S,
-    pub meter: Arc<Meter>,
-}
-
-impl<S: Read> Read for Unpacked<S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.source.read(buffer)?;
-        self.meter.count_unpacked(n)?;
-        Ok(n)
     }
 }

@@ -1,7 +1,7 @@
 //! From files, pipes and wrappers to one recording.
 //!
 //! [`open`] opens a file; [`Opener`] also several files of one recording, streams, limits of one's own, and tells how far
-//! reading has come. Formats are told by content, never by name; zip and gzip wrappers are opened, in each other too.
+//! reading has come. Formats are known by content, never by name; zip and gzip wrappers are opened, in each other too.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), chronosym::OpenError> {
@@ -13,6 +13,7 @@
 //! nettrace and netperf are read from front to back, and go through a wrapper without being unpacked first. An .etl in a
 //! wrapper is unpacked to a temporary file, within [`Limits`].
 
+mod bytes;
 mod clocks;
 mod companions;
 mod ctf;
@@ -20,35 +21,37 @@ mod error;
 mod find;
 mod format;
 mod image_maps;
+mod input;
 mod join;
 mod meter;
 mod note;
 mod perf_map;
 mod recording;
+mod report;
 mod salvage;
 mod symbol_entries;
 mod zip;
 
-use std::fmt;
-use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+pub use bytes::{ByteStream, FileBytes, Positioned};
 pub use chronosym_nettrace::{Gap, GapCause, GapTotal, Gaps};
 pub use error::OpenError;
-pub use find::{ByteStream, PositionedBytes, Seekable, SeekableBytes};
 pub use format::Format;
+pub use input::Input;
 pub use meter::Progress;
 pub use note::{Note, NoteKind, Notes};
 pub use perf_map::read_perf_map;
-pub use recording::{JoinedBytes, RecordBytes, Recording, RecordingBytes, Report, TraceGap};
+pub use recording::{Recording, RecordingBytes};
+pub use report::{Report, TraceGap};
 pub use symbol_entries::SymbolEntries;
 
 use companions::Beside;
 use find::{Finder, Found};
+use input::refuse_twins;
 use meter::{Meter, Watch};
-use salvage::is;
 
 use crate::limits::Limits;
 use crate::unwind::ImageFiles;
@@ -59,44 +62,6 @@ use crate::unwind::ImageFiles;
 /// [`OpenError`] says why nothing in it can be read.
 pub fn open(path: impl AsRef<Path>) -> Result<Recording, OpenError> {
     Opener::new().open([Input::file(path.as_ref())])
-}
-
-/// Something that holds a trace.
-pub struct Input(What);
-
-enum What {
-    Path(PathBuf),
-    Stream(String, ByteStream),
-}
-
-impl Input {
-    /// A file, a pipe or a device by its path.
-    pub fn file(path: impl Into<PathBuf>) -> Self {
-        Input(What::Path(path.into()))
-    }
-
-    /// Anything that is read from front to back; `name` is what it is called in messages.
-    pub fn stream(name: impl Into<String>, source: impl Read + Send + 'static) -> Self {
-        Input(What::Stream(name.into(), Box::new(source)))
-    }
-
-    /// Standard input.
-    pub fn stdin() -> Self {
-        Input::stream("standard input", std::io::stdin())
-    }
-
-    fn name(&self) -> String {
-        match &self.0 {
-            What::Path(path) => path.display().to_string(),
-            What::Stream(name, _) => name.clone(),
-        }
-    }
-}
-
-impl fmt::Debug for Input {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Input").field(&self.name()).finish()
-    }
 }
 
 /// Opens recordings.
@@ -162,6 +127,7 @@ impl Opener {
             meter: Arc::new(Meter::new(self.limits, self.watch)),
             notes: Notes::default(),
             found: Found::default(),
+            is_full: false,
         };
         let mut beside = self.beside;
         for input in inputs {
@@ -170,30 +136,4 @@ impl Opener {
         }
         Recording::new(finder, beside, self.files)
     }
-}
-
-/// A file that is named twice would be counted twice. Pipes and terminals are left alone: to open one may already take
-/// something from it.
-fn refuse_twins(inputs: &[Input]) -> Result<(), OpenError> {
-    let path = |input: &Input| match &input.0 {
-        What::Path(path) => Some(path.clone()),
-        What::Stream(..) => None,
-    };
-    let paths: Vec<PathBuf> = inputs.iter().filter_map(path).collect();
-    let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
-    for (i, second) in paths.iter().enumerate() {
-        let same = |first: &&PathBuf| {
-            *first == second
-                || is_file(first)
-                    && is_file(second)
-                    && same_file::is_same_file(first, second).unwrap_or(false)
-        };
-        if let Some(first) = paths[..i].iter().find(same) {
-            return Err(OpenError::SameFile {
-                first: first.display().to_string(),
-                second: second.display().to_string(),
-            });
-        }
-    }
-    Ok(())
 }

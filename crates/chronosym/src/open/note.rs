@@ -173,7 +173,6 @@ impl Note {
     /// What was found while a perf.data was read into a session.
     pub fn of_perf(report: &PerfReport) -> Vec<Note> {
         let d = &report.diagnostics;
-        let cut = d.truncation.map(Note::cut);
         #[rustfmt::skip]
         let rows = [
             (u64::from(d.unfinished), Damage, "recording was never finished: the recorder was killed before it wrote what it knows of the machine"),
@@ -194,13 +193,12 @@ impl Note {
             (report.without_deferred, Unused, "samples lack their frames of user code, which were to follow and did not"),
             (report.of_guests, Unused, "samples are of guests, whose addresses are another machine's, and were left out"),
         ];
-        cut.into_iter().chain(counted(&rows)).collect()
+        of_found(&d.gaps, &rows)
     }
 
     /// What a reader of jitdumps found.
     pub fn of_jitdump(found: &chronosym_perf::jitdump::Diagnostics) -> Vec<Note> {
         let d = found;
-        let cut = d.truncation.map(Note::cut);
         #[rustfmt::skip]
         let rows = [
             (d.bad_records, Damage, "records of the jitdump make no sense and were left out"),
@@ -208,7 +206,7 @@ impl Note {
             (d.unknown_records, Unused, "records of the jitdump are of an unknown type"),
             (d.late_records, Unused, "records of the jitdump are out of the order of time"),
         ];
-        cut.into_iter().chain(counted(&rows)).collect()
+        of_found(&d.gaps, &rows)
     }
 
     /// What was found while the text of `perf script` was read into a session.
@@ -241,13 +239,6 @@ impl Note {
         counted(&rows).collect()
     }
 
-    fn cut(cut: chronosym_perf::Truncation) -> Note {
-        Note::CutShort {
-            at_offset: cut.at_offset,
-            bytes_lost: cut.bytes_lost,
-        }
-    }
-
     /// What a reader of .etl found.
     pub fn of_etl(found: &chronosym_etl::Diagnostics) -> Vec<Note> {
         let d = found;
@@ -262,8 +253,7 @@ impl Note {
             (d.unordered_buffers, Unused, "buffers had records out of the order of time, which were sorted"),
             (d.late_records, Unused, "records could not be put in the order of time"),
         ];
-        let gaps = Note::of_gaps(&d.gaps).into_iter();
-        gaps.chain(counted(&rows)).collect()
+        of_found(&d.gaps, &rows)
     }
 
     /// Those, and what was found when they were read into a session.
@@ -309,6 +299,12 @@ impl Note {
 }
 
 const UNREADABLE_DESCRIPTIONS: &str = "descriptions of event types cannot be read";
+
+/// What could not be used, and what was counted.
+fn of_found(gaps: &Gaps, rows: &[(u64, NoteKind, &'static str)]) -> Vec<Note> {
+    let gaps = Note::of_gaps(gaps).into_iter();
+    gaps.chain(counted(rows)).collect()
+}
 
 fn counted(rows: &[(u64, NoteKind, &'static str)]) -> impl Iterator<Item = Note> {
     let rows = rows.iter().filter(|(count, ..)| *count > 0);

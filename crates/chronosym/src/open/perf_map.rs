@@ -16,38 +16,43 @@ use crate::limits::{LimitReached, Limits};
 /// [`Limits::perf_map_bytes`].
 pub fn read_perf_map(path: impl AsRef<Path>, limits: &Limits) -> Result<Vec<u8>, OpenError> {
     let name = path.as_ref().display().to_string();
-    let read = |source| OpenError::Read {
-        name: name.clone(),
-        source,
-    };
+    let read = |source| OpenError::read(name.clone(), source);
     let file = File::open(&path).map_err(read)?;
+    let held = limits.held_of(file.metadata().map_or(0, |it| it.len()));
     let mut file = BufReader::new(file);
     if file.fill_buf().map_err(read)?.starts_with(&[0x1f, 0x8b]) {
         let name = format!("{name} (gzip)");
-        let damaged = |name, source| OpenError::Damaged { name, source };
-        return whole(&name, MultiGzDecoder::new(file), limits, damaged);
+        return whole(
+            &name,
+            MultiGzDecoder::new(file),
+            held,
+            limits,
+            OpenError::damaged,
+        );
     }
-    whole(&name, file, limits, |name, source| OpenError::Read {
-        name,
-        source,
-    })
+    // What is not packed is held to no ratio.
+    whole(&name, file, u64::MAX, limits, OpenError::read)
 }
 
-/// All of a perf map.
+/// All of a perf map, of which so much may be held.
 pub(super) fn whole(
     name: &str,
     source: impl Read,
+    held: u64,
     limits: &Limits,
     or: impl FnOnce(String, io::Error) -> OpenError,
 ) -> Result<Vec<u8>, OpenError> {
-    let most = limits.perf_map_bytes;
+    let most = limits.perf_map_bytes.min(held);
     let mut text = Vec::new();
     let read = source.take(most.saturating_add(1)).read_to_end(&mut text);
     read.map_err(|error| failed(name, error, or))?;
     if text.len() as u64 > most {
         return Err(OpenError::Limit {
             name: name.to_owned(),
-            limit: LimitReached::PerfMapBytes(most),
+            limit: match most < limits.perf_map_bytes {
+                true => LimitReached::UnpackedRatio(limits.held_ratio()),
+                false => LimitReached::PerfMapBytes(most),
+            },
         });
     }
     Ok(text)

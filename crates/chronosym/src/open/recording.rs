@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use chronosym_ctf::Reader as CtfReader;
 use chronosym_etl::{EtlError, EtlReader, ReadAt};
-use chronosym_nettrace::{Gap, Gaps};
 
+use super::bytes::{ByteStream, FileBytes};
 use super::companions::Beside;
 use super::ctf;
 use super::error::{OpenError, failed};
-use super::find::{ByteStream, Finder, Found, PositionedBytes, SeekableBytes};
+use super::find::{Finder, Found};
 use super::format::Format;
 use super::join::Parts;
 use super::meter::Meter;
 use super::note::{Note, Notes};
+use super::report::Report;
 use super::symbol_entries::SymbolEntries;
 use crate::selection::Options;
 use crate::session::Session;
-use crate::source::etl::EtlReport;
 use crate::source::{self, Identity, etl, nettrace};
 use crate::timeline::Timeline;
 use crate::unwind::ImageFiles;
@@ -26,7 +26,7 @@ use crate::unwind::ImageFiles;
 pub struct Recording {
     format: Format,
     names: Vec<String>,
-    bytes: RecordingBytes,
+    bytes: Bytes,
     notes: Notes,
     symbols: SymbolEntries,
     meter: Arc<Meter>,
@@ -38,117 +38,29 @@ pub enum RecordingBytes {
     /// nettrace or netperf.
     Nettrace(ByteStream),
     /// All .etl files of the recording.
-    Etl(Box<EtlReader<PositionedBytes>>),
-    /// Traces of LTTng that were recorded together.
+    Etl(Box<EtlReader<FileBytes>>),
+    /// Traces of LTTng that were recorded together, with jitdumps or a perf.data of which the events are left out.
+    Ctf(Box<CtfReader<ByteStream>>),
+    /// A perf.data, with jitdumps or a text made of it.
+    Perf(FileBytes),
+    /// The text of `perf script`.
+    PerfScript(ByteStream),
+    /// Recordings of runtimes and others that have no records of all the machine, or jitdumps alone.
+    Several,
+}
+
+/// How a recording is read.
+enum Bytes {
+    Nettrace(ByteStream),
+    Etl(Box<EtlReader<FileBytes>>),
     Ctf(Box<CtfReader<ByteStream>>),
     /// A perf.data, a jitdump, or what several recordings are joined from.
-    Joined(Box<JoinedBytes>),
+    Joined(Box<Parts>),
 }
 
 const MAP_ALONE: &str = "a perf map; name it with the recording that it belongs to";
 const CTF_STREAM_ALONE: &str =
     "a stream of an LTTng trace without its metadata; name the folder that both are in";
-
-/// Recordings that are read together.
-pub struct JoinedBytes(Parts);
-
-impl From<Parts> for JoinedBytes {
-    fn from(parts: Parts) -> Self {
-        JoinedBytes(parts)
-    }
-}
-
-impl JoinedBytes {
-    /// What can be read record by record: traces of LTTng, else a perf.data, else a text of `perf script`. None if there are
-    /// recordings of runtimes, or only what has no events.
-    pub fn into_records(self) -> Option<RecordBytes> {
-        let parts = self.0;
-        if !parts.runtimes.is_empty() || parts.etl.is_some() {
-            return None;
-        }
-        match (parts.ctf, parts.perf, parts.script) {
-            (Some((_, reader)), ..) => Some(RecordBytes::Ctf(Box::new(reader))),
-            (None, Some((_, source)), _) => Some(RecordBytes::Perf(source)),
-            (None, None, script) => script.map(|(_, stream)| RecordBytes::PerfScript(stream)),
-        }
-    }
-}
-
-/// Of recordings that are read together, those that have records of all the machine.
-#[non_exhaustive]
-pub enum RecordBytes {
-    /// A perf.data.
-    Perf(SeekableBytes),
-    /// The text of `perf script`.
-    PerfScript(ByteStream),
-    /// Traces of LTTng.
-    Ctf(Box<CtfReader<ByteStream>>),
-}
-
-/// What was found while a recording was read.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Report {
-    /// The format.
-    pub format: Format,
-    /// Everything that is wrong, wrappers first.
-    pub notes: Vec<Note>,
-    /// Events that the recorder says were lost.
-    pub lost_events: u64,
-    /// Whether a trace ends in the middle.
-    pub is_cut_short: bool,
-    /// Where parts of the traces could not be used, by trace and offset; of each trace at most
-    /// [`Gaps::MOST_LISTED`].
-    pub gaps: Vec<TraceGap>,
-    /// Gaps that are not listed.
-    pub gaps_left_out: u64,
-}
-
-/// A part of a trace that could not be used.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub struct TraceGap {
-    /// The trace, as in [`Recording::names`].
-    pub name: String,
-    /// Where in it, and why.
-    pub gap: Gap,
-}
-
-impl Report {
-    pub(super) fn new(format: Format) -> Self {
-        Report {
-            format,
-            notes: Vec::new(),
-            lost_events: 0,
-            is_cut_short: false,
-            gaps: Vec::new(),
-            gaps_left_out: 0,
-        }
-    }
-
-    /// Adds what was found in .etl files that were read as one.
-    pub(super) fn add_etl(&mut self, names: &[String], found: &EtlReport) {
-        self.notes.extend(Note::of_etl_report(found));
-        self.lost_events += found.diagnostics.events_lost;
-        self.add_gaps(names, &found.diagnostics.gaps);
-    }
-
-    /// Adds the gaps of traces that were read as one.
-    pub(super) fn add_gaps(&mut self, names: &[String], gaps: &Gaps) {
-        let listed = gaps.listed().iter().map(|gap| TraceGap {
-            name: names.get(gap.file as usize).cloned().unwrap_or_default(),
-            gap: *gap,
-        });
-        let from = self.gaps.len();
-        self.gaps.extend(listed);
-        // Readers find some of them when their records are due.
-        if let Some(new) = self.gaps.get_mut(from..) {
-            new.sort_unstable_by_key(|it| it.gap);
-        }
-        self.gaps_left_out += gaps.total().count - gaps.listed().len() as u64;
-        self.is_cut_short |= gaps.is_cut_short();
-    }
-}
 
 impl Recording {
     /// .etl files are of one recording, or they are refused; other recordings are joined as far as they can be.
@@ -161,6 +73,7 @@ impl Recording {
             meter,
             notes,
             found,
+            ..
         } = finder;
         let Found {
             mut streams,
@@ -204,25 +117,25 @@ impl Recording {
                 found: found.to_owned(),
             });
         }
-        let mut ctf = match ctf::reader(ctf, &notes)? {
+        let mut ctf = match ctf::reader(ctf, &notes, meter.may_hold())? {
             Some(reader) => Some((of_ctf.join(", "), reader)),
             None => None,
         };
         let is_etl = !etl.is_empty();
         let (format, bytes) = if others == 0 {
-            (Format::Etl, RecordingBytes::Etl(Box::new(merge(etl)?)))
+            (Format::Etl, Bytes::Etl(Box::new(merge(etl)?)))
         } else if others == 1
             && maps.is_empty()
             && !is_etl
             && let Some((_, format, stream)) = streams.pop()
         {
-            (format, RecordingBytes::Nettrace(stream))
+            (format, Bytes::Nettrace(stream))
         } else if before_ctf == 0
             && maps.is_empty()
             && !is_etl
             && let Some((_, reader)) = ctf.take()
         {
-            (Format::Ctf, RecordingBytes::Ctf(Box::new(reader)))
+            (Format::Ctf, Bytes::Ctf(Box::new(reader)))
         } else {
             let name = etl.first().map(|(name, _)| name.clone());
             let etl = match name {
@@ -244,17 +157,10 @@ impl Recording {
                 beside,
                 files,
             };
-            (
-                parts.format(),
-                RecordingBytes::Joined(Box::new(parts.into())),
-            )
+            (parts.format(), Bytes::Joined(Box::new(parts)))
         };
-        let symbols = SymbolEntries::new(symbols, &meter).map_err(|error| {
-            failed("symbol files", error, |name, source| OpenError::Spool {
-                name,
-                source,
-            })
-        })?;
+        let symbols = SymbolEntries::new(symbols, &meter)
+            .map_err(|error| failed("symbol files", error, OpenError::spool))?;
         Ok(Recording {
             format,
             names,
@@ -285,9 +191,22 @@ impl Recording {
         self.symbols.clone()
     }
 
-    /// The traces themselves.
+    /// The traces themselves. Of several, one that has records of all the machine: those of LTTng before a perf.data, and that
+    /// before a text of `perf script`.
     pub fn into_bytes(self) -> RecordingBytes {
-        self.bytes
+        let parts = match self.bytes {
+            Bytes::Nettrace(stream) => return RecordingBytes::Nettrace(stream),
+            Bytes::Etl(reader) => return RecordingBytes::Etl(reader),
+            Bytes::Ctf(reader) => return RecordingBytes::Ctf(reader),
+            Bytes::Joined(parts) => parts,
+        };
+        match (parts.ctf, parts.perf, parts.script) {
+            _ if !parts.runtimes.is_empty() || parts.etl.is_some() => RecordingBytes::Several,
+            (Some((_, reader)), ..) => RecordingBytes::Ctf(Box::new(reader)),
+            (None, Some((_, source)), _) => RecordingBytes::Perf(source),
+            (None, None, Some((_, stream))) => RecordingBytes::PerfScript(stream),
+            (None, None, None) => RecordingBytes::Several,
+        }
     }
 
     /// Reads it into a timeline.
@@ -315,7 +234,7 @@ impl Recording {
         let in_trace = |source| OpenError::Trace { name, source };
         let mut report = Report::new(self.format);
         let read = match self.bytes {
-            RecordingBytes::Nettrace(stream) => nettrace::read(stream, session)
+            Bytes::Nettrace(stream) => nettrace::read(stream, session)
                 .map(|found| {
                     report.notes = Note::of_nettrace(&found);
                     report.lost_events = found.lost_events();
@@ -323,13 +242,13 @@ impl Recording {
                     report
                 })
                 .map_err(in_trace),
-            RecordingBytes::Etl(reader) => etl::read(*reader, session)
+            Bytes::Etl(reader) => etl::read(*reader, session)
                 .map(|found| {
                     report.add_etl(&self.names, &found);
                     report
                 })
                 .map_err(in_trace),
-            RecordingBytes::Ctf(reader) => source::ctf::read(*reader, session)
+            Bytes::Ctf(reader) => source::ctf::read(*reader, session)
                 .map(|found| {
                     report.notes = Note::of_ctf(&found);
                     report.lost_events = found.lost_events;
@@ -337,10 +256,10 @@ impl Recording {
                     report
                 })
                 .map_err(in_trace),
-            RecordingBytes::Joined(parts) => Identity::Joined
+            Bytes::Joined(parts) => Identity::Joined
                 .admit(session, false)
                 .map_err(|error| in_trace(error.into()))
-                .and_then(|_| parts.0.read(session, &self.meter)),
+                .and_then(|_| parts.read(session, &self.meter)),
         };
         if self.meter.is_cancelled() {
             return Err(OpenError::Cancelled);
@@ -353,7 +272,7 @@ impl Recording {
 }
 
 /// perfcollect packs a perf.data with what `perf inject` made of it: the same samples.
-fn leave_out_injected(perf: &mut Vec<(String, SeekableBytes)>, notes: &Notes) {
+fn leave_out_injected(perf: &mut Vec<(String, FileBytes)>, notes: &Notes) {
     let original = |name: &str| name.replace("perf-jit.data", "perf.data");
     let names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
     perf.retain(|(name, _)| {
@@ -368,7 +287,7 @@ fn leave_out_injected(perf: &mut Vec<(String, SeekableBytes)>, notes: &Notes) {
     });
 }
 
-fn merge(files: Vec<(String, PositionedBytes)>) -> Result<EtlReader<PositionedBytes>, OpenError> {
+fn merge(files: Vec<(String, FileBytes)>) -> Result<EtlReader<FileBytes>, OpenError> {
     for (i, (second, second_file)) in files.iter().enumerate() {
         if let Some((first, _)) = files[..i]
             .iter()

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::meter::Cancelled;
+use super::meter::{Cancelled, is};
 use super::note::{Note, Notes};
 use crate::limits::LimitReached;
 
@@ -13,14 +13,8 @@ pub(super) struct Salvaged<S> {
     source: S,
     name: String,
     notes: Notes,
-    state: State,
-}
-
-#[derive(Debug, PartialEq)]
-enum State {
-    New,
-    Begun,
-    Ended,
+    has_begun: bool,
+    has_ended: bool,
 }
 
 impl<S> Salvaged<S> {
@@ -29,32 +23,31 @@ impl<S> Salvaged<S> {
             source,
             name: name.to_owned(),
             notes: notes.clone(),
-            state: State::New,
+            has_begun: false,
+            has_ended: false,
         }
     }
 }
 
 impl<S: Read> Read for Salvaged<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.state == State::Ended {
+        if self.has_ended {
             return Ok(0);
         }
         match self.source.read(buffer) {
             Ok(n) => {
-                if n > 0 {
-                    self.state = State::Begun;
-                }
+                self.has_begun |= n > 0;
                 Ok(n)
             }
             Err(error)
-                if self.state == State::New
+                if !self.has_begun
                     || error.kind() == io::ErrorKind::Interrupted
                     || is::<Cancelled>(&error).is_some() =>
             {
                 Err(error)
             }
             Err(error) => {
-                self.state = State::Ended;
+                self.has_ended = true;
                 let name = self.name.clone();
                 self.notes.push(match is::<LimitReached>(&error) {
                     Some(&limit) => Note::Limit { name, limit },
@@ -67,9 +60,4 @@ impl<S: Read> Read for Salvaged<S> {
             }
         }
     }
-}
-
-/// What an error of this project's own is.
-pub(super) fn is<E: std::error::Error + 'static>(error: &io::Error) -> Option<&E> {
-    error.get_ref()?.downcast_ref()
 }

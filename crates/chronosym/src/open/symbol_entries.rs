@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::meter::{Meter, Unpacked};
+use super::meter::{Meter, Metered};
 use super::zip::Entry;
 use crate::images::file_name;
 use crate::timeline::Timeline;
@@ -113,10 +113,7 @@ impl Inner {
     fn unpack(&self, entry: &Entry, path: &Path) -> io::Result<()> {
         let folder = path.parent().unwrap_or(self.folder.path());
         fs::create_dir_all(folder)?;
-        let mut source = Unpacked {
-            source: entry.open(),
-            meter: self.meter.clone(),
-        };
+        let mut source = Metered::unpacked(entry.open(), &self.meter);
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         io::copy(&mut source, &mut file)?;
         file.persist(path)?;
@@ -125,15 +122,14 @@ impl Inner {
 }
 
 /// Endings of files that have symbols.
-const ENDINGS: [&str; 6] = [".pdb", ".r2rmap", ".dll", ".exe", ".debug", ".dbg"];
+const ENDINGS: [&str; 6] = ["pdb", "r2rmap", "dll", "exe", "debug", "dbg"];
 
 pub(super) fn is_symbol_file(name: &str) -> bool {
-    let ends = |ending: &str| {
-        let at = name.len().checked_sub(ending.len());
-        at.and_then(|at| name.get(at..))
-            .is_some_and(|end| end.eq_ignore_ascii_case(ending))
-    };
-    ENDINGS.iter().any(|ending| ends(ending)) && place(name).is_some()
+    let ending = name.rsplit('.').next().unwrap_or_default();
+    ENDINGS
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(ending))
+        && place(name).is_some()
 }
 
 /// Where an entry is unpacked to: `NAME/ID/NAME` if its path ends so, else `NAME`. Nothing of the path above that is

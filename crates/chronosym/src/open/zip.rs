@@ -22,12 +22,8 @@ pub(super) struct Section {
 impl Section {
     pub fn whole(mut file: File, meter: &Arc<Meter>) -> io::Result<Self> {
         let end = file.seek(SeekFrom::End(0))?;
-        let source = Metered {
-            source: file,
-            meter: meter.clone(),
-        };
         Ok(Section {
-            file: Arc::new(Mutex::new(source)),
+            file: Arc::new(Mutex::new(Metered::input(file, meter))),
             start: 0,
             at: 0,
             end,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chronosym_events::{EventSchema, PointerSize};
 use chronosym_nettrace::{Count, Records, Region};
 
-use super::nettrace::{OfTypes, pointer_size};
+use super::nettrace::OfTypes;
 use crate::event_types::EventTypeId;
 use crate::facts::At;
 use crate::role::Role;
@@ -151,7 +151,7 @@ impl Filler {
                 .extend(counted.map(|(index, count)| (*self.numbers.of_type(index), count)));
             batch.stacks.clear();
             for stack in region.stacks() {
-                batch.stacks.push(stack.addresses());
+                batch.stacks.push(stack.iter());
             }
         }
         batch.begins_region = first;
@@ -178,10 +178,10 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// `pointer_bytes` as the trace's header says; `began_ns`: when it began, since the session's time 0.
-    pub(super) fn new(pointer_bytes: u8, began_ns: i64) -> Self {
+    /// `pointer_size` as the trace's header says; `began_ns`: when it began, since the session's time 0.
+    pub(super) fn new(pointer_size: PointerSize, began_ns: i64) -> Self {
         Feed {
-            pointer_size: pointer_size(pointer_bytes),
+            pointer_size,
             began_ns,
             own_id: None,
             process: None,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use chronosym_etl::{EtlReader, EventKey as RecordKey, ExtendedItem, ReadAt, Record};
 use chronosym_events::kernel::classes;
 use chronosym_events::{
-    EventDescription, EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestPieces, Provider,
-    TraceLoggingSchema,
+    EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestPieces, Provider, TraceLoggingSchema,
 };
 use rustc_hash::FxHashMap;
 
@@ -122,8 +121,9 @@ impl Schemas {
                 class,
                 opcode: EVENT_INFO,
                 ..
-            } if class == classes::EVENT_INFO => match EventDescription::parse(record.payload) {
-                Ok(description) => self.describe(description),
+            } if class == classes::EVENT_INFO => match EventSchema::from_event_info(record.payload)
+            {
+                Ok(schema) => self.describe(schema),
                 Err(_) => self.unreadable += 1,
             },
             RecordKey::Manifest { provider, id, .. } if u32::from(id) == MANIFEST_EVENT_ID => {
@@ -134,9 +134,7 @@ impl Schemas {
                 let from = (provider, record.process_id);
                 match self.pieces.entry(from).or_default().push(record.payload) {
                     Ok(None) => return,
-                    Ok(Some(descriptions)) => {
-                        descriptions.into_iter().for_each(|d| self.describe(d))
-                    }
+                    Ok(Some(schemas)) => schemas.into_iter().for_each(|it| self.describe(it)),
                     Err(_) => self.unreadable += 1,
                 }
                 self.pieces.remove(&from);
@@ -145,8 +143,7 @@ impl Schemas {
         }
     }
 
-    fn describe(&mut self, description: EventDescription) {
-        let schema = description.schema();
+    fn describe(&mut self, schema: EventSchema) {
         self.descriptions.insert(schema.key().clone(), schema);
     }
 

@@ -4,9 +4,10 @@ use std::io::Read;
 
 use chronosym_perf::jitdump::{Diagnostics, Reader, Record};
 use chronosym_perf::{Error, TimeConversion};
+use chronosym_types::AStr;
 
 use super::{Identity, ReadError};
-use crate::facts::{At, Fact, NativeMethod};
+use crate::facts::{At, Fact, NativeMethod, Text};
 use crate::session::Session;
 
 /// Reads a jitdump into a session of its own: its time 0 is that of the first record.
@@ -65,7 +66,7 @@ pub(crate) fn read_from<R: Read>(
                 let Ok(size) = u32::try_from(load.size) else {
                     continue;
                 };
-                if size == 0 || machine.state(process).code.is_told_by_events(address) {
+                if size == 0 || machine.state(process).code.is_stated_by_events(address) {
                     continue;
                 }
                 let paths: Vec<_> = (load.lines.clone())
@@ -74,8 +75,8 @@ pub(crate) fn read_from<R: Read>(
                 let rows: Vec<(u64, &str, u32)> = (load.lines.zip(&paths))
                     .map(|(line, path)| (line.address, &**path, line.line))
                     .collect();
-                let name = String::from_utf8_lossy(load.name);
-                let method = NativeMethod::new(&*name, address, size).with_lines(&rows);
+                let name = Text::Narrow(AStr::new(load.name));
+                let method = NativeMethod::new(name, address, size).with_lines(&rows);
                 session.apply(at.thread(load.tid.into()), method);
             }
             Record::Move(moved) => session.apply(

@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use chronosym_events::{EventKey, EventSchema, PointerSize, Provider, RawEvent};
+use chronosym_events::{EventKey, EventSchema, Provider, RawEvent};
 use chronosym_nettrace::{
     Diagnostics, Error, EventType, EventTypeIndex, Format, LossWindow, Options, Reader, Record,
     Region, TraceHeader,
@@ -154,7 +154,7 @@ pub fn read_with(
             let schema = schemas.of(region.event_types(), &record);
             stack.clear();
             if let Some(row) = record.stack {
-                stack.extend(region.stack(row).addresses());
+                stack.extend(region.stack(row).iter());
             }
             let mut event = raw_event(region.header(), &record, schema);
             event.time_ns = feed.at(event.time_ns);
@@ -331,17 +331,9 @@ pub fn raw_event<'a>(
         process_id: record.process_id,
         thread_id: Some(record.thread_id),
         processor: record.processor,
-        pointer_size: pointer_size(header.pointer_size),
+        pointer_size: header.pointer_size,
         schema,
         payload: record.payload,
-    }
-}
-
-pub(super) fn pointer_size(bytes: u8) -> PointerSize {
-    if bytes == 4 {
-        PointerSize::Four
-    } else {
-        PointerSize::Eight
     }
 }
 
@@ -360,7 +352,7 @@ pub(crate) fn describe(header: &TraceHeader, session: &mut Session) {
         .start
         .and_then(|start| start.unix_ns())
         .map(i128::from);
-    facts.pointer_size = Some(header.pointer_size);
+    facts.pointer_size = Some(header.pointer_size.bytes() as u8);
     facts.processors = header.processors;
     facts.sample_interval_ns = header.sample_rate_ns.filter(|&ns| ns > 0).map(u64::from);
     facts.process_id = header.process_id;

@@ -705,31 +705,24 @@ impl Feed {
 /// Registers of a 64-bit program, by DWARF's numbers.
 fn registers(session: &mut Session, recorded: &chronosym_perf::Registers<'_>) -> Option<Registers> {
     const IS_64_BIT: u64 = 2;
+    // ax dx cx bx si di bp sp r8..r15, as the kernel numbers them.
+    const X86_64: [u32; 16] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
     let machine = session.facts().machine.as_deref().unwrap_or("x86_64");
-    let (processor, instruction, numbers): (_, _, &[u32]) = if machine.ends_with("aarch64") {
-        const SAME: [u32; 32] = {
-            let mut numbers = [0; 32];
-            let mut i = 0;
-            while i < numbers.len() {
-                numbers[i] = i as u32;
-                i += 1;
-            }
-            numbers
-        };
-        (Processor::Aarch64, 32, &SAME)
-    } else if machine.ends_with("x86_64") {
-        // ax dx cx bx si di bp sp r8..r15, as the kernel numbers them.
-        const NUMBERS: [u32; 16] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23];
-        (Processor::X86_64, 8, &NUMBERS)
-    } else {
-        return None;
+    let (processor, instruction) = match machine {
+        _ if machine.ends_with("aarch64") => (Processor::Aarch64, 32),
+        _ if machine.ends_with("x86_64") => (Processor::X86_64, 8),
+        _ => return None,
     };
     let instruction = recorded
         .get(instruction)
         .filter(|_| recorded.abi == IS_64_BIT)?;
     let mut registers = Registers::new(processor, instruction);
-    for (number, &own) in (0..).zip(numbers) {
-        registers.set(number, recorded.get(own));
+    for number in 0..32 {
+        let own = match processor {
+            Processor::X86_64 => X86_64.get(usize::from(number)).copied(),
+            _ => Some(number.into()),
+        };
+        registers.set(number, own.and_then(|own| recorded.get(own)));
     }
     Some(registers)
 }

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent};
+use chronosym_perf::Error;
 use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
-use chronosym_perf::{BuildId, Error};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::perf::{Counted, KERNEL};
@@ -18,6 +18,7 @@ use super::{Identity, ReadError};
 use crate::evidence::Evidence;
 use crate::facts::{self, Addressing, At, Image, Symbol};
 use crate::images::{is_anonymous, simple_name};
+use crate::process::ProcessIndex;
 use crate::samples::SampleKind;
 use crate::session::Session;
 
@@ -62,7 +63,7 @@ pub struct PlacedFile {
 pub fn read(source: impl Read, session: &mut Session) -> Result<ScriptReport, ReadError> {
     Identity::Perf.admit(session, false)?;
     describe(session);
-    let (report, end) = read_from(Reader::new(source), session, Beside::default());
+    let (report, end) = read_from(Reader::new(source), session, None, &[]);
     end?;
     Ok(report)
 }
@@ -73,47 +74,42 @@ pub(crate) fn describe(session: &mut Session) {
     facts.pointer_size = Some(8);
 }
 
-/// What is known beside a text.
-#[derive(Default)]
-pub(crate) struct Beside<'b> {
-    /// The session's time 0 if the first sample is after it, in ns of the text's clock.
-    pub earliest_ns: Option<u64>,
-    /// The processes whose perf maps are at hand, which say more than what was printed of them.
-    pub maps: &'b [u32],
-    /// Of files, by their paths.
-    pub build_ids: FxHashMap<Vec<u8>, BuildId>,
-}
-
-/// As [`read`], into a session of several recordings.
+/// As [`read`], into a session of several recordings. The session's time 0 is `earliest_ns` of the text's clock if the first
+/// sample is after it; perf maps of the processes in `maps` are at hand, and say more than what was printed of them.
 pub(crate) fn read_from<R: Read>(
-    mut reader: Reader<R>,
+    reader: Reader<R>,
     session: &mut Session,
-    beside: Beside<'_>,
+    earliest_ns: Option<u64>,
+    maps: &[u32],
 ) -> (ScriptReport, Result<(), Error>) {
     let mut feed = Feed {
-        beside,
+        earliest_ns,
+        maps,
         ..Feed::default()
     };
-    let end = loop {
-        match reader.next_sample() {
-            Ok(Some(sample)) => feed.take(&sample, session),
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-    };
+    let read = feed.read(reader, |feed, sample| feed.take(sample, session));
     feed.threads.name_processes(session);
     feed.state_names(session);
     feed.map_printed_ranges(session);
-    let report = ScriptReport {
-        diagnostics: reader.diagnostics().clone(),
-        began_ns: feed
-            .began_ns
-            .or(feed.beside.earliest_ns)
-            .unwrap_or_default(),
-        without_process: feed.without_process,
-        files: feed.placed_files(),
+    (feed.report(read.0), read.1)
+}
+
+/// Reads the names only: the session has the samples themselves, by the perf.data that the text was made of, whose clock was
+/// `began_ns` at the session's time 0.
+pub(crate) fn read_names<R: Read>(
+    reader: Reader<R>,
+    session: &mut Session,
+    began_ns: u64,
+    maps: &[u32],
+) -> (ScriptReport, Result<(), Error>) {
+    let mut feed = Feed {
+        began_ns: Some(began_ns),
+        maps,
+        ..Feed::default()
     };
-    (report, end)
+    let read = feed.read(reader, |feed, sample| feed.take_names(sample, session));
+    feed.state_names(session);
+    (feed.report(read.0), read.1)
 }
 
 /// The schemas of the events in a text, made as they come up.
@@ -156,9 +152,12 @@ struct Files {
     inlined: FxHashMap<u64, u64>,
 }
 
+/// Where a file is mapped: offset in the file, bytes, address.
+type Mapping = (u64, u64, u64);
+
 /// A name that was printed: of a process, from the start of its symbol to where it was printed.
 struct Name {
-    pid: u32,
+    process: ProcessIndex,
     start: u64,
     last: u64,
     symbol: Box<str>,
@@ -168,7 +167,8 @@ struct Name {
 
 #[derive(Default)]
 struct Feed<'b> {
-    beside: Beside<'b>,
+    earliest_ns: Option<u64>,
+    maps: &'b [u32],
     began_ns: Option<u64>,
     events: FxHashMap<Box<str>, Counted>,
     /// The event whose samples are the profile.
@@ -177,9 +177,11 @@ struct Feed<'b> {
     /// Processes of threads, as far as they were seen.
     owners: FxHashMap<u32, u32>,
     files: FxHashMap<u32, Files>,
+    /// Where the files of processes are mapped, of a text whose perf.data was read.
+    mapped: FxHashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
     names: Vec<Name>,
     /// By process and address: the name that is there, hashed.
-    known: FxHashMap<(u32, u64), u64>,
+    known: FxHashMap<(ProcessIndex, u64), u64>,
     /// Where addresses themselves were printed: by process and file the first and the last one.
     ranges: FxHashMap<(u32, Box<str>), (u64, u64)>,
     stack: Vec<u64>,
@@ -187,12 +189,89 @@ struct Feed<'b> {
 }
 
 impl Feed<'_> {
-    fn take(&mut self, sample: &Sample<'_>, session: &mut Session) {
-        let earliest = self.beside.earliest_ns.unwrap_or(u64::MAX);
+    fn read<R: Read>(
+        &mut self,
+        mut reader: Reader<R>,
+        mut take: impl FnMut(&mut Self, &Sample<'_>),
+    ) -> (Diagnostics, Result<(), Error>) {
+        let end = loop {
+            match reader.next_sample() {
+                Ok(Some(sample)) => take(self, &sample),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (reader.diagnostics().clone(), end)
+    }
+
+    fn report(self, diagnostics: Diagnostics) -> ScriptReport {
+        ScriptReport {
+            diagnostics,
+            began_ns: self.began_ns.or(self.earliest_ns).unwrap_or_default(),
+            without_process: self.without_process,
+            files: self.placed_files(),
+        }
+    }
+
+    /// When a sample was taken, and in which process.
+    fn at(&mut self, sample: &Sample<'_>) -> (At, u32) {
+        let earliest = self.earliest_ns.unwrap_or(u64::MAX);
         let began_ns = *self.began_ns.get_or_insert(sample.time_ns.min(earliest));
         let pid = self.process(sample);
         let at = At::new(sample.time_ns.saturating_sub(began_ns)).process(pid);
-        let at = at.thread(sample.tid.into());
+        (at.thread(sample.tid.into()), pid)
+    }
+
+    /// Names the frames where the process has them mapped. What was inlined has no address of its own.
+    fn take_names(&mut self, sample: &Sample<'_>, session: &mut Session) {
+        let (at, pid) = self.at(sample);
+        let process = session.machine.process_at(at);
+        let mut is_leaf = true;
+        for frame in sample.frames().filter(|frame| !frame.is_inlined) {
+            let file = frame
+                .dso
+                .filter(|file| frame.address >> 63 == 0 && is_file(file));
+            let address = match file {
+                Some(file) => self.mapped(pid, process, file, frame.address, session),
+                None => Some(frame.address),
+            };
+            if let Some(address) = address {
+                self.name((pid, process), address, is_leaf, &frame, frame.dso);
+            }
+            is_leaf = false;
+        }
+    }
+
+    /// Where a place in a file, or what older perfs print for it, is in a process.
+    fn mapped(
+        &mut self,
+        pid: u32,
+        process: ProcessIndex,
+        file: &str,
+        printed: u64,
+        session: &Session,
+    ) -> Option<u64> {
+        let known = self.mapped.entry((pid, process, file.into()));
+        let mappings = known.or_insert_with(|| {
+            let names = &session.machine.names.strings;
+            let images = session.machine.states[process.index()].images.iter();
+            let images = images.filter(|image| names.get(image.path) == file);
+            images
+                .map(|it| (it.file_offset, it.size, it.base))
+                .collect()
+        });
+        let places = mappings.iter().filter_map(|&(offset, size, base)| {
+            let behind = printed.checked_sub(offset).filter(|&behind| behind < size);
+            behind.map(|behind| base.saturating_add(behind))
+        });
+        let is_there = |&&(_, size, base): &&Mapping| printed.wrapping_sub(base) < size;
+        let itself = || mappings.iter().find(is_there).map(|_| printed);
+        places.last().or_else(itself)
+    }
+
+    fn take(&mut self, sample: &Sample<'_>, session: &mut Session) {
+        let (at, pid) = self.at(sample);
+        let process = session.machine.process_at(at);
         self.threads
             .name(at, pid, sample.tid.into(), sample.comm.as_bytes(), session);
         let counted = self.event(sample.event, session);
@@ -211,7 +290,7 @@ impl Feed<'_> {
             };
             let is_leaf = self.stack.is_empty() && counted.kind == SampleKind::Cpu;
             let address = self.place(pid, &frame, file, session);
-            self.name(pid, address, is_leaf, &frame, file);
+            self.name((pid, process), address, is_leaf, &frame, file);
             self.stack.push(address);
         }
         // Walks over frame pointers end in what is no address.
@@ -302,11 +381,8 @@ impl Feed<'_> {
         let count = Some(files.len()).filter(|&count| count < MOST_FILES)?;
         let base = FILES + count as u64 * FILE_SIZE;
         files.insert(file.into(), base);
-        let build_id = self.beside.build_ids.get(file.as_bytes());
-        let build_id = build_id.map(|id| format!("{id:?}")).unwrap_or_default();
         let image = Image {
             addressing: Addressing::FileOffset,
-            build_id: &build_id,
             ..Image::new(Action::DCStart, base, FILE_SIZE, file)
         };
         session.apply(At::new(0).process(pid), image);
@@ -316,7 +392,7 @@ impl Feed<'_> {
     /// Keeps the name that was printed, by where it will be looked up (rule 9).
     fn name(
         &mut self,
-        pid: u32,
+        (pid, process): (u32, ProcessIndex),
         address: u64,
         is_leaf: bool,
         frame: &Frame<'_>,
@@ -326,7 +402,7 @@ impl Feed<'_> {
             return;
         };
         let of_map = file.and_then(pid_of_map).is_some();
-        if of_map && self.beside.maps.contains(&pid) {
+        if of_map && self.maps.contains(&pid) {
             return;
         }
         let last = if is_leaf {
@@ -335,12 +411,12 @@ impl Feed<'_> {
             address.saturating_sub(1)
         };
         let hash = FxBuildHasher.hash_one(symbol);
-        if self.known.insert((pid, last), hash) == Some(hash) {
+        if self.known.insert((process, last), hash) == Some(hash) {
             return;
         }
         let start = address.saturating_sub(frame.offset.unwrap_or(0));
         self.names.push(Name {
-            pid,
+            process,
             last,
             start: start.min(last),
             symbol: symbol.into(),
@@ -351,10 +427,10 @@ impl Feed<'_> {
     /// States the names: each from the start of its symbol on, unless another one was printed in between.
     fn state_names(&mut self, session: &mut Session) {
         let mut names = std::mem::take(&mut self.names);
-        names.sort_by_key(|name| (name.pid, name.last));
+        names.sort_by_key(|name| (name.process, name.last));
         let mut before: Option<&Name> = None;
         for name in &names {
-            let other = before.filter(|it| it.pid == name.pid && it.symbol != name.symbol);
+            let other = before.filter(|it| it.process == name.process && it.symbol != name.symbol);
             let free = other.map_or(0, |other| other.last.saturating_add(1));
             let module = simple_name(name.file.as_deref().unwrap_or_default());
             let symbol = Symbol {
@@ -369,12 +445,23 @@ impl Feed<'_> {
                     &*name.symbol,
                 )
             };
-            session.apply(At::new(0).process(name.pid), symbol);
+            (session.machine).apply_to(name.process, At::new(0), symbol.into());
             before = Some(name);
         }
     }
 
     fn placed_files(self) -> Vec<PlacedFile> {
+        let mapped = self
+            .mapped
+            .into_iter()
+            .filter_map(|((process, _, path), mappings)| {
+                let &(offset, _, base) = mappings.first()?;
+                Some(PlacedFile {
+                    process,
+                    path,
+                    base: base.wrapping_sub(offset),
+                })
+            });
         let files = self.files.into_iter().flat_map(|(process, files)| {
             let bases = files.bases.into_iter();
             bases.map(move |(path, base)| PlacedFile {
@@ -383,7 +470,7 @@ impl Feed<'_> {
                 base,
             })
         });
-        let mut files: Vec<PlacedFile> = files.collect();
+        let mut files: Vec<PlacedFile> = files.chain(mapped).collect();
         files.sort_by_key(|file| (file.process, file.base));
         files
     }

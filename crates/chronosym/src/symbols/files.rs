@@ -1,7 +1,7 @@
 //! Symbol files: where they are, and those that are open, parsed over their bytes and kept up to a number of bytes.
 
 use std::any::{Any, TypeId};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use chronosym_symbols::identity::FileIdentity;
@@ -9,16 +9,10 @@ use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{StoreConfig, identity_of};
 
-use super::SymbolOptions;
-use super::search::Search;
-
-/// A file, and what it said of itself when it was found.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct FileAt {
-    pub path: PathBuf,
-    /// Nothing for files that have no identity.
-    pub id: Option<FileIdentity>,
-}
+use super::options::SymbolOptions;
+use super::search::{FileAt, Search};
+#[cfg(feature = "dwarf")]
+use crate::{evidence::NameReason, symbol_source::NativeFrame};
 
 /// Why a file cannot be used after all.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -58,12 +52,20 @@ pub(super) trait Open: Any + Send + Sync + Sized {
 /// An open file, or why it cannot be read: that is remembered as well.
 type Opened = Result<Arc<dyn Any + Send + Sync>, FileError>;
 
+/// The frames at an address; none where the file names nothing there.
+#[cfg(feature = "dwarf")]
+pub(super) type Frames = Result<Vec<NativeFrame>, NameReason>;
+
+/// Answers that were worked out beforehand.
+#[cfg(feature = "dwarf")]
+type Prepared = WeightedLru<(Arc<FileAt>, chronosym_symbols::Address), Frames>;
+
 /// Files are looked for once, and the least recently used ones are closed when they are too many bytes.
 pub(super) struct Files {
     pub search: Search,
     open: WeightedLru<(Arc<FileAt>, TypeId), Opened>,
     #[cfg(feature = "dwarf")]
-    pub prepared: super::object::Prepared,
+    pub prepared: Prepared,
     #[cfg(feature = "dwarf")]
     pub line_share: usize,
 }

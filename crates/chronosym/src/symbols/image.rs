@@ -1,16 +1,16 @@
 //! A native image's symbols: a Windows PDB, an ELF file, or what the PE image itself says.
 
-use chronosym_symbols::identity::{BuildId, PeId, Wanted};
+use chronosym_symbols::identity::{BuildId, Wanted};
 
 use super::files::Files;
-use super::search::{ANY, SymbolFile, distinct};
+use super::search::{Sought, SymbolFile};
 use crate::evidence::NameReason;
-use crate::images::{Addressing, file_name};
+use crate::facts::Addressing;
 use crate::symbol_source::{ImageRef, NativeFrame};
-#[cfg(feature = "dwarf")]
-use {super::files::FileAt, super::object, chronosym_symbols::Address, std::sync::Arc};
 #[cfg(feature = "pdb")]
 use {super::managed::PdbFile, chronosym_symbols::store::NoFile, std::sync::OnceLock};
+#[cfg(feature = "dwarf")]
+use {super::object, super::search::FileAt, chronosym_symbols::Address, std::sync::Arc};
 
 /// The files of one image.
 pub(super) struct ImageFiles {
@@ -53,44 +53,26 @@ impl ImageFiles {
         if let Some(part) = &image.part {
             return Self::find_part(image, part, files);
         }
-        let names = distinct(vec![file_name(image.path).to_owned()]);
-        let paths = distinct(vec![image.path.to_owned()]);
-        let find = |file: &mut SymbolFile, wanted: &Wanted, fits| {
-            files.search.everywhere(file, wanted, &names, &paths, fits);
-        };
-        let mut own = SymbolFile::unidentified();
+        let search = &files.search;
         if let Some(id) = image.build_id.and_then(BuildId::parse) {
-            let mut symbols = SymbolFile::unidentified();
-            find(&mut symbols, &Wanted::ElfDebug(id.clone()), ANY);
-            if symbols.found.is_err() {
-                // Without debug information the image still has its dynamic symbols.
-                find(&mut symbols, &Wanted::ElfImage(id), ANY);
-            }
-            return Self::new(Kind::Elf(image.addressing), symbols, own);
+            // Without debug information the image still has its dynamic symbols.
+            let wanted = [Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id)];
+            let symbols = search.first(wanted.map(|wanted| Sought::at(wanted, image.path)));
+            let kind = Kind::Elf(image.addressing);
+            return Self::new(kind, symbols, SymbolFile::unidentified());
         }
         #[cfg(feature = "pdb")]
-        let symbols = super::pe_image::find_pdb(image, files);
+        let (symbols, fits) = (super::pe_image::find_pdb(image, files), |at: &_| {
+            super::pe_image::fits(at, image, files)
+        });
         #[cfg(not(feature = "pdb"))]
-        let symbols = SymbolFile::unidentified();
-        if let Some(timestamp) = image.timestamp
-            && let Ok(size_of_image) = u32::try_from(image.size)
-            // The PDB of managed code knows nothing of native addresses.
+        let (symbols, fits) = (SymbolFile::unidentified(), super::search::ANY);
+        let mut own = SymbolFile::unidentified();
+        // The PDB of managed code knows nothing of native addresses.
+        if let Some(sought) = Sought::image(image)
             && (!symbols.is_native_pdb() || image.il_pdb.is_some())
         {
-            let pe = PeId {
-                timestamp,
-                size_of_image,
-            };
-            let wanted = Wanted::Image {
-                pe: Some(pe),
-                pdb: None,
-            };
-            #[cfg(feature = "pdb")]
-            find(&mut own, &wanted, &|at| {
-                super::pe_image::fits(at, image, files)
-            });
-            #[cfg(not(feature = "pdb"))]
-            find(&mut own, &wanted, ANY);
+            search.everywhere(&mut own, &sought, &fits);
         }
         Self::new(Kind::Pe, symbols, own)
     }
@@ -102,7 +84,7 @@ impl ImageFiles {
     }
 
     /// The file that answers, or the one whose reason says most.
-    pub(super) fn telling(&self) -> &SymbolFile {
+    pub(super) fn best(&self) -> &SymbolFile {
         let (symbols, image) = (&self.symbols, &self.image);
         let image_first = match self.kind {
             #[cfg(feature = "pdb")]
@@ -133,7 +115,7 @@ impl ImageFiles {
             return object::frames(files, at, self.address(rva));
         }
         let _ = (files, rva);
-        Err(self.telling().name_reason())
+        Err(self.best().name_reason())
     }
 }
 
@@ -158,7 +140,7 @@ impl ImageFiles {
 
     /// Works out the answers for many addresses.
     pub(super) fn prepare(&self, files: &Files, rvas: &[u64]) {
-        // PDBs are as fast without being told beforehand.
+        // PDBs are as fast without it.
         let Some(at) = self
             .object_file()
             .filter(|_| matches!(self.kind, Kind::Elf(_)) || self.symbols.found.is_err())

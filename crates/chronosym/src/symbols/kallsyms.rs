@@ -13,10 +13,10 @@ use crate::images::file_name;
 use crate::symbol_source::{ImageRef, NativeFrame};
 
 /// Bytes that a list may have; those of today's kernels have 5 to 20 MB.
-const MOST_BYTES: u64 = 1 << 30;
+const MOST_BYTES: u64 = 128 << 20;
 
 /// The functions of a running kernel and of its modules.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Kallsyms {
     path: PathBuf,
     text: String,
@@ -97,13 +97,8 @@ impl Kallsyms {
         let mut all = Vec::new();
         let mut list = Kallsyms {
             path: path.to_owned(),
-            text: String::new(),
-            rows: Vec::new(),
-            modules: BTreeMap::new(),
-            starts: Vec::new(),
-            text_end: None,
-            end: None,
             build_id,
+            ..Kallsyms::default()
         };
         let mut is_hidden = false;
         for line in text.lines() {
@@ -117,10 +112,9 @@ impl Kallsyms {
             }
             let rank = rank(kind, name);
             let at = (name.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize) as u32;
-            let own = if rank.0 {
-                at..at.saturating_add(name.len() as u32)
-            } else {
-                0..0
+            let own = match rank.0 {
+                true => at..at.saturating_add(name.len() as u32),
+                false => 0..0,
             };
             match (module, name) {
                 (Some(module), _) if rank.0 => {

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use chronosym_pdb::metadata::{Table, Token};
-use chronosym_pdb::pe::DebugKind;
 use chronosym_symbols::identity::{PdbFormat, PdbId, Wanted};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{NoFile, Place};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::pdb::{EmbeddedPdb, Pdb};
 use super::pe::{ImageFile, ImageParts};
-use super::search::{FoundFile, SymbolFile, pdb_names, pdb_paths};
+use super::search::{FileAt, FoundFile, Sought, SymbolFile};
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
+use crate::source_line::SourceLine;
+use crate::symbol_source::InMemoryPdb;
 
 /// What is known of a PDB that is to be found.
 pub(super) struct Clues<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Clues<'a> {
     /// The image, where it is at hand.
     pub image: Option<&'a Arc<FileAt>>,
     /// The PDB itself, where the trace carries it.
-    pub in_trace: Option<&'a Arc<[u8]>>,
+    pub in_trace: Option<&'a InMemoryPdb>,
 }
 
 /// The PDB of a module.
@@ -53,26 +53,27 @@ impl PdbFile {
 
     /// A PDB that is known to be the right one.
     pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
-        let mut pdb = Self::unknown();
-        pdb.file.found = Ok(found);
-        pdb.file.at = Some(at);
-        pdb
+        PdbFile {
+            file: SymbolFile::at(found, at),
+            in_trace: None,
+        }
     }
 
-    /// What is asked of the PDB, if it is at hand and can be read.
-    pub(super) fn with_pdb<R>(&self, files: &Files, ask: impl FnOnce(&Pdb) -> R) -> Option<R> {
-        match (
-            self.file.found.as_ref().ok()?,
-            &self.file.at,
-            &self.in_trace,
-        ) {
-            (FoundFile::File(_), Some(at), _) => Some(ask(&*files.open::<Pdb>(at).ok()?)),
+    /// What is asked of the PDB, if it is at hand.
+    pub(super) fn with_pdb<R>(
+        &self,
+        files: &Files,
+        ask: impl FnOnce(&Pdb) -> R,
+    ) -> Option<Result<R, FileError>> {
+        let (found, at) = (self.file.found.as_ref().ok()?, self.file.at.as_ref());
+        Some(match (found, at, &self.in_trace) {
+            (FoundFile::File(_), Some(at), _) => files.open::<Pdb>(at).map(|pdb| ask(&pdb)),
             (FoundFile::Embedded(_), Some(at), _) => {
-                Some(ask(&files.open::<EmbeddedPdb>(at).ok()?.0))
+                files.open::<EmbeddedPdb>(at).map(|pdb| ask(&pdb.0))
             }
-            (FoundFile::InTrace, _, Some(pdb)) => Some(ask(pdb)),
-            _ => None,
-        }
+            (FoundFile::InTrace, _, Some(pdb)) => Ok(ask(pdb)),
+            _ => return None,
+        })
     }
 
     /// The line of an IL offset.
@@ -86,20 +87,10 @@ impl PdbFile {
         if token.table() != Table::METHOD_DEF || token.row() == 0 {
             return Err(LineReason::NoLineInfo);
         }
-        let found = self.file.found.as_ref();
-        let found = found.map_err(|_| self.file.line_reason())?;
-        let line = || match (found, &self.file.at, &self.in_trace) {
-            (FoundFile::File(_), Some(at), _) => Ok(files.open::<Pdb>(at)?.line(token, il)?),
-            (FoundFile::Embedded(_), Some(at), _) => {
-                Ok(files.open::<EmbeddedPdb>(at)?.0.line(token, il)?)
-            }
-            (FoundFile::InTrace, _, Some(pdb)) => Ok(pdb.line(token, il)?),
-            _ => Ok::<_, FileError>(None),
-        };
-        match line() {
-            Ok(Some(line)) => Ok(line),
-            Ok(None) => Err(LineReason::NoSequencePoint),
-            Err(_) => Err(LineReason::SymbolFileDamaged),
+        match self.with_pdb(files, |pdb| pdb.line(token, il)) {
+            Some(Ok(Ok(line))) => line.ok_or(LineReason::NoSequencePoint),
+            Some(_) => Err(LineReason::SymbolFileDamaged),
+            None => Err(self.file.line_reason()),
         }
     }
 }
@@ -107,22 +98,23 @@ impl PdbFile {
 fn find(clues: &Clues<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
     let Clues { id, image, .. } = *clues;
     let mut file = SymbolFile::unidentified();
-    let names = pdb_names(clues.pdb_path, clues.image_path);
-    let paths = pdb_paths(clues.pdb_path, clues.image_path);
     let facts = image
         .and_then(|at| files.open::<ImageFile>(at).ok())
         .map(|image| image.with(image_facts))
         .unwrap_or_default();
-    let wanted = id.map(|id| Wanted::Pdb {
-        id,
-        stamp: facts.stamp,
-        format: PdbFormat::Any,
+    let sought = id.map(|id| {
+        let wanted = Wanted::Pdb {
+            id,
+            stamp: facts.stamp,
+            format: PdbFormat::Any,
+        };
+        Sought::pdb(wanted, clues.pdb_path, clues.image_path)
     });
-    file.wanted.clone_from(&wanted);
+    file.wanted = sought.as_ref().map(|sought| sought.wanted.clone());
 
     let look = |file: &mut SymbolFile, stores| {
-        let Some(wanted) = &wanted else { return };
-        file.or(&files.search.find(wanted, &names, &paths, stores));
+        let Some(sought) = &sought else { return };
+        file.or(&files.search.find(sought, stores));
         verify(file, &facts, files);
     };
     look(&mut file, false);
@@ -141,7 +133,7 @@ fn find(clues: &Clues<'_>, files: &Files) -> (SymbolFile, Option<Pdb>) {
         }
     }
     if let Some(bytes) = clues.in_trace {
-        match Pdb::parse(FileData::from(Arc::clone(bytes))) {
+        match Pdb::parse(FileData::from(Arc::clone(&bytes.bytes))) {
             // Without an id in the module's event, the runtime's own word ties it to the module.
             Ok(pdb) if id.is_none_or(|id| belongs(&pdb, id)) => {
                 file.found = Ok(FoundFile::InTrace);
@@ -176,9 +168,7 @@ fn image_facts(parts: &ImageParts<'_>) -> ImageFacts {
         checksum: image
             .pdb_checksum()
             .map(|sum| (sum.algorithm.into_owned(), sum.value.to_vec())),
-        embeds: image
-            .debug_directory()
-            .any(|entry| entry.kind == DebugKind::EmbeddedPortablePdb),
+        embeds: image.embeds_portable_pdb(),
     }
 }
 
@@ -190,7 +180,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
     let check = || {
         if let (Pdb::Portable(pdb), Some((algorithm, sum))) =
             (&*files.open::<Pdb>(&at)?, &facts.checksum)
-            && pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
+            && pdb.pdb.with(|pdb| pdb.verify_checksum(algorithm, sum)) == Some(false)
         {
             return Err(FileError::Checksum);
         }
@@ -204,7 +194,7 @@ fn verify(file: &mut SymbolFile, facts: &ImageFacts, files: &Files) {
 /// Whether a PDB is the wanted one; the age of portable ones means nothing.
 pub(super) fn belongs(pdb: &Pdb, id: PdbId) -> bool {
     match pdb {
-        Pdb::Portable(pdb) => pdb.with(|pdb| pdb.id().guid == id.guid),
-        Pdb::Windows(pdb) => pdb.with(|pdb| pdb.matches(id.guid.0, id.age)),
+        Pdb::Portable(pdb) => pdb.pdb.with(|pdb| pdb.id().guid == id.guid),
+        Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.id() == id),
     }
 }

@@ -12,17 +12,19 @@ use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
 use rustc_hash::FxHashMap;
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::managed::{Clues, PdbFile, belongs};
 use super::method_text::{plain_name, takes};
+use super::module::ModuleFiles;
+use super::options::SymbolOptions;
 use super::pdb::Pdb;
 use super::pe::{CompositeFile, ImageFile, ImageParts};
-use super::search::{FoundFile, SymbolFile};
-use super::{SymbolOptions, precompiled};
+use super::precompiled;
+use super::search::{FileAt, FoundFile, SymbolFile};
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::IlOffset;
 use crate::images::file_name;
+use crate::source_line::SourceLine;
 use crate::symbol_source::PrecompiledCode;
 
 /// A managed module's files: its image, its PDB, or both.
@@ -30,7 +32,7 @@ pub struct ManagedModule {
     files: Files,
     lines: bool,
     image: Option<Image>,
-    pdb: PdbFile,
+    of: ModuleFiles,
     /// PDBs of a composite's components, by their names.
     components: Mutex<FxHashMap<String, Arc<PdbFile>>>,
     /// MethodDef rows by their methods' names, as [`plain_name`] makes them.
@@ -39,7 +41,6 @@ pub struct ManagedModule {
 
 /// What is asked of an image again and again.
 struct Image {
-    at: Arc<FileAt>,
     base: u64,
     is_precompiled: bool,
     is_composite: bool,
@@ -78,8 +79,8 @@ pub enum ManagedModuleError {
 impl std::fmt::Debug for ManagedModule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ManagedModule")
-            .field("image", &self.image.as_ref().map(|image| &image.at.path))
-            .field("pdb", &self.pdb.file.found)
+            .field("image", &self.of.image.found)
+            .field("pdb", &self.of.pdb.file.found)
             .finish_non_exhaustive()
     }
 }
@@ -101,9 +102,7 @@ impl ManagedModule {
             FileError::Pdb(chronosym_pdb::Error::NotA { .. }) => not_managed(path),
             why => unreadable(path, why),
         })?;
-        let (image, pdb_path) = file
-            .with(|parts| image_of(&at, parts))
-            .ok_or_else(|| not_managed(path))?;
+        let (image, pdb_path) = file.with(image_of).ok_or_else(|| not_managed(path))?;
         let pdb = match pdb {
             Some(given) => {
                 let fits = |pdb: &Pdb| image.pdb.is_none_or(|id| belongs(pdb, id));
@@ -112,9 +111,11 @@ impl ManagedModule {
                     image: path.to_owned(),
                 })?
             }
-            None => pdb_of(&image, &pdb_path, &files),
+            None => pdb_of(&image, &pdb_path, &at, &files),
         };
-        Ok(Self::new(files, options, Some(image), pdb))
+        let found = SymbolFile::at(FoundFile::File(path.to_owned()), at);
+        let of = ModuleFiles { image: found, pdb };
+        Ok(Self::new(files, options, Some(image), of))
     }
 
     /// The module that a PDB is of, portable or classic.
@@ -124,15 +125,16 @@ impl ManagedModule {
     pub fn of_pdb(path: &Path, options: &SymbolOptions) -> Result<Self, ManagedModuleError> {
         let files = Files::new(StoreConfig::new(), options);
         let pdb = given_pdb(path, &files, Pdb::is_managed)?.ok_or_else(|| not_managed(path))?;
-        Ok(Self::new(files, options, None, pdb))
+        let image = SymbolFile::unidentified();
+        Ok(Self::new(files, options, None, ModuleFiles { image, pdb }))
     }
 
-    fn new(files: Files, options: &SymbolOptions, image: Option<Image>, pdb: PdbFile) -> Self {
+    fn new(files: Files, options: &SymbolOptions, image: Option<Image>, of: ModuleFiles) -> Self {
         ManagedModule {
             files,
             lines: options.lines,
             image,
-            pdb,
+            of,
             components: Mutex::default(),
             named: OnceLock::new(),
         }
@@ -140,7 +142,7 @@ impl ManagedModule {
 
     /// The PDB: where it was looked for, and what came of it.
     pub fn pdb(&self) -> &SymbolFile {
-        &self.pdb.file
+        &self.of.pdb.file
     }
 
     /// Whether the image holds the precompiled code of several modules, whose images and PDBs stand beside it.
@@ -175,7 +177,7 @@ impl ManagedModule {
         if !self.lines {
             return Err(LineReason::LinesDisabled);
         }
-        self.pdb.line(&self.files, token, il)
+        self.of.pdb.line(&self.files, token, il)
     }
 
     /// The line of precompiled code at an RVA: in a composite by the PDB of the component that the method is of.
@@ -201,14 +203,14 @@ impl ManagedModule {
     /// The token of a method in a composite, and the PDB of its component.
     fn component_of(&self, rva: u64) -> Option<(Token, Arc<PdbFile>)> {
         let rva = u32::try_from(rva).ok()?;
-        let image = self.image.as_ref().filter(|image| image.is_composite)?;
-        let composite = self.files.open::<CompositeFile>(&image.at).ok()?;
+        let at = self.of.image.file().filter(|_| self.is_composite())?;
+        let composite = self.files.open::<CompositeFile>(at).ok()?;
         composite.with(|parts| {
             let found = parts.image.definition(&parts.image.method_at(rva)?)?;
             let ModuleRef::Assembly(assembly) = found.module else {
                 return None;
             };
-            Some((found.token, self.component(&image.at.path, &assembly)))
+            Some((found.token, self.component(&at.path, &assembly)))
         })
     }
 
@@ -221,10 +223,10 @@ impl ManagedModule {
             let at = unidentified(&composite.with_file_name(format!("{}.dll", assembly.name)));
             let open = || self.files.open::<ImageFile>(&at).ok();
             let file = plain.then(open).flatten();
-            let own = file.and_then(|file| file.with(|parts| image_of(&at, parts)));
+            let own = file.and_then(|file| file.with(image_of));
             let own = own.filter(|(own, _)| assembly.mvid.is_none() || own.mvid == assembly.mvid);
             Arc::new(match own {
-                Some((image, path)) => pdb_of(&image, &path, &self.files),
+                Some((image, path)) => pdb_of(&image, &path, &at, &self.files),
                 None => PdbFile::unknown(),
             })
         };
@@ -237,24 +239,22 @@ impl ManagedModule {
         let rva = u32::try_from(rva).ok()?;
         let image = self.image.as_ref().filter(|image| image.is_precompiled)?;
         if image.is_composite {
-            let composite = self.files.open::<CompositeFile>(&image.at).ok()?;
+            let at = self.of.image.file()?;
+            let composite = self.files.open::<CompositeFile>(at).ok()?;
             return composite.with(|parts| precompiled::code_in(&parts.image, parts, rva));
         }
-        self.with_image(|parts| precompiled::code_at(parts.r2r()?, rva))
+        self.of
+            .with_image(&self.files, |parts| precompiled::code_at(parts.r2r()?, rva))
     }
 
     /// Type and method of a token. A PDB alone knows the method at most: then the type is empty.
     pub fn method_name(&self, token: u32) -> Option<(String, String)> {
-        let of_image = self.with_metadata(|metadata| {
-            let name = metadata.method(Token(token))?;
-            Some((name.owner_text(), name.name))
-        });
-        of_image.or_else(|| {
-            let name = self.pdb.with_pdb(&self.files, |pdb| match pdb {
-                Pdb::Windows(pdb) => pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
+        self.of.method_name(&self.files, token).or_else(|| {
+            let name = self.of.pdb.with_pdb(&self.files, |pdb| match pdb {
+                Pdb::Windows(pdb) => pdb.pdb.with(|pdb| pdb.managed_name(token).ok().flatten()),
                 Pdb::Portable(_) => None,
             });
-            Some((String::new(), name??))
+            Some((String::new(), name?.ok()??))
         })
     }
 
@@ -278,13 +278,9 @@ impl ManagedModule {
         fitting.unwrap_or_default()
     }
 
-    fn with_image<R>(&self, ask: impl FnOnce(&ImageParts<'_>) -> Option<R>) -> Option<R> {
-        let image = self.image.as_ref()?;
-        self.files.open::<ImageFile>(&image.at).ok()?.with(ask)
-    }
-
     fn with_metadata<R>(&self, ask: impl FnOnce(&Metadata<'_>) -> Option<R>) -> Option<R> {
-        self.with_image(|parts| ask(parts.metadata()?))
+        self.of
+            .with_metadata(&self.files, |_, metadata| ask(metadata))
     }
 }
 
@@ -330,19 +326,19 @@ fn given_pdb(
 }
 
 /// The PDB that an image asks for, at a path.
-fn pdb_of(image: &Image, pdb_path: &str, files: &Files) -> PdbFile {
+fn pdb_of(image: &Image, pdb_path: &str, at: &Arc<FileAt>, files: &Files) -> PdbFile {
     let clues = Clues {
         id: image.pdb,
         pdb_path,
-        image_path: &image.at.path.to_string_lossy(),
-        image: Some(&image.at),
+        image_path: &at.path.to_string_lossy(),
+        image: Some(at),
         in_trace: None,
     };
     PdbFile::find(&clues, files)
 }
 
 /// The image, if it is a managed one, and the path of its PDB.
-fn image_of(at: &Arc<FileAt>, parts: &ImageParts<'_>) -> Option<(Image, String)> {
+fn image_of(parts: &ImageParts<'_>) -> Option<(Image, String)> {
     let image = &parts.image;
     let r2r = parts.r2r();
     if r2r.is_none() && !is_managed(image) {
@@ -354,7 +350,6 @@ fn image_of(at: &Arc<FileAt>, parts: &ImageParts<'_>) -> Option<(Image, String)>
     let id = codeview.as_ref().map(|codeview| codeview.id);
     let path = codeview.map_or(String::new(), |codeview| codeview.path.into_owned());
     let of_image = Image {
-        at: Arc::clone(at),
         base: image.image_base(),
         is_precompiled: r2r.is_some_and(|r2r| r2r.method_count() > 0),
         is_composite: r2r.is_some_and(|r2r| r2r.is_composite()),

@@ -1,11 +1,11 @@
 //! The symbol files that a profile lacks.
 
-use chronosym_symbols::store::server_paths;
+use chronosym_symbols::store::{NoFile, server_paths};
 use rustc_hash::FxHashMap;
 
-use super::search::{SymbolFile, distinct};
-use super::{NoFile, Symbolizer};
-use crate::evidence::{LineReason, NameReason};
+use super::search::{SymbolFile, distinct, full};
+use super::symbolizer::Symbolizer;
+use crate::evidence::LineReason;
 use crate::frame::{Code, Frame};
 use crate::functions::BinaryId;
 use crate::images::{ImageIndex, file_name};
@@ -66,8 +66,11 @@ impl Symbolizer {
                 continue;
             };
             let (unnamed, without_line) = match frame.name() {
-                Err(reason) => (lacks_file(reason), false),
-                Ok(_) => (false, frame.line_reason().is_some_and(lacks_line)),
+                Err(reason) => (lacks_file(reason.as_str()), false),
+                Ok(_) => {
+                    let reason = frame.line_reason().map(LineReason::as_str);
+                    (false, reason.is_some_and(lacks_file))
+                }
             };
             if unnamed || without_line {
                 let key = (binary.id(), matches!(of, Of::Image(..)));
@@ -157,41 +160,20 @@ fn of_image(image: &ImageRef<'_>) -> (Vec<String>, Vec<String>) {
     let pdb = image.pdb.map_or("", |pdb| &pdb.path);
     // What has a PDB is asked for by the PDB's name.
     let name = file_name(if pdb.is_empty() { image.path } else { pdb });
-    let paths = paths(image.path, pdb);
-    (distinct(vec![name.to_owned()]), paths)
+    (distinct([name]), distinct([image.path, full(pdb)]))
 }
 
 #[cfg(feature = "pdb")]
 fn of_module(module: &ModuleRef<'_>) -> (Vec<String>, Vec<String>) {
     let pdb = module.managed_pdb.map_or("", |pdb| &pdb.path);
-    let paths = paths(module.il_path, pdb);
-    (distinct(vec![file_name(pdb).to_owned()]), paths)
+    let paths = distinct([module.il_path, full(pdb)]);
+    (distinct([file_name(pdb)]), paths)
 }
 
-/// Compilers may write a bare name in place of a PDB's path: that is no path.
-fn paths(image: &str, pdb: &str) -> Vec<String> {
-    let pdb = if pdb == file_name(pdb) { "" } else { pdb };
-    distinct(vec![image.to_owned(), pdb.to_owned()])
-}
-
-fn lacks_file(reason: NameReason) -> bool {
+/// Whether a reason is that a file is not at hand.
+fn lacks_file(reason: &str) -> bool {
     matches!(
         reason,
-        NameReason::NoSymbolFile
-            | NameReason::SymbolFileMismatch
-            | NameReason::SymbolFileDamaged
-            | NameReason::PathNotTrusted
-            | NameReason::Offline
-    )
-}
-
-fn lacks_line(reason: LineReason) -> bool {
-    matches!(
-        reason,
-        LineReason::NoSymbolFile
-            | LineReason::SymbolFileMismatch
-            | LineReason::SymbolFileDamaged
-            | LineReason::PathNotTrusted
-            | LineReason::Offline
+        "NoSymbolFile" | "SymbolFileMismatch" | "SymbolFileDamaged" | "PathNotTrusted" | "Offline"
     )
 }

@@ -1,6 +1,6 @@
 //! Names and lines beyond the trace: the symbol stage, from the identity of a module or image to what its files say.
 //!
-//! A [`Symbolizer`] is a [`SymbolSource`] that looks for files in the places of a [`StoreConfig`]. Each file is looked
+//! A [`Symbolizer`] is a [`SymbolSource`](crate::SymbolSource) that looks for files in the places of a [`StoreConfig`]. Each file is looked
 //! for once, used only if its identity is the one in the trace, and kept open as long as there is room.
 
 #[cfg(all(feature = "dwarf", feature = "pdb"))]
@@ -8,7 +8,6 @@ mod code;
 mod files;
 mod image;
 mod kallsyms;
-mod known;
 #[cfg(feature = "pdb")]
 mod managed;
 #[cfg(feature = "pdb")]
@@ -20,6 +19,9 @@ mod missing;
 mod module;
 #[cfg(feature = "dwarf")]
 mod object;
+mod options;
+#[cfg(feature = "pdb")]
+mod parsed;
 #[cfg(feature = "pdb")]
 mod parts;
 #[cfg(feature = "pdb")]
@@ -33,31 +35,13 @@ mod precompiled;
 mod search;
 #[cfg(feature = "pdb")]
 mod source;
+mod symbolizer;
 #[cfg(feature = "pdb")]
 mod target;
 #[cfg(any(feature = "dwarf", feature = "pdb"))]
 mod texts;
 #[cfg(all(feature = "dwarf", feature = "perf"))]
 mod unwind;
-
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use crate::evidence::{LineReason, NameReason};
-use crate::limits::Limits;
-use crate::symbol_source::{ImageIdentity, ImageRef, NativeFrame, SymbolSource};
-use files::Files;
-use image::ImageFiles;
-use known::Known;
-#[cfg(feature = "pdb")]
-use {
-    crate::frame::SourceLine,
-    crate::il_map::IlOffset,
-    crate::symbol_source::{ModuleIdentity, ModuleRef, PrecompiledCode, SnapshotKey},
-    module::ModuleFiles,
-    precompiled::Found,
-    std::ops::Range,
-};
 
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
@@ -66,277 +50,8 @@ pub use kallsyms::{Kallsyms, KallsymsError};
 #[cfg(feature = "pdb")]
 pub use managed_module::{ManagedModule, ManagedModuleError};
 pub use missing::MissingSymbols;
+pub use options::SymbolOptions;
 pub use search::{FoundFile, SymbolFile};
 #[cfg(feature = "pdb")]
 pub use source::{NoSource, SourceText};
-
-/// What a [`Symbolizer`] does.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SymbolOptions {
-    /// Whether lines are looked up. Without them frames say [`LineReason::LinesDisabled`].
-    pub lines: bool,
-    /// Whether names that a compiler gave are shown as what the user wrote: `Program.Main.Local`.
-    pub pretty: bool,
-    /// How many bytes of files are kept open at most: [`Limits::open_symbol_bytes`].
-    pub open_bytes: u64,
-    /// How many bytes of what was found out are kept at most ([`Limits::symbol_memory_bytes`]): where files are and are not, and answers that were worked out
-    /// beforehand. What does not fit is found out again.
-    pub memory_bytes: u64,
-    /// For how many units each line table of DWARF is read, on average: [`Limits::line_share`].
-    pub line_share: usize,
-    /// Names of the kernel's functions, where no file with its build id is at hand. Used only if it is of the kernel in the
-    /// trace ([`Kallsyms::fits`]).
-    pub kallsyms: Option<Arc<Kallsyms>>,
-}
-
-impl SymbolOptions {
-    /// What takes no more than these limits.
-    pub fn within(limits: &Limits) -> Self {
-        SymbolOptions {
-            lines: true,
-            pretty: false,
-            open_bytes: limits.open_symbol_bytes,
-            memory_bytes: limits.symbol_memory_bytes,
-            line_share: limits.line_share,
-            kallsyms: None,
-        }
-    }
-}
-
-impl Default for SymbolOptions {
-    fn default() -> Self {
-        Self::within(&Limits::default())
-    }
-}
-
-/// A [`SymbolSource`] over symbol folders, stores and servers, for any number of timelines, live ones too, on any thread.
-///
-/// What it finds out it keeps by what identifies a module or an image, so that a file which was missing is looked for again
-/// once a trace tells more of it.
-pub struct Symbolizer {
-    files: Files,
-    options: SymbolOptions,
-    #[cfg(feature = "pdb")]
-    modules: Known<u64, ModuleIdentity, ModuleFiles>,
-    /// Where a module's code stands differs from process to process.
-    #[cfg(feature = "pdb")]
-    precompiled: Known<SnapshotKey, ModuleIdentity, Found>,
-    images: Known<u64, ImageIdentity, ImageFiles>,
-}
-
-impl std::fmt::Debug for Symbolizer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Symbolizer")
-            .field("options", &self.options)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Symbolizer {
-    /// A symboliser that looks in the given places. Nothing is touched until something is asked for.
-    pub fn new(config: StoreConfig, options: SymbolOptions) -> Self {
-        Symbolizer {
-            files: Files::new(config, &options),
-            #[cfg(feature = "pdb")]
-            modules: Known::new(options.memory_bytes / 8),
-            #[cfg(feature = "pdb")]
-            precompiled: Known::new(options.memory_bytes / 16),
-            images: Known::new(options.memory_bytes / 16),
-            options,
-        }
-    }
-
-    /// Looks from now on also in a folder of symbol files that came with a trace
-    /// ([`StoreConfig::trace_folders`]): beside it, or unpacked out of its archive.
-    pub fn add_trace_folder(&self, folder: impl Into<PathBuf>) {
-        self.files.search.add_trace_folder(folder.into());
-    }
-
-    /// The symbol file of an image: where it was looked for, and what came of it.
-    pub fn image_symbols(&self, image: &ImageRef<'_>) -> SymbolFile {
-        let mut file = self.image(image, |files| files.telling().clone());
-        if let (Err(_), Some(kallsyms)) = (&file.found, self.kallsyms_of(image)) {
-            file.try_kallsyms(kallsyms.path(), kallsyms.fits(image));
-        }
-        file
-    }
-
-    fn kallsyms_of(&self, image: &ImageRef<'_>) -> Option<&Kallsyms> {
-        let kallsyms = self.options.kallsyms.as_deref();
-        kallsyms.filter(|it| it.is_about(image))
-    }
-
-    fn image<R>(&self, image: &ImageRef<'_>, ask: impl FnOnce(&ImageFiles) -> R) -> R {
-        let generation = self.files.search.generation();
-        let key = (generation, image.identity_hash());
-        let known = self.images.get(key, image, || {
-            let files = ImageFiles::find(image, &self.files);
-            let weight = files.weight();
-            (image.identity(), files, weight)
-        });
-        ask(&known.1)
-    }
-}
-
-#[cfg(feature = "pdb")]
-impl Symbolizer {
-    /// The PDB of a module: where it was looked for, and what came of it.
-    pub fn module_pdb(&self, module: &ModuleRef<'_>) -> SymbolFile {
-        self.module(module).1.pdb.file.clone()
-    }
-
-    /// The IL image of a module: where it was looked for, and what came of it.
-    pub fn module_image(&self, module: &ModuleRef<'_>) -> SymbolFile {
-        self.module(module).1.image.clone()
-    }
-
-    fn module(&self, module: &ModuleRef<'_>) -> Arc<(ModuleIdentity, ModuleFiles)> {
-        let generation = self.files.search.generation();
-        let key = (generation, module.identity_hash());
-        self.modules.get(key, module, || {
-            let (files, weight) = ModuleFiles::find(module, &self.files);
-            (module.identity(), files, weight)
-        })
-    }
-
-    /// What tells of the module's precompiled code, if it has any.
-    fn precompiled_in(&self, module: &ModuleRef<'_>) -> Option<Arc<(ModuleIdentity, Found)>> {
-        let generation = self.files.search.generation();
-        let key = (generation, module.code.as_ref()?.key);
-        Some(self.precompiled.get(key, module, || {
-            let files = self.module(module);
-            let found = precompiled::find(module, &files.1, &self.files);
-            (module.identity(), found, 512)
-        }))
-    }
-}
-
-impl SymbolSource for Symbolizer {
-    fn wants_lines(&self) -> bool {
-        self.options.lines
-    }
-
-    #[cfg(feature = "pdb")]
-    fn managed_line(
-        &self,
-        module: &ModuleRef<'_>,
-        token: u32,
-        il: IlOffset,
-    ) -> Result<SourceLine, LineReason> {
-        if !self.options.lines {
-            return Err(LineReason::LinesDisabled);
-        }
-        self.module(module).1.pdb.line(&self.files, token, il)
-    }
-
-    #[cfg(feature = "pdb")]
-    fn method_name(&self, module: &ModuleRef<'_>, token: u32) -> Option<(String, String)> {
-        self.module(module).1.method_name(&self.files, token)
-    }
-
-    #[cfg(feature = "pdb")]
-    fn precompiled_range(&self, module: &ModuleRef<'_>) -> Option<Range<u64>> {
-        self.precompiled_in(module)?.1.place()?.range()
-    }
-
-    #[cfg(feature = "pdb")]
-    fn precompiled(&self, module: &ModuleRef<'_>, address: u64) -> Option<PrecompiledCode> {
-        let found = self.precompiled_in(module)?;
-        found.1.place()?.code(&self.files, address)
-    }
-
-    #[cfg(feature = "pdb")]
-    fn precompiled_reason(&self, module: &ModuleRef<'_>) -> Option<LineReason> {
-        let found = self.precompiled_in(module)?;
-        matches!(found.1, Found::Mismatch).then_some(LineReason::SymbolFileMismatch)
-    }
-
-    #[cfg(feature = "pdb")]
-    fn call_site(
-        &self,
-        module: &ModuleRef<'_>,
-        token: u32,
-        stated: Option<u32>,
-        callee: &str,
-    ) -> Option<u32> {
-        let files = self.module(module);
-        files.1.call_site(&self.files, token, stated, callee)
-    }
-
-    #[cfg(feature = "pdb")]
-    fn display_name(&self, name: &str) -> Option<String> {
-        let (owner, method) = split_name(name).filter(|_| self.options.pretty)?;
-        chronosym_pdb::pretty::method_name(owner, method)
-    }
-
-    #[cfg(feature = "dwarf")]
-    fn prepare(&self, image: &ImageRef<'_>, rvas: &[u64]) {
-        self.image(image, |files| files.prepare(&self.files, rvas));
-    }
-
-    fn native(&self, image: &ImageRef<'_>, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
-        let found = self.image(image, |files| files.frames(&self.files, rva));
-        let mut frames = match (found, self.kallsyms_of(image)) {
-            (Err(_), Some(kallsyms)) => match kallsyms.fits(image) {
-                Ok(()) => kallsyms.frame(image, rva).into_iter().collect(),
-                Err(_) => return Err(NameReason::SymbolFileMismatch),
-            },
-            (found, _) => found?,
-        };
-        if !self.options.lines {
-            for frame in &mut frames {
-                frame.line = Err(LineReason::LinesDisabled);
-            }
-        }
-        Ok(frames)
-    }
-}
-
-/// Type and method of a full name: they meet at the last dot outside of brackets, and constructors begin with one.
-#[cfg(feature = "pdb")]
-fn split_name(name: &str) -> Option<(&str, &str)> {
-    let mut depth = 0_usize;
-    let dot = name.char_indices().rev().find(|&(_, c)| {
-        match c {
-            '>' | ']' => depth += 1,
-            '<' | '[' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == '.' && depth == 0
-    });
-    let (at, _) = dot?;
-    let at = if name[..at].ends_with('.') {
-        at - 1
-    } else {
-        at
-    };
-    Some((&name[..at], &name[at + 1..]))
-}
-
-#[cfg(all(test, feature = "pdb"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_split_outside_of_brackets() {
-        for (name, parts) in [
-            (
-                "A.Program+<>c.<Main>b__0_1",
-                Some(("A.Program+<>c", "<Main>b__0_1")),
-            ),
-            (
-                "A.B+<X>d__1[System.Int32].MoveNext",
-                Some(("A.B+<X>d__1[System.Int32]", "MoveNext")),
-            ),
-            (
-                "A.B.<System.I.Get>g__Local|0",
-                Some(("A.B", "<System.I.Get>g__Local|0")),
-            ),
-            ("A.B+<>c..ctor", Some(("A.B+<>c", ".ctor"))),
-            ("plain", None),
-        ] {
-            assert_eq!(split_name(name), parts, "{name}");
-        }
-    }
-}
+pub use symbolizer::Symbolizer;

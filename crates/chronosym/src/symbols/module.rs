@@ -5,8 +5,8 @@ use chronosym_symbols::identity::Wanted;
 
 use super::files::Files;
 use super::managed::{Clues, PdbFile};
-use super::pe::ImageFile;
-use super::search::{ANY, Check, SymbolFile, distinct, identity};
+use super::pe::{ImageFile, ImageParts};
+use super::search::{ANY, Check, Sought, SymbolFile, identity};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::ModuleRef;
 
@@ -35,13 +35,21 @@ impl ModuleFiles {
         (ModuleFiles { pdb, image }, weight)
     }
 
-    fn with_metadata<R>(
+    pub(super) fn with_metadata<R>(
         &self,
         files: &Files,
         ask: impl FnOnce(&chronosym_pdb::pe::PeImage<'_>, &Metadata<'_>) -> Option<R>,
     ) -> Option<R> {
+        self.with_image(files, |parts| ask(&parts.image, parts.metadata()?))
+    }
+
+    pub(super) fn with_image<R>(
+        &self,
+        files: &Files,
+        ask: impl FnOnce(&ImageParts<'_>) -> Option<R>,
+    ) -> Option<R> {
         let image = files.open::<ImageFile>(self.image.file()?).ok()?;
-        image.with(|parts| ask(&parts.image, parts.metadata()?))
+        image.with(ask)
     }
 
     /// Type and method of a token.
@@ -74,13 +82,11 @@ impl ModuleFiles {
                 })
             };
             if let Some(stated) = stated
-                && body
-                    .call_at(stated)
-                    .is_some_and(|call| calls_it(call.token))
+                && body.call_at(stated).is_some_and(calls_it)
             {
                 return Some(stated);
             }
-            let mut calls = body.calls().filter(|(_, call)| calls_it(call.token));
+            let mut calls = body.calls().filter(|&(_, call)| calls_it(call));
             match (calls.next(), calls.next()) {
                 (Some((offset, _)), None) => Some(offset),
                 _ => None,
@@ -115,14 +121,10 @@ pub(super) fn find_image(module: &ModuleRef<'_>, files: &Files, fits: Check<'_>)
         pdb: Some(id),
     };
     let simple = simple_name(module.il_path);
-    let names = distinct(vec![
-        file_name(module.il_path).to_owned(),
-        format!("{simple}.dll"),
-        format!("{simple}.exe"),
-    ]);
-    let paths = distinct(vec![module.il_path.to_owned()]);
+    let (dll, exe) = (format!("{simple}.dll"), format!("{simple}.exe"));
+    let names = [file_name(module.il_path), &dll, &exe];
+    let sought = Sought::new(wanted, names, [module.il_path]);
     // No store has a key made of a PDB's id, so there is no use in asking one.
-    let search = &files.search;
-    search.folders(&mut image, &wanted, &names, &paths, fits);
+    files.search.folders(&mut image, &sought, fits);
     image
 }

@@ -4,25 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chronosym_symbols::identity::Wanted;
-use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::{
     Address, Answer, Answers, Companions, Missing, NativeSymbols, Query, Source,
 };
 
-use super::files::{FileAt, FileError, Files, Open};
-use super::search::{ANY, Search, SymbolFile};
+use super::files::{FileError, Files, Frames, Open};
+use super::search::{FileAt, Search, Sought};
 use super::texts::Texts;
 use crate::evidence::{LineReason, NameReason};
-use crate::frame::SourceLine;
 use crate::images::file_name;
 use crate::symbol_source::NativeFrame;
-
-/// The frames at an address; none where the file names nothing there.
-type Frames = Result<Vec<NativeFrame>, NameReason>;
-
-/// Answers that were worked out beforehand.
-pub(super) type Prepared = WeightedLru<(Arc<FileAt>, Address), Frames>;
 
 /// A native object file, and the paths it names.
 struct ObjectFile {
@@ -35,9 +27,8 @@ impl Open for ObjectFile {
         let places = Companions::of(path, &search.config());
         let mut symbols = NativeSymbols::open_path_with(path, places)?;
         if let Some((id, name)) = symbols.missing_supplement() {
-            let names = [file_name(&name).to_owned()];
-            let mut file = SymbolFile::unidentified();
-            search.everywhere(&mut file, &Wanted::ElfDebug(id), &names, &[], ANY);
+            let sought = Sought::new(Wanted::ElfDebug(id), [file_name(&name)], []);
+            let file = search.first([sought]);
             if let Some(found) = file.file() {
                 symbols.set_supplement(&found.path)?;
             }
@@ -110,11 +101,7 @@ impl ObjectFile {
                     .filter(|_| !frame.inlined())
                     .map(|start| at.saturating_sub(start)),
                 line: line
-                    .map(|(path, line)| SourceLine {
-                        file: self.texts.get(path),
-                        line: line.get(),
-                        column: frame.column().map(u32::from),
-                    })
+                    .map(|(path, line)| self.texts.line(path, line.get(), frame.column()))
                     .ok_or(match frame.line_limited() {
                         true => LineReason::LimitReached,
                         false => LineReason::NoLineInfo,

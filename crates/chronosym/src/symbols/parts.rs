@@ -1,4 +1,4 @@
-//! PE files that a runtime mapped piece by piece, as recorders on Linux tell of them.
+//! PE files that a runtime mapped piece by piece, as recorders on Linux state them.
 //!
 //! Such a mapping has neither the image's base nor its size, so the time stamp and the PDB's id, which other builds of the
 //! same IL share, are not enough: the signature of the perf map and the layout in memory must be the file's as well.
@@ -65,10 +65,10 @@ fn code_stretch(part: &PartRef<'_>, code_delta: u64) -> Option<Stretch> {
 /// What differs.
 pub(super) fn check_image(
     image: &PeImage<'_>,
-    told: &ImageRef<'_>,
+    image_ref: &ImageRef<'_>,
     part: &PartRef<'_>,
 ) -> Result<(), Unfit> {
-    if told
+    if image_ref
         .timestamp
         .is_some_and(|timestamp| timestamp != image.timestamp())
     {
@@ -79,7 +79,7 @@ pub(super) fn check_image(
         return Err(Unfit::PerfMap);
     }
     let target = Target::of_image(image);
-    target.must_agree(of_linux(told))?;
+    target.must_agree(of_linux(image_ref))?;
     let piece = part.piece();
     let flat = whole_pages(0, image.data().len() as u64);
     let stretch = Stretch::of(part.pieces(), displacement_of(piece));
@@ -118,7 +118,7 @@ pub(super) fn rva_of(image: &PeImage<'_>, file_offset: u64) -> Option<u32> {
 /// What differs.
 pub(super) fn check_map(
     map: &R2rMap,
-    told: &ImageRef<'_>,
+    image_ref: &ImageRef<'_>,
     part: &PartRef<'_>,
 ) -> Result<(), Unfit> {
     let target = Target {
@@ -128,7 +128,7 @@ pub(super) fn check_map(
     if target.os.is_none() || target.machine.is_none() {
         return Err(Unfit::NoTarget);
     }
-    target.must_agree(of_linux(told))?;
+    target.must_agree(of_linux(image_ref))?;
     let code = code_stretch(part, part.code_delta);
     let code = code.ok_or(Unfit::Headers)?;
     let fits = map.rows().iter().all(|row| {
@@ -138,10 +138,10 @@ pub(super) fn check_map(
     if fits { Ok(()) } else { Err(Unfit::Outside) }
 }
 
-/// The recorders that tell of parts are Linux's.
-fn of_linux(told: &ImageRef<'_>) -> Target {
+/// The recorders that state parts are Linux's.
+fn of_linux(image_ref: &ImageRef<'_>) -> Target {
     Target {
         os: Some(TargetOs::Linux),
-        ..Target::of_trace(told.machine)
+        ..Target::of_trace(image_ref.machine)
     }
 }

@@ -12,30 +12,25 @@ use chronosym_symbols::mmap::FileData;
 use rustc_hash::FxHashMap;
 
 use super::files::{FileError, Open};
+use super::parsed::parsed;
 use super::search::Search;
 use super::texts::Texts;
 use crate::evidence::LineReason;
-use crate::frame::SourceLine;
 use crate::il_map::{IlOffset, IlSource};
+use crate::source_line::SourceLine;
 use crate::symbol_source::NativeFrame;
 
 /// The most that a PDB inside an image may unpack to, in bytes.
 const MAX_EMBEDDED: usize = 256 << 20;
 
-self_cell::self_cell! {
-    struct PortableCell {
-        owner: FileData,
-        #[not_covariant]
-        dependent: PortablePdb,
-    }
+parsed! {
+    /// A portable PDB, parsed.
+    Portable, PortableCell: FileData => PortablePdb
 }
 
-self_cell::self_cell! {
-    struct WindowsCell {
-        owner: FileData,
-        #[not_covariant]
-        dependent: WindowsPdb,
-    }
+parsed! {
+    /// A Windows PDB, parsed.
+    Windows, WindowsCell: FileData => WindowsPdb
 }
 
 /// A PDB of either format.
@@ -51,16 +46,18 @@ impl Open for Pdb {
 }
 
 impl Pdb {
-    /// Parses a PDB, told apart by content.
+    /// Parses a PDB, known by its content.
     pub(super) fn parse(data: FileData) -> chronosym_pdb::Result<Self> {
         if PortablePdb::sniff(&data) {
             Ok(Pdb::Portable(PortableFile {
-                cell: PortableCell::try_new(data, |data| PortablePdb::parse(data))?,
+                pdb: Portable(PortableCell::try_new(data, |data| {
+                    PortablePdb::parse(data)
+                })?),
                 documents: Mutex::default(),
             }))
         } else {
             Ok(Pdb::Windows(WindowsFile {
-                cell: WindowsCell::try_new(data, |data| WindowsPdb::open(data))?,
+                pdb: Windows(WindowsCell::try_new(data, |data| WindowsPdb::open(data))?),
                 paths: Texts::default(),
             }))
         }
@@ -70,7 +67,7 @@ impl Pdb {
     pub(super) fn is_managed(&self) -> bool {
         match self {
             Pdb::Portable(_) => true,
-            Pdb::Windows(pdb) => pdb.with(|pdb| pdb.is_managed()),
+            Pdb::Windows(file) => file.pdb.with(|pdb| pdb.is_managed()),
         }
     }
 
@@ -100,18 +97,14 @@ impl Open for EmbeddedPdb {
 
 /// A portable PDB.
 pub(super) struct PortableFile {
-    cell: PortableCell,
+    pub pdb: Portable,
     /// By document row: putting a path together takes longer than finding a line.
     documents: Mutex<FxHashMap<u32, Option<Arc<str>>>>,
 }
 
 impl PortableFile {
-    pub(super) fn with<R>(&self, ask: impl FnOnce(&PortablePdb<'_>) -> R) -> R {
-        self.cell.with_dependent(|_, pdb| ask(pdb))
-    }
-
     fn line(&self, token: Token, il: IlOffset) -> Option<SourceLine> {
-        self.with(|pdb| {
+        self.pdb.with(|pdb| {
             let answer = pdb.line_at(token.row(), il.offset).or_else(|| {
                 // A prolog stands for the method's first sequence point, wherever that is.
                 let prolog = il.source == IlSource::Prolog;
@@ -136,35 +129,28 @@ impl PortableFile {
 
 /// A Windows PDB.
 pub(super) struct WindowsFile {
-    cell: WindowsCell,
+    pub pdb: Windows,
     paths: Texts,
 }
 
 impl WindowsFile {
-    pub(super) fn with<R>(&self, ask: impl FnOnce(&WindowsPdb<'_>) -> R) -> R {
-        self.cell.with_dependent(|_, pdb| ask(pdb))
-    }
-
     fn managed_line(
         &self,
         token: Token,
         il: IlOffset,
     ) -> chronosym_pdb::Result<Option<SourceLine>> {
-        self.with(|pdb| {
+        self.pdb.with(|pdb| {
             let found = pdb.managed_line(token.0, il.offset)?;
             Ok(found.and_then(|found| {
-                Some(SourceLine {
-                    file: self.paths.get(found.file.as_deref()?),
-                    line: found.line,
-                    column: found.column.map(u32::from),
-                })
+                let path = found.file.as_deref()?;
+                Some(self.paths.line(path, found.line, found.column))
             }))
         })
     }
 
     /// The frames at an RVA, innermost first.
     pub(super) fn frames(&self, rva: u32) -> chronosym_pdb::Result<Vec<NativeFrame>> {
-        self.with(|pdb| {
+        self.pdb.with(|pdb| {
             let mut frames = Frames::new();
             let Some(function) = pdb.find(rva, &mut frames)? else {
                 return Ok(Vec::new());
@@ -178,11 +164,7 @@ impl WindowsFile {
                 Some(NativeFrame {
                     offset: (i == last).then(|| u64::from(rva.saturating_sub(function.rva))),
                     line: line
-                        .map(|(path, line)| SourceLine {
-                            file: self.paths.get(path),
-                            line,
-                            column: frame.column.map(u32::from),
-                        })
+                        .map(|(path, line)| self.paths.line(path, line, frame.column))
                         .ok_or(LineReason::NoLineInfo),
                     approximate,
                     name_limited: matches!(readable, Err(Unreadable::LimitReached)),

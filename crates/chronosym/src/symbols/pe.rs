@@ -9,14 +9,12 @@ use chronosym_pdb::r2r::{AssemblyId, ModuleSource, R2rImage, R2rMap};
 use chronosym_symbols::mmap::FileData;
 
 use super::files::{FileError, Open};
+use super::parsed::parsed;
 use super::search::Search;
 
-self_cell::self_cell! {
-    struct ImageCell {
-        owner: FileData,
-        #[not_covariant]
-        dependent: ImageParts,
-    }
+parsed! {
+    /// A PE image, managed or precompiled.
+    ImageFile, ImageCell: FileData => ImageParts
 }
 
 /// What a PE image holds for a symboliser; the dearer parts are read when first asked for.
@@ -40,9 +38,6 @@ impl<'d> ImageParts<'d> {
     }
 }
 
-/// A PE image, managed or precompiled.
-pub(super) struct ImageFile(ImageCell);
-
 impl Open for ImageFile {
     fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
         let cell = ImageCell::try_new(data, |data| {
@@ -56,18 +51,9 @@ impl Open for ImageFile {
     }
 }
 
-impl ImageFile {
-    pub(super) fn with<R>(&self, ask: impl FnOnce(&ImageParts<'_>) -> R) -> R {
-        self.0.with_dependent(|_, parts| ask(parts))
-    }
-}
-
-self_cell::self_cell! {
-    struct CompositeCell {
-        owner: Vec<FileData>,
-        #[not_covariant]
-        dependent: CompositeParts,
-    }
+parsed! {
+    /// A composite image and its components.
+    CompositeFile, CompositeCell: Vec<FileData> => CompositeParts
 }
 
 /// A composite image, with the metadata of those of its components that stand beside it.
@@ -85,9 +71,6 @@ impl ModuleSource for CompositeParts<'_> {
             .map(|(_, metadata)| metadata)
     }
 }
-
-/// A composite image and its components.
-pub(super) struct CompositeFile(CompositeCell);
 
 impl Open for CompositeFile {
     fn open(path: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
@@ -117,12 +100,6 @@ impl Open for CompositeFile {
             })
         });
         Ok(CompositeFile(cell?))
-    }
-}
-
-impl CompositeFile {
-    pub(super) fn with<R>(&self, ask: impl FnOnce(&CompositeParts<'_>) -> R) -> R {
-        self.0.with_dependent(|_, parts| ask(parts))
     }
 }
 

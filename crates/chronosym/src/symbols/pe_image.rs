@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use chronosym_symbols::identity::{PdbFormat, Wanted};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::image::{ImageFiles, Kind};
 use super::managed::{Clues, PdbFile};
 use super::parts;
 use super::pdb::Pdb;
 use super::pe::{ImageFile, MapFile};
 use super::precompiled::{code_at, row_at};
-use super::search::{ANY, SymbolFile, distinct, identity, pdb_names, pdb_paths};
+use super::search::{ANY, FileAt, Sought, SymbolFile, beside, identity};
 use super::target::{Target, Unfit};
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
@@ -30,15 +30,13 @@ pub(super) fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
         format: PdbFormat::Any,
     };
     let path = image.pdb.map_or("", |pdb| &pdb.path);
-    let names = pdb_names(path, image.path);
-    let paths = pdb_paths(path, image.path);
-    let search = &files.search;
-    search.everywhere(&mut symbols, &wanted, &names, &paths, ANY);
+    let sought = Sought::pdb(wanted, path, image.path);
+    files.search.everywhere(&mut symbols, &sought, ANY);
     // A PDB that does not say where its sections are is of use only for an image that they fill.
     if let Some(at) = symbols.file().cloned()
         && let Ok(pdb) = files.open::<Pdb>(&at)
         && let Pdb::Windows(pdb) = &*pdb
-        && let Some(assumed) = pdb.with(|pdb| pdb.assumed_image_size())
+        && let Some(assumed) = pdb.pdb.with(|pdb| pdb.assumed_image_size())
         && image.size != 0
         && image.size.next_multiple_of(0x1000) != u64::from(assumed)
     {
@@ -63,7 +61,7 @@ pub(super) fn fits(
 }
 
 impl ImageFiles {
-    /// Of a PE file that is mapped piece by piece neither base nor size are told: see [`parts`].
+    /// Of a PE file that is mapped piece by piece neither base nor size are stated: see [`parts`].
     pub(super) fn find_part(image: &ImageRef<'_>, part: &PartRef<'_>, files: &Files) -> Self {
         let mut own = SymbolFile::unidentified();
         let mut map = SymbolFile::unidentified();
@@ -73,13 +71,11 @@ impl ImageFiles {
                 pe: None,
                 pdb: Some(id),
             };
-            let names = distinct(vec![file_name(image.path).to_owned()]);
-            let paths = distinct(vec![image.path.to_owned()]);
             let check = |at: &Arc<FileAt>| -> Result<(), Box<dyn Error>> {
                 let file = files.open::<ImageFile>(at)?;
                 Ok(file.with(|parts| parts::check_image(&parts.image, image, part))?)
             };
-            search.folders(&mut own, &wanted, &names, &paths, &check);
+            search.folders(&mut own, &Sought::at(wanted, image.path), &check);
         }
         if let Some(id) = part.perf_map.filter(|_| own.found.is_err()) {
             let wanted = Wanted::R2rMap {
@@ -87,14 +83,14 @@ impl ImageFiles {
                 version: id.version,
             };
             let usual = format!("{}.ni.r2rmap", simple_name(image.path));
-            let names = distinct(vec![file_name(&id.name).to_owned(), usual]);
-            let folder = &image.path[..image.path.len() - file_name(image.path).len()];
-            let paths: Vec<String> = names.iter().map(|name| format!("{folder}{name}")).collect();
+            let names = [file_name(&id.name), &usual];
+            let paths = names.map(|name| beside(image.path, name).unwrap_or_default());
+            let sought = Sought::new(wanted, names, paths.each_ref().map(String::as_str));
             let check = |at: &Arc<FileAt>| -> Result<(), Box<dyn Error>> {
                 let file = files.open::<MapFile>(at)?;
                 Ok(parts::check_map(file.map(), image, part)?)
             };
-            search.everywhere(&mut map, &wanted, &names, &paths, &check);
+            search.everywhere(&mut map, &sought, &check);
         }
         let code_delta = part.code_delta;
         Self::new(Kind::Part { code_delta }, map, own)
@@ -108,7 +104,7 @@ impl ImageFiles {
         code_delta: u64,
     ) -> Result<Vec<NativeFrame>, NameReason> {
         if let Some(at) = self.image.file() {
-            // The RVA as told is that of the section with the code: the file knows better.
+            // The RVA as stated is that of the section with the code: the file knows better.
             let offset = rva.wrapping_sub(code_delta);
             let file = files.open::<ImageFile>(at).ok();
             let rva = file.and_then(|file| file.with(|parts| parts::rva_of(&parts.image, offset)));

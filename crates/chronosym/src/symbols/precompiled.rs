@@ -4,6 +4,7 @@
 //! (`r2rmap`) that the compiler wrote, which has names only. Each must make every start that the trace gives one of its
 //! methods.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chronosym_pdb::metadata::Token;
@@ -13,24 +14,28 @@ use chronosym_pdb::r2r::{
 };
 use chronosym_symbols::identity::{Guid, Wanted};
 
-use super::files::{FileAt, FileError, Files};
+use super::files::{FileError, Files};
 use super::module::{ModuleFiles, find_image};
 use super::pe::{CompositeFile, ImageFile, MapFile};
-use super::search::{SymbolFile, distinct};
+use super::search::{FileAt, Sought, SymbolFile, beside};
 use super::target::{Target, Unfit};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, LineReason};
 use crate::il_map::{IlOffset, IlSource};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::{CodeStart, ModuleRef, PrecompiledCode};
 
-/// Where a precompiled image stands in memory, and what tells of its code.
+/// Where a precompiled image stands in memory, as far as its size is known, and what tells of its code.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub base: u64,
-    /// Bytes.
-    size: u64,
+    pub range: Range<u64>,
     source: Source,
 }
+
+/// Or why methods without an IL map have no line: there is a file of that identity which is not what ran, or none.
+pub(super) type Found = Result<Place, LineReason>;
+
+const NOTHING: LineReason = LineReason::NoILMap;
+const MISMATCH: LineReason = LineReason::SymbolFileMismatch;
 
 #[derive(Clone, Debug)]
 enum Source {
@@ -46,52 +51,28 @@ struct Component {
     mvid: Guid,
 }
 
-/// What looking for precompiled code came to.
-#[derive(Clone, Debug)]
-pub(super) enum Found {
-    Place(Place),
-    /// There is a file of that identity, but it is not what ran.
-    Mismatch,
-    Nothing,
-}
-
-impl Found {
-    pub fn place(&self) -> Option<&Place> {
-        match self {
-            Found::Place(place) => Some(place),
-            _ => None,
-        }
-    }
-}
-
 /// Finds what tells of a module's precompiled code in its process; `known` are the module's files.
 pub(super) fn find(module: &ModuleRef<'_>, known: &ModuleFiles, files: &Files) -> Found {
     let starts: Vec<CodeStart<'_>> = module.precompiled_starts().collect();
     if starts.is_empty() {
-        return Found::Nothing;
+        return Err(NOTHING);
     }
     let machine = Target::of_trace(module.machine);
     let own = match known.image.file() {
         Some(at) => in_image(at, machine, &starts, files),
-        None => Found::Nothing,
+        None => Err(NOTHING),
     };
-    if let Found::Place(_) = own {
-        return own;
-    }
-    if let Found::Mismatch = own {
+    if let Err(MISMATCH) = own {
         // Builds for several machines share the id by which the image was found.
         let fits = |at: &Arc<FileAt>| match in_image(at, machine, &starts, files) {
-            Found::Place(_) => Ok(()),
-            _ => Err(Unfit::NotWhatRan.into()),
+            Ok(_) => Ok(()),
+            Err(_) => Err(Unfit::NotWhatRan.into()),
         };
         if let Some(at) = find_image(module, files, &fits).file() {
             return in_image(at, machine, &starts, files);
         }
     }
-    match in_map(module, machine, &starts, files) {
-        Some(place) => Found::Place(place),
-        None => own,
-    }
+    own.or_else(|why| in_map(module, machine, &starts, files).ok_or(why))
 }
 
 fn known(start: &CodeStart<'_>) -> KnownStart {
@@ -105,11 +86,11 @@ fn known(start: &CodeStart<'_>) -> KnownStart {
 fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: &Files) -> Found {
     let starts: Vec<KnownStart> = starts.iter().map(known).collect();
     let Ok(image) = files.open::<ImageFile>(at) else {
-        return Found::Nothing;
+        return Err(NOTHING);
     };
     image.with(|parts| {
         let Some(r2r) = parts.r2r() else {
-            return Found::Nothing;
+            return Err(NOTHING);
         };
         if let Some(owner) = r2r.owner_composite() {
             let mvid = r2r.metadata().and_then(|metadata| metadata.mvid());
@@ -120,11 +101,11 @@ fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: 
                     let own = Component { name, mvid };
                     in_composite(at, &owner, own, machine, &starts, files)
                 }
-                _ => Found::Nothing,
+                _ => Err(NOTHING),
             };
         }
         if !machine.agrees(Target::of_code(r2r.image())) {
-            return Found::Mismatch;
+            return Err(MISMATCH);
         }
         placed(r2r.base_of(&starts), r2r, Source::Image(Arc::clone(at)))
     })
@@ -132,13 +113,9 @@ fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: 
 
 fn placed(base: BaseMatch, image: &R2rImage<'_>, source: Source) -> Found {
     match base {
-        BaseMatch::Base(base) => Found::Place(Place {
-            base,
-            size: image.image().size_of_image().into(),
-            source,
-        }),
-        BaseMatch::Mismatch => Found::Mismatch,
-        BaseMatch::Ambiguous | BaseMatch::NoStarts => Found::Nothing,
+        BaseMatch::Base(base) => Place::new(base, image.image().size_of_image().into(), source),
+        BaseMatch::Mismatch => Err(MISMATCH),
+        BaseMatch::Ambiguous | BaseMatch::NoStarts => Err(NOTHING),
     }
 }
 
@@ -153,14 +130,14 @@ fn in_composite(
 ) -> Found {
     // A name out of a file: one in the same folder, or none.
     if owner.is_empty() || owner.contains('\0') || file_name(owner) != owner || owner == ".." {
-        return Found::Nothing;
+        return Err(NOTHING);
     }
     let at = Arc::new(FileAt {
         path: component.path.with_file_name(owner),
         id: None,
     });
     let Ok(composite) = files.open::<CompositeFile>(&at) else {
-        return Found::Nothing;
+        return Err(NOTHING);
     };
     composite.with(|parts| {
         let image = &parts.image;
@@ -168,7 +145,7 @@ fn in_composite(
             .components()
             .any(|part| part.name == own.name && part.mvid == Some(own.mvid));
         if !is_own || !machine.agrees(Target::of_code(image.image())) {
-            return Found::Mismatch;
+            return Err(MISMATCH);
         }
         let source = Source::Composite(Arc::clone(&at), own);
         placed(image.base_of(starts), image, source)
@@ -187,11 +164,8 @@ fn in_map(
         version: 1,
     };
     let name = format!("{}.ni.r2rmap", simple_name(module.il_path));
-    let folder = &module.il_path[..module.il_path.len() - file_name(module.il_path).len()];
-    let paths = match folder {
-        "" => Vec::new(),
-        folder => vec![format!("{folder}{name}")],
-    };
+    let path = beside(module.il_path, &name).unwrap_or_default();
+    let sought = Sought::new(wanted, [&name], [&path]);
     let starts: Vec<NamedStart<'_>> = starts
         .iter()
         .map(|start| NamedStart {
@@ -212,29 +186,26 @@ fn in_map(
             return Err(Unfit::Methods);
         };
         let last = map.rows().last().ok_or(Unfit::Empty)?;
-        Ok(Place {
-            base,
-            size: u64::from(last.rva) + u64::from(last.size),
-            source: Source::Map(Arc::clone(at)),
-        })
+        let size = u64::from(last.rva) + u64::from(last.size);
+        Place::new(base, size, Source::Map(Arc::clone(at))).map_err(|_| Unfit::Methods)
     };
     // Without a signature no store has a key.
     let mut map = SymbolFile::unidentified();
     let fits = |at: &Arc<FileAt>| place(at).map(|_| ()).map_err(Into::into);
-    let search = &files.search;
-    search.folders(&mut map, &wanted, &distinct(vec![name]), &paths, &fits);
+    files.search.folders(&mut map, &sought, &fits);
     place(map.file()?).ok()
 }
 
 impl Place {
-    /// The addresses of the image, as far as they are known.
-    pub fn range(&self) -> Option<std::ops::Range<u64>> {
-        Some(self.base..self.base.checked_add(self.size)?)
+    fn new(base: u64, size: u64, source: Source) -> Found {
+        let end = base.checked_add(size).ok_or(NOTHING)?;
+        let range = base..end;
+        Ok(Place { range, source })
     }
 
     /// The precompiled method at an address.
     pub fn code(&self, files: &Files, address: u64) -> Option<PrecompiledCode> {
-        let rva = u32::try_from(address.checked_sub(self.base)?).ok()?;
+        let rva = u32::try_from(address.checked_sub(self.range.start)?).ok()?;
         let code = || match &self.source {
             Source::Image(at) => {
                 let image = files.open::<ImageFile>(at)?;
@@ -289,7 +260,7 @@ fn code_of(
             IlMapping::Prolog => IlSource::Prolog,
             IlMapping::NoMapping | IlMapping::Epilog => IlSource::Nearest,
         };
-        answer.il_offset.map(|offset| IlOffset { offset, source })
+        answer.il_offset.map(|offset| IlOffset::new(offset, source))
     });
     let signature = name.as_ref().map(|name| name.signature_text());
     Some(PrecompiledCode {

@@ -5,22 +5,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chronosym_symbols::identity::{FileIdentity, PdbId, Wanted};
+use chronosym_symbols::identity::{FileIdentity, PdbId, PeId, Wanted};
 use chronosym_symbols::lru::WeightedLru;
 use chronosym_symbols::store::{
     Attempt, Identify, IdentifyError, NoFile, Outcome, Place, Reach, Request, StoreConfig, Stores,
     Trial, read_identity,
 };
 
-use super::files::FileAt;
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
+use crate::symbol_source::ImageRef;
+
+/// A file, and what it said of itself when it was found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct FileAt {
+    pub path: PathBuf,
+    /// Nothing for files that have no identity.
+    pub id: Option<FileIdentity>,
+}
 
 /// A symbol file that was looked for: where, and what came of it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SymbolFile {
-    /// What it must be; nothing where the trace gives no identity, so that no file can be told to be the right one.
+    /// What it must be; nothing where the trace gives no identity, so that of no file it is known to be the right one.
     pub wanted: Option<Wanted>,
     /// Where it is, or why there is none.
     pub found: Result<FoundFile, NoFile>,
@@ -55,6 +63,16 @@ impl std::fmt::Display for FoundFile {
 }
 
 impl SymbolFile {
+    /// A file that is known to be the right one.
+    #[cfg(feature = "pdb")]
+    pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
+        SymbolFile {
+            found: Ok(found),
+            at: Some(at),
+            ..SymbolFile::unidentified()
+        }
+    }
+
     /// Nothing to look for.
     pub(super) fn unidentified() -> Self {
         SymbolFile {
@@ -77,25 +95,27 @@ impl SymbolFile {
         self.found.is_ok() && !matches!(self.id, Some(FileIdentity::PortablePdb(_)))
     }
 
+    /// What a frame says in place of a name that it does not know.
     pub(super) fn name_reason(&self) -> NameReason {
         match &self.found {
             Ok(_) => NameReason::NoName,
-            Err(NoFile::SymbolFileMismatch { .. }) => NameReason::SymbolFileMismatch,
-            Err(NoFile::SymbolFileDamaged { .. }) => NameReason::SymbolFileDamaged,
-            Err(NoFile::PathNotTrusted { .. }) => NameReason::PathNotTrusted,
-            Err(NoFile::Offline) => NameReason::Offline,
-            Err(_) => NameReason::NoSymbolFile,
+            Err(none) => {
+                let mut all = NameReason::ALL.iter().copied();
+                let is_it = |reason: &NameReason| reason.as_str() == none.name();
+                all.find(is_it).unwrap_or(NameReason::NoSymbolFile)
+            }
         }
     }
 
+    /// What a frame says in place of a line that it does not know.
     pub(super) fn line_reason(&self) -> LineReason {
         match &self.found {
             Ok(_) => LineReason::NoSequencePoint,
-            Err(NoFile::SymbolFileMismatch { .. }) => LineReason::SymbolFileMismatch,
-            Err(NoFile::SymbolFileDamaged { .. }) => LineReason::SymbolFileDamaged,
-            Err(NoFile::PathNotTrusted { .. }) => LineReason::PathNotTrusted,
-            Err(NoFile::Offline) => LineReason::Offline,
-            Err(_) => LineReason::NoSymbolFile,
+            Err(none) => {
+                let mut all = LineReason::ALL.iter().copied();
+                let is_it = |reason: &LineReason| reason.as_str() == none.name();
+                all.find(is_it).unwrap_or(LineReason::NoSymbolFile)
+            }
         }
     }
 
@@ -112,7 +132,7 @@ impl SymbolFile {
                     id: Some(file.id.clone()),
                 }));
             }
-            (Err(known), Err(new)) if telling(new) > telling(known) => {
+            (Err(known), Err(new)) if rank(new) > rank(known) => {
                 self.found = Err(new.clone());
             }
             _ => {}
@@ -176,8 +196,8 @@ fn weight_of(attempts: &[Attempt]) -> u64 {
     256 * attempts.len() as u64
 }
 
-/// Of several reasons the most telling one is kept.
-fn telling(reason: &NoFile) -> u8 {
+/// Of several reasons the one that says most is kept.
+fn rank(reason: &NoFile) -> u8 {
     match reason {
         NoFile::SymbolFileMismatch { .. } => 4,
         NoFile::SymbolFileDamaged { .. } => 3,
@@ -193,21 +213,74 @@ pub(super) type Check<'a> = &'a (dyn Fn(&Arc<FileAt>) -> Result<(), Box<dyn Erro
 /// Nothing else is known of it.
 pub(super) const ANY: Check<'static> = &|_| Ok(());
 
-/// What a search depends on.
+/// A file that is to be found: what it must be, what it may be called, and where the trace says that it was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    wanted: Wanted,
-    names: Vec<String>,
-    trace_paths: Vec<String>,
-    stores: bool,
-    generation: u64,
+pub(super) struct Sought {
+    pub wanted: Wanted,
+    pub names: Vec<String>,
+    pub paths: Vec<String>,
+}
+
+impl Sought {
+    pub(super) fn new<const N: usize, const P: usize>(
+        wanted: Wanted,
+        names: [&str; N],
+        paths: [&str; P],
+    ) -> Self {
+        Sought {
+            wanted,
+            names: distinct(names),
+            paths: distinct(paths),
+        }
+    }
+
+    /// What is called as its path says.
+    pub(super) fn at(wanted: Wanted, path: &str) -> Self {
+        Sought::new(wanted, [file_name(path)], [path])
+    }
+
+    /// A PDB: it is called as its path says or as its image, and lies where it was written or beside the image.
+    pub(super) fn pdb(wanted: Wanted, pdb_path: &str, image_path: &str) -> Self {
+        let own = format!("{}.pdb", simple_name(image_path));
+        let beside = beside(image_path, &own).unwrap_or_default();
+        Sought::new(
+            wanted,
+            [file_name(pdb_path), &own],
+            [full(pdb_path), &beside],
+        )
+    }
+
+    /// The image itself, by what its header says.
+    pub(super) fn image(image: &ImageRef<'_>) -> Option<Self> {
+        let pe = PeId {
+            timestamp: image.timestamp?,
+            size_of_image: u32::try_from(image.size).ok()?,
+        };
+        let wanted = Wanted::Image {
+            pe: Some(pe),
+            pdb: None,
+        };
+        Some(Sought::at(wanted, image.path))
+    }
+}
+
+/// Compilers may write a bare name in place of a PDB's path: that is no path.
+pub(super) fn full(path: &str) -> &str {
+    if path == file_name(path) { "" } else { path }
+}
+
+/// The path of a file in the folder of another, whose path is a full one.
+pub(super) fn beside(path: &str, name: &str) -> Option<String> {
+    let folder = &path[..path.len() - file_name(path).len()];
+    (!folder.is_empty() && !name.is_empty()).then(|| format!("{folder}{name}"))
 }
 
 /// Searches, each done once: processes share what they load.
 #[derive(Debug)]
 pub(super) struct Search {
     stores: Stores,
-    done: WeightedLru<Key, Outcome>,
+    /// By whether the stores were asked, and the generation.
+    done: WeightedLru<(Sought, bool, u64), Outcome>,
     generation: AtomicU64,
 }
 
@@ -255,22 +328,10 @@ impl Search {
     }
 
     /// Looks in the folders and at the trace's paths (`stores` false), or in the symbol path and at debuginfod.
-    pub(super) fn find(
-        &self,
-        wanted: &Wanted,
-        names: &[String],
-        trace_paths: &[String],
-        stores: bool,
-    ) -> Arc<Outcome> {
-        let key = Key {
-            wanted: wanted.clone(),
-            names: names.to_vec(),
-            trace_paths: trace_paths.to_vec(),
-            stores,
-            generation: self.generation(),
-        };
+    pub(super) fn find(&self, sought: &Sought, stores: bool) -> Arc<Outcome> {
+        let key = (sought.clone(), stores, self.generation());
         self.done.get_or_make(&key, || {
-            let outcome = self.look(wanted, names, trace_paths, stores, &read_identity);
+            let outcome = self.look(sought, stores, &read_identity);
             let weight = 512 + weight_of(&outcome.attempts);
             (Arc::new(outcome), weight)
         })
@@ -278,13 +339,7 @@ impl Search {
 
     /// Looks in the folders and at the trace's paths for a file that also `fits`: builds for several machines lie side by side, with
     /// one identity. Done each time: what fits depends on more than the identity.
-    fn find_fitting(
-        &self,
-        wanted: &Wanted,
-        names: &[String],
-        trace_paths: &[String],
-        fits: Check<'_>,
-    ) -> Outcome {
+    fn find_fitting(&self, sought: &Sought, fits: Check<'_>) -> Outcome {
         let identify = |path: &Path, wanted: &Wanted| {
             let id = read_identity(path, wanted)?;
             if wanted.accepts(&id) {
@@ -296,72 +351,59 @@ impl Search {
             }
             Ok(id)
         };
-        self.look(wanted, names, trace_paths, false, &identify)
+        self.look(sought, false, &identify)
     }
 
-    fn look(
-        &self,
-        wanted: &Wanted,
-        names: &[String],
-        trace_paths: &[String],
-        stores: bool,
-        identify: &dyn Identify,
-    ) -> Outcome {
-        let mut names = names.iter();
+    fn look(&self, sought: &Sought, stores: bool, identify: &dyn Identify) -> Outcome {
+        let mut names = sought.names.iter();
         let first = names.next().cloned().unwrap_or_default();
-        let mut request = Request::new(wanted.clone(), first).within(if stores {
-            Reach::Stores
-        } else {
-            Reach::Folders
-        });
-        for name in names {
-            request = request.or_named(name);
-        }
-        for path in trace_paths {
-            request = request.at_trace_path(path);
-        }
+        let reach = match stores {
+            true => Reach::Stores,
+            false => Reach::Folders,
+        };
+        let request = Request::new(sought.wanted.clone(), first).within(reach);
+        let request = names.fold(request, |request, name| request.or_named(name));
+        let paths = sought.paths.iter();
+        let request = paths.fold(request, |request, path| request.at_trace_path(path));
         self.stores.acquire(&request, identify)
     }
 
     /// Looks in the folders and at the trace's paths, and adds what came of it: for what no store has a key for.
-    pub(super) fn folders(
-        &self,
-        file: &mut SymbolFile,
-        wanted: &Wanted,
-        names: &[String],
-        trace_paths: &[String],
-        fits: Check<'_>,
-    ) {
-        file.wanted.get_or_insert_with(|| wanted.clone());
-        let outcome = self.find(wanted, names, trace_paths, false);
+    pub(super) fn folders(&self, file: &mut SymbolFile, sought: &Sought, fits: Check<'_>) {
+        file.wanted.get_or_insert_with(|| sought.wanted.clone());
+        let outcome = self.find(sought, false);
         let known = file.attempts.len();
         file.or(&outcome);
         file.must_fit(fits);
         if outcome.file.is_ok() && file.found.is_err() {
             file.attempts.truncate(known);
-            file.or(&self.find_fitting(wanted, names, trace_paths, fits));
+            file.or(&self.find_fitting(sought, fits));
         }
     }
 
     /// Looks everywhere, and adds what came of it.
-    pub(super) fn everywhere(
-        &self,
-        file: &mut SymbolFile,
-        wanted: &Wanted,
-        names: &[String],
-        trace_paths: &[String],
-        fits: Check<'_>,
-    ) {
-        self.folders(file, wanted, names, trace_paths, fits);
+    pub(super) fn everywhere(&self, file: &mut SymbolFile, sought: &Sought, fits: Check<'_>) {
+        self.folders(file, sought, fits);
         if file.found.is_err() {
-            file.or(&self.find(wanted, names, trace_paths, true));
+            file.or(&self.find(sought, true));
             file.must_fit(fits);
         }
+    }
+
+    /// The file of any of these, the first that there is.
+    pub(super) fn first<const N: usize>(&self, sought: [Sought; N]) -> SymbolFile {
+        let mut file = SymbolFile::unidentified();
+        for sought in &sought {
+            if file.found.is_err() {
+                self.everywhere(&mut file, sought, ANY);
+            }
+        }
+        file
     }
 }
 
 /// The identity in the symbol stage's terms; nothing where the trace has zeros for "none".
-pub(super) fn identity(pdb: Option<&crate::PdbId>) -> Option<PdbId> {
+pub(super) fn identity(pdb: Option<&crate::body::PdbId>) -> Option<PdbId> {
     let pdb = pdb.filter(|pdb| !pdb.guid.is_zero())?;
     Some(PdbId {
         guid: pdb.guid,
@@ -369,33 +411,11 @@ pub(super) fn identity(pdb: Option<&crate::PdbId>) -> Option<PdbId> {
     })
 }
 
-/// Names of a PDB: that in its path, and the image's with another ending.
-pub(super) fn pdb_names(pdb_path: &str, image_path: &str) -> Vec<String> {
-    let simple = simple_name(image_path);
-    let mut names = vec![file_name(pdb_path).to_owned()];
-    names.push(format!("{simple}.pdb"));
-    distinct(names)
-}
-
-/// The PDB's path, and the place beside the image.
-pub(super) fn pdb_paths(pdb_path: &str, image_path: &str) -> Vec<String> {
-    // Compilers may write a bare name: that is no path.
-    let mut paths = Vec::new();
-    if pdb_path != file_name(pdb_path) {
-        paths.push(pdb_path.to_owned());
-    }
-    let folder = &image_path[..image_path.len() - file_name(image_path).len()];
-    if !folder.is_empty() {
-        paths.push(format!("{folder}{}.pdb", simple_name(image_path)));
-    }
-    distinct(paths)
-}
-
-pub(super) fn distinct(names: Vec<String>) -> Vec<String> {
+pub(super) fn distinct<const N: usize>(names: [&str; N]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for name in names {
-        if !name.is_empty() && name != ".pdb" && !kept.contains(&name) {
-            kept.push(name);
+        if !name.is_empty() && name != ".pdb" && !kept.iter().any(|known| known == name) {
+            kept.push(name.to_owned());
         }
     }
     kept

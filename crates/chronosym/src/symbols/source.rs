@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_symbols::store::NotFetched;
 
-use super::Symbolizer;
 use super::files::Files;
 use super::managed::PdbFile;
 use super::pdb::Pdb;
+use super::symbolizer::Symbolizer;
 use crate::symbol_source::ModuleRef;
 
 /// Longer source files are not read, in bytes.
@@ -27,6 +27,18 @@ pub struct SourceText {
     pub url: Option<String>,
     /// Whether it is what was compiled, by the checksum in the PDB or because it is in the PDB. Otherwise there is no checksum.
     pub checked: bool,
+}
+
+impl SourceText {
+    /// What was compiled.
+    fn of(bytes: &[u8]) -> Self {
+        SourceText {
+            text: String::from_utf8_lossy(bytes).into_owned(),
+            file: None,
+            url: None,
+            checked: true,
+        }
+    }
 }
 
 /// Why there is no text of a source file.
@@ -69,15 +81,10 @@ impl Symbolizer {
         let module = module.map(|module| self.module(module));
         let known = module
             .as_ref()
-            .and_then(|module| module.1.pdb.document(&self.files, document))
+            .and_then(|module| module.pdb.document(&self.files, document))
             .unwrap_or_default();
         if let Some(text) = known.text {
-            return Ok(SourceText {
-                text: String::from_utf8_lossy(&text).into_owned(),
-                file: None,
-                url: None,
-                checked: true,
-            });
+            return Ok(SourceText::of(&text));
         }
         let parts = parts(document);
         let below = folders.iter().flat_map(|folder| {
@@ -97,10 +104,9 @@ impl Symbolizer {
                 continue;
             }
             return Ok(SourceText {
-                text: String::from_utf8_lossy(&bytes).into_owned(),
                 file: Some(path),
-                url: None,
                 checked: checked.is_some(),
+                ..SourceText::of(&bytes)
             });
         }
         match (other, known.url) {
@@ -120,10 +126,8 @@ impl Symbolizer {
             return Err(NoSource::Unchecked(url));
         }
         Ok(SourceText {
-            text: String::from_utf8_lossy(&bytes).into_owned(),
-            file: None,
             url: Some(url),
-            checked: true,
+            ..SourceText::of(&bytes)
         })
     }
 }
@@ -165,9 +169,10 @@ struct Known {
 impl PdbFile {
     fn document(&self, files: &Files, name: &str) -> Option<Known> {
         self.with_pdb(files, |pdb| match pdb {
-            Pdb::Portable(pdb) => pdb.with(|pdb| document(pdb, name)),
+            Pdb::Portable(pdb) => pdb.pdb.with(|pdb| document(pdb, name)),
             Pdb::Windows(_) => None,
         })?
+        .ok()?
     }
 }
 

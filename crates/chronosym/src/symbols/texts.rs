@@ -4,10 +4,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashSet;
 
+use crate::source_line::SourceLine;
+
 #[derive(Default)]
 pub(super) struct Texts(Mutex<FxHashSet<Arc<str>>>);
 
 impl Texts {
+    /// A line in the file at a path.
+    pub(super) fn line(&self, path: &str, line: u32, column: Option<impl Into<u32>>) -> SourceLine {
+        SourceLine {
+            file: self.get(path),
+            line,
+            column: column.map(Into::into),
+        }
+    }
+
     pub(super) fn get(&self, text: &str) -> Arc<str> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(text) {

@@ -8,12 +8,11 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::unwind::{self, UnwindTable};
 use chronosym_types::Registers;
 
-use super::Symbolizer;
 use super::files::{FileError, Open};
 use super::image::elf_address;
-use super::search::{ANY, Search, SymbolFile, distinct};
-use crate::images::file_name;
-use crate::stacks::CallerProof;
+use super::search::{Search, Sought};
+use super::symbolizer::Symbolizer;
+use crate::evidence::CallerProof;
 use crate::symbol_source::ImageRef;
 use crate::unwind::{CallFrames, FileNumber, ImageFiles, Step};
 
@@ -27,17 +26,12 @@ impl ImageFiles for Symbolizer {
     /// Of the image itself, which has `.eh_frame`, or of its debug file, which may have `.debug_frame`.
     fn call_frames(&self, image: &ImageRef<'_>) -> Option<Arc<dyn CallFrames>> {
         let id = image.build_id.and_then(BuildId::parse)?;
-        let names = distinct(vec![file_name(image.path).to_owned()]);
-        let paths = distinct(vec![image.path.to_owned()]);
-        [Wanted::ElfImage(id.clone()), Wanted::ElfDebug(id)]
-            .into_iter()
-            .find_map(|wanted| {
-                let mut file = SymbolFile::unidentified();
-                let search = &self.files.search;
-                search.everywhere(&mut file, &wanted, &names, &paths, ANY);
-                let table = self.files.open::<UnwindTable>(file.file()?).ok()?;
-                (!table.is_empty()).then_some(table as Arc<dyn CallFrames>)
-            })
+        let wanted = [Wanted::ElfImage(id.clone()), Wanted::ElfDebug(id)];
+        wanted.into_iter().find_map(|wanted| {
+            let file = self.files.search.first([Sought::at(wanted, image.path)]);
+            let table = self.files.open::<UnwindTable>(file.file()?).ok()?;
+            (!table.is_empty()).then_some(table as Arc<dyn CallFrames>)
+        })
     }
 
     fn build_id(&self, path: &str, file: FileNumber) -> Option<String> {

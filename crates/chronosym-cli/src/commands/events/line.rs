@@ -9,39 +9,11 @@ use chronosym::EventSelector;
 use chronosym_events::{DecodeError, EventKey, EventSchema, FieldList, RawEvent, Value};
 use chronosym_types::json::{self, HexNumber};
 use serde::{Serialize, Serializer};
+use serde_with::skip_serializing_none;
 
 use crate::args::EventFormat;
 use crate::output::printable;
 use crate::units::show_time;
-
-/// The addresses of a record's stack, leaf first.
-pub enum Stack<'a> {
-    Nettrace(chronosym_nettrace::Stack<'a>),
-    Etl(chronosym_etl::Addresses<'a>),
-    Perf(&'a [u64]),
-}
-
-impl Stack<'_> {
-    pub fn len(&self) -> usize {
-        match self {
-            Stack::Nettrace(stack) => stack.len(),
-            Stack::Etl(addresses) => addresses.len(),
-            Stack::Perf(addresses) => addresses.len(),
-        }
-    }
-}
-
-impl Serialize for Stack<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Stack::Nettrace(stack) => serializer.collect_seq(stack.addresses().map(HexNumber)),
-            Stack::Etl(addresses) => serializer.collect_seq(addresses.iter().map(HexNumber)),
-            Stack::Perf(addresses) => {
-                serializer.collect_seq(addresses.iter().copied().map(HexNumber))
-            }
-        }
-    }
-}
 
 /// Prints records.
 pub struct Lines {
@@ -82,12 +54,12 @@ impl Lines {
         self.is_empty
     }
 
-    /// Prints a record of the type that `schema` describes.
+    /// Prints a record of the type that `schema` describes, with the addresses of its stack, leaf first.
     pub fn push(
         &mut self,
         raw: &RawEvent<'_>,
         schema: &Arc<EventSchema>,
-        stack: Option<Stack<'_>>,
+        stack: &[u64],
     ) -> io::Result<()> {
         let of_type = self
             .types
@@ -171,22 +143,23 @@ impl Lines {
 }
 
 /// A line of JSON; what is absent is left out.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Line<'a> {
     time_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     tid: Option<u64>,
     provider: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
     name: &'a str,
     fields: Fields<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<Stack<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "addresses")]
+    stack: &'a [u64],
+}
+
+fn addresses<S: Serializer>(stack: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(stack.iter().copied().map(HexNumber))
 }
 
 /// The fields of an event, or the bytes of one that does not decode.
@@ -221,7 +194,7 @@ fn text(
     raw: &RawEvent<'_>,
     head: &str,
     fields: Option<FieldList<'_>>,
-    stack: Option<Stack<'_>>,
+    stack: &[u64],
 ) {
     let id = |id: Option<u64>| id.map_or("-".to_owned(), |id| id.to_string());
     let thread = format!(
@@ -240,7 +213,7 @@ fn text(
             let _ = write!(out, "  Payload={}", Value::Bytes(raw.payload));
         }
     }
-    if let Some(stack) = stack {
+    if !stack.is_empty() {
         let _ = write!(out, "  [stack of {}]", stack.len());
     }
 }

@@ -11,20 +11,18 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym::chronosym_ctf::Reader as CtfReader;
-use chronosym::open::{
-    ByteStream, Note, PositionedBytes, RecordBytes, RecordingBytes, SeekableBytes,
-};
+use chronosym::open::{ByteStream, FileBytes, Format, Note, RecordingBytes};
 use chronosym::{SampleSelection, Timeline, source};
 use chronosym_etl::{EtlReader, ExtendedItem};
 use chronosym_events::{EventSchema, RawEvent};
 
-use self::line::{Lines, Stack};
+use self::line::Lines;
 use self::place::Owners;
 use crate::args::{EventFilters, EventFormat, Events, Symbols};
 use crate::input::{self, Rereadable};
 use crate::{absent, load, output, progress};
 
-pub fn run(args: &Events, quiet: bool) -> Result<()> {
+pub fn run(args: &Events) -> Result<()> {
     let traces = &args.input.traces;
     let processes = &args.filters.processes;
     absent::refuse_empty_span(processes)?;
@@ -55,28 +53,30 @@ pub fn run(args: &Events, quiet: bool) -> Result<()> {
     let mut sink = Sink { wanted, lines };
     let recording = input::open(paths, &Symbols::default())?;
     let (name, damage) = (recording.names().join(", "), recording.notes());
+    let format = recording.format();
     let found = match recording.into_bytes() {
         RecordingBytes::Nettrace(source) => nettrace(source, &name, &mut sink)?,
         RecordingBytes::Etl(reader) => etl(*reader, &mut sink)?,
-        RecordingBytes::Ctf(reader) => ctf(*reader, &mut sink)?,
-        RecordingBytes::Joined(joined) => match joined.into_records() {
-            Some(RecordBytes::Perf(source)) => perf(source, &name, &mut sink)?,
-            Some(RecordBytes::PerfScript(source)) => script(source, &mut sink)?,
-            Some(RecordBytes::Ctf(reader)) => {
-                super::tell(&[ONLY_CTF.to_owned()], quiet);
-                ctf(*reader, &mut sink)?
+        RecordingBytes::Perf(source) => perf(source, &name, &mut sink)?,
+        RecordingBytes::PerfScript(source) => script(source, &mut sink)?,
+        RecordingBytes::Ctf(reader) => {
+            if format == Format::Joined {
+                progress::note(ONLY_CTF);
             }
-            _ => bail!("events are shown of recordings one by one, and not of jitdumps: {name}"),
-        },
+            ctf(*reader, &mut sink)?
+        }
+        RecordingBytes::Several => {
+            bail!("events are shown of recordings one by one, and not of jitdumps: {name}")
+        }
         _ => bail!("events of {name} cannot be shown"),
     };
-    super::tell(&load::words(damage.take()), quiet);
-    super::tell(&load::words(found), quiet);
+    progress::notes(&load::words(damage.take()));
+    progress::notes(&load::words(found));
     sink.wanted.check()?;
     sink.lines.check()?;
-    super::tell(&sink.lines.finish()?, quiet);
+    progress::notes(&sink.lines.finish()?);
     if sink.lines.is_empty() {
-        super::tell_nothing_passes("event", quiet);
+        super::note_nothing_passes("event");
     }
     Ok(())
 }
@@ -91,52 +91,79 @@ struct Sink {
 }
 
 impl Sink {
+    /// Takes a record. False if no later one can pass.
     fn take(
         &mut self,
         raw: &RawEvent<'_>,
         schema: &Arc<EventSchema>,
-        stack: Option<Stack<'_>>,
-    ) -> std::io::Result<()> {
+        stack: &[u64],
+    ) -> std::io::Result<bool> {
+        if self.wanted.ends_before(raw.time_ns) {
+            return Ok(false);
+        }
         if self.wanted.has(raw) {
-            let stack = stack.filter(|stack| stack.len() > 0);
             self.lines.push(raw, schema, stack)?;
         }
-        Ok(())
+        Ok(true)
+    }
+}
+
+/// An id that is asked for, or none; whether a record was of it, and what ids others had.
+struct Asked {
+    id: Option<u64>,
+    seen: bool,
+    others: BTreeSet<u64>,
+}
+
+impl Asked {
+    fn new(id: Option<u64>) -> Self {
+        Asked {
+            id,
+            seen: false,
+            others: BTreeSet::new(),
+        }
+    }
+
+    /// Whether what has these ids is wanted.
+    fn has(&mut self, ids: &[u64]) -> bool {
+        let Some(id) = self.id else {
+            return true;
+        };
+        let is_it = ids.contains(&id);
+        self.seen |= is_it;
+        if !self.seen {
+            self.others.extend(ids);
+        }
+        is_it
+    }
+
+    fn is_missing(&self) -> bool {
+        self.id.is_some() && !self.seen
     }
 }
 
 /// Which records are wanted.
 struct Wanted {
-    pid: Option<u32>,
-    tid: Option<u64>,
+    pid: Asked,
+    tid: Asked,
     from_ns: u64,
     to_ns: Option<u64>,
     /// The processes of the trace and which of them are meant, where that takes more than a pid.
     processes: Option<(Arc<Timeline>, chronosym::Filter)>,
     /// Whose the threads are, so that records which name no process find theirs.
     owners: Owners,
-    /// Whether a record of the process was there, and the other processes' ids, for the error message.
-    seen: bool,
-    others: BTreeSet<u64>,
-    /// The same of the thread.
-    thread_seen: bool,
-    other_threads: BTreeSet<u64>,
 }
 
 impl Wanted {
     fn new(filters: &EventFilters) -> Self {
         let processes = &filters.processes;
         Wanted {
-            pid: processes.pid.map(|(pid, _)| pid),
-            tid: filters.tid,
+            pid: Asked::new(processes.pid.map(|(pid, _)| pid.into())),
+            tid: Asked::new(filters.tid),
             from_ns: processes.from.unwrap_or(0),
             to_ns: processes.to,
             processes: None,
             owners: Owners::default(),
-            seen: false,
-            others: BTreeSet::new(),
-            thread_seen: false,
-            other_threads: BTreeSet::new(),
         }
     }
 
@@ -151,7 +178,7 @@ impl Wanted {
 
     /// Whether it matters which process or thread a record is of.
     fn asks_where(&self) -> bool {
-        self.pid.is_some() || self.tid.is_some() || self.processes.is_some()
+        self.pid.id.is_some() || self.tid.id.is_some() || self.processes.is_some()
     }
 
     fn has(&mut self, raw: &RawEvent<'_>) -> bool {
@@ -161,58 +188,41 @@ impl Wanted {
             return in_time;
         }
         let place = self.owners.place(raw);
-        if let Some(pid) = self.pid {
-            if !place.processes.contains(&pid) {
-                if !self.seen {
-                    self.others
-                        .extend(place.processes.into_iter().map(u64::from));
-                }
-                return false;
-            }
-            self.seen = true;
-        }
-        if let Some(tid) = self.tid {
-            if !place.threads.contains(&tid) {
-                if !self.thread_seen {
-                    self.other_threads.extend(place.threads);
-                }
-                return false;
-            }
-            self.thread_seen = true;
-        }
-        in_time
+        let is_it = self.pid.has(&place.processes) && self.tid.has(&place.threads);
+        is_it
+            && in_time
             && self.processes.as_ref().is_none_or(|(timeline, filter)| {
-                place
+                let mut pids = place
                     .processes
                     .iter()
-                    .filter_map(|&pid| timeline.process_of(pid, time))
-                    .any(|process| filter.has_process(timeline, process))
+                    .filter_map(|&pid| pid.try_into().ok());
+                let process = |pid| timeline.process_of(pid, time);
+                pids.any(|pid| process(pid).is_some_and(|p| filter.has_process(timeline, p)))
             })
     }
 
     /// Whether nothing after this time can pass.
     fn ends_before(&self, time_ns: u64) -> bool {
-        let looks_on =
-            (self.pid.is_some() && !self.seen) || (self.tid.is_some() && !self.thread_seen);
+        let looks_on = self.pid.is_missing() || self.tid.is_missing();
         self.to_ns.is_some_and(|to| time_ns >= to) && !looks_on
     }
 
     /// An id that no record has is an error.
     fn check(&self) -> Result<()> {
-        let pid = self.pid.filter(|_| !self.seen && self.processes.is_none());
-        let tid = self
-            .tid
-            .filter(|_| !self.thread_seen && self.pid.is_none_or(|_| self.seen));
-        let (what, others) = match (pid, tid) {
-            (Some(pid), _) => (format!("process id {pid}"), &self.others),
-            (None, Some(tid)) => (format!("thread id {tid}"), &self.other_threads),
-            (None, None) => return Ok(()),
+        // Of a pid at a time the trace itself was asked.
+        let (what, asked) = if self.pid.is_missing() && self.processes.is_none() {
+            ("process", &self.pid)
+        } else if self.tid.is_missing() && !self.pid.is_missing() {
+            ("thread", &self.tid)
+        } else {
+            return Ok(());
         };
-        if others.is_empty() {
-            bail!("no record of the trace is of {what}");
+        let id = asked.id.unwrap_or_default();
+        if asked.others.is_empty() {
+            bail!("no record of the trace is of {what} id {id}");
         }
-        let others = absent::some(others.iter().map(u64::to_string));
-        bail!("no record of the trace is of {what}; it has records of {others}")
+        let others = absent::some(asked.others.iter().map(u64::to_string));
+        bail!("no record of the trace is of {what} id {id}; it has records of {others}")
     }
 }
 
@@ -221,28 +231,33 @@ fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>
     use chronosym::source::nettrace::{Schemas, raw_event};
     let in_trace = || name.to_owned();
     let mut reader = chronosym_nettrace::Reader::new(source).with_context(in_trace)?;
-    let mut schemas = Schemas::default();
+    let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     'trace: while let Some(region) = reader.next_region().with_context(in_trace)? {
         for (position, record) in region.in_time_order().enumerate() {
-            match sink.wanted.ends_before(record.time_ns) {
-                true if position == 0 => break 'trace,
-                // A time that makes no sense says nothing of the regions to come.
-                true => break,
-                false => {}
-            }
             let schema = schemas.of(region.event_types(), &record);
             let mut raw = raw_event(region.header(), &record, schema);
             // Zero stands for "not said" in V6 files.
             raw.thread_id = raw.thread_id.filter(|&tid| tid != 0);
-            let stack = record.stack.map(|row| Stack::Nettrace(region.stack(row)));
-            sink.take(&raw, schema, stack)?;
+            stack.clear();
+            stack.extend(
+                record
+                    .stack
+                    .into_iter()
+                    .flat_map(|row| region.stack(row).iter()),
+            );
+            match sink.take(&raw, schema, &stack)? {
+                true => {}
+                false if position == 0 => break 'trace,
+                // A time that makes no sense says nothing of the regions to come.
+                false => break,
+            }
         }
     }
     Ok(Note::of_nettrace(reader.diagnostics()))
 }
 
 /// As [`nettrace`].
-fn perf(source: SeekableBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
+fn perf(source: FileBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::perf::{PerfReport, Schemas, addresses, raw_event};
     use chronosym_perf::{Event, Options, Reader};
     let in_trace = || name.to_owned();
@@ -261,16 +276,15 @@ fn perf(source: SeekableBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>>
         let time = record
             .time_ns
             .map_or(0, |ns| ns.saturating_sub(*began.get_or_insert(ns)));
-        if sink.wanted.ends_before(time) {
-            break;
-        }
         let schema = schemas.of(&record, &attrs);
         stack.clear();
         if let Event::Sample(sample) = &record.event {
             addresses(&record, sample, &mut stack);
         }
         let raw = raw_event(&record, time, schema);
-        sink.take(&raw, schema, Some(Stack::Perf(&stack)))?;
+        if !sink.take(&raw, schema, &stack)? {
+            break;
+        }
     }
     let mut report = PerfReport::default();
     report.diagnostics = reader.diagnostics().clone();
@@ -278,9 +292,9 @@ fn perf(source: SeekableBytes, name: &str, sink: &mut Sink) -> Result<Vec<Note>>
 }
 
 /// As [`nettrace`].
-fn etl(mut reader: EtlReader<PositionedBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
+fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::etl::{Schemas, raw_event};
-    let mut schemas = Schemas::default();
+    let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     // What describes events may stand anywhere in the trace.
     schemas.learn(&mut reader);
     if sink.wanted.asks_where() {
@@ -292,15 +306,16 @@ fn etl(mut reader: EtlReader<PositionedBytes>, sink: &mut Sink) -> Result<Vec<No
         reader.rewind();
     }
     while let Some(record) = reader.next_record() {
-        if sink.wanted.ends_before(record.time_ns) {
-            break;
-        }
         let schema = schemas.of(&record);
-        let stack = record.extended_items().find_map(|item| match item {
-            ExtendedItem::Stack(stack) => Some(Stack::Etl(stack.addresses)),
+        stack.clear();
+        let found = record.extended_items().find_map(|item| match item {
+            ExtendedItem::Stack(stack) => Some(stack.addresses),
             _ => None,
         });
-        sink.take(&raw_event(&record, &schema), &schema, stack)?;
+        stack.extend(found.iter().flat_map(|addresses| addresses.iter()));
+        if !sink.take(&raw_event(&record, &schema), &schema, &stack)? {
+            break;
+        }
     }
     let mut notes = Note::of_etl(reader.diagnostics());
     notes.extend(Note::unreadable_descriptions(
@@ -314,11 +329,10 @@ fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Vec<Note>> 
     let mut events = source::ctf::Events::of(reader.traces());
     while let Some(event) = reader.next_event()? {
         let time_ns = event.time_ns - began_ns;
-        if sink.wanted.ends_before(time_ns) {
+        let (raw, schema) = events.raw_event(&event, time_ns);
+        if !sink.take(&raw, schema, &[])? {
             break;
         }
-        let (raw, schema) = events.raw_event(&event, time_ns);
-        sink.take(&raw, schema, None)?;
     }
     Ok(Note::of_ctf(reader.diagnostics()))
 }
@@ -331,14 +345,13 @@ fn script(source: ByteStream, sink: &mut Sink) -> Result<Vec<Note>> {
     while let Some(sample) = reader.next_sample()? {
         let time = sample.time_ns;
         let time = time.saturating_sub(*began.get_or_insert(time));
-        if sink.wanted.ends_before(time) {
-            break;
-        }
         stack.clear();
         stack.extend(sample.frames().map(|frame| frame.address));
         let schema = schemas.of(&sample);
         let raw = raw_event(&sample, time, schema);
-        sink.take(&raw, schema, Some(Stack::Perf(&stack)))?;
+        if !sink.take(&raw, schema, &stack)? {
+            break;
+        }
     }
     let mut report = ScriptReport::default();
     report.diagnostics = reader.diagnostics().clone();

@@ -23,7 +23,7 @@ const THREAD: [&str; 7] = [
 /// Where a record belongs: by its header, by its payload, and by whose its threads are.
 #[derive(Debug, Default)]
 pub struct Place {
-    pub processes: Vec<u32>,
+    pub processes: Vec<u64>,
     pub threads: Vec<u64>,
 }
 
@@ -31,7 +31,7 @@ pub struct Place {
 #[derive(Debug, Default)]
 pub struct Owners {
     /// For each thread id, from when on (ns) it is of which process.
-    threads: HashMap<u64, Vec<(u64, u32)>>,
+    threads: HashMap<u64, Vec<(u64, u64)>>,
 }
 
 impl Owners {
@@ -40,7 +40,7 @@ impl Owners {
         let named = Place::named(raw);
         let ids = match (named.processes.first(), named.threads.first()) {
             (Some(process), Some(thread)) => Some((*process, *thread)),
-            _ => raw.process_id.zip(raw.thread_id),
+            _ => raw.process_id.map(u64::from).zip(raw.thread_id),
         };
         if let Some((process, thread)) = ids {
             let owners = self.threads.entry(thread).or_default();
@@ -60,7 +60,7 @@ impl Owners {
             let owner = owners.get(later.saturating_sub(1));
             place.processes.extend(owner.map(|owner| owner.1));
         }
-        place.processes.extend(raw.process_id);
+        place.processes.extend(raw.process_id.map(u64::from));
         place.threads.extend(raw.thread_id);
         place
     }
@@ -81,7 +81,9 @@ impl Place {
                 continue;
             };
             if PROCESS.contains(&name) {
-                place.processes.extend(u32::try_from(*id));
+                place
+                    .processes
+                    .extend(Some(*id).filter(|&id| id <= u32::MAX.into()));
             } else if THREAD.contains(&name) {
                 place.threads.push(*id);
             }

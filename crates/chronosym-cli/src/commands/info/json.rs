@@ -5,23 +5,22 @@ use std::collections::BTreeSet;
 use chronosym::ProcessView;
 use chronosym::open::TraceGap;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 use super::{Names, Summary, advice};
 use crate::load::Loaded;
 use crate::units::utc;
 
 /// The contract's keys; what is absent is left out.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Object<'a> {
     format: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     version: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<String>,
     duration_ns: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pointer_size: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<u32>,
     lost_events: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,6 +50,7 @@ struct Gap<'a> {
     cause: &'static str,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Joined<'a> {
     name: &'a str,
@@ -59,31 +59,26 @@ struct Joined<'a> {
     offset_ns: i64,
     error_ns: u64,
     /// The process in the timeline, and what it calls itself, where that is another id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     own_pid: Option<u32>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Process<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     command_line: Option<&'a str>,
     #[serde(skip_serializing_if = "String::is_empty")]
     runtime: String,
     samples: u64,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Event<'a> {
     provider: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u32>,
     name: String,
     count: u64,

@@ -15,41 +15,35 @@ use chronosym::{
     Code, Evidence, Filter, Frame, LineReason, NameReason, ProcessIndex, Profile, ResolvedStack,
     SampleSelection, SymbolSource, Timeline,
 };
+use chronosym_export::module_of;
 use serde::{Serialize, Serializer};
 
-use crate::args::{Info, InfoFormat};
+use crate::args::Info;
 use crate::load::{self, Loaded};
-use crate::output;
 use crate::units::show_count;
+use crate::{output, symbolizer, symbols};
 
 /// Sentences are no wider than this.
 const WIDTH: usize = 100;
 
-pub fn run(args: &Info, _quiet: bool) -> Result<()> {
-    let loaded = load::load(
-        &args.input.traces,
-        SampleSelection::Profilers,
-        &args.input.symbols,
-    )?;
-    let symbols = Arc::new(crate::symbols::open_for_a_look(
-        &args.input.symbols,
-        &loaded,
-    )?);
+pub fn run(args: &Info) -> Result<()> {
+    let (traces, options) = (&args.input.traces, &args.input.symbols);
+    let loaded = load::load(traces, SampleSelection::Profilers, options)?;
+    let config = symbols::config_for_a_look(options)?;
+    let symbols = Arc::new(symbolizer::open_with(options, config, &loaded)?);
     let summary = Summary::new(&loaded.timeline, symbols);
     let path = args.input.output.as_deref();
-    let mut out = output::open_for(args.format, path);
-    match args.format {
-        InfoFormat::Json => output::write_json(&json::object(&loaded, &summary), &mut out)?,
-        InfoFormat::Text => {
-            let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
-            text::write(&loaded, &summary, width, &mut out)?;
-            let next = summary.next(&loaded.timeline, &args.input.traces);
-            writeln!(out)?;
-            output::text_line!(out, "next: {next}")?;
-        }
-    }
-    out.flush()?;
-    Ok(())
+    let (object, out) = (
+        json::object(&loaded, &summary),
+        output::open_for(args.format, path),
+    );
+    output::write(args.format, out, &object, |out| {
+        let width = output::width(path).unwrap_or(WIDTH).clamp(40, WIDTH);
+        text::write(&loaded, &summary, width, out)?;
+        let next = summary.next(&loaded.timeline, traces);
+        writeln!(out)?;
+        output::text_line!(out, "next: {next}")
+    })
 }
 
 /// What the default samples of a trace come to.
@@ -195,18 +189,9 @@ fn symbol_files(profile: &Profile, symbols: &Symbolizer) -> BTreeSet<String> {
     let timeline = profile.resolver.timeline();
     let (mut modules, mut images) = (BTreeSet::new(), BTreeSet::new());
     for frame in profile.resolver.frames() {
-        match frame.code {
-            Code::Body(process, body) => {
-                let body = timeline.body_view(process, body);
-                modules.extend(body.and_then(|b| Some((process, b.module_index?))));
-            }
-            Code::Precompiled(process, module) => {
-                modules.insert((process, module));
-            }
-            Code::Image { process, image, .. } => {
-                images.insert((process, image));
-            }
-            _ => {}
+        modules.extend(module_of(frame, timeline));
+        if let Code::Image { process, image, .. } = frame.code {
+            images.insert((process, image));
         }
     }
     let modules = modules.into_iter().filter_map(|(process, module)| {

@@ -1,8 +1,7 @@
 //! What is in a trace, for people.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use anyhow::Result;
 use chronosym::Evidence;
 use chronosym::open::TraceGap;
 use chronosym_events::EventKey;
@@ -14,7 +13,12 @@ use crate::output::{printable, text_line};
 use crate::units::{show_count, show_time, utc, wrap};
 
 /// Writes what should be known first, then facts, processes, code, frames, damage and events.
-pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Write) -> Result<()> {
+pub fn write(
+    loaded: &Loaded,
+    summary: &Summary,
+    width: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let timeline = &loaded.timeline;
     let facts = timeline.facts();
     for line in advice(loaded, summary) {
@@ -23,26 +27,17 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     }
     let format = format!("format      {} {}", facts.format, facts.version);
     writeln!(out, "{}", format.trim_end())?;
-    if let Some(start) = facts.start_unix_ns.and_then(utc) {
-        writeln!(
-            out,
-            "recorded    {start}, {} long",
-            show_time(facts.duration_ns)
-        )?;
-    } else {
-        writeln!(out, "recorded    {} long", show_time(facts.duration_ns))?;
-    }
+    let start = facts.start_unix_ns.and_then(utc);
+    let start = start.map_or(String::new(), |start| format!("{start}, "));
+    let long = show_time(facts.duration_ns);
+    writeln!(out, "recorded    {start}{long} long")?;
     let mut machine: Vec<String> = facts.machine.iter().cloned().collect();
     machine.extend(facts.processors.map(|n| format!("{n} processors")));
-    machine.extend(
-        facts
-            .pointer_size
-            .map(|n| format!("{}-bit", u32::from(n) * 8)),
-    );
+    let bits = facts.pointer_size.map(|n| u32::from(n) * 8);
+    machine.extend(bits.map(|bits| format!("{bits}-bit")));
     if !machine.is_empty() {
         text_line!(out, "machine     {}", machine.join(", "))?;
     }
-    let plain = |n: u64| show_count(n);
     let mut heading = "samples";
     for line in summary.description.lines() {
         let line = wrap(line, width - 12, "            ");
@@ -50,7 +45,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         heading = "";
     }
     if summary.idle > 0 {
-        let idle = plain(summary.idle);
+        let idle = show_count(summary.idle);
         writeln!(
             out,
             "{heading:<12}{idle} more of idle processors are left out: see --idle"
@@ -83,12 +78,12 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     };
     let mut processes: Vec<_> = timeline.processes().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(samples_of(process)));
-    let mut quiet = 0u64;
+    let mut left_out = 0;
     for process in &processes {
         let samples = samples_of(process);
-        let bodies = timeline.bodies(process.index).count();
-        if samples == 0 && bodies == 0 && !process.is_managed && processes.len() > 12 {
-            quiet += 1;
+        let has_code = timeline.bodies(process.index).next().is_some();
+        if samples == 0 && !has_code && !process.is_managed && processes.len() > 12 {
+            left_out += 1;
             continue;
         }
         let runtimes = if process.runtimes.is_empty() {
@@ -104,21 +99,18 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
             process
                 .pid
                 .map_or(String::new(), |pid| format!("pid {pid}")),
-            plain(samples)
+            show_count(samples)
         )?;
         if let Some(command) = process.command_line {
             text_line!(out, "      {command}")?;
         }
     }
-    if quiet > 0 {
-        writeln!(out, "  {} more without samples or .NET code", plain(quiet))?;
+    if left_out > 0 {
+        let count = show_count(left_out);
+        writeln!(out, "  {count} more without samples or .NET code")?;
     }
 
-    let mut bodies = 0;
-    let mut modules = 0;
-    let mut images = 0;
-    let mut maps = 0;
-    let mut trees = 0;
+    let (mut bodies, mut modules, mut images, mut maps, mut trees) = (0, 0, 0, 0, 0);
     for process in timeline.processes() {
         for body in timeline.bodies(process.index) {
             bodies += 1;
@@ -132,12 +124,16 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
     writeln!(
         out,
         "  {:>12}  compiled methods (see methods): {} with an IL map, which leads to source lines, {} with inlining",
-        plain(bodies),
-        plain(maps),
-        plain(trees)
+        show_count(bodies),
+        show_count(maps),
+        show_count(trees)
     )?;
-    writeln!(out, "  {:>12}  .NET modules (see modules)", plain(modules))?;
-    writeln!(out, "  {:>12}  native images", plain(images))?;
+    writeln!(
+        out,
+        "  {:>12}  .NET modules (see modules)",
+        show_count(modules)
+    )?;
+    writeln!(out, "  {:>12}  native images", show_count(images))?;
 
     if summary.frames.total > 0 {
         writeln!(out, "\nnames, and why there are none")?;
@@ -170,7 +166,7 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
         let stacks = match t.stacks {
             0 => String::new(),
             n if n == t.count => ", with stacks".to_owned(),
-            n => format!(", {} with stacks", plain(n)),
+            n => format!(", {} with stacks", show_count(n)),
         };
         let name = match t.schema.key() {
             EventKey::Manifest { .. } => {
@@ -179,13 +175,18 @@ pub fn write(loaded: &Loaded, summary: &Summary, width: usize, out: &mut impl Wr
             EventKey::Classic { .. } => format!(" (version {})", t.schema.version()),
             EventKey::Named { .. } => String::new(),
         };
-        text_line!(out, "  {:>12}  {}{name}{stacks}", plain(t.count), t.label())?;
+        text_line!(
+            out,
+            "  {:>12}  {}{name}{stacks}",
+            show_count(t.count),
+            t.label()
+        )?;
     }
     Ok(())
 }
 
 /// Where parts of the traces could not be used.
-fn gaps(loaded: &Loaded, out: &mut impl Write) -> Result<()> {
+fn gaps(loaded: &Loaded, out: &mut impl Write) -> io::Result<()> {
     const SHOWN: usize = 20;
     if loaded.gaps.is_empty() {
         return Ok(());
@@ -212,7 +213,7 @@ fn gaps(loaded: &Loaded, out: &mut impl Write) -> Result<()> {
 }
 
 /// How each frame got its name, or why it has none: the innermost ones, and all.
-fn frames(summary: &Summary, out: &mut impl Write) -> Result<()> {
+fn frames(summary: &Summary, out: &mut impl Write) -> io::Result<()> {
     let (own, all) = (&summary.own, &summary.frames);
     let mut line = |of_own: u64, of_all: u64, what: &str| {
         writeln!(

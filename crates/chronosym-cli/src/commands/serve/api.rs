@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use chronosym::symbols::{NoSource, Symbolizer};
 use chronosym::{Code, FrameId, ImageIndex, ImageRef, ProcessIndex, Resolver, SymbolSource};
-use chronosym_symbols::Processor;
+use chronosym_export::{firefox_address, module_of};
+use chronosym_pdb::pe::Machine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use serde_with::skip_serializing_none;
 
 use super::assembly;
 
@@ -86,30 +88,25 @@ impl TryFrom<String> for Hex {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Symbol<'a> {
     frame: usize,
     module_offset: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     module: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     function_offset: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inlines: Vec<Inline<'a>>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct Inline<'a> {
     function: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
 }
 
@@ -126,7 +123,7 @@ impl Api {
                 continue;
             };
             frames
-                .entry((binary, chronosym_export::firefox_address(id, frame)))
+                .entry((binary, firefox_address(id, frame)))
                 .or_insert(id);
             if let Code::Image { process, image, .. } = frame.code {
                 images.entry(binary).or_insert((process, image));
@@ -149,12 +146,12 @@ impl Api {
     /// The answer to a question of this path; what went wrong is said in it, as `error`.
     pub fn answer(&self, path: &str, question: &[u8]) -> String {
         let answer = match path {
-            "/symbolicate/v5" => serde_json::from_slice(question).map(|q| self.symbolicate(q)),
+            "/symbolicate/v5" => serde_json::from_slice(question).map(|q| Ok(self.symbolicate(q))),
             "/source/v1" => serde_json::from_slice(question).map(|q| self.source(&q)),
             _ => serde_json::from_slice(question).map(|q| self.assembly(&q)),
         };
-        let answer =
-            answer.unwrap_or_else(|error| json!({"error": format!("not understood: {error}")}));
+        let answer = answer.unwrap_or_else(|error| Err(format!("not understood: {error}")));
+        let answer = answer.unwrap_or_else(|why| json!({ "error": why }));
         // Values always serialise.
         chronosym_types::json::to_string(&answer).unwrap_or_default()
     }
@@ -172,32 +169,23 @@ impl Api {
         let used: HashSet<i64> = job.stacks.iter().flatten().map(|at| at.0).collect();
         let mut found = serde_json::Map::new();
         for (at, library) in job.memory_map.iter().enumerate() {
-            let is_known = self.binaries.contains_key(library);
             let is_used = used.contains(&(at as i64));
-            let known = if is_used {
-                Value::Bool(is_known)
-            } else {
-                Value::Null
-            };
-            found.insert(format!("{}/{}", library.0, library.1), known);
+            let is_known = is_used.then(|| self.binaries.contains_key(library));
+            found.insert(format!("{}/{}", library.0, library.1), is_known.into());
         }
-        let stacks: Vec<Vec<Symbol<'_>>> = job
-            .stacks
-            .iter()
-            .map(|stack| {
-                let symbols = stack.iter().enumerate();
-                symbols
-                    .map(|(at, &(library, address))| self.symbol(job, at, library, address))
-                    .collect()
-            })
-            .collect();
+        let stacks = job.stacks.iter().map(|stack| {
+            let symbols = stack.iter().enumerate();
+            symbols
+                .map(|(at, &(library, address))| self.symbol(job, at, library, address))
+                .collect()
+        });
+        let stacks: Vec<Vec<Symbol<'_>>> = stacks.collect();
         json!({"stacks": stacks, "found_modules": found})
     }
 
     fn symbol<'a>(&'a self, job: &'a Job, at: usize, library: i64, address: u64) -> Symbol<'a> {
-        let library = usize::try_from(library)
-            .ok()
-            .and_then(|at| job.memory_map.get(at));
+        let library = usize::try_from(library).ok();
+        let library = library.and_then(|at| job.memory_map.get(at));
         let mut symbol = Symbol {
             frame: at,
             module_offset: format!("{address:#x}"),
@@ -232,61 +220,65 @@ impl Api {
         symbol
     }
 
+    fn binary(&self, name: &str, id: &str) -> Option<usize> {
+        let library = (name.to_owned(), id.to_owned());
+        self.binaries.get(&library).copied()
+    }
+
     /// Only of files that the profile itself names.
-    fn source(&self, question: &Source) -> Value {
-        let library = (question.debug_name.clone(), question.debug_id.clone());
-        let binary = self.binaries.get(&library);
-        let key = binary.map(|&binary| (binary, Arc::from(question.file.as_str())));
-        let Some(&frame) = key.and_then(|key| self.files.get(&key)) else {
-            return json!({"error": "the profile names no such file of this library"});
-        };
+    fn source(&self, question: &Source) -> Result<Value, String> {
+        let binary = self.binary(&question.debug_name, &question.debug_id);
+        let key = binary.map(|binary| (binary, Arc::from(question.file.as_str())));
+        let frame = key.and_then(|key| self.files.get(&key));
+        let frame = frame.ok_or("the profile names no such file of this library")?;
         let timeline = self.resolver.timeline();
-        let module = match self.resolver.frame(frame).code {
-            Code::Body(process, body) => timeline
-                .body_view(process, body)
-                .and_then(|body| timeline.module_ref(process, body.module_index?)),
-            Code::Precompiled(process, module) => timeline.module_ref(process, module),
-            _ => None,
-        };
-        match self
+        let module = module_of(self.resolver.frame(*frame), timeline);
+        let module = module.and_then(|(process, module)| timeline.module_ref(process, module));
+        let source = self
             .symbols
-            .source(module.as_ref(), &question.file, &self.folders)
-        {
-            Ok(source) => json!({
-                "symbolsLastModified": null,
-                "sourceLastModified": null,
-                "file": question.file,
-                "source": source.text,
-            }),
-            Err(NoSource::NotFound) => json!({"error": format!(
+            .source(module.as_ref(), &question.file, &self.folders);
+        let source = source.map_err(|why| match why {
+            NoSource::NotFound => format!(
                 "{} is not in the PDB nor in a folder of --sources; --trust-trace-paths would read it where it was compiled",
                 question.file
-            )}),
-            Err(why) => json!({ "error": why.to_string() }),
-        }
+            ),
+            why => why.to_string(),
+        })?;
+        Ok(json!({
+            "symbolsLastModified": null,
+            "sourceLastModified": null,
+            "file": question.file,
+            "source": source.text,
+        }))
     }
 
     /// Code of images that are at hand, as instructions.
-    fn assembly(&self, question: &Assembly) -> Value {
-        let library = (question.debug_name.clone(), question.debug_id.clone());
-        let binary = self.binaries.get(&library);
-        let image = binary.and_then(|binary| self.images.get(binary));
+    fn assembly(&self, question: &Assembly) -> Result<Value, String> {
+        let binary = self.binary(&question.debug_name, &question.debug_id);
+        let image = binary.and_then(|binary| self.images.get(&binary));
         let timeline = self.resolver.timeline();
-        let Some(image) = image.and_then(|&(process, image)| timeline.image_ref(process, image))
-        else {
-            return json!({"error": "the profile has no image of that name: of code compiled while the program ran, no bytes are at hand"});
-        };
+        let image = image.and_then(|&(process, image)| timeline.image_ref(process, image));
+        let image = image.ok_or(
+            "the profile has no image of that name: of code compiled while the program ran, no bytes are at hand",
+        )?;
         let (Hex(start), Hex(size)) = (question.start_address, question.size);
-        let Some((processor, code)) = self.symbols.machine_code(&image, start, LONGEST_CODE) else {
+        let code = self.symbols.machine_code(&image, start, LONGEST_CODE);
+        let (processor, code) = code.ok_or_else(|| {
             let why = self.symbols.image_file(&image).found.err();
             let why = why.map_or_else(|| "it has no code there".to_owned(), |why| why.to_string());
-            return json!({"error": format!("no code of {}: {why}; --symbols names folders of images", image.path)});
-        };
+            format!(
+                "no code of {}: {why}; --symbols names folders of images",
+                image.path
+            )
+        })?;
         let (bits, arch) = match processor {
-            Processor::X86 => (32, "i686"),
-            Processor::X64 => (64, "x86_64"),
+            Some(Machine::X86) => (32, "i686"),
+            Some(Machine::X64) => (64, "x86_64"),
             _ => {
-                return json!({"error": format!("{} is not for x86: other code is not shown", image.path)});
+                return Err(format!(
+                    "{} is not for x86: other code is not shown",
+                    image.path
+                ));
             }
         };
         let end = start.saturating_add(size);
@@ -297,13 +289,13 @@ impl Api {
                     && function.is_some()
                     && self.function_start(&image, at) == function)
         });
-        json!({
+        Ok(json!({
             "startAddress": format!("{start:#x}"),
             "size": format!("{size:#x}"),
             "arch": arch,
             "syntax": ["Intel"],
             "instructions": instructions,
-        })
+        }))
     }
 
     /// Where the function begins that has code at an RVA.

@@ -10,41 +10,28 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use chronosym_etl::ReadAt;
-use chronosym_export::{Apart, Series};
+use chronosym_export::Apart;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tiny_http::{Header, Method, Request, Response, Server};
+use tiny_http::{Header, Method, Request, Response, ResponseBox, Server};
 
 use self::api::Api;
 use crate::args::Serve;
-use crate::output;
-use crate::profiled::open_marked;
+use crate::profiled::Sampled;
+use crate::{output, progress};
 
 /// The viewer asks for a few thousand addresses at most.
 const LONGEST_QUESTION: u64 = 16 << 20;
 /// A reader that stalls keeps the others waiting no longer than there are these.
 const WORKERS: usize = 4;
 
-pub fn run(args: &Serve, quiet: bool) -> Result<()> {
-    let shape = args.shaping.shape()?;
-    let (loaded, symbols, filter) = open_marked(
-        &args.traces,
-        &args.symbols,
-        &args.filters,
-        &args.samples,
-        crate::limits::get().markers,
-        quiet,
-    )?;
+pub fn run(args: &Serve) -> Result<()> {
+    let (selection, markers) = (&args.selection, crate::limits::get().markers);
+    let sampled = Sampled::read(&args.traces, &args.symbols, selection, markers)?;
     let apart = Apart {
-        addresses: args.samples.addresses,
+        addresses: selection.samples.addresses,
         ..Apart::default()
     };
-    let series = Series::new(
-        &loaded.timeline,
-        &filter,
-        Some(symbols.clone()),
-        &shape,
-        apart,
-    );
+    let series = sampled.series(apart);
     if series.samples.is_empty() {
         bail!("no sample passes; `chronosym info` shows what the trace has");
     }
@@ -67,13 +54,11 @@ pub fn run(args: &Serve, quiet: bool) -> Result<()> {
     writeln!(out, "{}", place.viewer_url())?;
     out.flush()?;
     drop(out);
-    if !quiet {
-        crate::progress::say("serving until stopped (Ctrl+C); open the address above in a browser");
-    }
+    progress::hint("serving until stopped (Ctrl+C); open the address above in a browser");
     let service = Service {
         place,
         profile: Arc::new(profile),
-        api: Api::new(series.resolver, symbols, args.sources.clone()),
+        api: Api::new(series.resolver, sampled.symbols, args.sources.clone()),
     };
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
@@ -147,89 +132,71 @@ impl Read for Whole {
     }
 }
 
-enum Answer {
-    Profile(Arc<File>),
-    Json(String),
-    Empty(u16),
-}
-
 impl Service {
     fn answer(&self, mut request: Request) -> io::Result<()> {
-        let header = |name: &'static str| {
+        let sent = |name: &'static str| {
             let mut headers = request.headers().iter();
             let found = headers.find(|header| header.field.equiv(name));
             found.map(|header| header.value.as_str().to_owned())
         };
-        let (host, origin) = (header("Host"), header("Origin"));
+        let (host, origin) = (sent("Host"), sent("Origin"));
+        let viewer = &self.place.viewer;
         // A page of another site may ask under a name that leads here, but it cannot say this host.
-        let is_ours = host.as_deref() == Some(&self.place.host);
-        let is_viewer = origin
-            .as_deref()
-            .is_none_or(|origin| origin == self.place.viewer);
-        let answer = if is_ours && is_viewer {
-            self.find(&mut request)?
-        } else {
-            Answer::Empty(403)
+        let is_allowed = host.as_deref() == Some(&self.place.host)
+            && origin.as_deref().is_none_or(|origin| origin == viewer);
+        let mut response = match is_allowed {
+            true => self.find(&mut request)?,
+            false => Response::empty(403).boxed(),
         };
         let mut headers = vec![
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
             ("Vary", "Origin"),
         ];
-        if is_ours && is_viewer && origin.is_some() {
-            headers.push(("Access-Control-Allow-Origin", &self.place.viewer));
+        if is_allowed && origin.is_some() {
+            headers.push(("Access-Control-Allow-Origin", viewer));
             headers.push(("Access-Control-Allow-Methods", "GET, POST"));
             headers.push(("Access-Control-Allow-Headers", "content-type"));
             headers.push(("Access-Control-Allow-Private-Network", "true"));
         }
-        if !matches!(answer, Answer::Empty(_)) {
-            headers.push(("Content-Type", "application/json"));
-        }
-        let headers: Vec<Header> = headers
-            .into_iter()
-            .filter_map(|(name, value)| Header::from_bytes(name, value).ok())
-            .collect();
-        match answer {
-            Answer::Profile(file) => {
-                let length = usize::try_from(file.metadata()?.len()).ok();
-                let whole = Whole { file, at: 0 };
-                let response = Response::new(200.into(), Vec::new(), whole, length, None);
-                request.respond(with(response, headers))
-            }
-            Answer::Json(text) => request.respond(with(Response::from_string(text), headers)),
-            Answer::Empty(status) => request.respond(with(Response::empty(status), headers)),
-        }
+        let headers = headers.into_iter().filter_map(header);
+        headers.for_each(|header| response.add_header(header));
+        request.respond(response)
     }
 
-    fn find(&self, request: &mut Request) -> io::Result<Answer> {
+    fn find(&self, request: &mut Request) -> io::Result<ResponseBox> {
+        let empty = |status: u16| Ok(Response::empty(status).boxed());
         let Some(path) = self.place.strip(request.url()) else {
-            return Ok(Answer::Empty(404));
+            return empty(404);
         };
         let path = path.to_owned();
-        let is_known = matches!(
-            path.as_str(),
-            "/profile.json" | "/symbolicate/v5" | "/source/v1" | "/asm/v1"
-        );
-        Ok(match (request.method(), path.as_str()) {
-            (_, _) if !is_known => Answer::Empty(404),
-            (Method::Options, _) => Answer::Empty(204),
-            (Method::Get, "/profile.json") => Answer::Profile(Arc::clone(&self.profile)),
-            (Method::Post, question) if question != "/profile.json" => {
+        let mut response = match (request.method(), path.as_str()) {
+            (Method::Get, "/profile.json") => {
+                let file = Arc::clone(&self.profile);
+                let length = usize::try_from(file.metadata()?.len()).ok();
+                let whole = Whole { file, at: 0 };
+                Response::new(200.into(), Vec::new(), whole, length, None).boxed()
+            }
+            (Method::Post, question @ ("/symbolicate/v5" | "/source/v1" | "/asm/v1")) => {
                 let mut text = Vec::new();
                 let reader = request.as_reader();
                 reader.take(LONGEST_QUESTION + 1).read_to_end(&mut text)?;
                 if text.len() as u64 > LONGEST_QUESTION {
-                    return Ok(Answer::Empty(413));
+                    return empty(413);
                 }
-                Answer::Json(self.api.answer(question, &text))
+                Response::from_string(self.api.answer(question, &text)).boxed()
             }
-            _ => Answer::Empty(405),
-        })
+            (method, "/profile.json" | "/symbolicate/v5" | "/source/v1" | "/asm/v1") => {
+                return empty(if *method == Method::Options { 204 } else { 405 });
+            }
+            _ => return empty(404),
+        };
+        let json = header(("Content-Type", "application/json"));
+        json.into_iter().for_each(|json| response.add_header(json));
+        Ok(response)
     }
 }
 
-fn with<R: Read>(response: Response<R>, headers: Vec<Header>) -> Response<R> {
-    headers
-        .into_iter()
-        .fold(response, |response, header| response.with_header(header))
+fn header((name, value): (&str, &str)) -> Option<Header> {
+    Header::from_bytes(name, value).ok()
 }

@@ -10,7 +10,7 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::store::{Request, StoreConfig, Stores, read_identity};
 use chronosym_symbols::{Companions, Error, NativeSymbols};
 
-use crate::args::{Symbolize, Symbols};
+use crate::args::Symbols;
 use crate::symbols;
 
 /// What there is of the symbols that lie outside an image.
@@ -77,28 +77,21 @@ pub fn no_file(error: Error, path: &Path) -> anyhow::Error {
     .context(path.display().to_string())
 }
 
-/// Where the files that an image names may lie: beside it, and in the folders that the options say.
-pub fn places(image: &Path, args: &Symbolize) -> Result<Companions> {
-    let mut places = Companions::of(image, &symbols::config(&args.symbols)?);
-    places.recorded_paths = !args.no_recorded_paths;
-    Ok(places)
-}
-
-/// Takes the debug information of a stripped ELF image, and what that shares with other images', from where the options say.
-pub fn add_files(image: &mut NativeSymbols, path: &Path, options: &Symbols, found: &mut Found) {
+/// Takes the debug information of a stripped ELF image, and what that shares with other images', from where is said.
+pub fn add_files(image: &mut NativeSymbols, path: &Path, config: &StoreConfig, found: &mut Found) {
     if !image.has_lines() {
         let link = image.debug_link();
         let places = match image.build_id().cloned() {
             Some(id) => {
                 let what = format!("debug file of {}", path.display());
-                found.stored(id, path, link, options, &what)
+                Vec::from_iter(found.stored(id, path, link, config, &what))
             }
             // Only the link's checksum tells which file it is, and no store is asked by that.
             None => {
-                let folders = options.symbols.iter();
-                let link = link.iter();
-                link.flat_map(|link| folders.clone().map(move |dir| dir.join(link)))
-                    .collect()
+                let folders = link
+                    .iter()
+                    .flat_map(|link| config.folders.iter().map(move |f| f.join(link)));
+                folders.collect()
             }
         };
         for place in places.iter().filter(|place| place.is_file()) {
@@ -107,51 +100,46 @@ pub fn add_files(image: &mut NativeSymbols, path: &Path, options: &Symbols, foun
                     *found = Found::default();
                     break;
                 }
-                Err(error) => {
-                    let note = format!("{} is not used: {error}", place.display());
-                    found.notes.push(note);
-                }
+                Err(error) => found.refuse(place, &error),
             }
         }
     }
     if let Some((id, name)) = image.missing_supplement() {
         let what = format!("supplementary file of {}", path.display());
-        for place in found.stored(id, Path::new(&name), None, options, &what) {
-            if let Err(error) = image.set_supplement(&place) {
-                let note = format!("{} is not used: {error}", place.display());
-                found.notes.push(note);
-            }
+        let place = found.stored(id, Path::new(&name), None, config, &what);
+        if let Some(place) = place
+            && let Err(error) = image.set_supplement(&place)
+        {
+            found.refuse(&place, &error);
         }
     }
 }
 
 impl Found {
-    /// The file with that build id, if the options say where to look.
+    fn refuse(&mut self, place: &Path, error: &Error) {
+        self.notes
+            .push(format!("{} is not used: {error}", place.display()));
+    }
+
+    /// The file with that build id, if it is said where to look.
     fn stored(
         &mut self,
         id: BuildId,
         path: &Path,
         or_named: Option<String>,
-        options: &Symbols,
+        config: &StoreConfig,
         what: &str,
-    ) -> Vec<PathBuf> {
-        let config = match symbols::config(options) {
-            Ok(config) => config,
-            Err(error) => {
-                self.notes.push(error.to_string());
-                return Vec::new();
-            }
-        };
+    ) -> Option<PathBuf> {
         let path_elements = &config.path.elements;
         if config.folders.is_empty() && path_elements.is_empty() && config.debuginfod.is_empty() {
-            return Vec::new();
+            return None;
         }
         let own = file_name(&path.to_string_lossy()).to_owned();
         let mut request = Request::new(Wanted::ElfDebug(id), own);
         if let Some(link) = or_named {
             request = request.or_named(link);
         }
-        self.acquire(&request, config, what).into_iter().collect()
+        self.acquire(&request, config.clone(), what)
     }
 }
 

@@ -9,10 +9,10 @@ use chronosym::{IlOffset, LineReason, NameReason, SourceLine};
 use chronosym_symbols::style::FrameText;
 use chronosym_types::json::{FrameObject, HexNumber};
 
-use super::question::{At, Method, Place, Question, token};
 use super::shown::{self, Layout, Why};
 use super::{Answers, Source};
 use crate::args::Symbolize;
+use crate::question::{At, Method, Place, Question, token};
 
 const NO_METHOD: Why = ("no such method", NameReason::NoName);
 const SEVERAL: Why = (
@@ -199,46 +199,34 @@ impl ManagedSource {
 
     fn text<'k>(&'k self, known: &'k Known) -> FrameText<'k> {
         let line = known.line.as_ref().and_then(|line| line.as_ref().ok());
-        let mut text = FrameText::default();
-        text.label = known.label.as_str().into();
-        text.name = known.name.as_deref();
-        text.file = line.map(|line| &*line.file);
-        text.line = line.map(|line| line.line);
-        text.column = line.and_then(|line| line.column);
-        text.object = self.layout.is_json().then(|| {
-            let mut object = FrameObject::default();
-            object.address = known.address.map(HexNumber);
-            object.token = known.token.map(|token| HexNumber(token.into()));
-            object.name = text.name;
-            object.signature = known.signature.as_deref();
-            object.module = Some(&self.name);
-            object.offset = known.offset;
-            object.il_offset = known.il;
-            object.file = text.file;
-            object.line = text.line;
-            object.column = text.column;
-            object.evidence = known.evidence;
-            if known.name.is_none() {
-                object.pdb_id = self.pdb_id().map(Into::into);
-                object.name_reason = Some(NameReason::NoName.as_str());
-            } else if let Some(Err(reason)) = known.line {
-                object.line_reason = Some(reason.as_str());
-            }
-            object
-        });
-        text
+        let mut object = FrameObject::default();
+        object.address = known.address.map(HexNumber);
+        object.token = known.token.map(|token| HexNumber(token.into()));
+        object.name = known.name.as_deref();
+        object.signature = known.signature.as_deref();
+        object.module = Some(&self.name);
+        object.offset = known.offset;
+        object.il_offset = known.il;
+        object.file = line.map(|line| &*line.file);
+        object.line = line.map(|line| line.line);
+        object.column = line.and_then(|line| line.column);
+        object.evidence = known.evidence;
+        if known.name.is_none() {
+            object.pdb_id = self.pdb_id().map(Into::into);
+            object.name_reason = Some(NameReason::NoName.as_str());
+        } else if let Some(Err(reason)) = known.line {
+            object.line_reason = Some(reason.as_str());
+        }
+        shown::text(known.label.as_str(), object)
     }
 
     fn no_name(&self, rva: u64, address: u64) -> FrameText<'_> {
-        let object = self.layout.is_json().then(|| {
-            let mut object = FrameObject::at(address);
-            object.module = Some(&self.name);
-            object.rva = Some(rva);
-            object.pdb_id = self.pdb_id().map(Into::into);
-            object.name_reason = Some(NameReason::NoName.as_str());
-            object
-        });
-        FrameText::unknown("no name", object)
+        let mut object = FrameObject::at(address);
+        object.module = Some(&self.name);
+        object.rva = Some(rva);
+        object.pdb_id = self.pdb_id().map(Into::into);
+        object.name_reason = Some(NameReason::NoName.as_str());
+        FrameText::unknown("no name", Some(object))
     }
 
     fn pdb_id(&self) -> Option<String> {

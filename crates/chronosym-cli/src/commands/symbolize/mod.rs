@@ -6,7 +6,6 @@ mod modules;
 mod object;
 mod ordered;
 mod pdb;
-mod question;
 mod shown;
 mod text;
 mod trace;
@@ -16,10 +15,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use self::question::Numbers;
-pub use self::question::Question;
 use crate::args::{Symbolize, Usage};
-use crate::output;
+use crate::question::{self, Numbers, Question};
+use crate::{output, progress};
 
 /// Answers come in batches: a file's parts are read once a batch, and whoever sends one address at a time is answered at once.
 const INPUT_BUFFER: usize = 4 << 20;
@@ -48,7 +46,7 @@ trait Source {
     }
 }
 
-pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
+pub fn run(args: &Symbolize) -> Result<()> {
     let words: Vec<&str> = args.addresses.iter().map(String::as_str).collect();
     let mut numbers = Numbers::new(args.radix);
     let questions = numbers.read(&words);
@@ -60,7 +58,7 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
     }
     let mut out = output::open(args.output.as_deref());
     let mut source: Box<dyn Source> = match &args.trace {
-        Some(trace) => Box::new(trace::TraceSource::open(trace, args, quiet)?),
+        Some(trace) => Box::new(trace::TraceSource::open(trace, args)?),
         None => Box::new(modules::Modules::open(args)?),
     };
     if questions.is_empty() {
@@ -76,7 +74,7 @@ pub fn run(args: &Symbolize, quiet: bool) -> Result<()> {
     out.flush()?;
     let mut notes = Vec::from_iter(numbers.note());
     notes.extend(source.notes());
-    super::tell(&notes, quiet);
+    progress::notes(&notes);
     Ok(())
 }
 

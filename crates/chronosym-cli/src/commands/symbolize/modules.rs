@@ -11,10 +11,10 @@ use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
 use super::managed::ManagedSource;
 use super::object::ObjectSource;
 use super::pdb::PdbSource;
-use super::question::{At, Method, Place, Question};
 use super::shown::{self, Layout};
 use super::{Answers, Source, companion};
 use crate::args::{Symbolize, Usage};
+use crate::question::{At, Method, Place, Question};
 use crate::symbols;
 
 /// The most files that are opened because a text names them.

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use chronosym_symbols::style::{Image, Printer};
-use chronosym_symbols::{Address, NativeSymbols, Query};
+use chronosym_symbols::{Address, Companions, NativeSymbols, Query};
 
-use super::question::{At, Place, Question};
 use super::shown::{self, Layout};
 use super::{Answers, Source, companion};
 use crate::args::Symbolize;
+use crate::question::{At, Place, Question};
+use crate::symbols;
 
 pub struct ObjectSource {
     symbols: NativeSymbols,
@@ -28,10 +29,12 @@ pub struct ObjectSource {
 
 impl ObjectSource {
     pub fn open(path: &Path, args: &Symbolize, mut found: companion::Found) -> Result<Self> {
-        let places = companion::places(path, args)?;
+        let config = symbols::config(&args.symbols)?;
+        let mut places = Companions::of(path, &config);
+        places.recorded_paths = !args.no_recorded_paths;
         let mut symbols = NativeSymbols::open_path_with(path, places)
             .map_err(|error| companion::no_file(error, path))?;
-        companion::add_files(&mut symbols, path, &args.symbols, &mut found);
+        companion::add_files(&mut symbols, path, &config, &mut found);
         let missing = symbols.is_stripped() || symbols.missing_supplement().is_some();
         let no_name = match found.reason {
             _ if !missing => "NoName",

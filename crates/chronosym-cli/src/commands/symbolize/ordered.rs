@@ -1,6 +1,7 @@
 //! Text made by several threads and written in order.
 
 use std::io::{self, Write};
+use std::panic::resume_unwind;
 use std::sync::mpsc;
 use std::thread;
 
@@ -49,6 +50,21 @@ pub fn write(
         (0..pieces)
             .map_while(|turn| made[turn % threads].recv().ok())
             .try_for_each(|text| out.write_all(&text))
+    })
+}
+
+/// What is made of each part, each in a thread of its own.
+pub fn in_parallel<P: Sync, T: Send>(parts: &[P], make: impl Fn(&P) -> T + Sync) -> Vec<T> {
+    if let [only] = parts {
+        return vec![make(only)];
+    }
+    thread::scope(|scope| {
+        let make = &make;
+        let threads = parts.iter().map(|part| scope.spawn(move || make(part)));
+        let threads: Vec<_> = threads.collect();
+        let made = threads.into_iter().map(|thread| thread.join());
+        made.map(|made| made.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     })
 }
 

@@ -3,45 +3,35 @@
 use std::borrow::Cow;
 
 use chronosym::{Frame, NameReason, Timeline, file_name};
-use chronosym_symbols::style::{self, FrameText};
+use chronosym_symbols::style::{self, FrameText, Style};
 use chronosym_types::json::{FrameObject, HexNumber};
 
-use super::question::{Form, Question};
-use crate::args::Style;
 use crate::output::printable;
+use crate::question::{Form, Question};
 
 /// How answers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// As text, JSON, or as another tool prints.
-    Lines(style::Style),
+    Lines(Style),
     /// In place of an address in a text: nothing where nothing is known.
     InText,
 }
 
 impl Layout {
     pub fn new(style: Style, in_text: bool) -> Self {
-        if in_text {
-            return Layout::InText;
+        match in_text {
+            true => Layout::InText,
+            false => Layout::Lines(style),
         }
-        Layout::Lines(match style {
-            Style::Text => style::Style::Text,
-            Style::Json => style::Style::Json,
-            Style::Llvm => style::Style::Llvm,
-            Style::Gnu => style::Style::Gnu,
-        })
     }
 
     /// The style of lines; the one for people where there are none.
-    pub fn style(self) -> style::Style {
+    pub fn style(self) -> Style {
         match self {
             Layout::Lines(style) => style,
-            Layout::InText => style::Style::Text,
+            Layout::InText => Style::Text,
         }
-    }
-
-    pub fn is_json(self) -> bool {
-        self == Layout::Lines(style::Style::Json)
     }
 
     /// Appends the frames of one answer, innermost first; `address` is what stands before them.
@@ -70,21 +60,31 @@ impl Layout {
         why: Why,
         out: &mut Vec<u8>,
     ) {
-        self.write(question, address, [self.unknown(question, why)], out);
+        let (why, reason) = why;
+        let frame = FrameText::unknown(why, Some(unknown(question, reason)));
+        self.write(question, address, [frame], out);
     }
+}
 
-    pub fn unknown<'a>(self, question: &Question<'_>, (why, reason): Why) -> FrameText<'a> {
-        let object = self.is_json().then(|| {
-            let mut object = FrameObject::default();
-            object.address = question
-                .place
-                .and_then(|place| place.address())
-                .map(HexNumber);
-            object.name_reason = Some(reason.as_str());
-            object
-        });
-        FrameText::unknown(why, object)
-    }
+/// The object of what cannot be answered.
+pub fn unknown<'a>(question: &Question<'_>, reason: NameReason) -> FrameObject<'a> {
+    let address = question.place.and_then(|place| place.address());
+    let mut object = FrameObject::default();
+    object.address = address.map(HexNumber);
+    object.name_reason = Some(reason.as_str());
+    object
+}
+
+/// A frame as text, of what its object says of it.
+pub fn text<'a>(label: impl Into<Cow<'a, str>>, object: FrameObject<'a>) -> FrameText<'a> {
+    let mut text = FrameText::default();
+    text.label = label.into();
+    text.name = object.name;
+    text.file = object.file;
+    text.line = object.line;
+    text.column = object.column;
+    text.object = Some(object);
+    text
 }
 
 /// Why something cannot be answered: for people, and for programs.
@@ -103,25 +103,16 @@ pub const OTHER_KIND: Why = ("the file knows no such places", NameReason::Invali
 
 /// A frame of a timeline.
 pub fn of_frame<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameText<'a> {
-    let mut text = FrameText::default();
-    text.label = match (frame.name(), frame.module(), frame.offset) {
-        (Err(_), None, _) => "??".into(),
+    let guess = if frame.is_guess() { "~" } else { "" };
+    let label = match (frame.name(), frame.module(), frame.offset) {
+        (Err(_), None, _) => format!("{guess}??"),
         (Ok(_), _, Some(offset)) if !frame.inlined => {
-            format!("{}+{offset:#x}", frame.label()).into()
+            format!("{guess}{}+{offset:#x}", frame.label())
         }
-        _ => frame.label().into(),
+        _ => format!("{guess}{}", frame.label()),
     };
-    if frame.is_guess() {
-        text.label = format!("~{}", text.label).into();
-    }
-    if let Ok(line) = &frame.line {
-        text.file = Some(&line.file);
-        text.line = Some(line.line);
-        text.column = line.column;
-    }
-    text.name = frame.name().ok();
+    let mut text = text(label, chronosym_export::frame_object(frame, timeline));
     text.reason = frame.name().err().map(|reason| reason.to_string().into());
-    text.object = Some(chronosym_export::frame_object(frame, timeline));
     text
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use chronosym::file_name;
 
-use super::question::{At, Form, Method, Place, Question, hex, is_prefixed, split, token};
+use crate::question::{At, Form, Method, Place, Question, hex, is_prefixed, split, token};
 use crate::units::parse_address;
 
 /// Digits without `0x` are taken for an address from this many on: shorter runs are numbers more often than not.

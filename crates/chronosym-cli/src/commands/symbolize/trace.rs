@@ -11,15 +11,16 @@ use chronosym::{
     file_name,
 };
 use chronosym_symbols::style::Style;
-use chronosym_types::json::{self, FrameObject, HexNumber};
+use chronosym_types::json::{self, FrameObject};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::question::{At, Place, Question};
 use super::shown::{self, Layout, of_frame};
 use super::{Answers, Source};
 use crate::args::Symbolize;
 use crate::load::{self, Loaded};
+use crate::progress;
+use crate::question::{At, Place, Question};
 use crate::units::show_time;
 
 /// Answers that are kept, in bytes: real lists name the same addresses again and again.
@@ -86,10 +87,10 @@ struct Several<'a> {
 }
 
 impl TraceSource {
-    pub fn open(trace: &Path, args: &Symbolize, quiet: bool) -> Result<Self> {
+    pub fn open(trace: &Path, args: &Symbolize) -> Result<Self> {
         let traces = [trace.to_path_buf()];
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
-        super::super::tell(&loaded.notes, quiet);
+        progress::notes(&loaded.notes);
         let timeline = &loaded.timeline;
         let processes = load::processes(timeline, args.pid, args.time)?;
         let images = processes.iter().flat_map(|&process| {
@@ -106,13 +107,12 @@ impl TraceSource {
         });
         let images = images.collect();
         Ok(TraceSource {
-            symbols: crate::symbols::open(&args.symbols, &loaded)?,
+            symbols: crate::symbolizer::open(&args.symbols, &loaded)?,
             processes,
             time: args.time.or(args.pid.and_then(|(_, at)| at)),
-            position: if args.caller {
-                Position::Return
-            } else {
-                Position::Exact
+            position: match args.caller {
+                true => Position::Return,
+                false => Position::Exact,
             },
             layout: Layout::new(args.style, args.filter),
             images,
@@ -270,14 +270,9 @@ impl TraceSource {
                 }
             }
             Layout::Lines(Style::Json) => {
-                let place = question.place.and_then(|place| place.address());
-                let mut unknown = FrameObject::default();
-                unknown.address = place.map(HexNumber);
-                unknown.name_reason = Some(NameReason::Ambiguous.as_str());
-                let frames = [unknown];
                 let several = Several {
                     address,
-                    frames,
+                    frames: [shown::unknown(question, NameReason::Ambiguous)],
                     occupants,
                 };
                 json::to_writer(&mut *out, &several)?;
@@ -325,15 +320,9 @@ impl Source for TraceSource {
 }
 
 fn show_life(life: Life) -> String {
-    let from = if life.from == 0 {
-        String::new()
-    } else {
-        show_time(life.from)
+    let bound = |at, open| match at == open {
+        true => String::new(),
+        false => show_time(at),
     };
-    let to = if life.to == u64::MAX {
-        String::new()
-    } else {
-        show_time(life.to)
-    };
-    format!("{from}..{to}")
+    format!("{}..{}", bound(life.from, 0), bound(life.to, u64::MAX))
 }

@@ -1,32 +1,21 @@
 //! What can be said on the command line.
 
+mod parts;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use chronosym::EventSelector;
-use chronosym_export::{By, Sort};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use chronosym_export::{By, Measure, Sort};
+use chronosym_symbols::style::Style;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::commands::Question;
+pub use self::parts::*;
 use crate::limits::LimitOptions;
-use crate::profiled::{self, OfMethod, OfTrace, OfTwo};
-use crate::shaping::Shaping;
+use crate::question::Question;
 use crate::units;
-
-/// What no answer can be given to as it was asked: exits as clap does.
-#[derive(Debug)]
-pub struct Usage(pub String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}
 
 /// What code was at address A of process P at time T?
 ///
@@ -65,7 +54,7 @@ impl Cli {
     }
 
     /// What the command line says; help and errors of usage end the program. A trace in place of a command means `info`.
-    pub fn read() -> Self {
+    pub fn read() -> (Self, Files) {
         let mut args: Vec<OsString> = std::env::args_os().collect();
         let mut found = Self::with_examples().try_get_matches_from(&args);
         if let Err(error) = &found
@@ -74,8 +63,33 @@ impl Cli {
             args.insert(at, "info".into());
             found = Self::with_examples().try_get_matches_from(&args);
         }
-        let cli = found.and_then(|found| Self::from_arg_matches(&found));
+        let cli = found.and_then(|found| Ok((Self::from_arg_matches(&found)?, Files::of(&found))));
         cli.unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// Where results go, and the files that are named to be read.
+#[derive(Debug, Default)]
+pub struct Files {
+    pub output: Option<PathBuf>,
+    pub read: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Arguments that name files to be read.
+    const READ: [&str; 6] = ["traces", "trace", "before", "after", "obj", "pdb"];
+
+    fn of(found: &ArgMatches) -> Self {
+        let Some((_, found)) = found.subcommand() else {
+            return Files::default();
+        };
+        let named = |id: &str| found.try_get_many::<PathBuf>(id).ok().flatten();
+        let paths = |id: &&str| named(id).into_iter().flatten().cloned();
+        let maps = paths(&"perf_map").map(|map| perf_map(&map).1.to_owned());
+        Files {
+            output: paths(&"output").next(),
+            read: Self::READ.iter().flat_map(paths).chain(maps).collect(),
+        }
     }
 }
 
@@ -119,11 +133,11 @@ pub enum Command {
     /// Threads: time, running share, and the hottest method of each.
     Threads(OfTrace),
     /// A method's source, with the time on each line.
-    Lines(OfMethod),
+    Lines(Lines),
     /// Missing symbol files, by the share of self time that they would name.
     Symbols(OfTrace),
     /// Methods whose share differs between two traces.
-    Diff(OfTwo),
+    Diff(Diff),
     /// Every record, decoded with the field names of its manifest.
     ///
     /// Process and thread are those that the record itself states. What nothing describes is shown as `Payload` in hex, what
@@ -147,198 +161,35 @@ pub enum Command {
     Man,
 }
 
-impl Command {
-    /// Where results go, and the files that are named to be read.
-    pub fn files(&self) -> (Option<&Path>, Vec<&Path>) {
-        let (output, inputs, symbols): (_, Vec<&PathBuf>, _) = match self {
-            Command::Info(Info { input, .. })
-            | Command::Stacks(Stacks { input, .. })
-            | Command::Top(Top { input, .. })
-            | Command::Threads(OfTrace { input, .. })
-            | Command::Symbols(OfTrace { input, .. })
-            | Command::Modules(Listing { input, .. })
-            | Command::Methods(Methods {
-                listing: Listing { input, .. },
-                ..
-            }) => {
-                let traces = input.traces.iter().collect();
-                (&input.output, traces, Some(&input.symbols))
-            }
-            Command::Events(Events { input, .. }) => {
-                (&input.output, input.traces.iter().collect(), None)
-            }
-            Command::Lines(args) => (&args.output, vec![&args.trace], Some(&args.symbols)),
-            Command::Diff(args) => {
-                let traces = vec![&args.before, &args.after];
-                (&args.output, traces, Some(&args.symbols))
-            }
-            Command::Explain(Explain { input, .. }) => {
-                (&input.output, vec![&input.trace], Some(&input.symbols))
-            }
-            Command::Serve(args) => (&None, args.traces.iter().collect(), Some(&args.symbols)),
-            Command::Symbolize(args) => {
-                let files = args.trace.iter().chain(&args.obj).chain(&args.pdb);
-                (&args.output, files.collect(), Some(&args.symbols))
-            }
-            Command::Completions { .. } | Command::Man => return (None, Vec::new()),
-        };
-        let maps = symbols.into_iter().flat_map(|symbols| &symbols.perf_map);
-        let maps = maps.map(|map| perf_map(map).1);
-        let inputs = inputs.into_iter().map(PathBuf::as_path).chain(maps);
-        (output.as_deref(), inputs.collect())
-    }
-}
-
-/// The parts of `--perf-map [PID=]FILE`.
-pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
-    let with_pid = || {
-        let (pid, path) = argument.to_str()?.split_once('=')?;
-        Some((Some(pid.parse().ok()?), Path::new(path)))
-    };
-    with_pid().unwrap_or((None, argument))
-}
-
-/// The trace and where results go.
-#[derive(Debug, Args)]
-pub struct Input {
-    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
-    /// of one recording may be named together, and recordings of one machine and time that become one timeline: a
-    /// perf.data, LTTng's traces, nettrace files of its processes, jitdumps and perf maps.
-    #[arg(required = true, value_name = "TRACE")]
-    pub traces: Vec<PathBuf>,
-    /// Write results to this file, which is none of those that are read.
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub symbols: Symbols,
-}
-
-/// The trace and where results go, for commands that need no symbols.
-#[derive(Debug, Args)]
-pub struct PlainInput {
-    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
-    /// of one recording may be named together.
-    #[arg(required = true, value_name = "TRACE")]
-    pub traces: Vec<PathBuf>,
-    /// Write results to this file.
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-/// Where names and lines beyond the trace come from.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Symbols")]
-pub struct Symbols {
-    /// Look for symbol files in this folder first: PDBs, images, debug files; may be given several times.
-    #[arg(long, value_name = "DIR")]
-    pub symbols: Vec<PathBuf>,
-    /// Folders and servers in the syntax of _NT_SYMBOL_PATH, in place of that and of DEBUGINFOD_URLS.
-    #[arg(long, value_name = "PATH")]
-    pub symbol_path: Option<String>,
-    /// Fetch nothing.
-    #[arg(long)]
-    pub offline: bool,
-    /// Keep fetched files in this folder.
-    #[arg(long, value_name = "DIR")]
-    pub cache: Option<PathBuf>,
-    /// Look no source lines up.
-    #[arg(long)]
-    pub no_lines: bool,
-    /// Show lambdas, local functions, async and iterator methods under the names they have in the source.
-    #[arg(long)]
-    pub pretty: bool,
-    /// Open files at the paths that the trace names: it was recorded on this machine.
-    #[arg(long)]
-    pub trust_trace_paths: bool,
-    /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
-    #[arg(long, value_name = "FILE")]
-    pub perf_map: Vec<PathBuf>,
-    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel in the perf.data.
-    #[arg(long, value_name = "FILE")]
-    pub kallsyms: Option<PathBuf>,
-    /// A process of a container that calls itself OWN is PID in the perf.data; may be given several times.
-    #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
-    pub map_pid: Vec<(u32, u32)>,
-}
-
-fn pid_pair(text: &str) -> Result<(u32, u32), String> {
-    let pair = text.split_once('=');
-    let pair = pair.and_then(|(own, pid)| Some((own.parse().ok()?, pid.parse().ok()?)));
-    pair.ok_or_else(|| "expected OWN=PID, two process ids".to_owned())
-}
-
-/// Which processes, and when.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Filters")]
-pub struct Filters {
-    /// Only this process id; PID@TIME means the process that had it then and was running.
-    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
-    pub pid: Option<(u32, Option<u64>)>,
-    /// Only processes of this name.
-    #[arg(long, value_name = "NAME")]
-    pub process: Option<String>,
-    /// Only from this time after the begin of the trace on: 1.5s, 200ms, 2m, or ns.
-    #[arg(long, value_name = "T", value_parser = units::parse_time)]
-    pub from: Option<u64>,
-    /// Only before this time.
-    #[arg(long, value_name = "T", value_parser = units::parse_time)]
-    pub to: Option<u64>,
-}
-
-/// Which samples or events.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Filters")]
-pub struct EventFilters {
-    #[command(flatten)]
-    pub processes: Filters,
-    /// Only this thread id.
-    #[arg(long, value_name = "TID")]
-    pub tid: Option<u64>,
-    /// Only these events, in place of profiler samples.
-    #[arg(long, value_name = "PROVIDER[/ID]", value_parser = event)]
-    pub event: Vec<EventSelector>,
-}
-
-/// Which samples of a profiler, and how those without a name are shown.
-#[derive(Clone, Debug, Default, Args)]
-pub struct Samples {
-    /// Leave out samples of threads that waited.
-    #[arg(long, conflicts_with = "waiting")]
-    pub running: bool,
-    /// Only samples of threads that waited, in native code or not.
-    #[arg(long)]
-    pub waiting: bool,
-    /// The old name of --running.
-    #[arg(long, hide = true, conflicts_with = "waiting")]
-    pub managed_only: bool,
-    /// Keep the idle process.
-    #[arg(long)]
-    pub idle: bool,
-    /// Keep frames without a name apart by address, not just by image.
-    #[arg(long)]
-    pub addresses: bool,
-}
-
-impl Samples {
-    /// What is let through.
-    pub fn waiting(&self) -> Option<bool> {
-        let running = self.running || self.managed_only;
-        (running || self.waiting).then_some(self.waiting)
-    }
-}
-
 /// A type that is spelled in a few ways.
-fn one_of<T>(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = T>
+fn one_of<T>(
+    names: impl IntoIterator<Item = impl Into<PossibleValue>>,
+) -> impl TypedValueParser<Value = T>
 where
     T: Clone + Default + FromStr + Send + Sync + 'static,
 {
     PossibleValuesParser::new(names).map(|name| name.parse().unwrap_or_default())
 }
 
-fn event(text: &str) -> Result<EventSelector, String> {
-    EventSelector::parse(text)
-        .ok_or_else(|| "expected PROVIDER, PROVIDER/ID or PROVIDER/NAME".to_owned())
+/// A way to spell it, with what it means.
+fn meant((name, what): (&'static str, &'static str)) -> PossibleValue {
+    PossibleValue::new(name).help(what)
 }
+
+/// What folded stacks, text and flame graphs count.
+const MEASURES: [(&str, &str); 3] = [
+    ("samples", "Samples"),
+    ("time", "The time that samples stand for, in microseconds"),
+    ("bytes", "The bytes that events state"),
+];
+
+/// How answers of `symbolize` look.
+const STYLES: [(&str, &str); 4] = [
+    ("text", "For people"),
+    ("json", "One object an address"),
+    ("llvm", "As llvm-symbolizer prints"),
+    ("gnu", "As addr2line -f -i -C prints"),
+];
 
 fn radix(text: &str) -> Result<u32, String> {
     match text {
@@ -365,29 +216,19 @@ pub struct Info {
     pub format: InfoFormat,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum InfoFormat {
-    Text,
-    Json,
-}
-
 #[derive(Debug, Args)]
 pub struct Stacks {
     #[command(flatten)]
     pub input: Input,
     #[command(flatten)]
-    pub filters: EventFilters,
-    #[command(flatten)]
-    pub shaping: Shaping,
+    pub selection: Selection,
     /// The default is what the name after -o says (.svg, .html, .pb.gz, .speedscope.json, .folded, …), else text.
     #[arg(long, value_enum)]
     pub format: Option<StackFormat>,
-    #[command(flatten)]
-    pub samples: Samples,
     /// What folded stacks, text and flame graphs count. The default is samples for folded stacks, else time or bytes where
     /// they are known of each sample.
-    #[arg(long, value_enum)]
-    pub weight: Option<StackWeight>,
+    #[arg(long, value_parser = one_of::<Measure>(MEASURES.map(meant)))]
+    pub weight: Option<Measure>,
     /// Join the threads of a process.
     #[arg(long)]
     pub no_threads: bool,
@@ -418,30 +259,30 @@ pub enum StackFormat {
     Otlp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StackWeight {
-    /// Samples.
-    Samples,
-    /// The time that samples stand for, in microseconds.
-    Time,
-    /// The bytes that events state.
-    Bytes,
+/// `chronosym threads` and `chronosym symbols`.
+#[derive(Debug, Args)]
+pub struct OfTrace {
+    #[command(flatten)]
+    pub input: Input,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+    /// How many rows.
+    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
+    pub most: usize,
 }
 
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
-    pub input: Input,
-    #[command(flatten)]
-    pub question: profiled::Question,
-    /// How many rows.
-    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
-    pub most: usize,
+    pub of: OfTrace,
     /// What the rows are of.
     #[arg(long, value_parser = one_of::<By>(By::ALL.map(By::as_str)), default_value = "method")]
     pub by: By,
     /// What the rows are sorted by: what is in it alone, or also in what it calls.
-    #[arg(long, value_parser = one_of::<Sort>(Sort::NAMES), default_value = "self")]
+    #[arg(long, value_parser = one_of::<Sort>(Sort::ALL.map(Sort::as_str)), default_value = "self")]
     pub sort: Sort,
     /// Only rows whose text matches; shares stay those of all samples.
     #[arg(long = "match", value_name = "REGEX")]
@@ -474,13 +315,69 @@ pub struct Serve {
     )]
     pub viewer: String,
     #[command(flatten)]
-    pub filters: EventFilters,
-    #[command(flatten)]
-    pub shaping: Shaping,
-    #[command(flatten)]
-    pub samples: Samples,
+    pub selection: Selection,
     #[command(flatten)]
     pub symbols: Symbols,
+}
+
+#[derive(Debug, Args)]
+pub struct Lines {
+    /// The trace: .nettrace, .netperf or .etl, plain, zipped or gzipped; `-` is standard input.
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// The method: its name, the end of its name, or a part of it.
+    #[arg(value_name = "METHOD")]
+    pub method: String,
+    /// Look for source files in this folder; may be given several times. A file is used if its checksum is the one in
+    /// the PDB. Where fetching is on, what is nowhere else is fetched from where Source Link says.
+    #[arg(long, value_name = "DIR")]
+    pub sources: Vec<PathBuf>,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// For people or for programs.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: InfoFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The trace before.
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The trace after.
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// The default is what the name after -o says (.svg, .html), else a table.
+    #[arg(long, value_enum)]
+    pub format: Option<DiffFormat>,
+    /// How many rows.
+    #[arg(long, short = 'n', default_value_t = 30, value_name = "N")]
+    pub most: usize,
+}
+
+/// How a comparison is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// A table for people.
+    Text,
+    /// For programs.
+    Json,
+    /// A flame graph of both: what has a larger share is red, what has a smaller one blue.
+    Svg,
+    /// A page with that flame graph, what the samples of both are, and what changed most.
+    Html,
 }
 
 #[derive(Debug, Args)]
@@ -522,8 +419,17 @@ pub struct Methods {
 
 #[derive(Debug, Args)]
 pub struct Explain {
+    /// The trace.
+    #[arg(value_name = "TRACE")]
+    pub trace: PathBuf,
+    /// The address: 0x… or decimal.
+    #[arg(value_name = "ADDR")]
+    pub address: String,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     #[command(flatten)]
-    pub input: ExplainInput,
+    pub symbols: Symbols,
     /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one process.
     #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
     pub pid: Option<(u32, Option<u64>)>,
@@ -536,21 +442,6 @@ pub struct Explain {
     /// For people or for programs.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
-}
-
-#[derive(Debug, Args)]
-pub struct ExplainInput {
-    /// The trace.
-    #[arg(value_name = "TRACE")]
-    pub trace: PathBuf,
-    /// The address: 0x… or decimal.
-    #[arg(value_name = "ADDR")]
-    pub address: String,
-    /// Write results to this file.
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    #[command(flatten)]
-    pub symbols: Symbols,
 }
 
 #[derive(Debug, Args)]
@@ -590,7 +481,7 @@ pub struct Symbolize {
     #[arg(long, conflicts_with = "addresses")]
     pub filter: bool,
     /// How answers look.
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_parser = one_of::<Style>(STYLES.map(meant)), default_value = "text")]
     pub style: Style,
     /// Write results to this file.
     #[arg(long, short, value_name = "FILE")]
@@ -601,16 +492,4 @@ pub struct Symbolize {
     /// are read from standard input.
     #[arg(value_name = "ADDR", value_parser = place)]
     pub addresses: Vec<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Style {
-    /// For people.
-    Text,
-    /// One object an address.
-    Json,
-    /// As llvm-symbolizer prints.
-    Llvm,
-    /// As addr2line -f -i -C prints.
-    Gnu,
 }

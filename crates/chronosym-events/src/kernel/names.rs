@@ -1,19 +1,8 @@
+//! Names of the kernel's classes of events, and of those without a typed decoder.
+
 use std::borrow::Cow;
 
-use super::*;
-use crate::Action::{self, DCEnd, DCStart, Load, Unload};
-use crate::cursor::Shape;
-use crate::event::Event;
-use crate::layout::{Layout, layout};
-use crate::{Guid, Provider};
-
-/// One classic event.
-pub(crate) struct Row {
-    pub(crate) class: Guid,
-    pub(crate) opcode: u8,
-    pub(crate) name: &'static str,
-    pub(crate) layout: Layout,
-}
+use crate::Guid;
 
 /// The class GUIDs of classic events, by the names of their kernel groups.
 pub mod classes {
@@ -83,93 +72,6 @@ pub mod classes {
 }
 use classes::*;
 
-const fn of(action: Action) -> Shape {
-    Shape::new(action)
-}
-
-const fn row(class: Guid, opcode: u8, name: &'static str, layout: Layout) -> Row {
-    Row {
-        class,
-        opcode,
-        name,
-        layout,
-    }
-}
-
-macro_rules! kernel {
-    ($variant:ident, $ty:ty, $shape:expr, $newest:literal) => {
-        layout!(
-            |e| Event::Kernel(KernelEvent::$variant(e)),
-            $ty,
-            $shape,
-            $newest
-        )
-    };
-}
-
-#[rustfmt::skip]
-pub(crate) static ROWS: &[Row] = &[
-    row(EVENT_TRACE, 0, "EventTrace", kernel!(EventTraceHeader, EventTraceHeader<'_>, of(Load), 2)),
-    row(PROCESS, 1, "Process/Start", kernel!(Process, Process<'_>, of(Load).since(1), 5)),
-    row(PROCESS, 2, "Process/Stop", kernel!(Process, Process<'_>, of(Unload).since(1), 5)),
-    row(PROCESS, 3, "Process/DCStart", kernel!(Process, Process<'_>, of(DCStart).since(1), 5)),
-    row(PROCESS, 4, "Process/DCStop", kernel!(Process, Process<'_>, of(DCEnd).since(1), 5)),
-    row(PROCESS, 39, "Process/Defunct", kernel!(Process, Process<'_>, of(Unload).since(1).defunct(), 5)),
-    row(THREAD, 1, "Thread/Start", kernel!(Thread, Thread<'_>, of(Load).since(1), 4)),
-    row(THREAD, 2, "Thread/Stop", kernel!(Thread, Thread<'_>, of(Unload).since(1), 4)),
-    row(THREAD, 3, "Thread/DCStart", kernel!(Thread, Thread<'_>, of(DCStart).since(1), 4)),
-    row(THREAD, 4, "Thread/DCStop", kernel!(Thread, Thread<'_>, of(DCEnd).since(1), 4)),
-    row(THREAD, 36, "Thread/CSwitch", kernel!(CSwitch, CSwitch, of(Load).since(1), 5)),
-    row(THREAD, 50, "Thread/ReadyThread", kernel!(ReadyThread, ReadyThread, of(Load), 2)),
-    row(THREAD, 72, "Thread/SetName", kernel!(ThreadName, ThreadName<'_>, of(Load), 2)),
-    row(IMAGE, 10, "Image/Load", kernel!(Image, Image<'_>, of(Load), 4)),
-    row(IMAGE, 2, "Image/Unload", kernel!(Image, Image<'_>, of(Unload), 4)),
-    row(IMAGE, 3, "Image/DCStart", kernel!(Image, Image<'_>, of(DCStart), 4)),
-    row(IMAGE, 4, "Image/DCStop", kernel!(Image, Image<'_>, of(DCEnd), 4)),
-    row(IMAGE, 33, "Image/KernelBase", kernel!(KernelBase, KernelBase, of(Load), 2)),
-    row(IMAGE, 34, "Image/HypercallPage", kernel!(KernelBase, KernelBase, of(Load), 2)),
-    row(PERF_INFO, 46, "PerfInfo/Sample", kernel!(SampledProfile, SampledProfile, of(Load), 2)),
-    row(PERF_INFO, 47, "PerfInfo/PMCSample", kernel!(PmcInterrupt, PmcInterrupt, of(Load), 2)),
-    row(PERF_INFO, 72, "PerfInfo/SetInterval", kernel!(SampleInterval, SampleInterval<'_>, of(Load), 3)),
-    row(PERF_INFO, 73, "PerfInfo/CollectionStart", kernel!(SampleInterval, SampleInterval<'_>, of(DCStart), 3)),
-    row(PERF_INFO, 74, "PerfInfo/CollectionEnd", kernel!(SampleInterval, SampleInterval<'_>, of(DCEnd), 3)),
-    row(STACK_WALK, 32, "StackWalk/Stack", kernel!(StackWalk, StackWalk<'_>, of(Load), 2)),
-    row(STACK_WALK, 34, "StackWalk/KeyCreate", kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(Load), 2)),
-    row(STACK_WALK, 35, "StackWalk/KeyDelete", kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(Unload), 2)),
-    row(STACK_WALK, 36, "StackWalk/KeyRundown", kernel!(StackKeyDefinition, StackKeyDefinition<'_>, of(DCEnd), 2)),
-    row(STACK_WALK, 37, "StackWalk/StackKeyKernel", kernel!(StackKeyReference, StackKeyReference, of(Load), 2)),
-    row(STACK_WALK, 38, "StackWalk/StackKeyUser", kernel!(StackKeyReference, StackKeyReference, of(Load).user(), 2)),
-    row(IMAGE_ID, 0, "ImageID", kernel!(ImageId, ImageId<'_>, of(Load), 2)),
-    row(IMAGE_ID, 32, "ImageID/None", kernel!(DbgIdNone, DbgIdNone, of(Load), 2)),
-    row(IMAGE_ID, 36, "ImageID/DbgID_RSDS", kernel!(DbgIdRsds, DbgIdRsds<'_>, of(Load), 2)),
-    row(IMAGE_ID, 37, "ImageID/DbgID_ILRSDS", kernel!(DbgIdRsds, DbgIdRsds<'_>, of(Load).il(), 2)),
-    row(IMAGE_ID, 38, "ImageID/DbgPPDB", kernel!(DbgIdPpdb, DbgIdPpdb, of(Load), 2)),
-    row(IMAGE_ID, 40, "ImageID/DbgDeterm", kernel!(DbgIdDeterministic, DbgIdDeterministic, of(Load), 2)),
-    row(IMAGE_ID, 64, "ImageID/FileVersion", kernel!(FileVersion, FileVersion<'_>, of(Load), 2)),
-    row(SYS_CONFIG, 32, "SysConfig/BuildInfo", kernel!(BuildInfo, BuildInfo<'_>, of(Load), 2)),
-    row(SYS_CONFIG, 33, "SysConfig/SystemPaths", kernel!(SystemPaths, SystemPaths<'_>, of(Load), 2)),
-    row(SYS_CONFIG, 34, "SysConfig/UnknownVolume", kernel!(UnknownVolume, UnknownVolume<'_>, of(Load), 2)),
-    row(SYS_CONFIG, 35, "SysConfig/VolumeMapping", kernel!(VolumeMapping, VolumeMapping<'_>, of(Load), 2)),
-];
-
-/// The one manifest event here: user stacks logged on leaving the kernel.
-pub(crate) static USER_STACK: Row = row(
-    Guid::ZERO,
-    24,
-    "StackWalk/UserStack",
-    kernel!(UserStack, UserStack<'_>, of(Load), 0),
-);
-
-/// The typed event of a class and opcode.
-pub(crate) fn find(class: Guid, opcode: u8) -> Option<&'static Row> {
-    ROWS.iter().find(|r| r.opcode == opcode && r.class == class)
-}
-
-/// The typed event of a manifest provider of the kernel.
-pub(crate) fn find_manifest(provider: &Provider, id: u32) -> Option<&'static Row> {
-    (*provider == Provider::EventTracing && id == 18).then_some(&USER_STACK)
-}
-
 /// Who logs a class of events.
 pub(crate) fn provider_name(class: Guid) -> Option<&'static str> {
     match class {
@@ -184,17 +86,15 @@ fn class_name(class: Guid) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
-/// What an event is called.
+/// What an event without a typed decoder is called.
 pub(crate) fn event_name(class: Guid, opcode: u8) -> Option<Cow<'static, str>> {
-    if let Some(row) = find(class, opcode) {
-        return Some(row.name.into());
-    }
     let class_name = class_name(class)?;
     let name = NAMES
         .iter()
         .find(|(c, _)| *c == class)
         .and_then(|(_, names)| names.iter().find(|(o, _)| *o == opcode));
     Some(match name {
+        Some((_, "")) => class_name.into(),
         Some((_, name)) => format!("{class_name}/{name}").into(),
         None => format!("{class_name}/Opcode({opcode})").into(),
     })
@@ -202,11 +102,15 @@ pub(crate) fn event_name(class: Guid, opcode: u8) -> Option<Cow<'static, str>> {
 
 type Names = &'static [(u8, &'static str)];
 
-/// Names of kernel events without a typed decoder, by class.
+/// Names of kernel events without a typed decoder, by class; an empty one is that of its class.
 #[rustfmt::skip]
 static NAMES: &[(Guid, Names)] = &[
-    (EVENT_TRACE, &[(5, "Extension"), (8, "RundownComplete"), (32, "EndExtension")]),
+    (EVENT_TRACE, &[(0, ""), (5, "Extension"), (8, "RundownComplete"), (32, "EndExtension")]),
     (PROCESS, &[(11, "Terminate"), (32, "PerfCtr"), (33, "PerfCtrRundown")]),
+    (THREAD, &[(50, "ReadyThread")]),
+    (IMAGE, &[(33, "KernelBase"), (34, "HypercallPage")]),
+    (IMAGE_ID, &[(32, "None"), (38, "DbgPPDB"), (40, "DbgDeterm"), (64, "FileVersion")]),
+    (SYS_CONFIG, &[(32, "BuildInfo"), (34, "UnknownVolume")]),
     (DISK_IO, &[(10, "Read"), (11, "Write"), (12, "ReadInit"), (13, "WriteInit"), (14, "FlushBuffers"), (15, "FlushInit")]),
     (PAGE_FAULT, &[(10, "TransitionFault"), (11, "DemandZeroFault"), (12, "CopyOnWrite"), (13, "GuardMemory"), (14, "HardPageFault"),
         (15, "AccessViolation"), (32, "HardFault"), (98, "VirtualAlloc"), (99, "VirtualFree")]),

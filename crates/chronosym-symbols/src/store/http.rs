@@ -1,8 +1,9 @@
 //! One request at a time to a symbol server: the blocking driver's half of HTTP.
 //!
-//! What a status means, where a redirect may lead and what is repeated is decided by
-//! [`Acquisition`](crate::store::Acquisition), for every driver alike; this follows no redirect and repeats nothing.
+//! What a status means, where a redirect may lead and what is repeated is decided by the search, for every driver alike; this
+//! follows no redirect and repeats nothing.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -11,12 +12,18 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use flate2::read::MultiGzDecoder;
 use percent_encoding::percent_decode_str;
-use ureq::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RETRY_AFTER};
+use ureq::http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, LOCATION, RETRY_AFTER,
+};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-use crate::store::disk::create_new;
-use crate::store::{FetchLimits, Fetched};
+use super::config::FetchLimits;
+use super::disk::create_new;
+use super::driver::Fetched;
+use super::url::authority;
+use crate::most_unpacked;
 
 /// More than this of the body of anything but a 200 is not read, in bytes.
 const LONGEST_APOLOGY: u64 = 64 << 10;
@@ -57,10 +64,10 @@ impl Client {
 
     /// Requests `url` and writes the body of a 200 to the new file `to`; removes it again on any failure.
     ///
-    /// A body in content encoding gzip is decoded; `limit` counts decoded bytes.
+    /// A body in content encoding gzip is decoded; `limit` counts decoded bytes, which are held to a ratio as well.
     pub fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
         let (url, credentials) = split_credentials(url);
-        let mut request = self.agent(&url).get(&url);
+        let mut request = self.agent(&url).get(&url).header(ACCEPT_ENCODING, "gzip");
         if let Some(credentials) = credentials {
             request = request.header(
                 AUTHORIZATION,
@@ -81,7 +88,7 @@ impl Client {
             let _ = save(
                 &mut body,
                 &mut std::io::sink(),
-                u64::MAX,
+                &|| u64::MAX,
                 None,
                 &self.limits,
             );
@@ -91,18 +98,28 @@ impl Client {
                 retry_after: retry_after.map(Duration::from_secs),
             };
         }
-        let encoded = header(CONTENT_ENCODING).is_some();
+        let gzip = |it: &str| ["gzip", "x-gzip"].contains(&&*it.trim().to_lowercase());
+        let encoded = header(CONTENT_ENCODING).is_some_and(gzip);
         let length = header(CONTENT_LENGTH).and_then(|text| text.trim().parse::<u64>().ok());
         let length = length.filter(|_| !encoded);
         if length.is_some_and(|length| length > limit) {
             return Fetched::TooLarge;
         }
-        let mut body = response.into_body().into_reader();
+        let arrived = Cell::new(0);
+        let arriving = Counted {
+            source: response.into_body().into_reader(),
+            count: &arrived,
+        };
+        let mut body: Box<dyn Read> = match encoded {
+            true => Box::new(MultiGzDecoder::new(arriving)),
+            false => Box::new(arriving),
+        };
+        let most = || limit.min(most_unpacked(arrived.get()));
         let mut file = match create_new(to) {
             Ok(file) => file,
             Err(error) => return Fetched::NotSaved(error.to_string()),
         };
-        let fetched = save(&mut body, &mut file, limit, length, &self.limits);
+        let fetched = save(&mut body, &mut file, &most, length, &self.limits);
         drop(file);
         if fetched != Fetched::Saved {
             let _ = fs::remove_file(to);
@@ -138,10 +155,24 @@ fn system_roots() -> TlsConfig {
     TlsConfig::builder().root_certs(roots).build()
 }
 
+/// Counts what is read of a source.
+struct Counted<'c, R> {
+    source: R,
+    count: &'c Cell<u64>,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.source.read(buffer)?;
+        self.count.set(self.count.get().saturating_add(n as u64));
+        Ok(n)
+    }
+}
+
 fn save(
     body: &mut impl Read,
     file: &mut impl Write,
-    limit: u64,
+    limit: &dyn Fn() -> u64,
     length: Option<u64>,
     limits: &FetchLimits,
 ) -> Fetched {
@@ -159,7 +190,7 @@ fn save(
             Err(error) => return failed(error.into()),
         };
         saved = saved.saturating_add(count as u64);
-        if saved > limit {
+        if saved > limit() {
             return Fetched::TooLarge;
         }
         let elapsed = begun.elapsed();
@@ -194,32 +225,23 @@ fn failed(error: ureq::Error) -> Fetched {
         | ureq::Error::InvalidProxyUrl
         | ureq::Error::Tls(_)
         | ureq::Error::Rustls(_)
-        | ureq::Error::Pem(_)
-        | ureq::Error::BadUri(_) => Fetched::Unreachable(without_uri(&error)),
+        | ureq::Error::Pem(_) => Fetched::Unreachable(error.to_string()),
+        // Its text repeats the URI, and what is secret in it.
+        ureq::Error::BadUri(_) => Fetched::Unreachable("bad address".into()),
         error => Fetched::Broken(error.to_string()),
-    }
-}
-
-/// The error's text, but for a bad URI's, which repeats the URI and what is secret in it.
-fn without_uri(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::BadUri(_) => "bad address".into(),
-        error => error.to_string(),
     }
 }
 
 /// The URL without `user:password@`, and those, percent-decoded.
 fn split_credentials(url: &str) -> (String, Option<Vec<u8>>) {
-    let none = || (url.to_owned(), None);
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return none();
+    let split = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let (credentials, host) = authority(rest).rsplit_once('@')?;
+        let path = &rest[authority(rest).len()..];
+        let credentials = percent_decode_str(credentials).collect();
+        Some((format!("{scheme}://{host}{path}"), Some(credentials)))
     };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let Some((credentials, host)) = rest[..end].rsplit_once('@') else {
-        return none();
-    };
-    let bytes = percent_decode_str(credentials).collect();
-    (format!("{scheme}://{host}{}", &rest[end..]), Some(bytes))
+    split().unwrap_or_else(|| (url.to_owned(), None))
 }
 
 #[cfg(test)]
@@ -246,10 +268,16 @@ mod tests {
             ..FetchLimits::default()
         };
         let mut file = tempfile::tempfile().unwrap();
-        let fetched = save(&mut Drip(0), &mut file, 1 << 20, None, &limits);
+        let fetched = save(&mut Drip(0), &mut file, &|| 1 << 20, None, &limits);
         assert_eq!(fetched, Fetched::TimedOut);
         // One that has no end ends at the most that is taken.
-        let fetched = save(&mut std::io::repeat(0), &mut file, 1 << 20, None, &limits);
+        let fetched = save(
+            &mut std::io::repeat(0),
+            &mut file,
+            &|| 1 << 20,
+            None,
+            &limits,
+        );
         assert_eq!(fetched, Fetched::TooLarge);
     }
 

@@ -1,0 +1,245 @@
+//! What several commands have in common on the command line.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use chronosym::{EventSelector, Shape, ShapeError};
+use clap::{Args, ValueEnum};
+
+use crate::units;
+
+/// What no answer can be given to as it was asked: exits as clap does.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum InfoFormat {
+    Text,
+    Json,
+}
+
+/// The parts of `--perf-map [PID=]FILE`.
+pub fn perf_map(argument: &Path) -> (Option<u32>, &Path) {
+    let with_pid = || {
+        let (pid, path) = argument.to_str()?.split_once('=')?;
+        Some((Some(pid.parse().ok()?), Path::new(path)))
+    };
+    with_pid().unwrap_or((None, argument))
+}
+
+/// The trace and where results go.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// of one recording may be named together, and recordings of one machine and time that become one timeline: a
+    /// perf.data, LTTng's traces, nettrace files of its processes, jitdumps and perf maps.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Write results to this file, which is none of those that are read.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub symbols: Symbols,
+}
+
+/// The trace and where results go, for commands that need no symbols.
+#[derive(Debug, Args)]
+pub struct PlainInput {
+    /// The trace: .nettrace, .netperf, .etl, perf.data or LTTng's, plain, zipped or gzipped; `-` is standard input. Several .etl files
+    /// of one recording may be named together.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Write results to this file.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Where names and lines beyond the trace come from.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Symbols")]
+pub struct Symbols {
+    /// Look for symbol files in this folder first: PDBs, images, debug files; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+    /// Folders and servers in the syntax of _NT_SYMBOL_PATH, in place of that and of DEBUGINFOD_URLS.
+    #[arg(long, value_name = "PATH")]
+    pub symbol_path: Option<String>,
+    /// Fetch nothing.
+    #[arg(long)]
+    pub offline: bool,
+    /// Keep fetched files in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Look no source lines up.
+    #[arg(long)]
+    pub no_lines: bool,
+    /// Show lambdas, local functions, async and iterator methods under the names they have in the source.
+    #[arg(long)]
+    pub pretty: bool,
+    /// Open files at the paths that the trace names: it was recorded on this machine.
+    #[arg(long)]
+    pub trust_trace_paths: bool,
+    /// Name code from a perf map, which knows no times. For a trace of several processes: PID=FILE.
+    #[arg(long, value_name = "FILE")]
+    pub perf_map: Vec<PathBuf>,
+    /// Name the kernel's functions from /proc/kallsyms or a copy of it, where it is of the kernel in the perf.data.
+    #[arg(long, value_name = "FILE")]
+    pub kallsyms: Option<PathBuf>,
+    /// A process of a container that calls itself OWN is PID in the perf.data; may be given several times.
+    #[arg(long, value_name = "OWN=PID", value_parser = pid_pair)]
+    pub map_pid: Vec<(u32, u32)>,
+}
+
+fn pid_pair(text: &str) -> Result<(u32, u32), String> {
+    let pair = text.split_once('=');
+    let pair = pair.and_then(|(own, pid)| Some((own.parse().ok()?, pid.parse().ok()?)));
+    pair.ok_or_else(|| "expected OWN=PID, two process ids".to_owned())
+}
+
+/// Which processes, and when.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Filters")]
+pub struct Filters {
+    /// Only this process id; PID@TIME means the process that had it then and was running.
+    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
+    pub pid: Option<(u32, Option<u64>)>,
+    /// Only processes of this name.
+    #[arg(long, value_name = "NAME")]
+    pub process: Option<String>,
+    /// Only from this time after the begin of the trace on: 1.5s, 200ms, 2m, or ns.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub from: Option<u64>,
+    /// Only before this time.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub to: Option<u64>,
+}
+
+/// Which samples or events.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Filters")]
+pub struct EventFilters {
+    #[command(flatten)]
+    pub processes: Filters,
+    /// Only this thread id.
+    #[arg(long, value_name = "TID")]
+    pub tid: Option<u64>,
+    /// Only these events, in place of profiler samples.
+    #[arg(long, value_name = "PROVIDER[/ID]", value_parser = event)]
+    pub event: Vec<EventSelector>,
+}
+
+/// Which samples of a profiler, and how those without a name are shown.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Samples {
+    /// Leave out samples of threads that waited.
+    #[arg(long, conflicts_with = "waiting")]
+    pub running: bool,
+    /// Only samples of threads that waited, in native code or not.
+    #[arg(long)]
+    pub waiting: bool,
+    /// The old name of --running.
+    #[arg(long, hide = true, conflicts_with = "waiting")]
+    pub managed_only: bool,
+    /// Keep the idle process.
+    #[arg(long)]
+    pub idle: bool,
+    /// Keep frames without a name apart by address, not just by image.
+    #[arg(long)]
+    pub addresses: bool,
+}
+
+impl Samples {
+    /// What is let through.
+    pub fn waiting(&self) -> Option<bool> {
+        let running = self.running || self.managed_only;
+        (running || self.waiting).then_some(self.waiting)
+    }
+}
+
+fn event(text: &str) -> Result<EventSelector, String> {
+    EventSelector::parse(text)
+        .ok_or_else(|| "expected PROVIDER, PROVIDER/ID or PROVIDER/NAME".to_owned())
+}
+
+/// How stacks are shaped before they are shown.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Shape")]
+pub struct Shaping {
+    /// Only stacks with a frame whose `module!name` matches; given several times, any of them.
+    #[arg(long, value_name = "REGEX")]
+    include: Vec<String>,
+    /// No stacks with a frame whose `module!name` matches.
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<String>,
+    /// Merge frames whose `module!name` matches into their callers.
+    #[arg(long, value_name = "REGEX")]
+    fold: Vec<String>,
+    /// Join neighbouring frames of one module.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    group: Option<Grouping>,
+    /// Join what is not of the program itself: the frames of runtime, class library and system, and of libraries whose PDBs
+    /// say that they were built elsewhere.
+    #[arg(long)]
+    just_my_code: bool,
+    /// As --just-my-code, but the program is the modules of this name, in which * and ? stand for others; may be given
+    /// several times.
+    #[arg(long, value_name = "GLOB")]
+    my_modules: Vec<String>,
+    /// Merge inlined frames into what they are inlined into.
+    #[arg(long)]
+    no_inlines: bool,
+    /// Show one round of functions that call each other over and over.
+    #[arg(long)]
+    collapse_recursion: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Grouping {
+    Module,
+}
+
+impl Shaping {
+    /// The shape that the options make.
+    pub fn shape(&self) -> Result<Shape> {
+        let patterns: [(_, for<'p> fn(Shape, &'p str) -> Result<Shape, ShapeError>); 4] = [
+            (&self.include, Shape::include),
+            (&self.exclude, Shape::exclude),
+            (&self.fold, Shape::fold),
+            (&self.my_modules, Shape::my_modules),
+        ];
+        let flags: [(bool, fn(Shape) -> Shape); 4] = [
+            (self.just_my_code, Shape::just_my_code),
+            (self.group.is_some(), Shape::group_modules),
+            (self.no_inlines, Shape::no_inlines),
+            (self.collapse_recursion, Shape::collapse_recursion),
+        ];
+        let mut shape = Shape::default();
+        for (patterns, step) in patterns {
+            for pattern in patterns {
+                shape = step(shape, pattern).map_err(|error| Usage(error.to_string()))?;
+            }
+        }
+        let steps = flags.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        Ok(steps.fold(shape, |shape, (_, step)| step(shape)))
+    }
+}
+
+/// Which samples, and how their stacks are shaped.
+#[derive(Debug, Args)]
+pub struct Selection {
+    #[command(flatten)]
+    pub filters: EventFilters,
+    #[command(flatten)]
+    pub shaping: Shaping,
+    #[command(flatten)]
+    pub samples: Samples,
+}
+
+/// How much of a table is shown.
+#[derive(Debug, Args)]
+pub struct Most {
+    /// How many rows.
+    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
+    pub rows: usize,
+}

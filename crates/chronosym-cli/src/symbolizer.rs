@@ -1,0 +1,60 @@
+//! What names the code of a trace that was read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use chronosym::symbols::{Kallsyms, StoreConfig, SymbolOptions, Symbolizer};
+
+use crate::args::Symbols;
+use crate::load::Loaded;
+use crate::progress::note;
+use crate::{limits, symbols};
+
+/// Looks where the options say, beside the trace, and in its own zip file. Says on standard error what of the options has no
+/// effect.
+pub fn open(args: &Symbols, loaded: &Loaded) -> Result<Symbolizer> {
+    open_with(args, symbols::config(args)?, loaded)
+}
+
+/// As [`open`], with another configuration.
+pub fn open_with(args: &Symbols, config: StoreConfig, loaded: &Loaded) -> Result<Symbolizer> {
+    symbols::problems(&config)
+        .iter()
+        .for_each(|problem| note(problem));
+    let mut options = SymbolOptions::within(&limits::get());
+    options.lines = !args.no_lines;
+    options.pretty = args.pretty;
+    if let Some(path) = &args.kallsyms {
+        options.kallsyms = Some(Arc::new(kallsyms(path, loaded)?));
+    }
+    let symbolizer = Symbolizer::new(config, options);
+    let (unpacked, errors) = loaded.symbol_entries.unpack_for(&loaded.timeline);
+    let beside = loaded.folders.iter().map(PathBuf::as_path);
+    for folder in beside.chain(unpacked) {
+        symbolizer.add_trace_folder(folder);
+    }
+    for (name, error) in errors {
+        note(&format!(
+            "{name} in the trace's zip file cannot be unpacked: {error}"
+        ));
+    }
+    Ok(symbolizer)
+}
+
+/// The kernel's functions. Says on standard error if they are of another kernel than the trace's.
+fn kallsyms(path: &Path, loaded: &Loaded) -> Result<Kallsyms> {
+    let name = || format!("--kallsyms {}", path.display());
+    let kallsyms = Kallsyms::open(path).with_context(name)?;
+    let timeline = &loaded.timeline;
+    for process in timeline.processes() {
+        let images = timeline.images(process.index);
+        let kernels =
+            images.filter(|image| image.path.is_some_and(|path| path.starts_with("[kernel")));
+        let kernels = kernels.filter_map(|image| timeline.image_ref(process.index, image.index));
+        for why in kernels.filter_map(|kernel| kallsyms.fits(&kernel).err()) {
+            note(&format!("{} names nothing: {why}", name()));
+        }
+    }
+    Ok(kallsyms)
+}

@@ -1,0 +1,173 @@
+//! The metadata root: heaps, tables, and the rows that say what a module is.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::tables::{Table, Tables};
+use crate::bytes::{self, Cursor, text_to_nul};
+use crate::{Error, Guid, Result};
+
+const WHAT: &str = "CLI metadata";
+
+/// The metadata of one module, or of a portable PDB. Parsing finds the heaps and tables and reads no row.
+#[derive(Clone)]
+pub struct Metadata<'d> {
+    pub(crate) tables: Tables<'d>,
+    strings: &'d [u8],
+    guids: &'d [u8],
+    blobs: &'d [u8],
+    pdb: Option<&'d [u8]>,
+}
+
+/// A method definition's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MethodDef<'d> {
+    /// Where its IL body is; 0 if it has none.
+    pub rva: u32,
+    /// The plain name.
+    pub name: Cow<'d, str>,
+    /// The signature, encoded (II.23.2.1).
+    pub signature: &'d [u8],
+}
+
+impl fmt::Debug for Metadata<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metadata")
+            .field("assembly", &self.assembly_name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'d> Metadata<'d> {
+    /// Reads the metadata root (II.24.2.1) and the shape of the tables.
+    ///
+    /// # Errors
+    /// [`Error::NotA`] without the root's signature; [`Error::Truncated`] or [`Error::Damaged`] if a
+    /// heap or table leaves the bytes given.
+    pub fn parse(data: &'d [u8]) -> Result<Self> {
+        if !data.starts_with(b"BSJB") {
+            return Err(Error::NotA { what: WHAT });
+        }
+        let mut cursor = Cursor::at(data, 12, WHAT);
+        let length = cursor.u32()?;
+        // The version's text.
+        cursor.bytes(length as usize)?;
+        cursor.u16()?;
+        let (mut tables, mut pdb) = (None, None);
+        let (mut strings, mut guids, mut blobs) = Default::default();
+        let mut all_wide = false;
+        for _ in 0..cursor.u16()? {
+            let (offset, size) = (cursor.u32()?, cursor.u32()?);
+            let name = stream_name(&mut cursor)?;
+            let stream = bytes::slice(data, offset as usize, size as usize)
+                .ok_or(Error::truncated(WHAT, offset.into(), size.into()))?;
+            match name {
+                b"#~" | b"#-" => tables = Some(stream),
+                b"#Strings" => strings = stream,
+                b"#GUID" => guids = stream,
+                b"#Blob" => blobs = stream,
+                b"#Pdb" => pdb = Some(stream),
+                b"#JTD" => all_wide = true,
+                _ => {}
+            }
+        }
+        let mut outer_rows = [0; 64];
+        if let Some(stream) = pdb {
+            read_outer_rows(stream, &mut outer_rows)?;
+        }
+        let tables = tables.ok_or(Error::damaged(WHAT, 0, "no tables"))?;
+        Ok(Self {
+            tables: Tables::parse(tables, &outer_rows, all_wide)?,
+            strings,
+            guids,
+            blobs,
+            pdb,
+        })
+    }
+
+    /// The `#Pdb` stream of a portable PDB.
+    pub(crate) fn pdb_stream(&self) -> Option<&'d [u8]> {
+        self.pdb
+    }
+
+    /// The number of rows of a table.
+    pub fn rows(&self, table: Table) -> u32 {
+        self.tables.rows(table)
+    }
+
+    /// A string of `#Strings`; empty if the index is bad. The runtime refuses names of more than 1,023 bytes: of a longer one,
+    /// which any number of rows could share, the beginning is enough.
+    pub(crate) fn string(&self, index: u32) -> Cow<'d, str> {
+        const MOST: usize = 4 << 10;
+        let rest = self.strings.get(index as usize..).unwrap_or_default();
+        text_to_nul(rest.get(..MOST).unwrap_or(rest))
+    }
+
+    /// A GUID by its index from 1; nothing for 0 or a bad index.
+    pub(crate) fn guid(&self, index: u32) -> Option<Guid> {
+        let at = (index as usize).checked_sub(1)?.checked_mul(16)?;
+        bytes::array(self.guids, at).map(Guid)
+    }
+
+    /// A blob; nothing if it leaves the heap.
+    pub(crate) fn blob(&self, index: u32) -> Option<&'d [u8]> {
+        let data = self.blobs.get(index as usize..)?;
+        let (length, rest) = bytes::compressed(data)?;
+        rest.get(..length as usize)
+    }
+
+    /// The module version id: new for every build that differs.
+    pub fn mvid(&self) -> Option<Guid> {
+        self.guid(self.tables.cell(Table::MODULE, 1, 2))
+    }
+
+    /// The module's own name, such as `Workload.dll`.
+    pub fn module_name(&self) -> Cow<'d, str> {
+        self.string(self.tables.cell(Table::MODULE, 1, 1))
+    }
+
+    /// The assembly's simple name; empty in a module without one.
+    pub fn assembly_name(&self) -> Cow<'d, str> {
+        self.string(self.tables.cell(Table::ASSEMBLY, 1, 7))
+    }
+
+    /// The simple name of an assembly that this one refers to (rows from 1).
+    pub fn assembly_ref_name(&self, row: u32) -> Option<Cow<'d, str>> {
+        Some(self.string(self.tables.row(Table::ASSEMBLY_REF, row)?.get(6)))
+    }
+
+    /// A method definition by its row, from 1.
+    pub fn method_def(&self, row: u32) -> Option<MethodDef<'d>> {
+        let cells = self.tables.row(Table::METHOD_DEF, row)?;
+        Some(MethodDef {
+            rva: cells.get(0),
+            name: self.string(cells.get(3)),
+            signature: self.blob(cells.get(4)).unwrap_or_default(),
+        })
+    }
+}
+
+fn stream_name<'d>(cursor: &mut Cursor<'d>) -> Result<&'d [u8]> {
+    // NUL-terminated, padded to four bytes, at most 32 bytes.
+    let mut copy = cursor.clone();
+    for length in 0_usize..32 {
+        if copy.u8()? == 0 {
+            let name = cursor.bytes(length.saturating_add(4) & !3)?;
+            return Ok(name.get(..length).unwrap_or_default());
+        }
+    }
+    Err(cursor.damaged("stream name too long"))
+}
+
+fn read_outer_rows(pdb: &[u8], rows: &mut [u32; 64]) -> Result<()> {
+    // Id (20 bytes), entry point token, mask of the referenced tables, their row counts.
+    let mut cursor = Cursor::at(pdb, 24, "#Pdb stream");
+    let mask = cursor.u64()?;
+    for (table, count) in rows.iter_mut().enumerate() {
+        if mask >> table & 1 == 1 {
+            *count = cursor.u32()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! A file, open: its streams, and what was read of them so far.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::dbi::{Dbi, ModuleList};
+use super::info::{Info, Names};
+use super::inline;
+use super::module::Module;
+use super::msf::Msf;
+use super::publics::Publics;
+use super::space::Space;
+use super::types::Types;
+use crate::{Error, PdbId, Result};
+
+/// A Windows PDB, open for questions.
+#[derive(Debug)]
+pub struct WindowsPdb<'a> {
+    pub(super) msf: Msf<'a>,
+    pub(super) info: Info,
+    pub(super) dbi: Option<Dbi<'a>>,
+    pub(super) space: Space,
+    pub(super) publics: Option<Publics>,
+    pub(super) types: Types,
+    modules: OnceLock<Result<Modules<'a>>>,
+    names: OnceLock<Result<Names<'a>>>,
+    pub(super) tokens: OnceLock<Box<[Token]>>,
+    /// Bytes left for decoded inline sites.
+    pub(super) budget: inline::Budget,
+    /// For [`WindowsPdb::bytes_read`].
+    read: AtomicU64,
+}
+
+/// Where a method's record is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    pub(super) token: u32,
+    pub(super) module: u32,
+    pub(super) procedure: u32,
+}
+
+/// A module once it was asked for; none if it has no symbols.
+type Slot<'a> = OnceLock<Result<Option<Box<Module<'a>>>>>;
+
+/// The module list and the modules read so far.
+#[derive(Debug)]
+pub(super) struct Modules<'a> {
+    pub(super) list: ModuleList<'a>,
+    read: Box<[Slot<'a>]>,
+    /// Lower-case name to index, made when a module first imports from another.
+    by_name: OnceLock<HashMap<Box<[u8]>, usize>>,
+}
+
+/// What a PDB lacks, so that some questions have no answer in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Limit {
+    /// Made with `/DEBUG:FASTLINK`: procedures and lines stayed in the object files.
+    #[error("made with /DEBUG:FASTLINK, its procedures and lines are in the object files")]
+    FastLink,
+    /// No debug information stream: the file holds types only.
+    #[error("holds types only, no debug information")]
+    NoDebugInformation,
+    /// No section headers: RVAs cannot be told from section offsets.
+    #[error("holds no section headers, so addresses have no meaning in it")]
+    NoSectionHeaders,
+    /// No section headers, but sections' sizes: RVAs are those of an image that is laid out as usual, page by page
+    /// ([`WindowsPdb::assumed_image_size`]).
+    #[error("holds no section headers, its sections are taken to follow each other page by page")]
+    AssumedSections,
+    /// No section contributions, so only public symbols (a stripped PDB).
+    #[error("stripped, holds public symbols only")]
+    NoModules,
+}
+
+impl<'a> WindowsPdb<'a> {
+    /// Opens a PDB from its bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotA`] for another format (portable PDBs, MSFZ containers and MSF 2.00 files are told
+    /// apart in its text); [`Error::Truncated`] if the file is shorter than its header says;
+    /// [`Error::Damaged`] and [`Error::Unsupported`] for a header or directory that makes no sense.
+    pub fn open(data: &'a [u8]) -> Result<Self> {
+        let msf = Msf::open(data)?;
+        let info = Info::read(&msf)?;
+        let dbi = Dbi::read(&msf)?;
+        let (mut space, mut publics) = (Space::default(), None);
+        if let Some(dbi) = &dbi {
+            space = Space::read(&msf, &dbi.debug_header, &dbi.section_map)?;
+            if let (Some(stream), Some(records)) = (dbi.publics, dbi.symbol_records) {
+                publics = Publics::read(&msf, stream, records)?;
+            }
+        }
+        Ok(Self {
+            types: Types::read(&msf)?,
+            msf,
+            info,
+            dbi,
+            space,
+            publics,
+            modules: OnceLock::new(),
+            names: OnceLock::new(),
+            tokens: OnceLock::new(),
+            budget: inline::Budget::default(),
+            read: AtomicU64::new(0),
+        })
+    }
+
+    /// The identity that the image's RSDS record states. Its age is that of the DBI stream: the age of the PDB stream also
+    /// grows when a tool writes into the file later, such as source indexing.
+    #[must_use]
+    pub fn id(&self) -> PdbId {
+        PdbId {
+            guid: self.info.guid,
+            age: self.dbi.as_ref().map_or(self.info.age, |dbi| dbi.age),
+        }
+    }
+
+    /// The machine as in the image's COFF header (0x8664, 0x14C, 0xAA64), 0 if unknown.
+    #[must_use]
+    pub fn machine(&self) -> u16 {
+        self.dbi.as_ref().map_or(0, |dbi| dbi.machine)
+    }
+
+    /// The size of the image, in bytes, where the file does not state its sections' places and they are taken to follow each
+    /// other page by page, as in PDBs of precompiled .NET Framework images: an image of another size is laid out in another
+    /// way, and RVAs of it have no answer here.
+    #[must_use]
+    pub fn assumed_image_size(&self) -> Option<u32> {
+        self.space.assumed_end
+    }
+
+    /// What the file lacks.
+    pub fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
+        let modules = self.dbi.as_ref().is_some_and(Dbi::has_contributions);
+        [
+            (self.info.fastlink, Limit::FastLink),
+            (self.dbi.is_none(), Limit::NoDebugInformation),
+            (self.space.is_empty(), Limit::NoSectionHeaders),
+            (self.space.assumed_end.is_some(), Limit::AssumedSections),
+            (!modules, Limit::NoModules),
+        ]
+        .into_iter()
+        .filter_map(|(lacks, limit)| lacks.then_some(limit))
+    }
+
+    /// The bytes of the stream called `name`, such as `srcsrv`.
+    ///
+    /// # Errors
+    ///
+    /// If the stream's pages do not lie in the file.
+    pub fn named_stream(&self, name: &str) -> Result<Option<Cow<'a, [u8]>>> {
+        let Some(number) = self.info.named(name) else {
+            return Ok(None);
+        };
+        match self.msf.stream(number, "named stream")? {
+            Some(stream) => stream.bytes(0, stream.len()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The Source Link document (JSON), if the linker or compiler put one in.
+    ///
+    /// # Errors
+    ///
+    /// As [`WindowsPdb::named_stream`].
+    pub fn source_link(&self) -> Result<Option<Cow<'a, [u8]>>> {
+        match self.named_stream("sourcelink")? {
+            Some(found) => Ok(Some(found)),
+            // The linker numbers them, one for each object that brings one.
+            None => self.named_stream("sourcelink$1"),
+        }
+    }
+
+    /// How many bytes of modules were read so far, to be indexed: almost all that lookups make
+    /// resident of a mapped file. Whoever maps large PDBs can give the pages back whenever this has
+    /// grown by some 100 MB (`MADV_DONTNEED`; what is wanted again comes from the page cache), so that
+    /// a sorted batch over a file of any size stays small.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+
+    pub(super) fn modules(&self) -> Result<&Modules<'a>> {
+        let read = || {
+            let list = match &self.dbi {
+                Some(dbi) => dbi.modules(&self.msf)?,
+                None => ModuleList::default(),
+            };
+            Ok(Modules {
+                read: (0..list.len()).map(|_| OnceLock::new()).collect(),
+                by_name: OnceLock::new(),
+                list,
+            })
+        };
+        self.modules
+            .get_or_init(read)
+            .as_ref()
+            .map_err(Error::clone)
+    }
+
+    /// The module `index`; none if there is no such module or it has no symbols.
+    pub(super) fn module(&self, index: usize) -> Result<Option<&Module<'a>>> {
+        let modules = self.modules()?;
+        let Some(slot) = modules.read.get(index) else {
+            return Ok(None);
+        };
+        let read = || {
+            let Some(info) = modules.list.get(index) else {
+                return Ok(None);
+            };
+            let size = u64::from(info.symbols).saturating_add(info.c13.into());
+            self.read.fetch_add(size, Relaxed);
+            Ok(Module::read(&self.msf, &info)?.map(Box::new))
+        };
+        match slot.get_or_init(read) {
+            Ok(module) => Ok(module.as_deref()),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    pub(super) fn names(&self) -> Result<&Names<'a>> {
+        let read = || Names::read(&self.msf, &self.info);
+        self.names.get_or_init(read).as_ref().map_err(Error::clone)
+    }
+}
+
+impl Modules<'_> {
+    pub(super) fn position(&self, name: &[u8]) -> Option<usize> {
+        let make = || {
+            let name = |index| {
+                Some((
+                    self.list.get(index)?.name.to_ascii_lowercase().into(),
+                    index,
+                ))
+            };
+            (0..self.list.len()).rev().filter_map(name).collect()
+        };
+        let by_name = self.by_name.get_or_init(make);
+        by_name.get(&*name.to_ascii_lowercase()).copied()
+    }
+}

@@ -1,0 +1,99 @@
+//! Records still in bytes.
+
+use chronosym_types::ByteOrder;
+
+use crate::bytes::Cursor;
+
+/// Numbers of records, those of the recorder itself from 64 up.
+pub(crate) mod kind {
+    pub(crate) const EXIT: u32 = 4;
+    pub(crate) const FORK: u32 = 7;
+    pub(crate) const SAMPLE: u32 = 9;
+    pub(crate) const LAST_KNOWN: u32 = 22;
+    pub(crate) const FIRST_OWN: u32 = 64;
+    pub(crate) const FINISHED_ROUND: u32 = 68;
+    pub(crate) const LAST_OWN: u32 = 83;
+    /// Those of simpleperf itself.
+    pub(crate) const SIMPLEPERF: std::ops::Range<u32> = 32_768..32_832;
+}
+
+/// Bits of a record header's `misc`, whose meaning depends on the record.
+pub(crate) mod misc {
+    pub(crate) const CUT_MAPS: u16 = 1 << 12;
+    pub(crate) const DATA_EXEC_OUT: u16 = 1 << 13;
+    pub(crate) const EXACT_IP: u16 = 1 << 14;
+    pub(crate) const BUILD_ID: u16 = 1 << 14;
+    pub(crate) const PREEMPTED: u16 = 1 << 14;
+}
+
+/// What a processor ran in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CpuMode {
+    /// Not stated.
+    #[default]
+    Unknown,
+    /// The kernel.
+    Kernel,
+    /// A program.
+    User,
+    /// The hypervisor.
+    Hypervisor,
+    /// The kernel of a guest: its addresses are another machine's.
+    GuestKernel,
+    /// A program of a guest: its addresses are another machine's.
+    GuestUser,
+}
+
+impl CpuMode {
+    pub(crate) fn of(flags: u16) -> Self {
+        match flags & 7 {
+            1 => Self::Kernel,
+            2 => Self::User,
+            3 => Self::Hypervisor,
+            4 => Self::GuestKernel,
+            5 => Self::GuestUser,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// A record still in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct RawRecord<'a> {
+    pub(crate) kind: u32,
+    pub(crate) flags: u16,
+    pub(crate) body: &'a [u8],
+    pub(crate) order: ByteOrder,
+}
+
+impl<'a> RawRecord<'a> {
+    pub(crate) const HEADER: usize = 8;
+
+    /// From a whole record, header included.
+    pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Option<Self> {
+        let mut at = Cursor::new(bytes, order);
+        let (kind, flags, _) = (at.u32()?, at.u16()?, at.u16()?);
+        Some(Self {
+            kind,
+            flags,
+            body: at.rest(),
+            order,
+        })
+    }
+
+    /// Whether it may be a record, of whatever recorder of today or tomorrow.
+    pub(crate) fn may_be(&self) -> bool {
+        (1..128).contains(&self.kind) || kind::SIMPLEPERF.contains(&self.kind)
+    }
+
+    /// Whether it is of a type that is known.
+    pub(crate) fn is_known(&self) -> bool {
+        matches!(self.kind, 1..=kind::LAST_KNOWN | kind::FIRST_OWN..=kind::LAST_OWN)
+    }
+
+    /// The size that the header at the front of `bytes` states.
+    pub(crate) fn size(bytes: &[u8], order: ByteOrder) -> Option<usize> {
+        Cursor::new(bytes.get(6..)?, order).u16().map(usize::from)
+    }
+}

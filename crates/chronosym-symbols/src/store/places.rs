@@ -1,0 +1,145 @@
+//! Where a search looks, in which order.
+
+use std::path::Path;
+
+use super::driver::Driver;
+use super::key::debuginfod;
+use super::outcome::{LocatedFile, Origin, Outcome, Place, Trial};
+use super::request::Reach;
+use super::search::{Search, Sink};
+use crate::path::{PathElement, Store, is_share};
+
+impl<'s> Sink<'s> {
+    fn store(folder: &'s Path) -> Self {
+        let cache = false;
+        Self { folder, cache }
+    }
+}
+
+impl<'s, D: Driver> Search<'s, D> {
+    /// Looks everywhere.
+    pub(super) async fn run(mut self) -> Outcome {
+        let found = if self.request.wanted.is_identified() {
+            self.everywhere().await
+        } else {
+            let why = "the trace gives no identity to check a file against";
+            self.miss(Place::Request, Trial::Refused(why.into()))
+        };
+        let file = found.ok_or_else(|| self.reason());
+        Outcome {
+            file,
+            attempts: self.attempts,
+        }
+    }
+
+    async fn everywhere(&mut self) -> Option<LocatedFile> {
+        let (config, request) = (self.config, self.request);
+        let default = self.default_sink();
+        if request.reach != Reach::Stores {
+            for folder in &config.folders {
+                let found = self.folder(folder, true, default.as_slice(), Origin::Folder);
+                if let Some(file) = found.await {
+                    return Some(file);
+                }
+            }
+            for folder in &config.trace_folders {
+                if let Some(file) = self.trace_folder(folder, default.as_slice()).await {
+                    return Some(file);
+                }
+            }
+            for path in &request.trace_paths {
+                if let Some(file) = self.trace_path(path).await {
+                    return Some(file);
+                }
+            }
+        }
+        if request.reach == Reach::Folders {
+            return None;
+        }
+        let mut sink = default;
+        let mut cached_from_here = false;
+        for element in &config.path.elements {
+            let found = match element {
+                PathElement::Folder(folder) => {
+                    let found = self.folder(folder, true, sink.as_slice(), Origin::Folder);
+                    match found.await {
+                        Some(file) if cached_from_here && is_share(folder) => {
+                            Some(self.copy_down(file, sink.as_slice()).await)
+                        }
+                        found => found,
+                    }
+                }
+                PathElement::Cache(folder) => {
+                    sink = folder.as_deref().map(Sink::store).or(sink);
+                    cached_from_here = true;
+                    self.cache(sink).await
+                }
+                PathElement::Chain(stores) => self.chain(stores, sink).await,
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+        if debuginfod(&request.wanted).is_some() {
+            for server in &config.debuginfod {
+                if let Some(file) = self.cache(sink).await {
+                    return Some(file);
+                }
+                if let Some(file) = self.server(server, true, sink.as_slice()).await {
+                    return Some(file);
+                }
+            }
+        }
+        None
+    }
+
+    /// A chain of stores, the nearest first: what a farther one has is copied to the nearer ones.
+    async fn chain(&mut self, stores: &'s [Store], sink: Option<Sink<'s>>) -> Option<LocatedFile> {
+        let mut nearer: Vec<Sink<'s>> = Vec::new();
+        for (i, store) in stores.iter().enumerate() {
+            let store = match store {
+                Store::Server(server) => {
+                    if nearer.is_empty() {
+                        if let Some(file) = self.cache(sink).await {
+                            return Some(file);
+                        }
+                        nearer.extend(sink);
+                    }
+                    let found = self.server(server, false, &nearer).await;
+                    if found.is_some() {
+                        return found;
+                    }
+                    continue;
+                }
+                Store::Default => self.default_sink(),
+                Store::Folder(folder) => Some(Sink::store(folder)),
+            };
+            let Some(store) = store else {
+                continue;
+            };
+            let is_last = i + 1 == stores.len();
+            let found = match (store.cache, is_last) {
+                (true, _) => self.cache(Some(store)).await,
+                (_, false) => {
+                    self.folder(store.folder, false, &nearer, Origin::Cache)
+                        .await
+                }
+                (_, true) => {
+                    self.folder(store.folder, false, &nearer, Origin::Folder)
+                        .await
+                }
+            };
+            if let Some(file) = found {
+                return Some(self.copy_down(file, &nearer).await);
+            }
+            nearer.push(store);
+        }
+        None
+    }
+
+    fn default_sink(&self) -> Option<Sink<'s>> {
+        let folder = self.config.cache.as_deref()?;
+        let cache = true;
+        Some(Sink { folder, cache })
+    }
+}

@@ -1,0 +1,42 @@
+//! Which byte of a number stands first.
+
+/// The order of the bytes in the integers of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The least significant byte stands first.
+    Little,
+    /// The most significant byte stands first.
+    Big,
+}
+
+impl ByteOrder {
+    /// The number that bytes of this order are.
+    #[must_use]
+    #[inline]
+    pub fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    /// The number that bytes of this order are.
+    #[must_use]
+    #[inline]
+    pub fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    /// The number that bytes of this order are.
+    #[must_use]
+    #[inline]
+    pub fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The part of a source that is held in memory.
+
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "`at` and `filled` stay within the buffer, offsets within what was read"
+)]
+
+use std::io::{self, ErrorKind, Read};
+
+/// Least room for a read at the start of a source and later on.
+const FIRST_CHUNK: usize = 16 * 1024;
+const CHUNK: usize = 256 * 1024;
+
+/// What was read of a source and not used yet. Positions count from the first byte that was not used, offsets from the
+/// start of the source.
+#[derive(Debug)]
+pub struct Window<R> {
+    source: R,
+    /// Bytes before `at` have been used; those at and after `filled` are spare room, kept so that growing does not clear it
+    /// again.
+    buffer: Vec<u8>,
+    at: usize,
+    filled: usize,
+    /// Offset in the source of `buffer[0]`.
+    base: u64,
+    ended: bool,
+    failure: Option<io::Error>,
+}
+
+impl<R: Read> Window<R> {
+    /// On the start of a source.
+    pub fn new(source: R) -> Self {
+        Self {
+            source,
+            buffer: Vec::new(),
+            at: 0,
+            filled: 0,
+            base: 0,
+            ended: false,
+            failure: None,
+        }
+    }
+
+    /// What has been read and not used.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.get(self.at..self.filled).unwrap_or_default()
+    }
+
+    /// Offset of a position.
+    #[inline]
+    pub fn offset(&self, position: usize) -> u64 {
+        self.base + (self.at + position) as u64
+    }
+
+    /// Offset after the last byte read.
+    pub fn end_offset(&self) -> u64 {
+        self.base + self.filled as u64
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Why reading stopped early, if the source failed rather than ended.
+    pub fn take_failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
+    }
+
+    /// Reads until `end` bytes are held; false if the source ends before.
+    #[inline]
+    pub fn fill_to(&mut self, end: usize) -> bool {
+        self.filled - self.at >= end || self.read_to(end)
+    }
+
+    fn read_to(&mut self, end: usize) -> bool {
+        self.buffer.copy_within(self.at..self.filled, 0);
+        self.base += self.at as u64;
+        self.filled -= self.at;
+        self.at = 0;
+        while self.filled < end && !self.ended {
+            // The room grows with what arrived, never with what a length field promises.
+            let room = self.filled.clamp(FIRST_CHUNK, CHUNK);
+            if self.buffer.len() < self.filled + room {
+                let grown = (self.filled + room).max(self.buffer.len() + self.buffer.len() / 2);
+                self.buffer.resize(grown, 0);
+            }
+            // No more at a time than this: what was read ahead is moved to the front later on.
+            let end = self.buffer.len().min(self.filled + CHUNK);
+            let room = self.buffer.get_mut(self.filled..end).unwrap_or_default();
+            match self.source.read(room) {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // A compressed source that was cut says so this way: an end like any other.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.ended = true,
+                Err(error) => {
+                    self.ended = true;
+                    self.failure = Some(error);
+                }
+            }
+        }
+        self.filled >= end
+    }
+
+    /// Reads more, whatever comes; false at the end of the source.
+    pub fn read_more(&mut self) -> bool {
+        self.fill_to(self.bytes().len() + 1)
+    }
+
+    /// The next `count` bytes; `None` if the source ends before.
+    #[inline]
+    pub fn peek(&mut self, count: usize) -> Option<&[u8]> {
+        self.fill_to(count).then(|| self.bytes().get(..count))?
+    }
+
+    /// Uses the bytes before `position`, which becomes 0.
+    #[inline]
+    pub fn discard(&mut self, position: usize) {
+        self.at += position.min(self.filled - self.at);
+    }
+
+    /// Removes `count` bytes that follow `position` without holding them; says how many there were.
+    pub fn drop_bytes(&mut self, position: usize, count: u64) -> u64 {
+        let mut left = count;
+        loop {
+            let from = self.filled.min(self.at + position);
+            let held = self.filled - from;
+            let step = usize::try_from(left).map_or(held, |left| left.min(held));
+            if position == 0 {
+                self.at += step;
+            } else {
+                self.buffer.copy_within(from + step..self.filled, from);
+                self.filled -= step;
+                self.base += step as u64;
+            }
+            left -= step as u64;
+            if left == 0 || !self.fill_to(position + 1) {
+                return count - left;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_move_with_what_is_used() {
+        let bytes: Vec<u8> = (0..100_000u32).map(|at| at as u8).collect();
+        let mut window = Window::new(bytes.as_slice());
+        assert_eq!(window.peek(3), Some(&[0, 1, 2][..]));
+        window.discard(2);
+        assert_eq!((window.offset(0), window.bytes()[0]), (2, 2));
+        // Bytes 4 to 90,003 go, those before them stay.
+        assert_eq!(window.drop_bytes(2, 90_000), 90_000);
+        assert_eq!(window.peek(3), Some(&[2, 3, 90_004u32 as u8][..]));
+        assert_eq!(window.offset(2), 90_004);
+        assert!(!window.fill_to(10_000));
+        window.discard(usize::MAX);
+        assert_eq!(window.drop_bytes(0, 1), 0);
+        assert_eq!((window.offset(0), window.end_offset()), (100_000, 100_000));
+        assert!(window.bytes().is_empty() && !window.read_more());
+    }
+}

@@ -1,0 +1,176 @@
+//! What a process's CLR says beside its code.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chronosym_events::{CodeSymbols, MethodDetails, RichDebugChunks, RichDebugInfo};
+use rustc_hash::FxHashMap;
+
+use crate::facts::InlineTree;
+use crate::layers::Layers;
+use crate::strings::StringId;
+use crate::symbol_source::InMemoryPdb;
+
+/// What a process's CLR events say beside its code.
+#[derive(Debug, Default)]
+pub(crate) struct ClrState {
+    /// Method id → what `MethodDetails` said of it, oldest first.
+    details: Layers<u64, (u64, Details)>,
+    /// Type id → its names, oldest first.
+    type_names: Layers<u64, StringId>,
+    /// In-memory symbols: module id → its PDB.
+    code_symbols: Arc<FxHashMap<(u16, u64), SymbolChunks>>,
+    /// Inline trees that are not complete yet, by the thread that writes them.
+    open_trees: FxHashMap<u64, RichDebugChunks>,
+}
+
+/// A PDB that arrives in chunks.
+#[derive(Clone, Debug)]
+enum SymbolChunks {
+    /// How many there are, and those that came, by their numbers.
+    Open(u16, BTreeMap<u16, Vec<u8>>),
+    Joined(InMemoryPdb),
+}
+
+/// `MethodDetails`: what a method is an instance of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Details {
+    pub type_id: u64,
+    pub token: u32,
+    pub loader_module_id: u64,
+}
+
+impl ClrState {
+    /// The PDB of an in-memory module, once all its chunks are there.
+    pub fn in_memory_pdb(&self, clr_instance: u16, module_id: u64) -> Option<&InMemoryPdb> {
+        match self.code_symbols.get(&(clr_instance, module_id))? {
+            SymbolChunks::Joined(pdb) => Some(pdb),
+            SymbolChunks::Open(..) => None,
+        }
+    }
+
+    /// What `MethodDetails` said of a method last before a time, or first.
+    pub fn details(&self, method_id: u64, time: u64) -> Option<Details> {
+        let mut known = self.details.of(method_id);
+        let before = known.rfind(|&(at, _)| at <= time);
+        let details = before.or_else(|| self.details.of(method_id).next());
+        details.map(|(_, details)| details)
+    }
+
+    /// The name of a type, as it was stated last.
+    pub fn type_name(&self, type_id: u64) -> Option<StringId> {
+        self.type_names.of(type_id).next_back()
+    }
+
+    /// The name of a type, as it is stated now.
+    pub fn name_type(&mut self, type_id: u64, name: StringId) {
+        if self.type_name(type_id) != Some(name) {
+            self.type_names.push(type_id, name);
+        }
+    }
+
+    /// What answers need, as it is now.
+    pub fn snapshot(&mut self) -> Self {
+        ClrState {
+            details: self.details.snapshot(),
+            type_names: self.type_names.snapshot(),
+            code_symbols: self.code_symbols.clone(),
+            open_trees: FxHashMap::default(),
+        }
+    }
+
+    /// Drops the details of methods whose loader module has gone: `keep` says of (time, module id) what stays.
+    pub fn forget(&mut self, keep: impl Fn(u64, u64) -> bool) {
+        self.details
+            .retain(|(time, details)| keep(time, details.loader_module_id));
+    }
+
+    /// The number of methods' details.
+    #[cfg(test)]
+    pub fn details_len(&self) -> usize {
+        self.details.len()
+    }
+
+    pub fn method_details(&mut self, time: u64, event: &MethodDetails<'_>) {
+        let details = Details {
+            type_id: event.type_id,
+            token: event.token,
+            loader_module_id: event.loader_module_id,
+        };
+        let last = self.details.of(event.method_id).next_back();
+        if last.is_none_or(|(_, last)| last != details) {
+            self.details.push(event.method_id, (time, details));
+        }
+    }
+
+    /// Keeps a chunk of an in-memory PDB, and joins them all once the last is there.
+    pub fn symbols(&mut self, event: &CodeSymbols<'_>) {
+        let key = (event.clr_instance_id, event.module_id);
+        let symbols = Arc::make_mut(&mut self.code_symbols)
+            .entry(key)
+            .or_insert_with(|| SymbolChunks::Open(0, BTreeMap::new()));
+        if let SymbolChunks::Open(total, chunks) = symbols {
+            *total = event.total_chunks.max(*total);
+            chunks
+                .entry(event.chunk_number)
+                .or_insert_with(|| event.chunk.to_vec());
+            if chunks.keys().copied().eq(0..*total) {
+                let joined: Vec<u8> = chunks.values().flatten().copied().collect();
+                *symbols = SymbolChunks::Joined(InMemoryPdb::new(joined));
+            }
+        }
+    }
+
+    /// Keeps a piece of an inline tree; returns the tree when it is complete, an error if the pieces make none.
+    pub fn rich_debug_info(
+        &mut self,
+        writer: u64,
+        event: &RichDebugInfo<'_>,
+    ) -> Result<Option<InlineTree>, chronosym_events::InlineTreeError> {
+        let tree = self.open_trees.entry(writer).or_default().push(event)?;
+        Ok(tree.map(|tree| InlineTree {
+            clr_instance: event.clr_instance_id,
+            version: event.native_code_version,
+            ..InlineTree::new(event.method_id, tree)
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::facts::{Action, At, Module};
+    use crate::machine::Machine;
+
+    #[test]
+    fn details_of_methods_go_with_their_loader() {
+        let mut machine = Machine::default();
+        let process = machine.process(Some(1), 0);
+        for n in 0..100u64 {
+            let at = At::new(n * 10);
+            let mut path = String::from("/app/plugin");
+            let _ = write!(path, "{n}.dll");
+            machine.apply_to(process, at, Module::new(Action::Load, n, &*path).into());
+            let state = machine.state(process);
+            for method in 0..10 {
+                let details = Details {
+                    type_id: 1,
+                    token: 2,
+                    loader_module_id: n,
+                };
+                let known = &mut state.clr.details;
+                known.push(n * 10 + method, (at.time_ns, details));
+            }
+            let before = state.clr.snapshot();
+            let at = At::new(n * 10 + 5);
+            machine.apply_to(process, at, Module::new(Action::Unload, n, &*path).into());
+            let state = machine.state(process);
+            state.forget_details(n * 10);
+            assert!(state.clr.details_len() <= 20, "{n}");
+            assert!(state.clr.details(n * 10, at.time_ns).is_some());
+            assert!(before.details(n * 10, at.time_ns).is_some());
+        }
+    }
+}

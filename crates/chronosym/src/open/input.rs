@@ -1,0 +1,72 @@
+//! What is to be opened.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::bytes::ByteStream;
+use super::error::OpenError;
+
+/// Something that holds a trace.
+pub struct Input(pub(super) What);
+
+pub(super) enum What {
+    Path(PathBuf),
+    Stream(String, ByteStream),
+}
+
+impl Input {
+    /// A file, a pipe or a device by its path.
+    pub fn file(path: impl Into<PathBuf>) -> Self {
+        Input(What::Path(path.into()))
+    }
+
+    /// Anything that is read from front to back; `name` is what it is called in messages.
+    pub fn stream(name: impl Into<String>, source: impl Read + Send + 'static) -> Self {
+        Input(What::Stream(name.into(), Box::new(source)))
+    }
+
+    /// Standard input.
+    pub fn stdin() -> Self {
+        Input::stream("standard input", std::io::stdin())
+    }
+
+    pub(super) fn name(&self) -> String {
+        match &self.0 {
+            What::Path(path) => path.display().to_string(),
+            What::Stream(name, _) => name.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Input").field(&self.name()).finish()
+    }
+}
+
+/// A file that is named twice would be counted twice. Pipes and terminals are left alone: to open one may already take
+/// something from it.
+pub(super) fn refuse_twins(inputs: &[Input]) -> Result<(), OpenError> {
+    let path = |input: &Input| match &input.0 {
+        What::Path(path) => Some(path.clone()),
+        What::Stream(..) => None,
+    };
+    let paths: Vec<PathBuf> = inputs.iter().filter_map(path).collect();
+    let is_file = |path: &Path| path.metadata().is_ok_and(|m| m.is_file());
+    for (i, second) in paths.iter().enumerate() {
+        let same = |first: &&PathBuf| {
+            *first == second
+                || is_file(first)
+                    && is_file(second)
+                    && same_file::is_same_file(first, second).unwrap_or(false)
+        };
+        if let Some(first) = paths[..i].iter().find(same) {
+            return Err(OpenError::SameFile {
+                first: first.display().to_string(),
+                second: second.display().to_string(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Lines of source code.
+
+use std::sync::Arc;
+
+/// A place in source code.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourceLine {
+    /// The file, as the symbols name it.
+    pub file: Arc<str>,
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: Option<u32>,
+}
