@@ -21,6 +21,8 @@ type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// Bytes of one entry, of which real ones have some hundred: each step goes through one.
 const MOST_ENTRY_BYTES: usize = 64 << 10;
+/// Bytes of the name of what an entry's head is extended by: `zPLR` is a long one. Every entry goes through that of its head.
+const MOST_AUGMENTATION: usize = 64;
 /// Operations of one expression; compilers write about ten.
 const MOST_OPERATIONS: u32 = 1_000;
 
@@ -120,11 +122,11 @@ impl UnwindTable {
             context: Mutex::new(UnwindContext::new_in()),
         };
         table.eh_frame = eh_frame.map(|bytes| Section {
-            functions: functions(&table.eh(&bytes), &table.bases),
+            functions: functions(&table.eh(&bytes), table.bytes(&bytes), &table.bases),
             bytes,
         });
         table.debug_frame = debug_frame.map(|bytes| Section {
-            functions: functions(&table.debug(&bytes), &table.bases),
+            functions: functions(&table.debug(&bytes), table.bytes(&bytes), &table.bases),
             bytes,
         });
         Ok(table)
@@ -199,19 +201,29 @@ impl Section {
 }
 
 /// The functions that a section has entries of; what follows damage is left out.
-fn functions<'a, S>(section: &S, bases: &BaseAddresses) -> Vec<(Range<u64>, usize)>
+fn functions<'a, S>(section: &S, bytes: &[u8], bases: &BaseAddresses) -> Vec<(Range<u64>, usize)>
 where
     S: UnwindSection<Bytes<'a>>,
     S::Offset: UnwindOffset<usize>,
 {
     let mut functions = Vec::new();
+    let head = |section: &S, bases: &BaseAddresses, at: S::Offset| {
+        let own = bytes.get(UnwindOffset::into(at)..).unwrap_or_default();
+        // Behind the length, in either of its forms, four bytes and the version.
+        let before = if own.starts_with(&[0xff; 4]) { 21 } else { 9 };
+        let mut name = own.iter().skip(before).take(MOST_AUGMENTATION);
+        match name.any(|&byte| byte == 0) {
+            true => S::cie_from_offset(section, bases, at),
+            false => Err(gimli::Error::UnknownAugmentation),
+        }
+    };
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else {
             continue;
         };
         // What the linker dropped has no address.
-        let Ok(entry) = partial.parse(S::cie_from_offset) else {
+        let Ok(entry) = partial.parse(head) else {
             continue;
         };
         let range = entry.initial_address()..entry.end_address();
