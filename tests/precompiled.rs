@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chronosym::symbols::{Attempt, NoFile, StoreConfig, SymbolOptions, Symbolizer, Trial};
+use chronosym::symbols::{
+    Attempt, ManagedModule, NoFile, StoreConfig, SymbolOptions, Symbolizer, Trial,
+};
 use chronosym::{
     Certainty, Code, Evidence, Frame, LineReason, ModuleRef, NameReason, Position, ProcessIndex,
     SymbolSource, Timeline,
@@ -497,6 +499,31 @@ fn code_of_a_component_is_in_its_composite() {
     }
     println!("{by_composite} methods named by the composite, {lines} of them with a line");
     assert!(by_composite > 5 && lines > 5);
+
+    // Without a trace the composite says the same of an RVA as the image of one module does.
+    let single = folder(&[("Workload.dll", &dll), ("Workload.pdb", &pdb)]);
+    let open = |folder: &Path, name| {
+        let mut config = StoreConfig::new();
+        config.folders = vec![folder.to_owned()];
+        let options = SymbolOptions::default();
+        ManagedModule::of_image(&folder.join(name), None, config, &options)
+            .expect("a managed image")
+    };
+    let one = open(single.path(), "Workload.dll");
+    let all = open(found.path(), "whole.r2r.dll");
+    assert!(all.is_composite() && !one.is_composite());
+    let mut lines = 0;
+    for method in image.methods().filter(|method| method.token().is_some()) {
+        let rva = u64::from(method.begin) + u64::from(method.hot_size) / 2;
+        let of = |module: &ManagedModule| {
+            let code = module.precompiled(rva).expect("a method");
+            let line = module.precompiled_line(rva, &code);
+            (code.name, line.map(|line| (line.file, line.line)))
+        };
+        assert_eq!(of(&all), of(&one), "{rva:#x}");
+        lines += usize::from(of(&all).1.is_ok());
+    }
+    assert!(lines > 50, "{lines}");
 
     // Another build's, another assembly's, another file's, elsewhere, damaged.
     let escaping = component("../whole.r2r.dll");

@@ -235,11 +235,6 @@ impl Answers {
         self.names.len()
     }
 
-    /// Number of distinct files; every [`FileId`] is below it.
-    pub fn file_count(&self) -> usize {
-        self.files.len()
-    }
-
     /// A name as the file has it.
     pub fn name(&self, id: NameId) -> &str {
         self.names.get(id.0)

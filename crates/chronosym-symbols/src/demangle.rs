@@ -237,6 +237,24 @@ mod tests {
         }
     }
 
+    /// What a lambda takes is its own, also among the arguments of a template that takes something else.
+    #[test]
+    fn parameters_of_generic_lambdas_are_automatic() {
+        let within = "_Z1gIvZ1fvEUlOT_E_EvT0_";
+        assert_eq!(
+            demangle_as(within, Dialect::Gnu).unwrap(),
+            "void g<void, f()::{lambda(auto:1&&)#1}>(f()::{lambda(auto:1&&)#1})"
+        );
+        assert_eq!(
+            demangle_as(within, Dialect::Llvm).unwrap(),
+            "void g<void, f()::'lambda'(auto&&)>(f()::'lambda'(auto&&))"
+        );
+        assert_eq!(
+            demangle("_Z1gIIicEEvDpT_").unwrap(),
+            "void g<int, char>(int, char)"
+        );
+    }
+
     #[test]
     fn dialects_differ_where_the_tools_do() {
         let clone = "_ZN3foo3barEi.part.0";
@@ -284,17 +302,9 @@ mod tests {
         let deep = format!("_R{}C1a", "INvC1a1b".repeat(2000));
         let _ = demangle(&deep);
         // Doubling twenty times over: a megabyte out of a few dozen bytes.
-        let mut bomb = "_Z1fSt4pairIiiE".to_owned();
-        for i in 0..30 {
-            let reference = match i {
-                0 => "S_".to_owned(),
-                n => format!(
-                    "S{}_",
-                    char::from_digit(n - 1, 36).unwrap().to_ascii_uppercase()
-                ),
-            };
-            bomb.push_str(&format!("St4pairI{reference}{reference}E"));
-        }
+        let digit = |n| char::from_digit(n, 36).unwrap().to_ascii_uppercase();
+        let pairs = (0..20).map(|n| format!("S_IS{0}_S{0}_E", digit(n)));
+        let bomb = format!("_Z1fSt4pairIiiE{}", pairs.collect::<String>());
         assert_eq!(demangle(&bomb), Err(Unreadable::LimitReached));
     }
 

@@ -38,7 +38,7 @@ pub use code::elf_code;
 pub use elf::companions::Companions;
 pub use error::{Error, Result};
 #[cfg(feature = "dwarf")]
-pub use native::{NativeSymbols, ObjectSymbols, Query};
+pub use native::{NativeSymbols, Query};
 
 /// The most that so many packed bytes may unpack to: real symbol files to five or ten times as many.
 #[cfg(any(feature = "dwarf", feature = "stores"))]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::answer::{Address, Answers};
+use crate::answer::Address;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::known::Known;
 use crate::dwarf::lines::LineTables;
@@ -357,45 +357,10 @@ impl NativeSymbols {
     }
 }
 
-/// The symbols of an object file of any format.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ObjectSymbols {
-    /// An ELF file.
-    Elf(NativeSymbols),
-    /// A PE file: DWARF, COFF symbols, exports.
-    Pe(NativeSymbols),
-}
-
-impl ObjectSymbols {
-    /// Maps a file and recognises its format by content.
-    ///
-    /// # Errors
-    /// As [`NativeSymbols::open_path`].
-    pub fn open_path(path: &Path, companions: Companions) -> Result<Self> {
-        NativeSymbols::open_path_with(path, companions).map(Self::from)
-    }
-
-    /// Answers many addresses in the order given, in place of what `out` holds.
-    pub fn find_all(&self, addresses: &[Address], query: &Query, out: &mut Answers) {
-        match self {
-            Self::Elf(native) | Self::Pe(native) => native.find_all(addresses, query, out),
-        }
-    }
-}
-
-impl From<NativeSymbols> for ObjectSymbols {
-    fn from(native: NativeSymbols) -> Self {
-        match native.image.format {
-            crate::elf::container::Format::Elf => Self::Elf(native),
-            crate::elf::container::Format::Pe => Self::Pe(native),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Answers;
 
     /// The test program itself is an object file with debug information; it knows where its own functions stand.
     #[test]

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::answer::{Address, Answers, Missing, NonZeroId, RawAnswer, RawFrame};
 use crate::dwarf::form::Bad;
-use crate::dwarf::known::Known as KnownUnit;
+use crate::dwarf::known::Known;
 use crate::dwarf::names::Space;
 use crate::dwarf::resolve::{Context, Scratch};
 use crate::dwarf::split;
@@ -39,6 +39,18 @@ struct Found {
     start: u32,
     len: u32,
     missing: Missing,
+}
+
+impl Found {
+    /// The frames from `start` on.
+    fn since(start: usize, wanted: usize, out: &Answers) -> Self {
+        Found {
+            wanted,
+            start: start as u32,
+            len: (out.frames.len() - start) as u32,
+            missing: Missing::NoName,
+        }
+    }
 }
 
 impl NativeSymbols {
@@ -182,12 +194,6 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     }
 }
 
-/// An only address's answer.
-struct Known {
-    missing: Option<Missing>,
-    found: Option<Found>,
-}
-
 struct Sweep<'a> {
     symbols: &'a NativeSymbols,
     query: &'a Query,
@@ -234,8 +240,8 @@ impl<'a> Sweep<'a> {
             if let (Some(offset), [va]) = (job.unit, self.wanted)
                 && let Some(answered) = self.known(&mut scratch, offset, *va, context, &mut out)
             {
-                missing = answered.missing;
-                found.extend(answered.found);
+                missing = answered.0;
+                found.extend(answered.1);
             } else if let Some(offset) = job.unit {
                 match Unit::read(&self.sections, offset, &mut scratch.table) {
                     Ok(unit) => {
@@ -250,13 +256,8 @@ impl<'a> Sweep<'a> {
                 }
             }
             if found.len() == done {
-                let start = out.frames.len() as u32;
-                found.extend(job.wanted.clone().map(|wanted| Found {
-                    wanted,
-                    start,
-                    len: 0,
-                    missing: Missing::NoName,
-                }));
+                let none = |wanted| Found::since(out.frames.len(), wanted, &out);
+                found.extend(job.wanted.clone().map(none));
             }
             for (f, &va) in found[done..].iter_mut().zip(wanted) {
                 if let Some(missing) = missing {
@@ -276,7 +277,7 @@ impl<'a> Sweep<'a> {
         va: u64,
         context: Context<'a>,
         out: &mut Answers,
-    ) -> Option<Known> {
+    ) -> Option<(Option<Missing>, Option<Found>)> {
         let known = self.symbols.known.get_or_load(&offset, || {
             let mut table = Table::default();
             let unit = Unit::read(&self.sections, offset, &mut table)?;
@@ -285,7 +286,7 @@ impl<'a> Sweep<'a> {
                 return Err(Bad::Reference);
             }
             let lines = context.tables.read(&unit, context.line_share);
-            let known = KnownUnit::read(&unit, table, context.code, lines);
+            let known = Known::read(&unit, table, context.code, lines);
             let weight = known.bytes() as u64;
             Ok((Arc::new(known), weight))
         });
@@ -293,15 +294,10 @@ impl<'a> Sweep<'a> {
         let unit = Unit::read_again(&self.sections, offset, &known.table).ok()?;
         let mut found = None;
         let each = |out: &mut Answers, _, start: usize| {
-            found = Some(Found {
-                wanted: 0,
-                start: start as u32,
-                len: (out.frames.len() - start) as u32,
-                missing: Missing::NoName,
-            });
+            found = Some(Found::since(start, 0, out));
         };
         let missing = scratch.resolve_known(&unit, &known, context, va, out, each);
-        Some(Known { missing, found })
+        Some((missing, found))
     }
 
     fn unit(
@@ -315,12 +311,7 @@ impl<'a> Sweep<'a> {
     ) -> Option<Missing> {
         let wanted = &self.wanted[job.wanted.clone()];
         let each = |out: &mut Answers, i: usize, start: usize| {
-            found.push(Found {
-                wanted: job.wanted.start + i,
-                start: start as u32,
-                len: (out.frames.len() - start) as u32,
-                missing: Missing::NoName,
-            });
+            found.push(Found::since(start, job.wanted.start + i, out));
         };
         if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
             let has = |file: &Container| matches!(split::find(file, id), Ok(Some(_)));
@@ -359,7 +350,6 @@ impl<'a> Sweep<'a> {
             return;
         };
         let id = *names
-            .0
             .entry(symbol.key)
             .or_insert_with(|| out.names.intern(symbol.name));
         match last {
@@ -404,5 +394,4 @@ impl<'a> Sweep<'a> {
 }
 
 /// Symbols already interned, by their key.
-#[derive(Default)]
-struct SymbolNames(FxHashMap<usize, Option<NonZeroId>>);
+type SymbolNames = FxHashMap<usize, Option<NonZeroId>>;

@@ -239,6 +239,18 @@ fn a_line_table_that_all_units_share_is_not_read_for_each() {
             .iter()
             .all(|&missing| missing == Missing::LimitReached)
     );
+    // The limit is the asker's.
+    let with_lines = |line_share| {
+        let mut query = Query::default();
+        query.line_share = line_share;
+        let mut out = Answers::new();
+        let symbols = NativeSymbols::open(file.as_slice()).expect("an ELF file");
+        symbols.find_all(&all, &query, &mut out);
+        let line = |answer: chronosym_symbols::Answer<'_>| answer.frames().next()?.line();
+        out.iter().filter(|answer| line(*answer).is_some()).count()
+    };
+    let (few, more) = (with_lines(1), with_lines(8));
+    assert!(few > 0 && few < more && more < 20, "{few}, {more}");
     // One by one, too.
     for address in all.iter().step_by(9) {
         ask(&symbols, &[*address]);

@@ -2,6 +2,7 @@
 
 mod made;
 
+use chronosym_symbols::style::{Printer, Style};
 use chronosym_symbols::{Address, Answers, Error, NativeSymbols, Query};
 use made::{elf, symbol};
 
@@ -38,6 +39,35 @@ fn labels_that_assemblers_keep_for_the_linker_name_nothing() {
         .collect();
     let expected = ["main", "main", "", "label", ".Lentry", ".Lfunction"];
     assert_eq!(names, expected.map(|n| (!n.is_empty()).then_some(n)));
+}
+
+#[test]
+fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
+    let name = format!("_Z{}", "9".repeat(20_000));
+    let bytes = elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (
+            ".symtab",
+            2,
+            0,
+            0,
+            [[0; 24], symbol(1, 2, 0x1000, 0x20).try_into().unwrap()].concat(),
+        ),
+        (".strtab", 3, 0, 0, format!("\0{name}\0").into_bytes()),
+    ]);
+    let symbols = NativeSymbols::open(&bytes[..]).unwrap();
+    let mut out = Answers::new();
+    symbols.find(Address::VirtualAddress(0x1000), &Query::default(), &mut out);
+    let print = |demangle| {
+        let mut text = Vec::new();
+        let printer = Printer::new(Style::Json, &out).demangle(demangle);
+        printer.print_all(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    let cut = print(true);
+    assert!(cut.contains(&format!("\"{}\"", &name[..4096])), "{cut}");
+    assert!(cut.contains(r#""name_reason":"LimitReached""#), "{cut}");
+    assert!(print(false).contains(&name) && !print(false).contains("name_reason"));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! `r2rmap` files: the perf map of a precompiled image, format version 1.
 
-use super::R2rImage;
 use super::base::{BaseMatch, only_base};
 use crate::pe::{Machine, TargetOs};
 use crate::{Error, Result};
@@ -24,28 +23,11 @@ impl R2rMapRow {
     pub fn method(&self) -> Option<(&str, &str)> {
         // Names that implement an interface's generic method have brackets, so parameters begin at the last
         // opening parenthesis that is not within other ones.
-        let mut depth = 0_usize;
-        let open = self.name.char_indices().rev().find(|&(_, c)| {
-            match c {
-                ')' => depth = depth.saturating_add(1),
-                '(' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            c == '(' && depth == 0
-        });
-        let (head, _) = self.name.split_at(open?.0);
+        let (head, _) = self.name.split_at(last_outside(&self.name, "(", ")", '(')?);
         let (typed, name) = head.split_once("::")?;
         // The owner stands behind the return type: types have blanks within brackets only.
-        let mut depth = 0_usize;
-        let blank = typed.char_indices().rev().find(|&(_, c)| {
-            match c {
-                ']' | ')' | '>' => depth = depth.saturating_add(1),
-                '[' | '(' | '<' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            c == ' ' && depth == 0
-        });
-        let owner = blank.map_or(Some(typed), |(at, _)| typed.get(at.checked_add(1)?..))?;
+        let blank = last_outside(typed, "[(<", "])>", ' ');
+        let owner = blank.map_or(Some(typed), |at| typed.get(at.checked_add(1)?..))?;
         Some((owner, name))
     }
 
@@ -54,6 +36,21 @@ impl R2rMapRow {
         self.method()
             .is_some_and(|own| own.1 == name && own.0.replace(", ", ",") == owner)
     }
+}
+
+/// Where a character stands last that is outside of all brackets, or opens the last of them.
+fn last_outside(text: &str, open: &str, close: &str, wanted: char) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut all = text.char_indices().rev();
+    let found = all.find(|&(_, c)| {
+        if close.contains(c) {
+            depth = depth.saturating_add(1);
+        } else if open.contains(c) {
+            depth = depth.saturating_sub(1);
+        }
+        c == wanted && depth == 0
+    });
+    found.map(|(at, _)| at)
 }
 
 /// The start of a precompiled method as a trace gives it, for a map, which has names and no tokens.
@@ -81,20 +78,6 @@ pub struct R2rMap {
     /// The processor of the code; nothing for a number this crate does not know.
     pub machine: Option<Machine>,
     rows: Vec<R2rMapRow>,
-}
-
-/// Why a map is not that of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MapMismatch {
-    /// The image states no signature.
-    NoSignature,
-    /// The signatures differ.
-    Signature,
-    /// Processor or system differ.
-    Target,
-    /// A row that no method of the image starts at: compiled with other options.
-    Row(u32),
 }
 
 /// Header rows have addresses that no code can have.
@@ -189,29 +172,6 @@ impl R2rMap {
         only_base(first, self.rows.iter().map(|row| row.rva), |base| {
             starts.iter().all(|start| starts_at(base, start))
         })
-    }
-
-    /// Whether the map is that of the image. An equal signature is not enough: it stays the same
-    /// when only compiler options change, so every row must be an entry point too.
-    ///
-    /// # Errors
-    /// What differs.
-    pub fn check(&self, image: &R2rImage<'_>) -> Result<(), MapMismatch> {
-        let id = image
-            .image()
-            .perf_map_id()
-            .ok_or(MapMismatch::NoSignature)?;
-        if id.signature != self.signature {
-            return Err(MapMismatch::Signature);
-        }
-        if self.machine != Some(image.machine()) || self.target_os != Some(image.target_os()) {
-            return Err(MapMismatch::Target);
-        }
-        let starts = |row: &&R2rMapRow| image.method_starting_at(row.rva).is_none();
-        self.rows
-            .iter()
-            .find(starts)
-            .map_or(Ok(()), |row| Err(MapMismatch::Row(row.rva)))
     }
 }
 

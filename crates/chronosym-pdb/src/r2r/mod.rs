@@ -22,7 +22,7 @@ use crate::{Error, Result};
 
 pub use base::{BaseMatch, KnownStart};
 pub use bounds::{Bound, Bounds, IlAnswer, IlMapping};
-pub use map::{MapMismatch, NamedStart, R2rMap, R2rMapRow};
+pub use map::{NamedStart, R2rMap, R2rMapRow};
 pub use names::{AssemblyId, Definition, ModuleRef, ModuleSource, NoModules};
 
 use functions::Functions;

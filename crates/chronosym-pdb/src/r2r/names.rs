@@ -58,6 +58,16 @@ pub enum ModuleRef<'a> {
     Assembly(AssemblyId<'a>),
 }
 
+/// Where the name or the metadata of a module stands.
+enum Place {
+    Image,
+    Manifest,
+    /// A row of the image's own assembly references.
+    Reference(u32),
+    /// A row of the manifest's.
+    ManifestReference(u32),
+}
+
 /// Who a method is in metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -182,39 +192,37 @@ impl R2rImage<'_> {
 
     /// What a module index means: 0 the image; then the assembly references of its IL metadata, the
     /// manifest metadata, the assembly references of the manifest.
+    fn place(&self, index: u32) -> Option<Place> {
+        let own = self.metadata.as_ref();
+        let references = own.map_or(0, |own| own.rows(Table::ASSEMBLY_REF));
+        Some(match index.checked_sub(references) {
+            _ if index == 0 => Place::Image,
+            None | Some(0) => Place::Reference(index),
+            Some(1) => Place::Manifest,
+            Some(after) => Place::ManifestReference(after.checked_sub(1)?),
+        })
+    }
+
+    fn reference(&self, row: u32) -> Option<AssemblyId<'_>> {
+        let name = self.metadata.as_ref()?.assembly_ref_name(row)?;
+        Some(AssemblyId { name, mvid: None })
+    }
+
     fn module_ref(&self, index: u32) -> Option<ModuleRef<'_>> {
-        if index == 0 {
-            return Some(ModuleRef::Image);
-        }
-        let references = self
-            .metadata
-            .as_ref()
-            .map_or(0, |own| own.rows(Table::ASSEMBLY_REF));
-        if index <= references {
-            let name = self.metadata.as_ref()?.assembly_ref_name(index)?;
-            return Some(ModuleRef::Assembly(AssemblyId { name, mvid: None }));
-        }
-        match index.checked_sub(references)?.checked_sub(1)? {
-            0 => Some(ModuleRef::Manifest),
-            row => self.manifest_assembly(row).map(ModuleRef::Assembly),
-        }
+        Some(match self.place(index)? {
+            Place::Image => ModuleRef::Image,
+            Place::Manifest => ModuleRef::Manifest,
+            Place::Reference(row) => ModuleRef::Assembly(self.reference(row)?),
+            Place::ManifestReference(row) => ModuleRef::Assembly(self.manifest_assembly(row)?),
+        })
     }
 
     fn module<'r>(&'r self, index: u32, modules: &'r dyn ModuleSource) -> Option<&'r Metadata<'r>> {
-        match self.module_ref(index)? {
-            ModuleRef::Image => self.metadata.as_ref(),
-            ModuleRef::Manifest => self.manifest.as_ref(),
-            ModuleRef::Assembly(AssemblyId { mvid: None, name }) if self.metadata.is_some() => {
-                modules.metadata(&AssemblyId { name, mvid: None })
-            }
-            ModuleRef::Assembly(_) => {
-                let references = self
-                    .metadata
-                    .as_ref()
-                    .map_or(0, |own| own.rows(Table::ASSEMBLY_REF));
-                let row = index.checked_sub(references)?.checked_sub(1)?;
-                self.manifest_module(row, modules)
-            }
+        match self.place(index)? {
+            Place::Image => self.metadata.as_ref(),
+            Place::Manifest => self.manifest.as_ref(),
+            Place::Reference(row) => modules.metadata(&self.reference(row)?),
+            Place::ManifestReference(row) => self.manifest_module(row, modules),
         }
     }
 

@@ -37,6 +37,7 @@ pub(crate) struct Sections<'a> {
 impl<'a> Sections<'a> {
     /// The sections of a file, split ones (`.dwo`) or plain ones.
     pub(crate) fn of(container: &'a Container, split: bool) -> Self {
+        container.debug.unpack_together(split);
         let get = |id| container.debug.get(id, split);
         let parts = |id| container.debug.parts(id, split);
         Self {

@@ -30,6 +30,9 @@ const USED: [SectionId; 12] = [
     SectionId::DebugTuIndex,
 ];
 
+/// Above this size unpacking takes longer than starting a thread, in bytes.
+const LARGE: u64 = 1 << 20;
+
 /// Where a section lies.
 #[derive(Debug)]
 struct Section {
@@ -181,6 +184,30 @@ impl DebugSections {
             Some(Held::Parts(chunks)) => Parts::Packed(chunks),
             _ => Parts::Whole(self.get(id, split)),
         }
+    }
+
+    /// Unpacks the large sections that are not read by parts, each in a thread of its own.
+    pub(crate) fn unpack_together(&self, split: bool) {
+        let slots = if split { &self.split } else { &self.plain };
+        let packed = USED.into_iter().zip(slots).filter(|(_, section)| {
+            let waits = |section: &Section| match &section.held {
+                Held::Made(made) => made.get().is_none(),
+                Held::Plain | Held::Parts(_) => false,
+            };
+            let section = section.as_ref();
+            section.is_some_and(|section| section.unpacked_size > LARGE && waits(section))
+        });
+        let mut packed = packed.map(|(id, _)| id).peekable();
+        if packed.peek().is_none() {
+            return;
+        }
+        std::thread::scope(|scope| {
+            for id in packed {
+                let get = move || _ = self.get(id, split);
+                // Without a thread it is unpacked when it is asked for.
+                _ = std::thread::Builder::new().spawn_scoped(scope, get);
+            }
+        });
     }
 
     /// Keeps from now on all that is unpacked, for those who want most of it.

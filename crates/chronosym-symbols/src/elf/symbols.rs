@@ -49,48 +49,32 @@ pub(crate) struct SymbolTable {
 impl SymbolTable {
     /// Reads `.symtab`, else `.dynsym` with the table of the mini debug information, else what a PE image exports.
     pub(crate) fn read(container: &Container, mini: Option<Container>) -> Self {
-        let mut entries = Vec::new();
-        let data: &[u8] = &container.data;
+        let mut found = Found {
+            container,
+            data: &container.data,
+            entries: Vec::new(),
+        };
         if let Ok(file) = container.file() {
-            let code_sections = container.code_sections();
-            entries.reserve(file.symbols().size_hint().0);
-            collect(
-                container,
-                &code_sections,
-                data,
-                file.symbols(),
-                Source::SymbolTable,
-                &mut entries,
-            );
-            if entries.is_empty() || mini.is_some() {
-                collect(
-                    container,
-                    &code_sections,
-                    data,
-                    file.dynamic_symbols(),
-                    Source::DynamicSymbols,
-                    &mut entries,
-                );
+            let code = container.code_sections();
+            found.entries.reserve(file.symbols().size_hint().0);
+            found.add(&code, file.symbols(), Source::SymbolTable);
+            if found.entries.is_empty() || mini.is_some() {
+                found.add(&code, file.dynamic_symbols(), Source::DynamicSymbols);
             }
             if container.format == Format::Pe {
-                exports(container, &file, &mut entries);
+                found.add_exports(&file);
             }
         }
-        let mini = mini.map(|mini| {
-            if let Ok(file) = mini.file() {
-                let from = entries.len();
-                collect(
-                    container,
-                    &mini.code_sections(),
-                    &mini.data,
-                    file.symbols(),
-                    Source::SymbolTable,
-                    &mut entries,
-                );
-                entries.iter_mut().skip(from).for_each(|e| e.mini = true);
-            }
-            mini.data
-        });
+        let own = found.entries.len();
+        if let Some(mini) = &mini
+            && let Ok(file) = mini.file()
+        {
+            found.data = &mini.data;
+            found.add(&mini.code_sections(), file.symbols(), Source::SymbolTable);
+        }
+        let mut entries = found.entries;
+        entries.iter_mut().skip(own).for_each(|e| e.mini = true);
+        let mini = mini.map(|mini| mini.data);
         // Of several symbols at one address the one that says most about code stands last: functions before labels, then
         // the largest, then the latest in its table (a stable sort).
         entries.sort_by_key(|e| (e.start, e.rank, e.end.saturating_sub(e.start)));
@@ -145,65 +129,109 @@ impl SymbolTable {
     }
 }
 
-fn collect<'d>(
-    container: &Container,
-    code_sections: &[bool],
-    data: &[u8],
-    symbols: impl Iterator<Item = impl ObjectSymbol<'d>>,
-    source: Source,
-    out: &mut Vec<Entry>,
-) {
-    let pe = container.format == Format::Pe;
-    for symbol in symbols {
-        let rank = match symbol.kind() {
-            SymbolKind::Text => FUNCTION,
-            SymbolKind::Unknown | SymbolKind::Label => LABEL,
-            SymbolKind::Data => DATA,
-            // In a linked PE image: where the code of one object file begins, and that of the one before it ends.
-            SymbolKind::Section if pe => BOUNDARY,
-            _ => continue,
+/// The symbols of one file after another.
+struct Found<'a> {
+    /// Whose code they name.
+    container: &'a Container,
+    /// The file that they are in.
+    data: &'a [u8],
+    entries: Vec<Entry>,
+}
+
+impl Found<'_> {
+    fn add<'d>(
+        &mut self,
+        code_sections: &[bool],
+        symbols: impl Iterator<Item = impl ObjectSymbol<'d>>,
+        source: Source,
+    ) {
+        let container = self.container;
+        let pe = container.format == Format::Pe;
+        for symbol in symbols {
+            let rank = match symbol.kind() {
+                SymbolKind::Text => FUNCTION,
+                SymbolKind::Unknown | SymbolKind::Label => LABEL,
+                SymbolKind::Data => DATA,
+                // In a linked PE image: where the code of one object file begins, and that of the one before it ends.
+                SymbolKind::Section if pe => BOUNDARY,
+                _ => continue,
+            };
+            // Of symbols in other sections, those of debug information for one, the value is no address of code.
+            let SymbolSection::Section(index) = symbol.section() else {
+                continue;
+            };
+            if !(code_sections.get(index.0)).is_some_and(|&code| code) {
+                continue;
+            }
+            let mut start = symbol
+                .address()
+                .wrapping_add(container.section_start(index));
+            if container.arm32 && rank == FUNCTION {
+                // The lowest bit says that the function is Thumb code; it is no part of the address.
+                start &= !1;
+            }
+            if !container.is_code(start) {
+                continue;
+            }
+            let Ok(name) = symbol.name_bytes() else {
+                continue;
+            };
+            if rank == BOUNDARY {
+                let nameless = name.get(..0).unwrap_or_default();
+                self.push(start, 0, nameless, rank, source);
+                continue;
+            }
+            // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
+            if name.is_empty() || (name.starts_with(b"$") && rank == LABEL) {
+                continue;
+            }
+            // Labels within functions, which RISC-V and LoongArch assemblers keep for the linker.
+            if rank == LABEL && symbol.is_local() && name.starts_with(b".L") {
+                continue;
+            }
+            // Of linked PE images the sizes are left over from other uses of the auxiliary records.
+            let size = if pe { 0 } else { symbol.size() };
+            let name = if container.decorated {
+                undecorated(name)
+            } else {
+                name
+            };
+            self.push(start, size, name, rank, source);
+        }
+    }
+
+    fn add_exports(&mut self, file: &object::File<'_>) {
+        let Ok(exports) = file.exports() else { return };
+        for export in exports {
+            let Ok(export) = export else { return };
+            if let (NameOrOrdinal::Name(name), ExportTarget::Address { address }) =
+                (export.name(), export.target())
+                && !name.is_empty()
+                && self.container.is_code(address)
+            {
+                self.push(address, 0, name, DATA, Source::Export);
+            }
+        }
+    }
+
+    fn push(&mut self, start: u64, size: u64, name: &[u8], rank: u8, source: Source) {
+        // Names lie in the file; keeping where, not the bytes, keeps the table free of lifetimes.
+        let at = (name.as_ptr() as usize).checked_sub(self.data.as_ptr() as usize);
+        let (Some(at), Ok(name_len)) = (at, u32::try_from(name.len())) else {
+            return;
         };
-        // Of symbols in other sections, those of debug information for one, the value is no address of code.
-        let SymbolSection::Section(index) = symbol.section() else {
-            continue;
-        };
-        if !(code_sections.get(index.0)).is_some_and(|&code| code) {
-            continue;
+        if at.saturating_add(name.len()) > self.data.len() {
+            return;
         }
-        let mut start = symbol
-            .address()
-            .wrapping_add(container.section_start(index));
-        if container.arm32 && rank == FUNCTION {
-            // The lowest bit says that the function is Thumb code; it is no part of the address.
-            start &= !1;
-        }
-        if !container.is_code(start) {
-            continue;
-        }
-        let Ok(name) = symbol.name_bytes() else {
-            continue;
-        };
-        if rank == BOUNDARY {
-            let nameless = name.get(..0).unwrap_or_default();
-            push(data, start, 0, nameless, rank, source, out);
-            continue;
-        }
-        // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
-        if name.is_empty() || (name.starts_with(b"$") && rank == LABEL) {
-            continue;
-        }
-        // Labels within functions, which RISC-V and LoongArch assemblers keep for the linker.
-        if rank == LABEL && symbol.is_local() && name.starts_with(b".L") {
-            continue;
-        }
-        // Of linked PE images the sizes are left over from other uses of the auxiliary records.
-        let size = if pe { 0 } else { symbol.size() };
-        let name = if container.decorated {
-            undecorated(name)
-        } else {
-            name
-        };
-        push(data, start, size, name, rank, source, out);
+        self.entries.push(Entry {
+            start,
+            end: start.saturating_add(size),
+            name: at,
+            name_len,
+            rank,
+            source,
+            mini: false,
+        });
     }
 }
 
@@ -226,50 +254,6 @@ fn undecorated(name: &[u8]) -> &[u8] {
         own => own,
     };
     if plain.is_empty() { name } else { plain }
-}
-
-fn exports(container: &Container, file: &object::File<'_>, out: &mut Vec<Entry>) {
-    let Ok(exports) = file.exports() else { return };
-    for export in exports {
-        let Ok(export) = export else { return };
-        if let (NameOrOrdinal::Name(name), ExportTarget::Address { address }) =
-            (export.name(), export.target())
-            && !name.is_empty()
-            && container.is_code(address)
-        {
-            push(&container.data, address, 0, name, DATA, Source::Export, out);
-        }
-    }
-}
-
-fn push(
-    data: &[u8],
-    start: u64,
-    size: u64,
-    name: &[u8],
-    rank: u8,
-    source: Source,
-    out: &mut Vec<Entry>,
-) {
-    // Names lie in the file; keeping where, not the bytes, keeps the table free of lifetimes.
-    let Some(at) = (name.as_ptr() as usize).checked_sub(data.as_ptr() as usize) else {
-        return;
-    };
-    let Ok(name_len) = u32::try_from(name.len()) else {
-        return;
-    };
-    if at.saturating_add(name.len()) > data.len() {
-        return;
-    }
-    out.push(Entry {
-        start,
-        end: start.saturating_add(size),
-        name: at,
-        name_len,
-        rank,
-        source,
-        mini: false,
-    });
 }
 
 #[cfg(test)]

@@ -43,6 +43,14 @@ impl PdbFile {
         PdbFile { file, in_trace }
     }
 
+    /// None: nothing says which it would be.
+    pub(super) fn unknown() -> Self {
+        PdbFile {
+            file: SymbolFile::unidentified(),
+            in_trace: None,
+        }
+    }
+
     /// A PDB that is known to be the right one.
     pub(super) fn at(found: FoundFile, at: Arc<FileAt>) -> Self {
         PdbFile {

@@ -2,11 +2,12 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chronosym_pdb::Guid;
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::PeImage;
+use chronosym_pdb::r2r::{AssemblyId, ModuleRef};
 use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
 use rustc_hash::FxHashMap;
@@ -22,6 +23,7 @@ use super::precompiled;
 use super::search::{FileAt, FoundFile, SymbolFile};
 use crate::evidence::LineReason;
 use crate::il_map::IlOffset;
+use crate::images::file_name;
 use crate::source_line::SourceLine;
 use crate::symbol_source::PrecompiledCode;
 
@@ -31,6 +33,8 @@ pub struct ManagedModule {
     lines: bool,
     image: Option<Image>,
     of: ModuleFiles,
+    /// PDBs of a composite's components, by their names.
+    components: Mutex<FxHashMap<String, Arc<PdbFile>>>,
     /// MethodDef rows by their methods' names, as [`plain_name`] makes them.
     named: OnceLock<FxHashMap<Box<str>, Vec<u32>>>,
 }
@@ -107,16 +111,7 @@ impl ManagedModule {
                     image: path.to_owned(),
                 })?
             }
-            None => {
-                let clues = Clues {
-                    id: image.pdb,
-                    pdb_path: &pdb_path,
-                    image_path: &path.to_string_lossy(),
-                    image: Some(&at),
-                    in_trace: None,
-                };
-                PdbFile::find(&clues, &files)
-            }
+            None => pdb_of(&image, &pdb_path, &at, &files),
         };
         let found = SymbolFile::at(FoundFile::File(path.to_owned()), at);
         let of = ModuleFiles { image: found, pdb };
@@ -140,6 +135,7 @@ impl ManagedModule {
             lines: options.lines,
             image,
             of,
+            components: Mutex::default(),
             named: OnceLock::new(),
         }
     }
@@ -147,6 +143,12 @@ impl ManagedModule {
     /// The PDB: where it was looked for, and what came of it.
     pub fn pdb(&self) -> &SymbolFile {
         &self.of.pdb.file
+    }
+
+    /// Whether the image holds the precompiled code of several modules, whose images and PDBs stand beside it.
+    pub fn is_composite(&self) -> bool {
+        let image = self.image.as_ref();
+        image.is_some_and(|image| image.is_composite)
     }
 
     /// The module version id, which the image states.
@@ -176,6 +178,60 @@ impl ManagedModule {
             return Err(LineReason::LinesDisabled);
         }
         self.of.pdb.line(&self.files, token, il)
+    }
+
+    /// The line of precompiled code at an RVA: in a composite by the PDB of the component that the method is of.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn precompiled_line(
+        &self,
+        rva: u64,
+        code: &PrecompiledCode,
+    ) -> Result<SourceLine, LineReason> {
+        let il = code.il.ok_or(LineReason::NoILMap);
+        if let Some(token) = code.token {
+            return self.line(token, il?);
+        }
+        if !self.lines {
+            return Err(LineReason::LinesDisabled);
+        }
+        let (token, pdb) = self.component_of(rva).ok_or(LineReason::NoLineInfo)?;
+        pdb.line(&self.files, token.0, il?)
+    }
+
+    /// The token of a method in a composite, and the PDB of its component.
+    fn component_of(&self, rva: u64) -> Option<(Token, Arc<PdbFile>)> {
+        let rva = u32::try_from(rva).ok()?;
+        let at = self.of.image.file().filter(|_| self.is_composite())?;
+        let composite = self.files.open::<CompositeFile>(at).ok()?;
+        composite.with(|parts| {
+            let found = parts.image.definition(&parts.image.method_at(rva)?)?;
+            let ModuleRef::Assembly(assembly) = found.module else {
+                return None;
+            };
+            Some((found.token, self.component(&at.path, &assembly)))
+        })
+    }
+
+    fn component(&self, composite: &Path, assembly: &AssemblyId<'_>) -> Arc<PdbFile> {
+        let components = self.components.lock();
+        let mut components = components.unwrap_or_else(PoisonError::into_inner);
+        let find = || {
+            // A name out of a file: one in the same folder, or none.
+            let plain = file_name(&assembly.name) == assembly.name;
+            let at = unidentified(&composite.with_file_name(format!("{}.dll", assembly.name)));
+            let open = || self.files.open::<ImageFile>(&at).ok();
+            let file = plain.then(open).flatten();
+            let own = file.and_then(|file| file.with(image_of));
+            let own = own.filter(|(own, _)| assembly.mvid.is_none() || own.mvid == assembly.mvid);
+            Arc::new(match own {
+                Some((image, path)) => pdb_of(&image, &path, &at, &self.files),
+                None => PdbFile::unknown(),
+            })
+        };
+        let found = components.entry(assembly.name.clone().into_owned());
+        Arc::clone(found.or_insert_with(find))
     }
 
     /// The precompiled method at an RVA, in bytes from the image's base.
@@ -267,6 +323,18 @@ fn given_pdb(
     let pdb = pdb.map_err(|why| unreadable(path, why))?;
     let found = || PdbFile::at(FoundFile::File(path.to_owned()), at);
     Ok(fits(&pdb).then(found))
+}
+
+/// The PDB that an image asks for, at a path.
+fn pdb_of(image: &Image, pdb_path: &str, at: &Arc<FileAt>, files: &Files) -> PdbFile {
+    let clues = Clues {
+        id: image.pdb,
+        pdb_path,
+        image_path: &at.path.to_string_lossy(),
+        image: Some(at),
+        in_trace: None,
+    };
+    PdbFile::find(&clues, files)
 }
 
 /// The image, if it is a managed one, and the path of its PDB.

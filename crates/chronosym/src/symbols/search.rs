@@ -12,6 +12,7 @@ use chronosym_symbols::store::{
     Trial, read_identity,
 };
 
+use super::kallsyms::module_files;
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::ImageRef;
@@ -235,6 +236,14 @@ impl Sought {
         Sought::new(wanted, [file_name(path)], [path])
     }
 
+    /// An ELF file, which may be a module of the kernel.
+    pub(super) fn object(wanted: Wanted, path: &str) -> Self {
+        let mut object = Sought::at(wanted, path);
+        let others = module_files(path).filter(|name| name != file_name(path));
+        object.names.extend(others);
+        object
+    }
+
     /// A PDB: it is called as its path says or as its image, and lies where it was written or beside the image.
     pub(super) fn pdb(wanted: Wanted, pdb_path: &str, image_path: &str) -> Self {
         let own = format!("{}.pdb", simple_name(image_path));
@@ -350,7 +359,7 @@ impl Search {
         self.look(sought, false, &identify)
     }
 
-    fn look(&self, sought: &Sought, stores: bool, identify: &dyn Identify) -> Outcome {
+    fn look(&self, sought: &Sought, stores: bool, identify: &Identify<'_>) -> Outcome {
         let mut names = sought.names.iter();
         let first = names.next().cloned().unwrap_or_default();
         let reach = match stores {

@@ -73,7 +73,9 @@ impl ManagedSource {
             Err(error) => return Err(error.into()),
         };
         let mut notes = BTreeSet::new();
-        if let (Err(reason), Some(image)) = (&module.pdb().found, image) {
+        // A composite has none of its own.
+        let image_of_one = image.filter(|_| !module.is_composite());
+        if let (Err(reason), Some(image)) = (&module.pdb().found, image_of_one) {
             let attempts = module.pdb().attempts.iter();
             let tried: String = attempts.map(|attempt| format!("; {attempt}")).collect();
             notes.insert(format!("no PDB of {}: {reason}{tried}", image.display()));
@@ -149,11 +151,7 @@ impl ManagedSource {
         let name = code.name.as_deref().map(str::to_owned);
         let offset = u64::from(code.offset) + self.back;
         let text = name.as_deref().unwrap_or("??");
-        let line = match (code.token, code.il) {
-            (Some(token), Some(il)) => self.module.line(token, il),
-            (Some(_), None) => Err(LineReason::NoILMap),
-            (None, _) => Err(LineReason::NoLineInfo),
-        };
+        let line = self.module.precompiled_line(rva - self.back, &code);
         Some(Known {
             label: format!("{text}+{offset:#x}"),
             name,

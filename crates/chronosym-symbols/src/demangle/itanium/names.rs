@@ -56,7 +56,9 @@ impl<'a> Parser<'a> {
                 return p.special();
             }
             let saved = std::mem::take(&mut p.parameters);
+            let in_lambda = std::mem::take(&mut p.in_lambda);
             let whole = p.function();
+            p.in_lambda = in_lambda;
             if p.depth > 1 {
                 p.parameters = saved;
             }
@@ -237,7 +239,8 @@ impl<'a> Parser<'a> {
                 let value = p.expression()?;
                 p.eat("E").then_some(value)
             }
-            b'J' => {
+            // The second is how old compilers wrote packs.
+            b'J' | b'I' => {
                 p.at += 1;
                 let pack = p.until_e(Self::argument)?;
                 Some(p.add(Node::ArgumentPack(pack)))

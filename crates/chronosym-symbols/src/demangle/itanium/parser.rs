@@ -13,7 +13,7 @@ pub(super) struct Parser<'a> {
     pub(super) forwards: Vec<(Id, usize)>,
     /// Parameters may stand before the arguments that they stand for.
     pub(super) may_forward: bool,
-    /// Inside a lambda's parameter list.
+    /// Inside a lambda's parameter list: its parameters are its own, whatever stands around it.
     pub(super) in_lambda: bool,
     pub(super) depth: usize,
     max_depth: usize,
@@ -160,14 +160,12 @@ impl<'a> Parser<'a> {
             self.index()?;
             return self.auto();
         }
-        let from = self.at;
+        if self.in_lambda {
+            return self.auto();
+        }
         let index = self.index()?;
         if let Some(&found) = self.parameters.get(index).filter(|_| !self.may_forward) {
             return Some(found);
-        }
-        if self.in_lambda {
-            self.at = from;
-            return self.auto();
         }
         self.may_forward.then(|| {
             let forward = self.add(Node::Forward(None));
