@@ -260,13 +260,13 @@ impl Feed<'_> {
                 .map(|it| (it.file_offset, it.size, it.base))
                 .collect()
         });
-        let places = mappings.iter().filter_map(|&(offset, size, base)| {
+        let mut places = mappings.iter().filter_map(|&(offset, size, base)| {
             let behind = printed.checked_sub(offset).filter(|&behind| behind < size);
             behind.map(|behind| base.saturating_add(behind))
         });
         let is_there = |&&(_, size, base): &&Mapping| printed.wrapping_sub(base) < size;
         let itself = || mappings.iter().find(is_there).map(|_| printed);
-        places.last().or_else(itself)
+        places.next_back().or_else(itself)
     }
 
     fn take(&mut self, sample: &Sample<'_>, session: &mut Session) {
