@@ -168,7 +168,7 @@ impl Printed {
 struct Threads(HashMap<u32, u32>);
 
 impl Threads {
-    fn learn(&mut self, name: &str, record: &Record<'_>) {
+    fn observe(&mut self, name: &str, record: &Record<'_>) {
         if matches!(
             name,
             "Windows Kernel/Thread/Start" | "Windows Kernel/Thread/DCStart"
@@ -247,7 +247,7 @@ fn agrees(trace: &[u8], baseline: &Baseline) -> Result<(), Failed> {
         let Some(name) = names.get(&key) else {
             continue;
         };
-        threads.learn(name, &record);
+        threads.observe(name, &record);
         if name == "Windows Kernel/PerfInfo/Sample" && is_idle(&record) {
             continue;
         }
@@ -314,7 +314,7 @@ fn self_describing(trace: &[u8]) -> Result<(), Failed> {
         let (mut provider, mut schema) = (None, None);
         for item in record.extended_items() {
             match item {
-                ExtendedItem::ProviderTraits(traits) => provider = Some(traits.name()),
+                ExtendedItem::ProviderName(name) => provider = Some(name.to_text()),
                 ExtendedItem::SchemaTl(found) => schema = Some(found),
                 _ => {}
             }

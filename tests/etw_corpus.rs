@@ -347,7 +347,7 @@ fn flipped(mut trace: Vec<u8>) {
 fn described(trace: &[u8]) -> Result<(), Failed> {
     let mut reader = EtlReader::open(trace)?;
     let mut schemas = Schemas::default();
-    schemas.learn(&mut reader);
+    schemas.observe(&mut reader);
     equal(
         "unreadable descriptions",
         schemas.unreadable_descriptions(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap, VersionedMapBuilder};
+use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap};
 use coitrees::{COITree, Interval as CoiInterval, IntervalTree as _};
 use rust_lapper::{Interval as LapperInterval, Lapper};
 
@@ -58,12 +58,11 @@ impl Peer for VersionedMap {
 
 /// Our own map.
 pub fn versioned_map(bodies: &[Body]) -> VersionedMap {
-    let mut builder = VersionedMapBuilder::new();
-    builder.extend(bodies.iter().map(|b| {
+    let occupants = bodies.iter().map(|b| {
         let range = AddrRange::new(b.start, b.last).expect("a body is not empty");
         Occupant::new(range, Begin::At(b.from), End::At(b.to))
-    }));
-    builder.freeze()
+    });
+    VersionedMap::new(&occupants.collect::<Vec<_>>())
 }
 
 /// A `BTreeMap` by start, as samply has it, with the versions of each start behind it.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use chronosym::open::{Note, NoteKind, SymbolEntries, TraceGap, read_perf_map};
+use chronosym::open::{Note, Report, SymbolEntries, read_perf_map};
 use chronosym::{Filter, Options, ProcessIndex, ProcessView, Session, Timeline};
 
 use crate::args::{self, Filters, Symbols, Usage};
@@ -16,14 +16,8 @@ pub struct Loaded {
     pub timeline: Arc<Timeline>,
     /// What was damaged, lost or not understood, in words.
     pub notes: Vec<String>,
-    pub lost_events: u64,
-    /// Whether a file ends in the middle.
-    pub is_cut_short: bool,
-    /// Whether parts of it could not be read.
-    pub is_damaged: bool,
-    /// Where parts of the traces could not be used, and how many more there are.
-    pub gaps: Vec<TraceGap>,
-    pub gaps_left_out: u64,
+    /// What of that was found while it was read.
+    pub report: Report,
     /// Symbol files in the zip file that the trace came in.
     pub symbol_entries: SymbolEntries,
     /// The folders that the traces lie in.
@@ -41,21 +35,16 @@ pub fn load(paths: &[PathBuf], options: impl Into<Options>, symbols: &Symbols) -
         strange.extend(add_perf_map(map, &mut session)?);
     }
     let timeline = session.finish();
-    let is_damaged = report.notes.iter().any(|n| n.kind() == NoteKind::Damage);
-    let mut notes = words(report.notes);
+    let mut notes = words(&report.notes);
     notes.extend(strange.iter().map(|pid| {
         let known = known_processes(&timeline);
         format!("a perf map of process id {pid} is not used: the trace has no such process; it has {known}")
     }));
-    notes.extend(words(Note::of_timeline(&timeline)));
+    notes.extend(words(&Note::of_timeline(&timeline)));
     Ok(Loaded {
         timeline,
         notes,
-        lost_events: report.lost_events,
-        is_cut_short: report.is_cut_short,
-        is_damaged,
-        gaps: report.gaps,
-        gaps_left_out: report.gaps_left_out,
+        report,
         symbol_entries,
         folders: folders(paths),
     })
@@ -194,6 +183,6 @@ pub fn known_processes(timeline: &Timeline) -> String {
 }
 
 /// Notes as they are shown.
-pub fn words(notes: Vec<Note>) -> Vec<String> {
+pub fn words(notes: &[Note]) -> Vec<String> {
     notes.iter().map(Note::to_string).collect()
 }

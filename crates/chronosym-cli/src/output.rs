@@ -208,17 +208,17 @@ pub fn refuse_inputs(files: &Files) -> Result<()> {
     let Some(output) = &files.output else {
         return Ok(());
     };
-    for input in files.read.iter().filter(|input| is_same(output, input)) {
-        let name = match input.as_os_str() {
-            name if name == "-" => "standard input".into(),
-            name => name.to_string_lossy(),
-        };
-        bail!(
-            "-o {} would overwrite {name}, which is read: name another file",
-            output.display()
-        );
-    }
-    Ok(())
+    let Some(input) = files.read.iter().find(|input| is_same(output, input)) else {
+        return Ok(());
+    };
+    let name = match input.as_os_str() {
+        name if name == "-" => "standard input".into(),
+        name => name.to_string_lossy(),
+    };
+    bail!(
+        "-o {} would overwrite {name}, which is read: name another file",
+        output.display()
+    )
 }
 
 /// Whether an output is one and the same file on a disk as what is read, by whatever names. Pipes and terminals are left

@@ -32,9 +32,10 @@
 //!
 //! # Bounds
 //!
-//! One packet of each stream is held, as far as it arrived, no more of it than [`Options::packet_limit`], and what was read
-//! ahead. Nothing is
-//! allocated for an event once its largest kind was seen. Types with more than 4,096 fields or 32 levels are refused.
+//! One packet of each stream is held, as far as it arrived, no more of it than [`Options::packet_limit`], what was read ahead, and of
+//! all together no more than [`Options::open_limit`]. Nothing is allocated for an event once its largest kind was seen. Types with
+//! more than 4,096 fields or 32 levels are refused, and so is what declares far more than its text can mean; a packet is read in 64
+//! steps a byte.
 //!
 //! # Damage
 //!

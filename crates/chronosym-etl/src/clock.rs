@@ -92,11 +92,6 @@ impl Clock {
 
     /// Nanoseconds since 1970-01-01 UTC of a time since the start of the trace.
     pub fn unix_ns(&self, time_ns: u64) -> i128 {
-        filetime_to_unix_ns(self.start_filetime) + i128::from(time_ns)
+        (i128::from(self.start_filetime) - UNIX_EPOCH) * 100 + i128::from(time_ns)
     }
-}
-
-/// Nanoseconds since 1970-01-01 UTC of a FILETIME (100 ns units since 1601-01-01 UTC).
-pub fn filetime_to_unix_ns(filetime: u64) -> i128 {
-    (i128::from(filetime) - UNIX_EPOCH) * 100
 }

@@ -5,10 +5,9 @@
     reason = "positions in a buffer, which has at most 16 MiB"
 )]
 
-use chronosym_types::{Addresses, PointerSize, bytes};
+use chronosym_types::{AStr, Addresses, Cursor, PointerSize, bytes};
 
 use crate::Guid;
-use crate::provider_traits::ProviderTraits;
 
 const ITEM_HEADER: usize = 8;
 
@@ -39,8 +38,8 @@ pub enum ExtendedItem<'a> {
     /// What a TraceLogging event says of its fields: bytes for
     /// [`TraceLoggingSchema::parse`](chronosym_types::TraceLoggingSchema::parse).
     SchemaTl(&'a [u8]),
-    /// Name and traits of the provider.
-    ProviderTraits(ProviderTraits<'a>),
+    /// Name of the provider, in UTF-8: its traits begin with it (TraceLoggingProvider.h).
+    ProviderName(AStr<'a>),
     /// Number that tells incarnations of one process id apart.
     ProcessStartKey(u64),
     /// Control GUID.
@@ -144,7 +143,11 @@ fn decode(kind: u16, data: &[u8]) -> Option<ExtendedItem<'_>> {
         9 => ExtendedItem::PsmKey(bytes::u64(data, 0)?),
         0xa => ExtendedItem::EventKey(bytes::u64(data, 0)?),
         0xb => ExtendedItem::SchemaTl(data),
-        0xc => ExtendedItem::ProviderTraits(ProviderTraits::new(data)?),
+        0xc => {
+            let size = usize::from(bytes::u16(data, 0)?);
+            let traits = data.get(2..size.min(data.len()))?;
+            ExtendedItem::ProviderName(Cursor::new(traits).narrow().ok()?)
+        }
         0xd => ExtendedItem::ProcessStartKey(bytes::u64(data, 0)?),
         0xe => ExtendedItem::ControlGuid(bytes::guid(data, 0)?),
         0xf => ExtendedItem::QpcDelta(bytes::u64(data, 0)?),

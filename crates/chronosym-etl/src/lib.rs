@@ -16,7 +16,6 @@ mod diagnostics;
 mod error;
 mod extended;
 mod header;
-mod provider_traits;
 mod reader;
 mod record;
 mod scan;
@@ -24,14 +23,13 @@ mod source;
 mod xpress;
 
 pub use chronosym_types::{
-    Addresses, Gap, GapCause, GapTotal, Gaps, Guid, PointerSize, TraceLoggingSchema,
+    AStr, Addresses, Gap, GapCause, GapTotal, Gaps, Guid, PointerSize, TraceLoggingSchema,
 };
-pub use clock::{Clock, ClockType, filetime_to_unix_ns};
+pub use clock::{Clock, ClockType};
 pub use diagnostics::Diagnostics;
 pub use error::EtlError;
 pub use extended::{ExtendedItem, ExtendedItems, Stack, StackKey};
 pub use header::{LogFileMode, TraceHeader};
-pub use provider_traits::ProviderTraits;
 pub use reader::EtlReader;
 pub use record::{EventKey, Record, RecordKind};
 pub use source::ReadAt;

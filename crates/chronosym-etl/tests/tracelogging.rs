@@ -20,7 +20,7 @@ fn trace(schema: &[u8], traits: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn schemas_and_traits_are_found() {
+fn schemas_and_names_of_providers_are_found() {
     let group = guid(1, 2, 3, 4);
     let traits = [b"My.Provider\0".as_slice(), &[19, 0, 1], &group].concat();
     // Two tag bytes, then fields: an i32 shown as hex with a tag, eight bytes, counted u16, a custom one.
@@ -31,15 +31,12 @@ fn schemas_and_traits_are_found() {
     let items: Vec<_> = record.extended_items().collect();
     let [
         ExtendedItem::SchemaTl(schema),
-        ExtendedItem::ProviderTraits(traits),
+        ExtendedItem::ProviderName(name),
     ] = items[..]
     else {
         panic!("{items:?}")
     };
-    assert_eq!(
-        (traits.name().as_ref(), traits.group().unwrap().0),
-        ("My.Provider", group)
-    );
+    assert_eq!(name, "My.Provider");
     let schema = TraceLoggingSchema::parse(schema).unwrap();
     assert_eq!(schema.name, "Event");
     assert_eq!(

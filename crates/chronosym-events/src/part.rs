@@ -69,41 +69,26 @@ macro_rules! signed {
 }
 signed!(i8 i32 i64);
 
-/// A Windows BOOL of four bytes.
-impl<'a> Part<'a> for bool {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(c.u32()? != 0)
-    }
-    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
-        out.push(name, Value::Bool(*self));
-    }
+macro_rules! scalars {
+    ($($ty:ty, $c:ident => $read:expr, $value:ident;)+) => {$(
+        impl<'a> Part<'a> for $ty {
+            fn read($c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
+                Ok($read)
+            }
+            fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+                out.push(name, Value::$value(*self));
+            }
+        }
+    )+};
 }
-
-impl<'a> Part<'a> for Guid {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(c.guid()?)
-    }
-    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
-        out.push(name, Value::Guid(*self));
-    }
-}
-
-impl<'a> Part<'a> for WStr<'a> {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(c.wide()?)
-    }
-    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
-        out.push(name, Value::Wide(*self));
-    }
-}
-
-impl<'a> Part<'a> for AStr<'a> {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(c.narrow()?)
-    }
-    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
-        out.push(name, Value::Narrow(*self));
-    }
+scalars! {
+    // A Windows BOOL has four bytes.
+    bool, c => c.u32()? != 0, Bool;
+    Guid, c => c.guid()?, Guid;
+    WStr<'a>, c => c.wide()?, Wide;
+    AStr<'a>, c => c.narrow()?, Narrow;
+    // Whatever is left of the payload.
+    &'a [u8], c => { let rest = c.remaining(); c.take(rest)? }, Bytes;
 }
 
 /// Something that stands at the end of the payload, or not, without a version of its own.
@@ -128,17 +113,6 @@ impl<'a, T: Part<'a>> Part<'a> for Option<T> {
 impl<'a> Counted<'a> for &'a [u8] {
     fn read_counted(c: &mut Cursor<'a>, count: usize) -> Result<Self, DecodeError> {
         Ok(c.take(count)?)
-    }
-}
-
-impl<'a> Part<'a> for &'a [u8] {
-    /// Whatever is left of the payload.
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        let rest = c.rest().len();
-        Ok(c.take(rest)?)
-    }
-    fn list(&self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
-        out.push(name, Value::Bytes(self));
     }
 }
 

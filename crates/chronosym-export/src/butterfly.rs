@@ -119,7 +119,7 @@ pub fn write_butterfly(
     write_side(&butterfly.callers, &mut table)?;
     table.methods(&table.amount(&total), &butterfly.methods)?;
     let (cells, share) = (table.amount(&own), table.share_of(&own));
-    table.row(&cells, share, Name::new("  [self]"))?;
+    table.row(&cells, share, Name::of("  [self]", None))?;
     write_side(&butterfly.callees, &mut table)?;
     let [own, total] = of_all;
     table.text(&format!(
@@ -132,9 +132,7 @@ fn write_side(side: &[Neighbour], table: &mut Table<'_, impl Write>) -> io::Resu
         let text = neighbour.label.text();
         let name = Name {
             before: "  ",
-            text: &text,
-            kind: neighbour.label.kind,
-            ..Name::default()
+            ..Name::of(&text, neighbour.label.kind)
         };
         let (cells, share) = (
             table.amount(&neighbour.amount),

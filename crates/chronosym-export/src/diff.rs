@@ -319,10 +319,8 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
             });
         }
         let name = Name {
-            text: &text,
             after: &after,
-            kind: method.after.kind.or(method.before.kind),
-            ..Name::default()
+            ..Name::of(&text, method.after.kind.or(method.before.kind))
         };
         // As loud as the change is.
         table.row(&cells, method.self_points.abs(), name)?;

@@ -12,7 +12,7 @@ use crate::tables::{Numbered, Tables};
 use crate::wire::Message;
 
 /// An attribute of samples or mappings: the number of its key, and its value.
-type Attribute = (usize, Value);
+type Attribute = (u64, Value);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Value {
@@ -76,8 +76,8 @@ pub fn write_otlp(profile: &Profile, apart: Apart, out: &mut impl Write) -> io::
                     _ = m.text(1, "chronosym").text(2, env!("CARGO_PKG_VERSION"))
                 });
                 for (name, unit, measure) in types.into_iter().flatten() {
-                    let name = dictionary.tables.text(name) as u64;
-                    let unit = dictionary.tables.text(unit) as u64;
+                    let name = dictionary.tables.text(name);
+                    let unit = dictionary.tables.text(unit);
                     m.message(2, |m| {
                         m.message(1, |m| _ = m.int(1, name).int(2, unit));
                         write_samples(profile, entries, measure, apart, &mut dictionary, m);
@@ -147,7 +147,7 @@ fn write_samples(
 fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
     let mappings = std::mem::take(&mut dictionary.tables.mappings);
     for mapping in mappings {
-        let identity = dictionary.tables.strings[mapping.identity].clone();
+        let identity = dictionary.tables.strings[mapping.identity as usize].clone();
         let identity = (!identity.is_empty()).then(|| {
             // The conventions know no id of PDBs.
             let key = match mapping.has_build_id {
@@ -158,24 +158,21 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
         });
         m.message(1, |m| {
             m.int(1, mapping.start).int(2, mapping.limit);
-            m.int(4, mapping.path as u64).packed(5, identity);
+            m.int(4, mapping.path).packed(5, identity);
         });
     }
     for location in &dictionary.tables.locations {
         m.message(2, |m| {
-            m.int(1, location.mapping as u64).int(2, location.address);
+            m.int(1, location.mapping).int(2, location.address);
             for &(function, line, column) in &location.lines {
-                m.message(3, |m| {
-                    _ = m.int(1, function as u64).int(2, line).int(3, column)
-                });
+                m.message(3, |m| _ = m.int(1, function).int(2, line).int(3, column));
             }
         });
     }
     for function in &dictionary.tables.functions {
         m.message(3, |m| {
-            m.int(1, function.name as u64)
-                .int(2, function.signature as u64);
-            m.int(3, function.file as u64);
+            m.int(1, function.name).int(2, function.signature);
+            m.int(3, function.file);
         });
     }
     // The link that stands for none.
@@ -185,7 +182,7 @@ fn write_dictionary(dictionary: &mut Dictionary, m: &mut Message) {
     }
     for (key, value) in &dictionary.attributes {
         m.message(6, |m| {
-            m.int(1, *key as u64).message(2, |m| value.write(m));
+            m.int(1, *key).message(2, |m| value.write(m));
         });
     }
     for stack in &dictionary.stacks {

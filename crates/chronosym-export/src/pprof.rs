@@ -36,7 +36,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
     types.extend(measure.sample_type());
     let mut message = Message::default();
     for (name, unit) in &types {
-        let (name, unit) = (tables.text(name) as u64, tables.text(unit) as u64);
+        let (name, unit) = (tables.text(name), tables.text(unit));
         message.message(SAMPLE_TYPE, |m| _ = m.int(1, name).int(2, unit));
     }
     for entry in &profile.entries {
@@ -56,7 +56,7 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
         let labels = labels
             .into_iter()
             .filter_map(|(key, text)| Some((key, text?)));
-        let labels = labels.map(|(key, text)| (tables.text(key) as u64, tables.text(text) as u64));
+        let labels = labels.map(|(key, text)| (tables.text(key), tables.text(text)));
         let labels: Vec<_> = labels.collect();
         message.message(SAMPLE, |m| {
             m.packed(1, locations);
@@ -68,35 +68,29 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
         });
         flush(&mut message, &mut out)?;
     }
-    for (id, mapping) in tables.mappings.iter().enumerate().skip(1) {
+    for (mapping, id) in tables.mappings.iter().zip(0..).skip(1) {
         message.message(MAPPING, |m| {
-            m.int(1, id as u64)
-                .int(2, mapping.start)
-                .int(3, mapping.limit);
-            m.int(5, mapping.path as u64)
-                .int(6, mapping.identity as u64);
+            m.int(1, id).int(2, mapping.start).int(3, mapping.limit);
+            m.int(5, mapping.path).int(6, mapping.identity);
             // All that can be known of names is: nothing is to be looked up again.
             (7..=10).for_each(|field| _ = m.int(field, 1));
         });
     }
-    for (id, location) in tables.locations.iter().enumerate().skip(1) {
+    for (location, id) in tables.locations.iter().zip(0..).skip(1) {
         message.message(LOCATION, |m| {
-            m.int(1, id as u64)
-                .int(2, location.mapping as u64)
+            m.int(1, id)
+                .int(2, location.mapping)
                 .int(3, location.address);
             for &(function, line, column) in &location.lines {
-                m.message(4, |m| {
-                    _ = m.int(1, function as u64).int(2, line).int(3, column)
-                });
+                m.message(4, |m| _ = m.int(1, function).int(2, line).int(3, column));
             }
         });
         flush(&mut message, &mut out)?;
     }
-    for (id, function) in tables.functions.iter().enumerate().skip(1) {
+    for (function, id) in tables.functions.iter().zip(0..).skip(1) {
         message.message(FUNCTION, |m| {
-            m.int(1, id as u64).int(2, function.name as u64);
-            m.int(3, function.signature as u64)
-                .int(4, function.file as u64);
+            m.int(1, id).int(2, function.name);
+            m.int(3, function.signature).int(4, function.file);
         });
         flush(&mut message, &mut out)?;
     }
@@ -105,10 +99,10 @@ pub fn write_pprof(profile: &Profile, apart: Apart, out: &mut impl Write) -> io:
     message
         .int(TIME_NANOS, start.unwrap_or(0))
         .int(DURATION_NANOS, facts.duration_ns);
-    let default = tables.text(types[types.len() - 1].0) as u64;
+    let default = tables.text(types[types.len() - 1].0);
     let kinds = profile.entries.iter().map(|entry| entry.kind);
     let title = title(kinds, profile.samples(), measure, measure.total(profile));
-    let title = tables.text(&title) as u64;
+    let title = tables.text(&title);
     message
         .packed(COMMENT, [title])
         .int(DEFAULT_SAMPLE_TYPE, default);

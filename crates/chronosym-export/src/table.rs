@@ -46,9 +46,10 @@ pub(crate) struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    pub fn new(text: &'a str) -> Self {
+    pub fn of(text: &'a str, kind: Option<CodeKind>) -> Self {
         Name {
             text,
+            kind,
             ..Name::default()
         }
     }
@@ -190,12 +191,8 @@ impl<'o, W: Write> Table<'o, W> {
         let blank = " ".repeat(columns(cells));
         for (at, method) in methods.iter().take(METHODS).enumerate() {
             let text = method.text();
-            let name = Name {
-                text: &text,
-                kind: method.kind,
-                ..Name::default()
-            };
-            self.row(if at == 0 { cells } else { &blank }, 100.0, name)?;
+            let cells = if at == 0 { cells } else { &blank };
+            self.row(cells, 100.0, Name::of(&text, method.kind))?;
         }
         match methods.len().saturating_sub(METHODS) {
             0 => Ok(()),

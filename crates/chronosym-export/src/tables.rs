@@ -12,9 +12,9 @@ pub(crate) type Numbered<T> = IndexSet<T, FxBuildHasher>;
 /// A function in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionRow {
-    pub name: usize,
-    pub signature: usize,
-    pub file: usize,
+    pub name: u64,
+    pub signature: u64,
+    pub file: u64,
 }
 
 /// A binary, and where it was, if it is an image.
@@ -22,8 +22,8 @@ pub(crate) struct FunctionRow {
 pub(crate) struct MappingRow {
     pub start: u64,
     pub limit: u64,
-    pub path: usize,
-    pub identity: usize,
+    pub path: u64,
+    pub identity: u64,
     /// The identity is a build id, and not that of a PDB.
     pub has_build_id: bool,
 }
@@ -32,9 +32,9 @@ pub(crate) struct MappingRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct LocationRow {
     pub address: u64,
-    pub mapping: usize,
+    pub mapping: u64,
     /// Function, line, column.
-    pub lines: Vec<(usize, u64, u64)>,
+    pub lines: Vec<(u64, u64, u64)>,
 }
 
 /// Number 0 of each table stands for nothing.
@@ -44,7 +44,7 @@ pub(crate) struct Tables {
     pub mappings: Numbered<MappingRow>,
     pub locations: Numbered<LocationRow>,
     /// Locations by their innermost and outermost frames.
-    known: FxHashMap<(FrameId, FrameId), usize>,
+    known: FxHashMap<(FrameId, FrameId), u64>,
     rows: Rows,
 }
 
@@ -61,8 +61,8 @@ impl Tables {
         }
     }
 
-    pub fn text(&mut self, text: &str) -> usize {
-        self.strings.insert_full(text.to_owned()).0
+    pub fn text(&mut self, text: &str) -> u64 {
+        self.strings.insert_full(text.to_owned()).0 as u64
     }
 
     /// The locations of a stack, innermost first.
@@ -71,17 +71,17 @@ impl Tables {
         for frame in resolver.stack(stack) {
             group.push(frame);
             if !resolver.frame(frame).inlined {
-                locations.push(self.location(resolver, &group) as u64);
+                locations.push(self.location(resolver, &group));
                 group.clear();
             }
         }
         if !group.is_empty() {
-            locations.push(self.location(resolver, &group) as u64);
+            locations.push(self.location(resolver, &group));
         }
         locations
     }
 
-    fn location(&mut self, resolver: &Resolver, group: &[FrameId]) -> usize {
+    fn location(&mut self, resolver: &Resolver, group: &[FrameId]) -> u64 {
         let key = (group[0], group[group.len() - 1]);
         if let Some(&known) = self.known.get(&key) {
             return known;
@@ -101,15 +101,15 @@ impl Tables {
             lines: lines.collect(),
             mapping,
         };
-        let id = self.locations.insert_full(row).0;
+        let id = self.locations.insert_full(row).0 as u64;
         self.known.insert(key, id);
         id
     }
 
-    fn function(&mut self, frame: &Frame) -> usize {
+    fn function(&mut self, frame: &Frame) -> u64 {
         let row = &self.rows.rows[self.rows.of_frame(frame)];
         let name = format!("{row}{}", row.signature);
-        let (name, _) = self.strings.insert_full(name);
+        let name = self.strings.insert_full(name).0 as u64;
         let signature = self.text(frame.signature().unwrap_or_default());
         let file = frame.line.as_ref().map_or("", |line| &*line.file);
         let file = self.text(file);
@@ -118,10 +118,10 @@ impl Tables {
             signature,
             file,
         };
-        self.functions.insert_full(row).0
+        self.functions.insert_full(row).0 as u64
     }
 
-    fn mapping(&mut self, resolver: &Resolver, frame: &Frame) -> usize {
+    fn mapping(&mut self, resolver: &Resolver, frame: &Frame) -> u64 {
         let Some(binary) = frame.function.binary() else {
             return 0;
         };
@@ -142,6 +142,6 @@ impl Tables {
             identity,
             has_build_id,
         };
-        self.mappings.insert_full(row).0
+        self.mappings.insert_full(row).0 as u64
     }
 }

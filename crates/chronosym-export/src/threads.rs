@@ -141,9 +141,7 @@ pub fn write_threads(
         let text = thread.hottest.label.text();
         let name = Name {
             before: &before,
-            text: &text,
-            kind: thread.hottest.label.kind,
-            ..Name::default()
+            ..Name::of(&text, thread.hottest.label.kind)
         };
         let share = table.share_of(&thread.amount);
         table.row(&cells, share, name)?;

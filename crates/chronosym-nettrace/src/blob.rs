@@ -73,8 +73,11 @@ pub(crate) fn compressed(
     }
     header.time = header.time.wrapping_add(cursor.var_u64()?.cast_signed());
     let ids_at = cursor.position();
-    if flags & (flag::ACTIVITY | flag::RELATED_ACTIVITY) != 0 {
-        skip_ids(&mut cursor, flags, v6)?;
+    let ids = flags & (flag::ACTIVITY | flag::RELATED_ACTIVITY);
+    if ids != 0 && !v6 {
+        cursor.take(if ids.is_power_of_two() { 16 } else { 32 })?;
+    } else if ids & flag::ACTIVITY != 0 {
+        cursor.var_u32()?;
     }
     if flags & flag::PAYLOAD_SIZE != 0 {
         header.payload_size = cursor.var_u32()?;
@@ -87,21 +90,6 @@ pub(crate) fn compressed(
         payload_at,
         end: cursor.position(),
     })
-}
-
-fn skip_ids(cursor: &mut Cursor<'_>, flags: u8, v6: bool) -> Parsed<()> {
-    if v6 {
-        if flags & flag::ACTIVITY != 0 {
-            cursor.var_u32()?;
-        }
-        return Ok(());
-    }
-    for flag in [flag::ACTIVITY, flag::RELATED_ACTIVITY] {
-        if flags & flag != 0 {
-            cursor.take(16)?;
-        }
-    }
-    Ok(())
 }
 
 /// Reads an uncompressed blob at `at`; `header` becomes its own.

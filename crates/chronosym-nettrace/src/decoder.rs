@@ -57,6 +57,8 @@ pub(crate) struct EventBlock {
     /// Whether events of the type become records.
     selected: bool,
     stack: u32,
+    /// Whether it has any address.
+    has_stack: bool,
     thread: u64,
     context: Context,
     context_index: Option<u32>,
@@ -115,6 +117,7 @@ impl Decoder {
             event_type: self.types.find(0).map_or(NO_TYPE, |index| index.0),
             selected: true,
             stack: NO_ROW,
+            has_stack: false,
             thread: if self.v6 { self.threads.find(0) } else { 0 },
             context: Context {
                 processor: 0,
@@ -136,14 +139,15 @@ impl Decoder {
         base: u64,
     ) -> (usize, Stop) {
         let most_rows = self.limit / size_of::<Row>();
+        let readable = bytes.len().min(self.limit + 1);
         loop {
-            if at >= bytes.len() {
-                return (bytes.len(), if whole { Stop::Done } else { Stop::NeedMore });
+            if at >= readable {
+                return match bytes.len() {
+                    len if at < len => (at, Stop::Full),
+                    len => (len, if whole { Stop::Done } else { Stop::NeedMore }),
+                };
             }
-            if self.region.rows.len() + self.region.contexts.len() >= most_rows || at > self.limit {
-                return (at, Stop::Full);
-            }
-            let before = block.header;
+            let before = (!whole).then_some(block.header);
             let read = if block.compressed {
                 blob::compressed(bytes, at, &mut block.header, self.v6)
             } else {
@@ -151,11 +155,14 @@ impl Decoder {
             };
             match read {
                 Ok(blob) => {
-                    self.blob(block, &blob, bytes);
                     at = blob.end;
+                    let is_kept = self.blob(block, &blob, bytes);
+                    if is_kept && self.region.rows.len() + self.region.contexts.len() >= most_rows {
+                        return (at, Stop::Full);
+                    }
                 }
                 Err(Fault::Short) if !whole => {
-                    block.header = before;
+                    block.header = before.unwrap_or_default();
                     return (at, Stop::NeedMore);
                 }
                 Err(_) => {
@@ -217,12 +224,13 @@ impl Decoder {
         self.diagnostics.gaps.add(gap);
     }
 
+    /// Takes an event; true if it became a row.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a region has at most 1 GiB"
     )]
-    fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
+    fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
         let flags = blob.flags;
         if flags & flag::METADATA_ID != 0 {
             block.event_type = self
@@ -237,6 +245,7 @@ impl Decoder {
             } else {
                 self.region.stacks.find(block.header.stack_id)
             };
+            block.has_stack = self.region.stacks.has_bytes(block.stack);
         }
         if flags & flag::THREAD != 0 {
             block.thread = if self.v6 {
@@ -262,7 +271,7 @@ impl Decoder {
             {
                 self.diagnostics.bad_records += 1;
             }
-            return;
+            return false;
         }
         if !self
             .sequences
@@ -274,7 +283,7 @@ impl Decoder {
         }
         if block.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
-            return;
+            return false;
         }
         if block.stack == NO_ROW && header.stack_id != 0 {
             self.diagnostics.unknown_stacks += 1;
@@ -287,9 +296,8 @@ impl Decoder {
         self.region.last_time = self.region.last_time.max(header.time);
         // A label can make another event of it.
         if !block.selected && block.context.labels == NO_ROW {
-            let has_stack = self.region.stacks.has_bytes(block.stack);
-            self.region.count(block.event_type, has_stack);
-            return;
+            self.region.count(block.event_type, block.has_stack);
+            return false;
         }
         let context = match block.context_index {
             Some(index) => index,
@@ -310,6 +318,7 @@ impl Decoder {
             sequence: header.sequence,
             context,
         });
+        true
     }
 
     /// Takes processor, activity ids and labels from a blob that gives any of them.

@@ -49,7 +49,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Whether the trace was whole and understood entirely, and no event was lost.
+    /// Whether the trace was whole and read entirely, and no event was lost.
     pub fn is_clean(&self) -> bool {
         let counted = Self {
             bytes_read: self.bytes_read,

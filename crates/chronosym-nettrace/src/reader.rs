@@ -26,7 +26,7 @@ pub struct Options {
     /// Bytes that one region may take in memory, read-ahead and tables aside: its blocks as read plus 48 bytes an event.
     ///
     /// A trace without sequence points is one region from start to end. When a region reaches the limit, what there
-    /// is of it is delivered and [`Diagnostics::forced_regions`] counts it. 256 MiB unless told, at most 1 GiB; real
+    /// is of it is delivered and [`Diagnostics::forced_regions`] counts it. 256 MiB unless set, at most 1 GiB; real
     /// regions are below 10 MB.
     pub region_limit: usize,
 }

@@ -100,18 +100,26 @@ impl RegionData {
     /// Counts an event instead of keeping it.
     #[inline]
     pub(crate) fn count(&mut self, event_type: u32, has_stack: bool) {
+        match self.counts.get_mut(event_type as usize) {
+            Some(count) if count.events > 0 => {
+                count.events += 1;
+                count.stacks += u64::from(has_stack);
+            }
+            _ => self.count_first(event_type, has_stack),
+        }
+    }
+
+    #[cold]
+    fn count_first(&mut self, event_type: u32, has_stack: bool) {
         let index = event_type as usize;
         if index >= self.counts.len() {
             self.counts.resize(index + 1, Count::default());
         }
-        let Some(count) = self.counts.get_mut(index) else {
-            return;
-        };
-        if count.events == 0 {
+        if let Some(count) = self.counts.get_mut(index) {
             self.counted.push(event_type);
+            count.events = 1;
+            count.stacks = u64::from(has_stack);
         }
-        count.events += 1;
-        count.stacks += u64::from(has_stack);
     }
 
     /// Stacks and labels of events read so far stay, but no event from here on can name them.
@@ -391,7 +399,11 @@ impl<'a> Record<'a> {
     }
 
     /// The version that a label gives this event in place of its type's (V6).
+    #[inline]
     pub fn version_override(&self) -> Option<u8> {
+        if self.context.labels == NO_ROW {
+            return None;
+        }
         self.labels().find_map(|label| match label {
             Label::Version(version) => Some(version),
             _ => None,

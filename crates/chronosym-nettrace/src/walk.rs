@@ -77,7 +77,7 @@ pub(crate) enum Trouble {
 pub(crate) enum Search {
     /// One begins at this position.
     Found(usize),
-    /// None begins before this position; from there on more bytes are needed to tell.
+    /// None begins before this position; from there on more bytes are needed to say.
     NotBefore(usize),
 }
 
@@ -262,7 +262,7 @@ impl<R: Read> Walk<R> {
                 .is_none_or(|between| between.windows(NETTRACE.len()).any(|it| it == NETTRACE))
     }
 
-    /// At the end of the stream: what needed more bytes to be told a block is none.
+    /// At the end of the stream: what needed more bytes to be known for a block is none.
     fn search_rest(&mut self, cause: GapCause) {
         if self.at < self.window.bytes().len() {
             self.at += 1;

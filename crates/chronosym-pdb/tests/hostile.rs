@@ -47,8 +47,10 @@ fn read_metadata(metadata: &Metadata<'_>, image: Option<&PeImage<'_>>) -> usize 
 
 fn read_image(data: &[u8]) -> Result<usize, Error> {
     let image = PeImage::parse(data)?;
-    let mut read = image.sections().count() + image.codeviews().count() + image.exports().len();
-    read += image.coff_symbols().len() + usize::from(image.pdb_checksum().is_some());
+    let mut read = image.sections().count()
+        + image.codeviews().count()
+        + usize::from(image.export(b"a").is_some());
+    read += usize::from(image.pdb_checksum().is_some());
     read += image.perf_map_id().map_or(0, |id| id.path.len());
     if let Ok(Some(pdb)) = image.embedded_portable_pdb(1 << 20) {
         read += read_pdb(&pdb).unwrap_or(0);

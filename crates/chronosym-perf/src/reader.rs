@@ -319,12 +319,12 @@ impl<R: Read> Reader<R> {
         let start = self.window.offset(0);
         let (mut left, mut at) = (left, start);
         while !self.unpacker.is_used() {
-            let step = 8 - at % 8;
-            if left <= step || !self.window.fill_to(step as usize + RawRecord::HEADER) {
+            let step = 8 - usize::try_from(at % 8).unwrap_or(0);
+            if left <= step as u64 || !self.window.fill_to(step + RawRecord::HEADER) {
                 break;
             }
-            self.window.discard(step as usize);
-            (at, left) = (at + step, left - step);
+            self.window.discard(step);
+            (at, left) = (at + step as u64, left - step as u64);
             if self.are_records(left) {
                 self.gap(start, GapCause::BadRecord);
                 return Step::Next;

@@ -93,16 +93,6 @@ impl<K: Hash + Eq + Clone, T> WeightedLru<K, T> {
             .map(|(value, _)| Arc::clone(value))
     }
 
-    /// Lets go of everything.
-    pub fn clear(&self) {
-        let old = {
-            let mut state = self.lock();
-            state.weight = 0;
-            std::mem::replace(&mut state.kept, LruCache::unbounded())
-        };
-        drop(old);
-    }
-
     /// The weight of what is kept, in bytes: never more than the budget.
     pub fn weight(&self) -> u64 {
         self.lock().weight
@@ -178,8 +168,6 @@ mod tests {
         assert!(cache.get(&2).is_none());
         assert!(cache.get(&1).is_some(), "nothing else was pushed out");
         assert_eq!(cache.weight(), 4);
-        cache.clear();
-        assert!(cache.is_empty());
     }
 
     #[test]

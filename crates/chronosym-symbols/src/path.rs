@@ -136,13 +136,11 @@ fn parse_element(element: &str) -> Result<PathElement, ElementError> {
             parse_chain(element, stores)
         }
         "cache" if element.contains('*') => {
-            let folder = parts.next().unwrap_or_default();
-            if parts.next().is_some() {
-                return Err(ElementError::CacheFolders(element.to_owned()));
+            let folder = parts.next().filter(|folder| !folder.is_empty());
+            match parts.next() {
+                None => Ok(PathElement::Cache(folder.map(PathBuf::from))),
+                Some(_) => Err(ElementError::CacheFolders(element.to_owned())),
             }
-            Ok(PathElement::Cache(
-                (!folder.is_empty()).then(|| PathBuf::from(folder)),
-            ))
         }
         _ if is_url(element) && !element.contains('*') => parse_chain(element, vec![element]),
         _ if element.contains('*') => Err(ElementError::Keyword(element.to_owned())),
@@ -151,26 +149,22 @@ fn parse_element(element: &str) -> Result<PathElement, ElementError> {
 }
 
 fn parse_chain(element: &str, parts: Vec<&str>) -> Result<PathElement, ElementError> {
-    let server =
-        |text| ServerUrl::parse(text).map_err(|why| ElementError::Server(element.to_owned(), why));
+    let server = |text: &str| {
+        ServerUrl::parse(text).map_err(|why| ElementError::Server(element.to_owned(), why))
+    };
     if parts.iter().all(|part| part.is_empty()) {
         return Ok(PathElement::Chain(vec![
             Store::Default,
             Store::Server(server(MICROSOFT_SERVER)?),
         ]));
     }
-    let mut stores = Vec::with_capacity(parts.len());
-    for part in parts {
-        let store = if part.is_empty() {
-            Store::Default
-        } else if is_url(part) {
-            Store::Server(server(part)?)
-        } else {
-            Store::Folder(PathBuf::from(part))
-        };
-        stores.push(store);
-    }
-    Ok(PathElement::Chain(stores))
+    let store = |part: &str| match part {
+        "" => Ok(Store::Default),
+        _ if is_url(part) => server(part).map(Store::Server),
+        _ => Ok(Store::Folder(PathBuf::from(part))),
+    };
+    let stores: Result<_, _> = parts.into_iter().map(store).collect();
+    stores.map(PathElement::Chain)
 }
 
 fn is_url(text: &str) -> bool {
@@ -218,46 +212,27 @@ mod tests {
 
     #[test]
     fn elements() {
+        let plain = |text: &str| vec![PathElement::Folder(text.into())];
+        let chain = |stores: &[Store]| vec![PathElement::Chain(stores.to_vec())];
+        let (local, share) = (folder(r"c:\l"), folder(r"\\h\m"));
         let cases = [
             ("", vec![]),
             (" ; ;;", vec![]),
-            ("/a b", vec![PathElement::Folder("/a b".into())]),
-            ("\"/a b\"", vec![PathElement::Folder("/a b".into())]),
-            (r"C:\s", vec![PathElement::Folder(r"C:\s".into())]),
-            (
-                "srv*",
-                vec![PathElement::Chain(vec![
-                    Store::Default,
-                    server(MICROSOFT_SERVER),
-                ])],
-            ),
+            ("/a b", plain("/a b")),
+            ("\"/a b\"", plain("/a b")),
+            (r"C:\s", plain(r"C:\s")),
+            ("srv*", chain(&[Store::Default, server(MICROSOFT_SERVER)])),
             (
                 "SRV**https://h/s",
-                vec![PathElement::Chain(vec![
-                    Store::Default,
-                    server("https://h/s"),
-                ])],
+                chain(&[Store::Default, server("https://h/s")]),
             ),
             (
                 r"srv*c:\l*\\h\m*https://h/s/",
-                vec![PathElement::Chain(vec![
-                    folder(r"c:\l"),
-                    folder(r"\\h\m"),
-                    server("https://h/s"),
-                ])],
+                chain(&[local, share, server("https://h/s")]),
             ),
-            (
-                "srv*/a*",
-                vec![PathElement::Chain(vec![folder("/a"), Store::Default])],
-            ),
-            (
-                "symsrv*symsrv.dll*/a",
-                vec![PathElement::Chain(vec![folder("/a")])],
-            ),
-            (
-                "http://h/s",
-                vec![PathElement::Chain(vec![server("http://h/s")])],
-            ),
+            ("srv*/a*", chain(&[folder("/a"), Store::Default])),
+            ("symsrv*symsrv.dll*/a", chain(&[folder("/a")])),
+            ("http://h/s", chain(&[server("http://h/s")])),
             (
                 "cache*;Cache*/c;/d",
                 vec![
@@ -266,7 +241,7 @@ mod tests {
                     PathElement::Folder("/d".into()),
                 ],
             ),
-            ("srv", vec![PathElement::Folder("srv".into())]),
+            ("srv", plain("srv")),
         ];
         for (text, elements) in cases {
             let path = SymbolPath::parse(text);

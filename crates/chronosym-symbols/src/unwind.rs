@@ -21,6 +21,8 @@ type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// Bytes of one entry, of which real ones have some hundred: each step goes through one.
 const MOST_ENTRY_BYTES: usize = 64 << 10;
+/// Bytes of the name of what an entry's head is extended by: `zPLR` is a long one. Every entry goes through that of its head.
+const MOST_AUGMENTATION: usize = 64;
 /// Operations of one expression; compilers write about ten.
 const MOST_OPERATIONS: u32 = 1_000;
 
@@ -119,11 +121,14 @@ impl UnwindTable {
             debug_frame: None,
             context: Mutex::new(UnwindContext::new_in()),
         };
-        let listed = |bytes: Range<usize>, functions| Section { bytes, functions };
-        table.eh_frame =
-            eh_frame.map(|at| listed(at.clone(), functions(&table.eh(&at), &table.bases)));
-        table.debug_frame =
-            debug_frame.map(|at| listed(at.clone(), functions(&table.debug(&at), &table.bases)));
+        table.eh_frame = eh_frame.map(|bytes| Section {
+            functions: functions(&table.eh(&bytes), table.bytes(&bytes), &table.bases),
+            bytes,
+        });
+        table.debug_frame = debug_frame.map(|bytes| Section {
+            functions: functions(&table.debug(&bytes), table.bytes(&bytes), &table.bases),
+            bytes,
+        });
         Ok(table)
     }
 
@@ -173,39 +178,52 @@ impl UnwindTable {
             bases: &self.bases,
             context: &mut context,
         };
-        if let Some((section, entry)) = self.eh_frame.as_ref().and_then(|it| it.find(address)) {
-            return frame.step(&self.eh(section), entry.into());
-        }
-        if let Some((section, entry)) = self.debug_frame.as_ref().and_then(|it| it.find(address)) {
-            return frame.step(&self.debug(section), entry.into());
-        }
-        Step::NoEntry
+        let find = |it: &'_ Option<Section>| it.as_ref().and_then(|it| it.find(address));
+        let step = if let Some((section, entry)) = find(&self.eh_frame) {
+            frame.step(&self.eh(&section), entry.into())
+        } else if let Some((section, entry)) = find(&self.debug_frame) {
+            frame.step(&self.debug(&section), entry.into())
+        } else {
+            Some(Step::NoEntry)
+        };
+        step.unwrap_or(Step::Lost)
     }
 }
 
 impl Section {
     /// The entry of the function at an address.
-    fn find(&self, address: u64) -> Option<(&Range<usize>, usize)> {
+    fn find(&self, address: u64) -> Option<(Range<usize>, usize)> {
         let after = (self.functions).partition_point(|(function, _)| function.start <= address);
         let (function, entry) = self.functions.get(after.checked_sub(1)?)?;
-        function.contains(&address).then_some((&self.bytes, *entry))
+        let bytes = self.bytes.clone();
+        function.contains(&address).then_some((bytes, *entry))
     }
 }
 
 /// The functions that a section has entries of; what follows damage is left out.
-fn functions<'a, S>(section: &S, bases: &BaseAddresses) -> Vec<(Range<u64>, usize)>
+fn functions<'a, S>(section: &S, bytes: &[u8], bases: &BaseAddresses) -> Vec<(Range<u64>, usize)>
 where
     S: UnwindSection<Bytes<'a>>,
     S::Offset: UnwindOffset<usize>,
 {
     let mut functions = Vec::new();
+    let head = |section: &S, bases: &BaseAddresses, at: S::Offset| {
+        let own = bytes.get(UnwindOffset::into(at)..).unwrap_or_default();
+        // Behind the length, in either of its forms, four bytes and the version.
+        let before = if own.starts_with(&[0xff; 4]) { 21 } else { 9 };
+        let mut name = own.iter().skip(before).take(MOST_AUGMENTATION);
+        match name.any(|&byte| byte == 0) {
+            true => S::cie_from_offset(section, bases, at),
+            false => Err(gimli::Error::UnknownAugmentation),
+        }
+    };
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else {
             continue;
         };
         // What the linker dropped has no address.
-        let Ok(entry) = partial.parse(S::cie_from_offset) else {
+        let Ok(entry) = partial.parse(head) else {
             continue;
         };
         let range = entry.initial_address()..entry.end_address();
@@ -228,14 +246,7 @@ struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Step
-    where
-        S: UnwindSection<Bytes<'b>>,
-    {
-        self.try_step(section, entry).unwrap_or(Step::Lost)
-    }
-
-    fn try_step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
+    fn step<'b, S>(&mut self, section: &S, entry: S::Offset) -> Option<Step>
     where
         S: UnwindSection<Bytes<'b>>,
     {

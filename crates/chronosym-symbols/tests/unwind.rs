@@ -217,3 +217,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_head_that_is_extended_without_end_is_none() {
+    let entries = |extensions: usize| {
+        let mut head = vec![0, 0, 0, 0, 1, b'z'];
+        head.extend([b'L'].repeat(extensions));
+        // Factors, column, a byte of each extension.
+        head.extend([0, 1, 0x78, 16]);
+        head.extend([extensions as u8 | 0x80, (extensions >> 7) as u8]);
+        head.extend([0].repeat(extensions));
+        head.extend(INITIAL);
+        let mut section = with_length(head);
+        let mut entry = (section.len() as u32 + 4).to_le_bytes().to_vec();
+        entry.extend([TEXT, 16].map(u64::to_le_bytes).concat());
+        // An address of no kind for what the last extension wants.
+        entry.extend([8, 0, 0, 0, 0, 0, 0, 0, 0]);
+        section.extend(with_length(entry));
+        section.extend([0; 4]);
+        section
+    };
+    assert!(!table(file(".eh_frame", entries(3))).is_empty());
+    assert!(table(file(".eh_frame", entries(10_000))).is_empty());
+}

@@ -23,12 +23,21 @@ const WIDEST: usize = 1024;
 const COPIES: usize = 32;
 
 impl VersionedMap {
-    pub(crate) fn build(occupants: &[Occupant]) -> Self {
+    /// Works out each occupant's life and builds the index, in O(n log n). Their ids are their places.
+    ///
+    /// Any order will do; of two occupants with evidence of the same instant, the later one is taken to have come later.
+    ///
+    /// # Panics
+    /// With more than 2^32 − 2 occupants (260 GB of them).
+    pub fn new(occupants: &[Occupant]) -> Self {
+        assert!(
+            Id::from_index(occupants.len()).is_some(),
+            "fewer than 2^32 - 1 occupants"
+        );
         let Segments { bounds, spans } = lives::segments(occupants);
         let Lives {
             order,
             spans: lives,
-            cut_by,
         } = lives::lives(occupants, &spans, bounds.len());
 
         let widest = widest_in_tiles(&spans);
@@ -93,17 +102,12 @@ impl VersionedMap {
             crowds,
             above,
             clock,
-            spans: Spans::new(lives),
             known: occupants
                 .iter()
-                .zip(&cut_by)
-                .map(|(o, cut)| known(o, *cut))
+                .zip(&lives)
+                .map(|(o, life)| known(o, *life))
                 .collect(),
-            cut_by: collect(
-                ids(occupants)
-                    .zip(&cut_by)
-                    .filter_map(|(id, by)| Some((id, (*by)?))),
-            ),
+            spans: Spans::new(lives),
         }
     }
 }
@@ -152,27 +156,15 @@ fn mark_below(wide: &[(usize, usize, u32)], tiles: usize, mut below: impl FnMut(
     }
 }
 
-fn ids(occupants: &[Occupant]) -> impl Iterator<Item = Id> {
-    (0..occupants.len()).map(|i| Id::from_index(i).expect("the builder gave it an id"))
-}
-
-fn collect<T>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut items: Vec<T> = items.collect();
-    items.shrink_to_fit();
-    items
-}
-
-fn known(occupant: &Occupant, cut_by: Option<Id>) -> Known {
-    let begin = if matches!(occupant.begin, Begin::At(_)) {
-        Known::BEGIN
-    } else {
-        0
+fn known(occupant: &Occupant, (from, to): (u64, u64)) -> Known {
+    let begin = match occupant.begin {
+        Begin::At(_) => Known::BEGIN,
+        _ => 0,
     };
-    let end = match cut_by {
-        Some(_) => 0,
-        None if occupant.end_stated() => Known::END,
-        None if occupant.not_after < u64::MAX => Known::CONTAINED,
-        None => 0,
+    let is_own = to == occupant.own_end().max(from);
+    let end = match is_own && occupant.end_stated() {
+        true => Known::END,
+        false => 0,
     };
     Known(begin | end)
 }

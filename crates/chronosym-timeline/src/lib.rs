@@ -13,7 +13,6 @@
 mod above;
 mod batch;
 mod build;
-mod builder;
 mod clock;
 mod directory;
 mod layout;
@@ -28,7 +27,6 @@ mod spans;
 mod tile;
 
 pub use batch::Query;
-pub use builder::VersionedMapBuilder;
 pub use live::{LiveAnswer, LiveMap, Snapshot};
 pub use map::VersionedMap;
-pub use occupant::{AddrRange, Begin, Closed, End, Id, Life, Neighbours, Occupant};
+pub use occupant::{AddrRange, Begin, End, Id, Life, Neighbours, Occupant};

@@ -7,7 +7,7 @@
     reason = "counts and places of occupants, whose ids have 32 bits"
 )]
 
-use crate::occupant::{Id, Occupant};
+use crate::occupant::Occupant;
 use crate::pieces::Pieces;
 use crate::radix::{self, Keyed};
 
@@ -25,8 +25,6 @@ pub(crate) struct Lives {
     pub(crate) order: Vec<u32>,
     /// From and to.
     pub(crate) spans: Vec<(u64, u64)>,
-    /// Who cut the life short of its own end.
-    pub(crate) cut_by: Vec<Option<Id>>,
 }
 
 pub(crate) fn segments(occupants: &[Occupant]) -> Segments {
@@ -84,7 +82,6 @@ pub(crate) fn lives(
     let order: Vec<u32> = radix::sort(keyed).into_iter().map(|k| k.pos).collect();
 
     let mut spans = vec![(0_u64, 0_u64); occupants.len()];
-    let mut cut_by: Vec<Option<Id>> = vec![None; occupants.len()];
     let mut pieces = Pieces::new(segment_count);
     for &pos in &order {
         let index = pos as usize;
@@ -99,16 +96,11 @@ pub(crate) fn lives(
             // An occupant closed before ends before this instant and is left as it is.
             if instant < life.1 {
                 life.1 = instant.max(life.0);
-                cut_by[older] = Id::from_index(index);
             }
             floor = floor.max(life.1);
         });
         let from = occupant.from(floor);
         spans[index] = (from, occupant.own_end().max(from));
     }
-    Lives {
-        order,
-        spans,
-        cut_by,
-    }
+    Lives { order, spans }
 }

@@ -13,7 +13,7 @@ use crate::above::Above;
 use crate::clock::Clock;
 use crate::directory::{Directory, Hint};
 use crate::layout::tile_of;
-use crate::occupant::{Closed, Id, Life, Neighbours};
+use crate::occupant::{Id, Life, Neighbours};
 use crate::spans::{Nearest, Spans};
 use crate::tile::{Edge, Flags, Tile};
 
@@ -24,13 +24,12 @@ pub(crate) struct Known(pub(crate) u8);
 impl Known {
     pub(crate) const BEGIN: u8 = 1;
     pub(crate) const END: u8 = 2;
-    pub(crate) const CONTAINED: u8 = 4;
 }
 
 /// What was at address A at time T: an immutable index that any number of threads can ask at once.
 ///
 /// Lives of occupants that share an address never overlap in time (the [crate] documentation has the rules), so every question
-/// has one answer at most. It is made by [`VersionedMapBuilder::freeze`](crate::VersionedMapBuilder::freeze).
+/// has one answer at most.
 pub struct VersionedMap {
     pub(crate) directory: Directory,
     /// Where each tile begins; the first at address 0.
@@ -45,8 +44,6 @@ pub struct VersionedMap {
     /// Tiles have lives in ticks only.
     pub(crate) spans: Spans,
     pub(crate) known: Vec<Known>,
-    /// Who was cut short and by whom, in the order of the first.
-    pub(crate) cut_by: Vec<(Id, Id)>,
 }
 
 impl VersionedMap {
@@ -270,20 +267,6 @@ impl VersionedMap {
         }
     }
 
-    /// Why the life of `id` ends where it does.
-    pub fn closed(&self, id: Id) -> Closed {
-        let known = self.known[id.index()].0;
-        if known & Known::END != 0 {
-            Closed::Stated
-        } else if let Ok(found) = self.cut_by.binary_search_by_key(&id, |&(cut, _)| cut) {
-            Closed::By(self.cut_by[found].1)
-        } else if known & Known::CONTAINED != 0 {
-            Closed::Container
-        } else {
-            Closed::Open
-        }
-    }
-
     /// The number of occupants, those with lives of no length too.
     pub fn len(&self) -> usize {
         self.spans.len()
@@ -308,7 +291,6 @@ impl VersionedMap {
             + self.above.memory_bytes()
             + self.spans.memory_bytes()
             + self.known.capacity() * size_of::<Known>()
-            + self.cut_by.capacity() * size_of::<(Id, Id)>()
     }
 }
 

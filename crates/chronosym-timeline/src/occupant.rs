@@ -207,16 +207,3 @@ pub struct Neighbours {
     /// The first whose life begins after the time.
     pub after: Option<(Id, Life)>,
 }
-
-/// Why a life ends where it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Closed {
-    /// Its own evidence states the end.
-    Stated,
-    /// Another occupant was there at that time, and its evidence came first.
-    By(Id),
-    /// Its container ended.
-    Container,
-    /// It does not end as far as is known.
-    Open,
-}

@@ -153,18 +153,18 @@ mod tests {
             for (owner, (a, b)) in gifts.iter().enumerate() {
                 let (a, b) = (a.index(len), b.index(len));
                 let (first, last) = (a.min(b), a.max(b));
-                let mut told = Vec::new();
-                pieces.give(first, last, owner as u32, |o| told.push(o));
+                let mut given = Vec::new();
+                pieces.give(first, last, owner as u32, |o| given.push(o));
                 let mut expected = model[first..=last].to_vec();
                 expected.retain(|&o| o != NOBODY);
                 expected.dedup();
-                told.dedup();
+                given.dedup();
                 // A run of nobody between two runs of one owner may separate them on one side only.
                 expected.sort_unstable();
                 expected.dedup();
-                told.sort_unstable();
-                told.dedup();
-                prop_assert_eq!(told, expected);
+                given.sort_unstable();
+                given.dedup();
+                prop_assert_eq!(given, expected);
                 model[first..=last].fill(owner as u32);
             }
         }

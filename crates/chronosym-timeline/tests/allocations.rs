@@ -1,9 +1,7 @@
 //! Lookups allocate nothing; a batch nothing but its threads.
 
 use allocation_counter::measure;
-use chronosym_timeline::{
-    AddrRange, Begin, End, LiveMap, Occupant, Query, VersionedMap, VersionedMapBuilder,
-};
+use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, Query, VersionedMap};
 
 fn occupants(count: u64, versions: u64) -> impl Iterator<Item = Occupant> {
     (0..count).map(move |i| {
@@ -16,9 +14,7 @@ fn occupants(count: u64, versions: u64) -> impl Iterator<Item = Occupant> {
 }
 
 fn frozen(count: u64, versions: u64) -> VersionedMap {
-    let mut builder = VersionedMapBuilder::new();
-    builder.extend(occupants(count, versions));
-    builder.freeze()
+    VersionedMap::new(&occupants(count, versions).collect::<Vec<_>>())
 }
 
 fn queries(count: u64) -> Vec<Query> {
@@ -32,15 +28,14 @@ fn queries(count: u64) -> Vec<Query> {
 
 #[test]
 fn lookups_allocate_nothing() {
-    let mut builder = VersionedMapBuilder::new();
-    builder.extend(occupants(10_000, 4));
+    let mut occupied: Vec<_> = occupants(10_000, 4).collect();
     // Wide ones lie in the tree above the segments.
-    builder.insert(Occupant::new(
+    occupied.push(Occupant::new(
         AddrRange::sized(0x7f00_0000_0000, 1 << 20).unwrap(),
         Begin::At(4000),
         End::Open,
     ));
-    let map = builder.freeze();
+    let map = VersionedMap::new(&occupied);
     let mut live = LiveMap::new();
     for occupant in occupants(1000, 4) {
         live.insert(occupant);
@@ -103,16 +98,16 @@ fn a_body_over_parts_of_others_costs_at_most_48_bytes() {
             .wrapping_add(1);
         (random >> 33) % bound
     };
-    let mut builder = VersionedMapBuilder::new();
+    let mut occupied = Vec::new();
     for i in 0..50_000 {
         let start = 0x7f00_0000_0000 + below(4000) * 16;
         let range = AddrRange::sized(start, 16 + below(60) * 16).unwrap();
-        builder.insert(Occupant::new(
+        occupied.push(Occupant::new(
             range,
             Begin::At(i * 10),
             End::At(i * 10 + below(3000)),
         ));
     }
-    let bytes = bytes_a_body(&builder.freeze());
+    let bytes = bytes_a_body(&VersionedMap::new(&occupied));
     assert!(bytes <= 48.0, "{bytes:.1} bytes a body");
 }

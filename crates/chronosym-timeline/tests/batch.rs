@@ -1,8 +1,6 @@
 //! Batches answer as single lookups do, whatever way they take.
 
-use chronosym_timeline::{
-    AddrRange, Begin, End, Id, Occupant, Query, VersionedMap, VersionedMapBuilder,
-};
+use chronosym_timeline::{AddrRange, Begin, End, Id, Occupant, Query, VersionedMap};
 
 struct Random(u64);
 
@@ -18,7 +16,7 @@ impl Random {
 const BASES: [u64; 3] = [0x7f00_0000_0000, 0x7f55_0000_0000, 0xffff_8000_0000_0000];
 
 fn map(random: &mut Random, bodies: u64) -> VersionedMap {
-    let mut builder = VersionedMapBuilder::new();
+    let mut occupied = Vec::new();
     for i in 0..bodies {
         let start = BASES[random.below(3) as usize] + random.below(bodies * 100);
         let range = AddrRange::sized(start, 1 + random.below(400)).unwrap();
@@ -27,9 +25,9 @@ fn map(random: &mut Random, bodies: u64) -> VersionedMap {
         } else {
             End::Open
         };
-        builder.insert(Occupant::new(range, Begin::At(i), end));
+        occupied.push(Occupant::new(range, Begin::At(i), end));
     }
-    builder.freeze()
+    VersionedMap::new(&occupied)
 }
 
 #[test]
@@ -72,6 +70,6 @@ fn a_batch_answers_like_lookups() {
 #[test]
 #[should_panic(expected = "one answer a query")]
 fn a_batch_needs_an_answer_a_query() {
-    let map = VersionedMapBuilder::new().freeze();
+    let map = VersionedMap::new(&[]);
     map.resolve_batch(&[Query { addr: 0, time: 0 }], &mut []);
 }

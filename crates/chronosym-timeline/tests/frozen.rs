@@ -2,19 +2,9 @@
 
 mod model;
 
-use chronosym_timeline::{
-    AddrRange, Begin, Closed, End, Id, Life, Occupant, VersionedMap, VersionedMapBuilder,
-};
+use chronosym_timeline::{AddrRange, Begin, End, Id, Life, Occupant, VersionedMap};
 use model::Model;
 use proptest::prelude::*;
-
-fn freeze(occupants: &[Occupant]) -> VersionedMap {
-    let mut builder = VersionedMapBuilder::new();
-    for (index, occupant) in occupants.iter().enumerate() {
-        assert_eq!(builder.insert(*occupant).index(), index);
-    }
-    builder.freeze()
-}
 
 /// A history, told by the model and by the map.
 struct Told<'a> {
@@ -25,11 +15,10 @@ struct Told<'a> {
 
 impl<'a> Told<'a> {
     fn new(occupants: &'a [Occupant]) -> Self {
-        let (model, map) = (Model::new(occupants), freeze(occupants));
+        let (model, map) = (Model::new(occupants), VersionedMap::new(occupants));
         assert_eq!(map.len(), occupants.len());
         for (id, rectangle) in map.ids().zip(&model.rectangles) {
             assert_eq!(map.life(id), rectangle.life, "{id:?} of {occupants:#?}");
-            assert_eq!(map.closed(id), rectangle.closed, "{id:?} of {occupants:#?}");
         }
         Self {
             occupants,
@@ -138,7 +127,7 @@ fn sized(start: u64, size: u64) -> AddrRange {
 }
 
 fn lives(occupants: &[Occupant]) -> Vec<(u64, u64)> {
-    let map = freeze(occupants);
+    let map = VersionedMap::new(occupants);
     map.ids()
         .map(|id| map.life(id))
         .map(|life| (life.from, life.to))
@@ -147,7 +136,7 @@ fn lives(occupants: &[Occupant]) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_life_is_half_open_in_addresses_and_time() {
-    let map = freeze(&[Occupant::new(sized(0x1000, 0x10), Begin::At(5), End::At(9))]);
+    let map = VersionedMap::new(&[Occupant::new(sized(0x1000, 0x10), Begin::At(5), End::At(9))]);
     let id = Id::from_index(0);
     for (addr, time, expected) in [
         (0x1000, 5, id),
@@ -174,13 +163,9 @@ fn a_life_is_half_open_in_addresses_and_time() {
 fn a_load_closes_the_whole_of_what_it_overlaps() {
     let older = Occupant::new(sized(0x1000, 0x100), Begin::At(1), End::At(50));
     let newer = Occupant::new(sized(0x10ff, 0x100), Begin::At(10), End::Open);
-    let map = freeze(&[older, newer]);
+    let map = VersionedMap::new(&[older, newer]);
     assert_eq!(map.lookup(0x1000, 9), Id::from_index(0));
     assert_eq!(map.lookup(0x1000, 10), None);
-    assert_eq!(
-        map.closed(Id::from_index(0).unwrap()),
-        Closed::By(Id::from_index(1).unwrap())
-    );
 }
 
 #[test]
@@ -199,17 +184,13 @@ fn a_container_bounds_what_is_unknown() {
     let mut listed = Occupant::new(sized(0x1000, 0x100), Begin::Before(30), End::After(30));
     (listed.not_before, listed.not_after) = (7, 40);
     assert_eq!(lives(&[listed]), [(7, 40)]);
-    assert_eq!(
-        freeze(&[listed]).closed(Id::from_index(0).unwrap()),
-        Closed::Container
-    );
 }
 
 #[test]
 fn of_two_at_one_instant_the_later_inserted_wins() {
     let range = sized(0x1000, 0x100);
     let occupant = Occupant::new(range, Begin::At(10), End::Open);
-    let map = freeze(&[occupant, occupant]);
+    let map = VersionedMap::new(&[occupant, occupant]);
     assert_eq!(map.lookup(0x1000, 10), Id::from_index(1));
     assert_eq!(
         map.occupants(0x1000)
@@ -235,7 +216,7 @@ fn ranges_reach_the_top_of_the_address_space() {
         Begin::At(5),
         End::At(6),
     );
-    let map = freeze(&[all, top]);
+    let map = VersionedMap::new(&[all, top]);
     assert_eq!(map.lookup(0, 4), Id::from_index(0));
     assert_eq!(map.lookup(u64::MAX, 4), Id::from_index(0));
     assert_eq!(map.lookup(u64::MAX, 5), Id::from_index(1));
@@ -254,12 +235,15 @@ fn times_before_all_evidence_are_in_order() {
         occupants.push(Occupant::new(small, Begin::At(2), End::At(2)));
     }
     agree(&occupants);
-    assert_eq!(freeze(&occupants).lookup(0x1002, 1), Id::from_index(1));
+    assert_eq!(
+        VersionedMap::new(&occupants).lookup(0x1002, 1),
+        Id::from_index(1)
+    );
 }
 
 #[test]
 fn an_empty_map_answers_nothing() {
-    let map = freeze(&[]);
+    let map = VersionedMap::new(&[]);
     assert!(map.is_empty());
     assert_eq!(map.lookup(0, 0), None);
     assert_eq!(map.occupants(u64::MAX).count(), 0);
@@ -272,7 +256,7 @@ fn any_number_of_wide_gaps_splits() {
             .map(|i| Occupant::new(sized(i << 33, 64), Begin::At(0), End::Open))
             .collect();
         agree(&far_apart);
-        let map = freeze(&far_apart);
+        let map = VersionedMap::new(&far_apart);
         let all = (1..=count).filter_map(|i| map.lookup((i << 33) + 63, 1));
         assert_eq!(all.count() as u64, count);
     }
@@ -289,15 +273,17 @@ fn crowds_between_wide_gaps_are_told_apart() {
             start += size + size % 2;
         }
     }
-    let mut builder = VersionedMapBuilder::new();
-    let ids: Vec<_> = ranges
+    let occupants = ranges
         .iter()
-        .map(|&range| builder.insert(Occupant::new(range, Begin::At(1), End::Open)))
-        .collect();
-    let map = builder.freeze();
+        .map(|&range| Occupant::new(range, Begin::At(1), End::Open));
+    let map = VersionedMap::new(&occupants.collect::<Vec<_>>());
     for addr in 0x7f00_0000_0000..0x7f00_0000_0000 + 41_000 {
         let expected = ranges.iter().position(|r| r.contains(addr));
-        assert_eq!(map.lookup(addr, 5), expected.map(|i| ids[i]), "{addr:#x}");
+        assert_eq!(
+            map.lookup(addr, 5),
+            expected.and_then(Id::from_index),
+            "{addr:#x}"
+        );
     }
 }
 
@@ -316,7 +302,7 @@ fn a_crowd_is_not_where_it_is_not() {
         Begin::At(10),
         End::Open,
     ));
-    let map = freeze(&occupants);
+    let map = VersionedMap::new(&occupants);
     for time in 0..220 {
         let alive = (10..210).contains(&time) && time % 10 < 5;
         let expected = alive.then(|| Id::from_index(time as usize / 10 - 1).unwrap());
@@ -336,7 +322,7 @@ fn nobody_is_alive_at_the_end_of_time() {
         let first = Occupant::new(sized(0x1000, 0x10), Begin::At(1 << bits), End::Open);
         for last in [1 << bits, u64::MAX / 2, u64::MAX - 1] {
             let second = Occupant::new(sized(0x7f00_0000_2000, 0x10), Begin::At(last), End::Open);
-            let map = freeze(&[first, second]);
+            let map = VersionedMap::new(&[first, second]);
             for (addr, from, id) in [(0x1000, 1 << bits, 0), (0x7f00_0000_2000, last, 1)] {
                 assert_eq!(map.lookup(addr, u64::MAX), None, "{bits} {last}");
                 assert_eq!(map.lookup(addr, u64::MAX - 1), Id::from_index(id));

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, VersionedMapBuilder};
+use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, VersionedMap};
 
 /// `count` lives of 5 units at one address, with gaps of as many.
 fn versions(count: u64) -> impl Iterator<Item = Occupant> {
@@ -61,11 +61,7 @@ fn live_neighbours() {
 
 #[test]
 fn frozen_neighbours() {
-    let freeze = |count| {
-        let mut map = VersionedMapBuilder::new();
-        map.extend(versions(count));
-        map.freeze()
-    };
+    let freeze = |count| VersionedMap::new(&versions(count).collect::<Vec<_>>());
     grows_as_the_number_of_questions(freeze, |map, time| {
         black_box(map.neighbours(0x1080, time));
     });

@@ -1,9 +1,7 @@
 //! Every address leads to its body, however bodies lie: packed, far apart, wider than an index reaches, at either end of the
 //! address space.
 
-use chronosym_timeline::{
-    AddrRange, Begin, End, Id, Occupant, Query, VersionedMap, VersionedMapBuilder,
-};
+use chronosym_timeline::{AddrRange, Begin, End, Id, Occupant, Query, VersionedMap};
 use proptest::prelude::*;
 
 /// The bodies' ranges in address order, one after the other with these gaps, and the map of them.
@@ -23,11 +21,11 @@ fn lay(base: u64, bodies: &[(u64, u64)]) -> (Vec<AddrRange>, VersionedMap) {
             None => break,
         }
     }
-    let mut builder = VersionedMapBuilder::new();
+    let mut occupied = Vec::new();
     for &range in &ranges {
-        builder.insert(Occupant::new(range, Begin::At(10), End::At(20)));
+        occupied.push(Occupant::new(range, Begin::At(10), End::At(20)));
     }
-    (ranges, builder.freeze())
+    (ranges, VersionedMap::new(&occupied))
 }
 
 fn hold(ranges: &[AddrRange], map: &VersionedMap) {

@@ -41,6 +41,8 @@ impl ReadError {
 type Result<T> = std::result::Result<T, ReadError>;
 
 /// A reading position in a slice. A read that fails leaves it where it was, but for parts of the value that were there.
+///
+/// The position is moved without a check: by what was found in the slice only.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -110,7 +112,7 @@ impl<'a> Cursor<'a> {
     /// [`ReadError::Ended`]; the same for all that follow.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let end = self.at.saturating_add(count);
+        let end = self.at.wrapping_add(count);
         let taken = self.bytes.get(self.at..end).ok_or(self.ended(count))?;
         self.at = end;
         Ok(taken)
@@ -120,7 +122,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let array = self.rest().first_chunk().ok_or(self.ended(N))?;
-        self.at = self.at.saturating_add(N);
+        self.at = self.at.wrapping_add(N);
         Ok(*array)
     }
 
@@ -128,7 +130,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn u8(&mut self) -> Result<u8> {
         let byte = *self.bytes.get(self.at).ok_or(self.ended(1))?;
-        self.at = self.at.saturating_add(1);
+        self.at = self.at.wrapping_add(1);
         Ok(byte)
     }
 
@@ -204,21 +206,22 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn varint(&mut self, max_bytes: usize) -> Result<u64> {
-        let Some(word) = self.rest().first_chunk() else {
+        let rest = self.bytes.get(self.at..);
+        let Some(word) = rest.and_then(|rest| rest.first_chunk()) else {
             return self.varint_by_bytes(max_bytes);
         };
         let word = u64::from_le_bytes(*word);
         if word & 0x80 == 0 {
-            self.at = self.at.saturating_add(1);
+            self.at = self.at.wrapping_add(1);
             return Ok(word & 0x7f);
         }
         // All at once: the lengths change from one to the next, and foretelling each byte's branch would fail.
         let ends = !word & 0x8080_8080_8080_8080;
-        let length = (ends.trailing_zeros() / 8).saturating_add(1) as usize;
+        let length = (ends.trailing_zeros() / 8).wrapping_add(1) as usize;
         if ends == 0 || length > max_bytes {
             return self.varint_by_bytes(max_bytes);
         }
-        self.at = self.at.saturating_add(length);
+        self.at = self.at.wrapping_add(length);
         let septets = word & (ends ^ ends.wrapping_sub(1));
         let pairs = septets & 0x007f_007f_007f_007f | (septets & 0x7f00_7f00_7f00_7f00) >> 1;
         let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;

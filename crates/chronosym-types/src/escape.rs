@@ -102,56 +102,27 @@ pub fn xml(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// For a field of comma-separated values: quoted where it must be, hostile characters become `?`, and what a
-/// spreadsheet would take for a formula begins with an apostrophe.
-#[must_use]
-pub fn csv(text: &str) -> Cow<'_, str> {
-    let text = terminal(text);
-    let formula = text.starts_with(['=', '+', '-', '@']);
-    if !formula && !text.contains([',', '"', ';']) {
-        return text;
-    }
-    let apostrophe = if formula { "'" } else { "" };
-    format!("\"{apostrophe}{}\"", text.replace('"', "\"\"")).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A hostile name, and what becomes of it: terminal, folded, JSON, XML, CSV.
-    const NAMES: [[&str; 6]; 11] = [
-        ["Main", "Main", "Main", "\"Main\"", "Main", "Main"],
-        [
-            "Größe😀",
-            "Größe😀",
-            "Größe😀",
-            "\"Größe😀\"",
-            "Größe😀",
-            "Größe😀",
-        ],
+    /// A hostile name, and what becomes of it: terminal, folded, JSON, XML.
+    const NAMES: [[&str; 5]; 11] = [
+        ["Main", "Main", "Main", "\"Main\"", "Main"],
+        ["Größe😀", "Größe😀", "Größe😀", "\"Größe😀\"", "Größe😀"],
         [
             "a\u{1b}[31mb\u{9b}0m\u{7f}",
             "a?[31mb?0m?",
             "a?[31mb?0m?",
             r#""a\u001b[31mb\u009b0m\u007f""#,
             "a?[31mb?0m?",
-            "a?[31mb?0m?",
         ],
-        [
-            "a\r\nb\tc",
-            "a??b?c",
-            "a??b?c",
-            r#""a\r\nb\tc""#,
-            "a??b?c",
-            "a??b?c",
-        ],
+        ["a\r\nb\tc", "a??b?c", "a??b?c", r#""a\r\nb\tc""#, "a??b?c"],
         [
             "\u{202e}gnp.exe\u{2066}\u{2069}\u{61c}\u{2060}",
             "?gnp.exe????",
             "?gnp.exe????",
             r#""\u202egnp.exe\u2066\u2069\u061c\u2060""#,
-            "?gnp.exe????",
             "?gnp.exe????",
         ],
         [
@@ -160,16 +131,14 @@ mod tests {
             "a???b??",
             r#""a\u200b\u200f\ufeffb\u2028\u2029""#,
             "a???b??",
-            "a???b??",
         ],
-        ["a;b 7", "a;b 7", "a:b 7", "\"a;b 7\"", "a;b 7", "\"a;b 7\""],
+        ["a;b 7", "a;b 7", "a:b 7", "\"a;b 7\"", "a;b 7"],
         [
             "\",\"x\":\"\\",
             "\",\"x\":\"\\",
             "\",\"x\":\"\\",
             r#""\",\"x\":\"\\""#,
             "&quot;,&quot;x&quot;:&quot;\\",
-            "\"\"\",\"\"x\"\":\"\"\\\"",
         ],
         [
             "</text><script>a&&b('')",
@@ -177,7 +146,6 @@ mod tests {
             "</text><script>a&&b('')",
             "\"</text><script>a&&b('')\"",
             "&lt;/text&gt;&lt;script&gt;a&amp;&amp;b(&#39;&#39;)",
-            "</text><script>a&&b('')",
         ],
         [
             "=cmd|' /C calc'!A0",
@@ -185,7 +153,6 @@ mod tests {
             "=cmd|' /C calc'!A0",
             "\"=cmd|' /C calc'!A0\"",
             "=cmd|&#39; /C calc&#39;!A0",
-            "\"'=cmd|' /C calc'!A0\"",
         ],
         [
             "\0\u{8}\u{c}\u{fffe}",
@@ -193,27 +160,20 @@ mod tests {
             "????",
             r#""\u0000\b\f\ufffe""#,
             "????",
-            "????",
         ],
     ];
 
     #[test]
     fn hostile_names_are_harmless_wherever_they_are_written() {
-        for [name, on_terminal, in_folded, in_json, in_xml, in_csv] in NAMES {
+        for [name, on_terminal, in_folded, in_json, in_xml] in NAMES {
             let mut json = String::new();
             push_json(name, &mut json);
             assert_eq!(
-                [
-                    &*terminal(name),
-                    &*folded(name),
-                    &json,
-                    &*xml(name),
-                    &*csv(name)
-                ],
-                [on_terminal, in_folded, in_json, in_xml, in_csv],
+                [&*terminal(name), &*folded(name), &json, &*xml(name)],
+                [on_terminal, in_folded, in_json, in_xml],
                 "{name:?}"
             );
-            for text in [on_terminal, in_folded, in_json, in_xml, in_csv] {
+            for text in [on_terminal, in_folded, in_json, in_xml] {
                 assert!(!text.contains(is_hostile), "{text:?}");
             }
         }

@@ -136,14 +136,7 @@ pub struct PdbId {
 impl std::fmt::Display for PdbId {
     /// Signature and age in the form of symbol servers: 32 hex digits, then the age in hex.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [a, b, c, d, e, g, h, i, rest @ ..] = self.guid.0;
-        let (first, second) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, g]));
-        let (third, rest) = (u16::from_le_bytes([h, i]), u64::from_be_bytes(rest));
-        write!(
-            f,
-            "{first:08X}{second:04X}{third:04X}{rest:016X}{:x}",
-            self.age
-        )
+        write!(f, "{:#}{:x}", self.guid, self.age)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use chronosym_events::{EventKey, EventSchema, Field};
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 
-use crate::few::Few;
 use crate::index_type::index_type;
 use crate::markers::Mark;
 use crate::role::Role;
@@ -39,14 +39,17 @@ pub struct EventTypeInfo {
 pub(crate) struct EventTypes {
     pub all: Vec<EventTypeInfo>,
     /// By the hash of what tells them apart.
-    by_hash: FxHashMap<u64, Few<EventTypeId>>,
+    by_hash: FxHashMap<u64, SmallVec<[EventTypeId; 1]>>,
 }
 
 impl EventTypes {
     /// The id of a type, registered if it is new.
     pub fn register(&mut self, schema: Arc<EventSchema>, options: &Options) -> EventTypeId {
         let hash = type_hash(&schema);
-        let known = self.by_hash.get(&hash).map_or(&[][..], Few::as_slice);
+        let known = self
+            .by_hash
+            .get(&hash)
+            .map_or(&[][..], |ids| ids.as_slice());
         let same = |id: &&EventTypeId| identity(&self.all[id.index()].schema) == identity(&schema);
         if let Some(&known) = known.iter().find(same) {
             return known;

@@ -4,10 +4,11 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use crate::few::Few;
-
-type Layer<K, V> = FxHashMap<K, Few<V>>;
+/// Nearly always a key has one value.
+type Values<V> = SmallVec<[V; 1]>;
+type Layer<K, V> = FxHashMap<K, Values<V>>;
 
 /// Layers are not joined to more keys than this: copying many at once would take a writer long.
 const LARGEST: usize = 1 << 16;
@@ -40,7 +41,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
         let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);
         layers
             .filter_map(move |layer| layer.get(&key))
-            .flat_map(Few::as_slice)
+            .flat_map(|values| values.as_slice())
             .copied()
     }
 
@@ -58,10 +59,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
             let (mut joined, last) = (larger.unwrap_or_default(), last.unwrap_or_default());
             for (key, values) in last {
                 let known = joined.entry(key).or_default();
-                values
-                    .as_slice()
-                    .iter()
-                    .for_each(|&value| known.push(value));
+                known.extend(values);
             }
             self.old.push(Arc::new(joined));
         }
@@ -76,13 +74,13 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
         let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);
         layers
             .flat_map(FxHashMap::values)
-            .map(|values| values.as_slice().len())
+            .map(|values| values.len())
             .sum()
     }
 
     /// Drops the values that are not to be kept. Takes as long as there are values; layers that lose none stay shared.
     pub(crate) fn retain(&mut self, keep: impl Fn(V) -> bool) {
-        let stays = |values: &Few<V>| values.as_slice().iter().all(|&value| keep(value));
+        let stays = |values: &Values<V>| values.iter().all(|&value| keep(value));
         for layer in &mut self.old {
             if !layer.values().all(stays) {
                 retain(Arc::make_mut(layer), &keep);
@@ -95,10 +93,8 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
 
 fn retain<K: Eq + Hash, V: Copy>(layer: &mut Layer<K, V>, keep: &impl Fn(V) -> bool) {
     layer.retain(|_, values| {
-        if !values.as_slice().iter().all(|&value| keep(value)) {
-            values.retain(|&value| keep(value));
-        }
-        !values.as_slice().is_empty()
+        values.retain(|&mut value| keep(value));
+        !values.is_empty()
     });
 }
 

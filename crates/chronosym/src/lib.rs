@@ -40,7 +40,6 @@ mod code;
 mod event_types;
 mod evidence;
 pub mod facts;
-mod few;
 mod filter;
 mod frame;
 mod frames;

@@ -139,7 +139,7 @@ impl Machine {
                 let thread = self
                     .processes
                     .thread(process, at.thread.unwrap_or_default());
-                self.processes.threads[thread.index()].name = names.text(name);
+                self.processes.threads[thread.index()].rename(names.text(name), at.time_ns);
             }
             Fact::Image(image) => {
                 self.apply_image(process, at.time_ns, &image);

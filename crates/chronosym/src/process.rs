@@ -49,6 +49,23 @@ pub(crate) struct Thread {
     pub process: ProcessIndex,
     pub tid: u64,
     pub name: StringId,
+    /// What it was called before, and until when.
+    pub earlier: Vec<(u64, StringId)>,
+}
+
+impl Thread {
+    pub fn rename(&mut self, name: StringId, time_ns: u64) {
+        let before = std::mem::replace(&mut self.name, name);
+        if before != StringId::EMPTY && before != name {
+            self.earlier.push((time_ns, before));
+        }
+    }
+
+    /// What it was called at a time.
+    pub fn name_at(&self, time_ns: u64) -> StringId {
+        let then = self.earlier.iter().find(|(until, _)| time_ns < *until);
+        then.map_or(self.name, |&(_, name)| name)
+    }
 }
 
 /// All processes and threads of a session.
@@ -59,15 +76,24 @@ pub(crate) struct Processes {
     by_pid: Layers<Option<u32>, ProcessIndex>,
     /// Who adds threads needs it.
     by_tid: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
+    /// The pid that was asked for last, if it is of one incarnation: most events come in runs.
+    last: Option<(Option<u32>, ProcessIndex)>,
+    last_thread: Option<(ProcessIndex, u64, ThreadIndex)>,
 }
 
 impl Processes {
     /// The incarnation of `pid` that events of `time_ns` speak of: the latest that had started, made if there is none.
     pub fn at(&mut self, pid: Option<u32>, time_ns: u64) -> ProcessIndex {
-        if let Some(found) = self.find(pid, time_ns) {
-            return found;
+        if let Some((last, process)) = self.last
+            && last == pid
+        {
+            return process;
         }
-        self.add(pid, None)
+        let found = self.find(pid, time_ns);
+        let found = found.unwrap_or_else(|| self.add(pid, None));
+        let is_only = self.by_pid.of(pid).nth(1).is_none();
+        self.last = is_only.then_some((pid, found));
+        found
     }
 
     /// As [`Processes::at`], without making one.
@@ -91,6 +117,7 @@ impl Processes {
     }
 
     fn add(&mut self, pid: Option<u32>, start: Option<u64>) -> ProcessIndex {
+        self.last = None;
         let index = ProcessIndex(self.all.len() as u32);
         self.all.push(Process {
             pid,
@@ -112,21 +139,29 @@ impl Processes {
             all: self.all.clone(),
             threads: self.threads.clone(),
             by_pid: self.by_pid.snapshot(),
-            by_tid: FxHashMap::default(),
+            ..Processes::default()
         }
     }
 
     /// The thread `tid` of a process, made if it is new.
     pub fn thread(&mut self, process: ProcessIndex, tid: u64) -> ThreadIndex {
+        if let Some((of, last, thread)) = self.last_thread
+            && (of, last) == (process, tid)
+        {
+            return thread;
+        }
         let next = ThreadIndex(self.threads.len() as u32);
-        *self.by_tid.entry((process, tid)).or_insert_with(|| {
+        let thread = *self.by_tid.entry((process, tid)).or_insert_with(|| {
             self.threads.push(Thread {
                 process,
                 tid,
                 name: StringId::EMPTY,
+                earlier: Vec::new(),
             });
             next
-        })
+        });
+        self.last_thread = Some((process, tid, thread));
+        thread
     }
 
     /// The runtime `clr_instance` of a process, made if it is new.

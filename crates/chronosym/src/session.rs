@@ -57,8 +57,6 @@ pub struct Session {
         feature = "perf"
     ))]
     pub(crate) recording: Option<crate::source::Identity>,
-    /// The sampled thread that was seen last: most samples come in runs.
-    last_thread: Option<(Option<u32>, u64, ThreadIndex)>,
 }
 
 impl Session {
@@ -304,17 +302,8 @@ impl Session {
     }
 
     pub(crate) fn thread(&mut self, pid: Option<u32>, tid: u64, time_ns: u64) -> ThreadIndex {
-        let machine = &mut self.machine;
-        if let Some((last_pid, last_tid, thread)) = self.last_thread
-            && (last_pid, last_tid) == (pid, tid)
-            && machine.processes.incarnations(pid).nth(1).is_none()
-        {
-            return thread;
-        }
-        let process = machine.process(pid, time_ns);
-        let thread = machine.processes.thread(process, tid);
-        self.last_thread = Some((pid, tid, thread));
-        thread
+        let process = self.machine.process(pid, time_ns);
+        self.machine.processes.thread(process, tid)
     }
 
     /// Names the code of a process from a perf map (rule 18: untimed, so it answers last).

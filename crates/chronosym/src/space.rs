@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMapBuilder};
+use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap};
 
 use crate::body::CodeBody;
 use crate::code::ProcessCode;
@@ -29,17 +29,15 @@ impl AddressSpace {
     /// The state of a process of which nothing more is to come.
     pub fn freeze(process: &Process, mut state: ProcessState) -> Self {
         state.code.finish();
-        let mut bodies = VersionedMapBuilder::new();
-        for body in state.code.bodies.iter() {
-            bodies.insert(body_occupant(process, &state.code, body));
-        }
-        let mut images = VersionedMapBuilder::new();
-        for image in &state.images {
-            images.insert(image_occupant(process, image));
-        }
+        let bodies = state.code.bodies.iter();
+        let bodies = bodies.map(|body| body_occupant(process, &state.code, body));
+        let images = state.images.iter();
+        let images = images.map(|image| image_occupant(process, image));
+        let freeze =
+            |occupants: Vec<Occupant>| Index::Frozen(Box::new(VersionedMap::new(&occupants)));
         AddressSpace {
-            bodies: Index::Frozen(Box::new(bodies.freeze())),
-            images: Index::Frozen(Box::new(images.freeze())),
+            bodies: freeze(bodies.collect()),
+            images: freeze(images.collect()),
             untimed: UntimedIndex::of(&state.untimed.rows),
             forgotten: Arc::default(),
             state: Arc::new(state),

@@ -124,8 +124,7 @@ impl StackTable {
         leaf_first: impl DoubleEndedIterator<Item = Walked> + Clone,
     ) -> Option<StackId> {
         let hash = hash_of(leaf_first.clone());
-        let is_same = |&known: &StackId| self.frames(known).eq(leaf_first.clone());
-        if let Some(&known) = self.whole.find(hash, is_same) {
+        if let Some(&known) = (self.whole).find(hash, |&known| self.is(known, leaf_first.clone())) {
             return Some(known);
         }
         let stack = self.extend_walked(None, leaf_first)?;
@@ -133,6 +132,21 @@ impl StackTable {
         whole.insert_unique(hash, stack, |&known| hash_of(self.frames(known)));
         self.whole = whole;
         Some(stack)
+    }
+
+    /// Whether a stack has these frames.
+    #[inline]
+    fn is(&self, stack: StackId, leaf_first: impl Iterator<Item = Walked>) -> bool {
+        let mut top = stack.0;
+        for frame in leaf_first {
+            match self.nodes.get(top as usize) {
+                Some(node) if (node.address, node.proof) == (frame.address, frame.proof) => {
+                    top = node.caller;
+                }
+                _ => return false,
+            }
+        }
+        top == ROOT
     }
 
     /// The innermost frame, and the stack without it; `None` for a stack that is not in this table.
@@ -193,5 +207,13 @@ mod tests {
         assert_eq!(table.intern(std::iter::empty()), None);
         let onto = table.intern([2, 1].into_iter());
         assert_eq!(table.extend(onto, [3].into_iter()), Some(a));
+        let walked = |addresses: &'static [u64]| addresses.iter().map(|&it| Walked::from(it));
+        for (addresses, known) in [(&[3, 2, 1][..], a), (&[4, 2, 1], b)] {
+            assert_eq!(table.intern_whole(walked(addresses)), Some(known));
+            assert_eq!(table.intern_whole(walked(addresses)), Some(known));
+        }
+        assert_ne!(table.intern_whole(walked(&[2, 1])), Some(a));
+        assert_eq!(table.len(), 4);
+        assert_eq!(table.intern_whole(walked(&[])), None);
     }
 }

@@ -169,41 +169,40 @@ mod tests {
 
     #[test]
     fn the_runtimes_own_text_is_taken_apart() {
-        let text = "instance !!0 [Workload] Workload.Shapes+Box`1[System.Int32]::Map(class [System.Runtime]System.Func`2<!0,!!0>)[OptimizedTier1]";
-        let parsed = SymbolText::parse(text);
-        assert_eq!(parsed.module, "Workload");
-        assert_eq!(
-            (parsed.namespace, parsed.name),
-            ("Workload.Shapes+Box`1[System.Int32]", "Map")
-        );
-        assert_eq!(parsed.returns, "instance !!0");
-        assert_eq!(
-            parsed.arguments,
-            "(class [System.Runtime]System.Func`2<!0,!!0>)"
-        );
-        assert_eq!(parsed.tier, Some(OptimizationTier::OptimizedTier1));
-        let explicit = SymbolText::parse(
-            "class [System.Linq]A.B [Lib] N.Int32::N.IAdd<N.Int32>.op(int32[])[InstrumentedTier]",
-        );
-        assert_eq!(
-            (explicit.module, explicit.namespace, explicit.name),
-            ("Lib", "N.Int32", "N.IAdd<N.Int32>.op")
-        );
-        assert_eq!(
-            explicit.tier,
-            Some(OptimizationTier::QuickJittedInstrumented)
-        );
-        let dynamic = SymbolText::parse(
-            "int32 [Anonymously Hosted DynamicMethods Assembly] dynamicClass::lambda(int32)[Optimized]",
-        );
-        assert_eq!(
-            (dynamic.module, dynamic.namespace, dynamic.name),
+        use OptimizationTier::{Optimized, OptimizedTier1, QuickJittedInstrumented};
+        for (text, module, namespace, name, tier) in [
             (
+                "instance !!0 [Workload] Ns.Box`1[System.Int32]::Map(class [Lib]System.Func`2<!0,!!0>)[OptimizedTier1]",
+                "Workload",
+                "Ns.Box`1[System.Int32]",
+                "Map",
+                OptimizedTier1,
+            ),
+            (
+                "class [System.Linq]A.B [Lib] N.Int32::N.IAdd<N.Int32>.op(int32[])[InstrumentedTier]",
+                "Lib",
+                "N.Int32",
+                "N.IAdd<N.Int32>.op",
+                QuickJittedInstrumented,
+            ),
+            (
+                "int32 [Anonymously Hosted DynamicMethods Assembly] dynamicClass::lambda(int32)[Optimized]",
                 "Anonymously Hosted DynamicMethods Assembly",
                 "dynamicClass",
-                "lambda"
-            )
-        );
+                "lambda",
+                Optimized,
+            ),
+        ] {
+            let parsed = SymbolText::parse(text);
+            let parts = (parsed.module, parsed.namespace, parsed.name);
+            assert_eq!(parts, (module, namespace, name));
+            assert_eq!(parsed.tier, Some(tier));
+            let whole = format!(
+                "{} [{module}] {namespace}::{name}{}",
+                parsed.returns, parsed.arguments
+            );
+            assert!(text.starts_with(&whole), "{whole}");
+        }
         for plain in [
             "void f(T) [with T = int] const",
             "stub CreateHelper<DynamicHelper>",

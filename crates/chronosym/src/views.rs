@@ -54,7 +54,7 @@ pub struct ThreadView<'t> {
     pub process: ProcessIndex,
     /// The system's thread id.
     pub tid: u64,
-    /// Its name.
+    /// Its name, the last one if it had several: [`Timeline::thread_name`].
     pub name: Option<&'t str>,
 }
 
@@ -243,6 +243,12 @@ impl Timeline {
             tid: thread.tid,
             name: self.some(thread.name),
         })
+    }
+
+    /// What a thread was called at a time in ns; [`ThreadView::name`] is the last name that it had.
+    pub fn thread_name(&self, index: ThreadIndex, time_ns: u64) -> Option<&str> {
+        let thread = self.processes.threads.get(index.index())?;
+        self.some(thread.name_at(time_ns))
     }
 
     /// The incarnation of `pid` that was alive at a time in ns; without a time the latest one.

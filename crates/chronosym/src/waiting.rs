@@ -1,6 +1,6 @@
 //! Whether a thread ran or waited when it was sampled (rule 22).
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::names::NameId;
 use crate::process::{Process, ProcessIndex};
@@ -57,126 +57,70 @@ impl WallFlag {
     }
 }
 
-/// Methods in which threads wait: type, methods. An empty list means all of them.
+/// Methods in which threads wait, a line for each type.
 ///
 /// From the sources of System.Private.CoreLib and its libraries (dotnet/runtime, `src/libraries` and
 /// `src/coreclr/System.Private.CoreLib`, release/3.1 to release/10.0): what blocks in the end, and what calls that, because the
-/// former may be inlined or an internal call without a frame.
-const WAITING: &[(&str, &[&str])] = &[
-    // Monitors. Enter is a wait only once it has left its fast path.
-    (
-        "System.Threading.Monitor",
-        &["Wait", "ObjWait", "Enter_Slowpath", "TryEnter_Slowpath"],
-    ),
-    ("System.Threading.Lock", &["TryEnterSlow"]),
-    // Wait handles and what is built on them.
-    (
-        "System.Threading.WaitHandle",
-        &[
-            "WaitOne",
-            "WaitOneCore",
-            "WaitOneNoCheck",
-            "WaitMultiple",
-            "WaitMultipleIgnoringSyncContext",
-            "WaitAny",
-            "WaitAll",
-            "SignalAndWait",
-            "SignalAndWaitCore",
-            "SignalAndWaitNative",
-        ],
-    ),
-    ("System.Threading.WaitSubsystem", &["Wait", "SignalAndWait"]),
-    ("System.Threading.WaitSubsystem+ThreadWaitInfo", &["Wait"]),
-    ("System.Threading.LowLevelMonitor", &["Wait", "WaitCore"]),
-    (
-        "System.Threading.LowLevelLifoSemaphore",
-        &["WaitNative", "WaitCore", "WaitForSignal"],
-    ),
-    ("System.Threading.LowLevelLock", &["WaitAndAcquire"]),
-    ("System.Threading.ManualResetEventSlim", &["Wait"]),
-    (
-        "System.Threading.SemaphoreSlim",
-        &["WaitUntilCountOrTimeout"],
-    ),
-    // Threads, the garbage collector, the thread pool, timers.
-    (
-        "System.Threading.Thread",
-        &[
-            "Join",
-            "JoinInternal",
-            "Sleep",
-            "SleepInternal",
-            "UninterruptibleSleep0",
-        ],
-    ),
-    (
-        "System.GC",
-        &["WaitForPendingFinalizers", "WaitForFullGCComplete"],
-    ),
-    (
-        "System.Threading.PortableThreadPool+IOCompletionPoller",
-        &["Poll"],
-    ),
-    ("System.Threading.TimerQueue", &["TimerThread"]),
-    // Sockets: epoll and kqueue, poll, completion ports.
-    ("System.Net.Sockets.SocketAsyncEngine", &["EventLoop"]),
-    (
-        "Interop+Sys",
-        &[
-            "WaitForSocketEvents",
-            "Poll",
-            "Select",
-            "Accept",
-            "Connect",
-            "Receive",
-            "ReceiveMessage",
-            "WaitPid",
-            "WaitPidExitedNoHang",
-        ],
-    ),
-    (
-        "Interop+Kernel32",
-        &[
-            "GetQueuedCompletionStatus",
-            "GetQueuedCompletionStatusEx",
-            "WaitForSingleObject",
-            "WaitForMultipleObjectsEx",
-            "Sleep",
-            "SleepEx",
-        ],
-    ),
-    (
-        "Interop+Winsock",
-        &["recv", "WSARecv", "accept", "select", "WSAConnect"],
-    ),
-    (
-        "Interop+User32",
-        &["GetMessageW", "WaitMessage", "MsgWaitForMultipleObjectsEx"],
-    ),
-];
+/// former may be inlined or an internal call without a frame. Of monitors, Enter is a wait only once it has left its fast path.
+const WAITING: &str = "
+    System.Threading.Monitor: Wait ObjWait Enter_Slowpath TryEnter_Slowpath
+    System.Threading.Lock: TryEnterSlow
+    System.Threading.WaitHandle: WaitOne WaitOneCore WaitOneNoCheck WaitMultiple WaitMultipleIgnoringSyncContext \
+        WaitAny WaitAll SignalAndWait SignalAndWaitCore SignalAndWaitNative
+    System.Threading.WaitSubsystem: Wait SignalAndWait
+    System.Threading.WaitSubsystem+ThreadWaitInfo: Wait
+    System.Threading.LowLevelMonitor: Wait WaitCore
+    System.Threading.LowLevelLifoSemaphore: WaitNative WaitCore WaitForSignal
+    System.Threading.LowLevelLock: WaitAndAcquire
+    System.Threading.ManualResetEventSlim: Wait
+    System.Threading.SemaphoreSlim: WaitUntilCountOrTimeout
+    System.Threading.Thread: Join JoinInternal Sleep SleepInternal UninterruptibleSleep0
+    System.GC: WaitForPendingFinalizers WaitForFullGCComplete
+    System.Threading.PortableThreadPool+IOCompletionPoller: Poll
+    System.Threading.TimerQueue: TimerThread
+    System.Net.Sockets.SocketAsyncEngine: EventLoop
+    Interop+Sys: WaitForSocketEvents Poll Select Accept Connect Receive ReceiveMessage WaitPid WaitPidExitedNoHang
+    Interop+Kernel32: GetQueuedCompletionStatus GetQueuedCompletionStatusEx WaitForSingleObject \
+        WaitForMultipleObjectsEx Sleep SleepEx
+    Interop+Winsock: recv WSARecv accept select WSAConnect
+    Interop+User32: GetMessageW WaitMessage MsgWaitForMultipleObjectsEx
+";
 
-/// Whether a method (`Namespace.Type.Method`) waits.
-fn is_waiting_method(name: &str) -> bool {
-    let Some((of_type, method)) = name.rsplit_once('.') else {
-        return false;
-    };
-    // What the compiler makes of a P/Invoke: `<Poll>g____PInvoke|12_0`.
-    let method = method.strip_prefix('<').map_or(method, |inner| {
-        inner.split_once('>').map_or(inner, |(name, _)| name)
-    });
-    WAITING
-        .iter()
-        .any(|(t, methods)| *t == of_type && methods.contains(&method))
+/// Which methods wait.
+struct Waits {
+    /// Type and method.
+    table: FxHashSet<(&'static str, &'static str)>,
+    /// Those that were asked about.
+    known: FxHashMap<NameId, bool>,
 }
 
-/// How often a method was seen in managed code and outside.
-#[derive(Clone, Copy, Default)]
-struct Flags {
-    managed: u64,
-    external: u64,
+impl Waits {
+    fn new() -> Self {
+        let rows = WAITING
+            .lines()
+            .filter_map(|row| row.trim().split_once(": "));
+        let methods =
+            rows.flat_map(|(of, methods)| methods.split(' ').map(move |method| (of, method)));
+        Waits {
+            table: methods.collect(),
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// Whether a method (`Namespace.Type.Method`) waits.
+    fn has(&self, name: &str) -> bool {
+        let Some((of_type, method)) = name.rsplit_once('.') else {
+            return false;
+        };
+        // What the compiler makes of a P/Invoke: `<Poll>g____PInvoke|12_0`.
+        let method = method.strip_prefix('<').map_or(method, |inner| {
+            inner.split_once('>').map_or(inner, |(name, _)| name)
+        });
+        self.table.contains(&(of_type, method))
+    }
 }
 
-/// What classes of samples come to, before their flag is judged.
+/// What the samples of a class come to, before their flag is judged.
 #[derive(Clone, Copy)]
 struct Leaf {
     method: Option<NameId>,
@@ -205,66 +149,72 @@ impl Timeline {
         self.activities.get_or_init(|| {
             let classes = self.samples.classes();
             let is_external = |class: &SampleClass| class.kind == SampleKind::WallExternal;
-            let mut leaves = vec![None; classes.len()];
-            let mut seen: Vec<FxHashMap<NameId, Flags>> = Vec::new();
-            seen.resize_with(self.processes.all.len(), FxHashMap::default);
-            // Of each process: all samples in managed code, those outside, and the latter in methods that wait.
-            let mut sums = vec![(0u64, 0u64, 0u64); self.processes.all.len()];
-            let mut waits: FxHashMap<NameId, bool> = FxHashMap::default();
-            let any_wall = classes
-                .iter()
-                .any(|class| is_external(class) || class.kind == SampleKind::WallManaged);
+            let is_wall =
+                |class: &SampleClass| is_external(class) || class.kind == SampleKind::WallManaged;
+            let any_wall = classes.iter().any(is_wall);
+            // Of each class, how many samples there are and when the first was taken.
+            let mut met = vec![(0u64, 0u64); classes.len()];
             for (index, time) in self.samples.iter().filter(|_| any_wall) {
-                let class = &classes[index as usize];
-                if !is_external(class) && class.kind != SampleKind::WallManaged {
+                let (count, first) = &mut met[index as usize];
+                if *count == 0 {
+                    *first = time;
+                }
+                *count += 1;
+            }
+            let mut waits = Waits::new();
+            let mut waiting = vec![false; classes.len()];
+            let mut sums = vec![Sums::default(); self.processes.all.len()];
+            // How often a method that does not wait was seen in managed code and outside.
+            let mut methods: FxHashMap<(usize, NameId), (u64, u64)> = FxHashMap::default();
+            for (index, class) in classes
+                .iter()
+                .enumerate()
+                .filter(|(_, class)| is_wall(class))
+            {
+                let (count, first) = met[index];
+                if count == 0 {
                     continue;
                 }
-                let leaf = *leaves[index as usize]
-                    .get_or_insert_with(|| self.leaf(class, time, &mut waits));
+                let leaf = self.leaf(class, first, &mut waits);
+                waiting[index] = leaf.waits;
                 let process = self.thread(class.thread).process.index();
-                let external = u64::from(is_external(class));
+                let (managed, external) = if is_external(class) {
+                    (0, count)
+                } else {
+                    (count, 0)
+                };
                 let sum = &mut sums[process];
-                sum.0 += 1 - external;
-                sum.1 += external;
-                sum.2 += external * u64::from(leaf.waits);
-                if let Some(method) = leaf.method.filter(|_| !leaf.waits) {
-                    let flags = seen[process].entry(method).or_default();
-                    flags.managed += 1 - external;
-                    flags.external += external;
+                sum.managed += managed;
+                sum.external += external;
+                if leaf.waits {
+                    sum.waiting += external;
+                } else if let Some(method) = leaf.method {
+                    let of = methods.entry((process, method)).or_default();
+                    *of = (of.0 + managed, of.1 + external);
                 }
             }
-            let flag = |(index, process): (usize, &Process)| {
-                let (managed, external, waiting) = sums[index];
-                (managed + external > 0).then(|| {
-                    let both = seen[index]
-                        .values()
-                        .map(|f| f.managed.min(f.external))
-                        .sum();
-                    let sums = Sums {
-                        managed,
-                        external,
-                        waiting,
-                        both,
-                    };
-                    self.stated_flag(process).unwrap_or(sums.judge())
-                })
+            for ((process, _), (managed, external)) in methods {
+                sums[process].both += managed.min(external);
+            }
+            let flag = |(process, sums): (&Process, &Sums)| {
+                let any = sums.managed + sums.external > 0;
+                any.then(|| self.stated_flag(process).unwrap_or(sums.judge()))
             };
-            let flags: Vec<_> = self.processes.all.iter().enumerate().map(flag).collect();
-            let activity = |(class, leaf): (&SampleClass, &Option<Leaf>)| match class.kind {
+            let flags: Vec<_> = self.processes.all.iter().zip(&sums).map(flag).collect();
+            let activity = |(class, waits): (&SampleClass, &bool)| match class.kind {
                 SampleKind::Cpu | SampleKind::WallManaged => Activity::Running,
                 SampleKind::Event => Activity::Unknown,
                 SampleKind::WallExternal => {
                     let process = self.thread(class.thread).process.index();
-                    let waits = leaf.is_some_and(|leaf| leaf.waits);
                     match flags[process] {
                         Some(WallFlag::Trusted) => Activity::Waiting,
-                        _ if waits => Activity::Waiting,
+                        _ if *waits => Activity::Waiting,
                         _ => Activity::Unknown,
                     }
                 }
             };
             Activities {
-                of: classes.iter().zip(&leaves).map(activity).collect(),
+                of: classes.iter().zip(&waiting).map(activity).collect(),
                 flags,
             }
         })
@@ -284,7 +234,7 @@ impl Timeline {
     }
 
     /// The method at the innermost address of a stack, or of a stub's caller, and whether it waits.
-    fn leaf(&self, class: &SampleClass, time: u64, waits: &mut FxHashMap<NameId, bool>) -> Leaf {
+    fn leaf(&self, class: &SampleClass, time: u64, waits: &mut Waits) -> Leaf {
         /// Stubs stand between a method and what it calls.
         const STUBS: usize = 2;
         let process = self.thread(class.thread).process;
@@ -304,10 +254,12 @@ impl Timeline {
             };
             let mut is_stub = false;
             found.method = Some(body.name).filter(|&name| name != NameId::NONE);
-            found.waits = *waits.entry(body.name).or_insert_with(|| {
+            found.waits = waits.known.get(&body.name).copied().unwrap_or_else(|| {
                 let mut name = String::new();
                 self.names.push_full(body.name, &mut name);
-                is_waiting_method(&name)
+                let waits_there = waits.has(&name);
+                waits.known.insert(body.name, waits_there);
+                waits_there
             });
             if let Some(name) = self.names.get(body.name) {
                 is_stub = self.names.strings.get(name.name).starts_with("IL_STUB");
@@ -321,6 +273,7 @@ impl Timeline {
 }
 
 /// Samples of a process by flag.
+#[derive(Clone, Default)]
 struct Sums {
     managed: u64,
     external: u64,
@@ -355,15 +308,16 @@ mod tests {
 
     #[test]
     fn rule_22_methods_that_wait_are_known_by_name() {
+        let waits = Waits::new();
         for name in [
             "System.Threading.Monitor.Wait",
             "System.Threading.Thread.Join",
             "Interop+Sys.<WaitForSocketEvents>g____PInvoke|12_0",
         ] {
-            assert!(is_waiting_method(name), "{name}");
+            assert!(waits.has(name), "{name}");
         }
         for name in ["App.Thread.Join", "System.Threading.Monitor.Exit", "Join"] {
-            assert!(!is_waiting_method(name), "{name}");
+            assert!(!waits.has(name), "{name}");
         }
     }
 

@@ -199,16 +199,20 @@ enum Grouping {
     Module,
 }
 
+/// What a pattern, or an option without a value, does to a shape.
+type Step = fn(Shape, &str) -> Result<Shape, ShapeError>;
+type Flag = fn(Shape) -> Shape;
+
 impl Shaping {
     /// The shape that the options make.
     pub fn shape(&self) -> Result<Shape> {
-        let patterns: [(_, for<'p> fn(Shape, &'p str) -> Result<Shape, ShapeError>); 4] = [
+        let patterns: [(&[String], Step); 4] = [
             (&self.include, Shape::include),
             (&self.exclude, Shape::exclude),
             (&self.fold, Shape::fold),
             (&self.my_modules, Shape::my_modules),
         ];
-        let flags: [(bool, fn(Shape) -> Shape); 4] = [
+        let flags: [(bool, Flag); 4] = [
             (self.just_my_code, Shape::just_my_code),
             (self.group.is_some(), Shape::group_modules),
             (self.no_inlines, Shape::no_inlines),

@@ -298,29 +298,38 @@ fn describe(frame: &Frame, out: &mut dyn Write) -> io::Result<()> {
             chronosym_export::meaning(reason)
         )?;
     }
-    if let Some(signature) = frame.signature() {
-        text_line!(out, "     signature  {signature}")?;
-    }
-    if let (Some(evidence), Some(certainty)) = (frame.evidence, frame.certainty) {
-        text_line!(out, "     evidence   {evidence}, {certainty}")?;
-    }
-    if let Some(tier) = frame.tier {
-        text_line!(out, "     tier       {}", tier.name())?;
-    }
-    if let Some(offset) = frame.offset {
-        text_line!(out, "     offset     {offset} bytes into the body")?;
-    }
-    if let Some(il) = frame.il_offset {
+    let evidence = frame.evidence.zip(frame.certainty);
+    let il = frame.il_offset.map(|il| {
         let how = match il.source {
             IlSource::Mapped => "by the body's IL map",
             IlSource::Prolog => "in the prolog: the method's first sequence point",
             IlSource::Nearest => "in unmapped code: the nearest entry before it",
         };
-        text_line!(out, "     IL offset  {}, {how}", il.offset)?;
-    }
-    if let Ok(line) = &frame.line {
+        format!("{}, {how}", il.offset)
+    });
+    let line = frame.line.as_ref().ok().map(|line| {
         let column = line.column.map_or(String::new(), |c| format!(":{c}"));
-        text_line!(out, "     line       {}:{}{column}", line.file, line.line)?;
+        format!("{}:{}{column}", line.file, line.line)
+    });
+    let facts = [
+        ("signature", frame.signature().map(str::to_owned)),
+        (
+            "evidence",
+            evidence.map(|(evidence, certainty)| format!("{evidence}, {certainty}")),
+        ),
+        ("tier", frame.tier.map(|tier| tier.name().to_owned())),
+        (
+            "offset",
+            frame.offset.map(|n| format!("{n} bytes into the body")),
+        ),
+        ("IL offset", il),
+        ("line", line),
+    ];
+    for (what, fact) in facts
+        .into_iter()
+        .filter_map(|(what, fact)| Some((what, fact?)))
+    {
+        text_line!(out, "     {what:<10} {fact}")?;
     }
     if let Some(reason) = frame.line_reason() {
         text_line!(out, "     no line: {reason}")?;

@@ -39,11 +39,6 @@ payload! {
 pub struct ModuleFlags(pub u32);
 
 impl ModuleFlags {
-    /// Has a native image.
-    #[must_use]
-    pub fn is_native(self) -> bool {
-        self.0 & 0x2 != 0
-    }
     /// Made at run time, without a file.
     #[must_use]
     pub fn is_dynamic(self) -> bool {

@@ -21,18 +21,6 @@ payload! {
 }
 
 impl SampledProfile {
-    /// Whether a DPC was running.
-    #[must_use]
-    pub fn is_dpc(&self) -> bool {
-        self.flags & 1 != 0
-    }
-
-    /// Whether an interrupt was served.
-    #[must_use]
-    pub fn is_isr(&self) -> bool {
-        self.flags & 2 != 0
-    }
-
     /// Whether the processor was idle.
     #[must_use]
     pub fn is_idle(&self) -> bool {

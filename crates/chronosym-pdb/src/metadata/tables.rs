@@ -215,14 +215,17 @@ struct Layout {
     ends: [u8; MAX_COLUMNS],
 }
 
+/// First column and row of each row of a table, by the first column.
+type Places = Box<[(u32, u32)]>;
+
 /// The `#~` or `#-` stream.
 #[derive(Clone)]
 pub(crate) struct Tables<'d> {
     data: &'d [u8],
     layouts: Box<[Layout; 64]>,
     sorted: u64,
-    /// First column and row of tables in no order, by the first column; made when one is looked into.
-    places: Box<[OnceLock<Box<[(u32, u32)]>>; 64]>,
+    /// Of tables in no order; made when one is looked into.
+    places: Box<[OnceLock<Places>; 64]>,
 }
 
 impl<'d> Tables<'d> {
@@ -338,8 +341,7 @@ impl<'d> Tables<'d> {
         } else {
             let places = self.places.get(table.0 as usize)?.get_or_init(|| {
                 let rows = 1..=self.rows(table);
-                let mut places: Box<[_]> =
-                    rows.map(|row| (self.cell(table, row, 0), row)).collect();
+                let mut places: Places = rows.map(|row| (self.cell(table, row, 0), row)).collect();
                 places.sort_unstable();
                 places
             });

@@ -3,35 +3,34 @@
 use super::*;
 use crate::Error;
 
+/// A `#~` stream: tables and their row counts as stated, which of them are sorted, and the rows' bytes.
+pub(crate) fn stream(heaps: u8, tables: &[(u8, u32)], sorted: u64, rows: Vec<u8>) -> Vec<u8> {
+    let mask = tables.iter().fold(0u64, |mask, table| mask | 1 << table.0);
+    let mut out = vec![0, 0, 0, 0, 2, 0, heaps, 1];
+    out.extend(mask.to_le_bytes());
+    out.extend(sorted.to_le_bytes());
+    out.extend(tables.iter().flat_map(|table| table.1.to_le_bytes()));
+    if heaps & 0x40 != 0 {
+        out.extend(0x7777_7777u32.to_le_bytes());
+    }
+    out.extend(rows);
+    out
+}
+
 /// A `#~` stream with 16-bit indexes: table number, row count as stated, rows.
 pub(crate) fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
-    let mut out = vec![0, 0, 0, 0, 2, 0, 0, 1];
-    out.extend(
-        tables
-            .iter()
-            .fold(0u64, |mask, table| mask | 1 << table.0)
-            .to_le_bytes(),
-    );
-    out.extend(sorted.to_le_bytes());
-    tables
-        .iter()
-        .for_each(|table| out.extend(table.1.to_le_bytes()));
-    tables
-        .iter()
-        .flat_map(|table| table.2)
-        .for_each(|cell| out.extend(cell.to_le_bytes()));
-    out
+    let counts: Vec<_> = tables.iter().map(|table| (table.0, table.1)).collect();
+    let cells = tables.iter().flat_map(|table| table.2);
+    let rows = cells.flat_map(|cell| cell.to_le_bytes()).collect();
+    stream(0, &counts, sorted, rows)
 }
 
 pub(crate) fn root(streams: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x04\0\0\0v1\0\0\0\0".to_vec();
     out.extend((streams.len() as u16).to_le_bytes());
     let padded = |name: &str| (name.len() + 4) & !3;
-    let mut offset = out.len()
-        + streams
-            .iter()
-            .map(|(name, _)| 8 + padded(name))
-            .sum::<usize>();
+    let names = streams.iter().map(|(name, _)| 8 + padded(name));
+    let mut offset = out.len() + names.sum::<usize>();
     for (name, data) in streams {
         out.extend((offset as u32).to_le_bytes());
         out.extend((data.len() as u32).to_le_bytes());
@@ -40,9 +39,7 @@ pub(crate) fn root(streams: &[(&str, &[u8])]) -> Vec<u8> {
         out.resize(end, 0);
         offset += data.len();
     }
-    streams
-        .iter()
-        .for_each(|(_, data)| out.extend_from_slice(data));
+    out.extend(streams.iter().flat_map(|(_, data)| *data));
     out
 }
 

@@ -91,8 +91,11 @@ impl<'d> PeImage<'d> {
         let table = table
             .and_then(|range| image.slice(range))
             .unwrap_or_default();
-        let count = table.len() / size_of::<pe::ImageDebugDirectory>();
-        let headers = object::slice_from_bytes(table, count).map_or(&[][..], |found| found.0);
+        let count = table
+            .len()
+            .checked_div(size_of::<pe::ImageDebugDirectory>());
+        let headers = object::slice_from_bytes(table, count.unwrap_or_default());
+        let headers = headers.map_or(&[][..], |found| found.0);
         let all = headers.iter().map(move |header: &pe::ImageDebugDirectory| {
             let size = header.size_of_data.get(LE);
             let data = match header.address_of_raw_data.get(LE) {

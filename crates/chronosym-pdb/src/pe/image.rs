@@ -3,9 +3,8 @@
 use std::fmt;
 
 use object::LittleEndian as LE;
-use object::coff::Symbol as _;
 use object::pe;
-use object::read::coff::{CoffHeader as _, SectionTable};
+use object::read::coff::SectionTable;
 use object::read::pe::{DataDirectories, ImageNtHeaders, ImageOptionalHeader};
 
 use crate::metadata::{IlBody, Metadata};
@@ -110,16 +109,6 @@ pub struct CorHeader {
     pub flags: u32,
     /// Where a precompiled image's own header is; size 0 without one.
     pub native_header: RvaRange,
-}
-
-/// A name that the image exports or holds in its COFF symbol table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ImageSymbolName<'d> {
-    /// The address of what is named.
-    pub rva: u32,
-    /// The name, undecoded.
-    pub name: &'d [u8],
 }
 
 /// The headers of a PE image. Opening it reads nothing else.
@@ -282,50 +271,14 @@ impl<'d> PeImage<'d> {
         IlBody::parse(self.data_at(Some(rva).filter(|&rva| rva != 0)?)?)
     }
 
-    /// Exported names, in the order of the name table, without forwarders. Damaged entries are left out.
-    pub fn exports(&self) -> Vec<ImageSymbolName<'d>> {
-        let Ok(Some(table)) = self.directories.export_table(self.data, &self.sections) else {
-            return Vec::new();
-        };
-        table
-            .name_iter()
-            .filter_map(|(pointer, index)| {
-                let rva = table.address_by_index(index).ok()?;
-                let name = table.name_from_pointer(pointer).ok()?;
-                (!table.is_forward(rva)).then_some(ImageSymbolName { rva, name })
-            })
-            .collect()
-    }
-
-    /// The RVA of one export.
+    /// The RVA of an export; nothing for a forwarder, or where the entry is damaged.
     pub fn export(&self, name: &[u8]) -> Option<u32> {
-        let mut exports = self.exports().into_iter();
-        exports
-            .find(|export| export.name == name)
-            .map(|export| export.rva)
-    }
-
-    /// Functions and labels of the COFF symbol table, which MinGW and Go images have. Damaged entries
-    /// are left out.
-    pub fn coff_symbols(&self) -> Vec<ImageSymbolName<'d>> {
-        let Ok(table) = self.file_header.symbols(self.data) else {
-            return Vec::new();
-        };
-        let strings = table.strings();
-        table
-            .iter()
-            .filter(|(_, symbol)| {
-                symbol.is_definition() && symbol.storage_class() != pe::IMAGE_SYM_CLASS_FILE
-            })
-            .filter_map(|(_, symbol)| {
-                let section = self.sections.section(symbol.section()?).ok()?;
-                let rva = section
-                    .virtual_address
-                    .get(LE)
-                    .checked_add(symbol.value())?;
-                let name = symbol.name(strings).ok()?;
-                Some(ImageSymbolName { rva, name })
-            })
-            .collect()
+        let table = self.directories.export_table(self.data, &self.sections);
+        let table = table.ok()??;
+        table.name_iter().find_map(|(pointer, index)| {
+            let own = table.name_from_pointer(pointer).ok()?;
+            let rva = table.address_by_index(index).ok()?;
+            (own == name && !table.is_forward(rva)).then_some(rva)
+        })
     }
 }

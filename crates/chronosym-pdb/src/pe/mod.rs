@@ -11,4 +11,4 @@ pub(crate) mod tests;
 
 pub(crate) use debug::inflate;
 pub use debug::{CodeView, PdbChecksum, PerfMapId};
-pub use image::{CorHeader, ImageSymbolName, Machine, PeImage, RvaRange, Section, TargetOs};
+pub use image::{CorHeader, Machine, PeImage, RvaRange, Section, TargetOs};

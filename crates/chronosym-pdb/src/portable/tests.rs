@@ -1,7 +1,7 @@
 //! Hand-made PDBs: what no file at hand has.
 
 use super::*;
-use crate::metadata::tests::{root, tables};
+use crate::metadata::tests::{root, stream, tables};
 
 /// A blob heap that hands out indexes.
 struct Heap(Vec<u8>);
@@ -53,37 +53,18 @@ fn pdb(points: &[u8], separator: &str, source: &[u8]) -> Vec<u8> {
 
 #[test]
 fn document_names_are_joined_from_parts() {
+    // Separators of one byte, of none and of several.
     for (separator, names) in [
         ("/", ["/src/ä.cs", "src/b.cs"]),
         ("\\", ["\\src\\ä.cs", "src\\b.cs"]),
+        ("\0", ["srcä.cs", "srcb.cs"]),
+        ("→", ["→src→ä.cs", "src→b.cs"]),
     ] {
         let bytes = pdb(&[], separator, &[]);
         let pdb = PortablePdb::parse(&bytes).unwrap();
-        let found: Vec<_> = pdb
-            .documents()
-            .map(|row| pdb.document(row).unwrap().name)
-            .collect();
-        assert_eq!(found, names);
+        let found = pdb.documents().map(|row| pdb.document(row).unwrap().name);
+        assert_eq!(found.collect::<Vec<_>>(), names);
     }
-    // Separators of no and of several bytes.
-    let bytes = pdb(&[], "\0", &[]);
-    assert_eq!(
-        PortablePdb::parse(&bytes)
-            .unwrap()
-            .document(2)
-            .unwrap()
-            .name,
-        "srcb.cs"
-    );
-    let bytes = pdb(&[], "→", &[]);
-    assert_eq!(
-        PortablePdb::parse(&bytes)
-            .unwrap()
-            .document(2)
-            .unwrap()
-            .name,
-        "src→b.cs"
-    );
 }
 
 #[test]
@@ -188,20 +169,13 @@ type Cells = Vec<(u32, usize)>;
 
 /// A `#~` stream whose cells have widths of their own: table number, rows.
 fn wide_tables(tables: &[(u8, Vec<Cells>)], heap_flags: u8) -> Vec<u8> {
-    let mut out = vec![0, 0, 0, 0, 2, 0, heap_flags, 1];
-    let mask = tables.iter().fold(0u64, |mask, table| mask | 1 << table.0);
-    out.extend(mask.to_le_bytes());
-    out.extend(0u64.to_le_bytes());
-    for (_, rows) in tables {
-        out.extend((rows.len() as u32).to_le_bytes());
-    }
-    if heap_flags & 0x40 != 0 {
-        out.extend(0x7777_7777u32.to_le_bytes());
-    }
-    for (value, width) in tables.iter().flat_map(|table| table.1.iter().flatten()) {
-        out.extend(&value.to_le_bytes()[..*width]);
-    }
-    out
+    let counts: Vec<_> = tables
+        .iter()
+        .map(|(table, rows)| (*table, rows.len() as u32))
+        .collect();
+    let cells = tables.iter().flat_map(|table| table.1.iter().flatten());
+    let rows = cells.flat_map(|&(value, width)| value.to_le_bytes().into_iter().take(width));
+    stream(heap_flags, &counts, 0, rows.collect())
 }
 
 /// A PDB of as many methods and documents: method k has document k, and k is the state machine of its neighbour.

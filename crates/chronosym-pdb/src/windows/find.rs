@@ -168,7 +168,6 @@ impl<'a> WindowsPdb<'a> {
     /// error, the next ones follow.
     ///
     /// Reads the whole file, and keeps each module's index.
-    #[must_use]
     pub fn functions(&self) -> impl Iterator<Item = Result<Function>> {
         let (count, error) = match self.modules() {
             Ok(modules) => (modules.list.len(), None),

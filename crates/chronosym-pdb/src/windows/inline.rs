@@ -44,11 +44,6 @@ impl Operands<'_> {
         self.0 = rest;
         Some(value)
     }
-
-    #[inline]
-    fn signed(&mut self) -> Option<i32> {
-        self.unsigned().map(signed)
-    }
 }
 
 /// The sign sits in the lowest bit.
@@ -60,14 +55,14 @@ fn signed(value: u32) -> i32 {
     }
 }
 
-/// Runs the annotations of a site; `each` gets its ranges in file order. `chunks` gives the start of
+/// Runs the annotations of a site up to what is none; `each` gets its ranges in file order. `chunk` gives the start of
 /// the n-th separated piece of the procedure, relative to its main start.
 pub(super) fn ranges(
     annotations: &[u8],
     origin: Position,
     chunk: impl Fn(u32) -> u32,
     mut each: impl FnMut(Range),
-) {
+) -> Option<()> {
     let mut operands = Operands(annotations);
     let mut base = 0u32;
     let mut offset = 0u32;
@@ -81,60 +76,46 @@ pub(super) fn ranges(
         }
     };
     loop {
-        let mut emit = None;
-        let done = (|| {
-            match operands.unsigned()? {
-                1 => offset = operands.unsigned()?,
-                2 => base = chunk(operands.unsigned()?),
-                3 => {
-                    offset = offset.wrapping_add(operands.unsigned()?);
-                    emit = Some(None);
+        let (operation, operand) = (operands.unsigned()?, operands.unsigned()?);
+        match operation {
+            1 => offset = operand,
+            2 => base = chunk(operand),
+            // A row begins, which may state its length.
+            3 | 11 | 12 => {
+                let (by, len) = match operation {
+                    3 => (operand, None),
+                    11 => (operand & 0xF, None),
+                    _ => (operands.unsigned()?, Some(operand)),
+                };
+                if operation == 11 {
+                    position.line = position.line.wrapping_add_signed(signed(operand >> 4));
                 }
-                4 => {
-                    let len = operands.unsigned()?;
-                    if let Some(range) = open.take() {
-                        close(Some(range), range.start.saturating_add(len));
-                    }
-                    offset = offset.wrapping_add(len);
+                offset = offset.wrapping_add(by);
+                let start = base.wrapping_add(offset);
+                close(open.take(), start);
+                let end = start;
+                open = Some(Range {
+                    start,
+                    end,
+                    position,
+                });
+                if let Some(len) = len {
+                    close(open.take(), start.saturating_add(len));
                 }
-                5 => position.file = operands.unsigned()?,
-                6 => position.line = position.line.wrapping_add_signed(operands.signed()?),
-                // Beyond what a column holds nothing is known.
-                9 => position.column = operands.unsigned()?.try_into().unwrap_or_default(),
-                // Ends of lines and columns, and whether a statement or an expression: not used.
-                7 | 8 | 13 => drop(operands.unsigned()?),
-                10 => drop(operands.signed()?),
-                11 => {
-                    let both = operands.unsigned()?;
-                    offset = offset.wrapping_add(both & 0xF);
-                    position.line = position.line.wrapping_add_signed(signed(both >> 4));
-                    emit = Some(None);
-                }
-                12 => {
-                    let len = operands.unsigned()?;
-                    offset = offset.wrapping_add(operands.unsigned()?);
-                    emit = Some(Some(len));
-                }
-                _ => return None,
             }
-            Some(())
-        })()
-        .is_none();
-        if done {
-            return;
-        }
-        if let Some(len) = emit {
-            let start = base.wrapping_add(offset);
-            close(open.take(), start);
-            let range = Range {
-                start,
-                end: start,
-                position,
-            };
-            match len {
-                Some(len) => close(Some(range), start.saturating_add(len)),
-                None => open = Some(range),
+            4 => {
+                if let Some(range) = open.take() {
+                    close(Some(range), range.start.saturating_add(operand));
+                }
+                offset = offset.wrapping_add(operand);
             }
+            5 => position.file = operand,
+            6 => position.line = position.line.wrapping_add_signed(signed(operand)),
+            // Beyond what a column holds nothing is known.
+            9 => position.column = operand.try_into().unwrap_or_default(),
+            // Ends of lines and columns, and whether a statement or an expression: not used.
+            7 | 8 | 10 | 13 => {}
+            _ => return None,
         }
     }
 }

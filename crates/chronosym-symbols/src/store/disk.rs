@@ -33,7 +33,14 @@ struct Listing {
 impl Disk {
     pub(super) fn find(&self, folder: &Path, candidates: &[Vec<String>]) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = Vec::new();
-        for candidate in candidates {
+        // Most of what is looked for is not there: one look at the folder says so of all candidates.
+        let by_case = !cfg!(windows) && candidates.iter().any(|names| !names.is_empty());
+        let listing = by_case.then(|| self.listing(folder).ok()).flatten();
+        let is_absent = |candidate: &[String]| match (&listing, candidate) {
+            (Some(listing), [first, ..]) => !listing.contains_key(&first.to_lowercase()),
+            _ => false,
+        };
+        for candidate in candidates.iter().filter(|names| !is_absent(names)) {
             // Hostile names were sorted out long before: this is the last guard.
             let Some(exact) = below(folder, candidate) else {
                 continue;

@@ -76,12 +76,14 @@ pub trait Driver: Sync {
 
     /// Removes a file, if it is there.
     fn remove(&self, path: &Path) -> impl Future<Output = ()> + Send {
-        ready(drop(std::fs::remove_file(path)))
+        drop(std::fs::remove_file(path));
+        ready(())
     }
 
     /// Notes that a cached file was used now, so that it is pruned later than others.
     fn touch(&self, path: &Path) -> impl Future<Output = ()> + Send {
-        ready(drop(cache::touch(path)))
+        drop(cache::touch(path));
+        ready(())
     }
 
     /// Whether `what` was noted as missing in a cache folder no longer than `max_age` ago.
@@ -96,12 +98,14 @@ pub trait Driver: Sync {
 
     /// Notes `what` as missing in a cache folder.
     fn note_missing(&self, cache: &Path, what: &str) -> impl Future<Output = ()> + Send {
-        ready(drop(cache::note_missing(cache, what)))
+        drop(cache::note_missing(cache, what));
+        ready(())
     }
 
     /// Removes the longest unused files of a cache folder until it holds at most `limit` bytes.
     fn prune(&self, cache: &Path, limit: u64) -> impl Future<Output = ()> + Send {
-        ready(drop(cache::prune(cache, limit)))
+        drop(cache::prune(cache, limit));
+        ready(())
     }
 }
 

@@ -32,22 +32,7 @@ impl From<std::io::Error> for IdentifyError {
 /// Reads the identity of the file at a path; the [`Wanted`] tells which kind of file is expected there.
 ///
 /// It should read enough to notice a truncated file: what it accepts is used, and kept in the cache.
-pub trait Identify: Sync {
-    /// Reads the identity.
-    ///
-    /// # Errors
-    /// The file is damaged or cannot be read.
-    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError>;
-}
-
-impl<F> Identify for F
-where
-    F: Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync,
-{
-    fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError> {
-        self(path, wanted)
-    }
-}
+pub type Identify<'a> = dyn Fn(&Path, &Wanted) -> Result<FileIdentity, IdentifyError> + Sync + 'a;
 
 /// Reads the identity of a PDB in either format, a PE image, an ELF file (also one compressed by gzip, xz or zstd) or an
 /// `r2rmap`, told apart by content.

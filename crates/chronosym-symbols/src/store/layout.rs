@@ -129,12 +129,10 @@ pub(super) fn symbol_urls(
         }
     };
     // The usual spelling of every key comes first: most misses and hits are decided there.
-    for usual in [true, false] {
+    for nth in 0..2 {
         for key in keys {
-            for (i, spelling) in key.spellings().into_iter().enumerate() {
-                if (i == 0) == usual {
-                    add(spelling, Form::Plain);
-                }
+            if let Some(spelling) = key.spellings().get(nth) {
+                add(*spelling, Form::Plain);
             }
         }
     }

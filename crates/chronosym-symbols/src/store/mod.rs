@@ -132,7 +132,7 @@ impl Stores {
     }
 
     /// Searches for a file. Blocks until it is found or every place has been looked at.
-    pub fn acquire(&self, request: &Request, identify: &dyn Identify) -> Outcome {
+    pub fn acquire(&self, request: &Request, identify: &Identify<'_>) -> Outcome {
         let stores = self;
         let driver = Blocking { stores, identify };
         let mut search = pin!(self.search(request, &driver));
@@ -206,7 +206,7 @@ impl Stores {
 /// Does at once what a search asks.
 struct Blocking<'a> {
     stores: &'a Stores,
-    identify: &'a dyn Identify,
+    identify: &'a Identify<'a>,
 }
 
 impl Driver for Blocking<'_> {
@@ -215,7 +215,7 @@ impl Driver for Blocking<'_> {
     }
 
     async fn identify(&self, path: &Path, wanted: &Wanted) -> Result<FileIdentity, IdentifyError> {
-        self.identify.identify(path, wanted)
+        (self.identify)(path, wanted)
     }
 
     async fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {

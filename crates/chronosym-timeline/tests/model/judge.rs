@@ -1,12 +1,11 @@
 //! The judge: a list of rectangles, and the rules applied to it one by one in quadratic time.
 #![allow(dead_code)]
 
-use chronosym_timeline::{Begin, Closed, End, Id, Life, Neighbours, Occupant};
+use chronosym_timeline::{Begin, End, Id, Life, Neighbours, Occupant};
 
 pub struct Rectangle {
     pub occupant: Occupant,
     pub life: Life,
-    pub closed: Closed,
 }
 
 pub struct Model {
@@ -35,15 +34,11 @@ impl Model {
                 .iter()
                 .copied()
                 .find(|&j| occupants[j].range.overlaps(o.range));
-            let mut stop = u64::MAX;
-            let mut closed = Closed::Open;
-            if o.not_after < stop {
-                (stop, closed) = (o.not_after, Closed::Container);
-            }
+            let (mut stop, mut stated) = (o.not_after, false);
             if let End::At(t) = o.end
                 && t <= stop
             {
-                (stop, closed) = (t, Closed::Stated);
+                (stop, stated) = (t, true);
             }
             // The latest end of those who were there before.
             let floor = order[..rank]
@@ -62,19 +57,15 @@ impl Model {
                 && instant(&occupants[j]) < to
             {
                 to = instant(&occupants[j]).max(from);
-                closed = Closed::By(Id::from_index(j).unwrap());
+                stated = false;
             }
             let life = Life {
                 from,
                 to,
                 from_known: matches!(o.begin, Begin::At(_)),
-                to_known: closed == Closed::Stated,
+                to_known: stated,
             };
-            rectangles[i] = Some(Rectangle {
-                occupant: o,
-                life,
-                closed,
-            });
+            rectangles[i] = Some(Rectangle { occupant: o, life });
         }
         Self {
             rectangles: rectangles.into_iter().map(Option::unwrap).collect(),

@@ -140,7 +140,7 @@ impl ProcessCode {
             }
             None => self.add(stated, method.module_id),
         };
-        self.follow(thread, method.id, body, opens);
+        self.follow(thread, (method.id, method.flags.extent()), body, opens);
     }
 
     /// From when on code may run that is loaded now (rule 8).

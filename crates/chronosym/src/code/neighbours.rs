@@ -7,11 +7,11 @@ use std::sync::Arc;
 use chronosym_events::{Action, Extent};
 use chronosym_timeline::Begin;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::{Pending, ProcessCode, VersionKey};
 use crate::body::BodyIndex;
 use crate::facts::{self, At};
-use crate::few::Few;
 use crate::il_map::IlMap;
 use crate::inline_tree::InlineTree;
 use crate::life::has_ended;
@@ -62,12 +62,17 @@ impl ProcessCode {
     }
 
     /// A thread stated a method: a map that it wrote just before belongs to it. `more` may follow.
-    pub(super) fn follow(&mut self, thread: u64, method_id: u64, body: BodyIndex, more: bool) {
+    pub(super) fn follow(
+        &mut self,
+        thread: u64,
+        method: (u64, Extent),
+        body: BodyIndex,
+        more: bool,
+    ) {
         let state = self.threads.entry(thread).or_default();
-        state.last_method = more.then_some((method_id, body));
+        state.last_method = more.then_some((method.0, body));
         if let Some(pending) = state.pending.take() {
-            let extent = self.bodies[body.index()].flags.extent();
-            if pending.method_id == method_id && pending.extent == extent {
+            if (pending.method_id, pending.extent) == method {
                 self.bind(body, pending);
             } else {
                 self.bind_alone(pending);
@@ -154,9 +159,9 @@ impl ProcessCode {
     }
 
     /// The bodies that maps may be of, in the order in which they were stated.
-    fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, Few<BodyIndex>> {
+    fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, SmallVec<[BodyIndex; 1]>> {
         let keys = maps.iter().filter_map(|pending| pending.version);
-        let mut versions: FxHashMap<_, _> = keys.map(|key| (key, Few::default())).collect();
+        let mut versions: FxHashMap<_, _> = keys.map(|key| (key, SmallVec::default())).collect();
         let mut methods: Vec<_> = versions.keys().map(|key| (key.0, key.1)).collect();
         methods.sort_unstable();
         methods.dedup();

@@ -223,29 +223,19 @@ impl Finder {
         } = piece;
         let (head, bytes) = match self.head(bytes) {
             Ok(read) => read,
-            Err(error) if in_zip => {
-                let error = failed(&name, error, OpenError::damaged);
-                return self.leave_out(&name, error).map(|()| None);
-            }
             Err(error) => {
-                let kind = match layers {
-                    0 => OpenError::read,
+                let kind = match (layers, in_zip) {
+                    (0, false) => OpenError::read,
                     _ => OpenError::damaged,
                 };
-                return Err(failed(&name, error, kind));
+                return self.leave_out(in_zip, &name, failed(&name, error, kind));
             }
         };
         let content = sniff(&head, &name);
         if matches!(content, Content::Zip | Content::Gzip) && layers >= self.meter.limits.layers {
             let limit = LimitReached::Layers(self.meter.limits.layers);
-            let error = OpenError::Limit {
-                name: name.clone(),
-                limit,
-            };
-            return match in_zip {
-                true => self.leave_out(&name, error).map(|()| None),
-                false => Err(error),
-            };
+            let of = name.clone();
+            return self.leave_out(in_zip, &name, OpenError::Limit { name: of, limit });
         }
         let is_open = in_zip && matches!(bytes, Bytes::Stream(_));
         if is_open && !matches!(content, Content::Zip | Content::Gzip) && !self.may_open() {
@@ -303,18 +293,23 @@ impl Finder {
         may
     }
 
-    /// An entry of a zip file that cannot be read costs itself; a reading that is broken off ends here.
-    fn leave_out(&self, name: &str, error: OpenError) -> Result<(), OpenError> {
+    /// One of many that cannot be read costs itself, what is alone the whole; a reading that is broken off ends here.
+    fn leave_out(
+        &self,
+        is_one_of_many: bool,
+        name: &str,
+        error: OpenError,
+    ) -> Result<Option<String>, OpenError> {
         let name = name.to_owned();
         self.notes.push(match error {
-            OpenError::Limit { limit, .. } => Note::Limit { name, limit },
-            OpenError::Damaged { source, .. } => Note::Damaged {
+            OpenError::Limit { limit, .. } if is_one_of_many => Note::Limit { name, limit },
+            OpenError::Damaged { source, .. } if is_one_of_many => Note::Damaged {
                 name,
                 error: source.to_string(),
             },
             error => return Err(error),
         });
-        Ok(())
+        Ok(None)
     }
 
     /// The first bytes of something, and all of it. A pipe cannot go back: what was read of it is put before the rest.
@@ -454,7 +449,7 @@ impl Finder {
             let sniffed = (&mut entry).take(HEAD as u64).read_to_end(&mut head);
             if let Err(error) = sniffed {
                 let error = failed(&name, error, OpenError::damaged);
-                self.leave_out(&name, error)?;
+                self.leave_out(true, &name, error)?;
                 continue;
             }
             let content = sniff(&head, &name);

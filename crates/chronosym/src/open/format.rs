@@ -215,6 +215,11 @@ mod tests {
         is_known(b"version https://git-lfs.github.com/spec/v1\n", "LFS");
         is_known(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS", "Windows PDB");
         is_known(&[7; 20], "07 07 07 07");
+        let map = |name| sniff(b"1000 10 name\n", name);
+        assert_eq!(map("x.zip (tmp/perf-12.map) (gzip)"), PerfMap(12));
+        assert_eq!(map("perfinfo-7.map"), PerfInfo(7));
+        assert_eq!(map("x.zip (mscorlib.ni.{1-2}.map)"), ImageMap);
+        assert_eq!(map("perf.map"), Content::Unknown);
     }
 
     #[test]

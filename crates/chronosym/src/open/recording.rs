@@ -87,16 +87,16 @@ impl Recording {
             symbols,
         } = found;
         leave_out_injected(&mut perf, &notes);
-        let mut names: Vec<String> = perf.iter().map(|(name, _)| name.clone()).collect();
-        names.extend(scripts.iter().map(|(name, _)| name.clone()));
-        names.extend(streams.iter().map(|(name, ..)| name.clone()));
-        names.extend(jitdumps.iter().map(|(name, _)| name.clone()));
-        let of_ctf = ctf.metadata.iter().map(|(name, _)| name.clone());
-        let of_ctf: Vec<String> = of_ctf.collect();
-        let before_ctf = names.len();
-        names.extend(of_ctf.iter().cloned());
-        let others = names.len();
-        names.extend(etl.iter().map(|(name, _)| name.clone()));
+        let before_ctf = perf.len() + scripts.len() + streams.len() + jitdumps.len();
+        let others = before_ctf + ctf.metadata.len();
+        let of_ctf: Vec<String> = ctf.metadata.iter().map(|it| it.0.clone()).collect();
+        let names = (perf.iter().map(|it| &it.0))
+            .chain(scripts.iter().map(|it| &it.0))
+            .chain(streams.iter().map(|it| &it.0))
+            .chain(jitdumps.iter().map(|it| &it.0))
+            .chain(&of_ctf)
+            .chain(etl.iter().map(|it| &it.0));
+        let names: Vec<String> = names.cloned().collect();
         if let [first, second, ..] = names.as_slice()
              // The system records once.
              && (perf.len() > 1 || scripts.len() > 1 || !etl.is_empty() && others > streams.len())
@@ -117,10 +117,8 @@ impl Recording {
                 found: found.to_owned(),
             });
         }
-        let mut ctf = match ctf::reader(ctf, &notes, meter.may_hold())? {
-            Some(reader) => Some((of_ctf.join(", "), reader)),
-            None => None,
-        };
+        let ctf = ctf::reader(ctf, &notes, meter.may_hold())?;
+        let mut ctf = ctf.map(|reader| (of_ctf.join(", "), reader));
         let is_etl = !etl.is_empty();
         let (format, bytes) = if others == 0 {
             (Format::Etl, Bytes::Etl(Box::new(merge(etl)?)))
@@ -137,9 +135,8 @@ impl Recording {
         {
             (Format::Ctf, Bytes::Ctf(Box::new(reader)))
         } else {
-            let name = etl.first().map(|(name, _)| name.clone());
-            let etl = match name {
-                Some(name) => Some((name, Box::new(merge(etl)?))),
+            let etl = match etl.first() {
+                Some((name, _)) => Some((name.clone(), Box::new(merge(etl)?))),
                 None => None,
             };
             let parts = Parts {

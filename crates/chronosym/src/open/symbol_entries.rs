@@ -125,7 +125,7 @@ impl Inner {
 const ENDINGS: [&str; 6] = ["pdb", "r2rmap", "dll", "exe", "debug", "dbg"];
 
 pub(super) fn is_symbol_file(name: &str) -> bool {
-    let ending = name.rsplit('.').next().unwrap_or_default();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     ENDINGS
         .iter()
         .any(|known| known.eq_ignore_ascii_case(ending))
@@ -175,6 +175,6 @@ mod tests {
         ] {
             assert_eq!(place(bad), None, "{bad:?}");
         }
-        assert!(is_symbol_file("x/y.PDB") && !is_symbol_file("y.pdbx") && !is_symbol_file("é"));
+        assert!(is_symbol_file("x/y.PDB") && !is_symbol_file("y.pdbx") && !is_symbol_file("pdb"));
     }
 }

@@ -56,7 +56,7 @@ impl Schemas {
     }
 
     /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
-    pub fn learn<S: ReadAt>(&mut self, reader: &mut EtlReader<S>) {
+    pub fn observe<S: ReadAt>(&mut self, reader: &mut EtlReader<S>) {
         while let Some(record) = reader.next_record() {
             self.describe_by(&record);
         }
@@ -259,7 +259,7 @@ fn trace_logging<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
 
 fn provider_name(record: &Record<'_>) -> Option<String> {
     record.extended_items().find_map(|item| match item {
-        ExtendedItem::ProviderTraits(traits) => Some(traits.name().into_owned()),
+        ExtendedItem::ProviderName(name) => Some(name.to_string()),
         _ => None,
     })
 }

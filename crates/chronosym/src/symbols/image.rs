@@ -57,7 +57,7 @@ impl ImageFiles {
         if let Some(id) = image.build_id.and_then(BuildId::parse) {
             // Without debug information the image still has its dynamic symbols.
             let wanted = [Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id)];
-            let symbols = search.first(wanted.map(|wanted| Sought::at(wanted, image.path)));
+            let symbols = search.first(wanted.map(|wanted| Sought::object(wanted, image.path)));
             let kind = Kind::Elf(image.addressing);
             return Self::new(kind, symbols, SymbolFile::unidentified());
         }

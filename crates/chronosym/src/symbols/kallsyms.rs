@@ -229,6 +229,17 @@ fn is_kernel(path: &str) -> bool {
     path.starts_with("[kernel") || file_name(path).starts_with("vmlinux")
 }
 
+/// What files of a kernel module may be called beside what its path says: recorders know many by the kernel's name alone.
+pub(super) fn module_files(path: &str) -> impl Iterator<Item = String> {
+    let is_module = !is_kernel(path) && !matches!(path, "[vdso]" | "[vsyscall]");
+    let name = module_name(path).filter(|_| is_module);
+    let spellings = name.map(|name| [name.replace('_', "-"), name]);
+    spellings.into_iter().flatten().flat_map(|name| {
+        let endings = ["", ".xz", ".zst", ".gz"];
+        endings.map(|ending| format!("{name}.ko{ending}"))
+    })
+}
+
 /// `xfs` of `[xfs]` and of `…/xfs.ko.xz`: as the kernel spells it.
 fn module_name(path: &str) -> Option<String> {
     let own = path.strip_prefix('[').and_then(|it| it.strip_suffix(']'));

@@ -75,16 +75,13 @@ pub(super) fn find(module: &ModuleRef<'_>, known: &ModuleFiles, files: &Files) -
     own.or_else(|why| in_map(module, machine, &starts, files).ok_or(why))
 }
 
-fn known(start: &CodeStart<'_>) -> KnownStart {
-    KnownStart {
+fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: &Files) -> Found {
+    let known = starts.iter().map(|start| KnownStart {
         address: start.address,
         size: start.size,
         token: start.token.map(Token),
-    }
-}
-
-fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: &Files) -> Found {
-    let starts: Vec<KnownStart> = starts.iter().map(known).collect();
+    });
+    let starts: Vec<KnownStart> = known.collect();
     let Ok(image) = files.open::<ImageFile>(at) else {
         return Err(NOTHING);
     };

@@ -12,6 +12,7 @@ use chronosym_symbols::store::{
     Trial, read_identity,
 };
 
+use super::kallsyms::module_files;
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::ImageRef;
@@ -125,12 +126,10 @@ impl SymbolFile {
         match (&self.found, &outcome.file) {
             (Ok(_), _) => {}
             (Err(_), Ok(file)) => {
-                self.found = Ok(FoundFile::File(file.path.clone()));
-                self.id = Some(file.id.clone());
-                self.at = Some(Arc::new(FileAt {
-                    path: file.path.clone(),
-                    id: Some(file.id.clone()),
-                }));
+                let (path, id) = (file.path.clone(), Some(file.id.clone()));
+                self.found = Ok(FoundFile::File(path.clone()));
+                self.id.clone_from(&id);
+                self.at = Some(Arc::new(FileAt { path, id }));
             }
             (Err(known), Err(new)) if rank(new) > rank(known) => {
                 self.found = Err(new.clone());
@@ -164,17 +163,15 @@ impl SymbolFile {
 
     /// A list of the kernel's functions was named, and it is of this kernel, or of another in this way.
     pub(super) fn try_kallsyms(&mut self, path: &Path, fits: Result<(), String>) {
-        let (trial, found) = match fits {
-            Ok(()) => (Trial::Found, Some(FoundFile::File(path.to_owned()))),
-            Err(why) => (Trial::Refused(why), None),
+        let trial = match fits {
+            Ok(()) => {
+                self.found = Ok(FoundFile::File(path.to_owned()));
+                Trial::Found
+            }
+            Err(why) => Trial::Refused(why),
         };
-        self.attempts.push(Attempt {
-            place: Place::File(path.to_owned()),
-            trial,
-        });
-        if let Some(found) = found {
-            self.found = Ok(found);
-        }
+        let place = Place::File(path.to_owned());
+        self.attempts.push(Attempt { place, trial });
     }
 
     /// The file that was found is damaged after all.
@@ -237,6 +234,14 @@ impl Sought {
     /// What is called as its path says.
     pub(super) fn at(wanted: Wanted, path: &str) -> Self {
         Sought::new(wanted, [file_name(path)], [path])
+    }
+
+    /// An ELF file, which may be a module of the kernel.
+    pub(super) fn object(wanted: Wanted, path: &str) -> Self {
+        let mut object = Sought::at(wanted, path);
+        let others = module_files(path).filter(|name| name != file_name(path));
+        object.names.extend(others);
+        object
     }
 
     /// A PDB: it is called as its path says or as its image, and lies where it was written or beside the image.
@@ -354,7 +359,7 @@ impl Search {
         self.look(sought, false, &identify)
     }
 
-    fn look(&self, sought: &Sought, stores: bool, identify: &dyn Identify) -> Outcome {
+    fn look(&self, sought: &Sought, stores: bool, identify: &Identify<'_>) -> Outcome {
         let mut names = sought.names.iter();
         let first = names.next().cloned().unwrap_or_default();
         let reach = match stores {

@@ -70,8 +70,8 @@ pub fn run(args: &Events) -> Result<()> {
         }
         _ => bail!("events of {name} cannot be shown"),
     };
-    progress::notes(&load::words(damage.take()));
-    progress::notes(&load::words(found));
+    progress::notes(&load::words(&damage.take()));
+    progress::notes(&load::words(&found));
     sink.wanted.check()?;
     sink.lines.check()?;
     progress::notes(&sink.lines.finish()?);
@@ -296,7 +296,7 @@ fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::etl::{Schemas, raw_event};
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     // What describes events may stand anywhere in the trace.
-    schemas.learn(&mut reader);
+    schemas.observe(&mut reader);
     if sink.wanted.asks_where() {
         // So may what says whose a thread is.
         while let Some(record) = reader.next_record() {

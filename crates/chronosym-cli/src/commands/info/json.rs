@@ -139,7 +139,7 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         duration_ns: facts.duration_ns,
         pointer_size: facts.pointer_size,
         processors: facts.processors,
-        lost_events: loaded.lost_events,
+        lost_events: loaded.report.lost_events,
         joined: facts.recordings.iter().map(joined).collect(),
         processes: timeline.processes().map(process).collect(),
         events: events.map(event).collect(),
@@ -150,7 +150,7 @@ pub fn object<'a>(loaded: &'a Loaded, summary: &'a Summary) -> Object<'a> {
         },
         symbol_files: &summary.symbol_files,
         diagnostics: advice(loaded, summary).into_iter().chain(notes).collect(),
-        gaps: loaded.gaps.iter().map(gap).collect(),
-        gaps_left_out: loaded.gaps_left_out,
+        gaps: loaded.report.gaps.iter().map(gap).collect(),
+        gaps_left_out: loaded.report.gaps_left_out,
     }
 }

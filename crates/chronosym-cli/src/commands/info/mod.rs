@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use chronosym::open::NoteKind;
 use chronosym::symbols::Symbolizer;
 use chronosym::{
     Code, Evidence, Filter, Frame, LineReason, NameReason, ProcessIndex, Profile, ResolvedStack,
@@ -212,7 +213,7 @@ fn symbol_files(profile: &Profile, symbols: &Symbolizer) -> BTreeSet<String> {
 fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
     let timeline = &loaded.timeline;
     let mut advice = Vec::new();
-    if loaded.is_cut_short {
+    if loaded.report.is_cut_short {
         advice.push(
             "CUT SHORT: the file ends in the middle, perhaps because recording or copying it was broken off. All up to \
              there is used; what the runtime lists at the end of a recording is missing."
@@ -241,10 +242,10 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
             }
         ));
     }
-    if loaded.lost_events > 0 {
+    if loaded.report.lost_events > 0 {
         advice.push(format!(
             "{} EVENTS WERE LOST: code that they spoke of has no name. Next time record with a larger buffer.",
-            show_count(loaded.lost_events)
+            show_count(loaded.report.lost_events)
         ));
     }
     if frames.share(frames.without(NameReason::NoSymbolFile)) > 10.0 {
@@ -276,7 +277,7 @@ fn advice(loaded: &Loaded, summary: &Summary) -> Vec<String> {
         advice.push(format!(
             "NO SAMPLES of a profiler {}: `chronosym stacks --event PROVIDER/ID` shows the stacks of other events, if \
              they have any.",
-            if loaded.is_damaged {
+            if loaded.report.notes.iter().any(|note| note.kind() == NoteKind::Damage) {
                 "could be read, and parts of the file could not (see damage and loss)"
             } else {
                 "are in it"

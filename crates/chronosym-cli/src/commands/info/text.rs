@@ -188,7 +188,8 @@ pub fn write(
 /// Where parts of the traces could not be used.
 fn gaps(loaded: &Loaded, out: &mut impl Write) -> io::Result<()> {
     const SHOWN: usize = 20;
-    if loaded.gaps.is_empty() {
+    let gaps = &loaded.report.gaps;
+    if gaps.is_empty() {
         return Ok(());
     }
     writeln!(
@@ -196,8 +197,8 @@ fn gaps(loaded: &Loaded, out: &mut impl Write) -> io::Result<()> {
         "  {:>15}  {:>12}  what could not be used",
         "offset", "bytes"
     )?;
-    let names_differ = loaded.gaps.iter().any(|it| it.name != loaded.gaps[0].name);
-    for TraceGap { name, gap, .. } in loaded.gaps.iter().take(SHOWN) {
+    let names_differ = gaps.iter().any(|it| it.name != gaps[0].name);
+    for TraceGap { name, gap, .. } in gaps.iter().take(SHOWN) {
         let of = match names_differ {
             true => format!(" ({name})"),
             false => String::new(),
@@ -205,7 +206,7 @@ fn gaps(loaded: &Loaded, out: &mut impl Write) -> io::Result<()> {
         let (offset, length) = (show_count(gap.offset), show_count(gap.length));
         text_line!(out, "  {offset:>15}  {length:>12}  {}{of}", gap.cause)?;
     }
-    let more = loaded.gaps.len().saturating_sub(SHOWN) as u64 + loaded.gaps_left_out;
+    let more = gaps.len().saturating_sub(SHOWN) as u64 + loaded.report.gaps_left_out;
     if more > 0 {
         writeln!(out, "  and {} more", show_count(more))?;
     }

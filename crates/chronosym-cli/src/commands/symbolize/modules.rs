@@ -1,5 +1,6 @@
 //! Places of one file or of several: which of them a question is about.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -157,17 +158,19 @@ impl<'a> Modules<'a> {
     /// Of the open files the one that a place names; of several the one whose path has most in common with the name.
     fn known(&self, place: Place<'_>) -> Option<usize> {
         let name = place.file.map(|file| file_name(file).to_lowercase());
-        let mut best = None;
-        for (index, module) in self.open.iter().enumerate() {
-            let is_it = name.as_ref().is_none_or(|name| module.is_called(name));
-            if is_it && module.is_of(place.id) {
-                let common = in_common(&module.path, place.file.unwrap_or_default());
-                if best.is_none_or(|(most, _)| common > most) {
-                    best = Some((common, index));
-                }
-            }
-        }
-        best.map(|(_, index)| index)
+        let is_it = |module: &Module| {
+            let is_called = name.as_ref().is_none_or(|name| module.is_called(name));
+            is_called && module.is_of(place.id)
+        };
+        let file = place.file.unwrap_or_default();
+        let found = self
+            .open
+            .iter()
+            .enumerate()
+            .filter(|(_, module)| is_it(module));
+        // Of those that have as much in common the first.
+        let best = found.max_by_key(|(at, module)| (in_common(&module.path, file), Reverse(*at)));
+        best.map(|(index, _)| index)
     }
 
     /// Opens the file that a place names: in the folders that the user names, at its own path only if that is trusted, or by its
