@@ -375,5 +375,5 @@ fn described(trace: &[u8]) -> Result<(), Failed> {
             return Err(format!("no event of {provider} is described: {decoded:?}").into());
         }
     }
-    equal("described events", decoded.values().sum(), 25_183)
+    equal("described events", decoded.values().sum(), 25_936)
 }

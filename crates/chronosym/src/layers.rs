@@ -3,12 +3,13 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+
+use crate::hash::HashMap;
 
 /// Nearly always a key has one value.
 type Values<V> = SmallVec<[V; 1]>;
-type Layer<K, V> = FxHashMap<K, Values<V>>;
+type Layer<K, V> = HashMap<K, Values<V>>;
 
 /// Layers are not joined to more keys than this: copying many at once would take a writer long.
 const LARGEST: usize = 1 << 16;
@@ -73,7 +74,7 @@ impl<K: Copy + Eq + Hash, V: Copy> Layers<K, V> {
     pub(crate) fn len(&self) -> usize {
         let layers = self.old.iter().map(AsRef::as_ref).chain([&self.new]);
         layers
-            .flat_map(FxHashMap::values)
+            .flat_map(HashMap::values)
             .map(|values| values.len())
             .sum()
     }

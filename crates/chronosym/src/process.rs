@@ -1,8 +1,7 @@
 //! Processes, their incarnations, and threads.
 
-use rustc_hash::FxHashMap;
-
 use crate::chunked::Chunked;
+use crate::hash::HashMap;
 use crate::index_type::index_type;
 use crate::layers::Layers;
 use crate::strings::StringId;
@@ -75,7 +74,7 @@ pub(crate) struct Processes {
     pub threads: Chunked<Thread>,
     by_pid: Layers<Option<u32>, ProcessIndex>,
     /// Who adds threads needs it.
-    by_tid: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
+    by_tid: HashMap<(ProcessIndex, u64), ThreadIndex>,
     /// The pid that was asked for last, if it is of one incarnation: most events come in runs.
     last: Option<(Option<u32>, ProcessIndex)>,
     last_thread: Option<(ProcessIndex, u64, ThreadIndex)>,

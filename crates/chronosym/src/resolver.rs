@@ -10,6 +10,7 @@ use crate::evidence::{CallerProof, NameReason};
 use crate::frame::{Frame, Position};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
+use crate::hash::HashMap;
 use crate::index_type::index_type;
 use crate::process::ProcessIndex;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};
@@ -50,10 +51,10 @@ pub struct Resolver {
     /// (frame, caller)
     nodes: Vec<(FrameId, u32)>,
     node_index: FxHashMap<(FrameId, u32), u32>,
-    by_address: FxHashMap<AddressKey, Answers<Range<u32>>>,
+    by_address: HashMap<AddressKey, Answers<Range<u32>>>,
     by_stack: FxHashMap<(ProcessIndex, StackId, Position, bool), Answers<u32>>,
     /// What was located before its frames were made.
-    located: FxHashMap<(ProcessIndex, u64, Position), Location>,
+    located: HashMap<(ProcessIndex, u64, Position), Location>,
     path: Vec<(StackId, Walked)>,
 }
 
@@ -77,9 +78,9 @@ impl Resolver {
             standing_for: FxHashMap::default(),
             nodes: Vec::new(),
             node_index: FxHashMap::default(),
-            by_address: FxHashMap::default(),
+            by_address: HashMap::default(),
             by_stack: FxHashMap::default(),
-            located: FxHashMap::default(),
+            located: HashMap::default(),
             path: Vec::new(),
         }
     }

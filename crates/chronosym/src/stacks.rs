@@ -1,12 +1,12 @@
 //! Hash-consed stacks: a prefix tree whose nodes are (caller, address, proof), so that stacks share what they have in common.
 
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use hashbrown::HashTable;
-use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::chunked::Chunked;
 use crate::evidence::CallerProof;
+use crate::hash::HashMap;
 use crate::index_type::index_type;
 
 /// A frame of a stack.
@@ -66,13 +66,13 @@ impl Hash for Node {
 #[derive(Debug, Default)]
 pub struct StackTable {
     nodes: Chunked<Node>,
-    index: FxHashMap<Node, u32>,
+    index: HashMap<Node, u32>,
     /// Stacks that were interned as a whole, by their addresses.
     whole: HashTable<StackId>,
 }
 
-fn hash_of(frames: impl Iterator<Item = Walked>) -> u64 {
-    let mut hasher = FxHasher::default();
+fn hash_of(hasher: &impl BuildHasher, frames: impl Iterator<Item = Walked>) -> u64 {
+    let mut hasher = hasher.build_hasher();
     frames.for_each(|frame| hasher.write_u64(frame.address));
     hasher.finish()
 }
@@ -123,13 +123,15 @@ impl StackTable {
         &mut self,
         leaf_first: impl DoubleEndedIterator<Item = Walked> + Clone,
     ) -> Option<StackId> {
-        let hash = hash_of(leaf_first.clone());
+        let hash = hash_of(self.index.hasher(), leaf_first.clone());
         if let Some(&known) = (self.whole).find(hash, |&known| self.is(known, leaf_first.clone())) {
             return Some(known);
         }
         let stack = self.extend_walked(None, leaf_first)?;
         let mut whole = std::mem::take(&mut self.whole);
-        whole.insert_unique(hash, stack, |&known| hash_of(self.frames(known)));
+        whole.insert_unique(hash, stack, |&known| {
+            hash_of(self.index.hasher(), self.frames(known))
+        });
         self.whole = whole;
         Some(stack)
     }
@@ -215,5 +217,29 @@ mod tests {
         assert_ne!(table.intern_whole(walked(&[2, 1])), Some(a));
         assert_eq!(table.len(), 4);
         assert_eq!(table.intern_whole(walked(&[])), None);
+    }
+
+    #[test]
+    fn no_stacks_can_be_chosen_to_fall_together() {
+        // What `rustc_hash` multiplies by, and its inverse: these two-frame stacks have one hash there.
+        const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
+        let inverse = (0..6).fold(FACTOR, |x, _| {
+            x.wrapping_mul(2u64.wrapping_sub(FACTOR.wrapping_mul(x)))
+        });
+        assert_eq!(FACTOR.wrapping_mul(inverse), 1);
+        let time = |count: u64| {
+            let mut table = StackTable::default();
+            let callers: Vec<_> = (0..count)
+                .map(|it| table.intern([it].into_iter()))
+                .collect();
+            let begun = std::time::Instant::now();
+            for (caller, onto) in (0..count).zip(callers) {
+                let address = (1u64 << 60).wrapping_sub(caller).wrapping_mul(inverse);
+                assert!(table.extend(onto, [address].into_iter()).is_some());
+            }
+            begun.elapsed().as_secs_f64()
+        };
+        let (few, many) = (time(1_500).max(1e-3), time(24_000));
+        assert!(many < few * 60.0, "{few} s, {many} s");
     }
 }

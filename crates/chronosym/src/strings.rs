@@ -3,8 +3,8 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 
 use crate::chunked::Chunked;
 
@@ -24,6 +24,7 @@ pub(crate) struct Strings {
     /// Piece, begin and end of each string.
     places: Chunked<(u32, u32, u32)>,
     index: HashTable<Slot>,
+    hasher: RandomState,
 }
 
 /// A string in the index: half of its hash spares looking at most others.
@@ -49,6 +50,7 @@ impl Default for Strings {
             pieces: Vec::new(),
             places: Chunked::default(),
             index: HashTable::new(),
+            hasher: RandomState::default(),
         };
         strings.intern("");
         strings
@@ -58,7 +60,7 @@ impl Default for Strings {
 impl Strings {
     /// The id of `text`, which is added if it is new. Past 4 Gi strings everything new is the empty string.
     pub(crate) fn intern(&mut self, text: &str) -> StringId {
-        let hash = FxBuildHasher.hash_one(text) as u32;
+        let hash = self.hasher.hash_one(text) as u32;
         let same = |slot: &Slot| slot.hash == hash && self.get(StringId(slot.id)) == text;
         if let Some(known) = self.index.find(Slot::spread(hash), same) {
             return StringId(known.id);
@@ -101,6 +103,7 @@ impl Strings {
             pieces: self.pieces.clone(),
             places: self.places.clone(),
             index: HashTable::new(),
+            hasher: self.hasher.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::body::PdbId;
 use crate::evidence::Evidence;
 use crate::facts::{At, Image, Process, Symbol};
+use crate::hash::HashMap;
 use crate::images::{ImageIndex, PePart, PerfMapId, simple_name};
 use crate::machine::Machine;
 use crate::process::ProcessIndex;
@@ -18,7 +19,7 @@ use crate::strings::StringId;
 #[derive(Debug, Default)]
 pub(crate) struct UniversalState {
     /// Mapping id → the name that its symbols' module has.
-    modules: FxHashMap<(ProcessIndex, u64), StringId>,
+    modules: HashMap<(ProcessIndex, u64), StringId>,
     metadata: FxHashMap<u64, SymbolMetadata>,
     /// Mappings whose metadata has not come yet: metadata id → (process, image).
     waiting: FxHashMap<u64, Vec<(ProcessIndex, ImageIndex)>>,

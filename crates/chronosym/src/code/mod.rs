@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use chronosym_events::{Action, Extent, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::body::{BodyIndex, CodeBody, EntryPoint, LineTable, Module, ModuleIndex};
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts::{self, At};
+use crate::hash::{HashMap, HashSet};
 use crate::il_map::IlMap;
 use crate::layers::Layers;
 use crate::life::{has_ended, life_of};
@@ -34,19 +35,19 @@ pub(crate) struct ProcessCode {
     pub unbound_maps: u64,
     /// The bodies of each method: (clr, method id) → bodies.
     pub by_method: Layers<(u16, u64), BodyIndex>,
-    module_by_id: Arc<FxHashMap<(u16, u64), ModuleIndex>>,
+    module_by_id: Arc<HashMap<(u16, u64), ModuleIndex>>,
     /// The modules that were said to be in a domain: (clr, domain) → modules.
-    by_domain: FxHashMap<(u16, u64), Vec<ModuleIndex>>,
+    by_domain: HashMap<(u16, u64), Vec<ModuleIndex>>,
     /// The bodies that the end of a module closes, unless they ended before.
     open_bodies: FxHashMap<ModuleIndex, Vec<BodyIndex>>,
-    stub_by_method: FxHashMap<(u16, u64), u32>,
+    stub_by_method: HashMap<(u16, u64), u32>,
     /// The targets that a stub has already.
-    stub_targets: FxHashSet<(u32, NameId)>,
+    stub_targets: HashSet<(u32, NameId)>,
     /// Who was last said to occupy a range: start → (last byte, body).
     occupied: BTreeMap<u64, (u64, BodyIndex)>,
     threads: FxHashMap<u64, ThreadState>,
     /// Bodies whose module was not known when they were stated: (clr, module id) → bodies.
-    orphans: FxHashMap<(u16, u64), Vec<BodyIndex>>,
+    orphans: HashMap<(u16, u64), Vec<BodyIndex>>,
     /// IL maps that came.
     il_maps: usize,
     /// V1 maps whose body has not been stated.
