@@ -1,12 +1,13 @@
 //! `chronosym methods`.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::ops::Range;
 
 use anyhow::Result;
-use chronosym::{BodyView, ProcessIndex, Timeline};
+use chronosym::{BodyView, EvidenceSet, ProcessIndex, Timeline};
 use chronosym_types::json::HexNumber;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_with::skip_serializing_none;
 
 use super::life::LifeObject;
@@ -77,7 +78,8 @@ pub struct Body<'t> {
     native_code_version: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     cold: bool,
-    evidence: String,
+    #[serde(serialize_with = "as_text")]
+    evidence: EvidenceSet,
     il_map_entries: Option<usize>,
     inline_tree: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,7 +98,7 @@ impl<'t> From<BodyView<'t>> for Body<'t> {
             tier: body.tier.map(|tier| tier.name()),
             native_code_version: body.native_code_version,
             cold: body.is_cold,
-            evidence: body.evidence.to_string(),
+            evidence: body.evidence,
             il_map_entries: body.il_map_entries,
             inline_tree: body.has_inline_tree,
             stub_targets: body.stub_targets,
@@ -133,7 +135,11 @@ impl Body<'_> {
             "  {} {:<22} {kind:<22} {:<17} {name}",
             show_range(self.address.0, self.size),
             self.life,
-            self.evidence
+            self.evidence.to_string()
         )
     }
+}
+
+fn as_text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }
