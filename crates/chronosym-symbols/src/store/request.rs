@@ -10,7 +10,7 @@ pub struct Request {
     pub wanted: Wanted,
     /// What it may be called, the likeliest first; full paths will do. Untrusted.
     pub names: Vec<String>,
-    /// Paths at which the trace says that it stood. Untrusted; opened only with [`StoreConfig::trust_trace_paths`].
+    /// Paths at which the trace says that it stood. Untrusted; opened only with [`StoreConfig::trust_trace_paths`](super::StoreConfig::trust_trace_paths).
     pub trace_paths: Vec<String>,
     /// Which places to search.
     pub reach: Reach,
