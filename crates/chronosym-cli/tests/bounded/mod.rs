@@ -88,13 +88,7 @@ pub fn holds(
         let (run, took) = timed(&args);
         let kilobytes = std::fs::metadata(&input).map_or(0, |it| it.len() >> 10);
         println!("{name}: {kilobytes} KiB, {took:?}");
-        assert!(
-            [0, 1].contains(&run.status),
-            "{name}: {} {}",
-            run.status,
-            run.stderr
-        );
-        assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
+        run.assert_ended_well(name);
         (run, took)
     });
     let took = [runs[0].1, runs[1].1];

@@ -12,6 +12,15 @@ pub struct Run {
     pub stderr: String,
 }
 
+impl Run {
+    /// It answered or refused, and did not panic.
+    pub fn assert_ended_well(&self, what: &str) {
+        let (status, stderr) = (self.status, &self.stderr);
+        assert!([0, 1].contains(&status), "{what}: {status} {stderr}");
+        assert!(!stderr.contains("panicked"), "{what}: {stderr}");
+    }
+}
+
 /// The program with a fixed environment: no colours, no terminal, no symbol servers.
 pub fn chronosym() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_chronosym"));
