@@ -98,7 +98,10 @@ fn kinds(trace: &[u8]) -> Result<(), Failed> {
         .bodies(process)
         .filter(|b| b.evidence.contains(Evidence::Load))
         .collect();
-    let images: Vec<_> = timeline.images(process).map(|i| (i.base, i.size)).collect();
+    let images: Vec<_> = timeline
+        .images(process)
+        .map(|i| (i.image.base, i.image.size))
+        .collect();
     let holds = |start: u64, size: u64, address: u64| address.wrapping_sub(start) < size;
     let naive = |address: u64| {
         if bodies.iter().any(|b| holds(b.start, b.size, address)) {
@@ -256,13 +259,12 @@ fn images(trace: &[u8]) -> Result<(), Failed> {
     let (timeline, _) = load(trace)?;
     let (mut all, mut with_pdb, mut with_stamp, mut nt) = (0, 0, 0, Vec::new());
     for process in timeline.processes() {
-        for image in timeline.images(process.index) {
+        for image in timeline.images(process.index).map(|view| view.image) {
             all += 1;
             with_pdb += u32::from(image.pdb.is_some());
             with_stamp += u32::from(image.timestamp.is_some());
             nt.extend(
-                image
-                    .path
+                Some(image.path)
                     .filter(|p| p.starts_with(r"\Device") || p.starts_with(r"\SystemRoot"))
                     .map(str::to_owned),
             );

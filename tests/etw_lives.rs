@@ -137,10 +137,10 @@ fn identities(before: bool) {
         let process = timeline.find_process(pid, None).unwrap();
         let mut images: Vec<_> = timeline
             .images(process)
-            .filter(|i| i.base == base)
+            .filter(|i| i.image.base == base)
             .map(|i| {
-                let pdb = i.pdb.map(|p| (p.guid.0, p.age, p.path.to_string()));
-                (i.name, i.timestamp, pdb)
+                let pdb = i.image.pdb.map(|p| (p.guid.0, p.age, p.path.to_string()));
+                (i.name, i.image.timestamp, pdb)
             })
             .collect();
         images.sort();
@@ -408,8 +408,8 @@ fn paths_are_those_that_programs_know() {
     let process = timeline.find_process(PID, None).unwrap();
     let mut found: Vec<_> = timeline
         .images(process)
-        .filter(|i| i.base >= 0x7ff0_0000_0000)
-        .map(|i| (i.base, i.path.unwrap().to_owned()))
+        .filter(|i| i.image.base >= 0x7ff0_0000_0000)
+        .map(|i| (i.image.base, i.image.path.to_owned()))
         .collect();
     found.sort();
     let found: Vec<_> = found.iter().map(|(_, path)| path.as_str()).collect();

@@ -358,9 +358,8 @@ mod images {
         config.folders.dedup();
         let symbols = Symbolizer::new(config, SymbolOptions::default());
         let (timeline, process) = mapped::trace(&files);
-        for image in timeline.images(process) {
-            let file =
-                symbols.image_symbols(&timeline.image_ref(process, image.index).expect("an image"));
+        for image in timeline.images(process).map(|view| view.image) {
+            let file = symbols.image_symbols(&image);
             if let Err(reason) = file.found {
                 return Err(format!("{:?}: {reason}", image.path).into());
             }

@@ -503,16 +503,6 @@ fn against_llvm(name: &str, program: &Program) -> Result<(), Failed> {
     let decorated = name.starts_with("pe32");
     let dwarf2 = name == "dwarf2";
     let class = |_: usize, mine: &[Frame], other: &[Frame]| {
-        // LLVM takes a file's name from the symbol table's STT_FILE entries; that is no place in the source.
-        let guessed = |frame: &Frame| frame.1.ends_with(":0:0") && !frame.1.starts_with(['/', '?']);
-        let same = mine.len() == other.len()
-            && mine
-                .iter()
-                .zip(other)
-                .all(|(m, o)| m.0 == o.0 && (m.1 == o.1 || (m.1 == "??:0:0" && guessed(o))));
-        if same {
-            return Some("a file name out of STT_FILE");
-        }
         // `_init` has no size, and LLVM lets it reach beyond its section into the next: the PLT.
         if let ([m], [o]) = (mine, other)
             && m.0 == "??"
@@ -661,20 +651,18 @@ fn gnu_class(answers: &Answers, i: usize, mine: &[Frame], other: &[Frame]) -> Op
     if mine.len() != other.len() {
         return None;
     }
-    // As LLVM, binutils take a file's name from the symbol table where there is no line.
-    let guessed = |m: &Frame, o: &Frame| m.1.starts_with("??:") && !o.1.starts_with('/');
     // Of DWARF 5's file table binutils 2.40 take the wrong entry now and then: the line is right, the file is the unit's.
     // LLVM's tool agrees with us.
     let line = |f: &Frame| f.1.rsplit(':').next().map(str::to_owned);
     let places = mine
         .iter()
         .zip(other)
-        .all(|(m, o)| m.1 == o.1 || guessed(m, o) || line(m) == line(o));
+        .all(|(m, o)| m.0 == "??" || line(m) == line(o));
     if !places {
         return None;
     }
     if mine.iter().zip(other).all(|(m, o)| m.0 == o.0) {
-        return Some("files: out of STT_FILE, or the wrong one of DWARF 5's table");
+        return Some("files: the wrong one of DWARF 5's table");
     }
     if mine[0].0 == "??" && mine.iter().zip(other).skip(1).all(|(m, o)| m.0 == o.0) {
         return Some("padding after a function, named after it");

@@ -8,11 +8,10 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
-use chronosym::source::perf;
 use chronosym::symbols::{StoreConfig, SymbolOptions, Symbolizer};
 use chronosym::{
     CallerProof, Code, Evidence, Filter, Frame, Input, LineReason, Opener, Options, Position,
-    Session, SymbolSource, Timeline, Weight,
+    SymbolSource, Timeline, Weight,
 };
 use chronosym_conformance::{TESTDATA, case};
 use chronosym_perf::script;
@@ -115,9 +114,17 @@ fn each_frame(timeline: &Arc<Timeline>, mut each: impl FnMut(&Frame)) {
 type Row = (u64, Option<u32>, u64, String, Vec<u64>);
 
 fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
-    let mut session = Session::new(Options::default());
-    let report = perf::read(File::open(folder.join("perf.data"))?, &mut session)?;
-    let timeline = session.finish();
+    let data = folder.join("perf.data");
+    // As a stream, so that nothing beside it is looked for.
+    let input = Input::stream("perf.data", File::open(&data)?);
+    let recording = Opener::new().open([input])?;
+    let (timeline, _) = recording.timeline(Options::default())?;
+    let mut reader = chronosym_perf::Reader::open(File::open(data)?, Default::default())?;
+    let mut began_ns = None;
+    while began_ns.is_none() {
+        began_ns = reader.next_record()?.ok_or("no record has a time")?.time_ns;
+    }
+    let began_ns = began_ns.unwrap_or_default();
     let mut found: Vec<Row> = Vec::new();
     let mut filter = Filter::default();
     filter.idle = true;
@@ -138,7 +145,7 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
                 _ => address,
             }
         });
-        let us = (time + report.began_ns) / 1_000;
+        let us = (time + began_ns) / 1_000;
         let comm = timeline.thread_name(class.thread, time);
         let comm = comm.unwrap_or_default().to_owned();
         found.push((us, process.pid, thread.tid, comm, addresses.collect()));
@@ -185,7 +192,8 @@ fn joined(folder: &Path) -> Result<(), Failed> {
             }
         };
         let has_image = images.entry(frame.address).or_insert_with(|| {
-            let at = |image: chronosym::ImageView<'_>| {
+            let at = |view: chronosym::ImageView<'_>| {
+                let image = view.image;
                 (image.base..image.base + image.size).contains(&frame.address)
             };
             timeline.images(process).any(at)
@@ -415,7 +423,7 @@ fn c_program(folder: &Path) -> Result<(), Failed> {
 }
 
 /// Without frame pointers, through the C library and back, out of a signal's handler, and at frames whose size is not known
-/// before they run.
+/// before they run. Each part runs for tens of milliseconds or more, so that samples fall in all of them at any rate.
 const UNWOUND: &str = r#"
 #include <alloca.h>
 #include <signal.h>
@@ -426,20 +434,20 @@ __attribute__((noinline)) void leaf(long n) { for (long i = 0; i < n; i++) total
 __attribute__((noinline)) void deep(int n) {
     char room[64];
     memset(room, n, sizeof room);
-    if (n) deep(n - 1); else leaf(200000);
+    if (n) deep(n - 1); else leaf(2000000);
     total += room[3];
 }
 __attribute__((noinline)) void grown(int n) {
     char *room = alloca(n);
     memset(room, 1, n);
-    leaf(100000);
+    leaf(2000000);
     total += room[n / 2];
 }
 static int compare(const void *a, const void *b) {
     for (int i = 0; i < 50; i++) total += i;
     return *(const int *)a - *(const int *)b;
 }
-static void handler(int signal) { leaf(200000); total += signal; }
+static void handler(int signal) { leaf(4000000); total += signal; }
 int main(void) {
     static int rows[10000];
     struct sigaction action = {.sa_handler = handler};

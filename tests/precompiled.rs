@@ -253,7 +253,9 @@ fn another_build_of_a_mapped_file_is_a_reason() {
         let ours = frame(&timeline, process, rva, &symbols);
         assert_eq!(ours.name().ok(), None, "{ours:?}");
         let covers = |base: u64, size| (base..base + size).contains(&(BASE + rva));
-        let image = timeline.images(process).find(|i| covers(i.base, i.size));
+        let image = timeline
+            .images(process)
+            .find(|i| covers(i.image.base, i.image.size));
         let image = image.expect("an image").index;
         let file = symbols.image_symbols(&timeline.image_ref(process, image).expect("an image"));
         if ours.name().err() == Some(NameReason::SymbolFileMismatch) {
@@ -329,7 +331,7 @@ fn a_build_for_another_machine_hides_none_behind_it() {
         let (timeline, process) = mapped.trace();
         let image = timeline
             .images(process)
-            .find(|image| image.base <= BASE + 0x11dd0);
+            .find(|image| image.image.base <= BASE + 0x11dd0);
         let image = timeline.image_ref(process, image.expect("an image").index);
         let image = image.expect("an image");
         let attempts = neither.image_symbols(&image).attempts;

@@ -319,7 +319,7 @@ fn symbol_files() {
                 .ok()
                 .and_then(|image| image.method_name(&method, &NoModules));
             let range = (method.begin, method.hot_size);
-            said.extend(name.map(|name| (format!("{range:?}"), name.map_text())));
+            said.extend(name.map(|name| (format!("{range:?}"), name.to_string())));
         }
         said
     };

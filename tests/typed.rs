@@ -80,7 +80,10 @@ fn processes_images_and_symbols_without_a_trace() {
     session.apply(at(40), Process::new(Action::Load, "second"));
     let timeline = session.finish();
     let first = timeline.find_process(42, Some(15)).expect("the first");
-    let images: Vec<_> = timeline.images(first).map(|i| (i.name, i.base)).collect();
+    let images: Vec<_> = timeline
+        .images(first)
+        .map(|i| (i.name, i.image.base))
+        .collect();
     assert_eq!(images, [("libc", 0x7000)]);
     let frame = &timeline.frames(first, 0x7010, 15, Position::Exact, None)[0];
     assert_eq!(frame.module(), Some("libc"));

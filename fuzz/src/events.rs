@@ -94,7 +94,8 @@ pub fn manifest(data: &[u8]) {
 pub fn inline_tree(data: &[u8]) {
     if let Ok(tree) = InlineTree::parse(data) {
         for mapping in tree.mappings() {
-            let frames = tree.frames_at(mapping.native_offset).count();
+            let parent = |&node: &u32| tree.nodes().get(node as usize)?.parent;
+            let frames = std::iter::successors(Some(mapping.node), parent).count();
             assert!(frames <= tree.nodes().len() + 1, "{frames} frames");
         }
         std::hint::black_box((tree.faults(), tree.mapping_at(u32::MAX).is_some()));

@@ -17,6 +17,7 @@ mod pipeline;
 mod proto;
 mod readers;
 pub mod seeds;
+mod stores;
 
 /// What is run with any bytes.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +61,7 @@ pub const TARGETS: &[Target] = &[
     target("portable_pdb", files::portable_pdb, "pdb"),
     target("windows_pdb", files::windows_pdb, "pdb"),
     target("symbol_path", files::symbol_path, "text"),
+    target("packed", stores::packed, "wrapped"),
     // Demanglers.
     target("names_itanium", names::itanium, "names"),
     target("names_msvc", names::msvc, "names"),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-use chronosym::{Code, Filter, Options, Profile, Session, Shape, Timeline, source};
+use chronosym::{Code, Filter, Input, Opener, Options, Profile, Session, Shape, Timeline, source};
 use chronosym_etl::EtlReader;
 use chronosym_export::{Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions};
 use chronosym_types::escape::is_hostile;
@@ -29,12 +29,17 @@ pub fn any(data: &[u8]) {
 /// What could be read, whoever can read it.
 pub fn timeline(data: &[u8]) -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
-    let is_perf = data.starts_with(b"PERFILE2") || data.starts_with(b"2ELIFREP");
     // A reader that does not know the bytes leaves the session as it is.
-    if is_perf {
-        let _ = source::perf::read(Cursor::new(data), &mut session);
-    } else if data.starts_with(b"DTiJ") || data.starts_with(b"JiTD") {
-        let _ = source::jitdump::read(data, &mut session);
+    if [b"PERFILE2", b"2ELIFREP"]
+        .iter()
+        .any(|magic| data.starts_with(*magic))
+        || [b"DTiJ", b"JiTD"]
+            .iter()
+            .any(|magic| data.starts_with(*magic))
+    {
+        let input = Input::stream("input", Cursor::new(data.to_vec()));
+        let recording = Opener::new().open([input]);
+        let _ = recording.and_then(|recording| recording.read(&mut session));
     } else if let Ok(reader) = EtlReader::open(data) {
         let _ = source::etl::read(reader, &mut session);
     } else {
@@ -84,7 +89,7 @@ fn check_frames(timeline: &Timeline, profile: &Profile) {
                 assert!(body.life.from <= body.life.to, "{body:?}");
             }
             Code::Image { process, image, .. } => {
-                let image = timeline.image(process, image).expect("the image");
+                let image = timeline.image_ref(process, image).expect("the image");
                 let offset = frame.address.wrapping_sub(image.base);
                 assert!(offset <= image.size, "{frame:?} {image:?}");
             }

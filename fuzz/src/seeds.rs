@@ -118,6 +118,10 @@ pub fn of(target: &str) -> Vec<(String, Vec<u8>)> {
             ),
             named("folders", b"/usr/lib/debug;~/x;;SRV**http://h/"),
         ],
+        "packed" => vec![
+            named("cabinet", &cabinet(&[7; 5_000])),
+            named("gzip", &gzipped(&[7; 100])),
+        ],
         "names_itanium" => names(&[
             "_ZN3foo3barEv",
             "_ZNSt6vectorIiSaIiEE9push_backERKi",
@@ -291,6 +295,18 @@ fn perf() -> Vec<(String, Vec<u8>)> {
         ("compressed".into(), little.compressed(128).file()),
         ("big-endian".into(), big.file()),
     ]
+}
+
+/// A cabinet of one file.
+fn cabinet(bytes: &[u8]) -> Vec<u8> {
+    let mut builder = cab::CabinetBuilder::new();
+    let folder = builder.add_folder(cab::CompressionType::MsZip);
+    folder.add_file("foo.pdb");
+    let mut writer = builder.build(Cursor::new(Vec::new())).expect("a cabinet");
+    while let Some(mut file) = writer.next_file().expect("a file of it") {
+        file.write_all(bytes).expect("room for it");
+    }
+    writer.finish().expect("its end").into_inner()
 }
 
 /// Metadata as text, and a packet of two events.

@@ -48,10 +48,8 @@ fn kallsyms(path: &Path, loaded: &Loaded) -> Result<Kallsyms> {
     let kallsyms = Kallsyms::open(path).with_context(name)?;
     let timeline = &loaded.timeline;
     for process in timeline.processes() {
-        let images = timeline.images(process.index);
-        let kernels =
-            images.filter(|image| image.path.is_some_and(|path| path.starts_with("[kernel")));
-        let kernels = kernels.filter_map(|image| timeline.image_ref(process.index, image.index));
+        let images = timeline.images(process.index).map(|view| view.image);
+        let kernels = images.filter(|image| image.path.starts_with("[kernel"));
         for why in kernels.filter_map(|kernel| kallsyms.fits(&kernel).err()) {
             note(&format!("{} names nothing: {why}", name()));
         }

@@ -9,7 +9,7 @@ mod made;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use bounded::{bounded, holds, path};
+use bounded::{bounded, bytes_in, holds, path};
 use chronosym_support::perf::{PerfAttr, PerfWriter};
 use common::*;
 
@@ -112,6 +112,9 @@ fn whole_files_of_zeros() {
         let runs = holds("zstd", OBJ, 500, |n| zstd(window, n));
         assert!(runs[1].stderr.contains("limit"), "{}", runs[1].stderr);
     }
+    holds("a packed table of symbols", OBJ, 40, |n| {
+        program([(".gnu_debugdata", 1, 0, 0, xz.repeat(n))])
+    });
     holds("frames of zstd that hold nothing", OBJ, 10_000, |n| {
         zstd(10, 1)[..6]
             .iter()
@@ -119,88 +122,6 @@ fn whole_files_of_zeros() {
             .chain([1, 0, 0])
             .collect::<Vec<_>>()
             .repeat(n)
-    });
-}
-
-/// A unit: its header, and what follows; `abbreviations` is where those begin.
-fn unit(abbreviations: u32, entries: &[u8]) -> Vec<u8> {
-    let mut body = vec![4, 0];
-    body.extend(abbreviations.to_le_bytes());
-    body.push(8);
-    body.extend(entries);
-    made::with_length(body)
-}
-
-fn dwarf(abbreviations: Vec<u8>, info: Vec<u8>) -> Vec<u8> {
-    made::elf(&[
-        (".text", 1, 6, 0x1000, vec![0x90; 0x4000]),
-        (".debug_abbrev", 1, 0, 0, abbreviations),
-        (".debug_info", 1, 0, 0, info),
-    ])
-}
-
-/// A unit of the code from 0x1000 on, and what is in it.
-fn root(entries: &[u8]) -> Vec<u8> {
-    let mut out = vec![1];
-    out.extend(0x1000u64.to_le_bytes());
-    out.extend(0x4000u64.to_le_bytes());
-    out.extend(entries);
-    out
-}
-
-/// Abbreviation 1: a unit with children, from an address on, so long.
-const UNIT: &[u8] = &[1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0, 0];
-
-#[test]
-fn debug_information() {
-    holds("attributes without bytes", OBJ, 4_000, |n| {
-        // A function whose address is in its abbreviation.
-        let mut abbreviations = [UNIT, &[2, 0x2e, 0, 0x11, 0x21, 1]].concat();
-        abbreviations.extend([0x34, 0x19].repeat(n));
-        abbreviations.extend([0, 0, 0]);
-        dwarf(abbreviations, unit(0, &root(&vec![2; n])))
-    });
-    holds("units in one long list of abbreviations", OBJ, 500, |n| {
-        let abbreviations = UNIT.repeat(n);
-        let units = (0..n).flat_map(|at| unit((at * UNIT.len()) as u32, &root(&[0])));
-        dwarf(abbreviations, units.collect())
-    });
-    let nested = |n: usize| {
-        // A function, and in it others inlined into each other.
-        let abbreviations = [
-            UNIT,
-            &[2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0],
-            &[3, 0x1d, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x07, 0, 0, 0],
-        ];
-        let range = [0x1000u64, 0x4000].map(u64::to_le_bytes).concat();
-        let mut entries = [&b"\x02outer\0"[..], &range].concat();
-        for at in 0..n {
-            entries.extend(format!("\x03in{at}\0").bytes());
-            entries.extend(&range);
-        }
-        dwarf(abbreviations.concat(), unit(0, &root(&entries)))
-    };
-    let mut ask = OBJ.to_vec();
-    let addresses: Vec<String> = (0..500)
-        .map(|at| format!("{:#x}", 0x1000 + 4 * at))
-        .collect();
-    ask.splice(1..1, addresses.iter().map(String::as_str));
-    let runs = holds("functions inlined into each other", &ask, 500, nested);
-    // The innermost ones, and the function that they are in.
-    assert!(runs[1].stdout.contains("in3999"), "{:.300}", runs[1].stdout);
-    assert!(runs[1].stdout.contains("outer"), "{:.300}", runs[1].stdout);
-    holds("references to each other", OBJ, 2_000, |n| {
-        let abbreviations = [
-            UNIT,
-            &[2, 0x2e, 0, 0x31, 0x13, 0x11, 0x01, 0x12, 0x07, 0, 0, 0],
-        ];
-        let entry = |at: usize| {
-            let next = (28 + 21 * ((at + 1) % n)) as u32;
-            let range = [0x1000 + at as u64 % 64, 1].map(u64::to_le_bytes).concat();
-            [&[2][..], &next.to_le_bytes(), &range].concat()
-        };
-        let entries: Vec<u8> = (0..n).flat_map(entry).collect();
-        dwarf(abbreviations.concat(), unit(0, &root(&entries)))
     });
 }
 
@@ -273,6 +194,20 @@ fn response(head: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// Zeros in so many files of a cabinet.
+fn cabinet(files: usize, size: usize) -> Vec<u8> {
+    let mut builder = cab::CabinetBuilder::new();
+    let folder = builder.add_folder(cab::CompressionType::MsZip);
+    for at in 0..files {
+        folder.add_file(format!("{at}.pdb"));
+    }
+    let mut writer = builder.build(std::io::Cursor::new(Vec::new())).unwrap();
+    while let Some(mut file) = writer.next_file().unwrap() {
+        file.write_all(&vec![0; size]).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
 #[test]
 fn answers_of_servers() {
     let trace = arg(LINUX);
@@ -292,6 +227,16 @@ fn answers_of_servers() {
         ),
         ("a packed file", response("", &zeros)),
         ("a file of xz", response("", &xz().repeat(512))),
+        ("a cabinet", response("", &cabinet(1, 64 * MIB))),
+        (
+            "a cabinet of many files",
+            response("", &cabinet(20_000, 10)),
+        ),
+        ("a cabinet of nothing", response("", &cabinet(1, 0))),
+        (
+            "the head of a cabinet again and again",
+            response("", &cabinet(1, 1)[..44].repeat(10_000)),
+        ),
         ("nothing at all", Vec::new()),
         ("no HTTP", b"220 mail.example ESMTP\r\n".repeat(1_000)),
         (
@@ -309,17 +254,7 @@ fn answers_of_servers() {
         let run = bounded(&["symbols", "--symbol-path", &path, &trace]);
         run.assert_ended_well(name);
         // Nothing of it is kept.
-        let kept = walk(cache.path());
+        let kept = bytes_in(cache.path());
         assert!(kept < 64 << 20, "{name}: {kept}");
     }
-}
-
-/// Bytes of all files in a folder.
-fn walk(folder: &std::path::Path) -> u64 {
-    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap());
-    let size = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
-        true => walk(&entry.path()),
-        false => entry.metadata().unwrap().len(),
-    };
-    entries.map(size).sum()
 }

@@ -428,6 +428,11 @@ fn formats_that_are_not_read_are_named() {
         assert_eq!(run.status, 1);
         assert!(run.stderr.contains(name), "{}", run.stderr);
     }
+    let folder = tempfile::tempdir().unwrap();
+    let symbols = folder.path().join("program.dSYM");
+    std::fs::create_dir(&symbols).unwrap();
+    let run = run(&["symbolize", "--obj", symbols.to_str().unwrap(), "0x10"]);
+    assert!(run.stderr.contains("Mach-O"), "{}", run.stderr);
 }
 
 #[test]

@@ -1,5 +1,12 @@
 //! Numbers of any width at any bit.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "places in a packet that is in memory: they are compared with its end; numbers have 1 to 64 bits"
+)]
+
 use chronosym_types::ByteOrder;
 
 use crate::types::{Kind, Scalar};

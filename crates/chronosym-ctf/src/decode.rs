@@ -1,5 +1,11 @@
 //! From the bits of a packet to values, as their types say.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "registers are numbered by the parser; places are those of what was just read"
+)]
+
 use crate::bits::{Bits, OutOfRoom, signed};
 use crate::metadata::Metadata;
 use crate::types::{NameId, Register, Scalar, Type};

@@ -1,5 +1,10 @@
 //! Words of the Trace Stream Description Language.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places in a text of at most 16 MiB"
+)]
+
 /// A word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'t> {

@@ -46,6 +46,15 @@
 //! The layouts follow the specification of CTF 1.8 and were checked against traces of lttng 2.11 on x86-64. Numbers with the
 //! high byte first have only been read from synthetic traces.
 #![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 mod bits;
 mod decode;

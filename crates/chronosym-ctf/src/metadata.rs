@@ -1,5 +1,12 @@
 //! What a trace says of itself: the types of its packets and events.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "names are numbered as they come, in at most 16 MiB; a packet has its header; ns fit into 128 bits"
+)]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -7,14 +14,14 @@ use chronosym_types::ByteOrder;
 use foldhash::fast::RandomState;
 
 use crate::error::Error;
-use crate::parser::Parser;
+use crate::parser;
 use crate::reader::Options;
 use crate::types::{Kind, NameId, Scalar, Type};
 
 /// The metadata of a trace.
 ///
 /// LTTng writes it as text in packets, in the Trace Stream Description Language of CTF 1.8; the text alone will do, too.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Metadata {
     pub(crate) uuid: Option<[u8; 16]>,
     pub(crate) order: ByteOrder,
@@ -26,10 +33,10 @@ pub struct Metadata {
     pub(crate) names: Names,
     /// What the id of an event is called, which each of them has.
     pub(crate) id_name: Option<NameId>,
-    env: Vec<(String, String)>,
-    clock: Clock,
-    event_types: Vec<EventType>,
-    bad_definitions: u64,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) clock: Clock,
+    pub(crate) event_types: Vec<EventType>,
+    pub(crate) bad_definitions: u64,
 }
 
 /// Names, each once.
@@ -95,8 +102,6 @@ pub struct EventType {
     pub stream_id: u64,
     /// Its id in that stream.
     pub id: u64,
-    /// How important it is: 0 emergency to 14 debug; in user space only.
-    pub log_level: Option<u64>,
     /// Its fields, in order.
     pub fields: Vec<FieldType>,
     pub(crate) context_type: Option<Arc<Type>>,
@@ -166,32 +171,19 @@ impl Metadata {
             return Err(Error::MetadataTooLong { limit });
         }
         let text = text_of(bytes)?;
-        let mut parser = Parser::parse(&String::from_utf8_lossy(&text));
-        if let Some((major, minor)) = parser.version.filter(|&version| version != (1, 8)) {
+        let (mut metadata, version) = parser::parse(&String::from_utf8_lossy(&text));
+        if let Some((major, minor)) = version.filter(|&version| version != (1, 8)) {
             return Err(Error::UnsupportedVersion { major, minor });
         }
-        if parser.streams.is_empty() {
+        if metadata.streams.is_empty() {
             return Err(Error::NothingDescribed);
         }
-        for event in &mut parser.events {
-            event.fields = fields(event.fields_type.as_deref(), &parser.names);
+        for (at, event) in metadata.event_types.iter_mut().enumerate() {
+            event.fields = fields(event.fields_type.as_deref(), &metadata.names);
+            metadata.by_id.insert((event.stream_id, event.id), at);
         }
-        let ids = parser.events.iter().enumerate();
-        let by_id = ids.map(|(at, event)| ((event.stream_id, event.id), at));
-        Ok(Metadata {
-            uuid: parser.uuid.as_deref().and_then(uuid_bytes),
-            order: parser.order.unwrap_or(ByteOrder::Little),
-            packet_header: parser.packet_header,
-            streams: parser.streams,
-            by_id: by_id.collect(),
-            registers: parser.registers,
-            id_name: parser.names.find("id"),
-            names: parser.names,
-            env: parser.env,
-            clock: parser.clock,
-            event_types: parser.events,
-            bad_definitions: parser.bad_definitions,
-        })
+        metadata.id_name = metadata.names.find("id");
+        Ok(metadata)
     }
 
     /// What the tracer says of machine and process, by its name: `hostname`, `domain`, `architecture_bit_width`.
@@ -217,10 +209,6 @@ impl Metadata {
 
     pub(crate) fn name(&self, id: NameId) -> &str {
         &self.names.all[id.0 as usize]
-    }
-
-    pub(crate) fn find_name(&self, name: &str) -> Option<NameId> {
-        self.names.find(name)
     }
 }
 
@@ -294,7 +282,7 @@ fn text_of(bytes: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 /// `e0fe85b7-b861-46a3-8c39-88de301a4385`, in the order in which it is written.
-fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
+pub(crate) fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
     let digits: [u8; 32] = digits.try_into().ok()?;
     let mut bytes = [0; 16];

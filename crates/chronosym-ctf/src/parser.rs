@@ -2,6 +2,12 @@
 //!
 //! Each definition of the outermost level stands for itself: one that cannot be read costs itself.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    reason = "counts of what stands in at most 16 MiB, and widths of at most 64 bits; times fit into 128 bits"
+)]
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,7 +15,7 @@ use chronosym_types::ByteOrder;
 use foldhash::fast::RandomState;
 
 use crate::lexer::{Lexer, Token};
-use crate::metadata::{Clock, EventType, Names, StreamType};
+use crate::metadata::{Clock, EventType, Metadata, StreamType, uuid_bytes};
 use crate::types::{Field, Kind, Label, MOST_FIELDS, Register, Scalar, Type};
 
 /// Types in types beyond which a definition is refused.
@@ -27,26 +33,23 @@ struct Bad;
 
 type Result<T> = std::result::Result<T, Bad>;
 
-/// What a text says.
-#[derive(Debug, Default)]
-pub(crate) struct Parser {
-    pub version: Option<(u64, u64)>,
-    pub uuid: Option<String>,
-    pub order: Option<ByteOrder>,
-    pub packet_header: Option<Arc<Type>>,
-    pub streams: HashMap<u64, StreamType, RandomState>,
-    pub events: Vec<EventType>,
-    pub env: Vec<(String, String)>,
-    pub clock: Clock,
-    pub names: Names,
-    pub registers: u32,
-    pub bad_definitions: u64,
+/// Reads a text.
+struct Parser<'t> {
+    lexer: Lexer<'t>,
+    next: Token<'t>,
+    version: Option<(u64, u64)>,
+    /// What the text said so far.
+    found: Metadata,
     /// How many more fields, labels and the like may come.
     parts: usize,
     /// By `struct NAME`, `enum NAME`, `variant NAME`, or the words of an alias.
     types: HashMap<String, Arc<Type>, RandomState>,
     /// Variants that have been declared without a tag.
     options: HashMap<String, Vec<Field>, RandomState>,
+    /// The fields of the structs that are open, outermost first.
+    scopes: Vec<Vec<Field>>,
+    /// Types in types that are being read.
+    depth: u32,
 }
 
 /// A value of `name = value;` or `name := type;`.
@@ -56,45 +59,33 @@ enum Assigned {
     Type(Arc<Type>),
 }
 
-struct Text<'t, 'p> {
-    lexer: Lexer<'t>,
-    next: Token<'t>,
-    parser: &'p mut Parser,
-    /// The fields of the structs that are open, outermost first.
-    scopes: Vec<Vec<Field>>,
-    /// Types in types that are being read.
-    depth: u32,
-}
-
-impl Parser {
-    pub fn parse(text: &str) -> Self {
-        let parts = FREE_PARTS.saturating_add(text.len() / BYTES_OF_A_PART);
-        let mut parser = Parser {
-            parts: parts.min(MOST_PARTS),
-            ..Parser::default()
-        };
-        let mut lexer = Lexer::new(text);
-        let next = lexer.next();
-        let mut text = Text {
-            lexer,
-            next,
-            parser: &mut parser,
-            scopes: Vec::new(),
-            depth: 0,
-        };
-        while text.next != Token::End {
-            if text.definition().is_err() {
-                text.parser.bad_definitions += 1;
-                text.scopes.clear();
-                text.depth = 0;
-                text.skip_definition();
-            }
+/// What a text says, and the version of the language that it names.
+pub(crate) fn parse(text: &str) -> (Metadata, Option<(u64, u64)>) {
+    let mut lexer = Lexer::new(text);
+    let parts = FREE_PARTS.saturating_add(text.len() / BYTES_OF_A_PART);
+    let mut parser = Parser {
+        next: lexer.next(),
+        lexer,
+        version: None,
+        found: Metadata::default(),
+        parts: parts.min(MOST_PARTS),
+        types: HashMap::default(),
+        options: HashMap::default(),
+        scopes: Vec::new(),
+        depth: 0,
+    };
+    while parser.next != Token::End {
+        if parser.definition().is_err() {
+            parser.found.bad_definitions += 1;
+            parser.scopes.clear();
+            parser.depth = 0;
+            parser.skip_definition();
         }
-        parser
     }
+    (parser.found, parser.version)
 }
 
-impl<'t> Text<'t, '_> {
+impl<'t> Parser<'t> {
     fn advance(&mut self) -> Token<'t> {
         let next = self.lexer.next();
         std::mem::replace(&mut self.next, next)
@@ -113,7 +104,7 @@ impl<'t> Text<'t, '_> {
     }
 
     fn count(&mut self, parts: usize) -> Result<()> {
-        self.parser.parts = self.parser.parts.checked_sub(parts).ok_or(Bad)?;
+        self.parts = self.parts.checked_sub(parts).ok_or(Bad)?;
         Ok(())
     }
 
@@ -203,14 +194,16 @@ impl<'t> Text<'t, '_> {
             match (name, value) {
                 ("major", Assigned::Number(number)) => major = fitting(number)?,
                 ("minor", Assigned::Number(number)) => minor = fitting(number)?,
-                ("uuid", Assigned::Text(uuid)) => text.parser.uuid = Some(uuid),
-                ("byte_order", Assigned::Text(order)) => text.parser.order = order_of(&order),
-                ("packet.header", Assigned::Type(ty)) => text.parser.packet_header = Some(ty),
+                ("uuid", Assigned::Text(uuid)) => text.found.uuid = uuid_bytes(&uuid),
+                ("byte_order", Assigned::Text(order)) => {
+                    text.found.order = order_of(&order).unwrap_or_default();
+                }
+                ("packet.header", Assigned::Type(ty)) => text.found.packet_header = Some(ty),
                 _ => {}
             }
             Ok(())
         })?;
-        self.parser.version = Some((major, minor));
+        self.version = Some((major, minor));
         Ok(())
     }
 
@@ -222,7 +215,7 @@ impl<'t> Text<'t, '_> {
                 Assigned::Text(text) => text,
                 Assigned::Type(_) => return Err(Bad),
             };
-            text.parser.env.push((name.to_owned(), value));
+            text.found.env.push((name.to_owned(), value));
             Ok(())
         })
     }
@@ -246,7 +239,7 @@ impl<'t> Text<'t, '_> {
         const SECOND: i128 = 1_000_000_000;
         clock.wall_ns =
             i128::from(seconds) * SECOND + i128::from(ticks) * SECOND / i128::from(clock.frequency);
-        self.parser.clock = clock;
+        self.found.clock = clock;
         Ok(())
     }
 
@@ -263,7 +256,7 @@ impl<'t> Text<'t, '_> {
             Ok(())
         })?;
         self.count(1)?;
-        self.parser.streams.insert(id, stream);
+        self.found.streams.insert(id, stream);
         Ok(())
     }
 
@@ -272,7 +265,6 @@ impl<'t> Text<'t, '_> {
             name: String::new(),
             stream_id: 0,
             id: 0,
-            log_level: None,
             fields: Vec::new(),
             context_type: None,
             fields_type: None,
@@ -282,7 +274,6 @@ impl<'t> Text<'t, '_> {
                 ("name", Assigned::Text(name)) => event.name = name,
                 ("id", Assigned::Number(number)) => event.id = fitting(number)?,
                 ("stream_id", Assigned::Number(number)) => event.stream_id = fitting(number)?,
-                ("loglevel", Assigned::Number(number)) => event.log_level = Some(fitting(number)?),
                 ("context", Assigned::Type(ty)) => event.context_type = Some(ty),
                 ("fields", Assigned::Type(ty)) => event.fields_type = Some(ty),
                 _ => {}
@@ -294,7 +285,7 @@ impl<'t> Text<'t, '_> {
             _ => 0,
         };
         self.count(fields.saturating_add(1))?;
-        self.parser.events.push(event);
+        self.found.event_types.push(event);
         Ok(())
     }
 
@@ -307,14 +298,14 @@ impl<'t> Text<'t, '_> {
                 let ty = self.whole_type()?;
                 self.expect(":=")?;
                 let name = self.words()?.join(" ");
-                self.parser.types.insert(name, ty);
+                self.types.insert(name, ty);
             }
             Token::Word("typedef") => {
                 self.advance();
                 let (ty, words) = self.declared_type()?;
                 let name = (*words.last().ok_or(Bad)?).to_owned();
                 let ty = self.array(ty)?;
-                self.parser.types.insert(name, ty);
+                self.types.insert(name, ty);
             }
             Token::Word("struct" | "enum") => {
                 self.own_type()?;
@@ -336,7 +327,7 @@ impl<'t> Text<'t, '_> {
     }
 
     fn alias(&self, words: &[&str]) -> Result<Arc<Type>> {
-        self.parser.types.get(&words.join(" ")).cloned().ok_or(Bad)
+        self.types.get(&words.join(" ")).cloned().ok_or(Bad)
     }
 
     /// A type with nothing behind it that could be taken for a part of it.
@@ -404,7 +395,9 @@ impl<'t> Text<'t, '_> {
                 ("size", Assigned::Number(number)) => scalar.bits = width(number)?,
                 ("align", Assigned::Number(number)) => scalar.align = alignment(number)?,
                 ("signed", Assigned::Number(number)) if number != 0 => scalar.kind = Kind::Signed,
-                ("signed", Assigned::Text(word)) if is_true(&word) => scalar.kind = Kind::Signed,
+                ("signed", Assigned::Text(word)) if word.eq_ignore_ascii_case("true") => {
+                    scalar.kind = Kind::Signed
+                }
                 ("byte_order", Assigned::Text(word)) => scalar.order = order_of(&word),
                 ("encoding", Assigned::Text(word)) => {
                     scalar.is_text =
@@ -479,7 +472,7 @@ impl<'t> Text<'t, '_> {
             let mut name = name;
             loop {
                 let field = Field {
-                    name: self.parser.names.intern(plain(name)),
+                    name: self.found.names.intern(plain(name)),
                     ty: self.array(ty.clone())?,
                     register: None,
                 };
@@ -534,7 +527,7 @@ impl<'t> Text<'t, '_> {
 
     /// Where the number of an earlier field is kept, and its type.
     fn register(&mut self, path: &str) -> Result<(Register, Arc<Type>)> {
-        let name = self.parser.names.intern(plain(path));
+        let name = self.found.names.intern(plain(path));
         let fields = self
             .scopes
             .iter_mut()
@@ -544,8 +537,8 @@ impl<'t> Text<'t, '_> {
             fields.filter(|field| matches!(*field.ty, Type::Scalar(_) | Type::Enum(..)));
         let field = numbers.find(|field| field.name == name).ok_or(Bad)?;
         let register = *field.register.get_or_insert_with(|| {
-            self.parser.registers += 1;
-            Register(self.parser.registers - 1)
+            self.found.registers += 1;
+            Register(self.found.registers - 1)
         });
         Ok((register, field.ty.clone()))
     }
@@ -599,7 +592,7 @@ impl<'t> Text<'t, '_> {
         self.advance();
         let name = self.name().ok_or(Bad)?;
         let options = self.fields()?;
-        self.parser.options.insert(name.to_owned(), options);
+        self.options.insert(name.to_owned(), options);
         Ok(())
     }
 
@@ -612,7 +605,7 @@ impl<'t> Text<'t, '_> {
         self.expect(">")?;
         let options = match (self.next == Token::Sign("{"), name) {
             (true, _) => self.fields()?,
-            (false, Some(name)) => self.parser.options.get(name).cloned().ok_or(Bad)?,
+            (false, Some(name)) => self.options.get(name).cloned().ok_or(Bad)?,
             (false, None) => return Err(Bad),
         };
         let Type::Enum(_, labels) = &*tag_type else {
@@ -624,7 +617,7 @@ impl<'t> Text<'t, '_> {
         let options: HashMap<_, _, RandomState> = options.collect();
         let mut ranges = Vec::new();
         for label in labels {
-            let id = self.parser.names.find(plain(&label.name));
+            let id = self.found.names.find(plain(&label.name));
             if let Some(&ty) = id.and_then(|id| options.get(&id)) {
                 ranges.push((label.first, label.last, ty.clone()));
             }
@@ -650,7 +643,7 @@ impl<'t> Text<'t, '_> {
     fn declare(&mut self, kind: &str, name: Option<&str>, ty: &Arc<Type>) {
         if let Some(name) = name {
             let name = [kind, name].join(" ");
-            self.parser.types.insert(name, ty.clone());
+            self.types.insert(name, ty.clone());
         }
     }
 }
@@ -678,10 +671,6 @@ fn alignment(number: i128) -> Result<u32> {
         Ok(bits) if bits.is_power_of_two() && bits <= 4096 => Ok(bits),
         _ => Err(Bad),
     }
-}
-
-fn is_true(word: &str) -> bool {
-    word.eq_ignore_ascii_case("true")
 }
 
 fn order_of(word: &str) -> Option<ByteOrder> {

@@ -1,5 +1,11 @@
 //! All streams of a recording, merged by time.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "streams and traces are named by places of their lists, which never shrink; counts of what was read"
+)]
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;

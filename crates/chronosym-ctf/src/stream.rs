@@ -1,5 +1,12 @@
 //! One stream of a trace: its packets, and the events in them.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "places in a packet that was read in full, and counts of what was read"
+)]
+
 use std::io::Read;
 
 use chronosym_types::Window;
@@ -220,7 +227,8 @@ impl<R: Read> Stream<R> {
         decoded.clear(metadata);
         decoded.begin(bits.bytes.len());
         read(decoded, &mut bits, metadata.packet_header.as_deref())?;
-        let number = |decoded: &Decoded, from, name| decoded.number(from, metadata.find_name(name));
+        let number =
+            |decoded: &Decoded, from, name| decoded.number(from, metadata.names.find(name));
         if number(decoded, 0, "magic").is_some_and(|magic| magic != 0xc1fc_1fc1) {
             return Err(Fault::Unknown);
         }

@@ -1,5 +1,10 @@
 //! Types of fields, as the metadata declares them.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "depths, which the parser bounds"
+)]
+
 use std::sync::Arc;
 
 use chronosym_types::ByteOrder;

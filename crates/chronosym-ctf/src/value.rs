@@ -1,5 +1,12 @@
 //! Values of an event, as they are handed out.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "places that the decoder found in the packet; values of the width that was read"
+)]
+
 use chronosym_types::ByteOrder;
 
 use crate::bits::{Bits, signed};

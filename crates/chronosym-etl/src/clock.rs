@@ -83,13 +83,6 @@ impl Clock {
         raw_time < self.start_raw || time_ns == self.last_ns
     }
 
-    /// The raw time `time_ns` nanoseconds after the start, rounded up: the least that gives `time_ns` back or more.
-    pub fn raw_time(&self, time_ns: u64) -> i64 {
-        let ticks = (u128::from(time_ns) * u128::from(self.frequency)).div_ceil(u128::from(NS));
-        self.start_raw
-            .saturating_add(i64::try_from(ticks).unwrap_or(i64::MAX))
-    }
-
     /// Nanoseconds since 1970-01-01 UTC of a time since the start of the trace.
     pub fn unix_ns(&self, time_ns: u64) -> i128 {
         (i128::from(self.start_filetime) - UNIX_EPOCH) * 100 + i128::from(time_ns)

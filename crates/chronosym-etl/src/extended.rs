@@ -7,48 +7,22 @@
 
 use chronosym_types::{AStr, Addresses, Cursor, PointerSize, bytes};
 
-use crate::Guid;
-
 const ITEM_HEADER: usize = 8;
 
-/// One extended data item (`EVENT_HEADER_EXT_TYPE_*`).
+/// One extended data item.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ExtendedItem<'a> {
-    /// Activity that this one was started from.
-    RelatedActivity(Guid),
-    /// Security identifier of the user, in its binary form.
-    Sid(&'a [u8]),
-    /// Terminal session.
-    TerminalSession(u32),
-    /// Instance id, parent instance id, parent class.
-    Instance(u32, u32, Guid),
     /// Call stack at the event.
     Stack(Stack<'a>),
     /// Key of a call stack that a later StackWalk event defines.
     StackKey(StackKey),
-    /// PEBS index.
-    PebsIndex(u64),
-    /// Hardware performance counters.
-    Counters(Addresses<'a>),
-    /// PSM key.
-    PsmKey(u64),
-    /// Unique number of the event.
-    EventKey(u64),
     /// What a TraceLogging event says of its fields: bytes for
     /// [`TraceLoggingSchema::parse`](chronosym_types::TraceLoggingSchema::parse).
     SchemaTl(&'a [u8]),
     /// Name of the provider, in UTF-8: its traits begin with it (TraceLoggingProvider.h).
     ProviderName(AStr<'a>),
-    /// Number that tells incarnations of one process id apart.
-    ProcessStartKey(u64),
-    /// Control GUID.
-    ControlGuid(Guid),
-    /// Difference to the performance counter, for sessions with another clock.
-    QpcDelta(u64),
-    /// Container id: a GUID in ASCII.
-    ContainerId(&'a [u8]),
-    /// A type that this crate does not know, or an item too short for its type: type and data.
+    /// An item of any other type (`EVENT_HEADER_EXT_TYPE_*`), or one too short for its type: type and data.
     Other(u16, &'a [u8]),
 }
 
@@ -128,30 +102,14 @@ fn decode(kind: u16, data: &[u8]) -> Option<ExtendedItem<'_>> {
         }))
     };
     Some(match kind {
-        1 => ExtendedItem::RelatedActivity(bytes::guid(data, 0)?),
-        2 => ExtendedItem::Sid(data),
-        3 => ExtendedItem::TerminalSession(bytes::u32(data, 0)?),
-        4 => ExtendedItem::Instance(
-            bytes::u32(data, 0)?,
-            bytes::u32(data, 4)?,
-            bytes::guid(data, 8)?,
-        ),
         5 => stack(PointerSize::Four)?,
         6 => stack(PointerSize::Eight)?,
-        7 => ExtendedItem::PebsIndex(bytes::u64(data, 0)?),
-        8 => ExtendedItem::Counters(Addresses::new(data, PointerSize::Eight)),
-        9 => ExtendedItem::PsmKey(bytes::u64(data, 0)?),
-        0xa => ExtendedItem::EventKey(bytes::u64(data, 0)?),
         0xb => ExtendedItem::SchemaTl(data),
         0xc => {
             let size = usize::from(bytes::u16(data, 0)?);
             let traits = data.get(2..size.min(data.len()))?;
             ExtendedItem::ProviderName(Cursor::new(traits).narrow().ok()?)
         }
-        0xd => ExtendedItem::ProcessStartKey(bytes::u64(data, 0)?),
-        0xe => ExtendedItem::ControlGuid(bytes::guid(data, 0)?),
-        0xf => ExtendedItem::QpcDelta(bytes::u64(data, 0)?),
-        0x10 => ExtendedItem::ContainerId(data),
         0x11 => ExtendedItem::StackKey(StackKey {
             match_id: bytes::u64(data, 0)?,
             key: bytes::u32(data, 8)?.into(),

@@ -6,7 +6,7 @@
     reason = "positions in a record, which has at most 64 KiB, and bytes of its marker"
 )]
 
-use chronosym_types::{Addresses, Guid, PointerSize, bytes};
+use chronosym_types::{Guid, PointerSize, bytes};
 
 use crate::extended::ExtendedItems;
 
@@ -110,8 +110,8 @@ pub struct Record<'a> {
     /// The event's own data.
     pub payload: &'a [u8],
     bytes: &'a [u8],
-    /// Between header and payload: extended items, or performance counters.
-    between: &'a [u8],
+    /// Extended items between header and payload.
+    extended: &'a [u8],
 }
 
 const UNKNOWN_ID: u32 = u32::MAX;
@@ -257,7 +257,7 @@ impl<'a> Record<'a> {
             activity_id: None,
             payload: bytes.get(length..)?,
             bytes,
-            between: &[],
+            extended: &[],
         };
         match kind {
             RecordKind::System | RecordKind::Compact => {
@@ -298,9 +298,9 @@ impl<'a> Record<'a> {
         // High bits of the version announce 8-byte words before the payload: a PEBS index, up to seven counters.
         let words = usize::from(version >> 15) + usize::from(version >> 8 & 7);
         if words != 0
-            && let Some((words, payload)) = self.payload.split_at_checked(8 * words)
+            && let Some(payload) = self.payload.get(8 * words..)
         {
-            (self.between, self.payload) = (words, payload);
+            self.payload = payload;
         }
         // An image load is logged in the group of processes.
         let group = if (group, opcode) == (3, 10) {
@@ -338,11 +338,11 @@ impl<'a> Record<'a> {
             keyword: bytes::u64(bytes, 48)?,
             channel,
         };
-        self.activity_id = bytes::guid(bytes, 64).filter(|guid| guid.0 != [0; 16]);
+        self.activity_id = bytes::guid(bytes, 64).filter(|guid| !guid.is_zero());
         const EXTENDED_INFO: u16 = 1;
         if bytes::u16(bytes, 4)? & EXTENDED_INFO != 0 {
             let end = ExtendedItems::length(self.payload);
-            (self.between, self.payload) = self.payload.split_at(end);
+            (self.extended, self.payload) = self.payload.split_at(end);
         }
         Some(())
     }
@@ -350,11 +350,8 @@ impl<'a> Record<'a> {
     fn message(&mut self) -> Option<()> {
         let options = bytes::u16(self.bytes, 6)?;
         let mut at = message_prefix(options);
-        let guid = if options & MESSAGE_GUID != 0 {
-            bytes::guid(self.payload, at.wrapping_sub(16))
-        } else {
-            None
-        };
+        let guid = at.checked_sub(16);
+        let guid = guid.and_then(|at| bytes::guid(self.payload, at));
         self.key = EventKey::Message {
             guid: guid.unwrap_or_default(),
             number: bytes::u16(self.bytes, 4)?,
@@ -370,10 +367,7 @@ impl<'a> Record<'a> {
         } else {
             PointerSize::Four
         };
-        (self.between, self.payload) = self
-            .payload
-            .split_at_checked(at)
-            .unwrap_or((self.payload, &[]));
+        self.payload = self.payload.get(at..).unwrap_or_default();
         Some(())
     }
 
@@ -384,33 +378,7 @@ impl<'a> Record<'a> {
 
     /// Extended data items (`EVENT_HEADER` only).
     pub fn extended_items(&self) -> ExtendedItems<'a> {
-        ExtendedItems::new(if self.kind == RecordKind::Event {
-            self.between
-        } else {
-            &[]
-        })
-    }
-
-    /// What the processor's counters said at a kernel event: the PEBS index, if it has one, then the counters.
-    pub fn counters(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
-        let kernel = matches!(
-            self.kind,
-            RecordKind::System | RecordKind::Compact | RecordKind::PerfInfo
-        );
-        let words = if kernel { self.between } else { &[] };
-        Addresses::new(words, PointerSize::Eight).iter()
-    }
-
-    /// Instance id, parent instance id and parent class of a [`RecordKind::Instance`] record.
-    pub fn instance(&self) -> Option<(u32, u32, Guid)> {
-        if self.kind != RecordKind::Instance {
-            return None;
-        }
-        Some((
-            bytes::u32(self.bytes, 48)?,
-            bytes::u32(self.bytes, 52)?,
-            bytes::guid(self.bytes, 56)?,
-        ))
+        ExtendedItems::new(self.extended)
     }
 }
 

@@ -264,6 +264,9 @@ mod tests {
             unpack(&[0, 0, 0, 0x40, b'a', 7, 0, 0x0f, 0xff, 21, 0], 100),
             b"a"
         );
+        // The least length of that form.
+        let least = [0, 0, 0, 0x40, b'a', 7, 0, 0x0f, 0xff, 22, 0];
+        assert_eq!(unpack(&least, 100), [b'a'; 1 + 22 + 3]);
         // A length of 4 GiB: what fits.
         assert_eq!(
             unpack(

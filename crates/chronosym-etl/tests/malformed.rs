@@ -46,10 +46,6 @@ fn read(file: &[u8]) -> (Vec<i64>, Diagnostics) {
         for item in record.extended_items() {
             std::hint::black_box(format!("{item:?}"));
         }
-        std::hint::black_box((
-            record.counters().fold(0, |all, word| all ^ word),
-            record.instance(),
-        ));
         times.push(record.raw_time);
     }
     (times, reader.diagnostics().clone())
@@ -130,6 +126,16 @@ fn a_damaged_buffer_loses_only_its_own_rest() {
     preallocated.resize(file.len() + 10_000, 0);
     let (times, found) = read(&preallocated);
     assert!(times == whole && !found.is_damaged());
+    // What comes after such zeros is not unused.
+    for (garbage, cause) in [(72, GapCause::NoBlock), (71, GapCause::CutShort)] {
+        let mut damaged = file.clone();
+        damaged.resize(file.len() + garbage, 0xff);
+        let gap = Gap::new(file.len() as u64, garbage as u64, cause);
+        assert_eq!(read(&damaged).1.gaps.listed(), [gap]);
+    }
+    preallocated.resize(file.len() + 11_000, 0xff);
+    let (times, found) = read(&preallocated);
+    assert!(times == whole && found.is_damaged());
 
     // Compressed buffers have no common size: the next one is looked for.
     let file = trace(true);
@@ -163,7 +169,8 @@ fn a_buffer_that_claims_more_than_its_bytes_does_not_swallow_the_next_ones() {
         let size = parts[3].len() as u32;
         // As many bytes as two more buffers have, some number of bytes, more than the file has.
         let two_more: usize = parts[3..6].iter().map(Vec::len).sum();
-        for claimed in [two_more as u32, size + 200, 1 << 20] {
+        let rest: usize = parts[3..].iter().map(Vec::len).sum();
+        for claimed in [two_more as u32, size + 200, rest as u32 + 1, 1 << 20] {
             let mut damaged = parts.clone();
             damaged[3][..4].copy_from_slice(&claimed.to_le_bytes());
             let (times, found) = read(&damaged.concat());
@@ -175,6 +182,82 @@ fn a_buffer_that_claims_more_than_its_bytes_does_not_swallow_the_next_ones() {
             assert!(found.gaps.is_empty(), "{:?}", found.gaps);
         }
     }
+}
+
+#[test]
+fn buffers_may_be_of_any_size() {
+    let file = trace(false);
+    let (whole, _) = read(&file);
+    // Each takes no more than what is valid of it: less than the first one.
+    let mut parts: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
+    for part in &mut parts[1..] {
+        part.copy_within(0x30..0x34, 0);
+        part.truncate(usize::from(part[0]) | usize::from(part[1]) << 8);
+    }
+    let (times, found) = read(&parts.concat());
+    assert!(times == whole && !found.is_damaged());
+    // One says that it reaches into the next one.
+    let more = (parts[3].len() as u32 + 50).to_le_bytes();
+    parts[3][..4].copy_from_slice(&more);
+    parts[3][0x30..0x34].copy_from_slice(&more);
+    let (times, found) = read(&parts.concat());
+    assert!(times == whole && !found.is_damaged(), "{:?}", found.gaps);
+    // The first one is the smallest.
+    let valid = usize::from(file[0x30]) | usize::from(file[0x31]) << 8;
+    let mut parts: Vec<Vec<u8>> = buffers(&file).iter().map(|p| p.to_vec()).collect();
+    parts[0].copy_within(0x30..0x34, 0);
+    parts[0].truncate(valid);
+    let (times, found) = read(&parts.concat());
+    assert!(times == whole && !found.is_damaged(), "{:?}", found.gaps);
+}
+
+#[test]
+fn records_that_are_none_are_counted() {
+    for compress in [false, true] {
+        let options = Options {
+            compress,
+            ..Options::default()
+        };
+        let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+        w.flush(0).unwrap();
+        w.sample(At::ms(1), 1, 1).unwrap();
+        w.raw_record(0, &[16, 0, 0, 0x40, 1, 2, 3, 4]).unwrap();
+        w.sample(At::ms(2), 1, 1).unwrap();
+        let (times, found) = read(&w.finish().unwrap());
+        assert_eq!(
+            (times.len(), found.gaps.of(GapCause::BadRecord).count),
+            (2, 1)
+        );
+    }
+}
+
+/// A file of which the bytes from some place on cannot be read.
+struct Failing<'a>(&'a [u8], u64);
+
+impl ReadAt for Failing<'_> {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        match offset {
+            offset if offset < self.1 => self.0.read_at(offset, buf),
+            _ => Err(std::io::Error::other("bad sector")),
+        }
+    }
+
+    fn size(&self) -> std::io::Result<u64> {
+        self.0.size()
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_counted_with_the_error() {
+    let file = trace(false);
+    let mut reader = EtlReader::open(Failing(&file, 4 * 1024)).unwrap();
+    while reader.next_record().is_some() {}
+    let found = reader.diagnostics();
+    assert_eq!(found.records, read(&file[..4 * 1024]).1.records);
+    let gap = Gap::new(4 * 1024, file.len() as u64 - 4 * 1024, GapCause::Unreadable);
+    assert_eq!(found.gaps.listed(), [gap]);
+    let error = found.first_read_error.as_ref().unwrap();
+    assert_eq!(error.to_string(), "bad sector");
 }
 
 #[test]
@@ -243,6 +326,8 @@ fn what_is_no_trace_is_refused() {
         refused(&changed(104 + 6, &[1, 4])),
         "the trace has log layout 1.4; 1.5 (Windows 7) is the oldest supported"
     );
+    let east = EtlReader::open(changed(104 + 56 + 16, &(-120_i32).to_le_bytes())).unwrap();
+    assert_eq!(east.header().utc_bias_minutes, -120);
     assert!(matches!(
         EtlReader::open(changed(104 + 44, &[5])),
         Err(EtlError::BadHeader(_))

@@ -13,46 +13,57 @@ fn times(file: &[u8]) -> Vec<u64> {
 }
 
 /// The earliest record of a buffer lies behind what the walk reads of it; that the first ones are out of order says so.
+/// Where processors share buffers, or threads those of a process, the mode of the log says it.
 #[test]
 fn a_buffer_out_of_order_is_read_when_its_earliest_record_is_due() {
-    let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
-    w.flush(0).unwrap();
-    w.sample(At::us(50), 1, 1).unwrap();
-    for us in 20..60 {
-        w.sample(At::us(us), 1, 1).unwrap();
+    const PRIVATE: u32 = 0x800;
+    const SHARED: u32 = 0x1000_0000;
+    for (log_file_mode, first) in [(0, 50), (PRIVATE, 20), (SHARED, 20)] {
+        let options = Options {
+            log_file_mode,
+            ..Options::default()
+        };
+        let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+        w.flush(0).unwrap();
+        w.sample(At::us(first), 1, 1).unwrap();
+        for us in 20..60 {
+            w.sample(At::us(us), 1, 1).unwrap();
+        }
+        w.sample(At::us(5), 1, 1).unwrap();
+        w.flush(0).unwrap();
+        for us in 10..15 {
+            w.sample(At::us(us), 1, 1).unwrap();
+        }
+        let times = times(&w.finish().unwrap());
+        assert_eq!(times.len(), 1 + 42 + 5);
+        assert!(times.is_sorted(), "{times:?}");
     }
-    w.sample(At::us(5), 1, 1).unwrap();
-    w.flush(0).unwrap();
-    for us in 10..15 {
-        w.sample(At::us(us), 1, 1).unwrap();
-    }
-    let times = times(&w.finish().unwrap());
-    assert_eq!(times.len(), 1 + 42 + 5);
-    assert!(times.is_sorted(), "{times:?}");
 }
 
 /// The step to the next buffer is lost with a header; the last buffer has no other behind it that would confirm it.
 #[test]
 fn the_last_buffer_is_found_behind_a_damaged_one() {
-    let options = Options {
-        compress: true,
-        ..Options::default()
-    };
-    let mut w = EtlWriter::new(Vec::new(), options).unwrap();
-    w.flush(0).unwrap();
-    for round in 0..3 {
-        for us in 0..50 {
-            w.sample(At::us(round * 100 + us), 1, 1).unwrap();
-        }
+    for compress in [false, true] {
+        let options = Options {
+            compress,
+            ..Options::default()
+        };
+        let mut w = EtlWriter::new(Vec::new(), options).unwrap();
         w.flush(0).unwrap();
+        for round in 0..3 {
+            for us in 0..50 {
+                w.sample(At::us(round * 100 + us), 1, 1).unwrap();
+            }
+            w.flush(0).unwrap();
+        }
+        let whole = w.finish().unwrap();
+        let mut parts: Vec<Vec<u8>> = buffers(&whole).iter().map(|part| part.to_vec()).collect();
+        assert_eq!(parts.len(), 4);
+        parts[2][..4].copy_from_slice(&[1, 0, 0, 0]);
+        let found = times(&parts.concat());
+        let last = found.iter().filter(|time| **time >= 200).count();
+        assert_eq!((found.len(), last), (1 + 100, 50), "{found:?}");
     }
-    let whole = w.finish().unwrap();
-    let mut parts: Vec<Vec<u8>> = buffers(&whole).iter().map(|part| part.to_vec()).collect();
-    assert_eq!(parts.len(), 4);
-    parts[2][..4].copy_from_slice(&[1, 0, 0, 0]);
-    let found = times(&parts.concat());
-    let last = found.iter().filter(|time| **time >= 200).count();
-    assert_eq!((found.len(), last), (1 + 100, 50), "{found:?}");
 }
 
 #[test]
@@ -76,24 +87,4 @@ fn processors_beyond_255_are_told_apart() {
     // Without the flag for processor indexes the upper byte is the alignment of records.
     parts[1][0x34] &= !0x20;
     assert_eq!(cpu(&parts.concat()), Some(300 & 0xff));
-}
-
-/// A clock whose ticks are no whole number of nanoseconds.
-#[test]
-fn the_raw_time_of_a_time_is_the_least_that_gives_it() {
-    let options = Options {
-        perf_freq: 2_441_441,
-        ..Options::default()
-    };
-    let file = EtlWriter::new(Vec::new(), options)
-        .unwrap()
-        .finish()
-        .unwrap();
-    let reader = EtlReader::open(&*file).unwrap();
-    let clock = reader.clock();
-    for time in [1, 409, 410, 1_000, 999_999, 123_456_789] {
-        let raw = clock.raw_time(time);
-        assert!(clock.time_ns(raw) >= time, "{time}");
-        assert!(clock.time_ns(raw - 1) < time, "{time}");
-    }
 }

@@ -1,7 +1,7 @@
 //! Records that no trace at hand holds, from their bytes.
 
 use chronosym_etl::{EtlReader, EventKey, Guid, PointerSize, Record, RecordKind};
-use chronosym_support::etl::{At, EtlWriter, Options, guid};
+use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};
 
 /// Raw time of the records: 1 ms after the start.
 const TIME: i64 = 5_000_010_000;
@@ -92,16 +92,12 @@ fn counters_lie_between_header_and_payload() {
         .collect();
     let record = kernel(0x11, 0x8202, 0x0f, 46, &[words.as_slice(), b"abc"].concat());
     with_record(true, &record, |record| {
-        assert_eq!(record.counters().collect::<Vec<_>>(), [11, 22, 33]);
         assert_eq!(record.payload, b"abc");
         assert!(matches!(record.key, EventKey::Classic { version: 2, .. }));
     });
     // More words announced than there are bytes: all is payload.
     with_record(true, &kernel(0x11, 0x8702, 0x0f, 46, b"abc"), |record| {
-        assert_eq!(
-            (record.counters().len(), record.payload),
-            (0, b"abc".as_slice())
-        );
+        assert_eq!(record.payload, b"abc");
     });
 }
 
@@ -155,13 +151,89 @@ fn instance_headers() {
                     version: 2
                 }
             );
-            assert_eq!(record.instance(), Some((100, 99, Guid(parent))));
             assert_eq!(
                 (record.process_id, record.payload),
                 (Some(5), b"abc".as_slice())
             );
         });
     }
+}
+
+#[test]
+fn classic_events_of_both_widths() {
+    for wide in [false, true] {
+        let options = Options {
+            wide,
+            ..Options::default()
+        };
+        let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+        w.classic(At::ms(1), guid(1, 2, 3, 4), 5, 6, b"abc")
+            .unwrap();
+        let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+        reader.next_record().unwrap();
+        let record = reader.next_record().unwrap();
+        let key = EventKey::Classic {
+            class: Guid(guid(1, 2, 3, 4)),
+            opcode: 5,
+            version: 6,
+        };
+        assert_eq!((record.kind, record.key), (RecordKind::Classic, key));
+        assert_eq!(record.pointer_size == PointerSize::Eight, wide);
+        assert_eq!(record.payload, b"abc");
+    }
+}
+
+#[test]
+fn extended_items_end_where_the_last_one_says() {
+    let short_key = [&[9, 0, 0, 0, 0, 0, 0, 0][..], &5_u32.to_le_bytes()].concat();
+    let kinds = [
+        (
+            0x11,
+            short_key.as_slice(),
+            "StackKey(StackKey { match_id: 9, key: 5 })",
+        ),
+        (2, b"sid", "Other(2, [115, 105, 100])"),
+        (0x77, b"", "Other(119, [])"),
+    ];
+    let extended = kinds.each_ref().map(|(kind, data, _)| (*kind, *data));
+    // What follows the last item, or is alone, is no item, even if it looks like one.
+    let payload = [8, 0, 2, 0, 0, 0, 0, 0];
+    let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+    for extended in [&extended[..], &[]] {
+        let event = Event {
+            extended,
+            payload: &payload,
+            ..Event::default()
+        };
+        w.event(At::ms(1), &event).unwrap();
+    }
+    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    reader.next_record().unwrap();
+    let record = reader.next_record().unwrap();
+    for (item, (_, _, expected)) in record.extended_items().zip(&kinds) {
+        assert_eq!(format!("{item:?}"), *expected);
+    }
+    assert_eq!(
+        (record.extended_items().count(), record.payload),
+        (kinds.len(), &payload[..])
+    );
+    let record = reader.next_record().unwrap();
+    assert_eq!(
+        (record.extended_items().count(), record.payload),
+        (0, &payload[..])
+    );
+}
+
+#[test]
+fn an_item_that_says_more_than_its_size_is_payload() {
+    let mut record = vec![0; 80];
+    record[..6].copy_from_slice(&[96, 0, 0x13, 0xc0, 1, 0]);
+    record[16..24].copy_from_slice(&TIME.to_le_bytes());
+    record.extend([16, 0, 2, 0, 0, 0, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    with_record(true, &record, |found| {
+        assert_eq!(found.payload, &record[80..]);
+        assert_eq!(found.extended_items().count(), 0);
+    });
 }
 
 #[test]
@@ -195,16 +267,17 @@ fn wpp_messages() {
     });
     // Nothing but a component id: no time of its own, so that of the record before it.
     let record = [
-        &[16, 0, 0, 0x90, 42, 0, 4, 0][..],
+        &[28, 0, 0, 0x90, 42, 0, 4, 0][..],
         &3u32.to_le_bytes(),
-        b"args",
+        b"some more args..",
     ]
     .concat();
     with_record(true, &record, |record| {
         assert_eq!(
             (record.time_ns, record.process_id, record.payload),
-            (500_000, None, b"args".as_slice())
+            (500_000, None, b"some more args..".as_slice())
         );
+        assert_eq!(record.pointer_size, PointerSize::Four);
         assert_eq!(
             record.key,
             EventKey::Message {
@@ -212,6 +285,10 @@ fn wpp_messages() {
                 number: 42
             }
         );
+    });
+    // Nothing but arguments.
+    with_record(true, b"\x0c\0\0\x90\x2a\0\0\0args", |record| {
+        assert_eq!(record.payload, b"args");
     });
     // Announced items that are not there.
     with_record(true, &[10, 0, 0, 0x90, 42, 0, 0xff, 0, 1, 2], |record| {
@@ -241,6 +318,7 @@ fn records_of_other_kinds_are_stepped_over_whole() {
                 (record.time_ns, record.payload),
                 (500_000, [1, 2, 3, 4, 5].as_slice())
             );
+            assert_eq!(record.bytes(), [9, 0, kind, flags, 1, 2, 3, 4, 5]);
         });
     }
 }

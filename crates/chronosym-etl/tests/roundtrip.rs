@@ -1,6 +1,11 @@
 //! What the writer of synthetic traces writes comes back, whatever the clock, the width and the packing.
 
-use chronosym_etl::{ClockType, EtlReader, EventKey, ExtendedItem, Guid, PointerSize, RecordKind};
+use std::fs::File;
+use std::path::Path;
+
+use chronosym_etl::{
+    ClockType, Diagnostics, EtlReader, EventKey, ExtendedItem, Guid, PointerSize, RecordKind,
+};
 use chronosym_support::etl::{
     At, CLR_RUNTIME, EtlWriter, Event, Op, Options, Process, Stack, buffers, guid,
 };
@@ -74,7 +79,6 @@ fn every_clock_width_and_packing_comes_back_in_time_order() {
                 PointerSize::Four
             }
         );
-        assert_eq!(header.session_name, "synthetic");
         assert_eq!(header.start_time, options.start_time);
         assert_eq!(header.boot_time, options.boot_time);
         assert_eq!(header.log_file_mode.is_compressed(), options.compress);
@@ -271,6 +275,7 @@ fn files_of_one_recording_merge() {
     assert_eq!(times.len(), 402);
     assert!(times.is_sorted());
     assert_eq!(times.last(), Some(&5_990_000));
+    assert_eq!(times.iter().filter(|time| **time < 5_000_000).count(), 201);
     assert_eq!(merged.diagnostics().headers, 2);
 
     let stranger = samples(
@@ -289,6 +294,79 @@ fn files_of_one_recording_merge() {
         "trace 1 belongs to another recording: its boot time differs"
     );
     assert!(EtlReader::<Vec<u8>>::merge(Vec::new()).is_err());
+}
+
+#[test]
+fn merged_files_keep_their_order_and_what_was_counted_of_each() {
+    let file = |address| {
+        let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+        for flag in [2, 4] {
+            w.flag_buffer(0, flag);
+            w.sample(At::ms(1), address, 1).unwrap();
+            w.sample(At::ms(1), address, 1).unwrap();
+            w.flush(0).unwrap();
+        }
+        // A buffer of nothing but its header.
+        let mut empty = vec![0; 72];
+        empty[0] = 72;
+        empty[0x30] = 72;
+        let file = [w.finish().unwrap(), empty].concat();
+        EtlReader::open(file).unwrap()
+    };
+    let mut merged = EtlReader::merge(vec![file(1), file(2)]).unwrap();
+    let mut addresses = Vec::new();
+    while let Some(record) = merged.next_record() {
+        if matches!(record.key, EventKey::Classic { opcode: 46, .. }) {
+            addresses.push(pointer(record.payload, record.pointer_size));
+        }
+    }
+    assert_eq!(addresses, [1, 1, 1, 1, 2, 2, 2, 2]);
+    let found = merged.diagnostics();
+    assert_eq!((found.buffers, found.empty_buffers), (8, 2));
+    assert_eq!(
+        (
+            found.buffers_with_lost_events,
+            found.buffers_after_lost_buffer
+        ),
+        (2, 2)
+    );
+    assert_eq!(found.unordered_buffers, 0);
+}
+
+#[test]
+fn each_kind_of_loss_is_one() {
+    let kinds: [fn(&mut Diagnostics); 5] = [
+        |found| found.events_lost = 1,
+        |found| found.buffers_lost = 1,
+        |found| found.lost_event_records = 1,
+        |found| found.buffers_with_lost_events = 1,
+        |found| found.buffers_after_lost_buffer = 1,
+    ];
+    for lose in kinds {
+        let mut found = Diagnostics::default();
+        assert!(!found.lost_anything());
+        lose(&mut found);
+        assert!(found.lost_anything(), "{found:?}");
+    }
+}
+
+#[test]
+fn a_file_is_read_as_its_bytes_are() {
+    let bytes = samples(
+        Options {
+            cpus: 3,
+            ..Options::default()
+        },
+        500,
+    );
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("read_as_its_bytes_are.etl");
+    std::fs::write(&path, &bytes).unwrap();
+    let mut from_file = EtlReader::open(File::open(&path).unwrap()).unwrap();
+    let mut from_bytes = EtlReader::open(bytes).unwrap();
+    while let Some(record) = from_bytes.next_record() {
+        assert_eq!(record.bytes(), from_file.next_record().unwrap().bytes());
+    }
+    assert!(from_file.next_record().is_none());
 }
 
 #[test]
@@ -346,14 +424,18 @@ fn times_outside_the_trace_are_clamped_and_kept() {
     )
     .unwrap();
     w.sample(At::ns(-5_000), 1, 1).unwrap();
-    w.sample(At::ms(1), 2, 1).unwrap();
-    w.sample(At::ns(i64::MAX), 3, 1).unwrap();
+    w.sample(At::ns(-4_000), 2, 1).unwrap();
+    w.sample(At::ms(1), 3, 1).unwrap();
+    w.sample(At::ns(i64::MAX), 4, 1).unwrap();
     let file = w.finish().unwrap();
     let day = 24 * 3600 * 1_000_000_000 + 1_000;
-    assert_eq!(read_samples(&file), [(0, 1), (1_000_000, 2), (day, 3)]);
+    assert_eq!(
+        read_samples(&file),
+        [(0, 1), (0, 2), (1_000_000, 3), (day, 4)]
+    );
     let mut reader = EtlReader::open(file).unwrap();
     while reader.next_record().is_some() {}
-    assert_eq!(reader.diagnostics().clamped_times, 2);
+    assert_eq!(reader.diagnostics().clamped_times, 3);
 }
 
 #[test]
@@ -435,14 +517,11 @@ fn headers_and_extended_items_come_back() {
             channel: 1
         }
     );
-    assert_eq!(
-        (record.pointer_size, record.activity_id),
-        (PointerSize::Four, Some(Guid(activity)))
-    );
+    assert_eq!(record.pointer_size, PointerSize::Four);
     assert_eq!(record.payload, [1, 2, 3, 4, 5]);
     let items: Vec<_> = record.extended_items().collect();
     assert_eq!(items.len(), 5);
-    assert!(matches!(items[0], ExtendedItem::RelatedActivity(Guid(g)) if g == activity));
+    assert!(matches!(items[0], ExtendedItem::Other(1, data) if *data == activity));
     let ExtendedItem::Stack(stack) = items[1] else {
         panic!("{:?}", items[1])
     };
@@ -460,12 +539,8 @@ fn headers_and_extended_items_come_back() {
         panic!()
     };
     assert_eq!(
-        (
-            stack.addresses.len(),
-            stack.addresses.get(1),
-            stack.addresses.get(2)
-        ),
-        (2, Some(0x20), None)
+        (stack.addresses.len(), stack.addresses.iter().next_back()),
+        (2, Some(0x20))
     );
     assert!(record.payload.is_empty());
     assert!(reader.next_record().is_none());

@@ -19,17 +19,6 @@ macro_rules! numbers {
                 })
             }
 
-            /// How many there are.
-            #[must_use]
-            pub fn len(&self) -> usize {
-                self.0.len() / $size
-            }
-
-            /// Whether there are none.
-            #[must_use]
-            pub fn is_empty(&self) -> bool {
-                self.0.is_empty()
-            }
         }
 
         impl<'a> Counted<'a> for $name<'a> {

@@ -32,7 +32,6 @@ events! {
 
 impl<'a> Event<'a> {
     /// The event's fields by their published names, in the order of the payload.
-    #[must_use]
     pub fn fields(&self) -> FieldList<'a> {
         let mut out = FieldList::default();
         self.list("", Style::Plain, &mut out);

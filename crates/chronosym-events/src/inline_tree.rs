@@ -59,8 +59,6 @@ pub struct InlineMapping {
     pub il_offset: i32,
     /// Index of the node.
     pub node: u32,
-    /// What the JIT says of the place, as bits.
-    pub source: u8,
 }
 
 /// The inlining of one body.
@@ -69,18 +67,6 @@ pub struct InlineTree {
     nodes: Box<[InlineNode]>,
     mappings: Box<[InlineMapping]>,
     faults: u32,
-}
-
-/// One frame of a place in a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct InlineFrame {
-    /// Index of its node.
-    pub node: u32,
-    /// The method's id.
-    pub method_id: u64,
-    /// IL offset in it: the mapping's for the innermost frame, the call's for the others.
-    pub il_offset: i32,
 }
 
 const HEADER: usize = 8;
@@ -120,7 +106,6 @@ impl InlineTree {
                 il_offset: u32_at(m, 0) as i32,
                 node: u32_at(m, 4),
                 native_offset: u32_at(m, 8),
-                source: m[12],
             })
             .collect();
         mappings.retain(|m| m.node < node_count);
@@ -170,47 +155,26 @@ impl InlineTree {
     }
 
     /// The nodes; the first is the method itself.
-    #[must_use]
     pub fn nodes(&self) -> &[InlineNode] {
         &self.nodes
     }
 
     /// The mappings by native offset.
-    #[must_use]
     pub fn mappings(&self) -> &[InlineMapping] {
         &self.mappings
     }
 
     /// Links and mappings that were left out because they make no sense, and nodes that the root does not lead to.
-    #[must_use]
     pub fn faults(&self) -> u32 {
         self.faults
     }
 
     /// The mapping that covers a native offset: the one with the greatest offset at or before it.
-    #[must_use]
     pub fn mapping_at(&self, native_offset: u32) -> Option<&InlineMapping> {
         let after = self
             .mappings
             .partition_point(|m| m.native_offset <= native_offset);
         self.mappings.get(after.checked_sub(1)?)
-    }
-
-    /// The frames at a native offset, innermost first, with the event's own call offsets; none before the first mapping.
-    pub fn frames_at(&self, native_offset: u32) -> impl Iterator<Item = InlineFrame> + '_ {
-        let mut at = self
-            .mapping_at(native_offset)
-            .map(|m| (m.node, m.il_offset));
-        std::iter::from_fn(move || {
-            let (node, il_offset) = at?;
-            let entry = self.nodes.get(node as usize)?;
-            at = entry.parent.map(|parent| (parent, entry.il_offset as i32));
-            Some(InlineFrame {
-                node,
-                method_id: entry.method_id,
-                il_offset,
-            })
-        })
     }
 }
 

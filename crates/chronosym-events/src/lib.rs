@@ -32,24 +32,22 @@ pub mod universal;
 mod value;
 
 pub use array::{I32s, Ids, U32s};
-pub use catalog::{CatalogEntry, CatalogField, catalog};
+pub use catalog::{CatalogEntry, catalog};
 pub use chronosym_types::{
     AStr, Addresses, Field, FieldType, Guid, ParseGuidError, PointerSize, TraceLoggingSchema, WStr,
 };
 pub use clr::{
     AppDomain, BulkType, ClrStackWalk, CodeSymbols, DomainModule, Extent, ILStubCacheHit,
     ILStubGenerated, ILToNativeMap, MarkerPhase, MethodDetails, MethodEvent, MethodFlags,
-    MethodJittingStarted, MethodNames, ModuleEvent, ModuleFlags, OptimizationTier, PdbInfo,
-    ProcessInfo, R2RGetEntryPoint, RichDebugInfo, RundownMarker, RuntimeInformation,
-    ThreadSampleType, TypeDescription, TypeList,
+    MethodJittingStarted, MethodNames, ModuleEvent, OptimizationTier, PdbInfo, ProcessInfo,
+    R2RGetEntryPoint, RichDebugInfo, RundownMarker, RuntimeInformation, ThreadSampleType,
+    TypeDescription, TypeList,
 };
 pub use cursor::Action;
 pub use error::{DecodeError, ManifestError};
 pub use event::Event;
 pub use event_source::{MANIFEST_EVENT_ID, ManifestPieces};
-pub use inline_tree::{
-    InlineFrame, InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks,
-};
+pub use inline_tree::{InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks};
 pub use kernel::KernelEvent;
 pub use provider::Provider;
 pub use schema::{EventKey, EventSchema, RawEvent};

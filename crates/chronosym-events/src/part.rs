@@ -1,7 +1,6 @@
 //! What payloads are made of: scalars, strings, arrays, and the structs that [`payload!`] declares.
 //!
-//! One declaration gives the struct, its decoder, its published field names and its row in the documentation, so none of
-//! them can drift from the others.
+//! One declaration gives the struct, its decoder and its published field names, so none of them can drift from the others.
 
 use crate::cursor::{Action, Cursor};
 use crate::value::{FieldList, Value};
@@ -14,25 +13,10 @@ pub(crate) enum Style {
     Hex,
 }
 
-/// One field of a layout, for the documentation.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FieldSpec {
-    pub(crate) name: String,
-    /// When the field is there, such as `V1`; empty: always.
-    pub(crate) when: String,
-}
-
 /// A piece of a payload that can be read and shown.
 pub(crate) trait Part<'a>: Sized {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError>;
     fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>);
-    /// Appends the names that `list` gives; most parts have just their own.
-    fn spec(name: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
-        out.push(FieldSpec {
-            name: name.to_owned(),
-            when: when.to_owned(),
-        });
-    }
 }
 
 /// A piece whose element count stands elsewhere in the payload.
@@ -105,9 +89,6 @@ impl<'a, T: Part<'a>> Part<'a> for Option<T> {
             value.list(name, style, out);
         }
     }
-    fn spec(name: &'static str, _: &str, out: &mut Vec<FieldSpec>) {
-        T::spec(name, "optional", out);
-    }
 }
 
 impl<'a> Counted<'a> for &'a [u8] {
@@ -167,17 +148,6 @@ macro_rules! payload {
                     );
                 )*
             }
-
-            fn spec(_: &'static str, when: &str, out: &mut Vec<$crate::part::FieldSpec>) {
-                let _ = (when, &out);
-                $(
-                    <$ty as $crate::part::Part<'_>>::spec(
-                        $label,
-                        $crate::part::payload!(@describe when $($cond $($arg)?)?),
-                        out,
-                    );
-                )*
-            }
         }
     )+};
 
@@ -215,10 +185,6 @@ macro_rules! payload {
             $crate::part::Part::list(value, $label, $style, $out);
         }
     };
-
-    (@describe $when:ident) => { $when };
-    (@describe $when:ident since $v:literal) => { concat!("V", $v) };
-    (@describe $when:ident $shape:ident) => { stringify!($shape) };
 }
 pub(crate) use payload;
 
@@ -231,7 +197,6 @@ macro_rules! shape_part {
                 Ok($value)
             }
             fn list(&self, _: &'static str, _: $crate::part::Style, _: &mut $crate::value::FieldList<'a>) {}
-            fn spec(_: &'static str, _: &str, _: &mut Vec<$crate::part::FieldSpec>) {}
         }
     )+};
 }

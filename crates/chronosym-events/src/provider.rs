@@ -54,7 +54,6 @@ providers! {
 
 impl Provider {
     /// The provider with this GUID.
-    #[must_use]
     pub fn from_guid(guid: Guid) -> Self {
         KNOWN
             .iter()
@@ -63,7 +62,6 @@ impl Provider {
     }
 
     /// The provider with this name; letter case does not matter for the known ones.
-    #[must_use]
     pub fn from_name(name: &str) -> Self {
         KNOWN
             .iter()
@@ -72,7 +70,6 @@ impl Provider {
     }
 
     /// The provider's name, where it is known.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Guid(_) => None,
@@ -82,7 +79,6 @@ impl Provider {
     }
 
     /// The provider's GUID, where it is known.
-    #[must_use]
     pub fn guid(&self) -> Option<Guid> {
         match self {
             Self::Guid(guid) => Some(*guid),

@@ -5,7 +5,7 @@ use crate::cursor::Action::{DCEnd, DCStart, Load, Unload};
 use crate::cursor::{Cursor, Form, Shape};
 use crate::event::Event;
 use crate::kernel::{KernelEvent, classes::*};
-use crate::part::{FieldSpec, Part};
+use crate::part::Part;
 use crate::{DecodeError, Guid, clr};
 
 /// What one event type is called, and how its payload is laid out.
@@ -16,19 +16,13 @@ pub(crate) struct Row {
     pub(crate) oldest: u32,
     /// The newest version whose layout is known; newer ones append to it.
     pub(crate) newest: u32,
-    pub(crate) decode: for<'a> fn(&mut Cursor<'a>) -> Result<Event<'a>, DecodeError>,
-    pub(crate) spec: fn(&mut Vec<FieldSpec>),
+    pub(crate) decode: for<'a> fn(&mut Cursor<'a>) -> Result<Option<Event<'a>>, DecodeError>,
 }
 
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name)
     }
-}
-
-/// The documentation of what `_` wraps.
-const fn spec_of<'a, T: Part<'a>, E>(_: fn(T) -> E) -> fn(&mut Vec<FieldSpec>) {
-    |out| T::spec("", "", out)
 }
 
 macro_rules! row {
@@ -41,8 +35,7 @@ macro_rules! row {
             shape: Shape { action: $action, form: Form::$form },
             oldest: $oldest,
             newest: $newest,
-            decode: |c| Ok($event(Part::read(c)?).into()),
-            spec: spec_of($event),
+            decode: |c| Ok(Some($event(Part::read(c)?).into())),
         }
     };
 }

@@ -43,7 +43,6 @@ pub enum EventKey {
 impl EventKey {
     /// The event of one of the runtime's providers that its manifest calls `symbol`, as LTTng names tracepoints:
     /// `MethodLoadVerbose_V1` is version 1 of `MethodLoadVerbose`.
-    #[must_use]
     pub fn from_symbol(provider: &Provider, symbol: &str) -> Option<Self> {
         let (id, version) = rows::by_symbol(provider, symbol)?;
         let provider = provider.clone();
@@ -84,7 +83,6 @@ enum Decoder {
 
 impl EventSchema {
     /// The schema of an event type of which nothing but the key is known. Chooses the typed decoder.
-    #[must_use]
     pub fn new(key: EventKey) -> Self {
         let (provider_name, fields): (Arc<str>, _) = match &key {
             EventKey::Manifest {
@@ -157,49 +155,41 @@ impl EventSchema {
     }
 
     /// Who the event is.
-    #[must_use]
     pub fn key(&self) -> &EventKey {
         &self.key
     }
 
     /// The provider's name, or its GUID where the trace has no name.
-    #[must_use]
     pub fn provider_name(&self) -> &Arc<str> {
         &self.provider_name
     }
 
     /// The event's name as the trace gives it.
-    #[must_use]
     pub fn event_name(&self) -> Option<&Arc<str>> {
         self.event_name.as_ref()
     }
 
     /// The opcode.
-    #[must_use]
     pub fn opcode(&self) -> u8 {
         self.opcode
     }
 
     /// The level: 1 critical to 5 verbose, 0 always.
-    #[must_use]
     pub fn level(&self) -> u8 {
         self.level
     }
 
     /// The keywords, as bits.
-    #[must_use]
     pub fn keywords(&self) -> u64 {
         self.keywords
     }
 
     /// The fields that the trace describes, or those published of an event without a typed decoder.
-    #[must_use]
     pub fn fields(&self) -> Option<&[Field]> {
         self.fields.as_deref()
     }
 
     /// The event's id: the manifest's, or the opcode of a classic event.
-    #[must_use]
     pub fn id(&self) -> Option<u32> {
         match &self.key {
             EventKey::Manifest { id, .. } => Some(*id),
@@ -209,7 +199,6 @@ impl EventSchema {
     }
 
     /// The version of the event's layout.
-    #[must_use]
     pub fn version(&self) -> u32 {
         match &self.key {
             EventKey::Manifest { version, .. } => *version,
@@ -219,7 +208,6 @@ impl EventSchema {
     }
 
     /// The event's published name; without one the trace's own; without that `Event(id)`.
-    #[must_use]
     pub fn name(&self) -> Cow<'_, str> {
         let published = match &self.key {
             EventKey::Named { name, .. } => return Cow::Borrowed(name),
@@ -238,7 +226,6 @@ impl EventSchema {
     }
 
     /// Whether events of this type decode to an [`Event`].
-    #[must_use]
     pub fn is_typed(&self) -> bool {
         self.decoder.is_some()
     }
@@ -294,7 +281,7 @@ impl<'a> RawEvent<'a> {
                     return Err(DecodeError::UnknownVersion(version));
                 }
                 let mut c = Cursor::new(self.payload, version, self.pointer_size, row.shape);
-                (row.decode)(&mut c).map(Some)
+                (row.decode)(&mut c)
             }
             Some(Decoder::Universal(plan)) => plan
                 .decode(self.payload, self.pointer_size)
@@ -322,7 +309,6 @@ impl<'a> RawEvent<'a> {
     /// What a method event says that ends too early: all fields of the newest older version that is there in full, or the
     /// body without its names where the strings are missing (seen from .NET 5 on x86). `None` when not even that can be
     /// read, and for other events.
-    #[must_use]
     pub fn method_in_part(&self) -> Option<MethodEvent<'a>> {
         let Some(Decoder::Row(row)) = &self.schema.decoder else {
             return None;
@@ -337,7 +323,7 @@ impl<'a> RawEvent<'a> {
                 let mut c = Cursor::new(self.payload, version, self.pointer_size, shape);
                 match (row.decode)(&mut c) {
                     // Every method has a name: an empty one is what follows strings that are missing.
-                    Ok(Event::Method(method))
+                    Ok(Some(Event::Method(method)))
                         if method.names.is_none_or(|names| !names.name.is_empty()) =>
                     {
                         Some(method)

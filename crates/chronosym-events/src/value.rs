@@ -53,19 +53,11 @@ impl<'a> FieldList<'a> {
     }
 
     /// The value of the first field with this name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value<'a>> {
         self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
     }
 
-    /// Number of fields.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Whether the event has no fields.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

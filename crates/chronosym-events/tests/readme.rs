@@ -1,16 +1,56 @@
 //! The README's table of events is the catalog.
 
-use std::fmt::Write as _;
+#[expect(dead_code, reason = "the names and texts of cases are of other tests")]
+mod cases;
 
-use chronosym_events::{EventKey, catalog};
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+use cases::{Case, raw};
+use chronosym_events::{EventKey, EventSchema, Value, catalog};
 
 const BEGIN: &str = "<!-- events: made by the test `the_table_is_the_catalog` -->\n";
 const END: &str = "<!-- end of events -->";
+
+/// The names of the fields that a payload has; those of the first element behind that of a list.
+fn names(case: &Case, version: u32, end: Option<usize>) -> Vec<String> {
+    let schema = EventSchema::new((case.key)(version));
+    let payload = (case.encode)(version, 8);
+    let fields = raw(&schema, &payload[..end.unwrap_or(payload.len())], 8).fields();
+    let name = |(name, value): (&str, &Value<'_>)| match value {
+        Value::Array(items) => match items.first() {
+            Some(Value::Object(inner)) => {
+                let inner: Vec<_> = inner.iter().map(|(name, _)| name).collect();
+                format!("{name}[{}]", inner.join(", "))
+            }
+            _ => name.to_owned(),
+        },
+        _ => name.to_owned(),
+    };
+    fields.unwrap().unwrap().iter().map(name).collect()
+}
+
+/// The fields of the newest version, with the version that brought each.
+fn fields(case: &Case, versions: RangeInclusive<u32>) -> Vec<String> {
+    let newest = *versions.end();
+    let has = |version, end, name: &String| names(case, version, end).contains(name);
+    let field = |name: String| {
+        let since = versions.clone().find(|&at| has(at, None, &name));
+        let mut ends = (case.may_end)(newest, 8).into_iter();
+        match since {
+            _ if ends.any(|end| !has(newest, Some(end), &name)) => format!("{name} (optional)"),
+            Some(version) if version > *versions.start() => format!("{name} (V{version})"),
+            _ => name,
+        }
+    };
+    names(case, newest, None).into_iter().map(field).collect()
+}
 
 /// The table's rows, one an event type, grouped by who logs it.
 fn table() -> String {
     let mut text = String::new();
     let mut group = String::new();
+    let cases = cases::all();
     for entry in catalog() {
         let (owner, id, newest) = match &entry.key {
             EventKey::Manifest {
@@ -42,17 +82,11 @@ fn table() -> String {
         } else {
             format!("{}–{newest}", entry.oldest_version)
         };
-        let fields: Vec<_> = entry
-            .fields
-            .iter()
-            .map(|f| {
-                if f.when.is_empty() {
-                    f.name.clone()
-                } else {
-                    format!("{} ({})", f.name, f.when)
-                }
-            })
-            .collect();
+        let case = cases.iter().find(|case| (case.key)(newest) == entry.key);
+        let fields = fields(
+            case.expect("a case for each"),
+            entry.oldest_version..=newest,
+        );
         writeln!(
             text,
             "| {id} | {} | {versions} | {} |",

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use chronosym::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline};
 use chronosym_types::escape::terminal;
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::hash::HashMap;
 use crate::measure::{Amount, Counts, tally};
 use crate::rows::{RowName, Rows};
 use crate::table::{Table, TableOptions};
@@ -63,9 +63,8 @@ impl MethodLines {
         let row = |frame| Some(rows.of_frame(resolver.frame(frame))).filter(|&row| wanted[row]);
         // Of each frame of the methods its line, of each line a number.
         let mut places: Vec<Option<&SourceLine>> = Vec::new();
-        let mut index: FxHashMap<Option<(&str, u32)>, usize> = FxHashMap::default();
-        let mut modules: FxHashMap<&str, Option<(ProcessIndex, ModuleIndex)>> =
-            FxHashMap::default();
+        let mut index: HashMap<Option<(&str, u32)>, usize> = HashMap::default();
+        let mut modules: HashMap<&str, Option<(ProcessIndex, ModuleIndex)>> = HashMap::default();
         let mut of = Vec::with_capacity(resolver.frames().len());
         for frame in resolver.frames() {
             let line = frame.line.as_ref().ok();

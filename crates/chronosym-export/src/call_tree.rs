@@ -216,11 +216,6 @@ impl CallTree {
         self.left_out
     }
 
-    /// Whether there is no sample.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// The node of a thread, or of its process.
     fn root(&mut self, profile: &Profile, index: ThreadIndex, threads: bool) -> Option<NodeIndex> {
         let timeline = profile.resolver.timeline();

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use chronosym::{Frame, Profile};
 use indexmap::IndexMap;
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
+use crate::hash::{HashMap, RandomState};
 use crate::header::show_count;
 use crate::kind::CodeKind;
 use crate::measure::{Amount, Counts, Measure, tally};
@@ -102,7 +102,7 @@ pub struct Diff {
 
 /// Module, name and signature; without a name just the module.
 type Key = (Option<String>, Option<String>, Option<String>);
-type Methods = IndexMap<Key, MethodSamples, FxBuildHasher>;
+type Methods = IndexMap<Key, MethodSamples, RandomState>;
 
 impl Diff {
     /// Compares two profiles.
@@ -281,7 +281,7 @@ pub fn write_diff(diff: &Diff, options: TableOptions, out: &mut impl Write) -> i
         format!("{unit} is").trim_start(),
         "what"
     )?;
-    let mut alike: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut alike: HashMap<&str, usize> = HashMap::default();
     for method in &diff.methods {
         *alike.entry(&method.name).or_default() += 1;
     }

@@ -47,7 +47,7 @@ pub fn frame_object<'a>(frame: &'a Frame, timeline: &'a Timeline) -> FrameObject
             process,
             image,
             rva,
-        } if name.is_err() => timeline.image(process, image).map(|image| (image, rva)),
+        } if name.is_err() => timeline.image_ref(process, image).map(|image| (image, rva)),
         _ => None,
     };
     let pdb = image.as_ref().and_then(|(image, _)| image.pdb);

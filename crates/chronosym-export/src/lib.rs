@@ -12,6 +12,7 @@ mod firefox;
 mod fit;
 mod flame;
 mod folded;
+mod hash;
 mod header;
 mod json;
 mod kind;

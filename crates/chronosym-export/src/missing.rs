@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chronosym::{Frame, LineReason, NameReason, Profile};
-use rustc_hash::FxHashMap;
 
+use crate::hash::HashMap;
 use crate::measure::{Measure, add};
 
 /// Innermost frames that lack something for one reason.
@@ -23,7 +23,7 @@ pub(crate) fn missing<R: Ord + Copy>(
     reason: impl Fn(&Frame) -> Option<R>,
 ) -> Vec<Missing<R>> {
     let resolver = &profile.resolver;
-    let mut reasons: BTreeMap<R, (u64, FxHashMap<&str, u64>)> = BTreeMap::new();
+    let mut reasons: BTreeMap<R, (u64, HashMap<&str, u64>)> = BTreeMap::new();
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         if let Some(reason) = reason(leaf) {
@@ -33,7 +33,7 @@ pub(crate) fn missing<R: Ord + Copy>(
             add(modules.entry(module).or_default(), measure.weight(entry));
         }
     }
-    let row = |(reason, (weight, modules)): (_, (_, FxHashMap<&str, u64>))| {
+    let row = |(reason, (weight, modules)): (_, (_, HashMap<&str, u64>))| {
         let mut modules: Vec<_> = modules.into_iter().collect();
         modules.sort_by_key(|&(name, weight)| (Reverse(weight), name));
         let modules = modules.iter().map(|(name, _)| (*name).to_owned());

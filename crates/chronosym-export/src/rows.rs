@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use chronosym::{Certainty, Frame, Function, NameReason, Resolver};
 use indexmap::IndexMap;
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::Serialize;
 
+use crate::hash::{HashMap, RandomState};
 use crate::header::meaning;
 use crate::kind::CodeKind;
 
@@ -154,12 +154,12 @@ impl Rows {
         };
         let keys: Vec<Cow<'_, str>> = (0..functions.len()).map(key).collect();
         let signatures: Vec<String> = functions.iter().map(|f| signature(f)).collect();
-        let mut alike: FxHashMap<&str, BTreeSet<&str>> = FxHashMap::default();
+        let mut alike: HashMap<&str, BTreeSet<&str>> = HashMap::default();
         for (key, signature) in keys.iter().zip(&signatures) {
             alike.entry(key).or_default().insert(signature);
         }
         // The first function of each row, and whether most of its frames are guesses: more than 0.
-        let mut rows: IndexMap<(&str, &str), (usize, i64), FxBuildHasher> = IndexMap::default();
+        let mut rows: IndexMap<(&str, &str), (usize, i64), RandomState> = IndexMap::default();
         let of = (0..functions.len()).map(|index| {
             let key = &*keys[index];
             // One of which no signature is known is the only one that there is.

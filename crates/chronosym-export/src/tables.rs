@@ -2,12 +2,13 @@
 
 use chronosym::{Code, Frame, FrameId, ResolvedStack, Resolver};
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
+use crate::hash::RandomState;
 use crate::rows::Rows;
 
 /// Distinct values by number, in the order in which they came.
-pub(crate) type Numbered<T> = IndexSet<T, FxBuildHasher>;
+pub(crate) type Numbered<T> = IndexSet<T, RandomState>;
 
 /// A function in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -126,7 +127,7 @@ impl Tables {
             return 0;
         };
         let image = match frame.code {
-            Code::Image { process, image, .. } => resolver.timeline().image(process, image),
+            Code::Image { process, image, .. } => resolver.timeline().image_ref(process, image),
             _ => None,
         };
         let has_build_id = image

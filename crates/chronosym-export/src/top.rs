@@ -8,6 +8,7 @@ use chronosym::{Code, Frame, NameReason, Profile, ProfileEntry};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::hash::HashMap;
 use crate::header::meaning;
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::missing::missing;
@@ -142,7 +143,7 @@ fn place(frame: &Frame) -> Option<Place> {
 fn hottest_lines(profile: &Profile, rows: &Rows) -> FxHashMap<usize, Place> {
     let measure = Measure::of(profile);
     let resolver = &profile.resolver;
-    let mut lines: FxHashMap<(usize, &str, u32), Amount> = FxHashMap::default();
+    let mut lines: HashMap<(usize, &str, u32), Amount> = HashMap::default();
     for entry in &profile.entries {
         let leaf = resolver.frame(resolver.leaf(entry.stack));
         if let Ok(line) = &leaf.line {

@@ -42,6 +42,9 @@ pub(crate) mod flag {
     pub(crate) const ALL: u8 = 0xff;
 }
 
+/// The most bytes before a compressed blob's payload, and the rest of the word that its last number is read with.
+const LONGEST_HEAD: usize = 96;
+
 /// Reads a compressed blob at `at`; what it gives replaces what stands in `header`. One that is incomplete leaves some
 /// of that behind.
 #[inline]
@@ -51,7 +54,17 @@ pub(crate) fn compressed(
     header: &mut BlobHeader,
     v6: bool,
 ) -> Parsed<Blob> {
-    let mut cursor = Cursor::starting_at(bytes, at);
+    let rest = bytes.get(at..).unwrap_or_default();
+    let padded;
+    // Of one length always: then no number's bytes have to be counted.
+    let head = match rest.first_chunk() {
+        Some(head) => head,
+        None => {
+            padded = padded_head(rest);
+            &padded
+        }
+    };
+    let mut cursor = Cursor::new(head);
     let flags = cursor.u8()?;
     if flags & flag::METADATA_ID != 0 {
         header.metadata_id = cursor.var_u32()?;
@@ -62,7 +75,7 @@ pub(crate) fn compressed(
         header.processor = cursor.var_u32()?;
     }
     // Definitions among events, which V6 has not, are not numbered.
-    if flags & flag::CAPTURE != 0 || header.metadata_id != 0 || v6 {
+    if v6 || header.metadata_id != 0 || flags & flag::CAPTURE != 0 {
         header.sequence = header.sequence.wrapping_add(1);
     }
     if flags & flag::THREAD != 0 {
@@ -72,24 +85,39 @@ pub(crate) fn compressed(
         header.stack_id = cursor.var_u32()?;
     }
     header.time = header.time.wrapping_add(cursor.var_u64()?.cast_signed());
-    let ids_at = cursor.position();
+    let ids_at = at.wrapping_add(cursor.position());
     let ids = flags & (flag::ACTIVITY | flag::RELATED_ACTIVITY);
-    if ids != 0 && !v6 {
-        cursor.take(if ids.is_power_of_two() { 16 } else { 32 })?;
-    } else if ids & flag::ACTIVITY != 0 {
-        cursor.var_u32()?;
+    if ids != 0 {
+        if !v6 {
+            cursor.take(if ids.is_power_of_two() { 16 } else { 32 })?;
+        } else if ids & flag::ACTIVITY != 0 {
+            cursor.var_u32()?;
+        }
     }
     if flags & flag::PAYLOAD_SIZE != 0 {
         header.payload_size = cursor.var_u32()?;
     }
-    let payload_at = cursor.position();
-    cursor.take(header.payload_size as usize)?;
+    let size = cursor
+        .position()
+        .saturating_add(header.payload_size as usize);
+    if size > rest.len() {
+        return Err(Fault::Short);
+    }
     Ok(Blob {
         flags,
         ids_at,
-        payload_at,
-        end: cursor.position(),
+        payload_at: at.wrapping_add(cursor.position()),
+        end: at.wrapping_add(size),
     })
+}
+
+#[cold]
+fn padded_head(rest: &[u8]) -> [u8; LONGEST_HEAD] {
+    let mut head = [0; LONGEST_HEAD];
+    for (padded, byte) in head.iter_mut().zip(rest) {
+        *padded = *byte;
+    }
+    head
 }
 
 /// Reads an uncompressed blob at `at`; `header` becomes its own.

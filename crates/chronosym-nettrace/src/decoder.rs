@@ -10,9 +10,9 @@ use chronosym_types::{Cursor, Gap, GapCause, PointerSize};
 use crate::blob::{self, Blob, BlobHeader, flag};
 use crate::clock::Clock;
 use crate::diagnostics::Diagnostics;
-use crate::event_type::EventTypes;
+use crate::event_type::{EventTypes, Meaning, NO_TYPE};
 use crate::fault::{Fault, Parsed};
-use crate::numbered::NO_ROW;
+use crate::numbered::{EMPTY_ROW, NO_ROW};
 use crate::region::{Context, RegionData, Row};
 use crate::sequence::{Seen, Sequences};
 use crate::thread::{NO_THREAD, Threads};
@@ -53,19 +53,15 @@ pub(crate) struct EventBlock {
     metadata: bool,
     header: BlobHeader,
     /// What the ids of `header` stand for, looked up when they change.
-    event_type: u32,
-    /// Whether events of the type become records.
-    selected: bool,
+    meaning: Meaning,
     stack: u32,
-    /// Whether it has any address.
-    has_stack: bool,
     thread: u64,
     context: Context,
     context_index: Option<u32>,
     labels_missing: bool,
+    /// Whether an event that says nothing of its capture thread is the next one of the event's before it.
+    follows: bool,
 }
-
-const NO_TYPE: u32 = u32::MAX;
 
 impl Decoder {
     pub(crate) fn new(clock: Clock, pointer_size: PointerSize, v6: bool, limit: usize) -> Self {
@@ -114,10 +110,8 @@ impl Decoder {
             compressed: flags & COMPRESSED != 0,
             metadata,
             header: BlobHeader::default(),
-            event_type: self.types.find(0).map_or(NO_TYPE, |index| index.0),
-            selected: true,
+            meaning: self.types.find(0),
             stack: NO_ROW,
-            has_stack: false,
             thread: if self.v6 { self.threads.find(0) } else { 0 },
             context: Context {
                 processor: 0,
@@ -125,6 +119,7 @@ impl Decoder {
             },
             context_index: None,
             labels_missing: false,
+            follows: false,
         })
     }
 
@@ -140,6 +135,7 @@ impl Decoder {
     ) -> (usize, Stop) {
         let most_rows = self.limit / size_of::<Row>();
         let readable = bytes.len().min(self.limit + 1);
+        block.follows = false;
         loop {
             if at >= readable {
                 return match bytes.len() {
@@ -233,11 +229,7 @@ impl Decoder {
     fn blob(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) -> bool {
         let flags = blob.flags;
         if flags & flag::METADATA_ID != 0 {
-            block.event_type = self
-                .types
-                .find(block.header.metadata_id)
-                .map_or(NO_TYPE, |index| index.0);
-            block.selected = self.types.is_selected(block.event_type);
+            block.meaning = self.types.find(block.header.metadata_id);
         }
         if flags & flag::STACK != 0 {
             block.stack = if block.header.stack_id == 0 {
@@ -245,7 +237,6 @@ impl Decoder {
             } else {
                 self.region.stacks.find(block.header.stack_id)
             };
-            block.has_stack = self.region.stacks.has_bytes(block.stack);
         }
         if flags & flag::THREAD != 0 {
             block.thread = if self.v6 {
@@ -273,15 +264,15 @@ impl Decoder {
             }
             return false;
         }
-        if !self
-            .sequences
-            .continues(header.capture_thread, header.sequence, header.time)
-        {
+        if block.follows {
+            self.sequences.next(header.sequence, header.time);
+        } else {
             let seen = self.seen(header.capture_thread, header.time);
             self.sequences
                 .event(seen, header.sequence, &mut self.diagnostics);
+            block.follows = true;
         }
-        if block.event_type == NO_TYPE {
+        if block.meaning.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
             return false;
         }
@@ -295,8 +286,9 @@ impl Decoder {
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(header.time);
         // A label can make another event of it.
-        if !block.selected && block.context.labels == NO_ROW {
-            self.region.count(block.event_type, block.has_stack);
+        if !block.meaning.selected && block.context.labels == NO_ROW {
+            self.region
+                .count(block.meaning.event_type, block.stack < EMPTY_ROW);
             return false;
         }
         let context = match block.context_index {
@@ -313,7 +305,7 @@ impl Decoder {
             capture_thread: header.capture_thread,
             payload_at: blob.payload_at as u32,
             payload_size: header.payload_size,
-            event_type: block.event_type,
+            event_type: block.meaning.event_type,
             stack: block.stack,
             sequence: header.sequence,
             context,
@@ -325,6 +317,7 @@ impl Decoder {
     #[cold]
     fn change_context(&mut self, block: &mut EventBlock, blob: &Blob, bytes: &[u8]) {
         let before = block.context;
+        block.follows &= blob.flags & flag::CAPTURE == 0;
         let context = &mut block.context;
         context.processor = block.header.processor;
         let mut ids = Cursor::starting_at(bytes, blob.ids_at);

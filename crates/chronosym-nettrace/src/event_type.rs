@@ -62,6 +62,22 @@ impl EventType {
     }
 }
 
+/// What a metadata id stands for.
+#[derive(Clone, Copy)]
+pub(crate) struct Meaning {
+    /// Index of the type, or [`NO_TYPE`].
+    pub(crate) event_type: u32,
+    /// Whether events of the type become records.
+    pub(crate) selected: bool,
+}
+
+pub(crate) const NO_TYPE: u32 = u32::MAX;
+
+const NOTHING: Meaning = Meaning {
+    event_type: NO_TYPE,
+    selected: true,
+};
+
 /// The types seen so far and which of them each metadata id stands for now.
 #[derive(Default)]
 pub(crate) struct EventTypes {
@@ -69,9 +85,9 @@ pub(crate) struct EventTypes {
     /// For each type whether its events become records.
     selected: Vec<bool>,
     selection: Option<Selection>,
-    /// For ids below [`DENSE_IDS`]; `u32::MAX` where there is none.
-    dense: Vec<u32>,
-    sparse: HashMap<u32, u32, foldhash::fast::RandomState>,
+    /// For ids below [`DENSE_IDS`].
+    dense: Vec<Meaning>,
+    sparse: HashMap<u32, Meaning, foldhash::fast::RandomState>,
     /// Definition without its id, to recognise what is merely said again.
     by_body: HashMap<Vec<u8>, u32, foldhash::fast::RandomState>,
 }
@@ -90,20 +106,18 @@ impl EventTypes {
     pub(crate) fn select(&mut self, selection: Selection) {
         self.selected = self.types.iter().map(&selection).collect();
         self.selection = Some(selection);
-    }
-
-    /// Whether events of a type become records.
-    pub(crate) fn is_selected(&self, index: u32) -> bool {
-        self.selected.get(index as usize).copied().unwrap_or(true)
+        for meaning in self.dense.iter_mut().chain(self.sparse.values_mut()) {
+            let selected = self.selected.get(meaning.event_type as usize);
+            meaning.selected = selected.copied().unwrap_or(true);
+        }
     }
 
     #[inline]
-    pub(crate) fn find(&self, id: u32) -> Option<EventTypeIndex> {
-        let index = match self.dense.get(id as usize) {
-            Some(&index) => index,
-            None => *self.sparse.get(&id)?,
-        };
-        (index != u32::MAX).then_some(EventTypeIndex(index))
+    pub(crate) fn find(&self, id: u32) -> Meaning {
+        match self.dense.get(id as usize) {
+            Some(meaning) => *meaning,
+            None => self.sparse.get(&id).copied().unwrap_or(NOTHING),
+        }
     }
 
     /// Forgets what ids stand for, but no type (a V6 sequence point may ask for it).
@@ -119,7 +133,7 @@ impl EventTypes {
         body: &[u8],
         read: impl FnOnce() -> Parsed<EventType>,
     ) -> Parsed<()> {
-        let index = match self.by_body.get(body) {
+        let event_type = match self.by_body.get(body) {
             Some(&index) => index,
             None => {
                 let index = u32::try_from(self.types.len()).map_err(|_| Fault::Bad)?;
@@ -131,16 +145,21 @@ impl EventTypes {
                 index
             }
         };
+        let selected = self.selected.get(event_type as usize);
+        let meaning = Meaning {
+            event_type,
+            selected: selected.copied().unwrap_or(true),
+        };
         if id < DENSE_IDS {
             let id = id as usize;
             if self.dense.len() <= id {
-                self.dense.resize(id + 1, u32::MAX);
+                self.dense.resize(id + 1, NOTHING);
             }
             if let Some(of_id) = self.dense.get_mut(id) {
-                *of_id = index;
+                *of_id = meaning;
             }
         } else {
-            self.sparse.insert(id, index);
+            self.sparse.insert(id, meaning);
         }
         Ok(())
     }

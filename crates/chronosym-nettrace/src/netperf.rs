@@ -8,8 +8,8 @@
 use chronosym_types::Cursor;
 
 use crate::decoder::Decoder;
+use crate::event_type::NO_TYPE;
 use crate::fault::{Fault, Parsed};
-use crate::numbered::NO_ROW;
 use crate::region::{Context, Row};
 
 /// Where the metadata of a netperf file has its ids.
@@ -69,21 +69,19 @@ impl Decoder {
                 }
             };
         }
-        let Some(event_type) = self.types.find(metadata_id) else {
+        let meaning = self.types.find(metadata_id);
+        if meaning.event_type == NO_TYPE {
             self.diagnostics.unknown_metadata += 1;
             return Ok(());
-        };
+        }
         self.diagnostics.stacks += u64::from(!stack.is_empty());
         self.diagnostics.events += 1;
         self.region.last_time = self.region.last_time.max(time);
-        if !self.types.is_selected(event_type.0) {
-            self.region.count(event_type.0, !stack.is_empty());
+        if !meaning.selected {
+            self.region.count(meaning.event_type, !stack.is_empty());
             return Ok(());
         }
-        let mut stack_row = NO_ROW;
-        if !stack.is_empty() {
-            stack_row = self.region.stacks.push(stack).ok_or(Fault::Bad)?;
-        }
+        let stack = self.region.stacks.push(stack).ok_or(Fault::Bad)?;
         let context = self.region.context(&context);
         self.region.rows.push(Row {
             time,
@@ -91,8 +89,8 @@ impl Decoder {
             capture_thread: thread,
             payload_at: payload_at as u32,
             payload_size: payload_size as u32,
-            event_type: event_type.0,
-            stack: stack_row,
+            event_type: meaning.event_type,
+            stack,
             sequence: 0,
             context,
         });

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 /// The row of what is not there.
 pub(crate) const NO_ROW: u32 = u32::MAX;
+/// The row of all that are empty: recorders refer to an empty stack where they took none.
+pub(crate) const EMPTY_ROW: u32 = NO_ROW - 1;
 
 #[derive(Default)]
 pub(crate) struct Numbered {
@@ -45,9 +47,12 @@ impl Numbered {
 
     /// Adds a row without an id; `None` once 4 GiB are full.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<u32> {
+        if bytes.is_empty() {
+            return Some(EMPTY_ROW);
+        }
         let row = u32::try_from(self.ends.len())
             .ok()
-            .filter(|&row| row != NO_ROW)?;
+            .filter(|&row| row < EMPTY_ROW)?;
         let end = u32::try_from(self.bytes.len() + bytes.len()).ok()?;
         self.bytes.extend_from_slice(bytes);
         self.ends.push(end);
@@ -77,13 +82,6 @@ impl Numbered {
             return row;
         }
         self.sparse.get(&id).copied().unwrap_or(NO_ROW)
-    }
-
-    /// Whether a row, which may be [`NO_ROW`], holds anything: recorders refer to an empty stack where they took none.
-    #[inline]
-    pub(crate) fn has_bytes(&self, row: u32) -> bool {
-        let row = row as usize;
-        self.end(row) > row.checked_sub(1).map_or(0, |before| self.end(before))
     }
 
     #[inline]

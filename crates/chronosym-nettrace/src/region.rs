@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::event_type::{EventType, EventTypeIndex, EventTypes};
 use crate::header::TraceHeader;
 use crate::label::{Label, Labels};
-use crate::numbered::{NO_ROW, Numbered};
+use crate::numbered::{EMPTY_ROW, NO_ROW, Numbered};
 use crate::stack::StackRow;
 use crate::thread::{Thread, Threads};
 
@@ -155,7 +155,7 @@ impl RegionData {
             let mut keys: Vec<(i64, u32)> =
                 keys.map(|(row, position)| (row.time, position)).collect();
             // The rows of each thread are runs already, which a stable sort merges.
-            keys.sort();
+            keys.sort_by_key(|&(time, _)| time);
             keys.into_iter().map(|(_, position)| position).collect()
         });
         (!order.is_empty()).then_some(order.as_slice())
@@ -289,7 +289,7 @@ impl Region<'_> {
             capture_thread: row.capture_thread,
             sequence: row.sequence,
             processor: (context.processor != UNKNOWN_PROCESSOR).then_some(context.processor),
-            stack: (row.stack != NO_ROW).then_some(StackRow(row.stack)),
+            stack: (row.stack < EMPTY_ROW).then_some(StackRow(row.stack)),
             payload: self
                 .bytes
                 .get(payload_at..payload_at + row.payload_size as usize)

@@ -14,7 +14,10 @@ pub(crate) struct Sequences {
     clock: Clock,
     slots: HashMap<u64, usize, foldhash::fast::RandomState>,
     threads: Vec<ThreadSequence>,
+    /// The thread that the latest event came from, whose entry gets these two once another thread comes.
     current: usize,
+    last: u32,
+    last_time: i64,
     /// How often a part of the trace with events was given up.
     damages: u64,
 }
@@ -43,26 +46,18 @@ impl Sequences {
             clock,
             slots: HashMap::default(),
             threads: Vec::new(),
-            current: 0,
+            current: usize::MAX,
+            last: 0,
+            last_time: 0,
             damages: 0,
         }
     }
 
-    /// Whether `sequence` follows the last one of the thread that the previous event came from.
+    /// The next event of the thread that the latest one came from.
     #[inline]
-    pub(crate) fn continues(&mut self, capture_thread: u64, sequence: u32, time: i64) -> bool {
-        match self.threads.get_mut(self.current) {
-            Some(thread)
-                if thread.capture_thread == capture_thread
-                    && thread.last.wrapping_add(1) == sequence =>
-            {
-                thread.last = sequence;
-                thread.last_time = time;
-                thread.damages = self.damages;
-                true
-            }
-            _ => false,
-        }
+    pub(crate) fn next(&mut self, sequence: u32, time: i64) {
+        self.last = sequence;
+        self.last_time = time;
     }
 
     /// An event of any thread. Numbers begin at 1; one that goes back belongs to a new thread under an old id.
@@ -72,6 +67,7 @@ impl Sequences {
         let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
         thread.record(clock, damages, seen, sequence, ahead - 1, diagnostics);
         self.current = current;
+        self.next(sequence, seen.time);
     }
 
     /// What a sequence point or a thread's removal says: the number of the thread's latest event.
@@ -80,6 +76,7 @@ impl Sequences {
         let (_, thread) = self.thread(seen);
         let ahead = i64::from(sequence.wrapping_sub(thread.last).cast_signed());
         thread.record(clock, damages, seen, sequence, ahead, diagnostics);
+        self.current = usize::MAX;
     }
 
     /// Events of any thread were in what could not be read: the first gap of each thread after it says nothing of the
@@ -91,13 +88,6 @@ impl Sequences {
     pub(crate) fn remove(&mut self, capture_thread: u64) {
         // The slot stays behind: its place in the list is what others are found by.
         self.slots.remove(&capture_thread);
-        if self
-            .threads
-            .get(self.current)
-            .is_some_and(|thread| thread.capture_thread == capture_thread)
-        {
-            self.current = usize::MAX;
-        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -111,6 +101,10 @@ impl Sequences {
         reason = "slots are places of the list, which never shrinks alone"
     )]
     fn thread(&mut self, seen: Seen) -> (usize, &mut ThreadSequence) {
+        if let Some(thread) = self.threads.get_mut(self.current) {
+            thread.last = self.last;
+            thread.last_time = self.last_time;
+        }
         let slot = *self.slots.entry(seen.capture_thread).or_insert_with(|| {
             self.threads.push(ThreadSequence {
                 capture_thread: seen.capture_thread,

@@ -6,7 +6,7 @@ use chronosym_nettrace::{Error, Gap, GapCause, Options, Reader};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::{EventSpec, FieldKind, LabelSpec, TraceInfo, TypeId, TypeSpec};
-use common::{Event, read, read_from};
+use common::{Dribble, Event, read, read_from};
 use proptest::prelude::*;
 
 /// A file and, for every block, its end and the number of events up to there.
@@ -323,6 +323,31 @@ fn unknown_objects_and_blocks_are_stepped_over() {
         assert_eq!(trace.diagnostics.unknown_blocks, 6);
         assert_eq!(trace.diagnostics.gaps.of(GapCause::BadBlock).count, 0);
         assert!(!trace.diagnostics.gaps.is_cut_short());
+        // In the middle of one.
+        let gaps = read(&bytes[..300_000]).diagnostics.gaps;
+        assert!(gaps.is_cut_short());
+        assert_eq!(gaps.listed()[0].end(), 300_000);
+    }
+}
+
+#[test]
+fn a_block_larger_than_is_looked_ahead_is_read() {
+    for writer in [NettraceWriter::v4(), NettraceWriter::v4().uncompressed()] {
+        let mut writer = writer.block_size(usize::MAX);
+        let kind = writer.event_type("P", 1, 0);
+        let payload = vec![7; 1_000_000];
+        for time in 0..20 {
+            writer.event(kind, time, 1, &[], &payload);
+        }
+        let bytes = writer.finish();
+        let step = 3_000_000;
+        let source = Dribble {
+            bytes: &bytes,
+            step,
+        };
+        let trace = read_from(source, Options::default());
+        assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+        assert_eq!(trace.events().len(), 20);
     }
 }
 
@@ -386,6 +411,27 @@ fn two_blocks() -> (NettraceWriter, TypeId, usize) {
     writer.event(kind, 1, 1, &[], b"b");
     writer.flush();
     (writer, kind, first)
+}
+
+#[test]
+fn an_event_of_netperf_that_is_larger_than_its_block_costs_the_rest_of_it() {
+    let mut writer = NetperfWriter::v3();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[], b"a");
+    writer.event(kind, 2, 1, &[], b"wrong");
+    writer.flush();
+    let end = writer.written();
+    writer.event(kind, 3, 1, &[], b"c");
+    let mut bytes = writer.finish();
+    let payload = bytes.windows(5).position(|window| window == b"wrong");
+    // Before it: its size, type, thread, time, two ids, size.
+    let at = payload.expect("the second event") - (4 + 4 + 4 + 8 + 32 + 4);
+    bytes[at] += 40;
+    let trace = read(&bytes);
+    let payloads: Vec<_> = trace.events().into_iter().map(|it| it.payload).collect();
+    assert_eq!(payloads, [b"a", b"c"]);
+    let gap = Gap::new(at as u64, (end - 1 - at) as u64, GapCause::BadRecord);
+    assert_eq!(trace.diagnostics.gaps.listed(), [gap]);
 }
 
 #[test]

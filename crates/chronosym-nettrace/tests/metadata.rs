@@ -15,6 +15,104 @@ fn only(bytes: &[u8]) -> EventType {
     trace.types[0].clone()
 }
 
+/// An event block of V4 with these blobs.
+fn event_block(flags: u8, blobs: &[u8]) -> Vec<u8> {
+    let mut block = vec![20, 0, flags, 0];
+    block.extend([0; 16]);
+    block.extend_from_slice(blobs);
+    block
+}
+
+#[test]
+fn a_definition_among_events_is_no_event() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[], b"w");
+    writer.flush();
+    // Id 2, provider "Q", event 5, no name, keywords, version, level, fields.
+    let mut definition = vec![2, 0, 0, 0, b'Q', 0, 0, 0, 5, 0, 0, 0, 0, 0];
+    definition.extend([0; 8 + 4 + 4 + 4]);
+    // Flags 1|2|4|128: type 1, sequence, capture thread 7, processor, thread 7, time, size.
+    let mut blobs = vec![0x87, 1, 0, 7, 0, 7, 1, 1, b'x'];
+    // Flags 1|128: type 0, time; then type 2.
+    blobs.extend([0x81, 0, 1, definition.len() as u8]);
+    blobs.extend(&definition);
+    blobs.extend([0x81, 2, 1, 1, b'y']);
+    writer.object("EventBlock", &event_block(1, &blobs));
+    // A block that has a header, and nothing behind it.
+    writer.object("EventBlock", &event_block(1, &[]));
+    let trace = read(&writer.finish());
+    assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+    let events = trace.events();
+    let events: Vec<_> = events[1..]
+        .iter()
+        .map(|event| (event.event_type, event.sequence, event.payload.as_slice()))
+        .collect();
+    assert_eq!(events, [(0, 1, b"x".as_slice()), (1, 2, b"y")]);
+    assert_eq!(
+        (trace.types[1].provider.as_str(), trace.types[1].id),
+        ("Q", 5)
+    );
+}
+
+#[test]
+fn uncompressed_events_begin_where_four_divides_whatever_their_size() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[], b"w");
+    writer.flush();
+    let mut blobs = Vec::new();
+    let payloads = [b"a".as_slice(), b"bb", b"ccc", b"dddd", b"e"];
+    for (payload, sequence) in payloads.iter().zip(1_u8..) {
+        blobs.extend([76 + payload.len() as u8, 0, 0, 0]);
+        // Type, sequence, thread and capture thread 7; processor, stack, time, ids.
+        blobs.extend([1, 0, 0, 0, sequence, 0, 0, 0]);
+        blobs.extend([7, 0, 0, 0, 0, 0, 0, 0].repeat(2));
+        blobs.extend([0; 4 + 4 + 8 + 32]);
+        blobs.extend([payload.len() as u8, 0, 0, 0]);
+        blobs.extend_from_slice(payload);
+        blobs.resize(blobs.len().next_multiple_of(4), 0);
+    }
+    writer.object("EventBlock", &event_block(0, &blobs));
+    let trace = read(&writer.finish());
+    assert!(trace.diagnostics.is_clean(), "{:?}", trace.diagnostics);
+    let events = trace.events();
+    let found: Vec<_> = events[1..].iter().map(|event| &*event.payload).collect();
+    assert_eq!(found, payloads);
+}
+
+#[test]
+fn a_definition_that_ends_early_is_counted() {
+    let mut writer = NettraceWriter::v4();
+    let kind = writer.event_type("P", 1, 0);
+    writer.event(kind, 1, 1, &[], &[]);
+    writer.flush();
+    writer.object(
+        "MetadataBlock",
+        &event_block(1, &[0x81, 0, 1, 4, 2, 0, 0, 0]),
+    );
+    let trace = read(&writer.finish());
+    let found = &trace.diagnostics;
+    assert_eq!((found.metadata_records, found.bad_records), (2, 1));
+    assert_eq!(trace.types.len(), 1);
+}
+
+#[test]
+fn netperf_events_of_no_type_are_counted() {
+    for mut writer in [NetperfWriter::v2(), NetperfWriter::v3()] {
+        let kind = writer.event_type("P", 1, 0);
+        writer.event(kind, 1, 1, &[], b"payload");
+        let mut bytes = writer.finish();
+        let payload = bytes.windows(7).position(|window| window == b"payload");
+        // Before it: type, thread, time, two ids, size.
+        let at = payload.expect("an event") - (4 + 4 + 8 + 32 + 4);
+        bytes[at] = 99;
+        let trace = read(&bytes);
+        assert_eq!(trace.diagnostics.unknown_metadata, 1);
+        assert!(trace.events().is_empty());
+    }
+}
+
 fn field(name: &str, field_type: FieldType) -> Field {
     Field::new(name, field_type)
 }
@@ -177,7 +275,13 @@ fn nested(depth: usize) -> FieldKind {
 
 #[test]
 fn an_unreadable_field_list_keeps_the_type_and_its_events() {
-    for kind in [FieldKind::Plain(99), FieldKind::Plain(0), nested(40)] {
+    let arrays = (0..40).fold(FieldKind::U8, |inner, _| FieldKind::array_of(inner));
+    for kind in [
+        FieldKind::Plain(99),
+        FieldKind::Plain(0),
+        nested(40),
+        arrays,
+    ] {
         for mut writer in [
             NettraceWriter::v4(),
             NettraceWriter::v5(),

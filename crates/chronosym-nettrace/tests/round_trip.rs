@@ -135,6 +135,8 @@ fn nettrace_round_trip(mut writer: NettraceWriter, v6: bool, events: &[Written],
     assert_eq!(trace.diagnostics.bytes_read, bytes.len() as u64);
     let read_back = trace.events();
     assert_eq!(read_back.len(), events.len());
+    assert_eq!(trace.diagnostics.events, events.len() as u64);
+    assert_eq!(trace.diagnostics.metadata_records, trace.types.len() as u64);
     let regions: Vec<usize> = trace.regions.iter().map(Vec::len).collect();
     let expected_regions: Vec<usize> = region_of.chunk_by(|a, b| a == b).map(<[_]>::len).collect();
     assert_eq!(regions, expected_regions);
@@ -216,6 +218,10 @@ proptest! {
         prop_assert_eq!(trace.header.version, (version, 0));
         let read_back = trace.events();
         prop_assert_eq!(read_back.len(), events.len());
+        let stacks = events.iter().filter(|event| !event.stack.is_empty()).count();
+        let found = &trace.diagnostics;
+        prop_assert_eq!((found.events, found.stacks), (events.len() as u64, stacks as u64));
+        prop_assert_eq!(found.metadata_records, 5);
         for (event, read_back) in events.iter().zip(read_back) {
             prop_assert_eq!(trace.types[read_back.event_type].id as usize, event.event_type);
             prop_assert_eq!(read_back.time_ns, event.time_ns);

@@ -262,6 +262,8 @@ mod tests {
             ("N.P", "<>"),
             ("N.List+T@DebugTypeProxy", "get_Items"),
             ("N.P", "user@home"),
+            ("N.P", "user@DT"),
+            ("N.P", "user@1a"),
             ("N.P", "@1"),
             ("N.P", "VB$AnonymousDelegate_0"),
             ("", ""),

@@ -31,7 +31,7 @@ fn read_metadata(metadata: &Metadata<'_>, image: Option<&PeImage<'_>>) -> usize 
         for row in 0..=metadata.rows(table).min(5000) {
             let token = Token::new(table, row);
             if let Some(name) = metadata.method(token) {
-                read += name.map_text().len() + name.signature_text().len();
+                read += name.owner_text().len() + name.signature_text().len();
             }
             read += usize::from(metadata.type_of(token).is_some());
             if table == Table::METHOD_DEF {
@@ -62,7 +62,7 @@ fn read_image(data: &[u8]) -> Result<usize, Error> {
         for method in r2r.methods() {
             read += r2r
                 .method_name(&method, &NoModules)
-                .map_or(0, |name| name.map_text().len());
+                .map_or(0, |name| name.owner_text().len());
             read += r2r.bounds(&method).map_or(0, |bounds| bounds.count());
             read += usize::from(r2r.il_offset(&method, method.hot_size / 2, true).is_some());
             read += usize::from(r2r.method_at(method.begin.wrapping_add(3)).is_some());
@@ -92,7 +92,6 @@ fn read_pdb(data: &[u8]) -> Result<usize, Error> {
     }
     for row in 0..=pdb.methods().min(5000) {
         read += pdb.lines(row).count() + usize::from(pdb.line_at(row, 20).is_some());
-        read += usize::from(pdb.kickoff_method(row).is_some());
     }
     pdb.verify_checksum("SHA256", &[0; 32]);
     Ok(read)

@@ -153,8 +153,9 @@ fn il_calls_lead_to_their_methods() {
 #[test]
 fn assembly_facts() {
     let dll = read("clr10/workload/PluginB.dll");
-    let metadata = PeImage::parse(&dll).unwrap().metadata().unwrap();
-    assert_eq!(metadata.module_name(), "PluginB.dll");
+    let image = PeImage::parse(&dll).unwrap();
+    assert_eq!(image.image_base(), 0x1000_0000);
+    let metadata = image.metadata().unwrap();
     assert_eq!(metadata.assembly_name(), "PluginB");
     assert_eq!(
         metadata.assembly_ref_name(1).as_deref(),

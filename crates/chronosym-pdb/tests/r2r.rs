@@ -46,7 +46,7 @@ fn every_row_of_the_maps_comes_out_of_the_image_alone() {
         let image = R2rImage::parse(&dll).unwrap();
         let map = R2rMap::parse(&text).unwrap();
         assert_eq!(
-            (image.machine(), image.target_os(), image.version()),
+            (image.machine(), image.image().target_os(), image.version()),
             (machine, os, (16, 0))
         );
         let signature = image.image().perf_map_id().map(|id| id.signature);
@@ -61,21 +61,21 @@ fn every_row_of_the_maps_comes_out_of_the_image_alone() {
                 (
                     method.begin,
                     method.hot_size,
-                    image.method_name(&method, &NoModules).unwrap().map_text(),
+                    image.method_name(&method, &NoModules).unwrap(),
                 )
             })
             .collect();
-        let names = |rows: &[(u32, u32, String)]| {
-            rows.iter()
-                .map(|row| (row.0, row.2.clone()))
-                .collect::<Vec<_>>()
-        };
         let wanted: Vec<_> = map
             .rows()
             .iter()
             .map(|row| (row.rva, row.size, row.name.to_string()))
             .collect();
-        assert_eq!(names(&found), names(&wanted));
+        assert_eq!(found.len(), wanted.len());
+        for (found, row) in found.iter().zip(map.rows()) {
+            let owner = found.2.owner_text().replace(',', ", ");
+            let name = (&*owner, &*found.2.name);
+            assert_eq!((found.0, Some(name)), (row.rva, row.method()));
+        }
         let longer: Vec<_> = found
             .iter()
             .zip(&wanted)
@@ -112,6 +112,18 @@ fn addresses_lead_to_their_methods() {
         }
         assert_eq!(image.method_at(0), None);
         assert_eq!(image.method_at(u32::MAX), None);
+        assert_eq!(image.method_count(), image.methods().count());
+        assert!(image.owner_composite().is_none() && !image.is_composite());
+        let metadata = image.metadata().unwrap();
+        let mut defined = 0;
+        for method in image.methods() {
+            if let Some(token) = method.token() {
+                let name = image.method_name(&method, &NoModules).unwrap().name;
+                assert_eq!(metadata.method(token).unwrap().name, name);
+                defined += 1;
+            }
+        }
+        assert!(defined > 20, "{defined}");
     }
 }
 
@@ -186,13 +198,8 @@ fn il_offsets_and_lines_are_those_of_the_runtime() {
             );
             let line = pdb.line_at(definition.token.row(), answer.il_offset?)?;
             let file = pdb.document(line.document)?.name;
-            let found = (
-                answer.runtime_il_offset,
-                file,
-                line.start_line,
-                line.start_column,
-            );
-            (found == (number(3), frame[4].clone(), number(5), number(6))).then_some(())
+            let found = (file, line.start_line, line.start_column);
+            (found == (frame[4].clone(), number(5), number(6))).then_some(())
         };
         // The truth names the open type; all instances of a method are candidates.
         let is_named = |method: &R2rMethod| {
@@ -434,6 +441,18 @@ fn a_cold_part_belongs_to_its_hot_method() {
     assert_eq!(image.base_of(&with_cold), BaseMatch::Base(0x10_0000));
 }
 
+#[test]
+fn a_component_names_its_composite() {
+    let mut patched = Patched::new();
+    // What tells the compiler becomes what tells the composite.
+    let section = patched.section(100);
+    let text = patched.offset(patched.word(section + 4));
+    patched.put(section, &[116]);
+    patched.bytes[text..text + 6].copy_from_slice(b"all.r\0");
+    let image = R2rImage::parse(&patched.bytes).unwrap();
+    assert_eq!(image.owner_composite().as_deref(), Some("all.r"));
+}
+
 /// Metadata with one assembly reference, `Part`.
 fn manifest() -> Vec<u8> {
     let row = [0u16, 0, 0, 0, 0, 0, 0, 1, 0, 0];
@@ -514,10 +533,8 @@ fn a_composite_names_its_methods_by_its_components() {
     let source = One("Part", metadata.clone());
     let main = image.method_at(0x11dd0).unwrap();
     let found = image.method_name(&main, &source).unwrap();
-    assert_eq!(
-        found.map_text(),
-        "System.Int32 Workload.Program::Main(System.String[])"
-    );
+    assert_eq!(found.to_string(), "Workload.Program.Main");
+    assert_eq!(found.signature_text(), "int32  (class System.String[])");
     assert_eq!(
         image.definition(&main).unwrap().module,
         ModuleRef::Assembly(component)
@@ -634,6 +651,31 @@ fn maps_are_told_apart_by_where_methods_start() {
         }
         assert_eq!(map.base_of(&changed), BaseMatch::Ambiguous);
     }
+}
+
+#[test]
+fn maps_tell_system_and_processor() {
+    let parse = |kind: &str, number: usize| {
+        let text = format!("FFFFFFFF 00 {}\n{kind} 00 {number}\n", "0".repeat(32));
+        R2rMap::parse(text.as_bytes()).unwrap()
+    };
+    let systems = [
+        TargetOs::Windows,
+        TargetOs::Linux,
+        TargetOs::Apple,
+        TargetOs::FreeBsd,
+        TargetOs::NetBsd,
+        TargetOs::SunOs,
+    ];
+    for (number, system) in (1..).zip(systems) {
+        assert_eq!(parse("FFFFFFFD", number).target_os, Some(system));
+    }
+    let machines = [Machine::Arm, Machine::Arm64, Machine::X64, Machine::X86];
+    for (number, machine) in (1..).zip(machines) {
+        assert_eq!(parse("FFFFFFFC", number).machine, Some(machine));
+    }
+    let unknown = (parse("FFFFFFFD", 7).target_os, parse("FFFFFFFC", 5).machine);
+    assert_eq!(unknown, (None, None));
 }
 
 #[test]

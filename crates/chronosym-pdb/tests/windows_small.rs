@@ -149,7 +149,7 @@ fn every_byte_of_code() {
 
 #[test]
 fn identity_and_limits() {
-    for (machine, number) in [("x86_64", 0x8664), ("i686", 0x14C), ("aarch64", 0xAA64)] {
+    for machine in ["x86_64", "i686", "aarch64"] {
         let data = std::fs::read(folder(machine).join("small.pdb")).unwrap();
         let image = std::fs::read(folder(machine).join("small.exe")).unwrap();
         let pdb = WindowsPdb::open(&data).unwrap();
@@ -158,7 +158,6 @@ fn identity_and_limits() {
         let guid = Guid(image[rsds + 4..rsds + 20].try_into().unwrap());
         let age = u32::from_le_bytes(image[rsds + 20..rsds + 24].try_into().unwrap());
         assert_eq!(pdb.id(), PdbId { guid, age }, "{machine}");
-        assert_eq!(pdb.machine(), number);
         assert_eq!(pdb.limits().count(), 0);
     }
 }

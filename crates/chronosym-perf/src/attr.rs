@@ -1,5 +1,10 @@
 //! What was recorded: the events of a recording, and which of them a record belongs to.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places of the words of a sample, of which there are at most 64"
+)]
+
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
@@ -25,17 +30,7 @@ pub(crate) mod sample_type {
     pub(crate) const BRANCH_STACK: u64 = 1 << 11;
     pub(crate) const REGS_USER: u64 = 1 << 12;
     pub(crate) const STACK_USER: u64 = 1 << 13;
-    pub(crate) const WEIGHT: u64 = 1 << 14;
-    pub(crate) const DATA_SRC: u64 = 1 << 15;
     pub(crate) const IDENTIFIER: u64 = 1 << 16;
-    pub(crate) const TRANSACTION: u64 = 1 << 17;
-    pub(crate) const REGS_INTR: u64 = 1 << 18;
-    pub(crate) const PHYS_ADDR: u64 = 1 << 19;
-    pub(crate) const AUX: u64 = 1 << 20;
-    pub(crate) const CGROUP: u64 = 1 << 21;
-    pub(crate) const DATA_PAGE_SIZE: u64 = 1 << 22;
-    pub(crate) const CODE_PAGE_SIZE: u64 = 1 << 23;
-    pub(crate) const WEIGHT_STRUCT: u64 = 1 << 24;
 
     /// Fields that the trailer of other records has.
     pub(crate) const TRAILER: u64 = TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER;
@@ -51,8 +46,8 @@ const USE_CLOCK_ID: u64 = 1 << 25;
 pub struct EventAttr {
     /// `cpu-clock`, `cycles:u`, `sched:sched_switch`: as the recorder names it, or by type and config if it does not.
     pub name: Option<String>,
-    /// Type: 0 hardware, 1 software, 2 tracepoint, 3 cache, 4 raw, 5 breakpoint, others as
-    /// [`Info::pmus`](crate::Info::pmus) says.
+    /// Type: 0 hardware, 1 software, 2 tracepoint, 3 cache, 4 raw, 5 breakpoint, others a
+    /// machine's own.
     pub kind: u32,
     /// What of that type.
     pub config: u64,
@@ -70,13 +65,9 @@ pub struct EventAttr {
     pub branch_sample_type: u64,
     /// Which registers a sample has of user space: a bit each.
     pub sample_regs_user: u64,
-    /// Bytes of the user stack that a sample copies at most.
-    pub sample_stack_user: u32,
     /// The clock of all times, as `clock_gettime` numbers it (1 is `CLOCK_MONOTONIC`); `None` is the kernel's own
     /// `sched_clock`, which no other program can read.
     pub clock_id: Option<i32>,
-    /// Which registers a sample has at the interrupt: a bit each.
-    pub sample_regs_intr: u64,
     /// The ids by which records refer to this event.
     pub ids: Vec<u64>,
 }
@@ -115,10 +106,10 @@ impl EventAttr {
         at.take(24)?;
         attr.branch_sample_type = at.u64().unwrap_or(0);
         attr.sample_regs_user = at.u64().unwrap_or(0);
-        attr.sample_stack_user = at.u32().unwrap_or(0);
+        // Bytes of the stack.
+        at.u32();
         let clock = at.u32().map(|id| id as i32);
         attr.clock_id = clock.filter(|_| attr.flags & USE_CLOCK_ID != 0);
-        attr.sample_regs_intr = at.u64().unwrap_or(0);
         Some((attr, Cursor::new(rest, order)))
     }
 

@@ -1,5 +1,10 @@
 //! Bounds-checked reads in the byte order of the machine that wrote the file.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "lengths of what was found in a record, which has at most 64 KiB"
+)]
+
 use std::ffi::CStr;
 
 use chronosym_types::ByteOrder;

@@ -1,5 +1,10 @@
 //! Records that the recorder compressed: one zstd stream in pieces, which has no end.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what was read and unpacked, and sizes that three bytes of a header hold"
+)]
+
 use std::collections::VecDeque;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};

@@ -1,5 +1,7 @@
 //! From the bytes of a record to what it says.
 
+#![expect(clippy::arithmetic_side_effects, reason = "bits that were counted")]
+
 use crate::attr::{EventAttr, sample_type as bit};
 use crate::bytes::{Cursor, Words, until_nul};
 use crate::callchain::Callchain;
@@ -17,8 +19,6 @@ impl<'a> RawRecord<'a> {
             pid: None,
             tid: None,
             cpu: None,
-            id: None,
-            stream_id: None,
             attr: attr.map(|(index, _)| index),
             cpu_mode: CpuMode::of(self.flags),
             event: Event::Other(self.body),
@@ -27,10 +27,7 @@ impl<'a> RawRecord<'a> {
         record.time_ns = time.filter(|&time| time != 0);
         let at = Cursor::new(self.body, self.order);
         if let (kind::SAMPLE, Some((_, attr))) = (self.kind, attr) {
-            let mut sample = Sample {
-                is_exact: self.flags & misc::EXACT_IP != 0,
-                ..Sample::default()
-            };
+            let mut sample = Sample::default();
             let whole = read_sample(at, attr, &mut sample, &mut record).is_some();
             record.event = Event::Sample(sample);
             return (record, whole);
@@ -44,8 +41,7 @@ impl<'a> RawRecord<'a> {
             read_trailer(Cursor::new(trailer, self.order), attr, &mut record);
         }
         record.event = Event::Other(body);
-        let read_format = attr.map_or(0, |(_, attr)| attr.read_format);
-        match self.event(Cursor::new(body, self.order), read_format) {
+        match self.event(Cursor::new(body, self.order)) {
             Some(event) => {
                 record.event = event;
                 (record, true)
@@ -54,14 +50,14 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    fn event(&self, mut at: Cursor<'a>, read_format: u64) -> Option<Event<'a>> {
+    fn event(&self, mut at: Cursor<'a>) -> Option<Event<'a>> {
         let flag = |bit| self.flags & bit != 0;
         Some(match self.kind {
             1 | 10 => Event::Mmap(self.mmap(at)?),
-            2 => Event::Lost {
-                id: at.u64()?,
-                records: at.u64()?,
-            },
+            2 => {
+                at.u64()?;
+                Event::Lost { records: at.u64()? }
+            }
             3 => Event::Comm(Comm {
                 pid: at.u32()?,
                 tid: at.u32()?,
@@ -83,62 +79,32 @@ impl<'a> RawRecord<'a> {
                 variant(task)
             }
             5 | 6 => {
-                at.u64()?;
+                at.take(24)?;
                 Event::Throttle {
                     ended: self.kind == 6,
-                    id: at.u64()?,
-                    stream_id: at.u64()?,
                 }
             }
-            8 => {
-                at.u64()?;
-                Event::Counters(counters(&mut at, read_format)?)
+            11 => {
+                at.take(16)?;
+                Event::Aux { flags: at.u64()? }
             }
-            11 => Event::Aux {
-                offset: at.u64()?,
-                size: at.u64()?,
-                flags: at.u64()?,
-            },
             13 => Event::LostSamples {
                 samples: at.u64()?,
                 filtered: flag(1 << 15),
             },
-            14 | 15 => Event::Switch {
-                out: flag(misc::DATA_EXEC_OUT),
-                preempted: flag(misc::PREEMPTED),
-                other: match self.kind {
-                    14 => None,
-                    _ => Some((at.u32()?, at.u32()?)),
-                },
-            },
             16 => {
-                let (pid, tid, count) = (at.u32()?, at.u32()?, at.u64()?);
+                let (pid, _tid, count) = (at.u32()?, at.u32()?, at.u64()?);
                 let links = at.words(count.checked_mul(2)?)?;
-                Event::Namespaces { pid, tid, links }
+                Event::Namespaces { pid, links }
             }
-            17 => Event::KernelSymbol(KernelSymbol {
-                address: at.u64()?,
-                size: at.u32()?,
-                kind: at.u16()?,
-                is_unregistered: at.u16()? & 1 != 0,
-                name: at.text(),
-            }),
-            18 => {
-                let (what, _, id) = (at.u16()?, at.u16()?, at.u32()?);
-                let (unloaded, tag) = (what == 2, at.take(8)?);
-                Event::Bpf { unloaded, id, tag }
-            }
-            19 => Event::Cgroup {
-                id: at.u64()?,
-                path: at.text(),
-            },
-            20 => {
-                let (address, old, new) = (at.u64()?, at.u16()?, at.u16()?);
-                Event::TextPoke {
+            17 => {
+                let (address, size, _kind) = (at.u64()?, at.u32()?, at.u16()?);
+                Event::KernelSymbol(KernelSymbol {
                     address,
-                    old: at.take(old.into())?,
-                    new: at.take(new.into())?,
-                }
+                    size,
+                    is_unregistered: at.u16()? & 1 != 0,
+                    name: at.text(),
+                })
             }
             22 => {
                 let (cookie, count) = (at.u64()?, at.u64()?);
@@ -153,16 +119,14 @@ impl<'a> RawRecord<'a> {
     }
 
     fn mmap(&self, mut at: Cursor<'a>) -> Option<Mmap<'a>> {
+        let (pid, _tid) = (at.u32()?, at.u32()?);
         let mut mmap = Mmap {
-            pid: at.u32()?,
-            tid: at.u32()?,
+            pid,
             address: at.u64()?,
             size: at.u64()?,
             file_offset: at.u64()?,
             file: None,
             build_id: None,
-            protection: None,
-            flags: None,
             is_data: self.flags & misc::DATA_EXEC_OUT != 0,
             name: &[],
         };
@@ -176,11 +140,10 @@ impl<'a> RawRecord<'a> {
                     major: identity.u32()?,
                     minor: identity.u32()?,
                     inode: identity.u64()?,
-                    generation: identity.u64()?,
                 });
             }
-            mmap.protection = Some(at.u32()?);
-            mmap.flags = Some(at.u32()?);
+            // What it may be used for.
+            at.u64()?;
         }
         mmap.name = until_nul(at.rest());
         Some(mmap)
@@ -195,10 +158,10 @@ fn read_thread(at: &mut Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -
     at.u64_if(attr.has(bit::TIME)).map(drop)
 }
 
-/// The counter and the processor that a record is of.
+/// The processor that a record is of, behind its counter.
 fn read_origin(at: &mut Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -> Option<()> {
-    record.id = at.u64_if(attr.has(bit::ID))?.or(record.id);
-    record.stream_id = at.u64_if(attr.has(bit::STREAM_ID))?;
+    at.u64_if(attr.has(bit::ID))?;
+    at.u64_if(attr.has(bit::STREAM_ID))?;
     if attr.has(bit::CPU) {
         record.cpu = Some(at.u32()?);
         at.u32()?;
@@ -209,12 +172,10 @@ fn read_origin(at: &mut Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -
 /// What stands behind all records but samples.
 fn read_trailer(mut at: Cursor<'_>, attr: &EventAttr, record: &mut Record<'_>) -> Option<()> {
     read_thread(&mut at, attr, record)?;
-    read_origin(&mut at, attr, record)?;
-    record.id = at.u64_if(attr.has(bit::IDENTIFIER))?.or(record.id);
-    Some(())
+    read_origin(&mut at, attr, record)
 }
 
-/// The fields of a sample in the kernel's order; `None` if one does not fit.
+/// The fields of a sample in the kernel's order, up to the last that is asked for; `None` if one does not fit.
 fn read_sample<'a>(
     mut at: Cursor<'a>,
     attr: &EventAttr,
@@ -222,14 +183,14 @@ fn read_sample<'a>(
     record: &mut Record<'_>,
 ) -> Option<()> {
     let at = &mut at;
-    record.id = at.u64_if(attr.has(bit::IDENTIFIER))?;
+    at.u64_if(attr.has(bit::IDENTIFIER))?;
     sample.ip = at.u64_if(attr.has(bit::IP))?;
     read_thread(at, attr, record)?;
-    sample.address = at.u64_if(attr.has(bit::ADDR))?;
+    at.u64_if(attr.has(bit::ADDR))?;
     read_origin(at, attr, record)?;
     sample.period = at.u64_if(attr.has(bit::PERIOD))?;
     if attr.has(bit::READ) {
-        sample.counters = Some(counters(at, attr.read_format)?);
+        counters(at, attr.read_format)?;
     }
     if attr.has(bit::CALLCHAIN) {
         let count = at.u64()?;
@@ -240,15 +201,15 @@ fn read_sample<'a>(
     }
     if attr.has(bit::RAW) {
         let size = at.u32()?;
-        sample.raw = Some(at.take(size as usize)?);
+        at.take(size as usize)?;
     }
     if attr.has(bit::BRANCH_STACK) {
         const HW_INDEX: u64 = 1 << 17;
         let count = at.u64()?;
         if attr.branch_sample_type & HW_INDEX != 0 {
-            sample.branch_hw_index = Some(at.u64()?);
+            at.u64()?;
         }
-        sample.branches = Some(at.words(count.checked_mul(3)?)?);
+        at.words(count.checked_mul(3)?)?;
     }
     if attr.has(bit::REGS_USER) {
         sample.user_registers = Some(registers(at, attr.sample_regs_user)?);
@@ -258,25 +219,6 @@ fn read_sample<'a>(
         let copied = at.take_u64(room)?;
         let used = if room == 0 { 0 } else { at.u64()? };
         sample.user_stack = Some(copied.get(..usize::try_from(used).ok()?)?);
-    }
-    if attr.has(bit::WEIGHT) {
-        sample.weight = Some(at.u64()?);
-    } else if attr.has(bit::WEIGHT_STRUCT) {
-        let (low, middle, high) = (at.u32()?, at.u16()?, at.u16()?);
-        sample.weight = Some(u64::from(low) | u64::from(middle) << 32 | u64::from(high) << 48);
-    }
-    sample.data_source = at.u64_if(attr.has(bit::DATA_SRC))?;
-    sample.transaction = at.u64_if(attr.has(bit::TRANSACTION))?;
-    if attr.has(bit::REGS_INTR) {
-        sample.interrupt_registers = Some(registers(at, attr.sample_regs_intr)?);
-    }
-    sample.physical_address = at.u64_if(attr.has(bit::PHYS_ADDR))?;
-    sample.cgroup = at.u64_if(attr.has(bit::CGROUP))?;
-    sample.data_page_size = at.u64_if(attr.has(bit::DATA_PAGE_SIZE))?;
-    sample.code_page_size = at.u64_if(attr.has(bit::CODE_PAGE_SIZE))?;
-    if attr.has(bit::AUX) {
-        let size = at.u64()?;
-        sample.aux = Some(at.take_u64(size)?);
     }
     Some(())
 }

@@ -1,10 +1,14 @@
 //! What the recorder says of the machine and of itself: feature sections, and the records that hold the same.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a shift of at most 63 bits, and places in an id of 20 bytes"
+)]
+
 use crate::attr::{Attrs, EventAttr};
 use chronosym_types::ByteOrder;
 
 use crate::bytes::{Cursor, until_nul};
-use crate::raw::CpuMode;
 use crate::record::BuildId;
 
 /// What the recorder says of the machine and of itself. In a stream of file form the most of it stands at the end: it is
@@ -12,65 +16,26 @@ use crate::record::BuildId;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Info {
-    /// Who wrote the recording.
-    pub recorder: Recorder,
-    /// Name of the machine.
-    pub hostname: Option<String>,
     /// Release of the kernel.
     pub os_release: Option<String>,
     /// Version of the recorder.
     pub recorder_version: Option<String>,
     /// `x86_64`, `aarch64`.
     pub arch: Option<String>,
-    /// Processor, for people.
-    pub cpu_description: Option<String>,
-    /// Processor, for programs.
-    pub cpu_id: Option<String>,
-    /// Processors that the machine has room for.
-    pub cpus_available: Option<u32>,
     /// Processors that ran.
     pub cpus_online: Option<u32>,
-    /// Memory of the machine in KiB.
-    pub total_memory_kib: Option<u64>,
-    /// Arguments of the recorder, its own name first.
-    pub command_line: Vec<String>,
     /// Build ids of the files in which samples fell.
     pub build_ids: Vec<BuildIdEntry>,
-    /// Type numbers of the machine's counters and their names.
-    pub pmus: Vec<(u32, String)>,
-    /// First and last time of a sample, in ns.
-    pub sample_times_ns: Option<(u64, u64)>,
     /// One moment on two clocks.
     pub clock: Option<ClockData>,
     /// How cycles of the processor become times.
     pub time_conversion: Option<TimeConversion>,
-    /// Level of the compression, if records are compressed.
-    pub compression_level: Option<u32>,
-    /// The file is `data` of a folder whose other files hold most of the records.
-    pub is_directory: bool,
-    /// eBPF programs that the recording describes.
-    pub bpf_programs: u32,
-}
-
-/// Who wrote a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Recorder {
-    /// `perf` or what writes as it does.
-    #[default]
-    Perf,
-    /// `simpleperf` of Android. Its records of the kernel are read; those of its own, as names of Java code, are not.
-    Simpleperf,
 }
 
 /// Build id of a file that was mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildIdEntry {
-    /// Process, -1 for all of the machine; a guest's is that of its virtual machine.
-    pub pid: i32,
-    /// Whose file it is: of the kernel, of user space, of a guest.
-    pub cpu_mode: CpuMode,
     /// The id.
     pub id: BuildId,
     /// Path, or `[kernel.kallsyms]`, `[vdso]` and the like.
@@ -81,8 +46,6 @@ pub struct BuildIdEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClockData {
-    /// The clock, as in [`EventAttr::clock_id`].
-    pub clock_id: u32,
     /// ns since 1970.
     pub wall_ns: u64,
     /// ns on the clock.
@@ -113,9 +76,6 @@ impl TimeConversion {
     }
 }
 
-/// First feature number that is simpleperf's own.
-const FIRST_SIMPLEPERF: u32 = 128;
-
 fn string(at: &mut Cursor<'_>) -> Option<String> {
     let size = at.u32()?;
     let bytes = at.take(size as usize)?;
@@ -126,7 +86,7 @@ impl BuildIdEntry {
     /// From a row of the feature or the body of a record, `flags` being those of its header.
     pub(crate) fn read(mut at: Cursor<'_>, flags: u16) -> Option<Self> {
         const HAS_LENGTH: u16 = 1 << 15;
-        let pid = at.u32()? as i32;
+        at.u32()?;
         let id: &[u8; 20] = at.take(20)?.first_chunk()?;
         let &[length, ..] = at.take(4)?.first_chunk::<4>()?;
         // Without a length, ids of fewer bytes end in words of zeros.
@@ -136,8 +96,6 @@ impl BuildIdEntry {
             _ => length.into(),
         };
         Some(Self {
-            pid,
-            cpu_mode: CpuMode::of(flags),
             id: BuildId::new(id, length)?,
             name: until_nul(at.rest()).to_vec(),
         })
@@ -164,19 +122,10 @@ impl Info {
                         .extend(BuildIdEntry::read(Cursor::new(row, order), flags));
                 }
             }
-            3 => self.hostname = Some(string(&mut at)?),
             4 => self.os_release = Some(string(&mut at)?),
             5 => self.recorder_version = Some(string(&mut at)?),
             6 => self.arch = Some(string(&mut at)?),
-            7 => (self.cpus_available, self.cpus_online) = (Some(at.u32()?), Some(at.u32()?)),
-            8 => self.cpu_description = Some(string(&mut at)?),
-            9 => self.cpu_id = Some(string(&mut at)?),
-            10 => self.total_memory_kib = Some(at.u64()?),
-            11 => {
-                for _ in 0..at.u32()? {
-                    self.command_line.push(string(&mut at)?);
-                }
-            }
+            7 => (_, self.cpus_online) = (at.u32()?, Some(at.u32()?)),
             12 => {
                 let (count, size) = (at.u32()?, at.u32()?);
                 for index in 0..count as usize {
@@ -186,30 +135,13 @@ impl Info {
                     attrs.name(Some(index), &ids, name);
                 }
             }
-            16 => {
-                for _ in 0..at.u32()? {
-                    self.pmus.push((at.u32()?, string(&mut at)?));
-                }
-            }
-            21 => {
-                let times = (at.u64()?, at.u64()?);
-                self.sample_times_ns = Some(times).filter(|&times| times != (0, 0));
-            }
-            24 => self.is_directory = true,
-            25 => self.bpf_programs = at.u32()?,
-            27 => {
-                at.take(8)?;
-                self.compression_level = Some(at.u32()?);
-            }
             29 => {
-                at.u32()?;
+                at.u64()?;
                 self.clock = Some(ClockData {
-                    clock_id: at.u32()?,
                     wall_ns: at.u64()?,
                     clock_ns: at.u64()?,
                 });
             }
-            FIRST_SIMPLEPERF.. => self.recorder = Recorder::Simpleperf,
             _ => {}
         }
         Some(())

@@ -17,6 +17,11 @@
 //! what it overlaps. Records come in the order of the file, which is that of their times unless
 //! [`Diagnostics::late_records`] says otherwise.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what was read, and places in it"
+)]
+
 use std::io::Read;
 
 use chronosym_types::{ByteOrder, Gap, GapCause, Gaps, Window};
@@ -36,8 +41,6 @@ const MOST_RECORD: usize = 256 << 20;
 pub struct Header {
     /// The order of bytes of the machine that wrote it.
     pub byte_order: ByteOrder,
-    /// ELF's number of the processor: 62 x86-64, 183 arm64.
-    pub elf_machine: u32,
     /// The process, by the number that it has for itself: in a container another than outside.
     pub pid: u32,
     /// Times are cycles of the processor's counter
@@ -56,10 +59,7 @@ pub enum Record<'a> {
     /// Code was moved: from then on it stands at the new address only.
     Move(Move),
     /// The runtime ended in order.
-    Close {
-        /// As [`Load::time`].
-        time: u64,
-    },
+    Close,
 }
 
 /// Code that was compiled.
@@ -68,26 +68,16 @@ pub enum Record<'a> {
 pub struct Load<'a> {
     /// ns, or cycles: [`Header::has_cycles`].
     pub time: u64,
-    /// Process.
-    pub pid: u32,
     /// Thread that compiled it.
     pub tid: u32,
     /// First address of the code.
     pub address: u64,
     /// Bytes of the code.
     pub size: u64,
-    /// Number of the code body, of which a [`Move`] speaks.
-    pub index: u64,
     /// The name, in the spelling of the runtime.
     pub name: &'a [u8],
-    /// The machine code; `None` if the file does not have it.
-    pub code: Option<&'a [u8]>,
-    /// Offset of the machine code in the file, in bytes.
-    pub code_offset: u64,
     /// Source lines.
     pub lines: Lines<'a>,
-    /// How to unwind.
-    pub unwinding: Option<Unwinding<'a>>,
 }
 
 /// Code that was moved.
@@ -96,30 +86,12 @@ pub struct Load<'a> {
 pub struct Move {
     /// ns, or cycles: [`Header::has_cycles`].
     pub time: u64,
-    /// Process.
-    pub pid: u32,
     /// Thread that moved it.
     pub tid: u32,
     /// First address before.
     pub old_address: u64,
     /// First address from now on. The two ranges may overlap.
     pub new_address: u64,
-    /// Bytes of the code.
-    pub size: u64,
-    /// As [`Load::index`].
-    pub index: u64,
-}
-
-/// Unwind tables of a code body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unwinding<'a> {
-    /// `.eh_frame`.
-    pub eh_frame: &'a [u8],
-    /// `.eh_frame_hdr`.
-    pub eh_frame_header: &'a [u8],
-    /// Bytes of both that are mapped in the process; 0 if they are in the file only.
-    pub mapped_size: u64,
 }
 
 /// A position in source text.
@@ -130,8 +102,6 @@ pub struct Line<'a> {
     pub address: u64,
     /// Line, from 1.
     pub line: u32,
-    /// Column, or a discriminator: as the runtime sees it.
-    pub column: u32,
     /// Path of the source file.
     pub path: &'a [u8],
 }
@@ -153,7 +123,7 @@ impl<'a> Iterator for Lines<'a> {
         const AS_BEFORE: [u8; 2] = [0xff, 0];
         let left = self.left.checked_sub(1)?;
         let address = self.rows.u64()?.wrapping_sub(self.bias);
-        let (line, column) = (self.rows.u32()?, self.rows.u32()?);
+        let (line, _column) = (self.rows.u32()?, self.rows.u32()?);
         if self.rows.rest().starts_with(&AS_BEFORE) {
             self.rows.take(AS_BEFORE.len());
         } else {
@@ -163,7 +133,6 @@ impl<'a> Iterator for Lines<'a> {
         Some(Line {
             address,
             line,
-            column,
             path: self.path,
         })
     }
@@ -209,9 +178,8 @@ pub struct Reader<R> {
     /// Bytes of the record that was handed out last.
     used: usize,
     latest: u64,
-    /// Bodies of the records that belong to the next load.
+    /// The body of the record with the lines of the next load.
     lines: Vec<u8>,
-    unwinding: Vec<u8>,
 }
 
 mod kind {
@@ -252,7 +220,6 @@ impl<R: Read> Reader<R> {
             used: 0,
             latest: 0,
             lines: Vec::new(),
-            unwinding: Vec::new(),
         })
     }
 
@@ -275,7 +242,6 @@ impl<R: Read> Reader<R> {
         if self.used > 0 {
             self.window.discard(std::mem::take(&mut self.used));
             self.lines.clear();
-            self.unwinding.clear();
         }
         let head = loop {
             let Some(head) = self.head() else {
@@ -333,20 +299,16 @@ impl<R: Read> Reader<R> {
             kind::LOAD if body.rest().len() >= Load::LEAST => true,
             kind::MOVE if body.rest().len() >= Move::LEAST => true,
             kind::CLOSE => true,
-            kind::DEBUG_INFO | kind::UNWINDING_INFO => {
-                let kept = match head.kind {
-                    kind::DEBUG_INFO => &mut self.lines,
-                    _ => &mut self.unwinding,
-                };
-                kept.clear();
+            kind::DEBUG_INFO => {
+                self.lines.clear();
                 let body = self.window.bytes().get(RECORD_HEADER..head.size);
-                kept.extend_from_slice(body.unwrap_or_default());
+                self.lines.extend_from_slice(body.unwrap_or_default());
                 false
             }
+            kind::UNWINDING_INFO => false,
             kind::LOAD | kind::MOVE => {
                 self.diagnostics.bad_records += 1;
                 self.lines.clear();
-                self.unwinding.clear();
                 false
             }
             _ => {
@@ -363,18 +325,17 @@ impl<R: Read> Reader<R> {
         let body = Cursor::new(body, byte_order);
         Some(match head.kind {
             kind::LOAD => {
-                let mut load = Load::read(body, head, self.window.offset(0))?;
+                let mut load = Load::read(body, head.time)?;
                 if !self.lines.is_empty() {
                     match Lines::read(&self.lines, &self.header, load.address) {
                         Some(lines) => load.lines = lines,
                         None => self.diagnostics.bad_lines += 1,
                     }
                 }
-                load.unwinding = Unwinding::read(Cursor::new(&self.unwinding, byte_order));
                 Record::Load(load)
             }
             kind::MOVE => Record::Move(Move::read(body, head.time)?),
-            _ => Record::Close { time: head.time },
+            _ => Record::Close,
         })
     }
 }
@@ -383,26 +344,18 @@ impl<'a> Load<'a> {
     /// Bytes before the name.
     const LEAST: usize = 40;
 
-    /// `offset` is where the record stands in the file.
-    fn read(mut at: Cursor<'a>, head: Head, offset: u64) -> Option<Self> {
-        let (pid, tid) = (at.u32()?, at.u32()?);
+    fn read(mut at: Cursor<'a>, time: u64) -> Option<Self> {
+        let (_pid, tid) = (at.u32()?, at.u32()?);
         // The second address is that of the code; the first one nobody uses.
         at.u64()?;
-        let (address, size, index) = (at.u64()?, at.u64()?, at.u64()?);
-        let name = at.text();
-        let code_offset = offset + (head.size - at.rest().len()) as u64;
+        let (address, size, _index) = (at.u64()?, at.u64()?, at.u64()?);
         Some(Self {
-            time: head.time,
-            pid,
+            time,
             tid,
             address,
             size,
-            index,
-            name,
-            code_offset,
+            name: at.text(),
             lines: Lines::none(&at),
-            code: at.take_u64(size),
-            unwinding: None,
         })
     }
 }
@@ -411,28 +364,13 @@ impl Move {
     const LEAST: usize = 48;
 
     fn read(mut at: Cursor<'_>, time: u64) -> Option<Self> {
-        let (pid, tid) = (at.u32()?, at.u32()?);
+        let (_pid, tid) = (at.u32()?, at.u32()?);
         at.u64()?;
         Some(Self {
             time,
-            pid,
             tid,
             old_address: at.u64()?,
             new_address: at.u64()?,
-            size: at.u64()?,
-            index: at.u64()?,
-        })
-    }
-}
-
-impl<'a> Unwinding<'a> {
-    fn read(mut at: Cursor<'a>) -> Option<Self> {
-        let (size, header, mapped_size) = (at.u64()?, at.u64()?, at.u64()?);
-        // The header stands behind the table, whatever the format's text says: writers and perf agree on that.
-        Some(Self {
-            eh_frame: at.take_u64(size.checked_sub(header)?)?,
-            eh_frame_header: at.take_u64(header)?,
-            mapped_size,
         })
     }
 }
@@ -496,7 +434,6 @@ fn read_header<R: Read>(window: &mut Window<R>) -> Result<Header, Error> {
     }
     Ok(Header {
         byte_order,
-        elf_machine,
         pid,
         has_cycles: flags.unwrap_or(0) & 1 != 0,
         line_bias: line_bias(reserved, elf_machine),

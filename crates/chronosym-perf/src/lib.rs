@@ -41,9 +41,17 @@
 //! that there is nothing to read or that the source failed.
 //!
 //! Layouts follow the kernel's headers and perf's own descriptions, checked against what perf 6.1 prints of the same
-//! recordings. The other order of bytes, guests, hardware traces, eBPF programs, changes of the kernel's code and frames that
-//! follow later have only been read from synthetic files.
+//! recordings. The other order of bytes, guests, hardware traces, eBPF programs and frames that follow later have only been read from synthetic files.
 #![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 mod attr;
 mod bytes;
@@ -68,7 +76,7 @@ pub use callchain::{Callchain, ChainPart, ChainParts};
 pub use chronosym_types::{ByteOrder, Gap, GapCause, Gaps};
 pub use diagnostics::Diagnostics;
 pub use error::Error;
-pub use info::{BuildIdEntry, ClockData, Info, Recorder, TimeConversion};
+pub use info::{BuildIdEntry, ClockData, Info, TimeConversion};
 pub use raw::CpuMode;
 pub use reader::{Options, Reader};
 pub use record::{BuildId, Comm, Event, KernelSymbol, MappedFile, Mmap, Record, Task};

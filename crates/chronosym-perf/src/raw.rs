@@ -21,9 +21,7 @@ pub(crate) mod kind {
 pub(crate) mod misc {
     pub(crate) const CUT_MAPS: u16 = 1 << 12;
     pub(crate) const DATA_EXEC_OUT: u16 = 1 << 13;
-    pub(crate) const EXACT_IP: u16 = 1 << 14;
     pub(crate) const BUILD_ID: u16 = 1 << 14;
-    pub(crate) const PREEMPTED: u16 = 1 << 14;
 }
 
 /// What a processor ran in.

@@ -1,5 +1,10 @@
 //! The reader: takes bytes from the source, steps from record to record, hands them out in order.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what was read, places in a window, and what is left of a section that they lie in"
+)]
+
 use std::io::{Read, Seek, SeekFrom};
 
 use crate::attr::{Attrs, EventAttr};
@@ -512,8 +517,12 @@ impl Recording {
         counts.bad_records += u64::from(!whole);
         counts.unknown_records += u64::from(raw.kind > kind::LAST_KNOWN);
         match record.event {
-            Event::Lost { records, .. } => counts.lost_records += records,
-            Event::LostSamples { samples, filtered } if !filtered => counts.lost_samples += samples,
+            Event::Lost { records, .. } => {
+                counts.lost_records = counts.lost_records.saturating_add(records);
+            }
+            Event::LostSamples { samples, filtered } if !filtered => {
+                counts.lost_samples = counts.lost_samples.saturating_add(samples);
+            }
             Event::Throttle { ended: false, .. } => counts.throttles += 1,
             Event::Mmap(_) => counts.cut_maps += u64::from(raw.flags & misc::CUT_MAPS != 0),
             Event::Aux { flags, .. } => counts.aux_faults += u64::from(flags & 0b1101 != 0),

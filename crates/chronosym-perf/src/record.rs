@@ -20,10 +20,6 @@ pub struct Record<'a> {
     pub tid: Option<u32>,
     /// Processor.
     pub cpu: Option<u32>,
-    /// The counter, as in [`EventAttr::ids`](crate::EventAttr::ids).
-    pub id: Option<u64>,
-    /// The counter itself, where `id` stands for its group.
-    pub stream_id: Option<u64>,
     /// Position of the event in [`Reader::attrs`](crate::Reader::attrs).
     pub attr: Option<usize>,
     /// What the processor ran in; of mappings, whose they are.
@@ -49,8 +45,6 @@ pub enum Event<'a> {
     Exit(Task),
     /// The kernel had no room for so many records since the one before of the same buffer.
     Lost {
-        /// The counter.
-        id: u64,
         /// Records missing.
         records: u64,
     },
@@ -65,58 +59,16 @@ pub enum Event<'a> {
     Throttle {
         /// It goes on.
         ended: bool,
-        /// The counter's group.
-        id: u64,
-        /// The counter.
-        stream_id: u64,
-    },
-    /// Values of a thread's counters at its end, laid out as [`Sample::counters`].
-    Counters(Words<'a>),
-    /// The thread of the record began or stopped running.
-    Switch {
-        /// It stopped.
-        out: bool,
-        /// It stopped though it could have gone on.
-        preempted: bool,
-        /// Process and thread that ran before, or run next.
-        other: Option<(u32, u32)>,
     },
     /// The namespaces of a thread.
     Namespaces {
         /// Process.
         pid: u32,
-        /// Thread.
-        tid: u32,
         /// Device and inode of each: net, uts, ipc, pid, user, mnt, cgroup.
         links: Words<'a>,
     },
     /// Code of the kernel that was made at run time came or went.
     KernelSymbol(KernelSymbol<'a>),
-    /// An eBPF program was loaded or unloaded.
-    Bpf {
-        /// It was unloaded.
-        unloaded: bool,
-        /// Id of the program.
-        id: u32,
-        /// Hash of its instructions.
-        tag: &'a [u8],
-    },
-    /// A control group has a path.
-    Cgroup {
-        /// Id of the group.
-        id: u64,
-        /// Its path.
-        path: &'a [u8],
-    },
-    /// The kernel changed its own code.
-    TextPoke {
-        /// Where.
-        address: u64,
-        /// What stood there.
-        old: &'a [u8],
-        /// What stands there now.
-        new: &'a [u8],
-    },
     /// Frames of user space that earlier samples of the thread left for later.
     DeferredCallchain {
         /// As in [`ChainPart::deferred`](crate::ChainPart::deferred).
@@ -126,10 +78,6 @@ pub enum Event<'a> {
     },
     /// Data of a hardware trace was written.
     Aux {
-        /// Where it begins in the trace.
-        offset: u64,
-        /// Bytes.
-        size: u64,
         /// 1 truncated, 2 overwritten, 4 with gaps, 8 collided.
         flags: u64,
     },
@@ -143,8 +91,6 @@ pub enum Event<'a> {
 pub struct Mmap<'a> {
     /// Process; `u32::MAX` is the kernel.
     pub pid: u32,
-    /// Thread that asked for it.
-    pub tid: u32,
     /// First address.
     pub address: u64,
     /// Bytes.
@@ -156,10 +102,6 @@ pub struct Mmap<'a> {
     pub file: Option<MappedFile>,
     /// Build id of the file, if the record tells it.
     pub build_id: Option<BuildId>,
-    /// `PROT_*`; `None` in records of old kernels.
-    pub protection: Option<u32>,
-    /// `MAP_*`; `None` in records of old kernels.
-    pub flags: Option<u32>,
     /// No code: mapped without the right to run.
     pub is_data: bool,
     /// The path, or `//anon`, `[vdso]`, `[kernel.kallsyms]_text` and the like.
@@ -176,8 +118,6 @@ pub struct MappedFile {
     pub minor: u32,
     /// Inode.
     pub inode: u64,
-    /// Generation of the inode.
-    pub generation: u64,
 }
 
 /// Build id of an ELF file: at most 20 bytes.
@@ -244,8 +184,6 @@ pub struct KernelSymbol<'a> {
     pub address: u64,
     /// Bytes.
     pub size: u32,
-    /// 1 an eBPF program, 2 code out of line.
-    pub kind: u16,
     /// It is gone.
     pub is_unregistered: bool,
     /// Its name.

@@ -3,6 +3,11 @@
 //! Each processor's records stand in order, but one processor's after another's. The recorder ends each pass over all
 //! processors with a mark: what comes after it is not older than anything before the mark before it.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "sizes of what is in memory, and places in it"
+)]
+
 /// Where a held record stands, and in which order it comes.
 #[derive(Clone, Copy)]
 struct Row {

@@ -17,6 +17,11 @@
 //! Addresses of frames in files are offsets in the file, all others addresses of the process: perf prints them so. Text
 //! that is not UTF-8 is replaced.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "counts of what was read, and places in a line of at most 64 KiB"
+)]
+
 use std::io::Read;
 
 use chronosym_types::Window;
@@ -247,15 +252,17 @@ fn head(line: &str) -> Option<Sample<'_>> {
     let mut from = 0;
     loop {
         let colon = from + line.get(from..)?.find(':')?;
-        from = colon + 1;
-        if let Some(sample) = head_before(&line[..colon]) {
+        // A time has no colon in it, so it begins behind the one before.
+        if let Some(blank) = line[from..colon].rfind([' ', '\t'])
+            && let Some(sample) = head_before(&line[..from + blank], &line[from + blank + 1..colon])
+        {
             return Some(head_behind(sample, line[colon + 1..].trim_start()));
         }
+        from = colon + 1;
     }
 }
 
-fn head_before(line: &str) -> Option<Sample<'_>> {
-    let (before, time) = line.rsplit_once([' ', '\t'])?;
+fn head_before<'a>(before: &'a str, time: &str) -> Option<Sample<'a>> {
     let (seconds, fraction) = time.split_once('.')?;
     let scale = match fraction.len() {
         6 => 1_000,
@@ -265,11 +272,13 @@ fn head_before(line: &str) -> Option<Sample<'_>> {
     let time_ns =
         (number(seconds)?.checked_mul(1_000_000_000)?).checked_add(number(fraction)? * scale)?;
     let before = before.trim_end();
-    let (before, cpu) = match before
-        .strip_suffix(']')
-        .and_then(|cpu| cpu.rsplit_once('['))
-    {
-        Some((before, cpu)) => (before.trim_end(), Some(number(cpu)?.try_into().ok()?)),
+    let (before, cpu) = match before.strip_suffix(']') {
+        Some(cpu) => {
+            let open = cpu.trim_end_matches(|c: char| c.is_ascii_digit());
+            let number = number(&cpu[open.len()..])?;
+            let before = open.strip_suffix('[')?;
+            (before.trim_end(), Some(number.try_into().ok()?))
+        }
         None => (before, None),
     };
     let (comm, ids) = before.rsplit_once([' ', '\t'])?;

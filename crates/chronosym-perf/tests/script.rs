@@ -1,5 +1,4 @@
 //! Texts as `perf script` prints them, and others.
-#![allow(clippy::cast_possible_truncation, clippy::indexing_slicing)]
 
 use chronosym_perf::script::{Diagnostics, Reader};
 

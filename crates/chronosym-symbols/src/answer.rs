@@ -1,13 +1,13 @@
 //! What a symbol file says about addresses: frames in a buffer that is reused from batch to batch.
 
-use std::hash::Hasher;
+use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
 use hashbrown::HashTable;
-use rustc_hash::FxHasher;
 
 use crate::demangle::{Unreadable, demangle};
+use crate::hash::RandomState;
 
 /// An address in one of the three ways in which tools write them. They differ by up to gigabytes, so they are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,13 +63,6 @@ impl NameId {
     }
 }
 
-impl FileId {
-    /// The number, dense from 0 in order of first use.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
 /// One frame as kept: 40 bytes, ids for text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawFrame {
@@ -109,12 +102,13 @@ pub(crate) struct Strings {
     copy: Vec<u8>,
     ends: Vec<u32>,
     known: HashTable<u32>,
+    hash: RandomState,
 }
 
 impl Strings {
     /// The id of a string; `None` once 4 GiB of text are held.
     pub(crate) fn intern(&mut self, text: &[u8]) -> Option<NonZeroId> {
-        let hash = hash(text);
+        let hash = self.hash.hash_one(text);
         let same = |&id: &u32| span(&self.text, &self.ends, id).as_bytes() == text;
         if let Some(&id) = self.known.find(hash, same) {
             return Some(NonZeroId::new(id));
@@ -133,8 +127,8 @@ impl Strings {
             }
         }
         self.ends.push(end);
-        let (texts, ends) = (&self.text, &self.ends);
-        let rehash = |&id: &u32| self::hash(span(texts, ends, id).as_bytes());
+        let (texts, ends, hash_of) = (&self.text, &self.ends, &self.hash);
+        let rehash = |&id: &u32| hash_of.hash_one(span(texts, ends, id).as_bytes());
         self.known.insert_unique(hash, id, rehash);
         Some(NonZeroId::new(id))
     }
@@ -165,12 +159,6 @@ fn span<'a>(text: &'a str, ends: &[u32], id: u32) -> &'a str {
     let at = |i: usize| ends.get(i).map_or(text.len(), |&end| end as usize);
     let start = id.checked_sub(1).map_or(0, |before| at(before as usize));
     text.get(start..at(id as usize)).unwrap_or("")
-}
-
-fn hash(text: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(text);
-    hasher.finish()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -338,11 +326,6 @@ impl<'a> Answer<'a> {
     /// Why there is no frame; `None` if there are some.
     pub fn missing(&self) -> Option<Missing> {
         (self.raw.len == 0).then_some(self.raw.missing)
-    }
-
-    /// The buffer that this answer is in.
-    pub fn answers(&self) -> &'a Answers {
-        self.all
     }
 }
 

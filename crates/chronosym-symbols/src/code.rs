@@ -7,7 +7,6 @@ use crate::Address;
 
 /// The processor, where it is one of [`Machine`]'s, and up to `most` bytes of an ELF file from an address on, as far as one of its segments has them; `None` for other files, and
 /// where no segment has bytes.
-#[must_use]
 pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Option<Machine>, &[u8])> {
     let object = object::File::parse(file).ok()?;
     if object.format() != BinaryFormat::Elf {

@@ -1,5 +1,15 @@
 //! Names without their mangling: Rust (both schemes), C++ as GCC and Clang mangle it, C++ as MSVC does.
 
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
+
 mod itanium;
 
 use std::fmt::{self, Write as _};
@@ -186,8 +196,9 @@ impl Limited {
 
 impl fmt::Write for Limited {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.pieces += 1;
-        self.full |= self.text.len() + text.len() > MAX_OUTPUT || self.pieces > PIECES;
+        self.pieces = self.pieces.saturating_add(1);
+        let len = self.text.len().saturating_add(text.len());
+        self.full |= len > MAX_OUTPUT || self.pieces > PIECES;
         if self.full {
             return Err(fmt::Error);
         }

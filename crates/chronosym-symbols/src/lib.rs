@@ -14,6 +14,8 @@ mod dwarf;
 #[cfg(feature = "dwarf")]
 mod elf;
 mod error;
+#[cfg(feature = "dwarf")]
+mod hash;
 pub mod identity;
 pub mod lru;
 pub mod mmap;

@@ -3,21 +3,22 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustc_hash::FxHashMap;
+use gimli::DwoId;
 
-use crate::answer::Address;
 use crate::dwarf::index::{UnitIndex, UnitStarts};
 use crate::dwarf::known::Known;
 use crate::dwarf::lines::LineTables;
+use crate::dwarf::split::SplitFile;
 use crate::dwarf::unit::Sections;
 use crate::elf::companions::{self, Companions, Missed};
 use crate::elf::container::Container;
 use crate::elf::symbols::SymbolTable;
 use crate::error::Error;
 use crate::error::Result;
+use crate::hash::HashMap;
 use crate::identity::BuildId;
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
@@ -69,13 +70,21 @@ pub struct NativeSymbols {
     /// And what was met instead.
     debug_file: OnceLock<(Option<Container>, Missed)>,
     supplement: OnceLock<Option<Container>>,
-    packages: OnceLock<Vec<Arc<Container>>>,
-    other_packages: OnceLock<Vec<Arc<Container>>>,
-    /// Files of split units by their id; of those that are not there, the name.
-    split: Mutex<FxHashMap<u64, Result<Arc<Container>, String>>>,
+    packages: OnceLock<Vec<Arc<SplitFile>>>,
+    other_packages: OnceLock<Vec<Arc<SplitFile>>>,
+    split: Mutex<SplitUnits>,
     symbols: OnceLock<(SymbolTable, Option<String>)>,
     /// Units of single lookups, by their offset.
     pub(crate) known: WeightedLru<usize, Known>,
+}
+
+/// What was found of split units.
+#[derive(Debug, Default)]
+struct SplitUnits {
+    /// Their files by their ids; of those that are not there, the name.
+    by_id: HashMap<u64, Result<Arc<SplitFile>, String>>,
+    /// Files by their paths: any number of units may name one.
+    files: HashMap<PathBuf, Option<Arc<SplitFile>>>,
 }
 
 /// What a file keeps of its units for single lookups, in bytes.
@@ -213,7 +222,11 @@ impl NativeSymbols {
             ));
         }
         let split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing: BTreeSet<&String> = split.values().filter_map(|f| f.as_ref().err()).collect();
+        let missing: BTreeSet<&String> = split
+            .by_id
+            .values()
+            .filter_map(|f| f.as_ref().err())
+            .collect();
         if let Some(first) = missing.first() {
             let more = match missing.len() - 1 {
                 0 => String::new(),
@@ -226,27 +239,14 @@ impl NativeSymbols {
         notes
     }
 
-    /// Checks that the file is of the build asked for.
-    ///
-    /// # Errors
-    /// [`Error::BuildIdMismatch`] with both ids.
-    pub fn expect_build_id(&self, wanted: &BuildId) -> Result<()> {
-        self.image.expect_build_id(wanted)
-    }
-
     /// The GNU build id, if the file has one.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.image.build_id.as_ref()
     }
 
-    /// Virtual address of the image's first byte: what an [`Address::Rva`] counts from.
+    /// Virtual address of the image's first byte: what an [`Address::Rva`](crate::Address::Rva) counts from.
     pub fn base(&self) -> u64 {
         self.image.base()
-    }
-
-    /// The virtual address that an address stands for; `None` for one that nothing of the file is mapped to.
-    pub fn virtual_address(&self, address: Address) -> Option<u64> {
-        self.image.virtual_address(address)
     }
 
     /// The virtual addresses of a section, as `.text`, if it is loaded; of several of one name the first.
@@ -302,38 +302,47 @@ impl NativeSymbols {
             .as_ref()
     }
 
-    /// The file of a split unit, opened once: a package, or a file of its own. Where none `has` the unit, the first that should.
+    /// The file of a split unit, opened once: a package, or a file of its own. Where none has the unit, the first that should.
     pub(crate) fn split_unit(
         &self,
-        id: u64,
+        id: DwoId,
         comp_dir: Option<&[u8]>,
         name: &[u8],
-        has: impl Fn(&Container) -> bool,
-    ) -> Option<Arc<Container>> {
-        let shared = |files: Vec<Container>| files.into_iter().map(Arc::new).collect();
+    ) -> Option<Arc<SplitFile>> {
+        let open = |path: &PathBuf| SplitFile::open(path).ok().map(Arc::new);
+        let all = |paths: Vec<PathBuf>| paths.iter().filter_map(open).collect();
         let packages = self
             .packages
-            .get_or_init(|| shared(self.companions.packages(&self.names)));
+            .get_or_init(|| all(self.companions.packages(&self.names)));
+        let mut split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
+        let SplitUnits { by_id, files } = &mut *split;
         let find = || {
-            let files = self.companions.split_unit(comp_dir, name);
-            let files = files.iter().filter_map(|path| Container::open(path).ok());
+            let own = self.companions.split_unit(comp_dir, name);
+            let own = own.into_iter().filter_map(|path| {
+                let file = files.entry(path).or_insert_with_key(open);
+                file.clone()
+            });
             let mut first = None;
-            for file in packages.iter().cloned().chain(files.map(Arc::new)) {
-                if has(&file) {
+            for file in packages.iter().cloned().chain(own) {
+                if file.has(id) {
                     return Ok(file);
                 }
                 first.get_or_insert(file);
             }
             let others = self
                 .other_packages
-                .get_or_init(|| shared(self.companions.other_packages()));
-            let other = others.iter().find(|file| has(file)).cloned();
+                .get_or_init(|| all(self.companions.other_packages()));
+            let other = others.iter().find(|file| file.has(id)).cloned();
             other
                 .or(first)
                 .ok_or_else(|| chronosym_types::copied_text(name))
         };
-        let mut split = self.split.lock().unwrap_or_else(PoisonError::into_inner);
-        split.entry(id).or_insert_with(find).as_ref().ok().cloned()
+        by_id
+            .entry(id.0)
+            .or_insert_with(find)
+            .as_ref()
+            .ok()
+            .cloned()
     }
 
     pub(crate) fn symbols(&self) -> (&Container, &SymbolTable) {
@@ -360,6 +369,7 @@ impl NativeSymbols {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Address;
     use crate::answer::Answers;
 
     /// The test program itself is an object file with debug information; it knows where its own functions stand.

@@ -12,9 +12,7 @@ use crate::dwarf::form::Bad;
 use crate::dwarf::known::Known;
 use crate::dwarf::names::Space;
 use crate::dwarf::resolve::{Context, Scratch};
-use crate::dwarf::split;
 use crate::dwarf::unit::{Sections, Table, Unit};
-use crate::elf::container::Container;
 use crate::native::{NativeSymbols, Query};
 
 /// Fewer units than this are not worth a thread.
@@ -35,7 +33,7 @@ struct Job {
 /// What was found for one address: frames of one worker.
 #[derive(Clone, Copy)]
 struct Found {
-    wanted: usize,
+    va: u64,
     start: u32,
     len: u32,
     missing: Missing,
@@ -43,9 +41,9 @@ struct Found {
 
 impl Found {
     /// The frames from `start` on.
-    fn since(start: usize, wanted: usize, out: &Answers) -> Self {
+    fn since(start: usize, va: u64, out: &Answers) -> Self {
         Found {
-            wanted,
+            va,
             start: start as u32,
             len: (out.frames.len() - start) as u32,
             missing: Missing::NoName,
@@ -93,24 +91,57 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     }
     asked.sort_unstable();
 
-    // Grouped by unit, in the order in which the units lie in the file.
-    let sections = symbols.sections();
     let debug = symbols.debug();
     if asked.len() > FEW {
         debug.debug.keep_all();
     }
-    let mut grouped: Vec<(usize, u64)> = Vec::new();
-    for &(va, _) in &asked {
-        if grouped.last().is_some_and(|&(_, last)| last == va) {
-            continue;
+    // What is packed is best unpacked while others are decoded: those whose unit is known without asking all units come first.
+    let packed = debug.debug.packed_parts(SectionId::DebugInfo, false);
+    let (mut listed, mut others) = (Vec::new(), Vec::new());
+    for same in asked.chunk_by(|a, b| a.0 == b.0) {
+        let va = same[0].0;
+        let code = packed.filter(|_| symbols.image.is_code(va));
+        match code.and_then(|_| symbols.index.listed(debug, va)) {
+            Some(unit) => listed.push((unit, va)),
+            None => others.push(va),
         }
-        let unit = match sections.info.len() {
-            0 => None,
-            _ if !symbols.image.is_code(va) => None,
-            _ => symbols.index.find(debug, &sections, &symbols.starts, va),
-        };
-        grouped.push((unit.unwrap_or(usize::MAX), va));
     }
+    let first = listed.iter().map(|&(unit, _)| unit).min();
+    debug.debug.unpack_together(false, || {
+        packed.zip(first).map(|(packed, unit)| packed.from(unit));
+    });
+    let sections = symbols.sections();
+    let mut found = sweep(symbols, query, sections, listed, out);
+    let unit_of = |va| match sections.info.len() {
+        0 => None,
+        _ if !symbols.image.is_code(va) => None,
+        _ => symbols.index.find(debug, &sections, &symbols.starts, va),
+    };
+    let others = others.into_iter();
+    let others = others
+        .map(|va| (unit_of(va).unwrap_or(usize::MAX), va))
+        .collect();
+    found.extend(sweep(symbols, query, sections, others, out));
+    found.sort_unstable_by_key(|found| found.va);
+    let answers = asked.chunk_by(|a, b| a.0 == b.0).zip(found);
+    for (&(_, i), f) in answers.flat_map(|(same, f)| same.iter().zip(std::iter::repeat(f))) {
+        let answer = &mut out.answers[i as usize];
+        (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
+    }
+}
+
+/// Answers addresses, each with its unit, by as many threads as is worth it.
+fn sweep(
+    symbols: &NativeSymbols,
+    query: &Query,
+    sections: Sections<'_>,
+    mut grouped: Vec<(usize, u64)>,
+    out: &mut Answers,
+) -> Vec<Found> {
+    if grouped.is_empty() {
+        return Vec::new();
+    }
+    // In the order in which the units lie in the file.
     grouped.sort_unstable();
     let wanted: Vec<u64> = grouped.iter().map(|&(_, va)| va).collect();
     let mut jobs = Vec::new();
@@ -124,12 +155,12 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
         at += group.len();
     }
     drop(grouped);
-
+    let chunk = |job: &Job| job.unit.map(|unit| sections.info.chunk(unit));
     let sweep = Sweep {
         symbols,
         query,
         sections,
-        jobs: &jobs,
+        jobs: jobs.chunk_by(|a, b| chunk(a) == chunk(b)).collect(),
         wanted: &wanted,
         next: AtomicUsize::new(0),
         release: symbols
@@ -143,62 +174,40 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
         n => n,
     };
     let threads = available.min(jobs.len() / UNITS_PER_THREAD).max(1);
-    let mut parts: Vec<(Answers, Vec<Found>)> = Vec::new();
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads)
-            .map(|_| scope.spawn(|| sweep.work(Answers::new())))
-            .collect();
-        parts.push(sweep.work(std::mem::take(out)));
+        // Where there is no room for another thread, those that are there do its work.
+        let spawn = |_| {
+            let thread = std::thread::Builder::new();
+            let work = || {
+                let mut out = Answers::new();
+                let found = sweep.work(&mut out);
+                (out, found)
+            };
+            thread.spawn_scoped(scope, work).ok()
+        };
+        let others: Vec<_> = (1..threads).map_while(spawn).collect();
+        // This thread writes into the caller's buffer; what the others found is added to it.
+        let mut found = sweep.work(out);
         for other in others {
             match other.join() {
-                Ok(part) => parts.push(part),
+                Ok((mut part, mut own)) => {
+                    let shift = out.append(&mut part);
+                    own.iter_mut().for_each(|found| found.start += shift);
+                    found.append(&mut own);
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-    });
-
-    // The first worker wrote into the caller's buffer; the others' are added to it.
-    let mut found = vec![None; wanted.len()];
-    let mut parts = parts.into_iter();
-    let Some((first, own)) = parts.next() else {
-        return;
-    };
-    *out = first;
-    for f in own {
-        found[f.wanted] = Some(f);
-    }
-    for (mut part, own) in parts {
-        let shift = out.append(&mut part);
-        for f in own {
-            found[f.wanted] = Some(Found {
-                start: f.start + shift,
-                ..f
-            });
-        }
-    }
-    let by_address: Vec<(u64, usize)> = {
-        let mut pairs: Vec<_> = wanted.iter().copied().zip(0..).collect();
-        pairs.sort_unstable();
-        pairs
-    };
-    let mut next = 0;
-    for &(va, i) in &asked {
-        while by_address[next].0 < va {
-            next += 1;
-        }
-        let answer = &mut out.answers[i as usize];
-        answer.missing = Missing::NoName;
-        if let Some(f) = found[by_address[next].1] {
-            (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
-        }
-    }
+        found
+    })
 }
 
 struct Sweep<'a> {
     symbols: &'a NativeSymbols,
     query: &'a Query,
     sections: Sections<'a>,
-    jobs: &'a [Job],
+    /// Those together whose units are unpacked together: while one thread unpacks, others decode.
+    jobs: Vec<&'a [Job]>,
     wanted: &'a [u64],
     next: AtomicUsize,
     /// File range of `.debug_info`, if its pages are to be given back.
@@ -207,7 +216,7 @@ struct Sweep<'a> {
 
 impl<'a> Sweep<'a> {
     /// Takes jobs until there are none.
-    fn work(&self, mut out: Answers) -> (Answers, Vec<Found>) {
+    fn work(&self, out: &mut Answers) -> Vec<Found> {
         let symbols = self.symbols;
         let context = Context {
             main: Space {
@@ -227,46 +236,46 @@ impl<'a> Sweep<'a> {
         let mut scratch = Scratch::default();
         let mut found = Vec::new();
         let mut names = SymbolNames::default();
-        // Neighbouring units share abbreviations and pages, so a few are taken at once.
-        while let Some(job) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+        let next = || self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed));
+        for job in std::iter::from_fn(next).copied().flatten() {
             let wanted = &self.wanted[job.wanted.clone()];
             let done = found.len();
             // Where the index is not whole, an address without a unit may have one.
             let mut missing = match (job.unit, symbols.index.damage()) {
-                (None, Some(bad)) if bad.is_limit() => Some(Missing::LimitReached),
-                (None, Some(_)) => Some(Missing::Damaged),
+                (None, Some(bad)) => Some(bad.missing()),
                 _ => None,
             };
             if let (Some(offset), [va]) = (job.unit, self.wanted)
-                && let Some(answered) = self.known(&mut scratch, offset, *va, context, &mut out)
+                && let Some(answered) = self.known(&mut scratch, offset, *va, context, out)
             {
                 missing = answered.0;
                 found.extend(answered.1);
             } else if let Some(offset) = job.unit {
-                match Unit::read(&self.sections, offset, &mut scratch.table) {
+                let table = &mut scratch.table;
+                let read = table.check(&self.sections);
+                match read.and_then(|()| Unit::read(&self.sections, offset, table)) {
                     Ok(unit) => {
-                        missing =
-                            self.unit(&mut scratch, &unit, context, job, &mut out, &mut found);
+                        missing = self.unit(&mut scratch, &unit, context, wanted, out, &mut found);
                         self.release(offset, unit.data.len());
                     }
                     Err(bad) => {
-                        missing = Some(Missing::Damaged);
+                        missing = Some(bad.missing());
                         out.note_damage(format!("header of the unit at {offset:#x}: {bad}"));
                     }
                 }
             }
             if found.len() == done {
-                let none = |wanted| Found::since(out.frames.len(), wanted, &out);
-                found.extend(job.wanted.clone().map(none));
+                let none = |&va| Found::since(out.frames.len(), va, out);
+                found.extend(wanted.iter().map(none));
             }
-            for (f, &va) in found[done..].iter_mut().zip(wanted) {
+            for f in &mut found[done..] {
                 if let Some(missing) = missing {
                     f.missing = missing;
                 }
-                self.add_symbol(f, va, &mut names, &mut out);
+                self.add_symbol(f, &mut names, out);
             }
         }
-        (out, found)
+        found
     }
 
     /// Answers an only address from what is kept of its unit; `None` where that cannot be done.
@@ -294,7 +303,7 @@ impl<'a> Sweep<'a> {
         let unit = Unit::read_again(&self.sections, offset, &known.table).ok()?;
         let mut found = None;
         let each = |out: &mut Answers, _, start: usize| {
-            found = Some(Found::since(start, 0, out));
+            found = Some(Found::since(start, va, out));
         };
         let missing = scratch.resolve_known(&unit, &known, context, va, out, each);
         Some((missing, found))
@@ -305,18 +314,16 @@ impl<'a> Sweep<'a> {
         scratch: &mut Scratch<'a>,
         unit: &Unit<'a>,
         context: Context<'a>,
-        job: &Job,
+        wanted: &[u64],
         out: &mut Answers,
         found: &mut Vec<Found>,
     ) -> Option<Missing> {
-        let wanted = &self.wanted[job.wanted.clone()];
         let each = |out: &mut Answers, i: usize, start: usize| {
-            found.push(Found::since(start, job.wanted.start + i, out));
+            found.push(Found::since(start, wanted[i], out));
         };
         if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
-            let has = |file: &Container| matches!(split::find(file, id), Ok(Some(_)));
-            let file = self.symbols.split_unit(id.0, unit.comp_dir, name, has);
-            let split = file.as_deref().map(|file| split::find(file, id));
+            let file = self.symbols.split_unit(id, unit.comp_dir, name);
+            let split = file.as_deref().map(|file| file.find(id));
             let damaged = split.is_some().then_some(Missing::Damaged);
             match split {
                 Some(Ok(Some(split))) => return split.resolve(unit, context, wanted, out, each),
@@ -334,7 +341,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Completes an answer from the symbol table: where nothing else names it, or where that was asked for.
-    fn add_symbol(&self, f: &mut Found, va: u64, names: &mut SymbolNames, out: &mut Answers) {
+    fn add_symbol(&self, f: &mut Found, names: &mut SymbolNames, out: &mut Answers) {
         let end = (f.start + f.len) as usize;
         let last = (f.len > 0).then(|| end - 1);
         let named = last.is_some_and(|i| out.frames[i].name.is_some());
@@ -342,20 +349,23 @@ impl<'a> Sweep<'a> {
             return;
         }
         let (container, table) = self.symbols.symbols();
-        let Some(symbol) = table.find(container, va) else {
+        let Some(symbol) = table.find(container, f.va) else {
             if f.len == 0 {
                 // The frames of a later address may begin here; an empty answer has none.
                 f.start = 0;
             }
             return;
         };
-        let id = *names
-            .entry(symbol.key)
-            .or_insert_with(|| out.names.intern(symbol.name));
+        let (id, file) = *names.entry(symbol.key).or_insert_with(|| {
+            let file = symbol.file.filter(|_| self.query.lines);
+            let file = file.and_then(|file| out.files.intern(file));
+            (out.names.intern(symbol.name), file)
+        });
         match last {
             Some(i) => {
                 let frame = &mut out.frames[i];
                 frame.symbol = id;
+                frame.file = frame.file.or(file);
                 if !named {
                     frame.name = id;
                     frame.source = symbol.source;
@@ -370,7 +380,7 @@ impl<'a> Sweep<'a> {
                 out.frames.push(RawFrame {
                     name: id,
                     symbol: id,
-                    file: None,
+                    file,
                     line: 0,
                     column: 0,
                     discriminator: 0,
@@ -393,5 +403,5 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Symbols already interned, by their key.
-type SymbolNames = FxHashMap<usize, Option<NonZeroId>>;
+/// Names of symbols and of their files already interned, by their key.
+type SymbolNames = FxHashMap<usize, (Option<NonZeroId>, Option<NonZeroId>)>;

@@ -1,7 +1,6 @@
 //! Call frame information of ELF files (`.eh_frame`, `.debug_frame`): from the registers in a function to those in its caller.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Mutex;
 
 use chronosym_types::{Processor, Registers};
@@ -23,8 +22,10 @@ type Bytes<'a> = EndianSlice<'a, RunTimeEndian>;
 const MOST_ENTRY_BYTES: usize = 64 << 10;
 /// Bytes of the name of what an entry's head is extended by: `zPLR` is a long one. Every entry goes through that of its head.
 const MOST_AUGMENTATION: usize = 64;
-/// Operations of one expression; compilers write about ten.
-const MOST_OPERATIONS: u32 = 1_000;
+/// Bytes of entries that the steps of a file go through, beside those that each adds: any number of steps may lead through the
+/// longest entry.
+const FREE_BYTES: usize = 256 << 20;
+const BYTES_A_STEP: usize = 1 << 10;
 
 /// How the functions of an ELF file save registers.
 #[derive(Debug)]
@@ -34,8 +35,15 @@ pub struct UnwindTable {
     bases: BaseAddresses,
     eh_frame: Option<Section>,
     debug_frame: Option<Section>,
+    work: Mutex<Work>,
+}
+
+#[derive(Debug)]
+struct Work {
     /// Room for the rows of an entry.
-    context: Mutex<UnwindContext<usize>>,
+    context: UnwindContext<usize>,
+    /// Bytes of entries that may still be gone through.
+    left: usize,
 }
 
 /// A section of entries.
@@ -67,16 +75,7 @@ impl UnwindTable {
     /// Reads the headers of a file and the places of its entries.
     ///
     /// # Errors
-    /// As [`NativeSymbols::open_path`](crate::NativeSymbols::open_path); [`Error::Unsupported`] for processors other than
-    /// [`Processor`]'s.
-    pub fn open(path: &Path) -> Result<Self> {
-        Self::parse(FileData::map(path)?)
-    }
-
-    /// As [`UnwindTable::open`], from bytes.
-    ///
-    /// # Errors
-    /// As [`UnwindTable::open`].
+    /// As [`NativeSymbols::open`](crate::NativeSymbols::open); [`Error::Unsupported`] for processors other than [`Processor`]'s.
     pub fn parse(data: FileData) -> Result<Self> {
         let container = Container::parse(data)?;
         let file = container.file()?;
@@ -119,7 +118,10 @@ impl UnwindTable {
             bases,
             eh_frame: None,
             debug_frame: None,
-            context: Mutex::new(UnwindContext::new_in()),
+            work: Mutex::new(Work {
+                context: UnwindContext::new_in(),
+                left: FREE_BYTES,
+            }),
         };
         table.eh_frame = eh_frame.map(|bytes| Section {
             functions: functions(&table.eh(&bytes), table.bytes(&bytes), &table.bases),
@@ -168,15 +170,16 @@ impl UnwindTable {
         if registers.processor() != self.processor {
             return Step::Lost;
         }
-        let Ok(mut context) = self.context.lock() else {
+        let Ok(mut work) = self.work.lock() else {
             return Step::Lost;
         };
+        work.left = work.left.saturating_add(BYTES_A_STEP);
         let mut frame = Frame {
             address,
             registers,
             read,
             bases: &self.bases,
-            context: &mut context,
+            work: &mut work,
         };
         let find = |it: &'_ Option<Section>| it.as_ref().and_then(|it| it.find(address));
         let step = if let Some((section, entry)) = find(&self.eh_frame) {
@@ -242,7 +245,7 @@ struct Frame<'a> {
     registers: &'a mut Registers,
     read: &'a dyn Fn(u64) -> Option<u64>,
     bases: &'a BaseAddresses,
-    context: &'a mut UnwindContext<usize>,
+    work: &'a mut Work,
 }
 
 impl Frame<'_> {
@@ -254,8 +257,10 @@ impl Frame<'_> {
             .fde_from_offset(self.bases, entry, S::cie_from_offset)
             .ok()?;
         let encoding = entry.cie().encoding();
+        let bytes = entry.entry_len().saturating_add(entry.cie().entry_len());
+        self.work.left = self.work.left.checked_sub(bytes)?;
         let row = entry
-            .unwind_info_for_address(section, self.bases, self.context, self.address)
+            .unwind_info_for_address(section, self.bases, &mut self.work.context, self.address)
             .ok()?;
         let known = Known {
             section,
@@ -336,13 +341,15 @@ impl<'b, S: UnwindSection<Bytes<'b>>> Known<'_, S> {
 
     fn evaluate(&self, expression: &UnwindExpression<usize>, initial: Option<u64>) -> Option<u64> {
         let expression = expression.get(self.section).ok()?;
+        // Each operation is done once: compilers write no loops.
+        let most = u32::try_from(expression.0.len()).ok()?;
         let mut evaluation: Evaluation<Bytes<'b>> = expression.evaluation(self.encoding);
-        evaluation.set_max_iterations(MOST_OPERATIONS);
+        evaluation.set_max_iterations(most);
         if let Some(value) = initial {
             evaluation.set_initial_value(value);
         }
         let mut state = evaluation.evaluate().ok()?;
-        for _ in 0..MOST_OPERATIONS {
+        for _ in 0..most {
             state = match state {
                 EvaluationResult::Complete => {
                     return match evaluation.value_result()? {

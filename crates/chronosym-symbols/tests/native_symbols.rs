@@ -42,6 +42,49 @@ fn labels_that_assemblers_keep_for_the_linker_name_nothing() {
 }
 
 #[test]
+fn a_local_symbol_is_of_the_file_named_before_it() {
+    const GLOBAL: u8 = 0x10;
+    const FUNCTION: u8 = 2;
+    const FILE: u8 = 4;
+    let table = [
+        vec![0; 24],
+        symbol(1, FILE, 0, 0),
+        symbol(9, FUNCTION, 0x1000, 0x10),
+        symbol(5, FILE, 0, 0),
+        symbol(9, FUNCTION, 0x1010, 0x10),
+        // The linker's own come after a file without a name.
+        symbol(0, FILE, 0, 0),
+        symbol(9, FUNCTION, 0x1020, 0x10),
+        symbol(1, FILE, 0, 0),
+        symbol(9, GLOBAL | FUNCTION, 0x1030, 0x10),
+    ]
+    .concat();
+    let bytes = elf(&[
+        (".text", 1, 6, 0x1000, vec![0x90; 0x40]),
+        (".symtab", 2, 0, 0, table),
+        (".strtab", 3, 0, 0, b"\0a.c\0b.c\0f\0".to_vec()),
+    ]);
+    let symbols = NativeSymbols::open(&bytes[..]).unwrap();
+    let files = |lines| {
+        let mut query = Query::default();
+        query.lines = lines;
+        let mut out = Answers::new();
+        let asked = [0x1000, 0x1010, 0x1020, 0x1030].map(Address::VirtualAddress);
+        symbols.find_all(&asked, &query, &mut out);
+        let frames = out.iter().flat_map(|answer| answer.frames());
+        let files = frames.map(|frame| (frame.file().map(str::to_owned), frame.line()));
+        files.collect::<Vec<_>>()
+    };
+    let named = |name: &str| (Some(name.to_owned()), None);
+    let nothing = (None, None);
+    assert_eq!(
+        files(true),
+        [named("a.c"), named("b.c"), nothing.clone(), nothing.clone()]
+    );
+    assert_eq!(files(false), vec![nothing; 4]);
+}
+
+#[test]
 fn a_name_that_is_too_long_is_shown_in_part_and_json_says_so() {
     let name = format!("_Z{}", "9".repeat(20_000));
     let bytes = elf(&[

@@ -25,12 +25,6 @@ impl BitTree {
         }
     }
 
-    fn contains(&self, mut i: usize) -> bool {
-        let bit = i & 63;
-        i >>= 6;
-        self.levels[0][i] >> bit & 1 != 0
-    }
-
     fn insert(&mut self, mut i: usize) {
         for level in &mut self.levels {
             level[i >> 6] |= 1 << (i & 63);
@@ -128,8 +122,8 @@ impl Pieces {
     }
 
     fn split(&mut self, at: usize) {
-        if !self.begins.contains(at)
-            && let Some(begin) = self.begins.at_or_before(at)
+        if let Some(begin) = self.begins.at_or_before(at)
+            && begin != at
         {
             self.owners[at] = self.owners[begin];
             self.begins.insert(at);

@@ -82,10 +82,35 @@ fn a_body_costs_at_most_40_bytes() {
         );
         assert!(bytes >= 16.0, "{bytes} bytes cannot hold two times");
     }
-    // What it says is what it holds.
-    let mut map = None;
-    let allocated = measure(|| map = Some(frozen(100_000, 2)));
-    assert_eq!(map.unwrap().memory_bytes() as i64, allocated.bytes_current);
+}
+
+#[test]
+fn a_map_holds_what_it_says() {
+    let range = AddrRange::sized(0x7f00_0000_0000, 1 << 20).unwrap();
+    let place = AddrRange::sized(0x10, 1).unwrap();
+    // With all times near each other, and with one that is far.
+    for end in [1 << 20, u64::MAX - 1] {
+        let mut occupied: Vec<_> = occupants(10_000, 2).collect();
+        // Above the tiles, and more than a tile has in a moment.
+        occupied.push(Occupant::new(range, Begin::At(5_000), End::At(end)));
+        let crowd = (0..100).map(|time| Occupant::new(place, Begin::At(time), End::Open));
+        occupied.extend(crowd);
+        let mut map = None;
+        let allocated = measure(|| map = Some(VersionedMap::new(&occupied)));
+        assert_eq!(map.unwrap().memory_bytes() as i64, allocated.bytes_current);
+    }
+}
+
+#[test]
+fn a_live_map_holds_about_what_it_says() {
+    let mut map = LiveMap::new();
+    let allocated = measure(|| {
+        for occupant in occupants(20_000, 4) {
+            map.insert(occupant);
+        }
+    });
+    let share = map.memory_bytes() as f64 / allocated.bytes_current as f64;
+    assert!((0.8..1.2).contains(&share), "{share}");
 }
 
 /// Code is loaded over code that was freed, in other sizes: ranges overlap in part, most of them with several others.

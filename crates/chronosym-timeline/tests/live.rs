@@ -181,6 +181,7 @@ proptest! {
 fn nobody_is_never_final_before_the_end() {
     let range = AddrRange::sized(0x1000, 0x100).unwrap();
     let mut live = LiveMap::new();
+    assert!(live.is_empty());
     live.advance(100);
     assert!(live.snapshot().lookup(0x1000, 50).provisional);
     // A rundown proves that something was there all the time.
@@ -188,6 +189,10 @@ fn nobody_is_never_final_before_the_end() {
     let answer = live.snapshot().lookup(0x1000, 50);
     assert_eq!((answer.id, answer.provisional), (Some(id), false));
     assert!(live.snapshot().lookup(0x1000, 100).provisional);
+    assert!(!live.is_empty() && !live.snapshot().finished());
+    live.finish();
+    assert!(!live.snapshot().lookup(0x1000, 100).provisional);
+    assert!(live.snapshot().finished());
 }
 
 #[test]

@@ -11,7 +11,6 @@ pub struct Addresses<'a> {
 
 impl<'a> Addresses<'a> {
     /// Wraps bytes; those of an incomplete last address are left out.
-    #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8], pointer_size: PointerSize) -> Self {
         let whole = bytes.len() & !pointer_size.bytes().wrapping_sub(1);
@@ -34,15 +33,7 @@ impl<'a> Addresses<'a> {
         })
     }
 
-    /// Address number `index`.
-    #[must_use]
-    #[inline]
-    pub fn get(&self, index: usize) -> Option<u64> {
-        self.iter().nth(index)
-    }
-
     /// How many there are.
-    #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         match self.pointer_size {
@@ -52,24 +43,9 @@ impl<'a> Addresses<'a> {
     }
 
     /// Whether there are none.
-    #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
-    }
-
-    /// The addresses as they stand in the record.
-    #[must_use]
-    #[inline]
-    pub fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// The width of each.
-    #[must_use]
-    #[inline]
-    pub fn pointer_size(&self) -> PointerSize {
-        self.pointer_size
     }
 }
 
@@ -93,7 +69,6 @@ mod tests {
             (four.len(), four.iter().collect::<Vec<_>>()),
             (2, vec![1, 0xff00_0002])
         );
-        assert_eq!((four.get(1), four.get(2)), (Some(0xff00_0002), None));
         let eight = Addresses::new(&bytes, PointerSize::Eight);
         assert_eq!(
             eight.iter().rev().collect::<Vec<_>>(),

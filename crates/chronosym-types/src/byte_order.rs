@@ -1,9 +1,10 @@
 //! Which byte of a number stands first.
 
 /// The order of the bytes in the integers of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ByteOrder {
     /// The least significant byte stands first.
+    #[default]
     Little,
     /// The most significant byte stands first.
     Big,
@@ -11,7 +12,6 @@ pub enum ByteOrder {
 
 impl ByteOrder {
     /// The number that bytes of this order are.
-    #[must_use]
     #[inline]
     pub fn u16(self, bytes: [u8; 2]) -> u16 {
         match self {
@@ -21,7 +21,6 @@ impl ByteOrder {
     }
 
     /// The number that bytes of this order are.
-    #[must_use]
     #[inline]
     pub fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
@@ -31,7 +30,6 @@ impl ByteOrder {
     }
 
     /// The number that bytes of this order are.
-    #[must_use]
     #[inline]
     pub fn u64(self, bytes: [u8; 8]) -> u64 {
         match self {

@@ -3,56 +3,48 @@
 use crate::{Guid, WStr};
 
 /// `len` bytes at `at`.
-#[must_use]
 #[inline]
 pub fn slice(bytes: &[u8], at: usize, len: usize) -> Option<&[u8]> {
     bytes.get(at..at.checked_add(len)?)
 }
 
 /// `N` bytes at `at`.
-#[must_use]
 #[inline]
 pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
 /// Two bytes at `at`.
-#[must_use]
 #[inline]
 pub fn u16(bytes: &[u8], at: usize) -> Option<u16> {
     array(bytes, at).map(u16::from_le_bytes)
 }
 
 /// Four bytes at `at`.
-#[must_use]
 #[inline]
 pub fn u32(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
 }
 
 /// Eight bytes at `at`.
-#[must_use]
 #[inline]
 pub fn u64(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }
 
 /// Eight bytes at `at`, signed.
-#[must_use]
 #[inline]
 pub fn i64(bytes: &[u8], at: usize) -> Option<i64> {
     array(bytes, at).map(i64::from_le_bytes)
 }
 
 /// A GUID at `at`.
-#[must_use]
 #[inline]
 pub fn guid(bytes: &[u8], at: usize) -> Option<Guid> {
     array(bytes, at).map(Guid)
 }
 
 /// UTF-16 up to a NUL or the end, and the bytes after it.
-#[must_use]
 pub fn wide(bytes: &[u8]) -> (WStr<'_>, &[u8]) {
     let (units, _) = bytes.as_chunks::<2>();
     let (text, rest) = match units.iter().position(|unit| *unit == [0, 0]) {

@@ -31,7 +31,6 @@ pub enum ReadError {
 
 impl ReadError {
     /// Whether more bytes may complete the value.
-    #[must_use]
     #[inline]
     pub fn is_incomplete(self) -> bool {
         !matches!(self, Self::Malformed { .. })
@@ -51,42 +50,36 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// At the first byte.
-    #[must_use]
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
     /// At byte `at`, which may lie behind the last.
-    #[must_use]
     #[inline]
     pub fn starting_at(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
 
     /// Offset of the next byte.
-    #[must_use]
     #[inline]
     pub fn position(&self) -> usize {
         self.at
     }
 
     /// The bytes not read yet.
-    #[must_use]
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
     /// How many bytes are not read yet.
-    #[must_use]
     #[inline]
     pub fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.at)
     }
 
     /// Whether all bytes are read.
-    #[must_use]
     #[inline]
     pub fn is_at_end(&self) -> bool {
         self.remaining() == 0
@@ -206,8 +199,8 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn varint(&mut self, max_bytes: usize) -> Result<u64> {
-        let rest = self.bytes.get(self.at..);
-        let Some(word) = rest.and_then(|rest| rest.first_chunk()) else {
+        let window = self.bytes.get(self.at..self.at.wrapping_add(8));
+        let Some(word) = window.and_then(|window| window.first_chunk()) else {
             return self.varint_by_bytes(max_bytes);
         };
         let word = u64::from_le_bytes(*word);
@@ -216,16 +209,15 @@ impl<'a> Cursor<'a> {
             return Ok(word & 0x7f);
         }
         // All at once: the lengths change from one to the next, and foretelling each byte's branch would fail.
-        let ends = !word & 0x8080_8080_8080_8080;
-        let length = (ends.trailing_zeros() / 8).wrapping_add(1) as usize;
-        if ends == 0 || length > max_bytes {
+        let ends = !word & 0x8080_8080;
+        if ends == 0 {
             return self.varint_by_bytes(max_bytes);
         }
+        let length = (ends.trailing_zeros() / 8).wrapping_add(1) as usize;
         self.at = self.at.wrapping_add(length);
         let septets = word & (ends ^ ends.wrapping_sub(1));
-        let pairs = septets & 0x007f_007f_007f_007f | (septets & 0x7f00_7f00_7f00_7f00) >> 1;
-        let fours = pairs & 0x0000_3fff_0000_3fff | (pairs & 0x3fff_0000_3fff_0000) >> 2;
-        Ok(fours & 0x0fff_ffff | (fours >> 32 & 0x0fff_ffff) << 28)
+        let pairs = septets & 0x007f_007f | (septets & 0x7f00_7f00) >> 1;
+        Ok(pairs & 0x3fff | pairs >> 2 & 0x0fff_c000)
     }
 
     #[inline]

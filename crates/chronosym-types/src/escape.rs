@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 /// Whether a character is not to be shown as it is: control characters, those that change the direction of text, that
 /// are invisible, that begin a line, or that are none (U+FFFE, U+FFFF, which XML has no way to say).
-#[must_use]
 #[inline]
 pub fn is_hostile(c: char) -> bool {
     matches!(c,
@@ -32,7 +31,6 @@ fn replace(text: &str, more: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
 }
 
 /// For a terminal or a line of text: each hostile character becomes `?`.
-#[must_use]
 pub fn terminal(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.into();
@@ -41,13 +39,11 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
 }
 
 /// For a frame of folded stacks: as [`terminal`], and `;`, which parts frames, becomes `:`.
-#[must_use]
 pub fn folded(text: &str) -> Cow<'_, str> {
     replace(text, |c| (c == ';').then_some(':'))
 }
 
 /// For the inside of a JSON string: hostile characters are written as `\u` escapes.
-#[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
     let ascii = |byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
     let plain = |c: char| !is_hostile(c) && c != '"' && c != '\\';
@@ -72,15 +68,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// Appends a JSON string with its quotes, as [`json`] makes it.
-pub fn push_json(text: &str, out: &mut String) {
-    out.push('"');
-    out.push_str(&json(text));
-    out.push('"');
-}
-
 /// For text and quoted attributes of XML, HTML and SVG: markup becomes references, hostile characters `?`.
-#[must_use]
 pub fn xml(text: &str) -> Cow<'_, str> {
     let plain = |c: char| !is_hostile(c) && !matches!(c, '&' | '<' | '>' | '"' | '\'');
     if text.chars().all(plain) {
@@ -166,8 +154,7 @@ mod tests {
     #[test]
     fn hostile_names_are_harmless_wherever_they_are_written() {
         for [name, on_terminal, in_folded, in_json, in_xml] in NAMES {
-            let mut json = String::new();
-            push_json(name, &mut json);
+            let json = format!("\"{}\"", json(name));
             assert_eq!(
                 [&*terminal(name), &*folded(name), &json, &*xml(name)],
                 [on_terminal, in_folded, in_json, in_xml],

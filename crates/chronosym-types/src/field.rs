@@ -11,7 +11,6 @@ pub struct Field {
 
 impl Field {
     /// A field.
-    #[must_use]
     pub fn new(name: impl Into<Arc<str>>, ty: FieldType) -> Self {
         Self {
             name: name.into(),
@@ -115,7 +114,6 @@ pub enum FieldType {
 
 impl FieldType {
     /// The type with this EventPipe type code; `None` for codes that need more than the code (1, 19, 22, 24, 25) and unknown ones.
-    #[must_use]
     pub fn from_eventpipe_code(code: u32) -> Option<Self> {
         Some(match code {
             3 => Self::Bool32,
@@ -143,7 +141,6 @@ impl FieldType {
     }
 
     /// Whether it is known through and through.
-    #[must_use]
     pub fn is_known(&self) -> bool {
         match self {
             Self::Unknown => false,

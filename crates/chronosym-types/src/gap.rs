@@ -18,7 +18,6 @@ pub struct Gap {
 
 impl Gap {
     /// A gap in the only file there is.
-    #[must_use]
     pub fn new(offset: u64, length: u64, cause: GapCause) -> Self {
         Self {
             file: 0,
@@ -29,7 +28,6 @@ impl Gap {
     }
 
     /// Offset after its last byte.
-    #[must_use]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
@@ -49,7 +47,6 @@ macro_rules! causes {
             pub const ALL: [Self; [$($word),*].len()] = [$(Self::$cause),*];
 
             /// A word for programs.
-            #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$cause => $word,)* }
             }
@@ -144,19 +141,16 @@ impl Gaps {
     }
 
     /// The first ones that were found, in the order in which they were.
-    #[must_use]
     pub fn listed(&self) -> &[Gap] {
         &self.listed
     }
 
     /// Those for a cause.
-    #[must_use]
     pub fn of(&self, cause: GapCause) -> GapTotal {
         self.totals.get(cause as usize).copied().unwrap_or_default()
     }
 
     /// All of them.
-    #[must_use]
     pub fn total(&self) -> GapTotal {
         self.totals
             .iter()
@@ -167,13 +161,11 @@ impl Gaps {
     }
 
     /// Whether there is none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty()
     }
 
     /// Whether the recording ends too early.
-    #[must_use]
     pub fn is_cut_short(&self) -> bool {
         self.of(GapCause::CutShort).count > 0
     }

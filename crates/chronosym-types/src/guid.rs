@@ -9,18 +9,7 @@ impl Guid {
     /// The all-zero GUID, which payloads use for "none".
     pub const ZERO: Self = Self([0; 16]);
 
-    /// The GUID `a-b-c-d` as it is usually written.
-    #[must_use]
-    pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
-        let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
-        let [d0, d1, d2, d3, d4, d5, d6, d7] = d;
-        Self([
-            a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d0, d1, d2, d3, d4, d5, d6, d7,
-        ])
-    }
-
     /// Builds a GUID from the number whose 32 hex digits are the usual text form without dashes.
-    #[must_use]
     pub const fn from_u128(text_order: u128) -> Self {
         let b = text_order.to_be_bytes();
         Self([
@@ -30,13 +19,11 @@ impl Guid {
     }
 
     /// The number whose 32 hex digits are the usual text form without dashes.
-    #[must_use]
     pub const fn to_u128(self) -> u128 {
         u128::from_be_bytes(Self::from_u128(u128::from_be_bytes(self.0)).0)
     }
 
     /// Whether every byte is zero.
-    #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::ZERO
     }

@@ -45,14 +45,12 @@ impl BuildId {
     pub const MAX_LEN: usize = 64;
 
     /// From the note's bytes; `None` where they are fewer than 2, more than [`BuildId::MAX_LEN`], or all zero.
-    #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let usable = (2..=Self::MAX_LEN).contains(&bytes.len()) && bytes.iter().any(|&b| b != 0);
         usable.then(|| Self(bytes.into()))
     }
 
     /// From hex digits in any case.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (pairs, odd) = text.as_bytes().as_chunks::<2>();
         if !odd.is_empty() || pairs.len() > Self::MAX_LEN {
@@ -70,7 +68,6 @@ impl BuildId {
     }
 
     /// The bytes of the note.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

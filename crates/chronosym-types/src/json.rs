@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_with::skip_serializing_none;
 
 use crate::escape;
 
@@ -78,77 +79,58 @@ fn number<S: Serializer>(value: &Option<u64>, serializer: S) -> Result<S::Ok, S:
 }
 
 /// The JSON object of a frame: what is absent is left out.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct FrameObject<'a> {
     /// The address, as the stack has it; managed code may be asked for without one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<HexNumber>,
     /// The method's metadata token, where it was asked for by that or by its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<HexNumber>,
     /// Namespace, type and method, or the symbol.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<&'a str>,
     /// The method's signature.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<&'a str>,
     /// Simple name of the module or image.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<&'a str>,
     /// Bytes from the start of the code body, where there is a name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// Bytes from the image's base, where there is no name.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number")]
+    #[serde(serialize_with = "number")]
     pub rva: Option<u64>,
     /// Signature and age of the image's PDB, where there is no name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pdb_id: Option<Cow<'a, str>>,
     /// The image's build id, where there is no name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<Cow<'a, str>>,
     /// Bytes from the start of the IL.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub il_offset: Option<u32>,
     /// The source file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<&'a str>,
     /// From 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// From 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
     /// How many frames it stands for, where it stands for several of one kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<u32>,
     /// Whether it is inlined into the next one; left out if it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inlined: bool,
     /// How the code was compiled.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<&'a str>,
     /// What says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<&'a str>,
     /// How sure that is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certainty: Option<&'a str>,
     /// By what it was found as a caller, where the recorder did not walk the stack itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<&'a str>,
     /// Why there is no name, or not all of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name_reason: Option<&'a str>,
     /// Why there is a name but no line.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub line_reason: Option<&'a str>,
 }
 
 impl FrameObject<'_> {
     /// The frame of an address of which nothing else is known: more can be set.
-    #[must_use]
     pub fn at(address: u64) -> Self {
         FrameObject {
             address: Some(HexNumber(address)),

@@ -9,7 +9,6 @@ pub enum PointerSize {
 
 impl PointerSize {
     /// The width of so many bytes: 4 or 8.
-    #[must_use]
     pub const fn new(bytes: u32) -> Option<Self> {
         match bytes {
             4 => Some(Self::Four),
@@ -19,7 +18,6 @@ impl PointerSize {
     }
 
     /// The width in bytes: 4 or 8.
-    #[must_use]
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {

@@ -3,7 +3,6 @@ use std::fmt::{self, Write as _};
 /// A copy of bytes as text, what is none of it replaced by U+FFFD.
 ///
 /// Copied before it is checked: bytes of a mapped file can change in between, and text that does is undefined behaviour.
-#[must_use]
 pub fn copied_text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
@@ -17,19 +16,16 @@ pub struct WStr<'a>(&'a [u8]);
 
 impl<'a> WStr<'a> {
     /// Wraps UTF-16LE code units; an odd last byte is left out.
-    #[must_use]
     pub fn new(utf16le: &'a [u8]) -> Self {
         Self(utf16le.get(..utf16le.len() & !1).unwrap_or_default())
     }
 
     /// The code units as they stand in the payload, two bytes each.
-    #[must_use]
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
     /// Whether there is no text.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -47,23 +43,24 @@ impl<'a> WStr<'a> {
 
     /// Appends the text to `out`.
     pub fn push_to(&self, out: &mut String) {
-        // Nearly all names are ASCII: such runs are narrowed many units at a time.
-        let (mut rest, _) = self.0.as_chunks();
-        let mut narrow = [0; 64];
+        // Nearly all names are ASCII: such runs are narrowed many units at a time, the last ones with what fills them up.
+        const RUN: usize = 64;
+        let mut rest = self.0;
         while !rest.is_empty() {
-            let (units, tail) = rest.split_at(rest.len().min(narrow.len()));
-            let mut bits = 0;
-            for (byte, &[low, high]) in narrow.iter_mut().zip(units) {
-                bits |= low & 0x80 | high;
-                *byte = low;
+            let (bytes, tail) = rest.split_at(rest.len().min(2 * RUN));
+            let mut run = [[0; 2]; RUN];
+            for (unit, byte) in run.as_flattened_mut().iter_mut().zip(bytes) {
+                *unit = *byte;
             }
-            match narrow.get(..units.len()).map(std::str::from_utf8) {
-                Some(Ok(ascii)) if bits == 0 => out.push_str(ascii),
-                _ => break,
+            let units = run.map(u16::from_le_bytes);
+            let narrow = units.map(|unit| unit as u8);
+            let is_ascii = units.iter().fold(0, |bits, unit| bits | unit) < 0x80;
+            match narrow.get(..bytes.len() / 2).map(std::str::from_utf8) {
+                Some(Ok(ascii)) if is_ascii => out.push_str(ascii),
+                _ => return out.extend(WStr(rest).chars()),
             }
             rest = tail;
         }
-        out.extend(WStr(rest.as_flattened()).chars());
     }
 }
 
@@ -106,25 +103,16 @@ pub struct AStr<'a>(&'a [u8]);
 
 impl<'a> AStr<'a> {
     /// Wraps bytes of text.
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes as they stand in the payload.
-    #[must_use]
-    pub fn as_bytes(&self) -> &'a [u8] {
-        self.0
-    }
-
     /// Whether there is no text.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The text; borrowed where it is UTF-8.
-    #[must_use]
     pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
         // Text that is sound is checked many bytes at once.
         std::str::from_utf8(self.0).map_or_else(|_| String::from_utf8_lossy(self.0), Into::into)

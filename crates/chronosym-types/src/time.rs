@@ -11,7 +11,6 @@
 use std::fmt;
 
 /// Year, month, day, hour, minute and second, so many seconds after 1970-01-01.
-#[must_use]
 pub fn utc(unix_seconds: i64) -> [i64; 6] {
     let (days, of_day) = (
         unix_seconds.div_euclid(86_400),
@@ -57,7 +56,6 @@ pub struct SystemTime(pub [u16; 8]);
 
 impl SystemTime {
     /// Nanoseconds since 1970-01-01, or `None` for a date that does not exist.
-    #[must_use]
     pub fn unix_ns(self) -> Option<i64> {
         let [year, month, _, day, hour, minute, second, ms] = self.0.map(i64::from);
         // As in `utc`, the other way.

@@ -90,7 +90,6 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, ReadError> {
 }
 
 /// The type with these in- and out-types, which TraceLogging and manifests number alike.
-#[must_use]
 pub fn scalar(in_type: u8, out_type: u8) -> FieldType {
     const STRING: u8 = 2;
     const BOOLEAN: u8 = 3;

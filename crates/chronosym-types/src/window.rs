@@ -83,7 +83,7 @@ impl<R: Read> Window<R> {
             // The room grows with what arrived, never with what a length field promises.
             let room = self.filled.clamp(FIRST_CHUNK, CHUNK);
             if self.buffer.len() < self.filled + room {
-                let grown = (self.filled + room).max(self.buffer.len() + self.buffer.len() / 2);
+                let grown = (self.filled + room).max(self.buffer.len() + self.buffer.len() / 8);
                 self.buffer.resize(grown, 0);
             }
             // No more at a time than this: what was read ahead is moved to the front later on.

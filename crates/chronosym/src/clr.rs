@@ -140,11 +140,9 @@ fn module<'a>(event: &ModuleEvent<'a>) -> Module<'a> {
     Module {
         clr_instance: event.clr_instance_id.unwrap_or(0),
         assembly_id: event.assembly_id,
-        flags: event.flags.0,
         native_path: event.native_path.into(),
         managed_pdb: pdb(&event.managed_pdb),
         native_pdb: pdb(&event.native_pdb),
-        native_build_id: event.native_build_id.map_or(Text::default(), Text::Wide),
         ..Module::new(event.action, event.module_id, event.il_path)
     }
 }

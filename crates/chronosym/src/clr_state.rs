@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chronosym_events::{CodeSymbols, MethodDetails, RichDebugChunks, RichDebugInfo};
-use rustc_hash::FxHashMap;
-
 use crate::facts::InlineTree;
+use crate::hash::HashMap;
 use crate::layers::Layers;
 use crate::strings::StringId;
 use crate::symbol_source::InMemoryPdb;
+use chronosym_events::{CodeSymbols, MethodDetails, RichDebugChunks, RichDebugInfo};
 
 /// What a process's CLR events say beside its code.
 #[derive(Debug, Default)]
@@ -19,9 +18,9 @@ pub(crate) struct ClrState {
     /// Type id → its names, oldest first.
     type_names: Layers<u64, StringId>,
     /// In-memory symbols: module id → its PDB.
-    code_symbols: Arc<FxHashMap<(u16, u64), SymbolChunks>>,
+    code_symbols: Arc<HashMap<(u16, u64), SymbolChunks>>,
     /// Inline trees that are not complete yet, by the thread that writes them.
-    open_trees: FxHashMap<u64, RichDebugChunks>,
+    open_trees: HashMap<u64, RichDebugChunks>,
 }
 
 /// A PDB that arrives in chunks.
@@ -75,7 +74,7 @@ impl ClrState {
             details: self.details.snapshot(),
             type_names: self.type_names.snapshot(),
             code_symbols: self.code_symbols.clone(),
-            open_trees: FxHashMap::default(),
+            open_trees: HashMap::default(),
         }
     }
 

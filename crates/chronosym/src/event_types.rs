@@ -4,9 +4,9 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use chronosym_events::{EventKey, EventSchema, Field};
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
+use crate::hash::{HashMap, RandomState};
 use crate::index_type::index_type;
 use crate::markers::Mark;
 use crate::role::Role;
@@ -39,13 +39,14 @@ pub struct EventTypeInfo {
 pub(crate) struct EventTypes {
     pub all: Vec<EventTypeInfo>,
     /// By the hash of what tells them apart.
-    by_hash: FxHashMap<u64, SmallVec<[EventTypeId; 1]>>,
+    by_hash: HashMap<u64, SmallVec<[EventTypeId; 1]>>,
+    hash: RandomState,
 }
 
 impl EventTypes {
     /// The id of a type, registered if it is new.
     pub fn register(&mut self, schema: Arc<EventSchema>, options: &Options) -> EventTypeId {
-        let hash = type_hash(&schema);
+        let hash = self.type_hash(&schema);
         let known = self
             .by_hash
             .get(&hash)
@@ -69,22 +70,23 @@ impl EventTypes {
 
     /// Takes over a better description of a type that came after its first event.
     pub fn redescribe(&mut self, id: EventTypeId, schema: &Arc<EventSchema>) {
-        let known = &mut self.all[id.index()].schema;
+        let known = &self.all[id.index()].schema;
         if known.key() != schema.key() {
             return;
         }
         if identity(known) != identity(schema) {
-            self.by_hash.entry(type_hash(schema)).or_default().push(id);
+            let hash = self.type_hash(schema);
+            self.by_hash.entry(hash).or_default().push(id);
         }
-        known.clone_from(schema);
+        self.all[id.index()].schema.clone_from(schema);
+    }
+
+    fn type_hash(&self, schema: &EventSchema) -> u64 {
+        self.hash.hash_one(identity(schema))
     }
 }
 
 /// What tells event types apart.
 fn identity(schema: &EventSchema) -> (&EventKey, Option<&Arc<str>>, Option<&[Field]>) {
     (schema.key(), schema.event_name(), schema.fields())
-}
-
-fn type_hash(schema: &EventSchema) -> u64 {
-    FxBuildHasher.hash_one(identity(schema))
 }

@@ -201,8 +201,6 @@ pub struct Image<'a> {
     pub is_function: bool,
     /// The time stamp in its header.
     pub timestamp: Option<u32>,
-    /// The checksum in its header.
-    pub checksum: Option<u32>,
     /// Its PDB.
     pub pdb: Option<PdbId>,
     /// Its build id, in hex digits.
@@ -234,8 +232,6 @@ pub struct Module<'a> {
     pub id: u64,
     /// The id of its assembly.
     pub assembly_id: u64,
-    /// The ModuleFlags of its event.
-    pub flags: u32,
     /// Where its IL was loaded from.
     pub il_path: Text<'a>,
     /// Where its native image was loaded from; often empty.
@@ -244,8 +240,6 @@ pub struct Module<'a> {
     pub managed_pdb: Option<PdbId>,
     /// The PDB of its native image.
     pub native_pdb: Option<PdbId>,
-    /// The build id of its native image, in hex digits.
-    pub native_build_id: Text<'a>,
 }
 
 impl<'a> Module<'a> {

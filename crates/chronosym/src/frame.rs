@@ -39,7 +39,7 @@ pub enum Code {
     Body(ProcessIndex, BodyIndex),
     /// A precompiled method of a module that no event tells of: the module's image does.
     Precompiled(ProcessIndex, ModuleIndex),
-    /// An image ([`Timeline::image`](crate::Timeline::image)).
+    /// An image ([`Timeline::image_ref`](crate::Timeline::image_ref)).
     Image {
         /// Whose image it is: the system's for kernel addresses.
         process: ProcessIndex,

@@ -5,9 +5,10 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::body::ModuleIndex;
+use crate::hash::{HashSet, RandomState};
 use crate::images::ImageIndex;
 use crate::index_type::index_type;
 use crate::names::NameId;
@@ -57,8 +58,8 @@ impl Binary {
 
 /// Binaries of any two resolvers are equal if name, path and identity are.
 impl Binary {
-    fn hash(&self) -> u64 {
-        FxBuildHasher.hash_one((&self.name, &self.path, &self.identity))
+    fn hash(&self, state: &RandomState) -> u64 {
+        state.hash_one((&self.name, &self.path, &self.identity))
     }
 }
 
@@ -174,7 +175,8 @@ pub(crate) struct FunctionTable {
     binaries: Vec<Arc<Binary>>,
     binary_index: HashTable<u32>,
     by_source: FxHashMap<BinarySource, Option<Arc<Binary>>>,
-    files: FxHashSet<Arc<str>>,
+    files: HashSet<Arc<str>>,
+    hash: RandomState,
     scratch: String,
 }
 
@@ -204,14 +206,13 @@ impl FunctionTable {
                 path: path.into(),
                 identity: identity.map(String::into_boxed_str),
             };
-            let (hash, all) = (new.hash(), &mut self.binaries);
+            let (hash, all) = (new.hash(&self.hash), &mut self.binaries);
             let known = self.binary_index.find(hash, |&at| *all[at as usize] == new);
             let at = known.copied().unwrap_or_else(|| {
                 let at = all.len() as u32;
                 all.push(Arc::new(new));
-                let hash = |&at: &u32| all[at as usize].hash();
-                self.binary_index
-                    .insert_unique(all[at as usize].hash(), at, hash);
+                let rehash = |&at: &u32| all[at as usize].hash(&self.hash);
+                self.binary_index.insert_unique(hash, at, rehash);
                 at
             });
             Arc::clone(&all[at as usize])
@@ -292,7 +293,7 @@ impl FunctionTable {
             signature,
             compiled_as,
         };
-        let hash = FxBuildHasher.hash_one(key);
+        let hash = self.hash.hash_one(key);
         let same = |&id: &u32| self.functions[id as usize].key() == key;
         let function = match self.index.find(hash, same) {
             Some(&known) => Arc::clone(&self.functions[known as usize]),
@@ -308,7 +309,7 @@ impl FunctionTable {
                 });
                 self.functions.push(Arc::clone(&function));
                 let functions = &self.functions;
-                let rehash = |&id: &u32| FxBuildHasher.hash_one(functions[id as usize].key());
+                let rehash = |&id: &u32| self.hash.hash_one(functions[id as usize].key());
                 self.index.insert_unique(hash, id, rehash);
                 function
             }

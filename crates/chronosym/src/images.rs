@@ -33,7 +33,6 @@ pub(crate) struct Image {
     /// File name without folder and extension.
     pub simple_name: StringId,
     pub timestamp: Option<u32>,
-    pub checksum: Option<u32>,
     pub pdb: Option<PdbId>,
     /// PDB of the IL that a precompiled image was made from.
     pub il_pdb: Option<PdbId>,
@@ -92,7 +91,7 @@ impl MappedImages {
     }
 
     /// The image that stands at an address now.
-    #[cfg(feature = "perf")]
+    #[cfg(feature = "open")]
     pub fn covering<'i>(&self, images: &'i [Image], address: u64) -> Option<&'i Image> {
         let index = self.holding(images, address, address)?;
         images.get(index.index())
@@ -205,7 +204,6 @@ impl MappedImages {
                 path,
                 simple_name: names.strings.intern(&simple),
                 timestamp: None,
-                checksum: fact.checksum,
                 pdb: fact.pdb.clone(),
                 il_pdb: None,
                 build_id: names.strings.intern(fact.build_id),

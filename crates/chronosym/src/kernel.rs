@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
 use crate::facts::{self, At, Fact};
+use crate::hash::HashMap;
 use crate::images::{Image, simple_name};
 use crate::machine::Machine;
 use crate::process::ProcessIndex;
@@ -26,7 +27,7 @@ pub(crate) struct KernelState {
     /// Whose image the last image event was of.
     last_image: Option<ProcessIndex>,
     /// What identifies images that events of the same time speak of: base → (pid where it is known, identity).
-    identities: FxHashMap<u64, Vec<(Option<u32>, Identity)>>,
+    identities: HashMap<u64, Vec<(Option<u32>, Identity)>>,
     /// The time of `identities`.
     identities_at: u64,
     /// Base of the lowest image of the kernel in a 32-bit address space.
@@ -163,7 +164,6 @@ impl KernelState {
         let path = self.dos_path(&path).unwrap_or(path);
         let fact = facts::Image {
             timestamp: event.time_date_stamp.filter(|&t| t != 0),
-            checksum: event.checksum.filter(|&c| c != 0),
             ..facts::Image::new(event.action, event.base, event.size, &*path)
         };
         self.has_images = true;

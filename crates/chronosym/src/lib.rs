@@ -19,15 +19,7 @@
 //! `symbols`.
 #![deny(missing_docs)]
 // Some of what the engine can do only its readers ask for.
-#![cfg_attr(
-    not(all(
-        feature = "ctf",
-        feature = "nettrace",
-        feature = "etl",
-        feature = "perf"
-    )),
-    allow(dead_code)
-)]
+#![cfg_attr(not(feature = "open"), allow(dead_code))]
 
 mod allocation;
 mod answers;
@@ -86,7 +78,7 @@ mod timeline;
 mod universal;
 mod untimed;
 mod untimed_index;
-#[cfg(feature = "perf")]
+#[cfg(feature = "open")]
 pub mod unwind;
 mod views;
 mod waiting;
@@ -99,14 +91,14 @@ pub use chronosym_events::{
 };
 pub use chronosym_timeline::{Begin, End, Life};
 // The crates whose types stand in this one's interface, for all of what belongs to them.
-#[cfg(feature = "ctf")]
+#[cfg(feature = "open")]
 pub use chronosym_ctf;
 #[cfg(feature = "etl")]
 pub use chronosym_etl;
 pub use chronosym_events;
 #[cfg(feature = "nettrace")]
 pub use chronosym_nettrace;
-#[cfg(feature = "perf")]
+#[cfg(feature = "open")]
 pub use chronosym_perf;
 pub use event_types::{EventTypeId, EventTypeInfo};
 pub use evidence::{CallerProof, Certainty, Evidence, EvidenceSet, LineReason, NameReason};

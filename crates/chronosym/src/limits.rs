@@ -121,12 +121,6 @@ impl LimitReached {
             Self::Markers(n) => ("markers", "there are", n as u64, "events to mark"),
         }
     }
-
-    /// The name of the limit: that of its field in [`Limits`].
-    #[must_use]
-    pub fn limit(&self) -> &'static str {
-        self.row().0
-    }
 }
 
 impl std::error::Error for LimitReached {}

@@ -5,13 +5,12 @@
 
 use std::cmp::Reverse;
 
-use chronosym_events::{EventKey, EventSchema, FieldList, Provider, Value};
-use rustc_hash::FxHashMap;
-
+use crate::hash::HashMap;
 use crate::names::Names;
 use crate::process::ThreadIndex;
 use crate::strings::StringId;
 use crate::timeline::Timeline;
+use chronosym_events::{EventKey, EventSchema, FieldList, Provider, Value};
 
 /// What a runtime did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,7 +167,7 @@ impl Timeline {
         // Stable: events of one time keep the order in which they came.
         seen.sort_by_key(|seen| seen.time_ns);
         let mut markers: Vec<Marker<'_>> = Vec::new();
-        let mut open: FxHashMap<(MarkerKind, u32, u64), usize> = FxHashMap::default();
+        let mut open: HashMap<(MarkerKind, u32, u64), usize> = HashMap::default();
         for seen in seen {
             let kind = seen.mark.kind;
             // A collection may end on another thread than it began on.
@@ -353,7 +352,7 @@ mod tests {
     #[test]
     fn begins_find_their_ends() {
         let timeline = feed(100).finish();
-        let told: Vec<_> = timeline
+        let found: Vec<_> = timeline
             .markers()
             .iter()
             .map(|m| (m.kind.as_str(), m.start_ns, m.end_ns, m.text))
@@ -375,7 +374,7 @@ mod tests {
             ("contention", 32, None, None),
             ("exception", 33, None, None),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         assert_eq!(timeline.markers_left_out(), 0);
         assert_eq!(timeline.diagnostics().undecodable.len(), 0);
     }

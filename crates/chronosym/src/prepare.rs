@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
 use crate::frame::Position;
+use crate::hash::HashSet;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Found};
@@ -26,7 +27,7 @@ impl Resolver {
         let passing = filter.classes(&timeline);
         let mut met = vec![false; timeline.samples.classes().len()];
         let mut nodes = FxHashSet::default();
-        let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), FxHashSet<u64>> = FxHashMap::default();
+        let mut rvas: FxHashMap<(ProcessIndex, ImageIndex), HashSet<u64>> = FxHashMap::default();
         for (class, time) in timeline.samples.iter() {
             let at = class as usize;
             if !passing[at] || !filter.has_time(time) || std::mem::replace(&mut met[at], true) {

@@ -80,11 +80,6 @@ impl Profile {
         let sum = |all: u64, e: &ProfileEntry| all.saturating_add(e.time_ns);
         is_timed.then(|| self.entries.iter().fold(0, sum))
     }
-
-    /// Whether the samples say where processors were busy, and not just where threads stood.
-    pub fn is_cpu(&self) -> bool {
-        self.entries.iter().any(|e| e.kind == SampleKind::Cpu)
-    }
 }
 
 impl Timeline {

@@ -50,12 +50,7 @@ pub struct Session {
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
     pub(crate) seen_addresses: FxHashSet<u64>,
     /// What the session was read from first.
-    #[cfg(any(
-        feature = "ctf",
-        feature = "nettrace",
-        feature = "etl",
-        feature = "perf"
-    ))]
+    #[cfg(any(feature = "nettrace", feature = "etl"))]
     pub(crate) recording: Option<crate::source::Identity>,
 }
 
@@ -247,8 +242,8 @@ impl Session {
         let selected = info.selected;
         let kind = match info.role {
             Role::ThreadSample if stack.is_none() => return,
-            Role::ThreadSample | Role::Code | Role::CodeOrSample => match raw.decode() {
-                Ok(Some(event)) => route(&event),
+            Role::ThreadSample | Role::Code | Role::CodeOrSample => match &raw.decode() {
+                Ok(Some(event)) => route(event),
                 Ok(None) => {
                     machine.process_at(at);
                     SampleKind::Event
@@ -258,7 +253,7 @@ impl Session {
                     if let Some(method) = raw.method_in_part() {
                         route(&Event::Method(method));
                     }
-                    machine.diagnostics.undecodable(id, error);
+                    machine.diagnostics.undecodable(id, *error);
                     return;
                 }
             },

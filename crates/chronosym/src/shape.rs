@@ -397,8 +397,8 @@ const BUILT_ELSEWHERE: &str = "/_/";
 fn has_own_builds(timeline: &Timeline) -> bool {
     let modules = timeline.processes().flat_map(|p| timeline.modules(p.index));
     modules
-        .filter(|module| !is_framework_module(module.name, module.il_path))
-        .filter_map(|module| module.managed_pdb)
+        .filter(|view| !is_framework_module(view.name, Some(view.module.il_path)))
+        .filter_map(|view| view.module.managed_pdb)
         .any(|pdb| pdb.path.contains(['/', '\\']) && !pdb.path.starts_with(BUILT_ELSEWHERE))
 }
 

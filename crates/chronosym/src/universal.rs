@@ -1,11 +1,5 @@
 //! What the Universal providers of nettrace V6 recorders say (Linux): processes, mappings, symbols, samples.
 
-use chronosym_events::universal::{
-    ProcessMapping, ProcessSymbol, SampleKind, SymbolMetadata, UniversalEvent,
-};
-use chronosym_events::{Action, Text};
-use rustc_hash::FxHashMap;
-
 use crate::body::PdbId;
 use crate::evidence::Evidence;
 use crate::facts::{At, Image, Process, Symbol};
@@ -14,15 +8,19 @@ use crate::images::{ImageIndex, PePart, PerfMapId, simple_name};
 use crate::machine::Machine;
 use crate::process::ProcessIndex;
 use crate::strings::StringId;
+use chronosym_events::universal::{
+    ProcessMapping, ProcessSymbol, SampleKind, SymbolMetadata, UniversalEvent,
+};
+use chronosym_events::{Action, Text};
 
 /// What Universal events say beside processes, images and symbols: what mappings are of.
 #[derive(Debug, Default)]
 pub(crate) struct UniversalState {
     /// Mapping id → the name that its symbols' module has.
     modules: HashMap<(ProcessIndex, u64), StringId>,
-    metadata: FxHashMap<u64, SymbolMetadata>,
+    metadata: HashMap<u64, SymbolMetadata>,
     /// Mappings whose metadata has not come yet: metadata id → (process, image).
-    waiting: FxHashMap<u64, Vec<(ProcessIndex, ImageIndex)>>,
+    waiting: HashMap<u64, Vec<(ProcessIndex, ImageIndex)>>,
 }
 
 impl UniversalState {

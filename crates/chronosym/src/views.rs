@@ -3,13 +3,14 @@
 use chronosym_events::OptimizationTier;
 use chronosym_timeline::Life;
 
-use crate::body::{BodyIndex, ModuleIndex, PdbId};
+use crate::body::{BodyIndex, ModuleIndex};
 use crate::event_types::EventTypeInfo;
 use crate::evidence::EvidenceSet;
 use crate::images::ImageIndex;
 use crate::index::Index;
 use crate::process::{ProcessIndex, ThreadIndex};
 use crate::strings::StringId;
+use crate::symbol_source::{ImageRef, ModuleRef};
 use crate::timeline::Timeline;
 use crate::untimed::UntimedSymbol;
 
@@ -64,28 +65,16 @@ pub struct ThreadView<'t> {
 pub struct ModuleView<'t> {
     /// Its position in its process.
     pub index: ModuleIndex,
-    /// The runtime's id of it.
-    pub module_id: u64,
     /// Simple name.
     pub name: &'t str,
-    /// Path of the IL image.
-    pub il_path: Option<&'t str>,
-    /// Path of the precompiled image.
-    pub native_path: Option<&'t str>,
-    /// Identity of the managed PDB.
-    pub managed_pdb: Option<&'t PdbId>,
-    /// Identity of the native PDB.
-    pub native_pdb: Option<&'t PdbId>,
+    /// Its files.
+    pub module: ModuleRef<'t>,
     /// First time it is known to be there, ns.
     pub begin: chronosym_timeline::Begin,
     /// What is known of its end.
     pub end: chronosym_timeline::End,
     /// What says so.
     pub evidence: EvidenceSet,
-    /// The runtime's flags: 1 domain neutral, 2 native, 4 dynamic, 8 manifest, 0x20 ReadyToRun.
-    pub flags: u32,
-    /// Build id of the precompiled image, in hex.
-    pub native_build_id: Option<&'t str>,
     /// How many code bodies it has.
     pub bodies: usize,
 }
@@ -98,22 +87,10 @@ pub struct ImageView<'t> {
     pub index: ImageIndex,
     /// Simple name.
     pub name: &'t str,
-    /// Its path.
-    pub path: Option<&'t str>,
-    /// First address.
-    pub base: u64,
-    /// Bytes.
-    pub size: u64,
+    /// Where it is, and its file.
+    pub image: ImageRef<'t>,
     /// When it was there, ns.
     pub life: Life,
-    /// Identity of its PDB.
-    pub pdb: Option<&'t PdbId>,
-    /// Build id in hex.
-    pub build_id: Option<&'t str>,
-    /// The PE header's time stamp.
-    pub timestamp: Option<u32>,
-    /// The PE header's checksum.
-    pub checksum: Option<u32>,
 }
 
 /// A code body.
@@ -272,58 +249,38 @@ impl Timeline {
     pub fn modules(&self, process: ProcessIndex) -> impl Iterator<Item = ModuleView<'_>> {
         let space = self.space(process).into_iter();
         let modules = space.flat_map(|space| space.state.code.modules.iter().enumerate());
-        modules.map(|(i, m)| ModuleView {
+        modules.map(move |(i, m)| ModuleView {
             index: ModuleIndex(i as u32),
-            module_id: m.module_id,
             name: self.names.strings.get(m.simple_name),
-            il_path: self.some(m.il_path),
-            native_path: self.some(m.native_path),
-            managed_pdb: m.managed_pdb.as_ref(),
-            native_pdb: m.native_pdb.as_ref(),
+            module: self.module_of(process, ModuleIndex(i as u32)),
             begin: m.begin,
             end: m.end,
             evidence: m.evidence,
-            flags: m.flags,
-            native_build_id: self.some(m.native_build_id),
             bodies: m.bodies.len(),
         })
     }
 
     /// The native images of a process.
     pub fn images(&self, process: ProcessIndex) -> impl Iterator<Item = ImageView<'_>> {
-        let images = self.space(process).map_or(0, |s| s.state.images.len());
-        (0..images).filter_map(move |i| self.image(process, ImageIndex(i as u32)))
-    }
-
-    /// One native image.
-    pub fn image(&self, process: ProcessIndex, index: ImageIndex) -> Option<ImageView<'_>> {
-        let space = self.space(process)?;
-        let image = space.state.images.get(index.index())?;
-        Some(ImageView {
-            index,
+        let space = self.space(process).into_iter();
+        let images = space.flat_map(|s| s.state.images.iter().enumerate().map(move |i| (s, i)));
+        images.map(move |(space, (i, image))| ImageView {
+            index: ImageIndex(i as u32),
             name: self.names.strings.get(image.simple_name),
-            path: self.some(image.path),
-            base: image.base,
-            size: image.size,
-            life: space.images.life(index.index(), image.base, image.begin),
-            pdb: image.pdb.as_ref(),
-            build_id: self.some(image.build_id),
-            timestamp: image.timestamp,
-            checksum: image.checksum,
+            image: self.image_of(process, ImageIndex(i as u32)),
+            life: space.images.life(i, image.base, image.begin),
         })
     }
 
-    /// The images that ever stood at an address of a process, each with the process whose image it is: for kernel addresses the
-    /// system's too.
+    /// The images that ever stood at an address of a process: for kernel addresses the system's too.
     pub fn images_at(
         &self,
         process: ProcessIndex,
         address: u64,
-    ) -> impl Iterator<Item = (ProcessIndex, ImageView<'_>)> {
+    ) -> impl Iterator<Item = ImageView<'_>> {
         self.image_owners(process, address).flat_map(move |owner| {
             let images = self.images(owner);
-            let here = images.filter(move |image| address.wrapping_sub(image.base) < image.size);
-            here.map(move |image| (owner, image))
+            images.filter(move |view| address.wrapping_sub(view.image.base) < view.image.size)
         })
     }
 
@@ -334,8 +291,10 @@ impl Timeline {
             .chain(system)
             .flat_map(move |owner| {
                 let images = self.images(owner);
-                images
-                    .filter(move |image| self.image_owners(process, image.base).any(|o| o == owner))
+                images.filter(move |view| {
+                    let mut owners = self.image_owners(process, view.image.base);
+                    owners.any(|o| o == owner)
+                })
             })
     }
 

@@ -3,6 +3,7 @@
 
 mod bytes;
 pub mod ctf;
+pub mod ecma;
 pub mod etl;
 mod metadata;
 pub mod msf;

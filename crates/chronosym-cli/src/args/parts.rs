@@ -239,11 +239,3 @@ pub struct Selection {
     #[command(flatten)]
     pub samples: Samples,
 }
-
-/// How much of a table is shown.
-#[derive(Debug, Args)]
-pub struct Most {
-    /// How many rows.
-    #[arg(long = "most", short = 'n', default_value_t = 30, value_name = "N")]
-    pub rows: usize,
-}

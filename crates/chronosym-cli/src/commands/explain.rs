@@ -169,12 +169,12 @@ impl<'t> Explanation<'t> {
             evidence: symbol.evidence.as_str(),
         });
         let images = timeline.images_at(process, address);
-        let images = images.map(|(_, image)| Image {
-            name: image.name,
-            address: HexNumber(image.base),
-            size: image.size,
-            life: image.life.into(),
-            path: image.path,
+        let images = images.map(|view| Image {
+            name: view.name,
+            address: HexNumber(view.image.base),
+            size: view.image.size,
+            life: view.life.into(),
+            path: Some(view.image.path).filter(|path| !path.is_empty()),
         });
         Explanation {
             process: view.as_ref().map_or(String::new(), |view| view.label()),
@@ -274,11 +274,9 @@ fn symbol_files(
             add(of, symbols.module_image(&module));
         }
     }
-    for (owner, image) in timeline.images_at(process, address) {
-        if let Some(image_ref) = timeline.image_ref(owner, image.index) {
-            let of = format!("symbols of {}", image.name);
-            add(of, symbols.image_symbols(&image_ref));
-        }
+    for view in timeline.images_at(process, address) {
+        let of = format!("symbols of {}", view.name);
+        add(of, symbols.image_symbols(&view.image));
     }
     files
 }

@@ -44,11 +44,13 @@ struct Module<'t> {
     life: LifeObject,
     bodies: usize,
     evidence: String,
-    il_path: Option<&'t str>,
-    native_path: Option<&'t str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    il_path: &'t str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    native_path: &'t str,
     pdb: Option<Pdb<'t>>,
     native_pdb: Option<Pdb<'t>>,
-    symbols: Option<SymbolFileObject>,
+    symbols: SymbolFileObject,
 }
 
 /// A native image.
@@ -60,10 +62,11 @@ struct Image<'t> {
     life: LifeObject,
     address: HexNumber,
     size: u64,
-    path: Option<&'t str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    path: &'t str,
     build_id: Option<&'t str>,
     pdb: Option<Pdb<'t>>,
-    symbols: Option<SymbolFileObject>,
+    symbols: SymbolFileObject,
 }
 
 /// The identity of a PDB.
@@ -102,26 +105,22 @@ impl<'t> Binaries<'t> {
             life: (m.begin, m.end).into(),
             bodies: m.bodies,
             evidence: m.evidence.to_string(),
-            il_path: m.il_path,
-            native_path: m.native_path,
-            pdb: m.managed_pdb.map(Into::into),
-            native_pdb: m.native_pdb.map(Into::into),
-            symbols: timeline
-                .module_ref(process, m.index)
-                .map(|module| symbols.module_pdb(&module).into()),
+            il_path: m.module.il_path,
+            native_path: m.module.native_path,
+            pdb: m.module.managed_pdb.map(Into::into),
+            native_pdb: m.module.native_pdb.map(Into::into),
+            symbols: symbols.module_pdb(&m.module).into(),
         };
         let is_image_there = |i: &ImageView<'_>| i.life.from < times.end && i.life.to > times.start;
         let image = |i: ImageView<'t>| Image {
             name: i.name,
             life: i.life.into(),
-            address: HexNumber(i.base),
-            size: i.size,
-            path: i.path,
-            build_id: i.build_id,
-            pdb: i.pdb.map(Into::into),
-            symbols: timeline
-                .image_ref(process, i.index)
-                .map(|image| symbols.image_symbols(&image).into()),
+            address: HexNumber(i.image.base),
+            size: i.image.size,
+            path: i.image.path,
+            build_id: i.image.build_id,
+            pdb: i.image.pdb.map(Into::into),
+            symbols: symbols.image_symbols(&i.image).into(),
         };
         let modules = timeline.modules(process).filter(is_module_there);
         let images = timeline.images(process).filter(is_image_there);
@@ -159,7 +158,8 @@ impl<'t> Binaries<'t> {
                 i.life,
                 show_range(i.address.0, i.size)
             )?;
-            let facts = [("path  ", i.path), ("build id", i.build_id)];
+            let build_id = i.build_id.unwrap_or_default();
+            let facts = [("path  ", i.path), ("build id", build_id)];
             details(&facts, &[&i.pdb], &i.symbols, out)?;
         }
         Ok(())
@@ -168,22 +168,17 @@ impl<'t> Binaries<'t> {
 
 /// What stands below a module or an image.
 fn details(
-    facts: &[(&str, Option<&str>)],
+    facts: &[(&str, &str)],
     pdbs: &[&Option<Pdb<'_>>],
-    symbols: &Option<SymbolFileObject>,
+    symbols: &SymbolFileObject,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     const INDENT: &str = "         ";
-    for (what, value) in facts {
-        if let Some(value) = value {
-            text_line!(out, "{INDENT}{what} {value}")?;
-        }
+    for (what, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        text_line!(out, "{INDENT}{what} {value}")?;
     }
     for Pdb { guid, age, path } in pdbs.iter().copied().flatten() {
         text_line!(out, "{INDENT}PDB    {guid} age {age} {path}")?;
     }
-    match symbols {
-        Some(symbols) => symbols.write("symbols", INDENT, out),
-        None => Ok(()),
-    }
+    symbols.write("symbols", INDENT, out)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::{Run, chronosym, file, finish};
+use crate::common::{Run, chronosym, finish};
 
 /// Address space that the program may have, in KiB.
 const MEMORY: u32 = 256 << 10;
@@ -75,19 +75,35 @@ pub fn holds(
     size: usize,
     make: impl Fn(usize) -> Vec<u8>,
 ) -> [Run; 2] {
+    let is_placed = command.iter().any(|arg| arg.contains("{}"));
+    let last = (!is_placed).then_some("{}");
+    let command: Vec<String> = command
+        .iter()
+        .chain(&last)
+        .map(|arg| arg.replace("{}", "{}/input"))
+        .collect();
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    holds_in(name, &command, size, |folder, n| {
+        std::fs::write(folder.join("input"), make(n)).unwrap();
+    })
+}
+
+/// The same with a folder that `make` fills.
+pub fn holds_in(
+    name: &str,
+    command: &[&str],
+    size: usize,
+    make: impl Fn(&Path, usize),
+) -> [Run; 2] {
     let start = Duration::from_millis(if longest() > 5 { 2_000 } else { 300 });
     let runs = [size, 8 * size].map(|size| {
-        let input = file(&make(size));
-        let mut args: Vec<String> = command
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path(), size);
+        let args = command
             .iter()
-            .map(|arg| arg.replace("{}", path(&input)))
-            .collect();
-        if !command.iter().any(|arg| arg.contains("{}")) {
-            args.push(path(&input).to_owned());
-        }
-        let (run, took) = timed(&args);
-        let kilobytes = std::fs::metadata(&input).map_or(0, |it| it.len() >> 10);
-        println!("{name}: {kilobytes} KiB, {took:?}");
+            .map(|arg| arg.replace("{}", path(folder.path())));
+        let (run, took) = timed(&args.collect::<Vec<_>>());
+        println!("{name}: {} KiB, {took:?}", bytes_in(folder.path()) >> 10);
         run.assert_ended_well(name);
         (run, took)
     });
@@ -97,6 +113,16 @@ pub fn holds(
         "{name}: {took:?}"
     );
     runs.map(|(run, _)| run)
+}
+
+/// Bytes of all files in a folder.
+pub fn bytes_in(folder: &Path) -> u64 {
+    let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap());
+    let size = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+        true => bytes_in(&entry.path()),
+        false => entry.metadata().unwrap().len(),
+    };
+    entries.map(size).sum()
 }
 
 /// A path as an argument.

@@ -1,7 +1,7 @@
 //! Loader events: app domains, assemblies, modules, ranges of modules.
 
 use crate::cursor::Cursor;
-use crate::part::{FieldSpec, Part, Style, payload};
+use crate::part::{Part, Style, payload};
 use crate::value::{FieldList, Value};
 use crate::{Action, DecodeError, Guid, WStr};
 
@@ -14,8 +14,9 @@ payload! {
         module_id: u64 = "ModuleID" as hex,
         /// The id of its assembly.
         assembly_id: u64 = "AssemblyID" as hex,
-        /// What kind of module this is.
-        flags: ModuleFlags = "ModuleFlags" as hex,
+        /// What kind of module this is: 1 domain neutral, 2 native, 4 dynamic, 8 the assembly's manifest, 0x10 laid out by profile
+        /// data, 0x20 ReadyToRun, 0x40 ReadyToRun of some methods only.
+        flags: u32 = "ModuleFlags" as hex,
         /// Always 0.
         reserved: u32 = "Reserved1",
         /// Where the IL was loaded from; the simple name for modules without a file.
@@ -33,28 +34,6 @@ payload! {
     }
 }
 
-/// The ModuleFlags field: 1 domain neutral, 2 native, 4 dynamic, 8 the assembly's manifest, 0x10 laid out by profile data, 0x20
-/// ReadyToRun, 0x40 ReadyToRun of some methods only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct ModuleFlags(pub u32);
-
-impl ModuleFlags {
-    /// Made at run time, without a file.
-    #[must_use]
-    pub fn is_dynamic(self) -> bool {
-        self.0 & 0x4 != 0
-    }
-}
-
-impl<'a> Part<'a> for ModuleFlags {
-    fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
-        Ok(Self(c.u32()?))
-    }
-    fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
-        self.0.list(name, style, out);
-    }
-}
-
 /// Which PDB belongs to a module.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 #[non_exhaustive]
@@ -69,7 +48,6 @@ pub struct PdbInfo<'a> {
 
 impl PdbInfo<'_> {
     /// Whether the runtime knew a PDB.
-    #[must_use]
     pub fn is_present(&self) -> bool {
         !self.guid.is_zero()
     }
@@ -102,12 +80,6 @@ impl<'a> Part<'a> for PdbInfo<'a> {
         out.push(age, Value::U64(self.age.into()));
         out.push(path, Value::Wide(self.path));
     }
-
-    fn spec(name: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
-        for label in Self::labels(name) {
-            <u32 as Part<'_>>::spec(label, when, out);
-        }
-    }
 }
 
 payload! {
@@ -122,7 +94,7 @@ payload! {
         /// The id of the app domain.
         app_domain_id: u64 = "AppDomainID" as hex,
         /// What kind of module this is.
-        flags: ModuleFlags = "ModuleFlags" as hex,
+        flags: u32 = "ModuleFlags" as hex,
         /// Always 0.
         reserved: u32 = "Reserved1",
         /// Where the IL was loaded from.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::array::{I32s, Ids, U32s};
 use crate::cursor::Cursor;
-use crate::part::{FieldSpec, Part, Style, payload};
+use crate::part::{Part, Style, payload};
 use crate::value::{FieldList, Value};
 use crate::{Action, DecodeError, WStr};
 
@@ -80,12 +80,6 @@ impl<'a> Part<'a> for MethodNames<'a> {
             out.push(label, Value::Wide(text));
         }
     }
-
-    fn spec(name: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
-        for label in Self::labels(name) {
-            <WStr<'_> as Part<'_>>::spec(label, when, out);
-        }
-    }
 }
 
 /// The MethodFlags field: 1 dynamic, 2 generic, 4 code shared by instantiations, 8 jitted, 0x10 a helper of the JIT.
@@ -94,18 +88,15 @@ pub struct MethodFlags(pub u32);
 
 impl MethodFlags {
     /// A dynamic (LCG) method or a stub.
-    #[must_use]
     pub fn is_dynamic(self) -> bool {
         self.0 & 0x1 != 0
     }
     /// Compiled at run time; precompiled otherwise.
-    #[must_use]
     pub fn is_jitted(self) -> bool {
         self.0 & 0x8 != 0
     }
     /// How the code was optimised. Bits 7 to 9 mean something in jitted code only: precompiled methods carry a stale 2 there and
     /// answer `None` (they are ReadyToRun or NGEN code), as do jitted ones of runtimes that write no tier.
-    #[must_use]
     pub fn tier(self) -> Option<OptimizationTier> {
         if !self.is_jitted() {
             return None;
@@ -122,7 +113,6 @@ impl MethodFlags {
         })
     }
     /// Whether this is the hot or the cold part of the method (bits 28 to 31).
-    #[must_use]
     pub fn extent(self) -> Extent {
         Extent::from_bits((self.0 >> 28) as u8)
     }
@@ -148,7 +138,6 @@ macro_rules! tiers {
 
         impl OptimizationTier {
             /// The tier's name as runtimes and perf maps spell it.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$tier => stringify!($tier),)* }
             }
@@ -269,18 +258,6 @@ impl<'a> ILToNativeMap<'a> {
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (i32, u32)> + Clone + use<'a> {
         self.il_offsets.iter().zip(self.native_offsets.iter())
     }
-
-    /// Number of entries.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.il_offsets.len()
-    }
-
-    /// Whether the map has no entries.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.il_offsets.is_empty()
-    }
 }
 
 payload! {
@@ -323,13 +300,11 @@ payload! {
 
 impl RichDebugInfo<'_> {
     /// The piece's number from 0.
-    #[must_use]
     pub fn chunk_index(&self) -> u32 {
         self.chunk & 0x7fff_ffff
     }
 
     /// Whether no piece follows.
-    #[must_use]
     pub fn is_last(&self) -> bool {
         self.chunk & 0x8000_0000 != 0
     }

@@ -7,7 +7,7 @@ mod names;
 mod runtime;
 mod types;
 
-pub use loader::{AppDomain, DomainModule, ModuleEvent, ModuleFlags, PdbInfo};
+pub use loader::{AppDomain, DomainModule, ModuleEvent, PdbInfo};
 pub use method::{
     Extent, ILToNativeMap, MethodDetails, MethodEvent, MethodFlags, MethodJittingStarted,
     MethodNames, OptimizationTier, R2RGetEntryPoint, RichDebugInfo,

@@ -2,7 +2,7 @@
 
 use super::method::MethodNames;
 use crate::cursor::{Cursor, Form};
-use crate::part::{FieldSpec, Part, Style, payload, shape_part};
+use crate::part::{Part, Style, payload, shape_part};
 use crate::value::{FieldList, Value};
 use crate::{Action, Addresses, DecodeError, Guid, WStr};
 
@@ -180,9 +180,5 @@ impl<'a> Part<'a> for ThreadSampleType {
             Self::Unknown(n) => return out.push("Type", Value::U64((*n).into())),
         };
         out.push("Type", Value::Text(text.into()));
-    }
-
-    fn spec(_: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
-        <u32 as Part<'_>>::spec("Type", when, out);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::array::Ids;
 use crate::cursor::Cursor;
-use crate::part::{Counted, FieldSpec, Part, Style, payload};
+use crate::part::{Counted, Part, Style, payload};
 use crate::value::{FieldList, Value};
 use crate::{DecodeError, WStr};
 
@@ -51,18 +51,6 @@ impl<'a> TypeList<'a> {
         let mut cursor = self.first;
         (0..self.count).map_while(move |_| TypeDescription::read(&mut cursor).ok())
     }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
 }
 
 impl PartialEq for TypeList<'_> {
@@ -99,15 +87,5 @@ impl<'a> Part<'a> for TypeList<'a> {
             Value::Object(fields)
         });
         out.push(name, Value::Array(values.collect()));
-    }
-
-    fn spec(name: &'static str, when: &str, out: &mut Vec<FieldSpec>) {
-        let mut inner = Vec::new();
-        <TypeDescription<'_> as Part<'_>>::spec("", "", &mut inner);
-        let names: Vec<_> = inner.into_iter().map(|f| f.name).collect();
-        out.push(FieldSpec {
-            name: format!("{name}[{}]", names.join(", ")),
-            when: when.to_owned(),
-        });
     }
 }

@@ -22,7 +22,6 @@ payload! {
 
 impl SampledProfile {
     /// Whether the processor was idle.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.thread_id == 0 && self.flags & 3 == 0
     }

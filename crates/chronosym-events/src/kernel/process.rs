@@ -64,7 +64,6 @@ payload! {
 
 impl Process<'_> {
     /// Whether this is a 32-bit process on 64-bit Windows, where the event says.
-    #[must_use]
     pub fn is_wow64(&self) -> Option<bool> {
         self.flags.map(|f| f & 2 != 0)
     }
@@ -75,12 +74,6 @@ impl Process<'_> {
 pub struct Sid<'a>(&'a [u8]);
 
 impl<'a> Sid<'a> {
-    /// The bytes; none where the event has no SID.
-    #[must_use]
-    pub fn as_bytes(&self) -> &'a [u8] {
-        self.0
-    }
-
     /// Reads a bare SID: revision, count of sub-authorities, authority, sub-authorities.
     pub(crate) fn read_bare(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         let mut ahead = *c;

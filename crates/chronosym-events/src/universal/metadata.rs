@@ -38,8 +38,6 @@ pub struct PeMetadata {
 pub struct ElfMetadata {
     /// The build id, in hex.
     pub build_id: Option<String>,
-    /// The file that holds its symbols.
-    pub debug_link: Option<String>,
     /// Address of its first executable segment.
     pub p_vaddr: Option<u64>,
     /// Where that segment is in the file, in bytes.
@@ -115,7 +113,6 @@ impl SymbolMetadata {
             }))),
             Some("ELF") => Ok(Some(Self::Elf(ElfMetadata {
                 build_id: text("build_id"),
-                debug_link: text("debug_link"),
                 p_vaddr: number("p_vaddr"),
                 p_offset: number("p_offset"),
             }))),

@@ -110,7 +110,6 @@ pub enum Text<'a> {
 
 impl<'a> Text<'a> {
     /// Whether there is no text.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Narrow(text) => text.is_empty(),
@@ -127,7 +126,6 @@ impl<'a> Text<'a> {
     }
 
     /// The text; borrowed where it is UTF-8.
-    #[must_use]
     pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
         match self {
             Self::Narrow(text) => text.to_text(),

@@ -27,6 +27,15 @@ pub fn all() -> Vec<Case> {
     clr::cases().into_iter().chain(kernel::cases()).collect()
 }
 
+/// The key without its version.
+pub fn identity(key: &EventKey) -> String {
+    match key {
+        EventKey::Manifest { provider, id, .. } => format!("{provider}/{id}"),
+        EventKey::Classic { class, opcode, .. } => format!("{class}/{opcode}"),
+        EventKey::Named { provider, name } => format!("{provider}/{name}"),
+    }
+}
+
 /// The width as the crate has it.
 pub fn width(bytes: usize) -> PointerSize {
     if bytes == 4 {

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::call_tree::{CallTree, Identity, frames, widen};
+use crate::hash::RandomState;
 use crate::header::title;
 use crate::kind::CodeKind;
 use crate::measure::{Measure, add};
@@ -119,7 +120,7 @@ impl Graph {
     /// Two profiles: their shares, by the names of functions alone. Processes and threads are not told apart, for their ids
     /// are others in the second.
     pub fn between(before: (&Profile, &CallTree), after: (&Profile, &CallTree)) -> Self {
-        type Boxes = IndexMap<String, FlameBox, FxBuildHasher>;
+        type Boxes = IndexMap<String, FlameBox, RandomState>;
         type Nodes = IndexMap<(u32, Option<u32>), Weights, FxBuildHasher>;
         let (mut boxes, mut nodes) = (Boxes::default(), Nodes::default());
         // What is said of a box is what holds for the second profile, where it has it.

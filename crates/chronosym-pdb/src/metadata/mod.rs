@@ -7,7 +7,7 @@ mod root;
 mod signature;
 mod tables;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod text;
 
 pub use il::IlBody;

@@ -23,8 +23,6 @@ pub struct MethodName {
     pub name: String,
     /// Its signature, open; nothing if it is damaged.
     pub signature: Option<MethodSignature>,
-    /// The arguments of a generic method, if known.
-    pub arguments: Vec<Type>,
 }
 
 impl MethodName {
@@ -45,15 +43,8 @@ impl MethodName {
 
     /// The signature as runtime events write it: `instance void  (int32,class System.String)`.
     pub fn signature_text(&self) -> String {
-        let text = |signature| text::signature_text(signature, Style::Event);
-        self.signature.as_ref().map(text).unwrap_or_default()
-    }
-
-    /// The whole name as rows of `r2rmap` files write it:
-    /// ``System.Int32 Ns.Type`1[System.__Canon]::Name(System.__Canon)``.
-    pub fn map_text(&self) -> String {
         let signature = self.signature.as_ref();
-        text::map_text(&self.owner, &self.name, signature, &self.arguments)
+        signature.map(text::signature_text).unwrap_or_default()
     }
 }
 
@@ -153,23 +144,10 @@ impl<'d> Metadata<'d> {
             Table::METHOD_SPEC => {
                 let row = self.tables.row(Table::METHOD_SPEC, token.row())?;
                 let method = tables::METHOD_DEF_OR_REF.decode(row.get(0))?;
-                let mut name = self.method(method)?;
-                let arguments = self.blob(row.get(1));
-                let arguments = arguments.and_then(|blob| self.method_spec_arguments(blob));
-                name.arguments = arguments.unwrap_or(name.arguments);
-                Some(name)
+                self.method(method)
             }
             _ => None,
         }
-    }
-
-    fn method_spec_arguments(&self, blob: &[u8]) -> Option<Vec<Type>> {
-        let mut reader = SignatureReader::new(blob, self);
-        if reader.blob.byte()? != 0x0a {
-            return None;
-        }
-        let count = reader.blob.unsigned()?;
-        reader.read_types(count, &mut Budget::new())
     }
 
     fn method_def_name(&self, row: u32) -> Option<MethodName> {
@@ -179,7 +157,6 @@ impl<'d> Metadata<'d> {
             owner: self.type_of(owner)?,
             name: method.name.into_owned(),
             signature: self.method_signature(method.signature),
-            arguments: Vec::new(),
         })
     }
 
@@ -200,7 +177,6 @@ impl<'d> Metadata<'d> {
             signature: self
                 .blob(row.get(2))
                 .and_then(|blob| self.method_signature(blob)),
-            arguments: Vec::new(),
         })
     }
 

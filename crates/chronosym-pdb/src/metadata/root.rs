@@ -122,11 +122,6 @@ impl<'d> Metadata<'d> {
         self.guid(self.tables.cell(Table::MODULE, 1, 2))
     }
 
-    /// The module's own name, such as `Workload.dll`.
-    pub fn module_name(&self) -> Cow<'d, str> {
-        self.string(self.tables.cell(Table::MODULE, 1, 1))
-    }
-
     /// The assembly's simple name; empty in a module without one.
     pub fn assembly_name(&self) -> Cow<'d, str> {
         self.string(self.tables.cell(Table::ASSEMBLY, 1, 7))

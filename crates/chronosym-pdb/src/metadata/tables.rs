@@ -42,7 +42,6 @@ impl Table {
     pub(crate) const LOCAL_VARIABLE: Self = Self(0x33);
     pub(crate) const LOCAL_CONSTANT: Self = Self(0x34);
     pub(crate) const IMPORT_SCOPE: Self = Self(0x35);
-    pub(crate) const STATE_MACHINE_METHOD: Self = Self(0x36);
     pub(crate) const CUSTOM_DEBUG_INFORMATION: Self = Self(0x37);
     /// No table: an unused tag of a coded index.
     const NONE: Self = Self(0xff);

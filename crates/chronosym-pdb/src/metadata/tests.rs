@@ -2,46 +2,7 @@
 
 use super::*;
 use crate::Error;
-
-/// A `#~` stream: tables and their row counts as stated, which of them are sorted, and the rows' bytes.
-pub(crate) fn stream(heaps: u8, tables: &[(u8, u32)], sorted: u64, rows: Vec<u8>) -> Vec<u8> {
-    let mask = tables.iter().fold(0u64, |mask, table| mask | 1 << table.0);
-    let mut out = vec![0, 0, 0, 0, 2, 0, heaps, 1];
-    out.extend(mask.to_le_bytes());
-    out.extend(sorted.to_le_bytes());
-    out.extend(tables.iter().flat_map(|table| table.1.to_le_bytes()));
-    if heaps & 0x40 != 0 {
-        out.extend(0x7777_7777u32.to_le_bytes());
-    }
-    out.extend(rows);
-    out
-}
-
-/// A `#~` stream with 16-bit indexes: table number, row count as stated, rows.
-pub(crate) fn tables(tables: &[(u8, u32, &[u16])], sorted: u64) -> Vec<u8> {
-    let counts: Vec<_> = tables.iter().map(|table| (table.0, table.1)).collect();
-    let cells = tables.iter().flat_map(|table| table.2);
-    let rows = cells.flat_map(|cell| cell.to_le_bytes()).collect();
-    stream(0, &counts, sorted, rows)
-}
-
-pub(crate) fn root(streams: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x04\0\0\0v1\0\0\0\0".to_vec();
-    out.extend((streams.len() as u16).to_le_bytes());
-    let padded = |name: &str| (name.len() + 4) & !3;
-    let names = streams.iter().map(|(name, _)| 8 + padded(name));
-    let mut offset = out.len() + names.sum::<usize>();
-    for (name, data) in streams {
-        out.extend((offset as u32).to_le_bytes());
-        out.extend((data.len() as u32).to_le_bytes());
-        let end = out.len() + padded(name);
-        out.extend(name.bytes());
-        out.resize(end, 0);
-        offset += data.len();
-    }
-    out.extend(streams.iter().flat_map(|(_, data)| *data));
-    out
-}
+use chronosym_support::ecma::{root, tables};
 
 /// `A` encloses `B`; flags (two cells), name, namespace, base, fields, methods.
 const TYPES: &[u16] = &[0, 0, 1, 0, 0, 1, 1, 0, 0, 3, 0, 0, 1, 1];
@@ -128,6 +89,28 @@ fn methods_behind_a_pointer_table() {
     );
 }
 
+/// The bytes of a row of each table (ECMA-335 II.22, and the portable PDB's) where all indexes are narrow.
+const ROWS: [&[usize]; 4] = [
+    &[10, 6, 14, 2, 6, 2, 14, 2, 6, 4, 6, 6, 6, 4, 6, 8],
+    &[6, 2, 4, 2, 6, 4, 2, 6, 6, 6, 2, 2, 8, 6, 8, 4],
+    &[22, 4, 12, 20, 6, 14, 8, 14, 12, 4, 8, 4, 4],
+    &[8, 4, 16, 6, 4, 4],
+];
+
+#[test]
+fn tables_of_every_kind_are_stepped_over() {
+    for (of, sizes) in (0_u8..).step_by(16).zip(ROWS) {
+        for (table, size) in (of..).zip(sizes) {
+            let row = vec![0; size / 2];
+            let stream = tables(&[(table, 1, &row), (0x36, 1, &[7, 9])], 0);
+            let data = root(&[("#~", &stream)]);
+            let metadata = Metadata::parse(&data).unwrap();
+            let cell = metadata.tables.cell(Table(0x36), 1, 1);
+            assert_eq!(cell, 9, "{table:#x}");
+        }
+    }
+}
+
 /// One module with type specifications; gives the text of the last one.
 fn type_specs(blobs: &[&[u8]]) -> Option<String> {
     let mut heap = vec![0];
@@ -164,6 +147,14 @@ fn types_in_every_form() {
         (&[0x20, 0x04, 0x1e, 0], "optional_modifier A !!0"),
         (&[0x1d, 0x3e], "class System.__Canon[]"),
         (&[0x1d, 0x45, 0x18], "int pinned[]"),
+        (
+            &[0x1b, 0, 6, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07],
+            "fnptr void(bool,wchar,int8,unsigned int8,int16,unsigned int16)",
+        ),
+        (
+            &[0x1b, 0, 7, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x19],
+            "fnptr void(int32,unsigned int32,int64,unsigned int64,float32,float64,unsigned int)",
+        ),
     ] {
         assert_eq!(type_specs(&[blob]).as_deref(), Some(wanted));
         for cut in 0..blob.len() {
@@ -237,13 +228,17 @@ fn tables_in_no_order_are_searched_once() {
             0,
         );
         let data = root(&[("#~", &tables), ("#Strings", STRINGS)]);
-        let metadata = Metadata::parse(&data).unwrap();
-        let begun = std::time::Instant::now();
-        for row in 2..=u32::from(count) {
-            let name = metadata.type_name(Token::new(Table::TYPE_DEF, row));
-            assert_eq!(name.map(|name| name.full().len()), Some(3));
-        }
-        begun.elapsed().as_secs_f64()
+        let once = || {
+            let metadata = Metadata::parse(&data).unwrap();
+            let begun = std::time::Instant::now();
+            for row in 2..=u32::from(count) {
+                let name = metadata.type_name(Token::new(Table::TYPE_DEF, row));
+                assert_eq!(name.map(|name| name.full().len()), Some(3));
+            }
+            begun.elapsed().as_secs_f64()
+        };
+        // What else the machine does makes no run shorter.
+        (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
     };
     let (few, many) = (time(2_000).max(1e-3), time(16_000));
     assert!(many < few * 30.0, "{few} s, {many} s");

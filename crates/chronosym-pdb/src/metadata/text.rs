@@ -1,7 +1,5 @@
 //! Types and signatures as text.
 
-use std::mem::take;
-
 use super::signature::{MethodSignature, Type};
 
 /// Longer texts end here: a damaged or hostile instantiation can grow without end.
@@ -16,16 +14,11 @@ pub enum Style {
     Event,
     /// Instantiations in the namespace field of events: `System.Int32`, arguments `[A,B]`.
     Instance,
-    /// Rows of `r2rmap` files: like [`Style::Instance`], arguments `[A, B]`.
-    Map,
 }
 
-struct Writer<'t> {
+struct Writer {
     out: String,
     style: Style,
-    /// What `!0` and `!!0` stand for.
-    owner: &'t [Type],
-    method: &'t [Type],
 }
 
 impl Type {
@@ -38,40 +31,12 @@ impl Type {
 }
 
 /// Return type, two blanks where events have the method's name elsewhere, and parameters.
-pub(crate) fn signature_text(of: &MethodSignature, style: Style) -> String {
-    let mut writer = Writer::new(style);
+pub(crate) fn signature_text(of: &MethodSignature) -> String {
+    let mut writer = Writer::new(Style::Event);
     writer.prefixes(of);
     writer.write(&of.return_type);
     writer.push("  ");
     writer.parameters(of);
-    writer.out
-}
-
-/// A method's whole name, in which what its type and it are instantiated with stands for `!0` and `!!0`.
-pub(crate) fn map_text(
-    owner: &Type,
-    name: &str,
-    signature: Option<&MethodSignature>,
-    arguments: &[Type],
-) -> String {
-    let mut writer = Writer::new(Style::Map);
-    writer.method = arguments;
-    if let Type::Generic { arguments, .. } = owner {
-        writer.owner = arguments;
-    }
-    if let Some(signature) = signature
-        && signature.return_type != Type::Primitive(1)
-    {
-        writer.write(&signature.return_type);
-        writer.push(" ");
-    }
-    writer.write(owner);
-    writer.push("::");
-    writer.push(name);
-    match signature {
-        Some(signature) => writer.list(&signature.parameters, "(", ", ", ")"),
-        None => writer.push("(?)"),
-    }
     writer.out
 }
 
@@ -100,13 +65,11 @@ fn primitive(element: u8, style: Style) -> &'static str {
     if style == Style::Event { event } else { full }
 }
 
-impl Writer<'_> {
+impl Writer {
     fn new(style: Style) -> Self {
         Self {
             out: String::new(),
             style,
-            owner: &[],
-            method: &[],
         }
     }
 
@@ -121,11 +84,11 @@ impl Writer<'_> {
         self.push(&value.to_string());
     }
 
-    fn list(&mut self, types: &[Type], open: &str, separator: &str, close: &str) {
+    fn list(&mut self, types: &[Type], open: &str, close: &str) {
         self.push(open);
         for (index, of) in types.iter().enumerate() {
             if index > 0 {
-                self.push(separator);
+                self.push(",");
             }
             self.write(of);
         }
@@ -145,20 +108,19 @@ impl Writer<'_> {
     }
 
     fn parameters(&mut self, of: &MethodSignature) {
-        let separator = if self.style == Style::Map { ", " } else { "," };
         let all = &of.parameters[..];
         let fixed = of.sentinel.and_then(|fixed| all.split_at_checked(fixed));
         let (fixed, variable) = fixed.unwrap_or((all, &[]));
-        self.list(fixed, "(", separator, "");
+        self.list(fixed, "(", "");
         if of.sentinel.is_some() {
             self.push(if fixed.is_empty() { "..." } else { ",..." });
-            self.list(variable, separator, separator, "");
+            self.list(variable, ",", "");
         }
         self.push(")");
     }
 
     fn write(&mut self, of: &Type) {
-        // The tree's depth is bounded by the reader; substitution is what can multiply it.
+        // The tree's depth is bounded by the reader.
         if self.out.len() >= MAX_TEXT {
             return;
         }
@@ -177,13 +139,12 @@ impl Writer<'_> {
             Type::Generic { base, arguments } => {
                 self.write(base);
                 match self.style {
-                    Style::Event => self.list(arguments, "<", ",", ">"),
-                    Style::Instance => self.list(arguments, "[", ",", "]"),
-                    Style::Map => self.list(arguments, "[", ", ", "]"),
+                    Style::Event => self.list(arguments, "<", ">"),
+                    Style::Instance => self.list(arguments, "[", "]"),
                 }
             }
-            Type::Var(index) => self.variable("!", *index, self.owner),
-            Type::MethodVar(index) => self.variable("!!", *index, self.method),
+            Type::Var(index) => self.number("!", (*index).into()),
+            Type::MethodVar(index) => self.number("!!", (*index).into()),
             Type::Pointer(of) => self.suffixed(of, "*"),
             Type::ByRef(of) => self.suffixed(of, "&"),
             Type::SzArray(of) => self.suffixed(of, "[]"),
@@ -226,18 +187,6 @@ impl Writer<'_> {
     fn suffixed(&mut self, of: &Type, suffix: &str) {
         self.write(of);
         self.push(suffix);
-    }
-
-    fn variable(&mut self, prefix: &str, index: u32, arguments: &[Type]) {
-        match arguments.get(index as usize) {
-            Some(argument) => {
-                // Arguments are closed: a variable in one would be its own, not ours.
-                let outer = (take(&mut self.owner), take(&mut self.method));
-                self.write(argument);
-                (self.owner, self.method) = outer;
-            }
-            None => self.number(prefix, index.into()),
-        }
     }
 
     fn array_shape(&mut self, rank: u32, sizes: &[u32], lower_bounds: &[i32]) {

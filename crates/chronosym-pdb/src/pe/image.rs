@@ -93,10 +93,6 @@ pub struct Section<'d> {
     pub file_offset: u32,
     /// How many bytes of the file it takes, as the header states it.
     pub file_size: u32,
-    /// Whether its bytes can be executed.
-    pub executable: bool,
-    /// Its bytes in the file; empty if they lie outside of it.
-    pub data: &'d [u8],
 }
 
 /// The CLR header of a managed image (ECMA-335 II.25.3.3).
@@ -211,11 +207,6 @@ impl<'d> PeImage<'d> {
             virtual_size: section.virtual_size.get(LE),
             file_offset: section.pointer_to_raw_data.get(LE),
             file_size: section.size_of_raw_data.get(LE),
-            executable: section
-                .characteristics
-                .get(LE)
-                .contains(pe::IMAGE_SCN_MEM_EXECUTE),
-            data: section.pe_data(self.data).unwrap_or_default(),
         })
     }
 

@@ -7,7 +7,7 @@
 mod debug;
 mod image;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub(crate) use debug::inflate;
 pub use debug::{CodeView, PdbChecksum, PerfMapId};

@@ -2,45 +2,7 @@
 
 use super::*;
 use crate::{Guid, PortablePdbId};
-
-const COFF: usize = 0x44;
-const OPTIONAL: usize = 0x58;
-const DIRECTORIES: usize = OPTIONAL + 96;
-const SECTIONS: usize = OPTIONAL + 0xe0;
-const DATA: usize = 0x200;
-
-/// A PE32 for x86 with one section at RVA 0x1000 that holds `data`, and data directories {index, RVA, size}.
-pub(crate) fn image(data: &[u8], directories: &[(usize, u32, u32)]) -> Vec<u8> {
-    let mut out = vec![0u8; DATA];
-    let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, b"MZ");
-    put(0x3c, &0x40u32.to_le_bytes());
-    put(0x40, b"PE\0\0\x4c\x01\x01\0");
-    put(COFF + 4, &0x1234_5678u32.to_le_bytes());
-    put(COFF + 16, &0xe0u16.to_le_bytes());
-    put(OPTIONAL, &[0x0b, 0x01]);
-    put(OPTIONAL + 56, &0x3000u32.to_le_bytes());
-    put(OPTIONAL + 92, &16u32.to_le_bytes());
-    for &(index, rva, size) in directories {
-        put(
-            DIRECTORIES + index * 8,
-            &[rva.to_le_bytes(), size.to_le_bytes()].concat(),
-        );
-    }
-    let size = (data.len() as u32).to_le_bytes();
-    put(SECTIONS, b".text\0\0\0");
-    put(
-        SECTIONS + 8,
-        &[
-            size,
-            0x1000u32.to_le_bytes(),
-            size,
-            (DATA as u32).to_le_bytes(),
-        ]
-        .concat(),
-    );
-    [out, data.to_vec()].concat()
-}
+use chronosym_support::ecma::{COFF, DATA, image};
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()

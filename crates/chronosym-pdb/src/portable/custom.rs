@@ -49,12 +49,4 @@ impl<'d> PortablePdb<'d> {
             size => inflate("embedded source", source, size as usize, limit).map(Some),
         }
     }
-
-    /// The method (MethodDef row) that the user wrote, if `move_next` is the `MoveNext` of a state
-    /// machine that the compiler made of it.
-    pub fn kickoff_method(&self, move_next: u32) -> Option<u32> {
-        let tables = &self.metadata.tables;
-        let row = tables.find(Table::STATE_MACHINE_METHOD, move_next)?;
-        Some(tables.cell(Table::STATE_MACHINE_METHOD, row, 1))
-    }
 }

@@ -67,14 +67,12 @@ pub struct Document<'d> {
     pub hash_algorithm: Option<HashAlgorithm>,
     /// The hash of the file's bytes; may be empty.
     pub hash: &'d [u8],
-    /// The language's GUID.
-    pub language: Option<Guid>,
 }
 
 const SHA1: Guid = Guid::from_u128(0xff1816ec_aa5e_4d10_87f7_6f4963833460);
 const SHA256: Guid = Guid::from_u128(0x8829d00f_11b8_4213_878b_770e8597ac16);
 
-/// A path's parts come one by one out of the blob heap; this bounds what they add up to.
+/// A path's parts come one by one out of the blob heap; this bounds what they add up to, and their number.
 const MAX_NAME: usize = 32 << 10;
 
 impl fmt::Debug for PortablePdb<'_> {
@@ -120,11 +118,6 @@ impl<'d> PortablePdb<'d> {
         self.id
     }
 
-    /// The tables.
-    pub fn metadata(&self) -> &Metadata<'d> {
-        &self.metadata
-    }
-
     /// How many methods the PDB can speak of: the rows of the module's MethodDef table.
     pub fn methods(&self) -> u32 {
         self.metadata.rows(Table::METHOD_DEBUG_INFORMATION)
@@ -165,7 +158,6 @@ impl<'d> PortablePdb<'d> {
             name: self.document_name(cells.get(0))?,
             hash_algorithm: algorithm,
             hash,
-            language: self.metadata.guid(cells.get(3)),
         })
     }
 
@@ -181,7 +173,7 @@ impl<'d> PortablePdb<'d> {
         // One character, of which NUL stands for none; an empty blob has none.
         let length = (1..=4).find(|&n| parts.rest().get(..n).is_some_and(is_char));
         let separator = copied_text(parts.bytes(length.unwrap_or_default())?);
-        let mut name = String::new();
+        let (mut name, mut count) = (String::new(), 0_usize);
         let mut between = "";
         while !parts.is_empty() {
             name.push_str(between);
@@ -190,7 +182,8 @@ impl<'d> PortablePdb<'d> {
             if part != 0 {
                 name.push_str(&copied_text(self.metadata.blob(part)?));
             }
-            if name.len() > MAX_NAME {
+            count = count.saturating_add(1);
+            if name.len().max(count) > MAX_NAME {
                 return None;
             }
         }

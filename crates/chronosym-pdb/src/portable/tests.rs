@@ -1,24 +1,7 @@
 //! Hand-made PDBs: what no file at hand has.
 
 use super::*;
-use crate::metadata::tests::{root, stream, tables};
-
-/// A blob heap that hands out indexes.
-struct Heap(Vec<u8>);
-
-impl Heap {
-    fn add(&mut self, blob: &[u8]) -> u16 {
-        let index = self.0.len() as u16;
-        let length = blob.len() as u16;
-        if length < 0x80 {
-            self.0.push(length as u8);
-        } else {
-            self.0.extend((length | 0x8000).to_be_bytes());
-        }
-        self.0.extend(blob);
-        index
-    }
-}
+use chronosym_support::ecma::{Blobs, root, stream, tables};
 
 const EMBEDDED_SOURCE: [u8; 16] = [
     0x1b, 0x57, 0x8a, 0x0e, 0x26, 0x69, 0x6e, 0x46, 0xb4, 0xad, 0x8a, 0xb0, 0x46, 0x11, 0xf5, 0xfe,
@@ -26,11 +9,11 @@ const EMBEDDED_SOURCE: [u8; 16] = [
 
 /// Two documents, one method with these points, the first document's text embedded.
 fn pdb(points: &[u8], separator: &str, source: &[u8]) -> Vec<u8> {
-    let mut heap = Heap(vec![0]);
+    let mut heap = Blobs::default();
     let parts = ["", "src", "ä.cs", "b.cs"].map(|part| heap.add(part.as_bytes()) as u8);
-    let mut name = |parts: &[u8]| heap.add(&[separator.as_bytes(), parts].concat());
+    let mut name = |parts: &[u8]| heap.add(&[separator.as_bytes(), parts].concat()) as u16;
     let (first, second) = (name(&[0, parts[1], parts[2]]), name(&[parts[1], parts[3]]));
-    let (points, source) = (heap.add(points), heap.add(source));
+    let (points, source) = (heap.add(points) as u16, heap.add(source) as u16);
     let document = 1 << 5 | 22;
     let stream = tables(
         &[
@@ -105,10 +88,6 @@ fn points_change_documents_and_hide() {
     let lines = [line(3), line(5), line(6)];
     assert_eq!(lines, [Some((1, 10, 0)), Some((1, 10, 0)), Some((2, 3, 6))]);
     assert_eq!(pdb.lines(2).next(), None);
-    assert_eq!(
-        (pdb.kickoff_method(2), pdb.kickoff_method(1)),
-        (Some(1), None)
-    );
     // A method whose first point is hidden has no line before it.
     let bytes = self::pdb(&[0, 1, 2, 0, 0, 3, 0, 1, 8, 1], "/", &[]);
     let pdb = PortablePdb::parse(&bytes).unwrap();
@@ -130,6 +109,35 @@ fn damaged_points_end_and_say_so() {
         let count = points.by_ref().count();
         assert_eq!(count, usize::from(cut >= 7));
         assert_eq!(points.is_damaged(), cut != 2 && cut != 7, "{cut}");
+    }
+}
+
+#[test]
+fn source_link_leads_to_documents() {
+    const SOURCE_LINK: [u8; 16] = [
+        0x56, 0x05, 0x11, 0xcc, 0x91, 0xa0, 0x38, 0x4d, 0x9f, 0xec, 0x25, 0xab, 0x9a, 0x35, 0x1a,
+        0x6a,
+    ];
+    let json = br#"{"documents":{"src/*":"https://host/*"}}"#;
+    let mut heap = Blobs::default();
+    let parts = ["src", "b.cs"].map(|part| heap.add(part.as_bytes()) as u8);
+    let name = heap.add(&[b'/', parts[0], parts[1]]) as u16;
+    let (other, link) = (heap.add(b"other") as u16, heap.add(json) as u16);
+    let module = 1 << 5 | 7;
+    for sorted in [0, 1 << 0x37] {
+        let rows = [module, 1, other, module, 2, link];
+        let stream = tables(&[(0x30, 1, &[name, 0, 0, 0]), (0x37, 2, &rows)], sorted);
+        let data = root(&[
+            ("#Pdb", &[0; 32]),
+            ("#~", &stream),
+            ("#GUID", &[EMBEDDED_SOURCE, SOURCE_LINK].concat()),
+            ("#Blob", &heap.0),
+        ]);
+        let pdb = PortablePdb::parse(&data).unwrap();
+        assert_eq!(pdb.source_link_json(), Some(&json[..]));
+        let url = pdb.source_link_url(1);
+        assert_eq!(url.as_deref(), Some("https://host/b.cs"));
+        assert_eq!(pdb.source_link_url(2), None);
     }
 }
 
@@ -175,7 +183,7 @@ fn wide_tables(tables: &[(u8, Vec<Cells>)], heap_flags: u8) -> Vec<u8> {
         .collect();
     let cells = tables.iter().flat_map(|table| table.1.iter().flatten());
     let rows = cells.flat_map(|&(value, width)| value.to_le_bytes().into_iter().take(width));
-    stream(heap_flags, &counts, 0, rows.collect())
+    stream(heap_flags, &counts, 0, &rows.collect::<Vec<_>>())
 }
 
 /// A PDB of as many methods and documents: method k has document k, and k is the state machine of its neighbour.
@@ -245,8 +253,6 @@ fn indexes_widen_with_what_they_point_into() {
                     "{method}"
                 );
                 assert_eq!(pdb.document(document).unwrap().name, "b.cs");
-                let kickoff = (2..methods).contains(&method).then_some(method ^ 1);
-                assert_eq!(pdb.kickoff_method(method), kickoff);
             }
             // The last method's blob is one byte longer than its points.
             let mut points = pdb.lines(methods);

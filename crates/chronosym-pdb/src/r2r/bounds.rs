@@ -52,9 +52,6 @@ pub struct IlAnswer {
     /// that of the code behind it); otherwise that of the nearest bound before that has one.
     /// Nothing if there is no such bound.
     pub il_offset: Option<u32>,
-    /// What the runtime's own stack traces say: 0 for no mapping and the prolog, the method's highest
-    /// IL offset for the epilog.
-    pub runtime_il_offset: u32,
 }
 
 /// The bounds of one method in native order; ends early where the data is damaged.
@@ -161,79 +158,43 @@ impl<'d> Bounds<'d> {
 
     /// The IL of the code at `native_offset`.
     pub(super) fn lookup(self, native_offset: u32) -> Option<IlAnswer> {
-        let mut governing: Option<Governing> = None;
-        let (mut before, mut behind, mut highest) = (None, None, 0);
+        let mut governing: Option<(u32, IlMapping)> = None;
+        let (mut before, mut behind) = (None, None);
         for bound in self.filter(|bound| !bound.call_instruction) {
-            if let IlMapping::Offset(il) = bound.il {
-                highest = highest.max(il);
-            }
+            let offset = match bound.il {
+                IlMapping::Offset(il) => Some(il),
+                _ => None,
+            };
             if bound.native_offset > native_offset {
-                if let (None, IlMapping::Offset(il)) = (behind, bound.il) {
-                    behind = Some(il);
+                behind = offset;
+                if behind.is_some() {
+                    break;
                 }
                 continue;
             }
             match &mut governing {
-                Some(last) if last.native_offset == bound.native_offset => last.add(bound.il),
+                // Of several bounds at one place the lowest counts, but not a later "no mapping".
+                Some((at, _)) if *at == bound.native_offset && bound.il == IlMapping::NoMapping => {
+                }
+                Some((at, mapping)) if *at == bound.native_offset => {
+                    *mapping = lower(*mapping, bound.il);
+                }
                 last => {
-                    if let Some(Governing {
-                        mapping: IlMapping::Offset(il),
-                        ..
-                    }) = last
-                    {
+                    if let Some((_, IlMapping::Offset(il))) = last {
                         before = Some(*il);
                     }
-                    *last = Some(Governing::new(bound));
+                    *last = Some((bound.native_offset, bound.il));
                 }
             }
         }
-        let Governing {
-            native_offset: at,
-            mapping,
-            runtime,
-        } = governing?;
+        let (at, mapping) = governing?;
         let il_offset = match mapping {
             IlMapping::Offset(il) => Some(il),
             IlMapping::Prolog if at == 0 => Some(0),
             IlMapping::Prolog => behind.or(before),
             IlMapping::NoMapping | IlMapping::Epilog => before,
         };
-        let runtime_il_offset = match runtime {
-            IlMapping::Offset(il) => il,
-            IlMapping::Prolog | IlMapping::NoMapping => 0,
-            IlMapping::Epilog => highest,
-        };
-        Some(IlAnswer {
-            mapping,
-            il_offset,
-            runtime_il_offset,
-        })
-    }
-}
-
-/// The bounds at one native offset.
-struct Governing {
-    native_offset: u32,
-    mapping: IlMapping,
-    /// The runtime's choice: the least stored value.
-    runtime: IlMapping,
-}
-
-impl Governing {
-    fn new(bound: Bound) -> Self {
-        Self {
-            native_offset: bound.native_offset,
-            mapping: bound.il,
-            runtime: bound.il,
-        }
-    }
-
-    /// Of several bounds at one place the lowest counts, but not a later "no mapping".
-    fn add(&mut self, il: IlMapping) {
-        if il != IlMapping::NoMapping {
-            self.mapping = lower(self.mapping, il);
-            self.runtime = self.runtime.min(il);
-        }
+        Some(IlAnswer { mapping, il_offset })
     }
 }
 
@@ -336,14 +297,11 @@ mod tests {
         assert!(all(&long, 16).len() <= 7);
     }
 
-    fn lookup(
-        bounds: &[(u32, u32, u32)],
-        native_offset: u32,
-    ) -> Option<(IlMapping, Option<u32>, u32)> {
+    fn lookup(bounds: &[(u32, u32, u32)], native_offset: u32) -> Option<(IlMapping, Option<u32>)> {
         let answer = Bounds::parse(&older(bounds), 9)
             .unwrap()
             .lookup(native_offset)?;
-        Some((answer.mapping, answer.il_offset, answer.runtime_il_offset))
+        Some((answer.mapping, answer.il_offset))
     }
 
     #[test]
@@ -358,17 +316,16 @@ mod tests {
         ];
         let offset = |il| IlMapping::Offset(il);
         for (native, wanted) in [
-            (0, (IlMapping::Prolog, Some(0), 0)),
-            (3, (IlMapping::Prolog, Some(0), 0)),
-            (4, (offset(0), Some(0), 0)),
-            (9, (offset(0), Some(0), 0)),
-            (10, (offset(10), Some(10), 10)),
-            // No mapping: the runtime says 0, the nearest code before says 10.
-            (24, (IlMapping::NoMapping, Some(10), 0)),
-            (25, (offset(20), Some(20), 20)),
-            // Epilog: the runtime says the highest.
-            (30, (IlMapping::Epilog, Some(20), 20)),
-            (u32::MAX, (IlMapping::Epilog, Some(20), 20)),
+            (0, (IlMapping::Prolog, Some(0))),
+            (3, (IlMapping::Prolog, Some(0))),
+            (4, (offset(0), Some(0))),
+            (9, (offset(0), Some(0))),
+            (10, (offset(10), Some(10))),
+            // No mapping: the nearest code before says 10.
+            (24, (IlMapping::NoMapping, Some(10))),
+            (25, (offset(20), Some(20))),
+            (30, (IlMapping::Epilog, Some(20))),
+            (u32::MAX, (IlMapping::Epilog, Some(20))),
         ] {
             assert_eq!(lookup(&bounds, native), Some(wanted), "{native}");
         }
@@ -381,24 +338,21 @@ mod tests {
         // The lowest counts; "no mapping" behind another does not; a call instruction never does.
         assert_eq!(
             lookup(&[(0, 13, 0), (0, 8, 0)], 0),
-            Some((IlMapping::Offset(5), Some(5), 5))
+            Some((IlMapping::Offset(5), Some(5)))
         );
         assert_eq!(
             lookup(&[(0, 8, 0), (0, 2, 0)], 0),
-            Some((IlMapping::Offset(5), Some(5), 5))
+            Some((IlMapping::Offset(5), Some(5)))
         );
         assert_eq!(
             lookup(&[(0, 13, 0), (0, 3, 0x10)], 0),
-            Some((IlMapping::Offset(10), Some(10), 10))
+            Some((IlMapping::Offset(10), Some(10)))
         );
-        // The end of a branch that returns: the runtime takes the epilog, whose line is that of the last return.
+        // The end of a branch that returns.
         let branch = [(0, 1, 0), (4, 32, 0), (0, 0, 0), (9, 56, 0), (0, 0, 0)];
-        assert_eq!(
-            lookup(&branch, 4),
-            Some((IlMapping::Offset(29), Some(29), 53))
-        );
+        assert_eq!(lookup(&branch, 4), Some((IlMapping::Offset(29), Some(29))));
         // A funclet's prolog: the code behind it is the handler's.
         let funclet = [(0, 1, 0), (4, 3, 0), (6, 0, 0), (6, 1, 0), (4, 43, 0)];
-        assert_eq!(lookup(&funclet, 17), Some((IlMapping::Prolog, Some(40), 0)));
+        assert_eq!(lookup(&funclet, 17), Some((IlMapping::Prolog, Some(40))));
     }
 }

@@ -63,7 +63,7 @@ impl<'d> Functions<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pe::tests::image;
+    use chronosym_support::ecma::image;
 
     #[test]
     fn ends_come_from_the_table_or_the_unwind_record() {

@@ -8,7 +8,6 @@ use crate::pe::{CorHeader, PeImage, RvaRange};
 use crate::{Error, Result};
 
 pub(super) mod section {
-    pub(in crate::r2r) const COMPILER: u32 = 100;
     pub(in crate::r2r) const RUNTIME_FUNCTIONS: u32 = 102;
     pub(in crate::r2r) const METHOD_DEF_ENTRY_POINTS: u32 = 103;
     pub(in crate::r2r) const DEBUG_INFO: u32 = 105;

@@ -17,7 +17,7 @@ use std::fmt;
 
 use crate::bytes::{Cursor, text_to_nul};
 use crate::metadata::{Metadata, Table, Token};
-use crate::pe::{Machine, PeImage, RvaRange, TargetOs};
+use crate::pe::{Machine, PeImage, RvaRange};
 use crate::{Error, Result};
 
 pub use base::{BaseMatch, KnownStart};
@@ -39,7 +39,6 @@ pub struct R2rImage<'d> {
     image: PeImage<'d>,
     major: u16,
     minor: u16,
-    flags: u32,
     sections: Sections,
     functions: Functions<'d>,
     /// By function index and so by address, too.
@@ -149,7 +148,7 @@ impl<'d> R2rImage<'d> {
     pub fn open(image: PeImage<'d>) -> Result<Self> {
         let header = header::find(&image).ok_or(Error::NotA { what: WHAT })?;
         let mut cursor = Cursor::at(header, 4, WHAT);
-        let (major, minor, flags) = (cursor.u16()?, cursor.u16()?, cursor.u32()?);
+        let (major, minor, _flags) = (cursor.u16()?, cursor.u16()?, cursor.u32()?);
         let sections = Sections::parse(&mut cursor)?;
         let is_composite = sections.get(section::COMPONENT_ASSEMBLIES).is_some();
         let metadata = if is_composite {
@@ -168,7 +167,6 @@ impl<'d> R2rImage<'d> {
         let mut opened = Self {
             major,
             minor,
-            flags,
             debug_info: sections.array(section::DEBUG_INFO, &image)?,
             instances: sections.data(section::INSTANCE_ENTRY_POINTS, &image)?,
             cold: header::hot_cold_map(sections.data(section::HOT_COLD_MAP, &image)?),
@@ -262,24 +260,9 @@ impl<'d> R2rImage<'d> {
         (self.major, self.minor)
     }
 
-    /// The flags of the header.
-    pub fn flags(&self) -> u32 {
-        self.flags
-    }
-
     /// The processor of the code.
     pub fn machine(&self) -> Machine {
         self.image.machine()
-    }
-
-    /// The system the code was compiled for.
-    pub fn target_os(&self) -> TargetOs {
-        self.image.target_os()
-    }
-
-    /// What compiled the image.
-    pub fn compiler(&self) -> Option<String> {
-        self.text(section::COMPILER)
     }
 
     /// Whether the image holds the code of several assemblies.

@@ -79,10 +79,7 @@ pub struct Definition<'a> {
 }
 
 /// The head of an instance's signature.
-struct Instance<'r> {
-    /// Behind the row: method arguments.
-    reader: SignatureReader<'r>,
-    flags: u32,
+struct Instance {
     /// Index of the module that the row belongs to.
     module: u32,
     owner: Option<Type>,
@@ -109,13 +106,8 @@ impl R2rImage<'_> {
             }
             MethodId::Instance { signature } => {
                 let find = |index| self.module(index, modules);
-                let budget = &mut Budget::new();
-                let mut instance = self.instance(signature, &find, budget)?;
+                let instance = self.instance(signature, &find)?;
                 let mut name = find(instance.module)?.method(instance.token)?;
-                if instance.flags & flag::METHOD_INSTANTIATION != 0 {
-                    let count = instance.reader.blob.unsigned()?;
-                    name.arguments = instance.reader.read_types(count, budget)?;
-                }
                 if let Some(owner) = instance.owner {
                     name.owner = owner;
                 }
@@ -138,7 +130,7 @@ impl R2rImage<'_> {
                 })
             }
             MethodId::Instance { signature } => {
-                let instance = self.instance(signature, &|_| None, &mut Budget::new())?;
+                let instance = self.instance(signature, &|_| None)?;
                 Some(Definition {
                     module: self.module_ref(instance.module)?,
                     token: instance.token,
@@ -147,12 +139,7 @@ impl R2rImage<'_> {
         }
     }
 
-    fn instance<'r>(
-        &'r self,
-        signature: u32,
-        modules: Modules<'r>,
-        budget: &mut Budget,
-    ) -> Option<Instance<'r>> {
+    fn instance<'r>(&'r self, signature: u32, modules: Modules<'r>) -> Option<Instance> {
         let blob = BlobReader::new(self.instances.get(signature as usize..)?);
         let mut reader = SignatureReader {
             blob,
@@ -173,7 +160,7 @@ impl R2rImage<'_> {
                 ahead.byte();
                 module = ahead.unsigned()?;
             }
-            owner = Some(reader.read_type(budget)?);
+            owner = Some(reader.read_type(&mut Budget::new())?);
         }
         let table = if flags & flag::MEMBER_REF != 0 {
             Table::MEMBER_REF
@@ -182,8 +169,6 @@ impl R2rImage<'_> {
         };
         let token = Token::new(table, reader.blob.unsigned()?);
         Some(Instance {
-            reader,
-            flags,
             module,
             owner,
             token,
@@ -270,7 +255,7 @@ pub(super) fn signature_end(data: &[u8], at: usize) -> Option<usize> {
     };
     let budget = &mut Budget::new();
     if flags & flag::OWNER_TYPE != 0 {
-        reader.read_type(budget)?;
+        reader.read_type(&mut Budget::new())?;
     }
     reader.blob.unsigned()?;
     if flags & flag::METHOD_INSTANTIATION != 0 {
@@ -278,7 +263,7 @@ pub(super) fn signature_end(data: &[u8], at: usize) -> Option<usize> {
         reader.read_types(count, budget)?;
     }
     if flags & flag::CONSTRAINED != 0 {
-        reader.read_type(budget)?;
+        reader.read_type(&mut Budget::new())?;
     }
     data.len().checked_sub(reader.blob.rest().len())
 }

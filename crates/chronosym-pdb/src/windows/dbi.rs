@@ -20,7 +20,6 @@ const CONTRIBUTIONS_V2: u32 = 0xF131_51E4;
 #[derive(Debug)]
 pub(super) struct Dbi<'a> {
     pub(super) age: u32,
-    pub(super) machine: u16,
     pub(super) publics: Option<u32>,
     pub(super) symbol_records: Option<u32>,
     /// Numbers of streams in a fixed order (`DBGTYPE`).
@@ -89,7 +88,6 @@ impl<'a> Dbi<'a> {
         let debug_header = part(word(48))?;
         Ok(Some(Self {
             age: word(8),
-            machine: bytes::u16(&header, 58).unwrap_or_default(),
             publics: stream_number(&header, 16),
             symbol_records: stream_number(&header, 20),
             debug_header: stream.range(&debug_header)?,

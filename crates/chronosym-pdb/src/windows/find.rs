@@ -24,6 +24,9 @@ pub struct Name {
     pub base: String,
 }
 
+/// Bytes of the names of functions inlined into each other at one address: all may have one long name.
+const MOST_NAMES: usize = 256 << 10;
+
 /// A name as a record has it. Where it is no UTF-8 (old compilers write the code page) it shows U+FFFD.
 fn plain(base: &[u8]) -> Option<Name> {
     named(String::new(), copied_text(base))
@@ -105,7 +108,6 @@ pub struct Frames {
 
 impl Frames {
     /// An empty buffer.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -339,9 +341,13 @@ impl<'a> WindowsPdb<'a> {
             return Ok(());
         };
         let at = place.offset.saturating_sub(procedure.start().offset);
+        let mut room = MOST_NAMES;
         for site in sites.find(at, hits) {
+            let name = self.inlinee(module, site.inlinee)?;
+            let length = |name: &Name| name.scope.len().saturating_add(name.base.len());
+            room = room.saturating_sub(name.as_ref().map_or(0, length));
             let mut frame = Frame {
-                name: self.inlinee(module, site.inlinee)?,
+                name: name.filter(|_| room > 0),
                 inlined: true,
                 ..Frame::default()
             };

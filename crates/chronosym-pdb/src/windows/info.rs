@@ -1,7 +1,7 @@
-//! The PDB stream (number 1): identity, named streams, features.
+//! The PDB stream (number 1): identity, features, and which stream has the strings.
 
 use super::msf::Msf;
-use crate::bytes::{self, Cursor};
+use crate::bytes::Cursor;
 use crate::{Error, Guid, Result};
 
 /// `impv` of Visual C++ 7.0; every later compiler writes it or a greater one.
@@ -9,15 +9,13 @@ const VC70: u32 = 20_000_404;
 /// Feature code of a `/DEBUG:FASTLINK` PDB ("MINI"): symbols stay in the object files.
 const MINIMAL: u32 = 0x494E_494D;
 
-/// A name and the number of its stream.
-type NamedStream = (Box<[u8]>, u32);
-
 #[derive(Debug)]
 pub(super) struct Info {
     pub(super) guid: Guid,
     pub(super) age: u32,
     pub(super) fastlink: bool,
-    named: Box<[NamedStream]>,
+    /// The stream of the string table `/names`.
+    names: Option<u32>,
 }
 
 impl Info {
@@ -36,12 +34,12 @@ impl Info {
             guid,
             age,
             fastlink: false,
-            named: Box::default(),
+            names: None,
         };
         if at.position() < data.len() {
             let size = at.u32()? as usize;
             let strings = at.bytes(size)?;
-            info.named = named_streams(strings, &mut at)?;
+            info.names = named_stream(b"/names", strings, &mut at)?;
             // One more word (the size of an empty legacy map), then the feature codes.
             let _ = at.u32();
             while let Ok(feature) = at.u32() {
@@ -50,33 +48,27 @@ impl Info {
         }
         Ok(info)
     }
-
-    /// The number of the stream called `name`.
-    pub(super) fn named(&self, name: &str) -> Option<u32> {
-        let mut named = self.named.iter();
-        named
-            .find(|(found, _)| **found == *name.as_bytes())
-            .map(|&(_, stream)| stream)
-    }
 }
 
-/// A closed hash table on disk: size, capacity, bit vectors of present and deleted slots, then the
-/// present slots' (offset of the name, stream number).
-fn named_streams(strings: &[u8], at: &mut Cursor<'_>) -> Result<Box<[NamedStream]>> {
+/// The number of the stream called `wanted`, in a closed hash table on disk: size, capacity, bit vectors of present and deleted
+/// slots, then the present slots' (offset of the name, stream number).
+fn named_stream(wanted: &[u8], strings: &[u8], at: &mut Cursor<'_>) -> Result<Option<u32>> {
     let (count, _capacity) = (at.u32()?, at.u32()?);
     for _ in 0..2 {
         let words = at.u32()? as usize;
         at.bytes(words.saturating_mul(4))?;
     }
-    let mut named = Vec::new();
+    let mut found = None;
     for _ in 0..count {
         let (name, stream) = (at.u32()? as usize, at.u32()?);
         let name = strings
             .get(name..)
             .ok_or(at.damaged("a stream's name lies outside the string buffer"))?;
-        named.push((super::symbols::until_nul(name).into(), stream));
+        if found.is_none() && super::symbols::until_nul(name) == wanted {
+            found = Some(stream);
+        }
     }
-    Ok(named.into())
+    Ok(found)
 }
 
 /// The string table `/names`: strings at byte offsets.
@@ -90,7 +82,7 @@ impl<'a> Names<'a> {
 
     pub(super) fn read(msf: &Msf<'a>, info: &Info) -> Result<Self> {
         let what = "string table /names";
-        let Some(number) = info.named("/names") else {
+        let Some(number) = info.names else {
             return Ok(Self {
                 data: Default::default(),
             });
@@ -110,13 +102,4 @@ impl<'a> Names<'a> {
         let at = offset.checked_add(Self::HEADER)? as usize;
         Some(super::symbols::until_nul(self.data.get(at..)?))
     }
-}
-
-/// A source file's checksum as the `/src/files/…` streams of managed compilers hold it.
-///
-/// Layout: language, vendor, document type and algorithm GUIDs, checksum size, source size, bytes.
-pub(super) fn source_checksum(data: &[u8]) -> Option<(&[u8; 16], &[u8])> {
-    let algorithm = bytes::slice(data, 48, 16)?.try_into().ok()?;
-    let size = bytes::u32(data, 64)? as usize;
-    Some((algorithm, bytes::slice(data, 72, size)?))
 }

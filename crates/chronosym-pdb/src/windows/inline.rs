@@ -152,6 +152,9 @@ impl Context<'_> {
     }
 }
 
+/// Functions inlined into each other at one address that become frames: compilers nest some sixty.
+const MOST_INLINED: usize = 256;
+
 /// How much memory decoded sites may take up: what is decoded stays until it is used up, then sites
 /// are decoded anew each time.
 #[derive(Debug, Default)]
@@ -293,10 +296,14 @@ impl Sites {
         };
         let deepest = hits.iter().map(|hit| hit.0).max_by_key(|&site| order(site));
         let chain = std::iter::successors(deepest, |&site| self.node(site)?.parent);
-        chain.filter_map(|site| {
+        // A site stands behind the one around it, so both go the same way.
+        hits.sort_by_key(|hit| std::cmp::Reverse(hit.0));
+        let mut hits = hits.iter().peekable();
+        chain.take(MOST_INLINED).filter_map(move |site| {
+            while hits.next_if(|hit| hit.0 > site).is_some() {}
             Some(Site {
                 inlinee: self.node(site)?.inlinee,
-                position: hits.iter().find(|hit| hit.0 == site).map(|hit| hit.1),
+                position: hits.peek().filter(|hit| hit.0 == site).map(|hit| hit.1),
             })
         })
     }

@@ -3,7 +3,6 @@
 //! A method is an S_GMANPROC or S_LMANPROC record with its metadata token; its line table counts IL
 //! offsets from the record's place, which is no address in the image.
 
-use super::info::source_checksum;
 use super::module::{Module, Procedure};
 use super::pdb::{Token, WindowsPdb};
 use super::symbols::FunctionKind;
@@ -28,7 +27,6 @@ impl<'a> WindowsPdb<'a> {
     /// True if the code that the file describes is managed. Such a file knows IL offsets; no RVA means anything in it.
     ///
     /// Modules are read until one has code.
-    #[must_use]
     pub fn is_managed(&self) -> bool {
         let count = self.modules().map_or(0, |modules| modules.list.len());
         let procedures = (0..count).find_map(|index| {
@@ -91,22 +89,6 @@ impl<'a> WindowsPdb<'a> {
             let procedure = module.procedures.get(found.procedure as usize)?;
             Some((module, procedure))
         }))
-    }
-
-    /// The checksum of a source file of managed code: (algorithm GUID as stored, bytes). `file` is the
-    /// path as a line states it.
-    ///
-    /// # Errors
-    ///
-    /// As [`WindowsPdb::named_stream`].
-    pub fn source_checksum(&self, file: &str) -> Result<Option<([u8; 16], Vec<u8>)>> {
-        // The streams are named after the path in lower case.
-        let name = format!("/src/files/{}", file.to_lowercase());
-        let data = self.named_stream(&name)?;
-        Ok(data
-            .as_deref()
-            .and_then(source_checksum)
-            .map(|(algorithm, sum)| (*algorithm, sum.to_vec())))
     }
 
     fn tokens(&self) -> Result<&[Token]> {

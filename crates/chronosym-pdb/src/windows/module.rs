@@ -49,10 +49,20 @@ pub(super) struct Module<'a> {
     /// Sorted by place; of several at one place (folded functions) the first record is first.
     pub(super) procedures: Box<[Procedure]>,
     pub(super) lines: Subsections,
-    separated: bool,
     inlinees: OnceLock<Box<[InlineeLine]>>,
     /// One for each procedure, made when the first is asked for.
     sites: OnceLock<Box<[Slot]>>,
+    pieces: OnceLock<Box<[Piece]>>,
+    /// Pairs of a local id that is exported and the file's, by the first.
+    exports: OnceLock<Box<[(u32, u32)]>>,
+}
+
+/// A piece of a procedure's code that lies elsewhere.
+#[derive(Debug)]
+struct Piece {
+    parent: Place,
+    record: u32,
+    offset: u32,
 }
 
 impl<'a> Module<'a> {
@@ -83,14 +93,13 @@ impl<'a> Module<'a> {
         Ok(Some(Self {
             symbols: info.symbols,
             c13,
-            separated: procedures
-                .iter()
-                .any(|found| found.kind == FunctionKind::Separated),
             data,
             procedures: procedures.into(),
             lines,
             inlinees: OnceLock::new(),
             sites: OnceLock::new(),
+            pieces: OnceLock::new(),
+            exports: OnceLock::new(),
         }))
     }
 
@@ -177,26 +186,34 @@ impl<'a> Module<'a> {
     }
 
     /// Starts of the separated pieces of `procedure`, relative to it, in file order.
-    pub(super) fn chunks(&self, procedure: &Procedure) -> Vec<u32> {
-        if !self.separated {
-            return Vec::new();
-        }
-        let mut pieces: Vec<_> = self
+    fn chunks(&self, procedure: &Procedure) -> Vec<u32> {
+        let start = procedure.start();
+        let pieces = self.pieces.get_or_init(|| self.pieces());
+        let first = pieces.partition_point(|piece| piece.parent < start);
+        let own = pieces
+            .iter()
+            .skip(first)
+            .take_while(|piece| piece.parent == start);
+        own.map(|piece| piece.offset.wrapping_sub(start.offset))
+            .collect()
+    }
+
+    /// The separated pieces of all procedures, by procedure and in file order.
+    fn pieces(&self) -> Box<[Piece]> {
+        let separated = self
             .procedures
             .iter()
-            .filter(|found| found.kind == FunctionKind::Separated)
-            .filter(|found| {
-                let record = self.record(found);
-                let parent = record.and_then(|record| self.parent(&record));
-                parent.is_some_and(|parent| parent.start() == procedure.start())
+            .filter(|found| found.kind == FunctionKind::Separated);
+        let piece = |found: &Procedure| {
+            Some(Piece {
+                parent: self.parent(&self.record(found)?)?.start(),
+                record: found.record,
+                offset: found.offset,
             })
-            .collect();
-        pieces.sort_by_key(|piece| piece.record);
-        let start = procedure.offset;
-        pieces
-            .iter()
-            .map(|piece| piece.offset.wrapping_sub(start))
-            .collect()
+        };
+        let mut pieces: Vec<_> = separated.filter_map(piece).collect();
+        pieces.sort_unstable_by_key(|piece| (piece.parent, piece.record));
+        pieces.into()
     }
 
     /// The inline sites of `procedure`, which has that number; none if it has none.
@@ -249,10 +266,15 @@ impl<'a> Module<'a> {
 
     /// The file's id of a local id that this module exports.
     pub(super) fn export(&self, local: u32) -> Option<u32> {
-        let data = self.lines.exports.of(self.c13());
-        bytes::pairs(data)
-            .iter()
-            .find(|pair| pair.0 == local)
+        let exports = self.exports.get_or_init(|| {
+            let mut pairs = bytes::pairs(self.lines.exports.of(self.c13()));
+            pairs.sort_by_key(|pair| pair.0);
+            pairs
+        });
+        let first = exports.partition_point(|pair| pair.0 < local);
+        exports
+            .get(first)
+            .filter(|pair| pair.0 == local)
             .map(|pair| pair.1)
     }
 }
@@ -327,6 +349,9 @@ fn join(procedures: &mut [Procedure], lines: &Subsections) {
     }
 }
 
+/// Steps in which the owners of the line tables at one place are looked for: each is among all procedures there.
+const MOST_FOLDED: usize = 1 << 22;
+
 /// Does the same for folded functions of which some have no table, because no source line made them
 /// (implicit constructors and the like): a table belongs to a procedure whose record stands between
 /// those of the procedures that own the tables around it.
@@ -342,11 +367,11 @@ fn join_by_neighbours(procedures: &mut [Procedure], tables: &[PlacedTable]) {
             continue;
         };
         let first = tables.partition_point(|table| table.start < start);
-        for table in tables
+        let own = tables
             .iter()
             .skip(first)
-            .map_while(|table| (table.start == start).then_some(table.table))
-        {
+            .map_while(|table| (table.start == start).then_some(table.table));
+        for table in own.take(MOST_FOLDED.checked_div(same.len()).unwrap_or(0)) {
             let after = owners.partition_point(|&(other, _)| other < table);
             let owner = |at: Option<usize>| owners.get(at?).map(|&(_, record)| record);
             let low = owner(after.checked_sub(1)).unwrap_or(0);

@@ -1,6 +1,5 @@
 //! A file, open: its streams, and what was read of them so far.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -111,7 +110,6 @@ impl<'a> WindowsPdb<'a> {
 
     /// The identity that the image's RSDS record states. Its age is that of the DBI stream: the age of the PDB stream also
     /// grows when a tool writes into the file later, such as source indexing.
-    #[must_use]
     pub fn id(&self) -> PdbId {
         PdbId {
             guid: self.info.guid,
@@ -119,16 +117,9 @@ impl<'a> WindowsPdb<'a> {
         }
     }
 
-    /// The machine as in the image's COFF header (0x8664, 0x14C, 0xAA64), 0 if unknown.
-    #[must_use]
-    pub fn machine(&self) -> u16 {
-        self.dbi.as_ref().map_or(0, |dbi| dbi.machine)
-    }
-
     /// The size of the image, in bytes, where the file does not state its sections' places and they are taken to follow each
     /// other page by page, as in PDBs of precompiled .NET Framework images: an image of another size is laid out in another
     /// way, and RVAs of it have no answer here.
-    #[must_use]
     pub fn assumed_image_size(&self) -> Option<u32> {
         self.space.assumed_end
     }
@@ -147,39 +138,10 @@ impl<'a> WindowsPdb<'a> {
         .filter_map(|(lacks, limit)| lacks.then_some(limit))
     }
 
-    /// The bytes of the stream called `name`, such as `srcsrv`.
-    ///
-    /// # Errors
-    ///
-    /// If the stream's pages do not lie in the file.
-    pub fn named_stream(&self, name: &str) -> Result<Option<Cow<'a, [u8]>>> {
-        let Some(number) = self.info.named(name) else {
-            return Ok(None);
-        };
-        match self.msf.stream(number, "named stream")? {
-            Some(stream) => stream.bytes(0, stream.len()).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// The Source Link document (JSON), if the linker or compiler put one in.
-    ///
-    /// # Errors
-    ///
-    /// As [`WindowsPdb::named_stream`].
-    pub fn source_link(&self) -> Result<Option<Cow<'a, [u8]>>> {
-        match self.named_stream("sourcelink")? {
-            Some(found) => Ok(Some(found)),
-            // The linker numbers them, one for each object that brings one.
-            None => self.named_stream("sourcelink$1"),
-        }
-    }
-
     /// How many bytes of modules were read so far, to be indexed: almost all that lookups make
     /// resident of a mapped file. Whoever maps large PDBs can give the pages back whenever this has
     /// grown by some 100 MB (`MADV_DONTNEED`; what is wanted again comes from the page cache), so that
     /// a sorted batch over a file of any size stays small.
-    #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Relaxed)
     }

@@ -17,8 +17,12 @@ const HEADER: u32 = 56;
 const REMEMBERED: u32 = 1 << 15;
 /// How far apart the pairs are that stand in for a missing hash stream.
 const STRIDE: u32 = 128;
+/// Bytes of records between two pairs of a hash stream, at most: a lookup walks through them.
+const MAX_GAP: u32 = 1 << 18;
 /// Substring lists and scopes nest; a file that nests deeper is damaged.
 const MAX_DEPTH: u32 = 16;
+/// Records that one scope is put together from: lists may name one another any number of times.
+const MAX_PARTS: u32 = 1024;
 
 const LF_CLASS: u16 = 0x1504;
 const LF_STRUCTURE: u16 = 0x1505;
@@ -127,7 +131,11 @@ impl TypeStream {
                 let pairs = match self.hash {
                     Some((hash, offset, size)) => {
                         let hash = msf.required(hash, "type hash")?;
-                        bytes::pairs(&hash.bytes(offset, size)?)
+                        let pairs = bytes::pairs(&hash.bytes(offset, size)?);
+                        match self.are_close(&pairs) {
+                            true => pairs,
+                            false => self.walk(stream)?,
+                        }
                     }
                     None => self.walk(stream)?,
                 };
@@ -151,6 +159,14 @@ impl TypeStream {
             current = current.saturating_add(1);
         }
         Err(stream.damaged(start, "the index offsets do not lead to the record"))
+    }
+
+    /// Whether no two neighbours are far from each other.
+    fn are_close(&self, pairs: &[(u32, u32)]) -> bool {
+        let end = self.records_end.saturating_sub(self.records);
+        let next = pairs.iter().skip(1).map(|pair| pair.1).chain([end]);
+        let mut gaps = pairs.iter().zip(next);
+        gaps.all(|(&(_, at), next)| next.saturating_sub(at) <= MAX_GAP)
     }
 
     fn walk(&self, stream: &Stream<'_, '_>) -> Result<Box<[(u32, u32)]>> {
@@ -200,7 +216,7 @@ impl Types {
         };
         let scope = bytes::u32(&record, 2).unwrap_or_default();
         let scope = match bytes::u16(&record, 0) {
-            Some(LF_FUNC_ID) => self.string(msf, scope, MAX_DEPTH)?,
+            Some(LF_FUNC_ID) => self.string(msf, scope, MAX_DEPTH, &mut { MAX_PARTS })?,
             Some(LF_MFUNC_ID) => self.class(msf, scope)?,
             _ => return Ok(None),
         };
@@ -213,23 +229,27 @@ impl Types {
             .map_or(Ok(None), |ipi| ipi.record(msf, index))
     }
 
-    /// An LF_STRING_ID: the strings of its substring list, then its own.
-    fn string(&self, msf: &Msf<'_>, index: u32, depth: u32) -> Result<String> {
+    /// An LF_STRING_ID: the strings of its substring list, then its own. `left` counts records down.
+    fn string(&self, msf: &Msf<'_>, index: u32, depth: u32, left: &mut u32) -> Result<String> {
         let mut whole = String::new();
-        let (Some(record), Some(below)) = (self.id(msf, index)?, depth.checked_sub(1)) else {
+        let (Some(below), Some(after)) = (depth.checked_sub(1), left.checked_sub(1)) else {
+            return Ok(whole);
+        };
+        *left = after;
+        let Some(record) = self.id(msf, index)? else {
             return Ok(whole);
         };
         let word = |at: usize| bytes::u32(&record, at).unwrap_or_default();
         match bytes::u16(&record, 0) {
             Some(LF_STRING_ID) if word(2) == 0 => whole = tail(&record, 6),
             Some(LF_STRING_ID) => {
-                whole = self.string(msf, word(2), below)?;
+                whole = self.string(msf, word(2), below, left)?;
                 whole.push_str(&tail(&record, 6));
             }
             Some(LF_SUBSTR_LIST) => {
                 for at in (6..record.len()).step_by(4).take(word(2) as usize) {
-                    whole.push_str(&self.string(msf, word(at), below)?);
-                    if whole.len() > usize::from(u16::MAX) {
+                    whole.push_str(&self.string(msf, word(at), below, left)?);
+                    if *left == 0 || whole.len() > usize::from(u16::MAX) {
                         break;
                     }
                 }

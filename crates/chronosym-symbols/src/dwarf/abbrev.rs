@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use gimli::{DwAt, DwForm, DwTag, Encoding, constants as dw};
-use rustc_hash::FxHashMap;
 
 use super::form::{Bad, Cursor, Step};
+use crate::hash::HashMap;
 
 /// Attributes of one abbreviation: compilers write some twenty, and those that take no bytes could be any number.
 const MOST_ATTRIBUTES: usize = 256;
@@ -49,7 +49,7 @@ pub(crate) struct Abbreviation {
 pub(crate) struct Abbreviations {
     /// By code − 1, as compilers number them.
     dense: Vec<Abbreviation>,
-    sparse: FxHashMap<u64, Abbreviation>,
+    sparse: HashMap<u64, Abbreviation>,
     steps: Vec<Step>,
     attributes: Vec<Attribute>,
 }

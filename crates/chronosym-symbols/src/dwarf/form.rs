@@ -7,6 +7,8 @@ use std::fmt;
 
 use gimli::{DwForm, Encoding, Format, constants as dw};
 
+use crate::answer::Missing;
+
 /// What is wrong with an entry. Small, because it travels through the hot loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bad {
@@ -36,6 +38,14 @@ impl Bad {
     /// True where reading on would cost too much, so that nothing is known to be wrong.
     pub(crate) fn is_limit(self) -> bool {
         matches!(self, Self::Shared | Self::SharedLines)
+    }
+
+    /// Why an address has no answer where this was met.
+    pub(crate) fn missing(self) -> Missing {
+        match self.is_limit() {
+            true => Missing::LimitReached,
+            false => Missing::Damaged,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::OnceLock;
 
-use gimli::{DebugAranges, DebugInfo, SectionId};
+use gimli::{DebugAranges, DebugInfo, EndianSlice, SectionId};
 
 use super::budget::Budget;
 use super::form::Bad;
@@ -91,6 +91,12 @@ struct Listed {
 }
 
 impl UnitIndex {
+    /// The unit that holds the code at `va`, where the file's table of them is enough to say it.
+    pub(crate) fn listed(&self, container: &Container, va: u64) -> Option<usize> {
+        let listed = self.listed.get_or_init(|| listed(container));
+        listed.ranges.find(va).filter(|_| listed.alone)
+    }
+
     /// The unit that says of itself that it holds the code at `va`.
     pub(crate) fn find(
         &self,
@@ -99,7 +105,7 @@ impl UnitIndex {
         starts: &UnitStarts,
         va: u64,
     ) -> Option<usize> {
-        let listed = self.listed.get_or_init(|| listed(container, sections));
+        let listed = self.listed.get_or_init(|| listed(container));
         let found = listed.ranges.find(va);
         if found.is_some() && listed.alone {
             return found;
@@ -117,11 +123,12 @@ impl UnitIndex {
 }
 
 /// Reads `.debug_aranges` (DWARF 5, section 6.1.2).
-fn listed(container: &Container, sections: &Sections<'_>) -> Listed {
+fn listed(container: &Container) -> Listed {
     let data = container.debug.get(SectionId::DebugAranges, false);
+    let data = EndianSlice::new(data, container.endian);
     let mut pieces: Vec<Piece> = Vec::new();
     let mut units = Vec::new();
-    let mut headers = DebugAranges::from(sections.slice(data)).headers();
+    let mut headers = DebugAranges::from(data).headers();
     // A damaged table ends here; the units that it does not list are asked themselves.
     while let Ok(Some(header)) = headers.next() {
         let unit = header.debug_info_offset().0;
@@ -165,10 +172,6 @@ fn listed(container: &Container, sections: &Sections<'_>) -> Listed {
     }
 }
 
-/// Bytes of abbreviations that are read to find out where units are, and how often all there are in a file.
-const ABBREVIATIONS: usize = 16 << 20;
-const SHARING: usize = 64;
-
 /// Asks the units that are not `listed` for their ranges.
 fn rest(
     container: &Container,
@@ -186,11 +189,9 @@ fn rest(
     ];
     let mut budget = Budget::of(parts.into_iter().fold(0, usize::saturating_add));
     let mut table = Table::default();
-    // Units share a list of abbreviations or have one of their own; lists in each other would be read again for each.
-    let most = ABBREVIATIONS.saturating_add(sections.abbrev.len().saturating_mul(SHARING));
     let mut ask = |sections: &Sections<'_>, offset: usize| {
-        if table.loaded > most {
-            damage = Some(Bad::Shared);
+        if let Err(bad) = table.check(sections) {
+            damage = Some(bad);
             return;
         }
         // A unit that cannot be read says nothing; that it is damaged shows when something leads to it.

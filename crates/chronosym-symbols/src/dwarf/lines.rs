@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use gimli::{AttributeValue, DebugLine, DebugLineOffset, LineProgramHeader, constants as dw};
+use gimli::{AttributeValue, DebugLine, DebugLineOffset, IncompleteLineProgram, constants as dw};
 
 use rustc_hash::FxHashSet;
 
@@ -22,7 +22,7 @@ pub(crate) struct Row {
 /// A unit's line program: its header read, its rows not.
 #[derive(Debug)]
 pub(crate) struct Lines<'a> {
-    header: LineProgramHeader<Slice<'a>>,
+    program: IncompleteLineProgram<Slice<'a>>,
     big: bool,
 }
 
@@ -40,22 +40,23 @@ impl<'a> Lines<'a> {
             unit.name.map(|n| unit.sections.slice(n)),
         )?;
         Ok(Some(Self {
-            header: program.header().clone(),
+            program,
             big: unit.sections.endian == gimli::RunTimeEndian::Big,
         }))
     }
 
     /// Bytes of the table, header and program.
     pub(crate) fn len(&self) -> usize {
-        self.header.unit_length()
+        self.program.header().unit_length()
     }
 
     /// The path of a file, as its parts: joined by whoever wants it whole.
     pub(crate) fn path(&self, unit: &Unit<'a>, file: u32) -> Option<Vec<u8>> {
-        let entry = self.header.file(u64::from(file))?;
+        let header = self.program.header();
+        let entry = header.file(u64::from(file))?;
         let name = text(unit, entry.path_name())?;
         let directory = entry
-            .directory(&self.header)
+            .directory(header)
             .and_then(|d| text(unit, d))
             .unwrap_or_default();
         let mut path = Vec::new();
@@ -85,7 +86,7 @@ impl<'a> Lines<'a> {
         mut enter: impl FnMut(u64) -> bool,
         mut each: impl FnMut(u64, u64, &Row),
     ) -> Result<(), Bad> {
-        let header = &self.header;
+        let header = self.program.header();
         let encoding = header.encoding();
         let line = header.line_encoding();
         if line.line_range == 0 {

@@ -27,6 +27,8 @@ pub(crate) struct Space<'a> {
 pub(crate) struct Names<'a> {
     known: FxHashMap<(bool, usize), Option<NonZeroId>>,
     foreign: FxHashMap<(bool, usize), Box<(Unit<'a>, Table)>>,
+    /// What the next foreign unit's is read into.
+    table: Table,
 }
 
 /// What an entry says of its name.
@@ -133,9 +135,10 @@ impl<'a> Names<'a> {
             if self.foreign.len() >= MAX_FOREIGN {
                 self.foreign.clear();
             }
-            let mut table = Table::default();
-            let unit = Unit::read(&space.sections, start, &mut table)?;
-            self.foreign.insert(key, Box::new((unit, table)));
+            self.table.check(&space.sections)?;
+            let unit = Unit::read(&space.sections, start, &mut self.table)?;
+            self.foreign
+                .insert(key, Box::new((unit, self.table.take())));
         }
         Ok(start)
     }

@@ -37,7 +37,7 @@ pub(crate) struct Sections<'a> {
 impl<'a> Sections<'a> {
     /// The sections of a file, split ones (`.dwo`) or plain ones.
     pub(crate) fn of(container: &'a Container, split: bool) -> Self {
-        container.debug.unpack_together(split);
+        container.debug.unpack_together(split, || ());
         let get = |id| container.debug.get(id, split);
         let parts = |id| container.debug.parts(id, split);
         Self {
@@ -385,10 +385,37 @@ pub(crate) struct Table {
     /// Which section (by its place in memory), offset and encoding it was read from.
     held: Option<(usize, usize, Encoding)>,
     /// Bytes of all that was read into it.
-    pub(crate) loaded: usize,
+    loaded: usize,
 }
 
+/// Bytes of abbreviations that are read one after the other, and how often all there are in a file.
+const ABBREVIATIONS: usize = 16 << 20;
+const SHARING: usize = 64;
+
 impl Table {
+    /// What was read last. How much was read in all stays.
+    pub(crate) fn take(&mut self) -> Self {
+        let loaded = self.loaded;
+        std::mem::replace(
+            self,
+            Table {
+                loaded,
+                ..Table::default()
+            },
+        )
+    }
+
+    /// Whether more may be read into it. Units share a list of abbreviations or have one of their own; lists in each other
+    /// would be read again for each.
+    pub(crate) fn check(&self, sections: &Sections<'_>) -> Result<(), Bad> {
+        let most = ABBREVIATIONS.saturating_add(sections.abbrev.len().saturating_mul(SHARING));
+        if self.loaded > most {
+            Err(Bad::Shared)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Heap in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.abbreviations.bytes()

@@ -113,29 +113,43 @@ impl Chunks {
         if let Some(found) = self.find(offset) {
             return Some(found);
         }
-        let mut stream = self.lock();
-        // Another thread may have come first.
-        if let Some(found) = self.find(offset) {
-            return Some(found);
+        if let Some(mut stream) = self.stream_before(offset) {
+            while stream.at <= offset && self.advance(&mut stream, offset, |_, _| {}) {}
         }
-        if stream.at > offset {
-            if stream.anew {
-                return None;
-            }
-            stream.rewind();
-        }
-        while stream.at <= offset && self.advance(&mut stream, offset, |_, _| {}) {}
-        drop(stream);
         self.find(offset)
     }
 
     /// Calls `each` with every part and where it begins.
     pub(crate) fn each(&self, mut each: impl FnMut(usize, &[u8])) {
-        let mut stream = self.lock();
-        if stream.at > 0 {
-            stream.rewind();
+        let mut at = 0_usize;
+        loop {
+            while let Some(from) = self.find(at) {
+                let part = from.get(..self.packed.part_len(at, from));
+                let part = part.unwrap_or(from);
+                each(at, part);
+                at = at.saturating_add(part.len());
+            }
+            let Some(mut stream) = self.stream_before(at) else {
+                match self.find(at) {
+                    Some(_) => continue,
+                    None => return,
+                }
+            };
+            let unpacked = self.advance(&mut stream, usize::MAX, |start, part| {
+                if start == at {
+                    each(at, part);
+                    at = at.saturating_add(part.len());
+                }
+            });
+            if !unpacked {
+                return;
+            }
         }
-        while self.advance(&mut stream, usize::MAX, &mut each) {}
+    }
+
+    /// Which parts are unpacked together: equal for those that are.
+    pub(crate) fn chunk(offset: usize) -> usize {
+        offset / CHUNK
     }
 
     /// Where the part begins that has an offset.
@@ -151,6 +165,19 @@ impl Chunks {
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stream, begun anew if it is beyond an offset; nothing where that came to be kept, or is no part's begin.
+    fn stream_before(&self, offset: usize) -> Option<MutexGuard<'_, Stream>> {
+        let mut stream = self.lock();
+        if stream.at > offset {
+            // Another thread may have come first.
+            if stream.anew || self.find(offset).is_some() {
+                return None;
+            }
+            stream.rewind();
+        }
+        Some(stream)
     }
 
     fn find(&self, offset: usize) -> Option<&[u8]> {
@@ -176,6 +203,8 @@ impl Chunks {
         let end = slot.saturating_add(1).saturating_mul(CHUNK);
         let mut bytes = std::mem::take(&mut stream.spare);
         bytes.clear();
+        // The last part reaches beyond the end; what is not needed is given back.
+        bytes.reserve(self.packed.len.saturating_sub(start).min(2 * CHUNK));
         while stream.at < end.min(self.packed.len) {
             let from = bytes.len();
             let read = stream.part(&self.packed, &mut bytes);
@@ -203,6 +232,15 @@ impl Chunks {
             stream.spare = bytes;
         }
         true
+    }
+}
+
+impl Packed {
+    /// How long the part at an offset is. What states no length that can be is one part to the end.
+    fn part_len(&self, at: usize, head: &[u8]) -> usize {
+        let left = self.len.saturating_sub(at);
+        let stated = part_len(head, self.big).filter(|&len| len <= left);
+        stated.unwrap_or(left)
     }
 }
 
@@ -241,10 +279,8 @@ impl Stream {
         if out.get(from..) == Some(&[0xFF; 4]) {
             take(left.saturating_sub(4).min(8), out)?;
         }
-        // What states no length that can be is one part to the end.
         let head = out.get(from..).unwrap_or_default();
-        let whole = part_len(head, packed.big).filter(|&len| len <= left);
-        let rest = whole.unwrap_or(left).saturating_sub(head.len());
+        let rest = packed.part_len(self.at, head).saturating_sub(head.len());
         take(rest, out)
     }
 }
@@ -336,10 +372,17 @@ mod tests {
         assert_eq!(chunks.start(starts[3] + 3_000_000), Some(starts[3]));
         assert_eq!(chunks.start(3), Some(0));
         assert_eq!(kept(&chunks), 0);
-        let mut listed = Vec::new();
-        chunks.each(|at, part| listed.push((at, part.len() - 4)));
         let expected = starts.iter().copied().zip(LENS.map(|len| len as usize));
-        assert_eq!(listed, expected.collect::<Vec<_>>());
+        let expected = expected.collect::<Vec<_>>();
+        // Where nothing is kept, then what one question keeps, then all.
+        for asked in [None, Some(5), Some(0)] {
+            if let Some(asked) = asked {
+                assert!(chunks.from(starts[asked]).is_some());
+            }
+            let mut listed = Vec::new();
+            chunks.each(|at, part| listed.push((at, part.len() - 4)));
+            assert_eq!(listed, expected);
+        }
         assert_eq!(chunks.start(starts[6] + 8), Some(starts[6]));
     }
 

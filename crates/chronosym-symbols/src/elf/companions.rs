@@ -146,31 +146,28 @@ impl Companions {
             .find(|found| found.build_id.as_ref() == Some(&id))
     }
 
-    /// The packages of split units that go by one of the object's names: with `.dwp` added, or in place of `.debug`.
-    pub(crate) fn packages(&self, object_names: &[OsString]) -> Vec<Container> {
-        let mut found = Vec::new();
+    /// Where packages of split units go by one of the object's names: with `.dwp` added, or in place of `.debug`.
+    pub(crate) fn packages(&self, object_names: &[OsString]) -> Vec<PathBuf> {
+        let mut places = Vec::new();
         for folder in &self.folders {
             for name in object_names {
                 let mut added = name.clone();
                 added.push(".dwp");
-                found.extend(Container::open(&folder.join(added)));
+                places.push(folder.join(added));
                 let debug = Path::new(name).extension().is_some_and(|e| e == "debug");
                 let other = if debug { "dwp" } else { "debug.dwp" };
                 let other = Path::new(name).with_extension(other);
-                found.extend(Container::open(&folder.join(other)));
+                places.push(folder.join(other));
             }
         }
-        found
+        places
     }
 
     /// Packages by whatever name, for objects that were renamed.
-    pub(crate) fn other_packages(&self) -> Vec<Container> {
+    pub(crate) fn other_packages(&self) -> Vec<PathBuf> {
         let files = self.folders.iter().flat_map(|folder| listed(folder));
         let packages = files.filter(|path| path.extension().is_some_and(|e| e == "dwp"));
-        packages
-            .take(MAX_PACKAGES)
-            .filter_map(|path| Container::open(&path).ok())
-            .collect()
+        packages.take(MAX_PACKAGES).collect()
     }
 
     /// Where the file of one split unit may be.

@@ -18,7 +18,7 @@ const MAX_UNPACKED: u64 = 2 << 30;
 const MAX_WINDOW: u32 = 96 << 10;
 
 /// After so many bytes of a mapped file, those that are done with are given back to the system.
-const RELEASE: usize = 4 << 20;
+const RELEASE: usize = 1 << 20;
 
 /// Unpacks a part of a file.
 ///

@@ -75,6 +75,14 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Equal for parts that are unpacked together.
+    pub(crate) fn chunk(&self, offset: usize) -> usize {
+        match self {
+            Self::Packed(_) => Chunks::chunk(offset),
+            Self::Whole(_) | Self::One(..) => offset,
+        }
+    }
+
     /// Of the whole section, in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -180,14 +188,23 @@ impl DebugSections {
 
     /// A section that is read by parts.
     pub(crate) fn parts(&self, id: SectionId, split: bool) -> Parts<'_> {
-        match self.section(id, split).map(|section| &section.held) {
-            Some(Held::Parts(chunks)) => Parts::Packed(chunks),
-            _ => Parts::Whole(self.get(id, split)),
+        match self.packed_parts(id, split) {
+            Some(chunks) => Parts::Packed(chunks),
+            None => Parts::Whole(self.get(id, split)),
         }
     }
 
-    /// Unpacks the large sections that are not read by parts, each in a thread of its own.
-    pub(crate) fn unpack_together(&self, split: bool) {
+    /// A section that is unpacked part by part.
+    pub(crate) fn packed_parts(&self, id: SectionId, split: bool) -> Option<&Chunks> {
+        match &self.section(id, split)?.held {
+            Held::Parts(chunks) => Some(chunks),
+            Held::Plain | Held::Made(_) => None,
+        }
+    }
+
+    /// Unpacks the large sections that are not read by parts, each in a thread of its own, while this one goes on with what is
+    /// to be done `beside`; does nothing where there are none.
+    pub(crate) fn unpack_together(&self, split: bool, beside: impl FnOnce()) {
         let slots = if split { &self.split } else { &self.plain };
         let packed = USED.into_iter().zip(slots).filter(|(_, section)| {
             let waits = |section: &Section| match &section.held {
@@ -207,6 +224,7 @@ impl DebugSections {
                 // Without a thread it is unpacked when it is asked for.
                 _ = std::thread::Builder::new().spawn_scoped(scope, get);
             }
+            beside();
         });
     }
 

@@ -10,6 +10,9 @@ use crate::mmap::FileData;
 /// How many symbols before the nearest one are asked whether they reach over it.
 const MAX_STEPS_BACK: usize = 32;
 
+/// No system has longer paths, in bytes; texts that overlap could each be as long as the file.
+const LONGEST_FILE: usize = 4096;
+
 /// Ranks of symbols at one address: the highest names it.
 const BOUNDARY: u8 = 0;
 const DATA: u8 = 1;
@@ -27,6 +30,8 @@ struct Entry {
     rank: u8,
     source: Source,
     mini: bool,
+    /// Where the name of its source file lies; 0 if it is not known.
+    file: usize,
 }
 
 /// A symbol that covers an address.
@@ -34,6 +39,8 @@ struct Entry {
 pub(crate) struct Symbol<'a> {
     pub(crate) start: u64,
     pub(crate) name: &'a [u8],
+    /// What the source file is called, without its folder.
+    pub(crate) file: Option<&'a [u8]>,
     pub(crate) source: Source,
     /// Identifies the symbol within its table.
     pub(crate) key: usize,
@@ -123,6 +130,13 @@ impl SymbolTable {
         Some(Symbol {
             start: entry.start,
             name: data.get(entry.name..)?.get(..entry.name_len as usize)?,
+            file: data
+                .get(entry.file..)
+                .filter(|_| entry.file > 0)
+                .and_then(|rest| {
+                    let end = memchr::memchr(0, rest.get(..LONGEST_FILE).unwrap_or(rest))?;
+                    rest.get(..end)
+                }),
             source: entry.source,
             key,
         })
@@ -147,8 +161,15 @@ impl Found<'_> {
     ) {
         let container = self.container;
         let pe = container.format == Format::Pe;
+        // That of the local symbols to come.
+        let mut file = 0;
         for symbol in symbols {
             let rank = match symbol.kind() {
+                SymbolKind::File if !pe => {
+                    let name = symbol.name_bytes().unwrap_or_default();
+                    file = self.place(name).filter(|_| !name.is_empty()).unwrap_or(0);
+                    continue;
+                }
                 SymbolKind::Text => FUNCTION,
                 SymbolKind::Unknown | SymbolKind::Label => LABEL,
                 SymbolKind::Data => DATA,
@@ -178,7 +199,7 @@ impl Found<'_> {
             };
             if rank == BOUNDARY {
                 let nameless = name.get(..0).unwrap_or_default();
-                self.push(start, 0, nameless, rank, source);
+                self.push(start, 0, nameless, rank, source, 0);
                 continue;
             }
             // `$x`, `$d`, `$t`: marks of what kind of bytes follow, not names.
@@ -196,7 +217,8 @@ impl Found<'_> {
             } else {
                 name
             };
-            self.push(start, size, name, rank, source);
+            let file = if symbol.is_local() { file } else { 0 };
+            self.push(start, size, name, rank, source, file);
         }
     }
 
@@ -209,20 +231,21 @@ impl Found<'_> {
                 && !name.is_empty()
                 && self.container.is_code(address)
             {
-                self.push(address, 0, name, DATA, Source::Export);
+                self.push(address, 0, name, DATA, Source::Export, 0);
             }
         }
     }
 
-    fn push(&mut self, start: u64, size: u64, name: &[u8], rank: u8, source: Source) {
-        // Names lie in the file; keeping where, not the bytes, keeps the table free of lifetimes.
-        let at = (name.as_ptr() as usize).checked_sub(self.data.as_ptr() as usize);
-        let (Some(at), Ok(name_len)) = (at, u32::try_from(name.len())) else {
+    /// Where a name lies in the file: that, in place of its bytes, keeps the table free of lifetimes.
+    fn place(&self, name: &[u8]) -> Option<usize> {
+        let at = (name.as_ptr() as usize).checked_sub(self.data.as_ptr() as usize)?;
+        (at.saturating_add(name.len()) <= self.data.len()).then_some(at)
+    }
+
+    fn push(&mut self, start: u64, size: u64, name: &[u8], rank: u8, source: Source, file: usize) {
+        let (Some(at), Ok(name_len)) = (self.place(name), u32::try_from(name.len())) else {
             return;
         };
-        if at.saturating_add(name.len()) > self.data.len() {
-            return;
-        }
         self.entries.push(Entry {
             start,
             end: start.saturating_add(size),
@@ -231,6 +254,7 @@ impl Found<'_> {
             rank,
             source,
             mini: false,
+            file,
         });
     }
 }

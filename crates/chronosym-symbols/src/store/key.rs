@@ -124,12 +124,7 @@ mod tests {
     #[test]
     fn published_examples() {
         let id = PdbId {
-            guid: Guid::new(
-                0x497b_72f6,
-                0x390a,
-                0x44fc,
-                [0x87, 0x8e, 0x5a, 0x2d, 0x63, 0xb6, 0xcc, 0x4b],
-            ),
+            guid: Guid::from_u128(0x497b72f6_390a_44fc_878e_5a2d63b6cc4b),
             age: 0x1a,
         };
         assert_eq!(

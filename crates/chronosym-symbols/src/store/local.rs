@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::driver::Driver;
 use super::layout::{self, Form, Pointer};
-use super::outcome::{LocatedFile, Origin, Place, Trial};
+use super::outcome::{LocatedFile, Place, Trial};
 use super::search::{Search, Sink};
 use super::store_in::temp_path;
 use crate::path::is_share;
@@ -14,7 +14,7 @@ impl<'s, D: Driver> Search<'s, D> {
     /// Looks into a folder that caches, if there is one.
     pub(super) async fn cache(&mut self, sink: Option<Sink<'s>>) -> Option<LocatedFile> {
         let folder = sink?.folder;
-        let found = self.folder(folder, false, sink.as_slice(), Origin::Cache);
+        let found = self.folder(folder, false, sink.as_slice());
         let file = found.await?;
         self.driver.touch(&file.path).await;
         Some(file)
@@ -26,7 +26,6 @@ impl<'s, D: Driver> Search<'s, D> {
         folder: &'s Path,
         flat: bool,
         sinks: &[Sink<'s>],
-        origin: Origin,
     ) -> Option<LocatedFile> {
         if !self.searched.insert((folder, flat)) {
             return None;
@@ -38,7 +37,7 @@ impl<'s, D: Driver> Search<'s, D> {
             candidates.extend(layout::flat(&self.request.wanted, &self.names));
         }
         let place = Place::Folder(folder.into());
-        self.among(folder, candidates, place, sinks, origin).await
+        self.among(folder, candidates, place, sinks).await
     }
 
     /// Looks into a folder that came with the trace: what stands there is used by its identity alone.
@@ -48,8 +47,8 @@ impl<'s, D: Driver> Search<'s, D> {
         sinks: &[Sink<'s>],
     ) -> Option<LocatedFile> {
         let candidates = layout::flat(&self.request.wanted, &self.names);
-        let (place, origin) = (Place::TraceFolder(folder.into()), Origin::TraceFolder);
-        self.among(folder, candidates, place, sinks, origin).await
+        let place = Place::TraceFolder(folder.into());
+        self.among(folder, candidates, place, sinks).await
     }
 
     /// Looks for the candidates, and in the keyed layouts.
@@ -59,24 +58,24 @@ impl<'s, D: Driver> Search<'s, D> {
         mut candidates: Vec<Vec<String>>,
         place: Place,
         sinks: &[Sink<'s>],
-        origin: Origin,
     ) -> Option<LocatedFile> {
         candidates.extend(layout::keyed(&self.keys));
         let files = match candidates.is_empty() {
             true => Vec::new(),
             false => self.driver.find(folder, &candidates).await,
         };
+        let is_of_trace = matches!(place, Place::TraceFolder(_));
         if files.is_empty() {
             self.note(place, Trial::NotFound);
         }
         for path in files {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let form = Form::of_found(&name, &self.names);
-            let (place, origin) = (Place::File(path.clone()), origin.clone());
+            let place = Place::File(path.clone());
             let found = match form {
-                Form::Plain => self.plain(path, place, origin).await,
-                Form::Packed => self.packed(path, sinks, origin).await,
-                Form::Pointer if origin == Origin::TraceFolder => {
+                Form::Plain => self.plain(path, place).await,
+                Form::Packed => self.packed(path, sinks).await,
+                Form::Pointer if is_of_trace => {
                     let why = "a pointer that came with the trace".into();
                     self.miss(place, Trial::Refused(why))
                 }
@@ -89,12 +88,7 @@ impl<'s, D: Driver> Search<'s, D> {
         None
     }
 
-    async fn packed(
-        &mut self,
-        path: PathBuf,
-        sinks: &[Sink<'s>],
-        origin: Origin,
-    ) -> Option<LocatedFile> {
+    async fn packed(&mut self, path: PathBuf, sinks: &[Sink<'s>]) -> Option<LocatedFile> {
         let place = Place::File(path.clone());
         let sinks = self.ready(sinks).await;
         let Some(sink) = sinks.first() else {
@@ -104,8 +98,8 @@ impl<'s, D: Driver> Search<'s, D> {
         let temp = temp_path(sink.folder);
         let limit = self.config.fetch.max_bytes;
         match self.driver.unpack(&path, &temp, limit).await {
-            Ok(true) => self.store(temp, place, &sinks, origin).await,
-            Ok(false) => self.plain(path, place, origin).await,
+            Ok(true) => self.store(temp, place, &sinks).await,
+            Ok(false) => self.plain(path, place).await,
             Err(error) => self.miss(place, not_unpacked(&error, limit)),
         }
     }
@@ -137,8 +131,8 @@ impl<'s, D: Driver> Search<'s, D> {
         }
         let name = target.file_name().unwrap_or_default();
         match name.as_encoded_bytes().ends_with(b"_") {
-            true => self.packed(target, sinks, Origin::Folder).await,
-            false => self.plain(target, place, Origin::Folder).await,
+            true => self.packed(target, sinks).await,
+            false => self.plain(target, place).await,
         }
     }
 
@@ -157,7 +151,7 @@ impl<'s, D: Driver> Search<'s, D> {
         if !self.config.trust_trace_paths {
             return self.miss(place, Trial::NotTrusted);
         }
-        self.plain(path, place, Origin::TracePath).await
+        self.plain(path, place).await
     }
 
     async fn is_file(&self, path: &Path) -> bool {

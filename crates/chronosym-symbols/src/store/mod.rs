@@ -46,7 +46,7 @@ pub use driver::{Driver, Fetched};
 pub use identify::{Identify, IdentifyError, identity_of, read_identity};
 pub use key::server_paths;
 pub use name::FileName;
-pub use outcome::{Attempt, LocatedFile, NoFile, Origin, Outcome, Place, Trial};
+pub use outcome::{Attempt, LocatedFile, NoFile, Outcome, Place, Trial};
 pub use request::{Reach, Request};
 pub use url::{ServerUrl, UrlError, redacted};
 

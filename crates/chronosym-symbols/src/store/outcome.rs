@@ -21,26 +21,8 @@ pub struct Outcome {
 pub struct LocatedFile {
     /// Where it is now.
     pub path: PathBuf,
-    /// Where it came from.
-    pub origin: Origin,
     /// What it says of itself.
     pub id: FileIdentity,
-}
-
-/// Where a file came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Origin {
-    /// One of the user's folders, or a plain folder or store of the symbol path.
-    Folder,
-    /// A folder that came with the trace.
-    TraceFolder,
-    /// A path that the trace names.
-    TracePath,
-    /// A cache of an earlier search.
-    Cache,
-    /// Fetched now, from this URL (without secrets).
-    Server(String),
 }
 
 /// Why there is no file: the most telling of what was met with, in the order mismatch, damage, trust, offline, none.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::driver::Driver;
 use super::key::debuginfod;
-use super::outcome::{LocatedFile, Origin, Outcome, Place, Trial};
+use super::outcome::{LocatedFile, Outcome, Place, Trial};
 use super::request::Reach;
 use super::search::{Search, Sink};
 use crate::path::{PathElement, Store, is_share};
@@ -37,7 +37,7 @@ impl<'s, D: Driver> Search<'s, D> {
         let default = self.default_sink();
         if request.reach != Reach::Stores {
             for folder in &config.folders {
-                let found = self.folder(folder, true, default.as_slice(), Origin::Folder);
+                let found = self.folder(folder, true, default.as_slice());
                 if let Some(file) = found.await {
                     return Some(file);
                 }
@@ -61,7 +61,7 @@ impl<'s, D: Driver> Search<'s, D> {
         for element in &config.path.elements {
             let found = match element {
                 PathElement::Folder(folder) => {
-                    let found = self.folder(folder, true, sink.as_slice(), Origin::Folder);
+                    let found = self.folder(folder, true, sink.as_slice());
                     match found.await {
                         Some(file) if cached_from_here && is_share(folder) => {
                             Some(self.copy_down(file, sink.as_slice()).await)
@@ -96,7 +96,7 @@ impl<'s, D: Driver> Search<'s, D> {
     /// A chain of stores, the nearest first: what a farther one has is copied to the nearer ones.
     async fn chain(&mut self, stores: &'s [Store], sink: Option<Sink<'s>>) -> Option<LocatedFile> {
         let mut nearer: Vec<Sink<'s>> = Vec::new();
-        for (i, store) in stores.iter().enumerate() {
+        for store in stores {
             let store = match store {
                 Store::Server(server) => {
                     if nearer.is_empty() {
@@ -117,17 +117,9 @@ impl<'s, D: Driver> Search<'s, D> {
             let Some(store) = store else {
                 continue;
             };
-            let is_last = i + 1 == stores.len();
-            let found = match (store.cache, is_last) {
-                (true, _) => self.cache(Some(store)).await,
-                (_, false) => {
-                    self.folder(store.folder, false, &nearer, Origin::Cache)
-                        .await
-                }
-                (_, true) => {
-                    self.folder(store.folder, false, &nearer, Origin::Folder)
-                        .await
-                }
+            let found = match store.cache {
+                true => self.cache(Some(store)).await,
+                false => self.folder(store.folder, false, &nearer).await,
             };
             if let Some(file) = found {
                 return Some(self.copy_down(file, &nearer).await);

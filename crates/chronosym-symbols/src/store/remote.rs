@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::driver::{Driver, Fetched};
 use super::layout::{self, Form, Pointer};
 use super::local::not_unpacked;
-use super::outcome::{LocatedFile, Origin, Place, Trial};
+use super::outcome::{LocatedFile, Place, Trial};
 use super::search::{Search, Sink};
 use super::store_in::temp_path;
 use super::url::{RedirectError, ServerUrl, redacted, redirect};
@@ -130,8 +130,7 @@ impl<D: Driver> Visit<'_, '_, D> {
 
     /// Takes a downloaded file: unpacked if need be, verified, and put in its place.
     async fn take(&mut self, url: &str, temp: PathBuf) -> Option<LocatedFile> {
-        let shown = redacted(url);
-        let (place, origin) = (Place::Url(shown.clone()), Origin::Server(shown));
+        let place = Place::Url(redacted(url));
         let limit = self.search.config.fetch.max_bytes;
         let unpacked = temp_path(self.folder);
         let driver = self.search.driver;
@@ -147,7 +146,7 @@ impl<D: Driver> Visit<'_, '_, D> {
                 return None;
             }
         };
-        self.search.store(file, place, self.sinks, origin).await
+        self.search.store(file, place, self.sinks).await
     }
 
     /// Follows a server's pointer file, to a web address only: a server does not tell which local file is read.

@@ -9,7 +9,7 @@ use super::identify::IdentifyError;
 use super::key::{StoreKey, keys};
 use super::memory::RunMemory;
 use super::name::FileName;
-use super::outcome::{Attempt, LocatedFile, NoFile, Origin, Place, Trial};
+use super::outcome::{Attempt, LocatedFile, NoFile, Place, Trial};
 use super::request::Request;
 use crate::identity::FileIdentity;
 
@@ -81,14 +81,9 @@ impl<'s, D: Driver> Search<'s, D> {
     }
 
     /// The file at `path`, if it is the wanted one.
-    pub(super) async fn plain(
-        &mut self,
-        path: PathBuf,
-        place: Place,
-        origin: Origin,
-    ) -> Option<LocatedFile> {
+    pub(super) async fn plain(&mut self, path: PathBuf, place: Place) -> Option<LocatedFile> {
         let id = self.check(&path, place).await?;
-        Some(LocatedFile { path, origin, id })
+        Some(LocatedFile { path, id })
     }
 
     pub(super) fn note(&mut self, place: Place, trial: Trial) {

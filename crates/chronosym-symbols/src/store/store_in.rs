@@ -6,7 +6,7 @@ use super::driver::Driver;
 use super::key::StoreKey;
 use super::layout;
 use super::name;
-use super::outcome::{LocatedFile, Origin, Place, Trial};
+use super::outcome::{LocatedFile, Place, Trial};
 use super::search::{Search, Sink};
 use crate::identity::FileIdentity;
 
@@ -26,8 +26,8 @@ impl<'s, D: Driver> Search<'s, D> {
         {
             return file;
         }
-        let (place, origin) = (Place::File(file.path.clone()), file.origin.clone());
-        let copied = self.store(temp, place, &sinks, origin).await;
+        let place = Place::File(file.path.clone());
+        let copied = self.store(temp, place, &sinks).await;
         copied.unwrap_or(file)
     }
 
@@ -37,7 +37,6 @@ impl<'s, D: Driver> Search<'s, D> {
         temp: PathBuf,
         place: Place,
         sinks: &[Sink<'s>],
-        origin: Origin,
     ) -> Option<LocatedFile> {
         let (sink, others) = sinks.split_first()?;
         let Some(id) = self.check(&temp, place.clone()).await else {
@@ -52,7 +51,7 @@ impl<'s, D: Driver> Search<'s, D> {
             self.driver.remove(&temp).await;
             // Another process may have been faster, and have it open.
             let place = Place::File(path.clone());
-            let found = self.plain(path, place.clone(), origin).await;
+            let found = self.plain(path, place.clone()).await;
             return found.or_else(|| self.miss(place, Trial::Failed(error.to_string())));
         }
         for other in others {
@@ -62,7 +61,7 @@ impl<'s, D: Driver> Search<'s, D> {
         if sink.cache && limit > 0 && self.memory.prune_due() {
             self.driver.prune(sink.folder, limit).await;
         }
-        Some(LocatedFile { path, origin, id })
+        Some(LocatedFile { path, id })
     }
 
     async fn copy_to(&mut self, from: &Path, id: &FileIdentity, sink: &Sink<'s>) {

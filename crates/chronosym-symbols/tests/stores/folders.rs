@@ -3,7 +3,7 @@
 use std::fs;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Guid, PdbFormat, PdbId, PeId, Wanted};
-use chronosym_symbols::store::{NoFile, Origin, Place, Request, Trial};
+use chronosym_symbols::store::{NoFile, Place, Request, Trial};
 
 use super::{GUID, Setup, foo, found, missing, pdb_id, portable, symbols, trials, windows};
 
@@ -31,7 +31,6 @@ fn every_layout_of_a_given_folder() {
         let path = setup.write(&format!("given/{place}"), windows(1));
         let outcome = setup.acquire(&foo());
         assert_eq!(found(&outcome), path);
-        assert_eq!(outcome.file.unwrap().origin, Origin::Folder);
     }
 }
 
@@ -179,7 +178,8 @@ fn paths_of_the_trace_need_trust() {
     setup.config.trust_trace_paths = true;
     let outcome = setup.acquire(&request);
     assert_eq!(found(&outcome), path);
-    assert_eq!(outcome.file.unwrap().origin, Origin::TracePath);
+    let place = &outcome.attempts.last().unwrap().place;
+    assert!(matches!(place, Place::TracePath(_)), "{place}");
     // Nothing stands there: trust would not help, and is not asked for.
     setup.config.trust_trace_paths = false;
     fs::remove_file(&path).unwrap();

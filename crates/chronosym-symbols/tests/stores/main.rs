@@ -25,12 +25,7 @@ use chronosym_symbols::store::{
 /// The identity of the file that most tests look for, as keys have it.
 pub const GUID: &str = "497B72F6390A44FC878E5A2D63B6CC4B";
 
-const ID: Guid = Guid::new(
-    0x497b_72f6,
-    0x390a,
-    0x44fc,
-    [0x87, 0x8e, 0x5a, 0x2d, 0x63, 0xb6, 0xcc, 0x4b],
-);
+const ID: Guid = Guid::from_u128(0x497b72f6_390a_44fc_878e_5a2d63b6cc4b);
 
 pub fn pdb_id(age: u32) -> PdbId {
     PdbId { guid: ID, age }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chronosym_symbols::identity::{BuildId, FileIdentity, Wanted};
 use chronosym_symbols::path::parse_debuginfod_urls;
-use chronosym_symbols::store::{NoFile, NotFetched, Origin, Place, Reach, Request, Trial};
+use chronosym_symbols::store::{NoFile, NotFetched, Place, Reach, Request, Trial};
 
 use super::server::{Reply, Server};
 use super::{
@@ -55,10 +55,9 @@ fn fetched_once_then_from_the_downstream_store() {
     assert_eq!(found(&outcome), down);
     assert_eq!(fs::read(&down).unwrap(), windows(1));
     let url = server.url(&key("foo.pdb")[1..]);
-    assert_eq!(outcome.file.unwrap().origin, Origin::Server(url));
+    assert_eq!(outcome.attempts.last().unwrap().place, Place::Url(url));
     let again = setup.acquire(&foo());
     assert_eq!(found(&again), down);
-    assert_eq!(again.file.unwrap().origin, Origin::Cache);
     assert_eq!(server.paths().len(), 1, "{:?}", server.paths());
     assert!(
         !setup.path("cache").exists(),
@@ -658,7 +657,7 @@ fn lower_case_servers_and_portable_pdbs() {
         kept,
         "under its own key, not a Windows PDB's"
     );
-    assert_eq!(setup.acquire(&request).file.unwrap().origin, Origin::Cache);
+    assert_eq!(found(&setup.acquire(&request)), kept);
 }
 
 #[test]
@@ -678,7 +677,7 @@ fn debuginfod() {
     let outcome = setup.acquire(&debug);
     let cached = format!("cache/_.debug/elf-buildid-sym-{text}/_.debug");
     assert_eq!(found(&outcome), setup.path(&cached));
-    assert_eq!(setup.acquire(&debug).file.unwrap().origin, Origin::Cache);
+    assert_eq!(found(&setup.acquire(&debug)), setup.path(&cached));
     let image = Request::new(Wanted::ElfImage(id), "libfoo.so");
     assert_eq!(missing(&setup.acquire(&image)), &NoFile::NoSymbolFile);
     let paths = [

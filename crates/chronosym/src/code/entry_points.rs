@@ -1,12 +1,11 @@
 //! Precompiled methods of which only the entry point is known (rule 15).
 
-use chronosym_timeline::{Begin, End};
-use rustc_hash::FxHashMap;
-
 use super::ProcessCode;
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{Evidence, EvidenceSet};
+use crate::hash::HashMap;
 use crate::life::has_ended;
+use chronosym_timeline::{Begin, End};
 
 impl ProcessCode {
     /// Rule 15: gives an extent to precompiled methods of which only the entry point is known.
@@ -26,7 +25,7 @@ impl ProcessCode {
             .collect();
         starts.sort_unstable();
         starts.dedup();
-        let known: FxHashMap<_, _> = self
+        let known: HashMap<_, _> = self
             .bodies
             .iter()
             .zip(0..)

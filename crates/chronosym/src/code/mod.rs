@@ -11,6 +11,7 @@ use std::sync::Arc;
 use chronosym_events::{Action, Extent, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use crate::body::{BodyIndex, CodeBody, EntryPoint, LineTable, Module, ModuleIndex};
 use crate::chunked::Chunked;
@@ -45,7 +46,7 @@ pub(crate) struct ProcessCode {
     stub_targets: HashSet<(u32, NameId)>,
     /// Who was last said to occupy a range: start → (last byte, body).
     occupied: BTreeMap<u64, (u64, BodyIndex)>,
-    threads: FxHashMap<u64, ThreadState>,
+    threads: HashMap<u64, ThreadState>,
     /// Bodies whose module was not known when they were stated: (clr, module id) → bodies.
     orphans: HashMap<(u16, u64), Vec<BodyIndex>>,
     /// IL maps that came.
@@ -293,9 +294,10 @@ impl ProcessCode {
     fn occupy(&mut self, body: BodyIndex) {
         let known = &self.bodies[body.index()];
         let (start, last) = (known.start, known.last());
-        while let Some((&other, &(end, _))) = self.occupied.range(..=last).next_back()
-            && end >= start
-        {
+        let below = self.occupied.range(..=last).rev();
+        let covered = below.take_while(|&(_, &(end, _))| end >= start);
+        let covered: SmallVec<[u64; 4]> = covered.map(|(&other, _)| other).collect();
+        for other in covered {
             self.occupied.remove(&other);
         }
         self.occupied.insert(start, (last, body));

@@ -6,9 +6,9 @@ use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::ClockType;
 use chronosym_nettrace::{Reader as Nettrace, TraceHeader};
 use chronosym_perf::{Event, Options, Reader as Perf};
-use rustc_hash::FxHashMap;
 
 use super::bytes::FileBytes;
+use crate::hash::HashMap;
 use crate::recording::ClockMatch;
 
 /// Clocks that set out with the same boot are this close on the wall; setting the time of a machine moves them along.
@@ -159,7 +159,7 @@ impl Clock {
 }
 
 /// By id of the thread: its first and its last time.
-type Threads = FxHashMap<u64, (u64, u64)>;
+type Threads = HashMap<u64, (u64, u64)>;
 
 /// How far the clock of a runtime's recording is behind that of a perf.data which says nothing of it: no thread does anything
 /// before it starts or after it has ended.
@@ -202,8 +202,8 @@ fn events_of_threads(mut reader: Nettrace<impl Read>) -> Threads {
 }
 
 /// When threads of a process started and ended, as far as that was seen.
-fn lives_of_threads(perf: &mut FileBytes, pid: u32) -> FxHashMap<u64, (Option<u64>, Option<u64>)> {
-    let mut threads: FxHashMap<u64, (Option<u64>, Option<u64>)> = FxHashMap::default();
+fn lives_of_threads(perf: &mut FileBytes, pid: u32) -> HashMap<u64, (Option<u64>, Option<u64>)> {
+    let mut threads: HashMap<u64, (Option<u64>, Option<u64>)> = HashMap::default();
     if perf.rewind().is_err() {
         return threads;
     }

@@ -337,11 +337,13 @@ impl Join<'_> {
             return Ok(None);
         };
         let clock = Clock::of_ctf(&reader);
-        let (other, against) = self.reference.get_or_insert_with(|| (name.clone(), clock));
-        let offset = match clock.behind(against) {
-            Some(Ok(offset)) => offset,
-            Some(Err(())) => Offset::UNKNOWN,
-            None => return Err(of_another_boot(other, &name)),
+        let offset = match &self.reference {
+            None => Offset::NONE,
+            Some((other, against)) => match clock.behind(against) {
+                Some(Ok(offset)) => offset,
+                Some(Err(())) => Offset::UNKNOWN,
+                None => return Err(of_another_boot(other, &name)),
+            },
         };
         let start_ns = reader.next_time_ns().unwrap_or_default().into();
         Ok(Some(Tracepoints {

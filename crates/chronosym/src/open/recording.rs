@@ -18,7 +18,7 @@ use super::report::Report;
 use super::symbol_entries::SymbolEntries;
 use crate::selection::Options;
 use crate::session::Session;
-use crate::source::{self, Identity, etl, nettrace};
+use crate::source::{Identity, etl, nettrace};
 use crate::timeline::Timeline;
 use crate::unwind::ImageFiles;
 
@@ -53,8 +53,7 @@ pub enum RecordingBytes {
 enum Bytes {
     Nettrace(ByteStream),
     Etl(Box<EtlReader<FileBytes>>),
-    Ctf(Box<CtfReader<ByteStream>>),
-    /// A perf.data, a jitdump, or what several recordings are joined from.
+    /// What is read as one of several recordings that are joined.
     Joined(Box<Parts>),
 }
 
@@ -87,8 +86,8 @@ impl Recording {
             symbols,
         } = found;
         leave_out_injected(&mut perf, &notes);
-        let before_ctf = perf.len() + scripts.len() + streams.len() + jitdumps.len();
-        let others = before_ctf + ctf.metadata.len();
+        let of_others = [perf.len(), scripts.len(), streams.len(), jitdumps.len()];
+        let others = of_others.iter().sum::<usize>() + ctf.metadata.len();
         let of_ctf: Vec<String> = ctf.metadata.iter().map(|it| it.0.clone()).collect();
         let names = (perf.iter().map(|it| &it.0))
             .chain(scripts.iter().map(|it| &it.0))
@@ -118,7 +117,7 @@ impl Recording {
             });
         }
         let ctf = ctf::reader(ctf, &notes, meter.may_hold())?;
-        let mut ctf = ctf.map(|reader| (of_ctf.join(", "), reader));
+        let ctf = ctf.map(|reader| (of_ctf.join(", "), reader));
         let is_etl = !etl.is_empty();
         let (format, bytes) = if others == 0 {
             (Format::Etl, Bytes::Etl(Box::new(merge(etl)?)))
@@ -128,12 +127,6 @@ impl Recording {
             && let Some((_, format, stream)) = streams.pop()
         {
             (format, Bytes::Nettrace(stream))
-        } else if before_ctf == 0
-            && maps.is_empty()
-            && !is_etl
-            && let Some((_, reader)) = ctf.take()
-        {
-            (Format::Ctf, Bytes::Ctf(Box::new(reader)))
         } else {
             let etl = match etl.first() {
                 Some((name, _)) => Some((name.clone(), Box::new(merge(etl)?))),
@@ -194,7 +187,6 @@ impl Recording {
         let parts = match self.bytes {
             Bytes::Nettrace(stream) => return RecordingBytes::Nettrace(stream),
             Bytes::Etl(reader) => return RecordingBytes::Etl(reader),
-            Bytes::Ctf(reader) => return RecordingBytes::Ctf(reader),
             Bytes::Joined(parts) => parts,
         };
         match (parts.ctf, parts.perf, parts.script) {
@@ -245,15 +237,7 @@ impl Recording {
                     report
                 })
                 .map_err(in_trace),
-            Bytes::Ctf(reader) => source::ctf::read(*reader, session)
-                .map(|found| {
-                    report.notes = Note::of_ctf(&found);
-                    report.lost_events = found.lost_events;
-                    report.is_cut_short = found.cut_streams > 0;
-                    report
-                })
-                .map_err(in_trace),
-            Bytes::Joined(parts) => Identity::Joined
+            Bytes::Joined(parts) => Identity::Whole
                 .admit(session, false)
                 .map_err(|error| in_trace(error.into()))
                 .and_then(|_| parts.read(session, &self.meter)),

@@ -95,8 +95,8 @@ impl SymbolEntries {
         }
         let pdbs = timeline.processes().flat_map(|process| {
             let modules = timeline.modules(process.index);
-            let managed = modules.flat_map(|m| [m.managed_pdb, m.native_pdb]);
-            let images = timeline.images(process.index).map(|image| image.pdb);
+            let managed = modules.flat_map(|m| [m.module.managed_pdb, m.module.native_pdb]);
+            let images = timeline.images(process.index).map(|view| view.image.pdb);
             managed
                 .chain(images)
                 .flatten()

@@ -223,8 +223,8 @@ impl Feed {
                 self.push(batch, record, session);
             }
         }
-        // Those of one thread stand in order already. Positions keep the order of the file within one time.
-        ordered.sort();
+        // Those of one thread stand in order already, and those of one time stay in the order of the file.
+        ordered.sort_by_key(|&(time, _)| time);
         for &(_, position) in &ordered {
             self.push(batch, &batch.records[position as usize], session);
         }
@@ -247,8 +247,7 @@ impl Feed {
             }
             Some(_) => None,
         };
-        let has_stack = |row| !self.stacks.stack(row).is_empty();
-        if stack.is_none() && record.stack.is_some_and(has_stack) {
+        if stack.is_none() && record.stack.is_some() {
             session.count(id, 0, 1, 0);
         }
         let at = At {

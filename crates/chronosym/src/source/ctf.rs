@@ -15,7 +15,6 @@ use chronosym_events::{
 use rustc_hash::FxHashMap;
 
 use super::threads::{Threads, name_process};
-use super::{Identity, ReadError};
 use crate::event_types::EventTypeId;
 use crate::facts::{At, Fact, Process};
 use crate::recording::Loss;
@@ -23,28 +22,6 @@ use crate::session::{Payload, Session};
 
 /// Where the tracer of the runtime puts a payload in ETW's form.
 const PACKED: &str = "__data__";
-
-/// Reads a trace into a session. Damage is counted in the diagnostics; what was readable is in the session.
-///
-/// # Errors
-///
-/// If a source fails, or if the session was read from another recording. What was read before is in the session.
-pub fn read<R: Read>(
-    mut reader: Reader<R>,
-    session: &mut Session,
-) -> Result<Diagnostics, ReadError> {
-    Identity::Ctf.admit(session, false)?;
-    let began_ns = reader.next_time_ns().unwrap_or_default();
-    describe(reader.traces(), began_ns, session);
-    let place = Place {
-        behind_ns: -i128::from(began_ns),
-        own_pid: &|pid| pid,
-        has_lives: true,
-    };
-    let (diagnostics, end) = read_from(reader, session, place);
-    end?;
-    Ok(diagnostics)
-}
 
 /// Where a trace stands in a session.
 pub(crate) struct Place<'p> {
@@ -56,7 +33,7 @@ pub(crate) struct Place<'p> {
     pub has_lives: bool,
 }
 
-/// As [`read`], into a session of several recordings.
+/// Reads a trace into a session. Damage is counted in the diagnostics; what was readable is in the session.
 pub(crate) fn read_from<R: Read>(
     mut reader: Reader<R>,
     session: &mut Session,

@@ -58,7 +58,7 @@ pub fn read<S: ReadAt>(
     reader: EtlReader<S>,
     session: &mut Session,
 ) -> Result<EtlReport, ReadError> {
-    Identity::Etl.admit(session, false)?;
+    Identity::Whole.admit(session, false)?;
     Ok(read_observed(reader, session, None))
 }
 
@@ -79,7 +79,7 @@ pub fn read_with<S: ReadAt>(
     session: &mut Session,
     observe: &mut Observer<'_>,
 ) -> Result<EtlReport, ReadError> {
-    Identity::Etl.admit(session, false)?;
+    Identity::Whole.admit(session, false)?;
     Ok(read_observed(reader, session, Some(observe)))
 }
 

@@ -5,10 +5,9 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
-
 use crate::event_types::EventTypeId;
 use crate::facts::Sample;
+use crate::hash::HashMap;
 use crate::stacks::{StackId, StackTable};
 
 /// The parts of a stack.
@@ -117,13 +116,13 @@ pub(super) struct StackAssembler {
     /// By raw time; events of one time as they came.
     waiting: VecDeque<Entry>,
     /// Raw times of the events that wait for the user part of these numbers.
-    by_match: FxHashMap<u64, i64>,
+    by_match: HashMap<u64, i64>,
     /// Parts with addresses; keys have their definitions here too.
     fragments: StackTable,
     /// What each use of a key means: a key stands for one thing from the definition before up to its own.
     uses: Vec<StackId>,
     /// The uses that are not defined yet.
-    open_keys: FxHashMap<(Mode, u64), OpenKey>,
+    open_keys: HashMap<(Mode, u64), OpenKey>,
     /// Events that have waited long enough; the source takes them.
     finished: VecDeque<Finished>,
     /// Raw time of the last event that was given up.

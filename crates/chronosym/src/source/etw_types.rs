@@ -1,5 +1,6 @@
 //! The types of ETW records: who an event is, and what its payload looks like.
 
+use crate::hash::HashMap;
 use std::sync::Arc;
 
 use chronosym_etl::{EtlReader, EventKey as RecordKey, ExtendedItem, ReadAt, Record};
@@ -7,8 +8,6 @@ use chronosym_events::kernel::classes;
 use chronosym_events::{
     EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestPieces, Provider, TraceLoggingSchema,
 };
-use rustc_hash::FxHashMap;
-
 /// Schemas of the event types of a trace, made as they come up.
 ///
 /// Records of TraceLogging describe themselves; the fields of other events stand in manifests, where the trace carries them:
@@ -18,12 +17,12 @@ pub struct Schemas {
     all: Vec<Arc<EventSchema>>,
     /// The types of the latest records: most records are of a few types.
     recent: Box<[Option<(RecordKey, u32)>; RECENT]>,
-    by_key: FxHashMap<RecordKey, u32>,
+    by_key: HashMap<RecordKey, u32>,
     /// A TraceLogging event is what its schema says.
-    trace_logging: FxHashMap<Guid, FxHashMap<Box<[u8]>, u32>>,
-    descriptions: FxHashMap<EventKey, EventSchema>,
+    trace_logging: HashMap<Guid, HashMap<Box<[u8]>, u32>>,
+    descriptions: HashMap<EventKey, EventSchema>,
     /// By provider and process: manifests of which a part has come.
-    pieces: FxHashMap<(Guid, Option<u32>), ManifestPieces>,
+    pieces: HashMap<(Guid, Option<u32>), ManifestPieces>,
     /// Descriptions that made no sense.
     unreadable: u64,
 }
@@ -39,10 +38,10 @@ impl Default for Schemas {
         Schemas {
             all: Vec::new(),
             recent: Box::new([None; RECENT]),
-            by_key: FxHashMap::default(),
-            trace_logging: FxHashMap::default(),
-            descriptions: FxHashMap::default(),
-            pieces: FxHashMap::default(),
+            by_key: HashMap::default(),
+            trace_logging: HashMap::default(),
+            descriptions: HashMap::default(),
+            pieces: HashMap::default(),
             unreadable: 0,
         }
     }

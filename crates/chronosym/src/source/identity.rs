@@ -11,11 +11,11 @@ pub enum ReadError {
     #[error(transparent)]
     Nettrace(#[from] chronosym_nettrace::Error),
     /// It is no perf.data or jitdump, or its source failed.
-    #[cfg(feature = "perf")]
+    #[cfg(feature = "open")]
     #[error(transparent)]
     Perf(#[from] chronosym_perf::Error),
     /// A stream of a trace of LTTng failed.
-    #[cfg(feature = "ctf")]
+    #[cfg(feature = "open")]
     #[error(transparent)]
     Ctf(#[from] chronosym_ctf::Error),
     /// The session was read from something else. Read each recording into a session of its own; .etl files of one
@@ -61,15 +61,9 @@ pub(crate) enum Identity {
         frequency: u64,
         start_unix_ns: Option<i64>,
     },
+    /// What is read as a whole: .etl files, or what `open` joins.
     #[cfg(feature = "etl")]
-    Etl,
-    #[cfg(feature = "perf")]
-    Perf,
-    #[cfg(feature = "ctf")]
-    Ctf,
-    /// Several that were joined.
-    #[cfg(feature = "open")]
-    Joined,
+    Whole,
 }
 
 /// Setting the time of a machine moves this along; no two machines or boots are so close.
@@ -132,11 +126,7 @@ impl Identity {
                 }
             }
             #[cfg(feature = "etl")]
-            (Identity::Etl, Identity::Etl) => Err(AnotherRecording::Whole),
-            #[cfg(feature = "perf")]
-            (Identity::Perf, Identity::Perf) => Err(AnotherRecording::Whole),
-            #[cfg(feature = "ctf")]
-            (Identity::Ctf, Identity::Ctf) => Err(AnotherRecording::Whole),
+            (Identity::Whole, Identity::Whole) => Err(AnotherRecording::Whole),
             #[allow(unreachable_patterns)] // With one feature there is nothing else.
             _ => Err(AnotherRecording::Format),
         }

@@ -6,29 +6,8 @@ use chronosym_perf::jitdump::{Diagnostics, Reader, Record};
 use chronosym_perf::{Error, TimeConversion};
 use chronosym_types::AStr;
 
-use super::{Identity, ReadError};
 use crate::facts::{At, Fact, NativeMethod, Text};
 use crate::session::Session;
-
-/// Reads a jitdump into a session of its own: its time 0 is that of the first record.
-///
-/// # Errors
-///
-/// If it is none, if it cannot be read, or if the session was read from another recording. What was read before is in
-/// the session.
-pub fn read(source: impl Read, session: &mut Session) -> Result<Diagnostics, ReadError> {
-    let reader = Reader::new(source)?;
-    Identity::Perf.admit(session, false)?;
-    describe(&reader, session);
-    let mut began = None;
-    let place = Place {
-        process: reader.header().pid,
-        time: &mut |time| time.saturating_sub(*began.get_or_insert(time)),
-    };
-    let (diagnostics, end) = read_from(reader, session, place);
-    end?;
-    Ok(diagnostics)
-}
 
 pub(crate) fn describe<R: Read>(reader: &Reader<R>, session: &mut Session) {
     let facts = session.facts();
@@ -45,7 +24,7 @@ pub(crate) struct Place<'a> {
     pub time: &'a mut dyn FnMut(u64) -> u64,
 }
 
-/// As [`read`], into a session of several recordings. Where events of the runtime told of code, they say more.
+/// Reads a jitdump into a session. Where events of the runtime told of code, they say more.
 pub(crate) fn read_from<R: Read>(
     mut reader: Reader<R>,
     session: &mut Session,

@@ -2,22 +2,17 @@
 
 #[cfg(feature = "nettrace")]
 mod batch;
-#[cfg(feature = "ctf")]
+#[cfg(feature = "open")]
 pub mod ctf;
-#[cfg(any(
-    feature = "ctf",
-    feature = "nettrace",
-    feature = "etl",
-    feature = "perf"
-))]
+#[cfg(any(feature = "nettrace", feature = "etl"))]
 mod identity;
-#[cfg(feature = "perf")]
+#[cfg(feature = "open")]
 pub mod jitdump;
 #[cfg(feature = "nettrace")]
 pub mod nettrace;
-#[cfg(feature = "perf")]
+#[cfg(feature = "open")]
 pub mod perf;
-#[cfg(feature = "perf")]
+#[cfg(feature = "open")]
 pub mod script;
 
 #[cfg(any(feature = "nettrace", feature = "etl"))]
@@ -25,7 +20,7 @@ mod observe;
 #[cfg(any(feature = "nettrace", feature = "etl"))]
 pub use observe::{Observer, Seen};
 
-#[cfg(any(feature = "ctf", feature = "perf"))]
+#[cfg(feature = "open")]
 mod threads;
 
 #[cfg(feature = "etl")]
@@ -35,17 +30,7 @@ mod etw_stacks;
 #[cfg(feature = "etl")]
 mod etw_types;
 
-#[cfg(any(
-    feature = "ctf",
-    feature = "nettrace",
-    feature = "etl",
-    feature = "perf"
-))]
+#[cfg(any(feature = "nettrace", feature = "etl"))]
 pub(crate) use identity::Identity;
-#[cfg(any(
-    feature = "ctf",
-    feature = "nettrace",
-    feature = "etl",
-    feature = "perf"
-))]
+#[cfg(any(feature = "nettrace", feature = "etl"))]
 pub use identity::{AnotherRecording, ReadError};

@@ -14,9 +14,9 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
-use super::{Identity, ReadError};
 use crate::evidence::Evidence;
 use crate::facts::{self, Addressing, At, Image, Symbol};
+use crate::hash::HashMap;
 use crate::images::{is_anonymous, simple_name};
 use crate::process::ProcessIndex;
 use crate::samples::SampleKind;
@@ -55,26 +55,13 @@ pub struct PlacedFile {
     pub base: u64,
 }
 
-/// Reads the text of `perf script` into a session.
-///
-/// # Errors
-///
-/// If it cannot be read, or if the session was read from another recording. What was read before is in the session.
-pub fn read(source: impl Read, session: &mut Session) -> Result<ScriptReport, ReadError> {
-    Identity::Perf.admit(session, false)?;
-    describe(session);
-    let (report, end) = read_from(Reader::new(source), session, None, &[]);
-    end?;
-    Ok(report)
-}
-
 pub(crate) fn describe(session: &mut Session) {
     let facts = session.facts();
     facts.format = "perf script".to_owned();
     facts.pointer_size = Some(8);
 }
 
-/// As [`read`], into a session of several recordings. The session's time 0 is `earliest_ns` of the text's clock if the first
+/// Reads the text of `perf script` into a session. The session's time 0 is `earliest_ns` of the text's clock if the first
 /// sample is after it; perf maps of the processes in `maps` are at hand, and say more than what was printed of them.
 pub(crate) fn read_from<R: Read>(
     reader: Reader<R>,
@@ -149,7 +136,7 @@ pub fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema)
 #[derive(Default)]
 struct Files {
     bases: FxHashMap<Box<str>, u64>,
-    inlined: FxHashMap<u64, u64>,
+    inlined: HashMap<u64, u64>,
 }
 
 /// Where a file is mapped: offset in the file, bytes, address.
@@ -181,7 +168,7 @@ struct Feed<'b> {
     mapped: FxHashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
     names: Vec<Name>,
     /// By process and address: the name that is there, hashed.
-    known: FxHashMap<(ProcessIndex, u64), u64>,
+    known: HashMap<(ProcessIndex, u64), u64>,
     /// Where addresses themselves were printed: by process and file the first and the last one.
     ranges: FxHashMap<(u32, Box<str>), (u64, u64)>,
     stack: Vec<u64>,

@@ -1,6 +1,7 @@
 //! A managed module without a trace: asked by token and IL offset, by name, or by RVA where its code is precompiled.
 
 use std::error::Error;
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -10,7 +11,6 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::{AssemblyId, ModuleRef};
 use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
-use rustc_hash::FxHashMap;
 
 use super::files::{FileError, Files};
 use super::managed::{Clues, PdbFile, belongs};
@@ -22,6 +22,7 @@ use super::pe::{CompositeFile, ImageFile, ImageParts};
 use super::precompiled;
 use super::search::{FileAt, FoundFile, SymbolFile};
 use crate::evidence::LineReason;
+use crate::hash::{HashMap, RandomState};
 use crate::il_map::IlOffset;
 use crate::images::file_name;
 use crate::source_line::SourceLine;
@@ -34,9 +35,8 @@ pub struct ManagedModule {
     image: Option<Image>,
     of: ModuleFiles,
     /// PDBs of a composite's components, by their names.
-    components: Mutex<FxHashMap<String, Arc<PdbFile>>>,
-    /// MethodDef rows by their methods' names, as [`plain_name`] makes them.
-    named: OnceLock<FxHashMap<Box<str>, Vec<u32>>>,
+    components: Mutex<HashMap<String, Arc<PdbFile>>>,
+    named: OnceLock<Named>,
 }
 
 /// What is asked of an image again and again.
@@ -261,19 +261,22 @@ impl ManagedModule {
     /// The tokens of the methods of a name, as stack traces write it: `Ns.Type+Nested.Method`, with what it takes in brackets where
     /// that is known. Several where it does not tell overloads apart.
     pub fn methods_named(&self, method: &str) -> Vec<u32> {
-        let rows_of_names = self.named.get_or_init(|| {
-            let all = self.with_metadata(|metadata| Some(all_names(metadata)));
+        let named = self.named.get_or_init(|| {
+            let all = self.with_metadata(|metadata| Some(Named::all(metadata)));
             all.unwrap_or_default()
         });
         let name = plain_name(method);
-        let rows = rows_of_names.get(&*name).map_or(&[][..], Vec::as_slice);
-        let tokens = rows.iter().map(|&row| Token::new(Table::METHOD_DEF, row));
         let fitting = self.with_metadata(|metadata| {
-            let takes = |token: &Token| {
-                let found = metadata.method(*token);
-                found.is_some_and(|found| takes(method, found.signature.as_ref()))
+            let takes = |row: &u32| {
+                let signature = metadata.method_signature(metadata.method_def(*row)?.signature);
+                takes(method, signature.as_ref()).then_some(())
             };
-            Some(tokens.filter(takes).map(|token| token.0).collect())
+            let rows = named.rows(&name, metadata);
+            let rows = rows.filter(|row| takes(row).is_some());
+            Some(
+                rows.map(|row| Token::new(Table::METHOD_DEF, row).0)
+                    .collect(),
+            )
         });
         fitting.unwrap_or_default()
     }
@@ -367,13 +370,41 @@ fn is_managed(image: &PeImage<'_>) -> bool {
         .is_some_and(|cor| cor.flags & IL_ONLY != 0)
 }
 
-fn all_names(metadata: &Metadata<'_>) -> FxHashMap<Box<str>, Vec<u32>> {
-    let mut named: FxHashMap<Box<str>, Vec<u32>> = FxHashMap::default();
-    for row in 1..=metadata.rows(Table::METHOD_DEF) {
-        if let Some(name) = metadata.method(Token::new(Table::METHOD_DEF, row)) {
-            let full = format!("{}.{}", name.open_owner_text(), name.name);
-            named.entry(plain_name(&full).into()).or_default().push(row);
+/// Methods of one name whose parameters are compared.
+const MOST_OVERLOADS: usize = 256;
+
+/// MethodDef rows by the hashes of their methods' names, as [`plain_name`] makes them: the names themselves may share a long part
+/// each.
+#[derive(Default)]
+struct Named {
+    hash: RandomState,
+    rows: HashMap<u64, Vec<u32>>,
+}
+
+impl Named {
+    fn all(metadata: &Metadata<'_>) -> Self {
+        let mut named = Self::default();
+        for row in 1..=metadata.rows(Table::METHOD_DEF) {
+            if let Some(name) = name_of(row, metadata) {
+                let hash = named.hash.hash_one(name);
+                named.rows.entry(hash).or_default().push(row);
+            }
         }
+        named
     }
-    named
+
+    fn rows(&self, name: &str, metadata: &Metadata<'_>) -> impl Iterator<Item = u32> {
+        let rows = self.rows.get(&self.hash.hash_one(name));
+        let rows = rows.into_iter().flatten().copied().take(MOST_OVERLOADS);
+        rows.filter(move |&row| name_of(row, metadata).is_some_and(|own| own == name))
+    }
+}
+
+fn name_of(row: u32, metadata: &Metadata<'_>) -> Option<String> {
+    let owner = Token::new(Table::TYPE_DEF, metadata.method_owner(row)?);
+    let name = metadata.method_def(row)?.name;
+    Some(plain_name(&format!(
+        "{}.{name}",
+        metadata.type_name(owner)?.full()
+    )))
 }

@@ -40,7 +40,7 @@ mod symbolizer;
 mod target;
 #[cfg(any(feature = "dwarf", feature = "pdb"))]
 mod texts;
-#[cfg(all(feature = "dwarf", feature = "perf"))]
+#[cfg(all(feature = "dwarf", feature = "open"))]
 mod unwind;
 
 pub use chronosym_symbols::cache;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use chronosym_symbols::identity::{PdbFormat, Wanted};
+use chronosym_symbols::identity::Wanted;
 
 use super::files::{FileError, Files};
 use super::image::{ImageFiles, Kind};
@@ -24,11 +24,7 @@ pub(super) fn find_pdb(image: &ImageRef<'_>, files: &Files) -> SymbolFile {
     let Some(id) = identity(image.pdb) else {
         return symbols;
     };
-    let wanted = Wanted::Pdb {
-        id,
-        stamp: None,
-        format: PdbFormat::Any,
-    };
+    let wanted = Wanted::pdb(id);
     let path = image.pdb.map_or("", |pdb| &pdb.path);
     let sought = Sought::pdb(wanted, path, image.path);
     files.search.everywhere(&mut symbols, &sought, ANY);

@@ -312,7 +312,7 @@ impl Search {
     }
 
     /// Whether files are opened at the paths that traces and symbol files name.
-    #[cfg(any(feature = "pdb", all(feature = "dwarf", feature = "perf")))]
+    #[cfg(any(feature = "pdb", all(feature = "dwarf", feature = "open")))]
     pub(super) fn trusts_paths(&self) -> bool {
         self.stores.config().trust_trace_paths
     }

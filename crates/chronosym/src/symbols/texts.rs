@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashSet;
-
+use crate::hash::HashSet;
 use crate::source_line::SourceLine;
 
 #[derive(Default)]
-pub(super) struct Texts(Mutex<FxHashSet<Arc<str>>>);
+pub(super) struct Texts(Mutex<HashSet<Arc<str>>>);
 
 impl Texts {
     /// A line in the file at a path.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use chronosym::file_name;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::store::{FileName, Request, Stores, read_identity};
@@ -45,6 +45,9 @@ impl Module {
     /// The file cannot be read, or is in no known format.
     fn open(image: Option<&Path>, pdb: Option<&Path>, args: &Symbolize) -> Result<Self> {
         let path = image.or(pdb).unwrap_or(Path::new(""));
+        if path.extension().is_some_and(|ending| ending == "dSYM") && path.is_dir() {
+            bail!("{}: a folder of Mach-O, which is not read", path.display());
+        }
         let mut config = companion::beside(image, &args.symbols)?;
         // The paths in a file of the user's own are the user's own.
         config.trust_trace_paths |= !args.no_recorded_paths;

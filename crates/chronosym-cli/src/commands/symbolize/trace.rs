@@ -95,14 +95,14 @@ impl TraceSource {
         let processes = load::processes(timeline, args.pid, args.time)?;
         let images = processes.iter().flat_map(|&process| {
             let images = timeline.images_in_space(process);
-            images.map(move |image| Image {
+            images.map(move |view| Image {
                 process,
                 names: [
-                    image.name.to_lowercase(),
-                    image.path.map_or("", file_name).to_lowercase(),
+                    view.name.to_lowercase(),
+                    file_name(view.image.path).to_lowercase(),
                 ],
-                base: image.base,
-                life: image.life,
+                base: view.image.base,
+                life: view.life,
             })
         });
         let images = images.collect();

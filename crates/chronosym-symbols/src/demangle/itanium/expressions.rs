@@ -1,5 +1,11 @@
 //! Expressions in template arguments and types (section 5.1.6).
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "places in a name of at most 16 KiB, and of its parts"
+)]
+
 use super::node::{Id, Node, Part, parts};
 use super::operators::{BINARY, UNARY, look_up};
 use super::parser::Parser;

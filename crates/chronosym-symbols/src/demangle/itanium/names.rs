@@ -1,5 +1,11 @@
 //! Names of functions and of all else that has a symbol (section 5.1.2 to 5.1.4).
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "places in a name of at most 16 KiB, and of its parts"
+)]
+
 use super::node::{Id, Node, Part, Signature, parts};
 use super::operators::operator_symbol;
 use super::parser::Parser;

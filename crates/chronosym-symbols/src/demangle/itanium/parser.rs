@@ -1,5 +1,10 @@
 //! Where a name is read: characters, numbers, and what was read before.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places in a name of at most 16 KiB, and depths"
+)]
+
 use super::node::{Id, Node, Part};
 use crate::demangle::Dialect;
 

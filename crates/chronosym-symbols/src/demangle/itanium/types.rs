@@ -1,5 +1,10 @@
 //! Types (section 5.1.5).
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "places in a name of at most 16 KiB, and of its parts"
+)]
+
 use super::node::{Id, Node, Signature, parts};
 use super::operators::look_up;
 use super::parser::Parser;

@@ -1,5 +1,11 @@
 //! Nodes as text. Types stand around what they are of: each has a left and a right half.
 
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "parts are named by places in their list, which never shrinks; depths are bounded"
+)]
+
 use std::fmt::Write as _;
 
 use super::node::{Id, Node, Part, Signature};

@@ -1,0 +1,189 @@
+//! Traces whose payloads were made to take the square of their size or far more memory.
+#![cfg(target_os = "linux")]
+
+mod bounded;
+mod common;
+
+use bounded::holds;
+use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};
+use chronosym_support::nettrace::NettraceWriter;
+use chronosym_support::payload::{self, Method, TreeNode};
+use chronosym_support::perf::{PerfAttr, PerfWriter};
+use chronosym_support::trace::{EventSpec, TraceInfo};
+
+const STACKS: &[&str] = &["stacks", "--format", "folded"];
+
+/// A trace with a method, the pieces of its inline tree, and samples at so many of its places.
+fn inlined(tree: &[u8], pieces: usize, samples: u64) -> Vec<u8> {
+    let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+    let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
+    let piece = trace.event_type("Microsoft-Windows-DotNETRuntimePrivate", 189, 0);
+    let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+    let method = Method {
+        id: 1,
+        start: 0x10_0000,
+        size: 0x10_0000,
+        names: Some(("T", "Outer", "void ()")),
+        code_version: 4,
+        ..Method::default()
+    };
+    trace.event(load, 1, 1, &[], &method.encode(1));
+    for bytes in payload::rich_debug_info(0, 1, 4, tree, tree.len().div_ceil(pieces)) {
+        trace.event(piece, 2, 1, &[], &bytes);
+    }
+    for at in 0..samples {
+        trace.event(
+            sample,
+            1_000 + at as i64,
+            1,
+            &[0x10_0000 + 16 * at],
+            &[2, 0, 0, 0],
+        );
+    }
+    trace.finish()
+}
+
+#[test]
+fn inline_trees() {
+    let deep = |n: usize| -> Vec<TreeNode> {
+        (0..n as u32)
+            .map(|at| {
+                (
+                    u64::from(at) + 1,
+                    0,
+                    if at as usize + 1 < n { at + 1 } else { 0 },
+                    0,
+                )
+            })
+            .collect()
+    };
+    let runs = holds("calls in calls", STACKS, 500, |n| {
+        let mappings: Vec<_> = (0..200).map(|at| (0, n as u32 - 1, 16 * at)).collect();
+        inlined(&payload::inline_tree(&deep(n), &mappings), 20, 200)
+    });
+    assert!(runs[0].stdout.contains("Outer"), "{:.300}", runs[0].stdout);
+    holds("calls beside calls", STACKS, 4_000, |n| {
+        let nodes: Vec<_> = (0..n as u32)
+            .map(|at| {
+                (
+                    u64::from(at) + 1,
+                    0,
+                    u32::from(at == 0),
+                    if at > 0 { (at + 1) % n as u32 } else { 0 },
+                )
+            })
+            .collect();
+        inlined(
+            &payload::inline_tree(&nodes, &[(0, n as u32 - 1, 0)]),
+            20,
+            200,
+        )
+    });
+    holds("all lead to all", STACKS, 4_000, |n| {
+        let nodes: Vec<_> = (0..n as u32)
+            .map(|at| (1, 0, (at + 1) % n as u32, (at + 2) % n as u32))
+            .collect();
+        inlined(&payload::inline_tree(&nodes, &[(0, 1, 0)]), 20, 200)
+    });
+    holds("mappings of one place", STACKS, 4_000, |n| {
+        let mappings: Vec<_> = (0..n as u32).map(|at| (at, 0, 0)).collect();
+        inlined(&payload::inline_tree(&deep(3), &mappings), 20, 200)
+    });
+    holds("a tree in many pieces", STACKS, 1_000, |n| {
+        inlined(&payload::inline_tree(&deep(4 * n), &[(0, 0, 0)]), 10 * n, 1)
+    });
+}
+
+#[test]
+fn trace_logging() {
+    let source = guid(0xa8a7_1ac1, 0x040f, 0x54a2, 0x07ca_00a8_9b5a_b761);
+    let logged = |items: &mut dyn Iterator<Item = Vec<u8>>, payload: &[u8]| {
+        let mut w = EtlWriter::new(Vec::new(), Options::default()).unwrap();
+        for (at, mut item) in items.enumerate() {
+            let size = item.len() as u16;
+            item[..2].copy_from_slice(&size.to_le_bytes());
+            let event = Event {
+                provider: source,
+                channel: 11,
+                extended: &[(11, &item)],
+                payload,
+                ..Event::default()
+            };
+            w.event(At::us(at as i64), &event).unwrap();
+        }
+        w.finish().unwrap()
+    };
+    const EVENTS: &[&str] = &["events"];
+    let runs = holds("a description an event", EVENTS, 300, |n| {
+        let item = |at: usize| format!("\0\0\0E{at}\0{}", "f\0\x08".repeat(300)).into_bytes();
+        logged(&mut (0..n).map(item), &[1; 1_200])
+    });
+    assert!(runs[0].stdout.contains("E299"), "{:.300}", runs[0].stdout);
+    holds("structs in structs", EVENTS, 100, |n| {
+        let item = [&b"\0\0\0E\0"[..], &b"s\0\x98\x01".repeat(2_000), b"f\0\x08"].concat();
+        logged(&mut (0..n).map(|_| item.clone()), &[1; 4])
+    });
+    holds("one long name for all", EVENTS, 60, |n| {
+        let item = |at: usize| {
+            [
+                format!("\0\0\0E{at}").into_bytes(),
+                vec![b'n'; 20_000],
+                b"\0f\0\x08".to_vec(),
+            ]
+            .concat()
+        };
+        logged(&mut (0..n).map(item), &[1; 4])
+    });
+    holds("arrays of empty texts", EVENTS, 100, |n| {
+        // As many as two bytes can say, and no payload for them.
+        let item = b"\0\0\0E\0a\0\x41\0".to_vec();
+        let payload = [&[0xff; 2][..], &[0; 60_000]].concat();
+        logged(&mut (0..n).map(|_| item.clone()), &payload)
+    });
+}
+
+/// Numbers whose hashes are one where what they are multiplied by is known, as in the map that is taken most.
+fn alike(n: usize) -> impl Iterator<Item = u64> {
+    const BY: u64 = 0xf135_7aea_2e62_a9c5;
+    let inverse = (0..6).fold(1_u64, |x, _| {
+        x.wrapping_mul(2_u64.wrapping_sub(x.wrapping_mul(BY)))
+    });
+    (1..=n as u64).map(move |at| at.wrapping_mul(inverse))
+}
+
+#[test]
+fn numbers_whose_hashes_are_one() {
+    const INFO: &[&str] = &["info"];
+    holds("threads", INFO, 8_000, |n| {
+        let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+        let load = trace.event_type("Microsoft-Windows-DotNETRuntime", 143, 1);
+        for (at, thread) in (1..).zip(alike(n)) {
+            let method = Method {
+                id: thread,
+                module: thread,
+                start: 0x1000 + 64 * at,
+                size: 64,
+                names: Some(("T", "M", "void ()")),
+                ..Method::default()
+            };
+            let payload = method.encode(1);
+            trace.record(&EventSpec::new(load, at as i64, thread).payload(&payload));
+        }
+        trace.finish()
+    });
+    holds("addresses", STACKS, 8_000, |n| {
+        let mut trace = NettraceWriter::v5().info(TraceInfo::default());
+        let sample = trace.event_type("Microsoft-DotNETCore-SampleProfiler", 0, 0);
+        for (at, address) in (1..).zip(alike(n)) {
+            trace.event(sample, at, address, &[address], &[2, 0, 0, 0]);
+        }
+        trace.finish()
+    });
+    holds("paths of images", INFO, 4_000, |n| {
+        let mut perf = PerfWriter::new(PerfAttr::default());
+        for at in 0..n as u64 {
+            perf.mmap2(at, 7, 0x1000 * at, 0x1000, 0, &format!("/lib/{at:011}"));
+        }
+        perf.file()
+    });
+}
