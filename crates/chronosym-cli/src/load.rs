@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use chronosym::open::{Note, Report, SymbolEntries, read_perf_map};
 use chronosym::{Filter, Options, ProcessIndex, ProcessView, Session, Timeline};
 
-use crate::args::{self, Filters, Symbols, Usage};
+use crate::args::{self, Asked, Filters, Symbols, Usage};
 use crate::units::show_time;
 use crate::{absent, input, limits};
 
@@ -110,14 +110,10 @@ pub fn filter(filters: &Filters, timeline: &Timeline) -> Result<Filter> {
 }
 
 /// The processes that a command asks about: those that had the pid, of which a time tells which is meant; or the only one.
-pub fn processes(
-    timeline: &Timeline,
-    pid: Option<(u32, Option<u64>)>,
-    time: Option<u64>,
-) -> Result<Vec<ProcessIndex>> {
-    if let Some((pid, at)) = pid {
+pub fn processes(timeline: &Timeline, asked: &Asked) -> Result<Vec<ProcessIndex>> {
+    if let Some((pid, at)) = asked.pid {
         let all = with_pid(timeline, (pid, at))?;
-        return Ok(match (at, time) {
+        return Ok(match (at, asked.time) {
             (None, Some(time)) => timeline.process_of(pid, time).into_iter().collect(),
             _ => all,
         });

@@ -44,12 +44,18 @@ pub(crate) struct CodeBody {
     /// Rule 8: from when on samples before the load event may be in it.
     pub earliest: u64,
     pub il_map: Option<Arc<IlMap>>,
-    pub inline_tree: Option<Arc<InlineTree>>,
-    /// Index of its interop targets.
-    pub stub: Option<u32>,
-    pub lines: Option<Arc<LineTable>>,
+    pub rare: Option<Arc<Rare>>,
     /// Its extent is a guess (rule 15).
     pub approximate: bool,
+}
+
+/// What few bodies have: in the others it takes no memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rare {
+    pub inline_tree: Option<InlineTree>,
+    /// Index of its interop targets.
+    pub stub: Option<u32>,
+    pub lines: Option<LineTable>,
 }
 
 impl CodeBody {
@@ -69,9 +75,7 @@ impl CodeBody {
         end: End::At(0),
         earliest: 0,
         il_map: None,
-        inline_tree: None,
-        stub: None,
-        lines: None,
+        rare: None,
         approximate: false,
     };
 
@@ -82,6 +86,22 @@ impl CodeBody {
     /// The address of the last byte.
     pub fn last(&self) -> u64 {
         self.start.saturating_add(u64::from(self.size.max(1)) - 1)
+    }
+
+    pub fn inline_tree(&self) -> Option<&InlineTree> {
+        self.rare.as_ref()?.inline_tree.as_ref()
+    }
+
+    pub fn stub(&self) -> Option<u32> {
+        self.rare.as_ref()?.stub
+    }
+
+    pub fn lines(&self) -> Option<&LineTable> {
+        self.rare.as_ref()?.lines.as_ref()
+    }
+
+    pub fn rare_mut(&mut self) -> &mut Rare {
+        Arc::make_mut(self.rare.get_or_insert_default())
     }
 
     /// When the first event spoke of it.

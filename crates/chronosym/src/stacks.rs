@@ -227,7 +227,7 @@ mod tests {
             x.wrapping_mul(2u64.wrapping_sub(FACTOR.wrapping_mul(x)))
         });
         assert_eq!(FACTOR.wrapping_mul(inverse), 1);
-        let once = |count: u64| {
+        let time = |count: u64| {
             let mut table = StackTable::default();
             let callers: Vec<_> = (0..count)
                 .map(|it| table.intern([it].into_iter()))
@@ -239,9 +239,8 @@ mod tests {
             }
             begun.elapsed().as_secs_f64()
         };
-        // What else the machine does makes no run shorter.
-        let time = |count| (0..3).map(|_| once(count)).fold(f64::INFINITY, f64::min);
-        let (few, many) = (time(1_500).max(1e-3), time(24_000));
-        assert!(many < few * 60.0, "{few} s, {many} s");
+        // A second is for what else the machine does; stacks that fell together took fifteen.
+        let (few, many) = (time(1_500), time(24_000));
+        assert!(many < few * 60.0 + 1.0, "{few} s, {many} s");
     }
 }

@@ -214,7 +214,7 @@ impl Timeline {
         offset: u32,
     ) -> Option<(&str, u32)> {
         let code = &self.space(process)?.state.code;
-        let lines = code.bodies.get(body.index())?.lines.as_ref()?;
+        let lines = code.bodies.get(body.index())?.lines()?;
         let &(_, (file, line)) = lines.upto(offset).last()?;
         Some((self.names.strings.get(file), line))
     }

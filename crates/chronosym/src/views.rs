@@ -366,7 +366,7 @@ impl Timeline {
             self.names.push_full(id, &mut text).then_some(text)
         };
         let life = space.bodies.life(index.index(), body.start, body.begin);
-        let targets = body.stub.map_or(&[][..], |s| &code.stubs[s as usize]);
+        let targets = body.stub().map_or(&[][..], |s| &code.stubs[s as usize]);
         Some(BodyView {
             index,
             start: body.start,
@@ -388,7 +388,7 @@ impl Timeline {
             is_cold: body.flags.extent() == chronosym_events::Extent::Cold,
             evidence: body.evidence,
             il_map_entries: body.il_map.as_ref().map(|map| map.len()),
-            has_inline_tree: body.inline_tree.is_some(),
+            has_inline_tree: body.inline_tree().is_some(),
             stub_targets: targets.iter().filter_map(|&t| full(t)).collect(),
         })
     }

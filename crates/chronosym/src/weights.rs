@@ -77,7 +77,10 @@ impl Timeline {
                 ticks.weigh(of_process, |time| self.facts.sample_interval_at(time));
             }
             seen.sort_unstable_by_key(|s| s.place);
-            seen.into_iter().map(|s| s.ns).collect()
+            let mut times: Vec<u64> = seen.into_iter().map(|s| s.ns).collect();
+            // They stand in the memory of what they were worked out from.
+            times.shrink_to_fit();
+            times
         })
     }
 }

@@ -15,7 +15,6 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 pub use self::parts::*;
 use crate::limits::LimitOptions;
 use crate::question::Question;
-use crate::units;
 
 /// What code was at address A of process P at time T?
 ///
@@ -430,15 +429,8 @@ pub struct Explain {
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub symbols: Symbols,
-    /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one process.
-    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
-    pub pid: Option<(u32, Option<u64>)>,
-    /// The time after the begin of the trace: 1.5s, 200ms, 2m, or ns.
-    #[arg(long, value_name = "T", value_parser = units::parse_time)]
-    pub time: Option<u64>,
-    /// The address is where a call returns to, as all but the innermost addresses of a stack are.
-    #[arg(long)]
-    pub caller: bool,
+    #[command(flatten)]
+    pub asked: Asked,
     /// For people or for programs.
     #[arg(long, value_enum, default_value = "text")]
     pub format: InfoFormat,
@@ -464,15 +456,8 @@ pub struct Symbolize {
     /// Open no other file at a path that --obj records, such as those of split debug information.
     #[arg(long, requires = "obj")]
     pub no_recorded_paths: bool,
-    /// The process; PID@TIME means the one that had it then.
-    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
-    pub pid: Option<(u32, Option<u64>)>,
-    /// The time after the begin of the trace: 1.5s, 200ms, 2m, or ns.
-    #[arg(long, value_name = "T", value_parser = units::parse_time)]
-    pub time: Option<u64>,
-    /// The addresses are where calls return to.
-    #[arg(long)]
-    pub caller: bool,
+    #[command(flatten)]
+    pub asked: Asked,
     /// Whether numbers without 0x are decimal or hexadecimal. Unless said, they are decimal as far as they can be; a list with one
     /// that cannot is hexadecimal.
     #[arg(long, value_parser = radix, value_name = "10|16")]

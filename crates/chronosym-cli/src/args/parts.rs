@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use chronosym::{EventSelector, Shape, ShapeError};
+use chronosym::{EventSelector, Position, Shape, ShapeError};
 use clap::{Args, ValueEnum};
 
 use crate::units;
@@ -53,6 +53,34 @@ pub struct PlainInput {
     /// Write results to this file.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Of which process and time addresses are, and whether something calls from them.
+#[derive(Debug, Args)]
+pub struct Asked {
+    /// The process; PID@TIME means the one that had it then. Not needed where the trace is of one process.
+    #[arg(long, value_name = "PID[@T]", value_parser = units::parse_pid)]
+    pub pid: Option<(u32, Option<u64>)>,
+    /// The time after the begin of the trace: 1.5s, 200ms, 2m, or ns.
+    #[arg(long, value_name = "T", value_parser = units::parse_time)]
+    pub time: Option<u64>,
+    /// Addresses are where calls return to, as all but the innermost of a stack are.
+    #[arg(long)]
+    pub caller: bool,
+}
+
+impl Asked {
+    /// The time that either states, in ns.
+    pub fn time_ns(&self) -> Option<u64> {
+        self.time.or(self.pid.and_then(|(_, at)| at))
+    }
+
+    pub fn position(&self) -> Position {
+        match self.caller {
+            true => Position::Return,
+            false => Position::Exact,
+        }
+    }
 }
 
 /// Where names and lines beyond the trace come from.

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use chronosym::symbols::{SymbolFile, Symbolizer};
 use chronosym::{
-    Answer, BodyView, Candidate, Frame, IlSource, ModuleIndex, Position, ProcessIndex,
-    SampleSelection, Timeline, When,
+    Answer, BodyView, Candidate, Frame, IlSource, ModuleIndex, ProcessIndex, SampleSelection,
+    Timeline, When,
 };
 use chronosym_export::frame_object;
 use chronosym_types::json::{FrameObject, HexNumber};
@@ -17,7 +17,7 @@ use serde_with::skip_serializing_none;
 
 use super::life::LifeObject;
 use super::methods::Body;
-use crate::args::{Explain, Usage};
+use crate::args::{Asked, Explain, Usage};
 use crate::output::text_line;
 use crate::symbols::SymbolFileObject;
 use crate::units::{parse_address, show_range, show_time};
@@ -36,12 +36,8 @@ pub fn run(args: &Explain) -> Result<()> {
     let loaded = load::load(traces, SampleSelection::None, &args.symbols)?;
     progress::notes(&loaded.notes);
     let timeline = &loaded.timeline;
-    let process = find_process(timeline, args.pid, args.time)?;
-    let time = args.time.or(args.pid.and_then(|(_, at)| at));
-    let position = match args.caller {
-        true => Position::Return,
-        false => Position::Exact,
-    };
+    let process = find_process(timeline, &args.asked)?;
+    let (time, position) = (args.asked.time_ns(), args.asked.position());
     let symbols = symbolizer::open(&args.symbols, &loaded)?;
     let when = time.map_or(When::Unknown, When::At);
     let (is_ambiguous, candidates) =
@@ -52,7 +48,7 @@ pub fn run(args: &Explain) -> Result<()> {
     let looked_up = position.looked_up(address);
     let mut explanation = Explanation::new(timeline, &symbols, process, looked_up);
     explanation.address = HexNumber(address);
-    explanation.looked_up = args.caller.then_some(HexNumber(looked_up));
+    explanation.looked_up = args.asked.caller.then_some(HexNumber(looked_up));
     explanation.time_ns = time;
     explanation.ambiguous = is_ambiguous;
     let answers = candidates.iter();
@@ -63,12 +59,8 @@ pub fn run(args: &Explain) -> Result<()> {
 }
 
 /// The one process that is meant.
-fn find_process(
-    timeline: &Timeline,
-    pid: Option<(u32, Option<u64>)>,
-    time: Option<u64>,
-) -> Result<ProcessIndex> {
-    match (pid, load::processes(timeline, pid, time)?.as_slice()) {
+fn find_process(timeline: &Timeline, asked: &Asked) -> Result<ProcessIndex> {
+    match (asked.pid, load::processes(timeline, asked)?.as_slice()) {
         (_, [only]) => Ok(*only),
         (pid, _) => {
             let pid = pid.map_or(0, |(pid, _)| pid);

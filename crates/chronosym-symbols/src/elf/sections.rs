@@ -283,7 +283,8 @@ impl DebugSections {
         };
         let problem = self.layout.as_ref().and_then(|layout| {
             let file = object::File::parse(&self.data[..]).ok()?;
-            let problem = layout.relocate(&file, section.index, &mut bytes).err()?;
+            let kind = layout.relocate(&file, section.index, &mut bytes).err()?;
+            let problem = format!("its relocations are not known: {kind:?}");
             Some(Error::damaged(name, problem).to_string())
         });
         (bytes, problem)

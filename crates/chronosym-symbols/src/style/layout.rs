@@ -31,16 +31,21 @@ impl Style {
     }
 }
 
-impl FromStr for Style {
-    type Err = String;
+/// A layout of no such name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}: not one of text, json, llvm, gnu")]
+pub struct UnknownStyle(String);
 
-    fn from_str(name: &str) -> Result<Self, String> {
+impl FromStr for Style {
+    type Err = UnknownStyle;
+
+    fn from_str(name: &str) -> Result<Self, UnknownStyle> {
         match name {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
             "llvm" => Ok(Self::Llvm),
             "gnu" => Ok(Self::Gnu),
-            _ => Err(format!("{name}: not one of text, json, llvm, gnu")),
+            _ => Err(UnknownStyle(name.to_owned())),
         }
     }
 }

@@ -184,7 +184,7 @@ impl ProcessCode {
             let lines = method.lines.iter().filter_map(|&(address, file, line)| {
                 Some((offset(address)?, (names.strings.intern(file), line)))
             });
-            self.bodies[body.index()].lines = Some(Arc::new(LineTable::new(lines)));
+            self.bodies[body.index()].rare_mut().lines = Some(LineTable::new(lines));
         }
     }
 
@@ -266,8 +266,8 @@ impl ProcessCode {
     /// Adds a body; `module_id` is what its module is or will be known by.
     fn add(&mut self, mut body: CodeBody, module_id: u64) -> BodyIndex {
         let method = (body.clr_instance, body.method_id);
-        body.stub = self.stub_by_method.get(&method).copied();
-        if body.stub.is_some() {
+        if let Some(&stub) = self.stub_by_method.get(&method) {
+            body.rare_mut().stub = Some(stub);
             body.evidence.insert(Evidence::Stub);
         }
         let index = BodyIndex(self.bodies.len() as u32);

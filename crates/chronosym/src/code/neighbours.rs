@@ -129,8 +129,8 @@ impl ProcessCode {
             .map(|(_, body)| body)
             .or_else(|| self.by_version(key, at.time_ns));
         let Some(body) = body else { return false };
-        let tree = Arc::new(InlineTree(fact.tree));
-        self.bodies[body.index()].inline_tree.get_or_insert(tree);
+        let rare = self.bodies[body.index()].rare_mut();
+        rare.inline_tree.get_or_insert(InlineTree(fact.tree));
         true
     }
 

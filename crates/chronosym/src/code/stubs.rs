@@ -29,10 +29,10 @@ impl ProcessCode {
         let mut bodies = self.by_method.of((clr_instance, stub_method_id));
         if let Some(body) = bodies.next_back()
             && let body = &mut self.bodies[body.index()]
-            && body.stub.is_none()
+            && body.stub().is_none()
             && body.is_alive()
         {
-            body.stub = Some(index);
+            body.rare_mut().stub = Some(index);
             body.evidence.insert(Evidence::Stub);
         }
     }

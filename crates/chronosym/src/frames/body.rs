@@ -47,8 +47,8 @@ impl FrameBuilder<'_> {
         let method = module.map(|module| (module, body.token));
         let wants_lines = self.symbols.is_none_or(|symbols| symbols.wants_lines());
         let line = match self.managed_line(&function, method, il) {
-            Err(_) if body.lines.is_some() && !wants_lines => Err(LineReason::LinesDisabled),
-            Err(reason) if body.lines.is_some() => {
+            Err(_) if body.lines().is_some() && !wants_lines => Err(LineReason::LinesDisabled),
+            Err(reason) if body.lines().is_some() => {
                 match timeline.stated_line(process, index, native) {
                     Some((file, line)) => Ok(self.functions.line(SourceLine {
                         file: file.into(),
@@ -83,7 +83,7 @@ impl FrameBuilder<'_> {
         let timeline = self.timeline;
         let code = &timeline.spaces[at.process.index()].state.code;
         let named = self.timeline_function(binary, body.name, at.address);
-        let targets = body.stub.map(|s| code.stubs[s as usize].as_slice());
+        let targets = body.stub().map(|s| code.stubs[s as usize].as_slice());
         let (Some([target]), Some(name)) = (targets, timeline.names.get(body.name)) else {
             return named;
         };

@@ -27,8 +27,7 @@ impl<'a> FrameBuilder<'a> {
         let native = (location.looked_up - body.start) as u32;
         let calls_are_valid = timeline.call_offsets_are_valid(at.process, body.clr_instance);
         let chain = body
-            .inline_tree
-            .as_ref()
+            .inline_tree()
             .map(|tree| tree.chain(native, calls_are_valid));
         let first = out.len();
         for inlined in chain.unwrap_or_default() {

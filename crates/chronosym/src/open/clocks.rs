@@ -9,7 +9,7 @@ use chronosym_perf::{Event, Options, Reader as Perf};
 
 use super::bytes::FileBytes;
 use crate::hash::HashMap;
-use crate::recording::ClockMatch;
+use crate::recording::{ClockMatch, JoinedRecording};
 
 /// Clocks that set out with the same boot are this close on the wall; setting the time of a machine moves them along.
 const SAME_BOOT_NS: i128 = 5_000_000_000;
@@ -65,6 +65,15 @@ impl Offset {
         error_ns: UNKNOWN_ERROR_NS,
         how: ClockMatch::Assumed,
     };
+
+    /// What came from a recording by this clock.
+    pub fn of(self, name: &str, gives: &'static str) -> JoinedRecording {
+        JoinedRecording {
+            offset_ns: i64::try_from(self.ns).unwrap_or(i64::MAX),
+            error_ns: self.error_ns,
+            ..JoinedRecording::new(name, gives, self.how)
+        }
+    }
 }
 
 impl Clock {

@@ -178,3 +178,24 @@ pub(super) fn failed(
         or(name, error)
     }
 }
+
+/// What reading a recording failed with.
+pub(super) fn in_trace(name: &str, source: impl Into<ReadError>) -> OpenError {
+    OpenError::Trace {
+        name: name.to_owned(),
+        source: source.into(),
+    }
+}
+
+pub(super) fn in_perf(name: &str, error: chronosym_perf::Error) -> OpenError {
+    match error {
+        chronosym_perf::Error::Io { offset, source } => failed(name, source, |name, source| {
+            in_trace(&name, chronosym_perf::Error::Io { offset, source })
+        }),
+        error => in_trace(name, error),
+    }
+}
+
+pub(super) fn unreadable(name: &str, error: io::Error) -> OpenError {
+    failed(name, error, |name, source| OpenError::Read { name, source })
+}

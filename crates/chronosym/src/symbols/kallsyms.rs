@@ -51,6 +51,47 @@ pub enum KallsymsError {
     Hidden,
 }
 
+/// Why a list is not of the kernel of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KallsymsMismatch {
+    /// The module has code outside its image.
+    #[error("the module has code at {found:#x} in it and stands at {recorded:#x} in the recording")]
+    ModulePlace {
+        /// The first address that the list has.
+        found: u64,
+        /// Where the recording has the module.
+        recorded: u64,
+    },
+    /// The module is not in the list.
+    #[error("it has no such module")]
+    NoModule,
+    /// The kernels are of two builds.
+    #[error("it is of the kernel with build id {found}, the recording of {recorded}")]
+    BuildId {
+        /// That of the list.
+        found: String,
+        /// That of the recording.
+        recorded: String,
+    },
+    /// The kernel stood elsewhere: another boot.
+    #[error("its kernel stands at {found:#x}, that of the recording at {recorded:#x}")]
+    Place {
+        /// Where it stands in the list.
+        found: u64,
+        /// Where the recording has it.
+        recorded: u64,
+    },
+    /// The kernel's code is of another size.
+    #[error("the code of its kernel ends at {found:#x}, that of the recording at {recorded:#x}")]
+    Size {
+        /// Where it ends in the list.
+        found: u64,
+        /// Where it ends in the recording.
+        recorded: u64,
+    },
+}
+
 #[derive(Debug)]
 struct Row {
     address: u64,
@@ -162,40 +203,37 @@ impl Kallsyms {
     /// Whether the list is of the kernel that an image of a recording is, or of the module there.
     ///
     /// # Errors
-    /// In words, what differs: the build id, where both state one, the place, or the size of the code.
-    pub fn fits(&self, image: &ImageRef<'_>) -> Result<(), String> {
+    /// What differs: the build id, where both state one, the place, or the size of the code.
+    pub fn fits(&self, image: &ImageRef<'_>) -> Result<(), KallsymsMismatch> {
+        let recorded = image.base;
         let last = image.base.saturating_add(image.size.saturating_sub(1));
         if !is_kernel(image.path) {
             return match self.module(image) {
                 Some(&(first, end)) if first >= image.base && end <= last => Ok(()),
-                Some((first, _)) => Err(format!(
-                    "the module has code at {first:#x} in it and stands at {:#x} in the recording",
-                    image.base
-                )),
-                None => Err("it has no such module".to_owned()),
+                Some(&(found, _)) => Err(KallsymsMismatch::ModulePlace { found, recorded }),
+                None => Err(KallsymsMismatch::NoModule),
             };
         }
         if let (Some(own), Some(stated)) = (&self.build_id, image.build_id)
             && !own.eq_ignore_ascii_case(stated)
         {
-            return Err(format!(
-                "it is of the kernel with build id {own}, the recording of {stated}"
-            ));
+            return Err(KallsymsMismatch::BuildId {
+                found: own.clone(),
+                recorded: stated.to_owned(),
+            });
         }
         if !self.starts.contains(&image.base) {
-            return Err(format!(
-                "its kernel stands at {:#x}, that of the recording at {:#x}",
-                self.starts.first().copied().unwrap_or_default(),
-                image.base
-            ));
+            let found = self.starts.first().copied().unwrap_or_default();
+            return Err(KallsymsMismatch::Place { found, recorded });
         }
         // Older recorders state all up to the first module.
         let end = last.saturating_add(1);
         let beyond = self.end.is_some_and(|own| end >= own);
         match self.text_end.filter(|&own| own != end && !beyond) {
-            Some(own) => Err(format!(
-                "the code of its kernel ends at {own:#x}, that of the recording at {end:#x}"
-            )),
+            Some(found) => Err(KallsymsMismatch::Size {
+                found,
+                recorded: end,
+            }),
             None => Ok(()),
         }
     }
@@ -327,7 +365,7 @@ mod tests {
         // An older recorder's.
         assert_eq!(own.fits(&kernel(BASE, 0xffff_ffff_c000_0000)), Ok(()));
         let refused = |list: &Kallsyms, image: &ImageRef<'_>, why: &str| {
-            let found = list.fits(image).unwrap_err();
+            let found = list.fits(image).unwrap_err().to_string();
             assert!(found.contains(why), "{found}");
         };
         refused(

@@ -46,7 +46,7 @@ mod unwind;
 pub use chronosym_symbols::cache;
 pub use chronosym_symbols::path::{SymbolPath, parse_debuginfod_urls};
 pub use chronosym_symbols::store::{Attempt, NoFile, NotFetched, Place, StoreConfig, Trial};
-pub use kallsyms::{Kallsyms, KallsymsError};
+pub use kallsyms::{Kallsyms, KallsymsError, KallsymsMismatch};
 #[cfg(feature = "pdb")]
 pub use managed_module::{ManagedModule, ManagedModuleError};
 pub use missing::MissingSymbols;

@@ -12,7 +12,7 @@ use chronosym_symbols::store::{
     Trial, read_identity,
 };
 
-use super::kallsyms::module_files;
+use super::kallsyms::{KallsymsMismatch, module_files};
 use crate::evidence::{LineReason, NameReason};
 use crate::images::{file_name, simple_name};
 use crate::symbol_source::ImageRef;
@@ -162,13 +162,13 @@ impl SymbolFile {
     }
 
     /// A list of the kernel's functions was named, and it is of this kernel, or of another in this way.
-    pub(super) fn try_kallsyms(&mut self, path: &Path, fits: Result<(), String>) {
+    pub(super) fn try_kallsyms(&mut self, path: &Path, fits: Result<(), KallsymsMismatch>) {
         let trial = match fits {
             Ok(()) => {
                 self.found = Ok(FoundFile::File(path.to_owned()));
                 Trial::Found
             }
-            Err(why) => Trial::Refused(why),
+            Err(why) => Trial::Refused(why.to_string()),
         };
         let place = Place::File(path.to_owned());
         self.attempts.push(Attempt { place, trial });

@@ -85,7 +85,7 @@ impl ManagedSource {
             module,
             name: super::simple_name(path),
             layout: Layout::new(args.style, args.filter),
-            back: u64::from(args.caller),
+            back: u64::from(args.asked.caller),
             rva: args.rva,
             notes,
         }))

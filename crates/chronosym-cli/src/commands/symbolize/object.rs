@@ -52,7 +52,7 @@ impl ObjectSource {
             module: super::simple_name(path),
             layout,
             query,
-            back: u64::from(args.caller),
+            back: u64::from(args.asked.caller),
             rva: args.rva,
             answers: chronosym_symbols::Answers::new(),
             damage: HashSet::new(),

@@ -79,7 +79,7 @@ impl PdbSource {
             id: format!("{:#}{:x}", id.guid, id.age),
             name,
             layout: Layout::new(args.style, args.filter),
-            back: u32::from(args.caller),
+            back: u32::from(args.asked.caller),
             lines: !args.symbols.no_lines,
             base: if args.rva { 0 } else { base },
             damage: Mutex::default(),

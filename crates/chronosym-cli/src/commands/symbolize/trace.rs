@@ -92,7 +92,7 @@ impl TraceSource {
         let loaded = load::load(&traces, SampleSelection::None, &args.symbols)?;
         progress::notes(&loaded.notes);
         let timeline = &loaded.timeline;
-        let processes = load::processes(timeline, args.pid, args.time)?;
+        let processes = load::processes(timeline, &args.asked)?;
         let images = processes.iter().flat_map(|&process| {
             let images = timeline.images_in_space(process);
             images.map(move |view| Image {
@@ -109,11 +109,8 @@ impl TraceSource {
         Ok(TraceSource {
             symbols: crate::symbolizer::open(&args.symbols, &loaded)?,
             processes,
-            time: args.time.or(args.pid.and_then(|(_, at)| at)),
-            position: match args.caller {
-                true => Position::Return,
-                false => Position::Exact,
-            },
+            time: args.asked.time_ns(),
+            position: args.asked.position(),
             layout: Layout::new(args.style, args.filter),
             images,
             kept: HashMap::new(),
