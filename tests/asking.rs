@@ -165,6 +165,12 @@ fn ids_of_another_timeline_find_nothing() {
     let (stack, _) = resolved.expect("a frame without a name");
     let other = Resolver::new(timeline, None);
     assert_eq!((other.caller(stack), other.stack(stack).count()), (None, 0));
+    let leaf = other.frame(other.leaf(stack));
+    assert_eq!(
+        (leaf.code, leaf.name()),
+        (Code::Nothing, Err(NameReason::InvalidAddress))
+    );
+    assert_eq!(other.frame(resolver.leaf(stack)).code, Code::Nothing);
     assert!(!Filter::default().has_process(timeline, process));
 }
 

@@ -82,6 +82,18 @@ pub struct Function {
 }
 
 impl Function {
+    /// What stands for a function that is not there; no table has it.
+    pub(crate) fn nothing() -> Arc<Self> {
+        Arc::new(Function {
+            id: FunctionId(u32::MAX),
+            binary: None,
+            label: "0x0".into(),
+            name_at: None,
+            signature: None,
+            compiled_as: None,
+        })
+    }
+
     /// Its number.
     pub fn id(&self) -> FunctionId {
         self.id

@@ -46,6 +46,8 @@ pub struct Resolver {
     symbols: Option<Arc<dyn SymbolSource>>,
     functions: FunctionTable,
     frames: Vec<Frame>,
+    /// What ids of another resolver lead to.
+    nothing: Frame,
     /// How many frames each of those stands for that stand for several.
     standing_for: FxHashMap<FrameId, u32>,
     /// (frame, caller)
@@ -75,6 +77,7 @@ impl Resolver {
             symbols,
             functions: FunctionTable::default(),
             frames: Vec::new(),
+            nothing: Frame::bare(0, Function::nothing(), NameReason::InvalidAddress),
             standing_for: FxHashMap::default(),
             nodes: Vec::new(),
             node_index: FxHashMap::default(),
@@ -287,13 +290,11 @@ impl Resolver {
         self.standing_for.get(&frame).copied()
     }
 
-    /// The innermost frame of a stack.
-    ///
-    /// # Panics
-    ///
-    /// If the stack is another resolver's; so does [`Resolver::frame`].
+    /// The innermost frame of a stack. A stack that only another resolver has is taken to be the frame at address 0, where nothing
+    /// is.
     pub fn leaf(&self, stack: ResolvedStack) -> FrameId {
-        self.nodes[stack.index()].0
+        let node = self.nodes.get(stack.index());
+        node.map_or(FrameId(u32::MAX), |&(frame, _)| frame)
     }
 
     /// The stack without its innermost frame; nothing of a stack of another resolver.
@@ -308,9 +309,9 @@ impl Resolver {
         callers.map_while(|s| Some(self.nodes.get(s.index())?.0))
     }
 
-    /// A frame.
+    /// A frame. One that only another resolver has is taken to be at address 0, where nothing is.
     pub fn frame(&self, frame: FrameId) -> &Frame {
-        &self.frames[frame.index()]
+        self.frames.get(frame.index()).unwrap_or(&self.nothing)
     }
 
     /// All frames so far, by [`FrameId`].
