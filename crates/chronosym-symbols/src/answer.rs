@@ -4,10 +4,10 @@ use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
+use chronosym_types::hash::RandomState;
 use hashbrown::HashTable;
 
 use crate::demangle::{Unreadable, demangle};
-use crate::hash::RandomState;
 
 /// An address in one of the three ways in which tools write them. They differ by up to gigabytes, so they are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,8 +14,6 @@ mod dwarf;
 #[cfg(feature = "dwarf")]
 mod elf;
 mod error;
-#[cfg(feature = "dwarf")]
-mod hash;
 pub mod identity;
 pub mod lru;
 pub mod mmap;

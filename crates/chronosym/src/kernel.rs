@@ -2,11 +2,11 @@
 
 use chronosym_events::kernel::{DbgId, Image as ImageEvent, KernelEvent, ProcessAction};
 use chronosym_events::{Action, Text};
+use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
 use crate::facts::{self, At, Fact};
-use crate::hash::HashMap;
 use crate::images::{Image, simple_name};
 use crate::machine::Machine;
 use crate::process::ProcessIndex;

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_perf::Error;
 use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
+use chronosym_types::hash::HashMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
 use crate::evidence::Evidence;
 use crate::facts::{self, Addressing, At, Image, Symbol};
-use crate::hash::HashMap;
 use crate::images::{is_anonymous, simple_name};
 use crate::process::ProcessIndex;
 use crate::samples::SampleKind;

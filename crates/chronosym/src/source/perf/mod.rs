@@ -16,11 +16,11 @@ use chronosym_perf::{
     BuildId, ByteOrder, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap, Reader,
     Record, Sample,
 };
+use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
 use crate::event_types::EventTypeId;
 use crate::facts::{Addressing, At, Image};
-use crate::hash::HashMap;
 use crate::images::file_name;
 use crate::recording::Loss;
 use crate::samples::SampleKind;
