@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use chronosym_types::hash::HashMap;
 use gimli::SectionId;
-use rustc_hash::FxHashMap;
 
 use crate::answer::{Address, Answers, Missing, NonZeroId, RawAnswer, RawFrame};
 use crate::dwarf::form::Bad;
@@ -404,4 +404,4 @@ impl<'a> Sweep<'a> {
 }
 
 /// Names of symbols and of their files already interned, by their key.
-type SymbolNames = FxHashMap<usize, (Option<NonZeroId>, Option<NonZeroId>)>;
+type SymbolNames = HashMap<usize, (Option<NonZeroId>, Option<NonZeroId>)>;

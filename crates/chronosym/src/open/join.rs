@@ -14,8 +14,8 @@ use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion, jitdump};
+use chronosym_types::hash::HashSet;
 use flate2::read::MultiGzDecoder;
-use rustc_hash::FxHashSet;
 
 use super::bytes::{ByteStream, FileBytes, keep};
 use super::clocks::{Clock, Kind, Offset, estimate};
@@ -614,7 +614,7 @@ impl Join<'_> {
 
     /// Reads perf maps: those that were named, and those beside a perf.data.
     fn read_maps(&mut self, named: Vec<(String, u32, ByteStream)>) -> Result<(), OpenError> {
-        let mut done = FxHashSet::default();
+        let mut done = HashSet::default();
         let limits = &self.meter.limits;
         let mut held = self.meter.may_hold();
         for (name, own, stream) in named {

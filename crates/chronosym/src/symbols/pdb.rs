@@ -9,7 +9,7 @@ use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::windows::{Frames, FunctionKind, WindowsPdb};
 use chronosym_symbols::demangle::{Unreadable, demangle};
 use chronosym_symbols::mmap::FileData;
-use rustc_hash::FxHashMap;
+use chronosym_types::hash::HashMap;
 
 use super::files::{FileError, Open};
 use super::parsed::parsed;
@@ -99,7 +99,7 @@ impl Open for EmbeddedPdb {
 pub(super) struct PortableFile {
     pub pdb: Portable,
     /// By document row: putting a path together takes longer than finding a line.
-    documents: Mutex<FxHashMap<u32, Option<Arc<str>>>>,
+    documents: Mutex<HashMap<u32, Option<Arc<str>>>>,
 }
 
 impl PortableFile {
