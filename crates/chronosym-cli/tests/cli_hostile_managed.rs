@@ -169,6 +169,19 @@ fn portable_pdbs() {
         made(name, &mut |_| points, &blobs)
     });
     assert!(runs[0].stdout.contains("a.cs"), "{:.300}", runs[0].stdout);
+    let often: Vec<String> = (0..1_000)
+        .map(|at| format!("0x6000001+{:#x}", 0x1f000 + at))
+        .collect();
+    let often: Vec<&str> = often.iter().map(String::as_str).collect();
+    let often = [&["symbolize"], &*often.repeat(30), &["--pdb"]].concat();
+    let runs = holds("many questions about many points", &often, 16_000, |n| {
+        let mut blobs = Blobs::default();
+        let part = blobs.add(b"a.cs");
+        let name = blobs.add(&[b'/', 0, part as u8]);
+        let points = blobs.add(&long(n));
+        made(name, &mut |_| points, &blobs)
+    });
+    assert!(runs[0].stdout.contains("a.cs"), "{:.300}", runs[0].stdout);
     holds(
         "points that are another's from the middle on",
         &ask,
@@ -289,7 +302,7 @@ fn precompiled_images() {
         out.extend(offsets.iter().flat_map(|&at| (at as u16).to_le_bytes()));
         [out, blocks].concat()
     };
-    let found = holds("bounds that all methods share", &ask, 4_000, |n| {
+    let shared = |distance: u8, n: usize| {
         // Bytes of bounds, no variables; their number, then each in three digits.
         let nibbles = |value: u32| {
             let digits: Vec<u8> = (0..10)
@@ -309,15 +322,20 @@ fn precompiled_images() {
                 .collect()
         };
         let mut body: Vec<u8> = nibbles(n as u32).collect();
-        body.extend([1, 3, 0].repeat(n));
+        body.extend([distance, 3, 0].repeat(n));
         let body = packed(body);
         let head = packed(nibbles(body.len() as u32).chain([0]).collect());
         let mut info = shared_array(512);
         info.push(0);
         info.extend([head, body].concat());
         precompiled(512, &[(ENTRY_POINTS, own()), (DEBUG_INFO, info)])
-    });
+    };
+    let name = "bounds that all methods share";
+    let found = holds(name, &ask, 4_000, |n| shared(1, n));
     assert!(found[1].stdout.contains("T.T"), "{:.300}", found[1].stdout);
+    let name = "many questions about many bounds at one place";
+    let often = [&ask[..1], &ask[1..501].repeat(60), &["--obj"]].concat();
+    holds(name, &often, 8_000, |n| shared(0, n));
     holds("methods that share a function", &ask, 50_000, |n| {
         let mut shared = shared_array(n);
         shared.push(4);
