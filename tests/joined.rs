@@ -957,3 +957,12 @@ fn damaged_recordings_are_joined_as_far_as_they_go() {
     }
     assert!(read > 60, "{read} of 120 could be read");
 }
+
+#[test]
+fn a_process_whose_main_thread_is_not_there_is_called_as_its_lowest_one() {
+    let sample =
+        |tid: u32| format!("t{tid} 10/{tid} [000] 1.000000: 1 cpu-clock: \n\t1000 f (/a)\n\n");
+    let text: String = (20..40).rev().map(sample).collect();
+    let timeline = open(&[("perf.txt", text.as_bytes())]);
+    assert_eq!(timeline.processes().next().unwrap().name, Some("t20"));
+}

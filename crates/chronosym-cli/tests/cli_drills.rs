@@ -217,3 +217,47 @@ fn a_trace_that_grows_gives_what_is_there() {
     let whole = run(&["stacks", "--format", "jsonl", path(&whole)]);
     assert_eq!(counts.last(), Some(&whole.stdout.lines().count()));
 }
+
+/// Threads whose stacks have no room are not started; what they would have done is done without them.
+#[test]
+fn no_thread_can_be_started() {
+    let trace = testdata("clr10/traces/memory.nettrace.zip");
+    let (object, pdb) = (
+        testdata("pdb-small/x86_64/small.exe"),
+        testdata("pdb-small/x86_64/small.pdb"),
+    );
+    let addresses: Vec<String> = (0..3000).map(|at| format!("{:#x}", 0x1000 + at)).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let asked: [&[&str]; 4] = [
+        &["stacks", "--format", "folded", path(&trace)],
+        &["symbolize", "--rva", "--obj", path(&object)],
+        &["symbolize", "--pdb", path(&pdb)],
+        &["serve", path(&trace)],
+    ];
+    for args in asked {
+        let more = if args[0] == "symbolize" {
+            &*addresses
+        } else {
+            &[]
+        };
+        let mut without = chronosym();
+        without.env("RUST_MIN_STACK", (1_u64 << 60).to_string());
+        let without = finish(without.args(args).args(more).output().unwrap());
+        if args[0] == "serve" {
+            assert_eq!(without.status, 1, "{}", without.stderr);
+            assert!(
+                without.stderr.contains("cannot start a thread: "),
+                "{}",
+                without.stderr
+            );
+            continue;
+        }
+        let with = run(&[args, more].concat());
+        assert_eq!(
+            (without.status, without.stderr),
+            (0, with.stderr),
+            "{args:?}"
+        );
+        assert_eq!(without.stdout, with.stdout, "{args:?}");
+    }
+}

@@ -7,11 +7,10 @@
     reason = "names are numbered as they come, in at most 16 MiB; a packet has its header; ns fit into 128 bits"
 )]
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use chronosym_types::ByteOrder;
-use foldhash::fast::RandomState;
+use chronosym_types::hash::HashMap;
 
 use crate::error::Error;
 use crate::parser;
@@ -26,9 +25,9 @@ pub struct Metadata {
     pub(crate) uuid: Option<[u8; 16]>,
     pub(crate) order: ByteOrder,
     pub(crate) packet_header: Option<Arc<Type>>,
-    pub(crate) streams: HashMap<u64, StreamType, RandomState>,
+    pub(crate) streams: HashMap<u64, StreamType>,
     /// By the ids of stream and event: the place in the list.
-    pub(crate) by_id: HashMap<(u64, u64), usize, RandomState>,
+    pub(crate) by_id: HashMap<(u64, u64), usize>,
     pub(crate) registers: u32,
     pub(crate) names: Names,
     /// What the id of an event is called, which each of them has.
@@ -43,7 +42,7 @@ pub struct Metadata {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     all: Vec<Arc<str>>,
-    ids: HashMap<Arc<str>, NameId, RandomState>,
+    ids: HashMap<Arc<str>, NameId>,
 }
 
 impl Names {

@@ -8,11 +8,10 @@
     reason = "counts of what stands in at most 16 MiB, and widths of at most 64 bits; times fit into 128 bits"
 )]
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use chronosym_types::ByteOrder;
-use foldhash::fast::RandomState;
+use chronosym_types::hash::HashMap;
 
 use crate::lexer::{Lexer, Token};
 use crate::metadata::{Clock, EventType, Metadata, StreamType, uuid_bytes};
@@ -43,9 +42,9 @@ struct Parser<'t> {
     /// How many more fields, labels and the like may come.
     parts: usize,
     /// By `struct NAME`, `enum NAME`, `variant NAME`, or the words of an alias.
-    types: HashMap<String, Arc<Type>, RandomState>,
+    types: HashMap<String, Arc<Type>>,
     /// Variants that have been declared without a tag.
-    options: HashMap<String, Vec<Field>, RandomState>,
+    options: HashMap<String, Vec<Field>>,
     /// The fields of the structs that are open, outermost first.
     scopes: Vec<Vec<Field>>,
     /// Types in types that are being read.
@@ -614,7 +613,7 @@ impl<'t> Parser<'t> {
         self.count(labels.len().saturating_add(options.len()))?;
         // Of two of one name the first.
         let options = options.iter().rev().map(|option| (option.name, &option.ty));
-        let options: HashMap<_, _, RandomState> = options.collect();
+        let options: HashMap<_, _> = options.collect();
         let mut ranges = Vec::new();
         for label in labels {
             let id = self.found.names.find(plain(&label.name));

@@ -1,8 +1,12 @@
 //! Damaged traces: what is readable is read, the rest is counted, nothing panics.
 
+mod common;
+
 use chronosym_etl::{Diagnostics, EtlError, EtlReader, Gap, GapCause, ReadAt};
 use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Options, Stack, buffers};
 use proptest::prelude::*;
+
+use common::writers;
 
 /// A small trace with every kind of record that matters.
 fn trace(compress: bool) -> Vec<u8> {
@@ -213,12 +217,7 @@ fn buffers_may_be_of_any_size() {
 
 #[test]
 fn records_that_are_none_are_counted() {
-    for compress in [false, true] {
-        let options = Options {
-            compress,
-            ..Options::default()
-        };
-        let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    for mut w in writers() {
         w.flush(0).unwrap();
         w.sample(At::ms(1), 1, 1).unwrap();
         w.raw_record(0, &[16, 0, 0, 0x40, 1, 2, 3, 4]).unwrap();

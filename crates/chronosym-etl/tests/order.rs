@@ -1,7 +1,11 @@
 //! The order of records over buffers, and what their headers say, in shapes that are rare.
 
+mod common;
+
 use chronosym_etl::EtlReader;
 use chronosym_support::etl::{At, EtlWriter, Options, buffers};
+
+use common::writers;
 
 fn times(file: &[u8]) -> Vec<u64> {
     let mut reader = EtlReader::open(file).unwrap();
@@ -43,12 +47,7 @@ fn a_buffer_out_of_order_is_read_when_its_earliest_record_is_due() {
 /// The step to the next buffer is lost with a header; the last buffer has no other behind it that would confirm it.
 #[test]
 fn the_last_buffer_is_found_behind_a_damaged_one() {
-    for compress in [false, true] {
-        let options = Options {
-            compress,
-            ..Options::default()
-        };
-        let mut w = EtlWriter::new(Vec::new(), options).unwrap();
+    for mut w in writers() {
         w.flush(0).unwrap();
         for round in 0..3 {
             for us in 0..50 {

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use chronosym::{Code, Frame, ModuleIndex, ProcessIndex, Profile, SourceLine, Timeline};
 use chronosym_types::escape::terminal;
+use chronosym_types::hash::HashMap;
 use serde::Serialize;
 
-use crate::hash::HashMap;
 use crate::measure::{Amount, Counts, tally};
 use crate::rows::{RowName, Rows};
 use crate::table::{Table, TableOptions};

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use chronosym::{Frame, ProcessIndex, Profile, ProfileEntry, ResolvedStack, ThreadIndex};
+use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use crate::measure::{Measure, add};
 use crate::rows::{Row, RowName, Rows};
@@ -132,7 +133,7 @@ impl fmt::Display for Label {
 #[derive(Debug, Default)]
 pub struct CallTree {
     /// What each label is of, and what that is called.
-    pub(crate) labels: IndexMap<Identity, Label, FxBuildHasher>,
+    pub(crate) labels: IndexMap<Identity, Label, RandomState>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) measure: Measure,
     /// The label of each frame of the profile that is in the tree.

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use chronosym::{Frame, Profile};
+use chronosym_types::hash::{HashMap, RandomState};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::hash::{HashMap, RandomState};
 use crate::header::show_count;
 use crate::kind::CodeKind;
 use crate::measure::{Amount, Counts, Measure, tally};

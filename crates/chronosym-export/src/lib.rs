@@ -12,7 +12,6 @@ mod firefox;
 mod fit;
 mod flame;
 mod folded;
-mod hash;
 mod header;
 mod json;
 mod kind;

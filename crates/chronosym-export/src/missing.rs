@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use chronosym::{Frame, LineReason, NameReason, Profile};
+use chronosym_types::hash::HashMap;
 
-use crate::hash::HashMap;
 use crate::measure::{Measure, add};
 
 /// Innermost frames that lack something for one reason.

@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use chronosym::{Certainty, Frame, Function, NameReason, Resolver};
+use chronosym_types::hash::{HashMap, RandomState};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::hash::{HashMap, RandomState};
 use crate::header::meaning;
 use crate::kind::CodeKind;
 

@@ -1,10 +1,10 @@
 //! The tables that pprof and OTLP share: strings, functions, mappings and locations, each once.
 
 use chronosym::{Code, Frame, FrameId, ResolvedStack, Resolver};
+use chronosym_types::hash::RandomState;
 use indexmap::IndexSet;
 use rustc_hash::FxHashMap;
 
-use crate::hash::RandomState;
 use crate::rows::Rows;
 
 /// Distinct values by number, in the order in which they came.

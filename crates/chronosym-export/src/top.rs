@@ -5,10 +5,10 @@ use std::hash::Hash;
 use std::io::{self, Write};
 
 use chronosym::{Code, Frame, NameReason, Profile, ProfileEntry};
+use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::hash::HashMap;
 use crate::header::meaning;
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::missing::missing;

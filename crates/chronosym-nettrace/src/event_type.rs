@@ -5,8 +5,7 @@
     reason = "counts of what was read, and ids below DENSE_IDS"
 )]
 
-use std::collections::HashMap;
-
+use chronosym_types::hash::HashMap;
 use chronosym_types::{Cursor, Field, Guid};
 
 use crate::diagnostics::Diagnostics;
@@ -87,9 +86,9 @@ pub(crate) struct EventTypes {
     selection: Option<Selection>,
     /// For ids below [`DENSE_IDS`].
     dense: Vec<Meaning>,
-    sparse: HashMap<u32, Meaning, foldhash::fast::RandomState>,
+    sparse: HashMap<u32, Meaning>,
     /// Definition without its id, to recognise what is merely said again.
-    by_body: HashMap<Vec<u8>, u32, foldhash::fast::RandomState>,
+    by_body: HashMap<Vec<u8>, u32>,
 }
 
 /// Says of a type whether its events are wanted as records.

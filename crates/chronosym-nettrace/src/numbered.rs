@@ -6,7 +6,7 @@
     reason = "positions and sizes in a region, which has at most 1 GiB"
 )]
 
-use std::collections::HashMap;
+use chronosym_types::hash::HashMap;
 
 /// The row of what is not there.
 pub(crate) const NO_ROW: u32 = u32::MAX;
@@ -21,7 +21,7 @@ pub(crate) struct Numbered {
     /// Rows of the ids `first_id..`, for ids that follow each other, as all writers give them.
     dense: Vec<u32>,
     first_id: u32,
-    sparse: HashMap<u32, u32, foldhash::fast::RandomState>,
+    sparse: HashMap<u32, u32>,
 }
 
 impl Numbered {

@@ -5,14 +5,14 @@
     reason = "counts of what was read, and differences of 32-bit numbers in 64 bits"
 )]
 
-use std::collections::HashMap;
+use chronosym_types::hash::HashMap;
 
 use crate::clock::Clock;
 use crate::diagnostics::{Diagnostics, LossWindow};
 
 pub(crate) struct Sequences {
     clock: Clock,
-    slots: HashMap<u64, usize, foldhash::fast::RandomState>,
+    slots: HashMap<u64, usize>,
     threads: Vec<ThreadSequence>,
     /// The thread that the latest event came from, whose entry gets these two once another thread comes.
     current: usize,

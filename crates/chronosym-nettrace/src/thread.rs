@@ -5,9 +5,8 @@
     reason = "counts of what was read, and the last place of a list that is not empty"
 )]
 
-use std::collections::HashMap;
-
 use chronosym_types::Cursor;
+use chronosym_types::hash::HashMap;
 
 use crate::diagnostics::Diagnostics;
 use crate::fault::{Fault, Parsed};
@@ -34,7 +33,7 @@ pub(crate) const NO_THREAD: u64 = u64::MAX;
 #[derive(Default)]
 pub(crate) struct Threads {
     slots: Vec<Thread>,
-    by_index: HashMap<u64, usize, foldhash::fast::RandomState>,
+    by_index: HashMap<u64, usize>,
     removed: Vec<usize>,
     free: Vec<usize>,
     clear_pending: bool,

@@ -45,6 +45,7 @@
 
 mod bytes;
 mod error;
+mod marks;
 pub mod metadata;
 pub mod pe;
 pub mod portable;

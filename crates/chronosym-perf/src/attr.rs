@@ -5,11 +5,8 @@
     reason = "places of the words of a sample, of which there are at most 64"
 )]
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 use chronosym_types::ByteOrder;
+use chronosym_types::hash::HashMap;
 
 use crate::bytes::Cursor;
 use crate::raw::kind;
@@ -203,7 +200,7 @@ enum IdPlace {
 #[derive(Default)]
 pub(crate) struct Attrs {
     list: Vec<EventAttr>,
-    by_id: HashMap<u64, usize, RandomState>,
+    by_id: HashMap<u64, usize>,
     id_place: IdPlace,
     /// Fields that the samples of all events have, and those that samples of any have.
     in_all: u64,

@@ -1,5 +1,14 @@
 //! From an image or module identity to names, source lines and inline frames.
 #![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 #[cfg(feature = "dwarf")]
 mod answer;
@@ -14,8 +23,6 @@ mod dwarf;
 #[cfg(feature = "dwarf")]
 mod elf;
 mod error;
-#[cfg(feature = "dwarf")]
-mod hash;
 pub mod identity;
 pub mod lru;
 pub mod mmap;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use chronosym_types::hash::HashMap;
 use gimli::DwoId;
 
 use crate::dwarf::index::{UnitIndex, UnitStarts};
@@ -18,7 +19,6 @@ use crate::elf::container::Container;
 use crate::elf::symbols::SymbolTable;
 use crate::error::Error;
 use crate::error::Result;
-use crate::hash::HashMap;
 use crate::identity::BuildId;
 use crate::lru::WeightedLru;
 use crate::mmap::FileData;
@@ -228,7 +228,7 @@ impl NativeSymbols {
             .filter_map(|f| f.as_ref().err())
             .collect();
         if let Some(first) = missing.first() {
-            let more = match missing.len() - 1 {
+            let more = match missing.len().saturating_sub(1) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::directory::Hint;
@@ -38,15 +39,20 @@ impl VersionedMap {
         }
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let chunk = queries.len().div_ceil(cores.min(most));
-        thread::scope(|scope| {
-            let mut chunks = queries.chunks(chunk).zip(answers.chunks_mut(chunk));
-            let own = chunks.next();
-            for (queries, answers) in chunks {
-                scope.spawn(|| self.resolve_chunk(queries, answers));
-            }
-            if let Some((queries, answers)) = own {
+        let chunks = queries.chunks(chunk).zip(answers.chunks_mut(chunk));
+        let others = chunks.len().saturating_sub(1);
+        let chunks = Mutex::new(chunks);
+        let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            while let Some((queries, answers)) = next() {
                 self.resolve_chunk(queries, answers);
             }
+        };
+        thread::scope(|scope| {
+            // Where there is no room for another thread, those that are there do its work.
+            let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).is_ok();
+            (0..others).all(spawn);
+            work();
         });
     }
 

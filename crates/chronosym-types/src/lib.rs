@@ -18,6 +18,8 @@ pub mod escape;
 mod field;
 mod gap;
 mod guid;
+#[cfg(feature = "hash")]
+pub mod hash;
 mod hex;
 mod id;
 #[cfg(feature = "json")]

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chronosym_events::{CodeSymbols, MethodDetails, RichDebugChunks, RichDebugInfo};
+use chronosym_types::hash::HashMap;
+
 use crate::facts::InlineTree;
-use crate::hash::HashMap;
 use crate::layers::Layers;
 use crate::strings::StringId;
 use crate::symbol_source::InMemoryPdb;
-use chronosym_events::{CodeSymbols, MethodDetails, RichDebugChunks, RichDebugInfo};
 
 /// What a process's CLR events say beside its code.
 #[derive(Debug, Default)]

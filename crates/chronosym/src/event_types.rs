@@ -4,9 +4,9 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use chronosym_events::{EventKey, EventSchema, Field};
+use chronosym_types::hash::{HashMap, RandomState};
 use smallvec::SmallVec;
 
-use crate::hash::{HashMap, RandomState};
 use crate::index_type::index_type;
 use crate::markers::Mark;
 use crate::role::Role;

@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use chronosym_types::hash::{HashSet, RandomState};
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
 use crate::body::ModuleIndex;
-use crate::hash::{HashSet, RandomState};
 use crate::images::ImageIndex;
 use crate::index_type::index_type;
 use crate::names::NameId;

@@ -2,11 +2,11 @@
 
 use chronosym_events::kernel::{DbgId, Image as ImageEvent, KernelEvent, ProcessAction};
 use chronosym_events::{Action, Text};
+use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
 use crate::body::PdbId;
 use crate::facts::{self, At, Fact};
-use crate::hash::HashMap;
 use crate::images::{Image, simple_name};
 use crate::machine::Machine;
 use crate::process::ProcessIndex;
@@ -16,9 +16,9 @@ use crate::strings::StringId;
 #[derive(Debug, Default)]
 pub(crate) struct KernelState {
     /// Which process a thread is of now.
-    process_of_thread: FxHashMap<u32, u32>,
+    process_of_thread: HashMap<u32, u32>,
     /// Whose thread it was before the first event of it; `None` if that event was its start.
-    owner_before: FxHashMap<u32, Option<ProcessIndex>>,
+    owner_before: HashMap<u32, Option<ProcessIndex>>,
     /// NT device path → DOS path, for the longest prefix of an image's path.
     volumes: Vec<(String, String)>,
     /// What `\SystemRoot` means.

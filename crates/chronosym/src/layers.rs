@@ -3,9 +3,8 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use chronosym_types::hash::HashMap;
 use smallvec::SmallVec;
-
-use crate::hash::HashMap;
 
 /// Nearly always a key has one value.
 type Values<V> = SmallVec<[V; 1]>;

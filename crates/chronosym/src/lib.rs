@@ -36,7 +36,6 @@ mod filter;
 mod frame;
 mod frames;
 mod functions;
-mod hash;
 mod il_map;
 mod images;
 mod index;

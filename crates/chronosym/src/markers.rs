@@ -5,12 +5,13 @@
 
 use std::cmp::Reverse;
 
-use crate::hash::HashMap;
+use chronosym_events::{EventKey, EventSchema, FieldList, Provider, Value};
+use chronosym_types::hash::HashMap;
+
 use crate::names::Names;
 use crate::process::ThreadIndex;
 use crate::strings::StringId;
 use crate::timeline::Timeline;
-use chronosym_events::{EventKey, EventSchema, FieldList, Provider, Value};
 
 /// What a runtime did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,10 +1,10 @@
 //! Telling a symbol source beforehand which native addresses are to come: large files answer many at once much faster.
 
+use chronosym_types::hash::HashSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::filter::Filter;
 use crate::frame::Position;
-use crate::hash::HashSet;
 use crate::images::ImageIndex;
 use crate::process::ProcessIndex;
 use crate::resolve::{AddressAt, Found};

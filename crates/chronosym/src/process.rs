@@ -1,7 +1,8 @@
 //! Processes, their incarnations, and threads.
 
+use chronosym_types::hash::HashMap;
+
 use crate::chunked::Chunked;
-use crate::hash::HashMap;
 use crate::index_type::index_type;
 use crate::layers::Layers;
 use crate::strings::StringId;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use chronosym_types::hash::HashMap;
 use rustc_hash::FxHashMap;
 
 use crate::answers::Answers;
@@ -10,7 +11,6 @@ use crate::evidence::{CallerProof, NameReason};
 use crate::frame::{Frame, Position};
 use crate::frames::{FrameBuilder, When};
 use crate::functions::{Binary, Function, FunctionTable};
-use crate::hash::HashMap;
 use crate::index_type::index_type;
 use crate::process::ProcessIndex;
 use crate::resolve::{ALWAYS, AddressAt, Location, meet};

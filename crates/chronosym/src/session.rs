@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chronosym_events::{
     DecodeError, Event, EventKey, EventSchema, PointerSize, RawEvent, ThreadSampleType,
 };
-use rustc_hash::FxHashSet;
+use chronosym_types::hash::HashSet;
 
 use crate::allocation;
 use crate::clr;
@@ -48,7 +48,7 @@ pub struct Session {
     pub(crate) losses: Vec<Loss>,
     pub(crate) markers: Markers,
     /// Some of the addresses in stacks, kept or not, of a 32-bit machine: they tell what processor it is.
-    pub(crate) seen_addresses: FxHashSet<u64>,
+    pub(crate) seen_addresses: HashSet<u64>,
     /// What the session was read from first.
     #[cfg(any(feature = "nettrace", feature = "etl"))]
     pub(crate) recording: Option<crate::source::Identity>,

@@ -2,11 +2,11 @@
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
+use chronosym_types::hash::HashMap;
 use hashbrown::HashTable;
 
 use crate::chunked::Chunked;
 use crate::evidence::CallerProof;
-use crate::hash::HashMap;
 use crate::index_type::index_type;
 
 /// A frame of a stack.

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use chronosym_types::hash::RandomState;
 use hashbrown::HashTable;
 
 use crate::chunked::Chunked;

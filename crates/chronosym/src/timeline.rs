@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chronosym_events::OptimizationTier;
-use rustc_hash::FxHashSet;
+use chronosym_types::hash::HashSet;
 
 use crate::body::{BodyIndex, CodeBody};
 use crate::event_types::EventTypeInfo;
@@ -56,7 +56,7 @@ pub(crate) enum AddressMask {
 }
 
 impl AddressMask {
-    fn of(facts: &TraceFacts, seen: &FxHashSet<u64>) -> Self {
+    fn of(facts: &TraceFacts, seen: &HashSet<u64>) -> Self {
         let architecture = facts.machine.as_deref().unwrap_or("").to_ascii_lowercase();
         match facts.pointer_size {
             Some(4) if architecture.contains("arm") || is_thumb(seen) => AddressMask::Thumb,
@@ -80,7 +80,7 @@ impl AddressMask {
 
 /// Whether the addresses of stacks say themselves that they are Thumb code: many runtimes before .NET 5 do not name their
 /// processor. Instructions of a 32-bit x86 lie at odd and even addresses alike; of 64 there, 60 are odd once in 10^13.
-fn is_thumb(addresses: &FxHashSet<u64>) -> bool {
+fn is_thumb(addresses: &HashSet<u64>) -> bool {
     const LEAST: usize = 64;
     let odd = addresses.iter().filter(|&address| address & 1 == 1).count();
     addresses.len() >= LEAST && odd >= addresses.len() / 16 * 15

@@ -1,17 +1,18 @@
 //! What the Universal providers of nettrace V6 recorders say (Linux): processes, mappings, symbols, samples.
 
-use crate::body::PdbId;
-use crate::evidence::Evidence;
-use crate::facts::{At, Image, Process, Symbol};
-use crate::hash::HashMap;
-use crate::images::{ImageIndex, PePart, PerfMapId, simple_name};
-use crate::machine::Machine;
-use crate::process::ProcessIndex;
-use crate::strings::StringId;
 use chronosym_events::universal::{
     ProcessMapping, ProcessSymbol, SampleKind, SymbolMetadata, UniversalEvent,
 };
 use chronosym_events::{Action, Text};
+use chronosym_types::hash::HashMap;
+
+use crate::body::PdbId;
+use crate::evidence::Evidence;
+use crate::facts::{At, Image, Process, Symbol};
+use crate::images::{ImageIndex, PePart, PerfMapId, simple_name};
+use crate::machine::Machine;
+use crate::process::ProcessIndex;
+use crate::strings::StringId;
 
 /// What Universal events say beside processes, images and symbols: what mappings are of.
 #[derive(Debug, Default)]

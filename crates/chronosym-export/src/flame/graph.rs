@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use chronosym::{Frame, Profile};
+use chronosym_types::hash::RandomState;
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::call_tree::{CallTree, Identity, frames, widen};
-use crate::hash::RandomState;
 use crate::header::title;
 use crate::kind::CodeKind;
 use crate::measure::{Measure, add};

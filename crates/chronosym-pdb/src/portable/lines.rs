@@ -1,5 +1,6 @@
 //! Sequence points.
 
+use crate::marks::Walk;
 use crate::metadata::BlobReader;
 
 /// The line number of hidden points.
@@ -43,7 +44,7 @@ pub struct SequencePoints<'d> {
     left: u32,
 }
 
-/// Sequence points of one method. Any number of methods may name one list, and each question goes through it.
+/// Sequence points of one method.
 const MOST_POINTS: u32 = 1 << 17;
 
 impl<'d> SequencePoints<'d> {
@@ -73,6 +74,11 @@ impl<'d> SequencePoints<'d> {
             self.document = self.blob.unsigned()?;
         }
         Some(())
+    }
+
+    /// Bytes that were not read yet.
+    pub(super) fn bytes(&self) -> usize {
+        self.blob.rest().len()
     }
 
     /// Whether the iteration ended at damaged data rather than at the last point.
@@ -139,5 +145,29 @@ impl Iterator for SequencePoints<'_> {
         let point = left.and_then(|_| self.point());
         self.damaged = point.is_none();
         point
+    }
+}
+
+/// A place among points, and the last one before it that is not hidden.
+#[derive(Clone)]
+pub(super) struct Place<'d> {
+    pub points: SequencePoints<'d>,
+    pub line: Option<SequencePoint>,
+}
+
+impl Place<'_> {
+    /// Whether all points before it are at this IL offset or before that.
+    pub fn is_before(&self, il_offset: u32) -> bool {
+        self.points.il_offset <= Some(il_offset)
+    }
+}
+
+impl Walk for Place<'_> {
+    fn step(&mut self) -> Option<()> {
+        let point = self.points.next()?;
+        if !point.is_hidden() {
+            self.line = Some(point);
+        }
+        Some(())
     }
 }

@@ -16,6 +16,7 @@ use chronosym_types::copied_text;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
+use crate::marks::Marks;
 use crate::metadata::{BlobReader, Metadata, Table};
 use crate::{Error, Result, bytes};
 use crate::{Guid, PortablePdbId};
@@ -32,6 +33,8 @@ pub struct PortablePdb<'d> {
     stream: &'d [u8],
     id: PortablePdbId,
     source_link: OnceLock<Option<SourceLink>>,
+    /// In lists of points, by document and blob.
+    marks: Marks<(u32, u32), lines::Place<'d>>,
 }
 
 /// How a document's hash was made.
@@ -105,6 +108,7 @@ impl<'d> PortablePdb<'d> {
             stream,
             id,
             source_link: OnceLock::new(),
+            marks: Marks::new(data.len()),
         })
     }
 
@@ -192,25 +196,43 @@ impl<'d> PortablePdb<'d> {
 
     /// The sequence points of a method (MethodDef row) in IL order; empty if it has none.
     pub fn lines(&self, method: u32) -> SequencePoints<'d> {
-        let (table, tables) = (Table::METHOD_DEBUG_INFORMATION, &self.metadata.tables);
-        let row = tables.row(table, method);
-        let (document, blob) = row.map_or((0, 0), |row| (row.get(0), row.get(1)));
+        let (document, blob) = self.points(method);
         let blob = self.metadata.blob(blob).filter(|_| blob != 0);
         SequencePoints::new(document, blob.unwrap_or_default())
+    }
+
+    /// The document and the blob of a method's points.
+    fn points(&self, method: u32) -> (u32, u32) {
+        let (table, tables) = (Table::METHOD_DEBUG_INFORMATION, &self.metadata.tables);
+        let row = tables.row(table, method);
+        row.map_or((0, 0), |row| (row.get(0), row.get(1)))
+    }
+
+    /// A place among a method's points that is before what is looked for.
+    fn place(
+        &self,
+        method: u32,
+        is_before: impl Fn(&lines::Place<'d>) -> bool,
+    ) -> Option<lines::Place<'d>> {
+        let (points, line) = (self.lines(method), None);
+        let (bytes, start) = (points.bytes(), lines::Place { points, line });
+        (self.marks).last(self.points(method), bytes, start, is_before)
     }
 
     /// The line of an IL offset: the sequence point at or before it, or, where that one is hidden, the nearest visible one before.
     /// Nothing if there is none.
     pub fn line_at(&self, method: u32, il_offset: u32) -> Option<SequencePoint> {
-        let points = self
-            .lines(method)
-            .take_while(|point| point.il_offset <= il_offset);
-        points.filter(|point| !point.is_hidden()).last()
+        let place = self.place(method, |place| place.is_before(il_offset))?;
+        let points = place.points;
+        let points = points.take_while(|point| point.il_offset <= il_offset);
+        let line = points.filter(|point| !point.is_hidden()).last();
+        line.or(place.line)
     }
 
     /// The method's first visible line: where its prolog belongs. Nothing if it has none.
     pub fn first_line(&self, method: u32) -> Option<SequencePoint> {
-        self.lines(method).find(|point| !point.is_hidden())
+        let place = self.place(method, |place| place.line.is_none())?;
+        { place.points }.find(|point| !point.is_hidden())
     }
 
     /// The URL of a document's source, by the Source Link map in the PDB.

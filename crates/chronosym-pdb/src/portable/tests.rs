@@ -273,3 +273,39 @@ fn points_of_one_method_end_somewhere() {
     let few = lines::SequencePoints::new(1, &blob[1..]).at_most(100);
     assert_eq!(few.count(), 100);
 }
+
+#[test]
+fn long_lists_answer_as_short_ones_do() {
+    // A visible point, then three thousand hidden ones; at last visible ones, a line each.
+    let points = [
+        &[0, 1, 2, 0, 1, 7, 1][..],
+        &[1, 0, 0].repeat(3_000),
+        &[2, 0, 1, 2, 0].repeat(2_000),
+    ];
+    for points in [
+        &points[..],
+        &[&[0, 1, 0, 0, 0], points[1], &[1, 0, 1, 9, 1]],
+    ] {
+        let bytes = pdb(&points.concat(), "/", &[]);
+        let pdb = PortablePdb::parse(&bytes).unwrap();
+        let visible = || pdb.lines(1).filter(|point| !point.is_hidden());
+        assert_eq!(pdb.first_line(1), visible().next());
+        for il in [
+            0,
+            2,
+            3,
+            500,
+            3_001,
+            3_002,
+            3_003,
+            4_567,
+            7_001,
+            7_002,
+            7_003,
+            u32::MAX,
+        ] {
+            let before = visible().take_while(|point| point.il_offset <= il);
+            assert_eq!(pdb.line_at(1, il), before.last(), "{il}");
+        }
+    }
+}

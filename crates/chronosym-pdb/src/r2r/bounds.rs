@@ -1,9 +1,13 @@
 //! The image's own debug information (section 105): native offsets to IL offsets.
 
 use super::native::{Bits, NativeArray, Nibbles, unsigned};
+use crate::marks::Walk;
 
-/// Bounds of one method. Any number of methods may name one list, and each question goes through it.
+/// Bounds of one method.
 const MOST_BOUNDS: u32 = 1 << 16;
+
+/// The code behind a funclet's prolog is that of one of so many bounds behind its own.
+const FUNCLET: usize = 256;
 
 /// One bound: the code from `native_offset` on comes from `il`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +64,10 @@ pub struct Bounds<'d> {
     form: Form<'d>,
     left: u32,
     native_offset: u32,
+    /// Where the list is.
+    pub(super) at: usize,
+    /// Its bytes.
+    pub(super) bytes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -109,7 +117,8 @@ impl<'d> Bounds<'d> {
         } else {
             at.checked_sub(back as usize)?
         };
-        Self::parse(debug_info.data().get(blob..)?, major)
+        let bounds = Self::parse(debug_info.data().get(blob..)?, major)?;
+        Some(Self { at: blob, ..bounds })
     }
 
     fn parse(blob: &'d [u8], major: u16) -> Option<Self> {
@@ -133,6 +142,8 @@ impl<'d> Bounds<'d> {
                 form: Form::Nibbles(nibbles),
                 left,
                 native_offset: 0,
+                at: 0,
+                bytes: bytes.len(),
             });
         }
         let (native, il) = (
@@ -153,46 +164,81 @@ impl<'d> Bounds<'d> {
             },
             left,
             native_offset: 0,
+            at: 0,
+            bytes: bytes.len(),
         })
+    }
+}
+
+/// A place among bounds, and what those before it say.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'d> {
+    bounds: Bounds<'d>,
+    governing: Option<(u32, IlMapping)>,
+    /// IL that the code has before what the governing bound is of.
+    before: Option<u32>,
+}
+
+impl Walk for Place<'_> {
+    fn step(&mut self) -> Option<()> {
+        let bound = self.bounds.next()?;
+        self.take(bound);
+        Some(())
+    }
+}
+
+impl<'d> Place<'d> {
+    pub fn new(bounds: Bounds<'d>) -> Self {
+        Self {
+            bounds,
+            governing: None,
+            before: None,
+        }
+    }
+
+    /// Whether all bounds before it are at this native offset or before that.
+    pub fn is_before(&self, native_offset: u32) -> bool {
+        self.bounds.native_offset <= native_offset
+    }
+
+    fn take(&mut self, bound: Bound) {
+        match &mut self.governing {
+            _ if bound.call_instruction => {}
+            // Of several bounds at one place the lowest counts, but not a later "no mapping".
+            Some((at, _)) if *at == bound.native_offset && bound.il == IlMapping::NoMapping => {}
+            Some((at, mapping)) if *at == bound.native_offset => {
+                *mapping = lower(*mapping, bound.il);
+            }
+            last => {
+                if let Some((_, IlMapping::Offset(il))) = last {
+                    self.before = Some(*il);
+                }
+                *last = Some((bound.native_offset, bound.il));
+            }
+        }
     }
 
     /// The IL of the code at `native_offset`.
-    pub(super) fn lookup(self, native_offset: u32) -> Option<IlAnswer> {
-        let mut governing: Option<(u32, IlMapping)> = None;
-        let (mut before, mut behind) = (None, None);
-        for bound in self.filter(|bound| !bound.call_instruction) {
-            let offset = match bound.il {
-                IlMapping::Offset(il) => Some(il),
-                _ => None,
-            };
-            if bound.native_offset > native_offset {
-                behind = offset;
-                if behind.is_some() {
-                    break;
-                }
-                continue;
+    pub fn lookup(mut self, native_offset: u32) -> Option<IlAnswer> {
+        let behind = loop {
+            match self.bounds.next() {
+                Some(bound) if bound.native_offset <= native_offset => self.take(bound),
+                behind => break behind,
             }
-            match &mut governing {
-                // Of several bounds at one place the lowest counts, but not a later "no mapping".
-                Some((at, _)) if *at == bound.native_offset && bound.il == IlMapping::NoMapping => {
-                }
-                Some((at, mapping)) if *at == bound.native_offset => {
-                    *mapping = lower(*mapping, bound.il);
-                }
-                last => {
-                    if let Some((_, IlMapping::Offset(il))) = last {
-                        before = Some(*il);
-                    }
-                    *last = Some((bound.native_offset, bound.il));
-                }
-            }
-        }
-        let (at, mapping) = governing?;
+        };
+        let (at, mapping) = self.governing?;
         let il_offset = match mapping {
             IlMapping::Offset(il) => Some(il),
             IlMapping::Prolog if at == 0 => Some(0),
-            IlMapping::Prolog => behind.or(before),
-            IlMapping::NoMapping | IlMapping::Epilog => before,
+            IlMapping::Prolog => {
+                let behind = behind.into_iter().chain(self.bounds).take(FUNCLET);
+                let mut code = behind.filter_map(|bound| match bound.il {
+                    IlMapping::Offset(il) if !bound.call_instruction => Some(il),
+                    _ => None,
+                });
+                code.next().or(self.before)
+            }
+            IlMapping::NoMapping | IlMapping::Epilog => self.before,
         };
         Some(IlAnswer { mapping, il_offset })
     }
@@ -211,6 +257,7 @@ fn lower(a: IlMapping, b: IlMapping) -> IlMapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marks::Marks;
 
     /// Numbers as nibbles, and padding to a whole byte.
     fn nibbles(numbers: &[u32]) -> Vec<u8> {
@@ -298,9 +345,8 @@ mod tests {
     }
 
     fn lookup(bounds: &[(u32, u32, u32)], native_offset: u32) -> Option<(IlMapping, Option<u32>)> {
-        let answer = Bounds::parse(&older(bounds), 9)
-            .unwrap()
-            .lookup(native_offset)?;
+        let blob = older(bounds);
+        let answer = Place::new(Bounds::parse(&blob, 9).unwrap()).lookup(native_offset)?;
         Some((answer.mapping, answer.il_offset))
     }
 
@@ -331,6 +377,32 @@ mod tests {
         }
         assert_eq!(lookup(&[], 0), None);
         assert_eq!(lookup(&[(5, 3, 0)], 4), None);
+    }
+
+    #[test]
+    fn long_lists_answer_as_short_ones_do() {
+        // Several at a place, funclets and code without IL among them.
+        let bounds: Vec<_> = (0..3_000)
+            .map(|at| {
+                (
+                    at % 3,
+                    [0, 1, 2, 10, 9, 1][at as usize % 6] + at / 6,
+                    at & 0x10,
+                )
+            })
+            .collect();
+        let blob = older(&bounds);
+        let start = || Place::new(Bounds::parse(&blob, 9).unwrap());
+        let marks = Marks::new(blob.len());
+        for offset in 0..3_100 {
+            let is_before = |place: &Place<'_>| place.is_before(offset);
+            let place = marks.last(0, blob.len(), start(), is_before).unwrap();
+            assert_eq!(place.lookup(offset), start().lookup(offset), "{offset}");
+        }
+        // Four lists that are one, but no fifth.
+        let all = (0..5).map(|list| marks.last(list, blob.len(), start(), |_| false));
+        let read: Vec<_> = all.map(|place| place.is_some()).collect();
+        assert_eq!(read, [true, true, true, true, false]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod native;
 use std::fmt;
 
 use crate::bytes::{Cursor, text_to_nul};
+use crate::marks::Marks;
 use crate::metadata::{Metadata, Table, Token};
 use crate::pe::{Machine, PeImage, RvaRange};
 use crate::{Error, Result};
@@ -51,6 +52,8 @@ pub struct R2rImage<'d> {
     metadata: Option<Metadata<'d>>,
     manifest: Option<Metadata<'d>>,
     components: Vec<Component<'d>>,
+    /// In lists of bounds, by where they are.
+    marks: Marks<usize, bounds::Place<'d>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -164,12 +167,14 @@ impl<'d> R2rImage<'d> {
             sections.data(section::RUNTIME_FUNCTIONS, &image)?,
             image.machine(),
         );
+        let debug_info = sections.array(section::DEBUG_INFO, &image)?;
         let mut opened = Self {
             major,
             minor,
-            debug_info: sections.array(section::DEBUG_INFO, &image)?,
+            debug_info,
             instances: sections.data(section::INSTANCE_ENTRY_POINTS, &image)?,
             cold: header::hot_cold_map(sections.data(section::HOT_COLD_MAP, &image)?),
+            marks: Marks::new(debug_info.data().len()),
             components: header::components(
                 sections.data(section::COMPONENT_ASSEMBLIES, &image)?,
                 &image,
@@ -385,8 +390,13 @@ impl<'d> R2rImage<'d> {
         native_offset: u32,
         is_caller: bool,
     ) -> Option<IlAnswer> {
-        self.bounds(method)?
-            .lookup(native_offset.saturating_sub(is_caller.into()))
+        let native_offset = native_offset.saturating_sub(is_caller.into());
+        let bounds = self.bounds(method)?;
+        let (at, bytes, start) = (bounds.at, bounds.bytes, bounds::Place::new(bounds));
+        let is_before = |place: &bounds::Place<'_>| place.is_before(native_offset);
+        (self.marks)
+            .last(at, bytes, start, is_before)?
+            .lookup(native_offset)
     }
 }
 

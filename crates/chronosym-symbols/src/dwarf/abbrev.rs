@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use chronosym_types::hash::HashMap;
 use gimli::{DwAt, DwForm, DwTag, Encoding, constants as dw};
 
 use super::form::{Bad, Cursor, Step};
-use crate::hash::HashMap;
 
 /// Attributes of one abbreviation: compilers write some twenty, and those that take no bytes could be any number.
 const MOST_ATTRIBUTES: usize = 256;

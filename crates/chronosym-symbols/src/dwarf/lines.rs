@@ -2,9 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use chronosym_types::hash::HashSet;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, IncompleteLineProgram, constants as dw};
-
-use rustc_hash::FxHashSet;
 
 use super::budget::FREE;
 use super::form::{Bad, Cursor, Text, Value};
@@ -244,7 +243,7 @@ pub(crate) struct LineTables(Mutex<Charged>);
 #[derive(Debug, Default)]
 struct Charged {
     /// By offset in `.debug_info`.
-    units: FxHashSet<usize>,
+    units: HashSet<usize>,
     bytes: usize,
 }
 

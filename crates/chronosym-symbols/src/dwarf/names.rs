@@ -1,7 +1,7 @@
 //! The name of a function's entry, found along its references and kept.
 
+use chronosym_types::hash::HashMap;
 use gimli::constants as dw;
-use rustc_hash::FxHashMap;
 
 use super::form::{Bad, Value};
 use super::functions::Entry;
@@ -25,8 +25,8 @@ pub(crate) struct Space<'a> {
 /// The names of one space of entries. Create anew for another file.
 #[derive(Debug, Default)]
 pub(crate) struct Names<'a> {
-    known: FxHashMap<(bool, usize), Option<NonZeroId>>,
-    foreign: FxHashMap<(bool, usize), Box<(Unit<'a>, Table)>>,
+    known: HashMap<(bool, usize), Option<NonZeroId>>,
+    foreign: HashMap<(bool, usize), Box<(Unit<'a>, Table)>>,
     /// What the next foreign unit's is read into.
     table: Table,
 }

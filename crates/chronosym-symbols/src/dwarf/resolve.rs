@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use chronosym_types::hash::HashMap;
 
 use super::form::Bad;
 use super::functions::{NONE, Node, Walk};
@@ -24,7 +24,7 @@ pub(crate) struct Scratch<'a> {
     names: Names<'a>,
     walk: Walk,
     rows: Vec<Option<Row>>,
-    files: FxHashMap<u32, Option<NonZeroId>>,
+    files: HashMap<u32, Option<NonZeroId>>,
 }
 
 /// What belongs to the file rather than the unit.

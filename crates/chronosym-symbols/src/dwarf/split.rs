@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use chronosym_types::hash::HashMap;
 use gimli::{DebugCuIndex, DebugInfo, DwoId, Endianity, IndexSectionId, SectionId};
 
 use super::form::Bad;
@@ -14,7 +15,6 @@ use crate::answer::{Answers, Missing};
 use crate::elf::container::Container;
 use crate::elf::sections::Parts;
 use crate::error::Error;
-use crate::hash::HashMap;
 
 /// A split unit, its abbreviations, and where references out of it lead.
 pub(crate) struct Split<'a> {

@@ -1,11 +1,12 @@
 //! Precompiled methods of which only the entry point is known (rule 15).
 
+use chronosym_timeline::{Begin, End};
+use chronosym_types::hash::HashMap;
+
 use super::ProcessCode;
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{Evidence, EvidenceSet};
-use crate::hash::HashMap;
 use crate::life::has_ended;
-use chronosym_timeline::{Begin, End};
 
 impl ProcessCode {
     /// Rule 15: gives an extent to precompiled methods of which only the entry point is known.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use chronosym_events::{Action, Extent, MethodFlags, OptimizationTier};
 use chronosym_timeline::{Begin, End};
+use chronosym_types::hash::{HashMap, HashSet};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -17,7 +18,6 @@ use crate::body::{BodyIndex, CodeBody, EntryPoint, LineTable, Module, ModuleInde
 use crate::chunked::Chunked;
 use crate::evidence::{Evidence, EvidenceSet};
 use crate::facts::{self, At};
-use crate::hash::{HashMap, HashSet};
 use crate::il_map::IlMap;
 use crate::layers::Layers;
 use crate::life::{has_ended, life_of};

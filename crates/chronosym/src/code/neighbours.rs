@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chronosym_events::{Action, Extent};
 use chronosym_timeline::Begin;
-use rustc_hash::FxHashMap;
+use chronosym_types::hash::HashMap;
 use smallvec::SmallVec;
 
 use super::{Pending, ProcessCode, VersionKey};
@@ -159,9 +159,9 @@ impl ProcessCode {
     }
 
     /// The bodies that maps may be of, in the order in which they were stated.
-    fn versions(&self, maps: &[Pending]) -> FxHashMap<VersionKey, SmallVec<[BodyIndex; 1]>> {
+    fn versions(&self, maps: &[Pending]) -> HashMap<VersionKey, SmallVec<[BodyIndex; 1]>> {
         let keys = maps.iter().filter_map(|pending| pending.version);
-        let mut versions: FxHashMap<_, _> = keys.map(|key| (key, SmallVec::default())).collect();
+        let mut versions: HashMap<_, _> = keys.map(|key| (key, SmallVec::default())).collect();
         let mut methods: Vec<_> = versions.keys().map(|key| (key.0, key.1)).collect();
         methods.sort_unstable();
         methods.dedup();

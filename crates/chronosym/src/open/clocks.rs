@@ -6,9 +6,9 @@ use chronosym_ctf::Reader as Ctf;
 use chronosym_etl::ClockType;
 use chronosym_nettrace::{Reader as Nettrace, TraceHeader};
 use chronosym_perf::{Event, Options, Reader as Perf};
+use chronosym_types::hash::HashMap;
 
 use super::bytes::FileBytes;
-use crate::hash::HashMap;
 use crate::recording::{ClockMatch, JoinedRecording};
 
 /// Clocks that set out with the same boot are this close on the wall; setting the time of a machine moves them along.

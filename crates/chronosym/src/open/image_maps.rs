@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use rustc_hash::FxHashMap;
+use chronosym_types::hash::HashMap;
 
 use super::bytes::ByteStream;
 use super::error::OpenError;
@@ -19,7 +19,7 @@ pub(super) struct ImageMaps {
     /// By the process.
     pub infos: Vec<(String, u32, ByteStream)>,
     /// By the name of the file alone, in lower case.
-    pub maps: FxHashMap<String, ByteStream>,
+    pub maps: HashMap<String, ByteStream>,
 }
 
 impl ImageMaps {
@@ -35,12 +35,12 @@ impl ImageMaps {
         session: &mut Session,
     ) -> Result<(), OpenError> {
         // Each once: of several places of a file the first.
-        let mut bases: FxHashMap<u32, FxHashMap<&str, u64>> = FxHashMap::default();
+        let mut bases: HashMap<u32, HashMap<&str, u64>> = HashMap::default();
         for file in files.iter().rev() {
             let own = bases.entry(file.process).or_default();
             own.insert(&file.path, file.base);
         }
-        let mut texts: FxHashMap<String, Vec<u8>> = FxHashMap::default();
+        let mut texts: HashMap<String, Vec<u8>> = HashMap::default();
         for (name, process, stream) in std::mem::take(&mut self.infos) {
             let Some(bases) = bases.get_mut(&process) else {
                 continue;

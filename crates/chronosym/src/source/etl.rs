@@ -3,7 +3,7 @@
 use chronosym_etl::{Clock, Diagnostics, EtlReader, ExtendedItem, ReadAt, Record, TraceHeader};
 use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
-use rustc_hash::FxHashMap;
+use chronosym_types::hash::HashMap;
 
 pub use super::etw_types::Schemas;
 
@@ -172,13 +172,13 @@ struct ClassKey {
 struct EtlSource {
     stacks: StackAssembler,
     /// The classes of samples: their stacks are set when all is read.
-    classes: FxHashMap<ClassKey, ClassIndex>,
+    classes: HashMap<ClassKey, ClassIndex>,
     /// Whether stacks are wanted at all.
     wanted: bool,
     /// Each thread's last event of the runtime, whose stack may follow as an event.
-    last_clr: FxHashMap<u32, LastClr>,
+    last_clr: HashMap<u32, LastClr>,
     /// Performance counters: by their number, how many events make a sample.
-    counters: FxHashMap<u32, u64>,
+    counters: HashMap<u32, u64>,
 }
 
 /// An event of the runtime.
@@ -196,10 +196,10 @@ impl EtlSource {
     fn new(wide: bool, session: &Session) -> Self {
         EtlSource {
             stacks: StackAssembler::new(wide),
-            classes: FxHashMap::default(),
+            classes: HashMap::default(),
             wanted: !matches!(session.options.samples, SampleSelection::None),
-            last_clr: FxHashMap::default(),
-            counters: FxHashMap::default(),
+            last_clr: HashMap::default(),
+            counters: HashMap::default(),
         }
     }
 
@@ -477,7 +477,7 @@ impl EtlSource {
         let mut classes: Vec<_> = self.classes.into_iter().collect();
         classes.sort_unstable_by_key(|&(_, class)| class);
         // What stacks of the same parts are, resolved once.
-        let mut known: FxHashMap<StackOf, Option<StackId>> = FxHashMap::default();
+        let mut known: HashMap<StackOf, Option<StackId>> = HashMap::default();
         let mut path = Vec::new();
         let most = (session.stacks().len()).saturating_add(self.stacks.most_joined());
         let mut no_room = 0;

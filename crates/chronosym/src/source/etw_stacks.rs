@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 
+use chronosym_types::hash::HashMap;
+
 use crate::event_types::EventTypeId;
 use crate::facts::Sample;
-use crate::hash::HashMap;
 use crate::stacks::{StackId, StackTable};
 
 /// The parts of a stack.

@@ -1,6 +1,5 @@
 //! The types of ETW records: who an event is, and what its payload looks like.
 
-use crate::hash::HashMap;
 use std::sync::Arc;
 
 use chronosym_etl::{EtlReader, EventKey as RecordKey, ExtendedItem, ReadAt, Record};
@@ -8,6 +7,8 @@ use chronosym_events::kernel::classes;
 use chronosym_events::{
     EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestPieces, Provider, TraceLoggingSchema,
 };
+use chronosym_types::hash::HashMap;
+
 /// Schemas of the event types of a trace, made as they come up.
 ///
 /// Records of TraceLogging describe themselves; the fields of other events stand in manifests, where the trace carries them:

@@ -121,8 +121,8 @@ fn read_all<R: Read + Send>(
         feed.take(batch, session);
     };
     let (diagnostics, end) = match thread::available_parallelism() {
-        Ok(processors) if processors.get() > 1 => read_ahead(reader, take),
-        _ => read_in_turn(reader, take),
+        Ok(processors) if processors.get() > 1 => read_ahead(&mut reader, take),
+        _ => read_in_turn(&mut reader, take),
     };
     note_losses(&diagnostics.loss_windows, &feed, session);
     (diagnostics, end)
@@ -149,7 +149,7 @@ pub fn read_with(
     let mut feed = begin(&mut reader, session, false)?;
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
-    let (diagnostics, end) = each_region(reader, |region| {
+    let (diagnostics, end) = each_region(&mut reader, |region| {
         for record in region.in_time_order() {
             let schema = schemas.of(region.event_types(), &record);
             stack.clear();
@@ -260,7 +260,7 @@ type Finished = (Diagnostics, Result<(), Error>);
 
 /// Hands every region to `each`, until that wants no more.
 fn each_region<R: Read>(
-    mut reader: Reader<R>,
+    reader: &mut Reader<R>,
     mut each: impl FnMut(&Region<'_>) -> bool,
 ) -> Finished {
     let end = loop {
@@ -273,7 +273,7 @@ fn each_region<R: Read>(
     (reader.diagnostics().clone(), end)
 }
 
-fn read_in_turn<R: Read>(reader: Reader<R>, mut take: impl FnMut(&mut Batch)) -> Finished {
+fn read_in_turn<R: Read>(reader: &mut Reader<R>, mut take: impl FnMut(&mut Batch)) -> Finished {
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     each_region(reader, |region| {
         let mut rest = Rest::of(region);
@@ -285,12 +285,16 @@ fn read_in_turn<R: Read>(reader: Reader<R>, mut take: impl FnMut(&mut Batch)) ->
     })
 }
 
-/// Reads and decodes on another thread, `take` on this one.
-fn read_ahead<R: Read + Send>(reader: Reader<R>, mut take: impl FnMut(&mut Batch)) -> Finished {
+/// Reads and decodes on another thread, `take` on this one; all on this one where there is no room for another.
+fn read_ahead<R: Read + Send>(
+    reader: &mut Reader<R>,
+    mut take: impl FnMut(&mut Batch),
+) -> Finished {
     let (filled, batches) = mpsc::sync_channel::<Batch>(1);
     let (used, spare) = mpsc::channel::<Batch>();
-    thread::scope(|scope| {
-        let ahead = scope.spawn(move || {
+    let read = thread::scope(|scope| {
+        let reader = &mut *reader;
+        let work = move || {
             let mut filler = Filler::default();
             each_region(reader, |region| {
                 let mut rest = Rest::of(region);
@@ -303,14 +307,16 @@ fn read_ahead<R: Read + Send>(reader: Reader<R>, mut take: impl FnMut(&mut Batch
                 }
                 true
             })
-        });
+        };
+        let ahead = thread::Builder::new().spawn_scoped(scope, work).ok()?;
         for mut batch in batches {
             take(&mut batch);
             // Its memory is used again.
             let _ = used.send(batch);
         }
-        ahead.join().unwrap_or_else(|panic| resume_unwind(panic))
-    })
+        Some(ahead.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    read.unwrap_or_else(|| read_in_turn(reader, take))
 }
 
 fn note_losses(windows: &[LossWindow], feed: &Feed, session: &mut Session) {
@@ -473,9 +479,9 @@ mod tests {
                 feed.take(batch, &mut session);
             };
             let (diagnostics, end) = if threads {
-                read_ahead(reader, take)
+                read_ahead(&mut reader, take)
             } else {
-                read_in_turn(reader, take)
+                read_in_turn(&mut reader, take)
             };
             let types = session.event_types().iter();
             let counts: Vec<_> = types.map(|t| (t.schema.id(), t.count, t.stacks)).collect();

@@ -3,6 +3,7 @@
 //! perf prints where in its file a frame of a file is, and the address only of all others. So files get a place in each
 //! process that nothing else has, and names are stated for the very addresses that were printed.
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 use std::io::Read;
 use std::sync::Arc;
@@ -10,13 +11,12 @@ use std::sync::Arc;
 use chronosym_events::{Action, EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_perf::Error;
 use chronosym_perf::script::{Diagnostics, Frame, Reader, Sample};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use chronosym_types::hash::HashMap;
 
 use super::perf::{Counted, KERNEL};
 use super::threads::Threads;
 use crate::evidence::Evidence;
 use crate::facts::{self, Addressing, At, Image, Symbol};
-use crate::hash::HashMap;
 use crate::images::{is_anonymous, simple_name};
 use crate::process::ProcessIndex;
 use crate::samples::SampleKind;
@@ -101,7 +101,7 @@ pub(crate) fn read_names<R: Read>(
 
 /// The schemas of the events in a text, made as they come up.
 #[derive(Debug, Default)]
-pub struct Schemas(FxHashMap<Box<str>, Arc<EventSchema>>);
+pub struct Schemas(HashMap<Box<str>, Arc<EventSchema>>);
 
 impl Schemas {
     /// The schema of a sample.
@@ -135,7 +135,7 @@ pub fn raw_event<'a>(sample: &Sample<'_>, time_ns: u64, schema: &'a EventSchema)
 /// The files of a process, and the calls that were inlined into others, by where they were put.
 #[derive(Default)]
 struct Files {
-    bases: FxHashMap<Box<str>, u64>,
+    bases: HashMap<Box<str>, u64>,
     inlined: HashMap<u64, u64>,
 }
 
@@ -157,20 +157,20 @@ struct Feed<'b> {
     earliest_ns: Option<u64>,
     maps: &'b [u32],
     began_ns: Option<u64>,
-    events: FxHashMap<Box<str>, Counted>,
+    events: HashMap<Box<str>, Counted>,
     /// The event whose samples are the profile.
     profile: Option<Box<str>>,
     threads: Threads,
     /// Processes of threads, as far as they were seen.
-    owners: FxHashMap<u32, u32>,
-    files: FxHashMap<u32, Files>,
+    owners: HashMap<u32, u32>,
+    files: HashMap<u32, Files>,
     /// Where the files of processes are mapped, of a text whose perf.data was read.
-    mapped: FxHashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
+    mapped: HashMap<(u32, ProcessIndex, Box<str>), Vec<Mapping>>,
     names: Vec<Name>,
     /// By process and address: the name that is there, hashed.
     known: HashMap<(ProcessIndex, u64), u64>,
     /// Where addresses themselves were printed: by process and file the first and the last one.
-    ranges: FxHashMap<(u32, Box<str>), (u64, u64)>,
+    ranges: BTreeMap<(u32, Box<str>), (u64, u64)>,
     stack: Vec<u64>,
     without_process: u64,
 }
@@ -340,7 +340,9 @@ impl Feed<'_> {
             let base = self.base(pid, "[inlined]", session);
             let inlined = &mut self.files.entry(pid).or_default().inlined;
             let next = inlined.len() as u64 * 2 + 1;
-            let key = FxBuildHasher.hash_one((frame.address, frame.symbol, file));
+            let key = inlined
+                .hasher()
+                .hash_one((frame.address, frame.symbol, file));
             let place = *inlined.entry(key).or_insert(next);
             return base.map_or(frame.address, |base| base + place % FILE_SIZE);
         }
@@ -397,7 +399,7 @@ impl Feed<'_> {
         } else {
             address.saturating_sub(1)
         };
-        let hash = FxBuildHasher.hash_one(symbol);
+        let hash = self.known.hasher().hash_one(symbol);
         if self.known.insert((process, last), hash) == Some(hash) {
             return;
         }
@@ -458,7 +460,7 @@ impl Feed<'_> {
             })
         });
         let mut files: Vec<PlacedFile> = files.chain(mapped).collect();
-        files.sort_by_key(|file| (file.process, file.base));
+        files.sort_by(|a, b| (a.process, a.base, &a.path).cmp(&(b.process, b.base, &b.path)));
         files
     }
 

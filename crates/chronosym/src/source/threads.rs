@@ -1,6 +1,6 @@
 //! Threads that are there, and what they are called, of sources that say it with each event.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use crate::facts::{At, Fact, Text};
 use crate::machine::Machine;
@@ -9,7 +9,7 @@ use crate::strings::StringId;
 
 /// By process: its threads and their names.
 #[derive(Default)]
-pub(super) struct Threads(FxHashMap<u32, FxHashMap<u64, Box<[u8]>>>);
+pub(super) struct Threads(BTreeMap<u32, BTreeMap<u64, Box<[u8]>>>);
 
 impl Threads {
     /// A thread was seen, called so.
@@ -29,7 +29,7 @@ impl Threads {
     /// A process has no other thread than this one.
     pub fn begin(&mut self, pid: u32, tid: u64) {
         self.0
-            .insert(pid, FxHashMap::from_iter([(tid, Box::default())]));
+            .insert(pid, BTreeMap::from_iter([(tid, Box::default())]));
     }
 
     /// A thread ended; true if it was the last one of its process, as far as they are known.

@@ -11,6 +11,7 @@ use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::{AssemblyId, ModuleRef};
 use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
+use chronosym_types::hash::{HashMap, RandomState};
 
 use super::files::{FileError, Files};
 use super::managed::{Clues, PdbFile, belongs};
@@ -22,7 +23,6 @@ use super::pe::{CompositeFile, ImageFile, ImageParts};
 use super::precompiled;
 use super::search::{FileAt, FoundFile, SymbolFile};
 use crate::evidence::LineReason;
-use crate::hash::{HashMap, RandomState};
 use crate::il_map::IlOffset;
 use crate::images::file_name;
 use crate::source_line::SourceLine;

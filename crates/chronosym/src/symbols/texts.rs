@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::hash::HashSet;
+use chronosym_types::hash::HashSet;
+
 use crate::source_line::SourceLine;
 
 #[derive(Default)]

@@ -48,6 +48,9 @@ pub fn run(args: &Serve) -> Result<()> {
         token: token()?,
         viewer: args.viewer.trim_end_matches('/').to_owned(),
     };
+    // The server starts threads of its own, and panics where there is no room for them.
+    let thread = std::thread::Builder::new().spawn(|| ());
+    thread.context("cannot start a thread")?;
     let server =
         Server::from_listener(listener, None).map_err(|error| anyhow::anyhow!("{error}"))?;
     let mut out = output::open(None);
@@ -60,15 +63,17 @@ pub fn run(args: &Serve) -> Result<()> {
         profile: Arc::new(profile),
         api: Api::new(series.resolver, sampled.symbols, args.sources.clone()),
     };
-    std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Ok(request) = server.recv() {
-                    // Who goes away before the answer does not want it.
-                    let _ = service.answer(request);
-                }
-            });
+    let work = || {
+        while let Ok(request) = server.recv() {
+            // Who goes away before the answer does not want it.
+            let _ = service.answer(request);
         }
+    };
+    std::thread::scope(|scope| {
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work);
+        // Fewer do where there is no room for all.
+        let _ = (1..WORKERS).try_for_each(|at| spawn(at).map(drop));
+        work();
     });
     Ok(())
 }

@@ -32,39 +32,46 @@ pub fn write(
     if threads < 2 {
         return (0..pieces).try_for_each(|piece| out.write_all(&make(piece)));
     }
+    let make = &make;
     thread::scope(|scope| {
         // Every thread makes each so-and-so-many-th piece, so that it is known whose turn it is.
         let made: Vec<_> = (0..threads)
             .map(|first| {
                 let (send, receive) = mpsc::sync_channel(AHEAD);
-                let make = &make;
-                scope.spawn(move || {
+                let work = move || {
                     let own = (first..pieces).step_by(threads);
                     // Nobody receives once the writer has failed.
                     own.map(make).try_for_each(|text| send.send(text)).ok()
-                });
-                receive
+                };
+                let thread = thread::Builder::new().spawn_scoped(scope, work);
+                thread.map(|_| receive)
             })
             .collect();
         // A thread that panics sends nothing more; the panic goes on when the scope ends.
         (0..pieces)
-            .map_while(|turn| made[turn % threads].recv().ok())
+            .map_while(|turn| match &made[turn % threads] {
+                Ok(made) => made.recv().ok(),
+                // The writer does the work of a thread that there was no room for.
+                Err(_) => Some(make(turn)),
+            })
             .try_for_each(|text| out.write_all(&text))
     })
 }
 
-/// What is made of each part, each in a thread of its own.
+/// What is made of each part, each in a thread of its own where there is room for one.
 pub fn in_parallel<P: Sync, T: Send>(parts: &[P], make: impl Fn(&P) -> T + Sync) -> Vec<T> {
     if let [only] = parts {
         return vec![make(only)];
     }
     thread::scope(|scope| {
         let make = &make;
-        let threads = parts.iter().map(|part| scope.spawn(move || make(part)));
-        let threads: Vec<_> = threads.collect();
-        let made = threads.into_iter().map(|thread| thread.join());
-        made.map(|made| made.unwrap_or_else(|panic| resume_unwind(panic)))
-            .collect()
+        let spawn = |part| thread::Builder::new().spawn_scoped(scope, move || make(part));
+        let threads: Vec<_> = parts.iter().map(spawn).collect();
+        let made = threads.into_iter().zip(parts).map(|made| match made {
+            (Ok(thread), _) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            (Err(_), part) => make(part),
+        });
+        made.collect()
     })
 }
 

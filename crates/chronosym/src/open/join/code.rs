@@ -5,8 +5,8 @@ use std::io::{self, BufReader};
 use std::path::Path;
 
 use chronosym_perf::jitdump;
+use chronosym_types::hash::HashSet;
 use flate2::read::MultiGzDecoder;
-use rustc_hash::FxHashSet;
 
 use super::joined::Join;
 use crate::open::bytes::ByteStream;
@@ -110,7 +110,7 @@ impl Join<'_> {
         &mut self,
         named: Vec<(String, u32, ByteStream)>,
     ) -> Result<(), OpenError> {
-        let mut done = FxHashSet::default();
+        let mut done = HashSet::default();
         let limits = &self.meter.limits;
         let mut held = self.meter.may_hold();
         for (name, own, stream) in named {

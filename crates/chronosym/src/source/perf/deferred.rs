@@ -1,7 +1,8 @@
 //! Samples of which the frames of user space come later.
 
+use chronosym_types::hash::HashMap;
+
 use crate::facts::{self, At};
-use crate::hash::HashMap;
 use crate::session::Session;
 use crate::stacks::Walked;
 

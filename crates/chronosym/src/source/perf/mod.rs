@@ -8,6 +8,7 @@ mod processes;
 mod records;
 mod stack;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use chronosym_perf::{
     BuildId, ByteOrder, CpuMode, Diagnostics, Event, EventAttr, Info, KernelSymbol, Mmap, Reader,
     Record, Sample,
 };
-use rustc_hash::FxHashMap;
+use chronosym_types::hash::HashMap;
+use deferred::Waiting;
 
 use crate::event_types::EventTypeId;
 use crate::facts::{Addressing, At, Image};
-use crate::hash::HashMap;
 use crate::images::file_name;
 use crate::recording::Loss;
 use crate::samples::SampleKind;
@@ -28,7 +29,6 @@ use crate::session::Session;
 use crate::stacks::Walked;
 use crate::unwind::{FileNumber, ImageFiles, Thread, Unwinder};
 
-use deferred::Waiting;
 pub(crate) use processes::KERNEL;
 use processes::Processes;
 pub(super) use records::Counted;
@@ -62,7 +62,7 @@ pub struct PerfReport {
     pub jitdumps: Vec<(u32, String)>,
     /// Processes that mapped .NET's runtime: what such a process is, and whether it is in another pid namespace than the
     /// machine's first, as far as that was recorded.
-    pub runtimes: FxHashMap<u32, bool>,
+    pub runtimes: BTreeMap<u32, bool>,
 }
 
 /// Reads a perf.data into a session. The session's time 0 is that of the first record, or `earliest_ns` of its clock if that is before it. Stacks

@@ -2,9 +2,9 @@
 
 use chronosym_events::{Action, Text};
 use chronosym_perf::{Comm, Task, Words};
+use chronosym_types::hash::{HashMap, HashSet};
 
 use crate::facts::{At, Fact, Process};
-use crate::hash::{HashMap, HashSet};
 use crate::session::Session;
 
 /// The process under which the kernel's own code stands, whose threads run while a processor is idle.

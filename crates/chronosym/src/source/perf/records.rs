@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use chronosym_events::{EventKey, EventSchema, PointerSize, RawEvent};
 use chronosym_perf::{Event, EventAttr, Record};
+use chronosym_types::hash::HashMap;
 
 use crate::event_types::EventTypeId;
 use crate::facts;
-use crate::hash::HashMap;
 use crate::samples::{SampleKind, Weight};
 
 const HARDWARE: u32 = 0;
