@@ -253,7 +253,8 @@ fn publics_end_where_something_else_begins() {
     let made = Made {
         modules: vec![main, other],
         publics: vec![
-            (1, 0, "begin"),
+            // Its record is as long as it takes for the next one to lie across two pages.
+            (1, 0, "x".repeat(489).leak()),
             (1, 0x10, "?first"),
             (1, 0x28, "gap"),
             (1, 0x28, "again"),
@@ -266,7 +267,7 @@ fn publics_end_where_something_else_begins() {
     let file = put_together(&made.streams(), 512, 7);
     let pdb = WindowsPdb::open(&file).unwrap();
     for (rva, name, len, covers) in [
-        (0x1004, "begin", 0x10, true),
+        (0x1004, made.publics[0].2, 0x10, true),
         // A procedure that begins there says how long it is.
         (0x1012, "?first", 8, true),
         (0x101A, "?first", 8, false),
@@ -295,6 +296,8 @@ fn publics_end_where_something_else_begins() {
 fn line_tables_of_several_functions_and_files() {
     let tables = [
         lines(0x08, 4, &[(A, &[(0, 1, 0)])]),
+        // Within a procedure that has a table of its own.
+        lines(0x18, 4, &[(A, &[(0, 77, 0)])]),
         // Two files: of all rows the last before the place counts.
         lines(
             0x10,
@@ -305,15 +308,17 @@ fn line_tables_of_several_functions_and_files() {
         lines(0x20, 0x28, &[(A, &[(0, 10, 0), (0x10, 11, 0)])]),
         lines(0x20, 0x28, &[(B, &[(0, 90, 0), (0x10, 91, 0)])]),
     ];
-    let main = Module::new(&[(1, 0, 0x60)], &tables)
+    let main = Module::new(&[(1, 0, 0x64)], &tables)
         .scope(procedure(0x10, 0x0C, "own"), &[])
         .scope(procedure(0x20, 0x10, "folded"), &[])
         .scope(procedure(0x20, 0x10, "other"), &[])
         .scope(procedure(0x30, 0x10, "shares"), &[])
         .scope(procedure(0x40, 0x08, "has no row"), &[])
-        .scope(procedure(0x48, 0x08, "behind the table"), &[]);
+        .scope(procedure(0x48, 0x08, "behind the table"), &[])
+        .scope(procedure(0x60, 0x08, "longer than its module"), &[]);
     let made = Made {
         modules: vec![main],
+        publics: vec![(1, 0x58, "public")],
         ..Made::default()
     };
     assert_answers(
@@ -329,6 +334,9 @@ fn line_tables_of_several_functions_and_files() {
             (0x1041, "has no row"),
             (0x1049, "behind the table"),
             (0x1050, ""),
+            (0x1059, "public"),
+            (0x1062, "longer than its module"),
+            (0x1065, ""),
         ],
     );
 }
