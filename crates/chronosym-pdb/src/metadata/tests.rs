@@ -48,6 +48,11 @@ fn rows_and_owners_that_are_not_there() {
         assert_eq!([0, 1, 2, 3].map(|row| metadata.method_owner(row)), owners);
         // Another table stands behind the last row.
         assert_eq!(metadata.type_name(Token::new(Table::TYPE_DEF, 3)), None);
+        for (flags, convention) in [(0x25, 5), (0x20, 0), (0x09, 9)] {
+            let signature = metadata.method_signature(&[flags, 0, 1]).unwrap();
+            assert_eq!(signature.convention, convention);
+            assert_eq!(signature.has_this, flags & 0x20 != 0);
+        }
         // A method of a module in native code, and one of a type that a method is of.
         let member = |row| metadata.method(Token::new(Table::MEMBER_REF, row));
         let names = [1, 2].map(|row| member(row).map(|name| name.to_string()));

@@ -173,9 +173,7 @@ impl<'d> Bounds<'d> {
                 continue;
             }
             match &mut governing {
-                // Of several bounds at one place the lowest counts, but not a later "no mapping".
-                Some((at, _)) if *at == bound.native_offset && bound.il == IlMapping::NoMapping => {
-                }
+                // Of several bounds at one place the lowest counts.
                 Some((at, mapping)) if *at == bound.native_offset => {
                     *mapping = lower(*mapping, bound.il);
                 }

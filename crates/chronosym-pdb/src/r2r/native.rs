@@ -298,6 +298,7 @@ mod tests {
             assert_eq!(found.collect::<Vec<_>>(), [(5, element)], "{width}");
             assert!(NativeArray::parse(&wide[..usize::from(size)]).is_none());
         }
+        assert!(NativeArray::parse(&[3 * 2, 0, 0, 0]).is_none());
         // A count that the bytes cannot hold.
         assert!(NativeArray::parse(&[0xff, 0x3f, 0, 0]).is_none());
     }
