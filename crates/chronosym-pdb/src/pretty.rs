@@ -260,6 +260,8 @@ mod tests {
             ("<PrivateImplementationDetails>", "ComputeStringHash"),
             ("N.P", "<unclosed"),
             ("N.P", "<>"),
+            ("N.P", "<>b__0"),
+            ("N.P", "<Main>$2"),
             ("N.List+T@DebugTypeProxy", "get_Items"),
             ("N.P", "user@home"),
             ("N.P", "user@DT"),

@@ -296,6 +296,19 @@ fn starts_give_the_base_and_tell_builds_apart() {
     bare.iter_mut().for_each(|start| start.size = None);
     assert_eq!(linux.base_of(&bare), BaseMatch::Base(base));
     assert_eq!(linux.base_of(&bare[..6]), BaseMatch::Base(base));
+    // Sizes and tokens that are not the method's are another build's.
+    let method = linux.methods().next().unwrap();
+    let own = linux.definition(&method).unwrap().token;
+    for (more, token, wanted) in [
+        (0, own, BaseMatch::Base(base)),
+        (0, Token(own.0 + 1), BaseMatch::Mismatch),
+        (1, own, BaseMatch::Mismatch),
+    ] {
+        let mut starts = bare.clone();
+        starts[0].size = Some(method.hot_size + more);
+        starts[0].token = Some(token);
+        assert_eq!(linux.base_of(&starts), wanted);
+    }
     let mut other = bare[0];
     other.address = base + 0x11741;
     bare.push(other);
@@ -326,6 +339,7 @@ fn rows_of_a_map_may_stand_in_any_order() {
         "",
         "00011740 10E x\n",
         "FFFFFFFF 00 12\n",
+        "FFFFFFFF 00 FFF0CE0E08877FFB3A76BE3397296CAE00\n",
         "FFFFFFFF 00 FFF0CE0E08877FFB3A76BE3397296CAE\nzz\n",
     ] {
         assert!(R2rMap::parse(bad.as_bytes()).is_err(), "{bad}");
@@ -437,8 +451,14 @@ fn a_cold_part_belongs_to_its_hot_method() {
         .methods()
         .map(|method| start(method.begin, method.hot_size))
         .collect();
-    let with_cold = [known, vec![start(cold, cold_end - cold)]].concat();
-    assert_eq!(image.base_of(&with_cold), BaseMatch::Base(0x10_0000));
+    for (rva, size, wanted) in [
+        (cold, cold_end - cold, BaseMatch::Base(0x10_0000)),
+        (cold, cold_end - cold + 1, BaseMatch::Mismatch),
+        (cold + 1, cold_end - cold, BaseMatch::Mismatch),
+    ] {
+        let with_cold = [&known[..], &[start(rva, size)]].concat();
+        assert_eq!(image.base_of(&with_cold), wanted);
+    }
 }
 
 #[test]
@@ -483,7 +503,16 @@ impl ModuleSource for One<'_> {
 
 /// The image as a composite whose only component is `Part`.
 fn composite() -> Patched {
+    composite_with(false)
+}
+
+/// The same, which may embed the component's metadata.
+fn composite_with(embedded: bool) -> Patched {
     let mut patched = Patched::new();
+    // The CLR header, among a PE32+ image's directories.
+    let directory = patched.word(0x3c) as usize + 24 + 112 + 14 * 8;
+    let cor = [patched.word(directory), patched.word(directory + 4)];
+    let cor = if embedded { cor } else { [0; 2] };
     let entry_points = patched.section(103);
     let own = [
         103,
@@ -497,7 +526,7 @@ fn composite() -> Patched {
     patched.replace(
         CROSS_MODULE_INLINING,
         115,
-        &[0, 0, core, 20, 0, 1, own[0], own[1], own[2]],
+        &[cor[0], cor[1], core, 20, 0, 1, own[0], own[1], own[2]],
     );
     let at = patched.section(115);
     patched.put(at + 8, &[16]);
@@ -544,6 +573,12 @@ fn a_composite_names_its_methods_by_its_components() {
         image.method_name(&main, &One("Other", metadata.clone())),
         None
     );
+    // Metadata that the composite embeds needs no file.
+    let embedding = composite_with(true);
+    let image = R2rImage::parse(&embedding.bytes).unwrap();
+    let main = image.method_at(0x11dd0).unwrap();
+    let found = image.method_name(&main, &NoModules).unwrap();
+    assert_eq!(found.to_string(), "Workload.Program.Main");
     // An assembly of that name, but another build.
     let bytes = with_mvid(&patched, [7; 16]);
     let image = R2rImage::parse(&bytes).unwrap();
@@ -644,12 +679,46 @@ fn maps_are_told_apart_by_where_methods_start() {
         changed[3].size = changed[3].size.map(|size| size + 1);
         assert_eq!(map.base_of(&changed), BaseMatch::Mismatch);
         changed[3] = starts[3];
-        changed[3].name = starts[4].name;
-        assert_eq!(map.base_of(&changed), BaseMatch::Mismatch);
+        let own = starts[3].name.unwrap();
+        for name in [starts[4].name.unwrap(), (own.0, "Other"), ("Other", own.1)] {
+            changed[3].name = Some(name);
+            assert_eq!(map.base_of(&changed), BaseMatch::Mismatch);
+        }
         for start in &mut changed {
             start.name = None;
         }
         assert_eq!(map.base_of(&changed), BaseMatch::Ambiguous);
+    }
+}
+
+/// Addresses of Thumb code have the lowest bit set; rows of Arm64 may count constants behind the code.
+#[test]
+fn sizes_and_addresses_differ_from_a_map_by_processor() {
+    let base = |machine: usize, at: u64, size: u32| {
+        let head = format!("FFFFFFFF 00 {}\nFFFFFFFC 00 {machine}\n", "0".repeat(32));
+        let text = head + "00001000 60 C::M()\n00002001 60 C::N()\n";
+        let map = R2rMap::parse(text.as_bytes()).unwrap();
+        let name = if at < 0x2000 { "M" } else { "N" };
+        map.base_of(&[NamedStart {
+            address: 0x10_0000 + at,
+            size: Some(size),
+            name: Some(("C", name)),
+        }])
+    };
+    const FOUND: BaseMatch = BaseMatch::Base(0x10_0000);
+    let (arm, arm64, x64) = (1, 2, 3);
+    for (machine, at, size, wanted) in [
+        (arm, 0x1001, 0x60, FOUND),
+        (x64, 0x1001, 0x60, BaseMatch::Mismatch),
+        (x64, 0x2001, 0x60, FOUND),
+        (x64, 0x1000, 0x58, BaseMatch::Mismatch),
+        (arm64, 0x1000, 0x58, FOUND),
+        (arm64, 0x1000, 0x20, FOUND),
+        (arm64, 0x1000, 0x1F, BaseMatch::Mismatch),
+        (arm64, 0x1000, 0x61, BaseMatch::Mismatch),
+    ] {
+        let found = base(machine, at, size);
+        assert_eq!(found, wanted, "{machine} {at:#x} {size:#x}");
     }
 }
 

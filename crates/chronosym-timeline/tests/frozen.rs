@@ -137,6 +137,7 @@ fn lives(occupants: &[Occupant]) -> Vec<(u64, u64)> {
 #[test]
 fn a_life_is_half_open_in_addresses_and_time() {
     let map = VersionedMap::new(&[Occupant::new(sized(0x1000, 0x10), Begin::At(5), End::At(9))]);
+    assert!(!map.is_empty());
     let id = Id::from_index(0);
     for (addr, time, expected) in [
         (0x1000, 5, id),
@@ -206,6 +207,7 @@ fn ranges_reach_the_top_of_the_address_space() {
     assert_eq!(AddrRange::sized(u64::MAX, 2), None);
     assert_eq!(AddrRange::sized(0, 0), None);
     assert_eq!(AddrRange::new(0, u64::MAX).unwrap().size(), None);
+    assert_eq!(sized(5, u64::MAX - 5).size(), Some(u64::MAX - 5));
     let all = Occupant::new(
         AddrRange::new(0, u64::MAX).unwrap(),
         Begin::Unbounded,
@@ -239,6 +241,22 @@ fn times_before_all_evidence_are_in_order() {
         VersionedMap::new(&occupants).lookup(0x1002, 1),
         Id::from_index(1)
     );
+}
+
+#[test]
+fn wide_lives_of_one_tick_are_told_apart() {
+    // So long lives the last that all others end and begin in one tick.
+    let wide = |from, to| Occupant::new(sized(0x1000, 0x1000), Begin::At(from), End::At(to));
+    let mut occupants = vec![
+        wide(100, 105),
+        wide(105, 108),
+        wide(108, 109),
+        wide(110, 1 << 40),
+    ];
+    for addr in (0x1003..).step_by(2).take(600) {
+        occupants.push(Occupant::new(sized(addr, 1), Begin::At(2), End::At(2)));
+    }
+    agree(&occupants);
 }
 
 #[test]

@@ -263,3 +263,18 @@ fn readers_see_whole_steps_while_the_writer_works() {
         }
     });
 }
+
+#[test]
+fn what_is_known_of_an_occupant_is_told_until_it_is_forgotten() {
+    let range = AddrRange::sized(0x1000, 0x10).unwrap();
+    let mut live = LiveMap::new();
+    let mut occupant = Occupant::new(range, Begin::At(5), End::Open);
+    let id = live.insert(occupant);
+    assert_eq!(live.get(id), Some(&occupant));
+    (occupant.end, occupant.not_after) = (End::At(9), 30);
+    live.set_end(id, End::At(9));
+    live.set_not_after(id, 30);
+    assert_eq!(live.get(id), Some(&occupant));
+    assert_eq!(live.forget_before(9), [id]);
+    assert_eq!(live.get(id), None);
+}

@@ -130,6 +130,28 @@ fn a_crowd_of_stubs_in_a_wide_space_hides_nothing_behind_it() {
 }
 
 #[test]
+fn as_many_tiles_as_a_byte_counts_and_a_few_more_are_found() {
+    // Five a tile; those behind them begin where granules do.
+    let far = [(1 << 21, 16)].repeat(50);
+    for tiles in 252..260 {
+        let (stubs, behind) = ([(0, 1)].repeat(5 * tiles), [(3000, 16)].repeat(4));
+        let bodies = [far.clone(), stubs, behind, far.clone()].concat();
+        let (ranges, map) = lay(0x7f3a_0000_0000, &bodies);
+        for (i, range) in ranges.iter().enumerate() {
+            assert_eq!(map.lookup(range.start(), 15), Id::from_index(i), "{tiles}");
+        }
+    }
+}
+
+#[test]
+fn more_bodies_than_16_bits_count_are_found() {
+    let (ranges, map) = lay(0x7f3a_0000_0000, &[(0, 16)].repeat(70_000));
+    for (i, range) in ranges.iter().enumerate() {
+        assert_eq!(map.lookup(range.last(), 15), Id::from_index(i));
+    }
+}
+
+#[test]
 fn more_tiles_than_a_byte_counts_are_found() {
     // So far apart are the others that hundreds of tiles begin in few granules; in the last case few in each behind these.
     let far = [(1 << 20, 16)].repeat(1200);

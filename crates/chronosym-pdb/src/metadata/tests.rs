@@ -28,6 +28,58 @@ fn nested_types_in_and_out_of_order() {
 }
 
 #[test]
+fn rows_and_owners_that_are_not_there() {
+    let types = |list: u16| [&TYPES[..6], &[list], &TYPES[7..13], &[list]].concat();
+    for (first, owners) in [
+        (1, [None, Some(2), Some(2), None]),
+        (2, [None, None, Some(2), None]),
+    ] {
+        let types = types(first);
+        let methods = [0, 0, 0, 0, 1, 0, 0].repeat(2);
+        let refs = [1 << 3 | 2, 3, 0, 2 << 3 | 3, 3, 0];
+        let rows: &[(_, _, &[u16])] = &[
+            (0x02, 2, &types),
+            (0x06, 2, &methods),
+            (0x0a, 2, &refs),
+            (0x1a, 1, &[1]),
+        ];
+        let data = root(&[("#~", &tables(rows, 0)), ("#Strings", STRINGS)]);
+        let metadata = Metadata::parse(&data).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|row| metadata.method_owner(row)), owners);
+        // Another table stands behind the last row.
+        assert_eq!(metadata.type_name(Token::new(Table::TYPE_DEF, 3)), None);
+        for (flags, convention) in [(0x25, 5), (0x20, 0), (0x09, 9)] {
+            let signature = metadata.method_signature(&[flags, 0, 1]).unwrap();
+            assert_eq!(signature.convention, convention);
+            assert_eq!(signature.has_this, flags & 0x20 != 0);
+        }
+        // A method of a module in native code, and one of a type that a method is of.
+        let member = |row| metadata.method(Token::new(Table::MEMBER_REF, row));
+        let names = [1, 2].map(|row| member(row).map(|name| name.to_string()));
+        assert_eq!(names, [Some("?.B".to_owned()), Some("B.B".to_owned())]);
+    }
+}
+
+#[test]
+fn long_names_of_nested_types_are_none() {
+    let name = |depth: u16| {
+        let types: Vec<u16> = (0..depth).flat_map(|_| [0, 0, 1, 0, 0, 1, 1]).collect();
+        let nested: Vec<u16> = (2..=depth).flat_map(|row| [row, row - 1]).collect();
+        let rows: &[(_, _, &[u16])] = &[
+            (0x02, depth.into(), &types),
+            (0x29, u32::from(depth) - 1, &nested),
+        ];
+        let strings = [&[0], &[b'N'; 1 << 10][..], &[0]].concat();
+        let data = root(&[("#~", &tables(rows, 1 << 0x29)), ("#Strings", &strings)]);
+        let metadata = Metadata::parse(&data).unwrap();
+        let name = metadata.type_name(Token::new(Table::TYPE_DEF, depth.into()));
+        name.map(|name| name.full().len())
+    };
+    assert_eq!(name(16), Some((16 << 10) + 15));
+    assert_eq!((name(17), name(18)), (None, None));
+}
+
+#[test]
 fn types_that_enclose_each_other_have_no_name() {
     let sorted = 1 << 0x29;
     assert_eq!(name_of_b(&[2, 2], sorted), None);
@@ -147,6 +199,12 @@ fn types_in_every_form() {
         (&[0x20, 0x04, 0x1e, 0], "optional_modifier A !!0"),
         (&[0x1d, 0x3e], "class System.__Canon[]"),
         (&[0x1d, 0x45, 0x18], "int pinned[]"),
+        // A native value type's marker; a type of another module, and one of this again.
+        (&[0x3d, 0x08], "int32"),
+        (
+            &[0x15, 0x12, 0x04, 2, 0x3f, 0x01, 0x08, 0x12, 0x04],
+            "class A<int32,class A>",
+        ),
         (
             &[0x1b, 0, 6, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07],
             "fnptr void(bool,wchar,int8,unsigned int8,int16,unsigned int16)",

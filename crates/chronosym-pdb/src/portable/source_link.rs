@@ -82,7 +82,8 @@ mod tests {
         "C:\\src\\*": "https://host.test/raw/abc/*",
         "C:\\src\\sub\\*": "https://host.test/other/*?v=1",
         "C:\\src\\One File.cs": "https://host.test/one.cs",
-        "bad*star*": "https://host.test/*", "nostar*": "https://host.test/x"}}"#;
+        "bad*star*": "https://host.test/*", "nostar*": "https://host.test/x",
+        "a*b": "https://host.test/*"}}"#;
 
     #[test]
     fn the_most_specific_entry_wins() {
@@ -102,6 +103,7 @@ mod tests {
         );
         assert_eq!(url("nostar1"), None);
         assert_eq!(url("badXstar"), None);
+        assert_eq!(url("a*b"), None);
         assert_eq!(url(r"D:\src\a.cs"), None);
     }
 

@@ -51,6 +51,20 @@ fn document_names_are_joined_from_parts() {
 }
 
 #[test]
+fn names_of_documents_end_somewhere() {
+    for (count, len) in [(2, Some(20_000)), (4, None)] {
+        let mut heap = Blobs::default();
+        let part = heap.add(&[b'x'; 10_000]) as u8;
+        let name = heap.add(&[&[0], &[part].repeat(count)[..]].concat()) as u16;
+        let stream = tables(&[(0x30, 1, &[name, 0, 0, 0])], 0);
+        let data = root(&[("#Pdb", &[0; 32]), ("#~", &stream), ("#Blob", &heap.0)]);
+        let pdb = PortablePdb::parse(&data).unwrap();
+        let document = pdb.document(1);
+        assert_eq!(document.map(|document| document.name.len()), len);
+    }
+}
+
+#[test]
 fn points_change_documents_and_hide() {
     // Header: locals, first document 1. Then (IL, lines, columns, line, column): 0: 10:5 to 10:9; 4: hidden; document 2;
     // 6: 3:1 to 4:2.
@@ -124,9 +138,15 @@ fn source_link_leads_to_documents() {
     let name = heap.add(&[b'/', parts[0], parts[1]]) as u16;
     let (other, link) = (heap.add(b"other") as u16, heap.add(json) as u16);
     let module = 1 << 5 | 7;
-    for sorted in [0, 1 << 0x37] {
-        let rows = [module, 1, other, module, 2, link];
-        let stream = tables(&[(0x30, 1, &[name, 0, 0, 0]), (0x37, 2, &rows)], sorted);
+    // In no order, one of something else may stand between.
+    let (first, second) = ([module, 1, other], [module, 2, link]);
+    let else_is = [1 << 5 | 22, 1, other];
+    for (sorted, rows) in [
+        (0, [first, else_is, second]),
+        (1 << 0x37, [first, second, else_is]),
+    ] {
+        let rows = rows.concat();
+        let stream = tables(&[(0x30, 1, &[name, 0, 0, 0]), (0x37, 3, &rows)], sorted);
         let data = root(&[
             ("#Pdb", &[0; 32]),
             ("#~", &stream),
@@ -254,6 +274,9 @@ fn indexes_widen_with_what_they_point_into() {
                 );
                 assert_eq!(pdb.document(document).unwrap().name, "b.cs");
             }
+            // The second state machine is the third method.
+            let cells = [0, 1].map(|column| pdb.metadata.tables.cell(Table(0x36), 2, column));
+            assert_eq!(cells, [3, 2]);
             // The last method's blob is one byte longer than its points.
             let mut points = pdb.lines(methods);
             assert_eq!((points.by_ref().count(), points.is_damaged()), (1, true));

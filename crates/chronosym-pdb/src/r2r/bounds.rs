@@ -204,8 +204,7 @@ impl<'d> Place<'d> {
     fn take(&mut self, bound: Bound) {
         match &mut self.governing {
             _ if bound.call_instruction => {}
-            // Of several bounds at one place the lowest counts, but not a later "no mapping".
-            Some((at, _)) if *at == bound.native_offset && bound.il == IlMapping::NoMapping => {}
+            // Of several bounds at one place the lowest counts.
             Some((at, mapping)) if *at == bound.native_offset => {
                 *mapping = lower(*mapping, bound.il);
             }
@@ -338,6 +337,12 @@ mod tests {
         // The body must be there in full.
         let whole = newer(&stored(1), 2, &[u32::MAX, 0]);
         assert!(Bounds::parse(&whole[..whole.len() - 1], 16).is_none());
+        // No number has more than 32 bits.
+        for (native, il, fits) in [(32, 32, true), (33, 32, false), (32, 33, false)] {
+            let body = nibbles(&[1, native - 1, il - 1]);
+            let blob = [nibbles(&[body.len() as u32, 0]), body].concat();
+            assert_eq!(Bounds::parse(&blob, 16).is_some(), fits, "{native} {il}");
+        }
         // A count beyond the bits ends with the bits.
         let mut long = newer(&stored(1), 2, &[u32::MAX, 0]);
         long[1] |= 6;
@@ -423,6 +428,15 @@ mod tests {
         // The end of a branch that returns.
         let branch = [(0, 1, 0), (4, 32, 0), (0, 0, 0), (9, 56, 0), (0, 0, 0)];
         assert_eq!(lookup(&branch, 4), Some((IlMapping::Offset(29), Some(29))));
+        // A place says more than a prolog; that of the method comes from its first IL.
+        assert_eq!(
+            lookup(&[(0, 1, 0), (0, 8, 0)], 0),
+            Some((IlMapping::Offset(5), Some(5)))
+        );
+        assert_eq!(
+            lookup(&[(0, 1, 0), (4, 8, 0)], 0),
+            Some((IlMapping::Prolog, Some(0)))
+        );
         // A funclet's prolog: the code behind it is the handler's.
         let funclet = [(0, 1, 0), (4, 3, 0), (6, 0, 0), (6, 1, 0), (4, 43, 0)];
         assert_eq!(lookup(&funclet, 17), Some((IlMapping::Prolog, Some(40))));

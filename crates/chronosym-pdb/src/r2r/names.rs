@@ -267,3 +267,43 @@ pub(super) fn signature_end(data: &[u8], at: usize) -> Option<usize> {
     }
     data.len().checked_sub(reader.blob.rest().len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of methods without a type around them, of one's own or another module's type, of a stated module.
+    #[test]
+    fn signatures_of_instances() {
+        let image = "/../../testdata/clr10/r2r/linux-x64/Workload.dll";
+        let image = std::fs::read([env!("CARGO_MANIFEST_DIR"), image].concat()).unwrap();
+        let mut image = R2rImage::parse(&image).unwrap();
+        let class = &[0x12, 2 << 2, 5];
+        for (signature, module, has_owner) in [
+            (vec![0, 5], 0, false),
+            ([&[0x40][..], class].concat(), 0, true),
+            ([&[0x40, 0x3f, 2][..], class].concat(), 2, true),
+            ([&[0x80, 0xc0, 3, 0x3f, 2][..], class].concat(), 3, true),
+        ] {
+            let longer = [&signature[..], &[0x77; 4]].concat();
+            assert_eq!(signature_end(&longer, 0), Some(signature.len()));
+            image.instances = longer.leak();
+            let found = image.instance(0, &|_| None).unwrap();
+            let token = Token::new(Table::METHOD_DEF, 5);
+            assert_eq!((found.module, found.token), (module, token));
+            assert_eq!(found.owner.is_some(), has_owner);
+            let definition = image.definition(&R2rMethod {
+                begin: 0,
+                hot_size: 0,
+                cold: None,
+                id: MethodId::Instance { signature: 0 },
+                function: 0,
+            });
+            let wanted = match module {
+                0 => ModuleRef::Image,
+                row => ModuleRef::Assembly(image.reference(row).unwrap()),
+            };
+            assert_eq!(definition.unwrap().module, wanted);
+        }
+    }
+}

@@ -286,8 +286,32 @@ mod tests {
             .filter_map(|index| Some((index, array.get(index)?)))
             .collect();
         assert_eq!(found, [(3, 4), (9, 5)]);
+        // The same with offsets of two and of four bytes.
+        for width in [1, 2] {
+            let size = 1 << width;
+            let table = [(16 << 2 | width) * 2, size].into_iter();
+            let table = table.chain((1..size).map(|_| 0));
+            let wide: Vec<u8> = table.chain([5 << 2 << 1, 0xaa]).collect();
+            let array = NativeArray::parse(&wide).unwrap();
+            let found = (0..16).filter_map(|index| Some((index, array.get(index)?)));
+            let element = usize::from(size) + 2;
+            assert_eq!(found.collect::<Vec<_>>(), [(5, element)], "{width}");
+            assert!(NativeArray::parse(&wide[..usize::from(size)]).is_none());
+        }
+        assert!(NativeArray::parse(&[3 * 2, 0, 0, 0]).is_none());
         // A count that the bytes cannot hold.
         assert!(NativeArray::parse(&[0xff, 0x3f, 0, 0]).is_none());
+    }
+
+    #[test]
+    fn tables_of_hashes_are_there_in_full() {
+        // Two buckets, so three offsets, of as many bytes as the width says.
+        for (width, size) in [(0, 3), (1, 6), (2, 12)] {
+            let table = [&[1 << 2 | width][..], &vec![0; size]].concat();
+            assert!(NativeHashtable::parse(&table).is_some(), "{width}");
+            assert!(NativeHashtable::parse(&table[..size]).is_none(), "{width}");
+        }
+        assert!(NativeHashtable::parse(&[1 << 2 | 3; 64]).is_none());
     }
 
     #[test]

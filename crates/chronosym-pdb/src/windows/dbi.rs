@@ -172,7 +172,7 @@ impl<'a> Contributions<'a> {
         // Empty contributions may share a start with the one that counts.
         let before = (after.saturating_sub(4)..after).rev();
         let mut before = before.filter_map(|i| self.get(nth(i)?));
-        let last = before.find(|found| found.size > 0 || found.contains(place))?;
+        let last = before.find(|found| found.size > 0)?;
         last.contains(place).then_some(last)
     }
 

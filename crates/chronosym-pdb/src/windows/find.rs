@@ -9,6 +9,7 @@ use super::space::Place;
 use super::symbols::FunctionKind;
 use crate::Result;
 use chronosym_types::copied_text;
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A name as the PDB has it: no arguments, not demangled.
@@ -310,11 +311,11 @@ impl<'a> WindowsPdb<'a> {
         }
         // A procedure that begins at the symbol, or behind it, ends what the symbol covers.
         if let Some(before) = module.and_then(|module| module.procedure_before(place)) {
-            if before.start() == start {
-                end = end.min(start.offset.saturating_add(before.len));
-            } else if before.start() > start {
-                end = end.min(before.start().offset);
-            }
+            end = match before.start().cmp(&start) {
+                Ordering::Less => end,
+                Ordering::Equal => end.min(start.offset.saturating_add(before.len)),
+                Ordering::Greater => end.min(before.start().offset),
+            };
         }
         Ok(self.space.rva(start).map(|rva| Symbol {
             name: public.name,
@@ -337,10 +338,18 @@ impl<'a> WindowsPdb<'a> {
             return Ok(());
         }
         let (scratch, hits) = (&mut frames.scratch, &mut frames.hits);
-        let Some(sites) = module.sites(number, procedure, &self.budget, scratch)? else {
+        let mut at = place.offset.saturating_sub(procedure.start().offset);
+        let mut sites = module.sites(number, procedure, &self.budget, scratch)?;
+        // Separated code without sites of its own is spoken of by those of the procedure that it is a piece of.
+        if sites.is_none()
+            && let Some((number, whole)) = module.whole(procedure)
+        {
+            at = place.offset.wrapping_sub(whole.start().offset);
+            sites = module.sites(number, whole, &self.budget, scratch)?;
+        }
+        let Some(sites) = sites else {
             return Ok(());
         };
-        let at = place.offset.saturating_sub(procedure.start().offset);
         let mut room = MOST_NAMES;
         for site in sites.find(at, hits) {
             let name = self.inlinee(module, site.inlinee)?;

@@ -375,6 +375,17 @@ mod tests {
         assert_eq!(run(&[3, 4, 3, 6], 1), [(4, 10, 7, 1)]);
         assert_eq!(run(&[3], 1), []);
         assert_eq!(run(&[99, 1], 1), []);
+        // No number begins with three bits set.
+        assert_eq!(run(&[12, 0xE0, 0, 0, 4, 3], 1), []);
+    }
+
+    #[test]
+    fn a_budget_is_used_up() {
+        let budget = Budget::default();
+        assert!(budget.take(Budget::BYTES - 1));
+        assert!(!budget.take(2));
+        assert!(budget.take(1));
+        assert!(!budget.take(1));
     }
 
     #[test]

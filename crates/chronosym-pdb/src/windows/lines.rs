@@ -271,9 +271,6 @@ pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
             if extra_files {
                 let count = bytes::u32(data, at).unwrap_or_default() as usize;
                 at = at.saturating_add(4).saturating_add(count.saturating_mul(4));
-                if at > data.len() {
-                    break;
-                }
             }
         }
     }

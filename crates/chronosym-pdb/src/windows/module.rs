@@ -154,7 +154,7 @@ impl<'a> Module<'a> {
             FunctionKind::Managed => Some(record.name(37)),
             FunctionKind::Thunk => Some(record.name(21)),
             FunctionKind::Separated => {
-                let parent = self.parent(&record)?;
+                let (_, parent) = self.parent(&record)?;
                 let record = self.record(parent)?;
                 Some(record.name(35))
             }
@@ -162,8 +162,13 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// The procedure that a piece of separated code belongs to.
-    fn parent(&self, separated: &Record<'_>) -> Option<&Procedure> {
+    /// The procedure that a piece of separated code belongs to, and its number; none for what is no such piece.
+    pub(super) fn whole(&self, procedure: &Procedure) -> Option<(usize, &Procedure)> {
+        let separated = procedure.kind == FunctionKind::Separated;
+        self.parent(&self.record(procedure).filter(|_| separated)?)
+    }
+
+    fn parent(&self, separated: &Record<'_>) -> Option<(usize, &Procedure)> {
         let start = Place {
             section: separated.u16(26)?,
             offset: separated.u32(20)?,
@@ -171,9 +176,9 @@ impl<'a> Module<'a> {
         let first = self
             .procedures
             .partition_point(|found| found.start() < start);
-        self.procedures
-            .get(first)
-            .filter(|found| found.start() == start && found.kind == FunctionKind::Procedure)
+        let found = self.procedures.get(first)?;
+        let is_parent = found.start() == start && found.kind == FunctionKind::Procedure;
+        is_parent.then_some((first, found))
     }
 
     /// Where a trampoline jumps to.
@@ -200,18 +205,14 @@ impl<'a> Module<'a> {
 
     /// The separated pieces of all procedures, by procedure and in file order.
     fn pieces(&self) -> Box<[Piece]> {
-        let separated = self
-            .procedures
-            .iter()
-            .filter(|found| found.kind == FunctionKind::Separated);
         let piece = |found: &Procedure| {
             Some(Piece {
-                parent: self.parent(&self.record(found)?)?.start(),
+                parent: self.whole(found)?.1.start(),
                 record: found.record,
                 offset: found.offset,
             })
         };
-        let mut pieces: Vec<_> = separated.filter_map(piece).collect();
+        let mut pieces: Vec<_> = self.procedures.iter().filter_map(piece).collect();
         pieces.sort_unstable_by_key(|piece| (piece.parent, piece.record));
         pieces.into()
     }

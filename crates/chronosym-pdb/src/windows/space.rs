@@ -88,7 +88,8 @@ impl Space {
             Some(map) => translate(map, rva)?,
             None => rva,
         };
-        (1..).zip(&self.sections).find_map(|(number, section)| {
+        let mut sections = (1..=u16::MAX).zip(&self.sections);
+        sections.find_map(|(number, section)| {
             let offset = rva.checked_sub(section.rva)?;
             (offset < section.size).then_some(Place {
                 section: number,
@@ -132,8 +133,7 @@ fn sections(stream: Option<Stream<'_, '_>>) -> Result<Box<[Section]>> {
             size,
         })
     };
-    let count = usize::from(u16::MAX - 1);
-    Ok(data.chunks_exact(40).take(count).filter_map(read).collect())
+    Ok(data.chunks_exact(40).filter_map(read).collect())
 }
 
 /// The sections of a section map, laid out from the first page behind the headers on, and where the last one ends. A count
