@@ -230,6 +230,7 @@ fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool)
         vec![(k.min(documents), index(documents, 0x1_0000)), (blob, heap)]
     };
     let method = index(methods, 0x1_0000);
+    let of_any = index(methods.max(documents), 0x1_0000 >> 5);
     let machine = |k: u32| vec![(k, method), (k ^ 1, method)];
     let stream = wide_tables(
         &[
@@ -239,6 +240,8 @@ fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool)
             (0x30, vec![document; documents as usize]),
             (0x31, (1..=methods).map(information).collect()),
             (0x36, (2..methods).map(machine).collect()),
+            // Five bits of its first index say which table that is of.
+            (0x37, vec![vec![(54, of_any), (5, heap), (77, heap)]]),
         ],
         0x40 | if wide_heaps { 7 } else { 0 },
     );
@@ -256,7 +259,14 @@ fn large_pdb(methods: u32, documents: u32, wide_heaps: bool, uncompressed: bool)
 
 #[test]
 fn indexes_widen_with_what_they_point_into() {
-    for (methods, documents) in [(100, 100), (0xffff, 3), (0x1_0000, 3), (70_000, 70_000)] {
+    for (methods, documents) in [
+        (100, 100),
+        (2047, 3),
+        (2048, 3),
+        (0xffff, 3),
+        (0x1_0000, 3),
+        (70_000, 70_000),
+    ] {
         for (wide_heaps, uncompressed) in [(false, false), (true, false), (true, true)] {
             let bytes = large_pdb(methods, documents, wide_heaps, uncompressed);
             let pdb = PortablePdb::parse(&bytes).unwrap();
@@ -275,8 +285,9 @@ fn indexes_widen_with_what_they_point_into() {
                 assert_eq!(pdb.document(document).unwrap().name, "b.cs");
             }
             // The second state machine is the third method.
-            let cells = [0, 1].map(|column| pdb.metadata.tables.cell(Table(0x36), 2, column));
-            assert_eq!(cells, [3, 2]);
+            let cell = |table, row, column| pdb.metadata.tables.cell(Table(table), row, column);
+            assert_eq!([0, 1].map(|column| cell(0x36, 2, column)), [3, 2]);
+            assert_eq!([0, 1, 2].map(|column| cell(0x37, 1, column)), [54, 5, 77]);
             // The last method's blob is one byte longer than its points.
             let mut points = pdb.lines(methods);
             assert_eq!((points.by_ref().count(), points.is_damaged()), (1, true));
