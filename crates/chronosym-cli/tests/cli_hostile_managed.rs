@@ -4,7 +4,7 @@
 mod bounded;
 mod common;
 
-use bounded::{holds, holds_in};
+use bounded::{bounded, holds, holds_in, path};
 use chronosym_support::ecma::{Blobs, managed_image, root, stream, tables};
 use common::*;
 
@@ -213,6 +213,110 @@ fn portable_pdbs() {
         let name = blobs.add(&[&b"\0"[..], &[0].repeat(n)].concat());
         let points = blobs.add(&long(1));
         made(name, &mut |_| points, &blobs)
+    });
+}
+
+/// What `lines` makes of a method that a trace has, by a PDB of the module that says nothing true but what it is the PDB of: all
+/// methods share a point in the first of `documents` documents that are called so, `times` over, and this is the Source Link map.
+fn linked(documents: usize, name: &[u8], times: usize, map: &[u8]) -> Vec<u8> {
+    const DOCUMENT: u8 = 0x30;
+    const POINTS: u8 = 0x31;
+    const CUSTOM: u8 = 0x37;
+    let mut blobs = Blobs::default();
+    let part = blobs.add(name) as u8;
+    let name = blobs.add(&[&b"\0"[..], &vec![part; times]].concat());
+    let points = blobs.add(&[0, 0, 1, 0, 1, 1]);
+    let map = blobs.add(map);
+    let documents_of = rows(&[4, 2, 4, 2], vec![vec![name, 0, 0, 0]; documents]);
+    let wide = if documents > 0xffff { 4 } else { 2 };
+    let methods = rows(&[wide, 4], vec![vec![1, points]; 500]);
+    // The module, whose map it is.
+    let module = 1 << 5 | 7;
+    let coded = if documents > 0x7ff { 4 } else { 2 };
+    let custom = rows(&[coded, 2, 4], [vec![module, 1, map]]);
+    let all = [(DOCUMENT, documents as u32), (POINTS, 500), (CUSTOM, 1)];
+    let tables = stream(4, &all, 0, &[documents_of, methods, custom].concat());
+    let real = std::fs::read(testdata("clr10/workload/Workload.pdb")).unwrap();
+    let head = real.windows(5).position(|name| name == b"#Pdb\0").unwrap() - 8;
+    let id = u32::from_le_bytes(real[head..head + 4].try_into().unwrap()) as usize;
+    let id = [&real[id..id + 20], &[0; 12]].concat();
+    let source_link = 0xcc110556_a091_4d38_9fec_25ab9a351a6a_u128;
+    let (a, b) = (source_link >> 64, source_link as u64);
+    let guid = [
+        &((a >> 32) as u32).to_le_bytes()[..],
+        &((a >> 16) as u16).to_le_bytes(),
+        &(a as u16).to_le_bytes(),
+        &b.to_be_bytes(),
+    ];
+    root(&[
+        ("#Pdb", &*id),
+        ("#~", &tables),
+        ("#GUID", &guid.concat()),
+        ("#Blob", &blobs.0),
+    ])
+}
+
+#[test]
+fn source_link_maps() {
+    let ask = ["lines", "--symbols", "{}", &arg(R2R), "Spin.Work"];
+    type Map = fn(usize) -> String;
+    const LAST: &str = r#""/*": "https://h/*""#;
+    let maps: [(&str, &str, Map); 7] = [
+        ("many paths", "https://h/a/b.cs", |n| {
+            let paths = (0..n).map(|at| format!(r#""/a/{at}*": "https://h/{at}/*","#));
+            paths.collect::<String>() + LAST
+        }),
+        ("one path again and again", "https://h/b.cs", |n| {
+            r#""/a/*": "https://h/*","#.repeat(n) + LAST
+        }),
+        ("stars", "https://h/a/b.cs", |n| {
+            let stars = "*".repeat(n);
+            format!(r#""/a/{stars}": "https://h/{stars}", {LAST}"#)
+        }),
+        ("a long URL", "https://h/a/b.cs", |n| {
+            format!(r#""/a/*": "https://h/{}/*", {LAST}"#, "u".repeat(20 * n))
+        }),
+        ("maps in maps", "no source file;", |n| {
+            let (begin, end) = (r#"{"a":"#.repeat(n), "}".repeat(n));
+            format!(r#""/a/*": {begin}1{end}, {LAST}"#)
+        }),
+        ("a map without an end", "no source file;", |n| {
+            r#""/a/*": {"a":"#.repeat(n)
+        }),
+        ("a URL that steers the terminal", "https://h/", |_| {
+            r#""/a/*": "https://h/\u001b[2J\u202e*""#.into()
+        }),
+    ];
+    for (what, expected, map) in maps {
+        let runs = holds_in(what, &ask, 4_000, |folder, n| {
+            let map = format!("{{\"documents\": {{{}}}}}", map(n));
+            let pdb = linked(n, b"/a/b.cs", 1, map.as_bytes());
+            std::fs::write(folder.join("Workload.pdb"), pdb).unwrap();
+        });
+        let text = &runs[1].stdout;
+        assert!(text.contains(expected), "{what}: {text:.1000}");
+        assert!(!text.contains(['\x1b', '\u{202e}']) && text.len() < 1000);
+    }
+    let broken: [&[u8]; 3] = [
+        b"{\"documents\": {\"/a/\xff*\": \"https://h/\xc3\x28*\"}}",
+        b"{\"documents\": {}} {\"documents\": {}}",
+        b"\xff\xfe{\0\"\0d\0",
+    ];
+    for map in broken {
+        let folder = tempfile::tempdir().unwrap();
+        let pdb = linked(1, b"/a/b.cs", 1, map);
+        std::fs::write(folder.path().join("Workload.pdb"), pdb).unwrap();
+        let run = bounded(&ask.map(|arg| arg.replace("{}", path(folder.path()))));
+        assert!(
+            run.stdout.contains("(no source file; see"),
+            "{}",
+            run.stdout
+        );
+    }
+    holds_in("documents of one long name", &ask, 4_000, |folder, n| {
+        let map = format!("{{\"documents\": {{{LAST}}}}}");
+        let pdb = linked(n, &[b'n'; 120], 200, map.as_bytes());
+        std::fs::write(folder.join("Workload.pdb"), pdb).unwrap();
     });
 }
 

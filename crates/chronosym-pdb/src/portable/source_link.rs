@@ -1,16 +1,21 @@
 //! Source Link: from a document's name to the URL of its text.
 
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use crate::{Error, Result};
 
+/// Bytes of a path or a URL; longer ones are left out.
+const MOST: usize = 4 << 10;
+
 /// A Source Link map (the `documents` object of its JSON).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLink {
-    /// Paths and URLs, the longest path first; in one that ends with a star, and in its URL, the star stands for the rest.
-    entries: Vec<(String, String)>,
+    /// URLs by path, in lower case.
+    whole: BTreeMap<String, String>,
+    /// By what stands before the star that ends a path; one in the URL stands for the rest.
+    below: BTreeMap<String, String>,
 }
 
 impl SourceLink {
@@ -23,31 +28,35 @@ impl SourceLink {
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
         let value: Value = serde_json::from_slice(json).map_err(|_| damaged.clone())?;
         let documents = value.get("documents").and_then(Value::as_object);
-        let entries = documents.ok_or(damaged)?.iter().filter_map(|(path, url)| {
-            let url = url.as_str()?;
+        let (mut whole, mut below) = (BTreeMap::new(), BTreeMap::new());
+        for (path, url) in documents.ok_or(damaged)? {
+            let Some(url) = url.as_str().filter(|url| path.len().max(url.len()) <= MOST) else {
+                continue;
+            };
+            let (of, start) = match path.strip_suffix('*') {
+                Some(start) => (&mut below, start),
+                None => (&mut whole, &**path),
+            };
             // A star may only stand at the end of the path, and then once in the URL.
             let stars = path.matches('*').count();
-            let fits = stars == url.matches('*').count()
-                && (stars == 0 || stars == 1 && path.ends_with('*'));
-            fits.then(|| (path.clone(), url.to_owned()))
-        });
-        let mut entries: Vec<_> = entries.collect();
-        // A path without a star is the most specific, then the longest prefix.
-        entries.sort_by_key(|(path, _)| (path.ends_with('*'), Reverse(path.len())));
-        Ok(Self { entries })
+            if stars == url.matches('*').count() && !start.contains('*') {
+                let known = of.entry(start.to_ascii_lowercase());
+                known.or_insert_with(|| url.to_owned());
+            }
+        }
+        Ok(Self { whole, below })
     }
 
-    /// The URL for a document. Names compare without regard to ASCII case, as the format says.
+    /// The URL for a document: of a path that is its name, or else of the longest that it begins with. Names compare without
+    /// regard to ASCII case, as the format says.
     pub fn url(&self, document: &str) -> Option<String> {
-        self.entries.iter().find_map(|(path, url)| {
-            let Some(prefix) = path.strip_suffix('*') else {
-                return path.eq_ignore_ascii_case(document).then(|| url.clone());
-            };
-            let (start, rest) = document.split_at_checked(prefix.len())?;
-            start
-                .eq_ignore_ascii_case(prefix)
-                .then(|| url.replace('*', &encode(rest)))
-        })
+        let name = document.to_ascii_lowercase();
+        let below = |end| {
+            let url = self.below.get(name.get(..end)?)?;
+            Some(url.replace('*', &encode(document.get(end..)?)))
+        };
+        let whole = self.whole.get(&name).cloned();
+        whole.or_else(|| (0..=name.len()).rev().find_map(below))
     }
 }
 

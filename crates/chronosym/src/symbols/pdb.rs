@@ -1,7 +1,8 @@
 //! PDBs of either format, open.
 
+use std::hash::BuildHasher;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chronosym_pdb::metadata::Token;
 use chronosym_pdb::pe::PeImage;
@@ -54,6 +55,7 @@ impl Pdb {
                     PortablePdb::parse(data)
                 })?),
                 documents: Mutex::default(),
+                rows: OnceLock::new(),
             }))
         } else {
             Ok(Pdb::Windows(WindowsFile {
@@ -95,14 +97,43 @@ impl Open for EmbeddedPdb {
     }
 }
 
+/// Bytes of a document's name, on average, and what reading one that is none may take.
+const NAME: usize = 1 << 10;
+const LONGEST_NAME: usize = 32 << 10;
+
 /// A portable PDB.
 pub(super) struct PortableFile {
     pub pdb: Portable,
     /// By document row: putting a path together takes longer than finding a line.
     documents: Mutex<HashMap<u32, Option<Arc<str>>>>,
+    /// Rows of documents by the hashes of their names.
+    rows: OnceLock<HashMap<u64, u32>>,
 }
 
 impl PortableFile {
+    /// The row of a document; the first of several that are called so.
+    pub fn row(&self, pdb: &PortablePdb<'_>, name: &str) -> Option<u32> {
+        let rows = self.rows.get_or_init(|| {
+            let mut rows = HashMap::default();
+            // One long name may be that of all.
+            let mut room = pdb.documents().count().saturating_mul(NAME).max(1 << 20);
+            for row in pdb.documents() {
+                let name = pdb.document(row).map(|document| document.name);
+                let len = name.as_ref().map_or(LONGEST_NAME, String::len);
+                let Some(left) = room.checked_sub(len) else {
+                    break;
+                };
+                room = left;
+                if let Some(name) = name {
+                    let hash = rows.hasher().hash_one(&*name);
+                    rows.entry(hash).or_insert(row);
+                }
+            }
+            rows
+        });
+        rows.get(&rows.hasher().hash_one(name)).copied()
+    }
+
     fn line(&self, token: Token, il: IlOffset) -> Option<SourceLine> {
         self.pdb.with(|pdb| {
             let answer = pdb.line_at(token.row(), il.offset).or_else(|| {

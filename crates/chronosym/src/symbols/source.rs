@@ -169,18 +169,15 @@ struct Known {
 impl PdbFile {
     fn document(&self, files: &Files, name: &str) -> Option<Known> {
         self.with_pdb(files, |pdb| match pdb {
-            Pdb::Portable(pdb) => pdb.pdb.with(|pdb| document(pdb, name)),
+            Pdb::Portable(file) => file.pdb.with(|pdb| document(pdb, file.row(pdb, name)?)),
             Pdb::Windows(_) => None,
         })?
         .ok()?
     }
 }
 
-fn document(pdb: &PortablePdb<'_>, name: &str) -> Option<Known> {
-    let (row, document) = pdb.documents().find_map(|row| {
-        let document = pdb.document(row)?;
-        (document.name == name).then_some((row, document))
-    })?;
+fn document(pdb: &PortablePdb<'_>, row: u32) -> Option<Known> {
+    let document = pdb.document(row)?;
     let (algorithm, hash) = (document.hash_algorithm, document.hash.to_vec());
     Some(Known {
         // What does not unpack is looked for elsewhere.
