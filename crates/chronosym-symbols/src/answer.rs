@@ -1,5 +1,13 @@
 //! What a symbol file says about addresses: frames in a buffer that is reused from batch to batch.
 
+#![cfg_attr(
+    not(test),
+    expect(
+        clippy::cast_possible_truncation,
+        reason = "ids and places of frames have 32 bits: more of them than that fit no memory"
+    )
+)]
+
 use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
@@ -318,7 +326,7 @@ impl<'a> Answer<'a> {
     pub fn frames(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + use<'a> {
         let all = self.all;
         let start = self.raw.start as usize;
-        let end = start + self.raw.len as usize;
+        let end = start.saturating_add(self.raw.len as usize);
         let frames = all.frames.get(start..end).unwrap_or(&[]);
         frames.iter().map(move |raw| Frame { all, raw })
     }

@@ -94,7 +94,8 @@ pub(crate) fn recall_missing(cache: &Path, what: &str, max_age: Duration) -> boo
             return Ok(false);
         }
         let mut text = String::new();
-        note.take(what.len() as u64 + 1).read_to_string(&mut text)?;
+        note.take((what.len() as u64).saturating_add(1))
+            .read_to_string(&mut text)?;
         Ok(text == what)
     };
     recall().unwrap_or(false)
@@ -155,10 +156,10 @@ struct Cached {
 fn prune_locked(cache: &Path, limit: u64, now: SystemTime) -> u64 {
     let mut files = Vec::new();
     list(cache, DEPTH, now, &mut files);
-    let mut freed = 0;
+    let mut freed = 0_u64;
     let mut remove = |file: &Cached| {
         if fs::remove_file(&file.path).is_ok() {
-            freed += file.bytes;
+            freed = freed.saturating_add(file.bytes);
             // Folders that became empty; the others refuse.
             for folder in file.path.ancestors().skip(1).take_while(|f| *f != cache) {
                 if fs::remove_dir(folder).is_err() {
@@ -185,7 +186,7 @@ fn prune_locked(cache: &Path, limit: u64, now: SystemTime) -> u64 {
         return freed;
     }
     files.sort_by(|a, b| b.age.cmp(&a.age).then_with(|| a.path.cmp(&b.path)));
-    let target = limit / 10 * 9;
+    let target = (limit / 10).saturating_mul(9);
     for file in &files {
         if total <= target || file.age < GRACE {
             break;
@@ -206,8 +207,8 @@ fn list(folder: &Path, depth: u32, now: SystemTime, files: &mut Vec<Cached>) {
             continue;
         };
         if metadata.is_dir() {
-            if depth > 0 {
-                list(&entry.path(), depth - 1, now, files);
+            if let Some(depth) = depth.checked_sub(1) {
+                list(&entry.path(), depth, now, files);
             }
         } else if metadata.is_file() && ![TAG, PRUNE_LOCK].iter().any(|&n| entry.file_name() == n) {
             let modified = metadata.modified().unwrap_or(now);

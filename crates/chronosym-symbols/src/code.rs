@@ -28,7 +28,7 @@ pub fn elf_code(file: &[u8], address: Address, most: usize) -> Option<(Option<Ma
             Address::FileOffset(at) => at.checked_sub(segment.file_range().0)?,
         };
         let rest = bytes.get(usize::try_from(start).ok()?..)?;
-        let code = &rest[..rest.len().min(most)];
+        let code = rest.get(..most).unwrap_or(rest);
         Some(code).filter(|code| !code.is_empty())
     })?;
     Some((processor, code))

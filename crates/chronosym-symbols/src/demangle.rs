@@ -1,15 +1,5 @@
 //! Names without their mangling: Rust (both schemes), C++ as GCC and Clang mangle it, C++ as MSVC does.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::arithmetic_side_effects,
-        clippy::cast_possible_truncation,
-        clippy::indexing_slicing,
-        clippy::unwrap_used
-    )
-)]
-
 mod itanium;
 
 use std::fmt::{self, Write as _};

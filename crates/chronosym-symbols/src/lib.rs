@@ -1,5 +1,14 @@
 //! From an image or module identity to names, source lines and inline frames.
 #![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        clippy::cast_possible_truncation,
+        clippy::indexing_slicing,
+        clippy::unwrap_used
+    )
+)]
 
 #[cfg(feature = "dwarf")]
 mod answer;

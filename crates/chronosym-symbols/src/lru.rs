@@ -120,7 +120,7 @@ impl<K: Hash + Eq, T> State<K, T> {
             return evicted;
         }
         if let Some((_, (old, old_weight))) = self.kept.push(key, (value, weight)) {
-            self.weight -= old_weight;
+            self.weight = self.weight.saturating_sub(old_weight);
             evicted.push(old);
         }
         self.weight = self.weight.saturating_add(weight);
@@ -128,7 +128,7 @@ impl<K: Hash + Eq, T> State<K, T> {
             let Some((_, (old, old_weight))) = self.kept.pop_lru() else {
                 break;
             };
-            self.weight -= old_weight;
+            self.weight = self.weight.saturating_sub(old_weight);
             evicted.push(old);
         }
         evicted

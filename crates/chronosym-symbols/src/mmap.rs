@@ -75,16 +75,13 @@ impl FileData {
             // The smallest page there is; a larger one makes the system refuse the call, which changes nothing.
             const PAGE: usize = 4096;
             let start = range.start.next_multiple_of(PAGE);
-            let end = range.end.min(map.len()) / PAGE * PAGE;
-            if start < end {
+            let end = range.end.min(map.len());
+            let len = end.saturating_sub(end % PAGE).saturating_sub(start);
+            if len > 0 {
                 // SAFETY: `DontNeed` on a file-backed mapping that is never written drops pages which the next access
                 // reads from the file again: the bytes seen through `&[u8]` stay the same.
                 let _ = unsafe {
-                    map.unchecked_advise_range(
-                        memmap2::UncheckedAdvice::DontNeed,
-                        start,
-                        end - start,
-                    )
+                    map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, len)
                 };
             }
         }

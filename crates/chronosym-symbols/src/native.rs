@@ -228,7 +228,7 @@ impl NativeSymbols {
             .filter_map(|f| f.as_ref().err())
             .collect();
         if let Some(first) = missing.first() {
-            let more = match missing.len() - 1 {
+            let more = match missing.len().saturating_sub(1) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };

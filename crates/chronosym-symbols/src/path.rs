@@ -176,7 +176,7 @@ fn is_url(text: &str) -> bool {
 pub(crate) fn is_share(path: &Path) -> bool {
     let slash = |byte: &u8| *byte == b'\\' || (cfg!(windows) && *byte == b'/');
     let bytes = path.as_os_str().as_encoded_bytes();
-    bytes.len() > 1 && bytes[..2].iter().all(slash)
+    bytes.get(..2).is_some_and(|two| two.iter().all(slash))
 }
 
 /// Servers out of `DEBUGINFOD_URLS`: separated by white space. Gives the servers and what could not be understood.

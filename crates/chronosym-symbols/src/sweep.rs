@@ -1,5 +1,13 @@
 //! A batch of addresses, from asked to answered: sorted, grouped by unit, the units shared out among threads.
 
+#![cfg_attr(
+    not(test),
+    expect(
+        clippy::cast_possible_truncation,
+        reason = "places of frames have 32 bits: more of them than that fit no memory"
+    )
+)]
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,9 +33,9 @@ const FEW: usize = 32;
 const LARGE: usize = 32 << 20;
 
 /// The addresses of one unit, or those of none.
-struct Job {
+struct Job<'a> {
     unit: Option<usize>,
-    wanted: Range<usize>,
+    wanted: &'a [u64],
 }
 
 /// What was found for one address: frames of one worker.
@@ -45,7 +53,7 @@ impl Found {
         Found {
             va,
             start: start as u32,
-            len: (out.frames.len() - start) as u32,
+            len: out.frames.len().saturating_sub(start) as u32,
             missing: Missing::NoName,
         }
     }
@@ -81,11 +89,11 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
         missing: Missing::OutsideImage,
     };
     out.answers.resize(addresses.len(), outside);
-    for (i, &address) in addresses.iter().enumerate().take(u32::MAX as usize) {
+    for ((i, &address), answer) in (0..u32::MAX).zip(addresses).zip(&mut out.answers) {
         if let Some(va) = symbols.image.virtual_address(address) {
-            out.answers[i].address = va;
+            answer.address = va;
             if symbols.image.is_mapped(va) {
-                asked.push((va, i as u32));
+                asked.push((va, i));
             }
         }
     }
@@ -98,8 +106,7 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     // What is packed is best unpacked while others are decoded: those whose unit is known without asking all units come first.
     let packed = debug.debug.packed_parts(SectionId::DebugInfo, false);
     let (mut listed, mut others) = (Vec::new(), Vec::new());
-    for same in asked.chunk_by(|a, b| a.0 == b.0) {
-        let va = same[0].0;
+    for &(va, _) in asked.chunk_by(|a, b| a.0 == b.0).filter_map(<[_]>::first) {
         let code = packed.filter(|_| symbols.image.is_code(va));
         match code.and_then(|_| symbols.index.listed(debug, va)) {
             Some(unit) => listed.push((unit, va)),
@@ -125,8 +132,9 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     found.sort_unstable_by_key(|found| found.va);
     let answers = asked.chunk_by(|a, b| a.0 == b.0).zip(found);
     for (&(_, i), f) in answers.flat_map(|(same, f)| same.iter().zip(std::iter::repeat(f))) {
-        let answer = &mut out.answers[i as usize];
-        (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
+        if let Some(answer) = out.answers.get_mut(i as usize) {
+            (answer.start, answer.len, answer.missing) = (f.start, f.len, f.missing);
+        }
     }
 }
 
@@ -145,17 +153,18 @@ fn sweep(
     grouped.sort_unstable();
     let wanted: Vec<u64> = grouped.iter().map(|&(_, va)| va).collect();
     let mut jobs = Vec::new();
-    let mut at = 0;
+    let mut rest = &*wanted;
     for group in grouped.chunk_by(|a, b| a.0 == b.0) {
-        let unit = group[0].0;
+        let unit = group.first().map(|first| first.0);
+        let (own, others) = rest.split_at(group.len());
+        rest = others;
         jobs.push(Job {
-            unit: (unit != usize::MAX).then_some(unit),
-            wanted: at..at + group.len(),
+            unit: unit.filter(|&unit| unit != usize::MAX),
+            wanted: own,
         });
-        at += group.len();
     }
     drop(grouped);
-    let chunk = |job: &Job| job.unit.map(|unit| sections.info.chunk(unit));
+    let chunk = |job: &Job<'_>| job.unit.map(|unit| sections.info.chunk(unit));
     let sweep = Sweep {
         symbols,
         query,
@@ -192,7 +201,8 @@ fn sweep(
             match other.join() {
                 Ok((mut part, mut own)) => {
                     let shift = out.append(&mut part);
-                    own.iter_mut().for_each(|found| found.start += shift);
+                    own.iter_mut()
+                        .for_each(|found| found.start = found.start.saturating_add(shift));
                     found.append(&mut own);
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -207,7 +217,7 @@ struct Sweep<'a> {
     query: &'a Query,
     sections: Sections<'a>,
     /// Those together whose units are unpacked together: while one thread unpacks, others decode.
-    jobs: Vec<&'a [Job]>,
+    jobs: Vec<&'a [Job<'a>]>,
     wanted: &'a [u64],
     next: AtomicUsize,
     /// File range of `.debug_info`, if its pages are to be given back.
@@ -238,7 +248,7 @@ impl<'a> Sweep<'a> {
         let mut names = SymbolNames::default();
         let next = || self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed));
         for job in std::iter::from_fn(next).copied().flatten() {
-            let wanted = &self.wanted[job.wanted.clone()];
+            let wanted = job.wanted;
             let done = found.len();
             // Where the index is not whole, an address without a unit may have one.
             let mut missing = match (job.unit, symbols.index.damage()) {
@@ -268,7 +278,7 @@ impl<'a> Sweep<'a> {
                 let none = |&va| Found::since(out.frames.len(), va, out);
                 found.extend(wanted.iter().map(none));
             }
-            for f in &mut found[done..] {
+            for f in found.iter_mut().skip(done) {
                 if let Some(missing) = missing {
                     f.missing = missing;
                 }
@@ -319,7 +329,7 @@ impl<'a> Sweep<'a> {
         found: &mut Vec<Found>,
     ) -> Option<Missing> {
         let each = |out: &mut Answers, i: usize, start: usize| {
-            found.push(Found::since(start, wanted[i], out));
+            found.extend(wanted.get(i).map(|&va| Found::since(start, va, out)));
         };
         if let (Some(id), Some(name)) = (unit.dwo_id, unit.dwo_name) {
             let file = self.symbols.split_unit(id, unit.comp_dir, name);
@@ -342,9 +352,9 @@ impl<'a> Sweep<'a> {
 
     /// Completes an answer from the symbol table: where nothing else names it, or where that was asked for.
     fn add_symbol(&self, f: &mut Found, names: &mut SymbolNames, out: &mut Answers) {
-        let end = (f.start + f.len) as usize;
-        let last = (f.len > 0).then(|| end - 1);
-        let named = last.is_some_and(|i| out.frames[i].name.is_some());
+        let own = f.start as usize..f.start.saturating_add(f.len) as usize;
+        let last = out.frames.get_mut(own).and_then(<[_]>::last_mut);
+        let named = last.as_ref().is_some_and(|frame| frame.name.is_some());
         if named && !self.query.symbol_names {
             return;
         }
@@ -362,8 +372,7 @@ impl<'a> Sweep<'a> {
             (out.names.intern(symbol.name), file)
         });
         match last {
-            Some(i) => {
-                let frame = &mut out.frames[i];
+            Some(frame) => {
                 frame.symbol = id;
                 frame.file = frame.file.or(file);
                 if !named {
@@ -397,8 +406,9 @@ impl<'a> Sweep<'a> {
 
     fn release(&self, offset: usize, len: usize) {
         if let Some(info) = &self.release {
-            let start = info.start + offset;
-            self.symbols.debug().data.release(start..start + len);
+            let start = info.start.saturating_add(offset);
+            let end = start.saturating_add(len);
+            self.symbols.debug().data.release(start..end);
         }
     }
 }

@@ -4,15 +4,6 @@
 //! batch of addresses is sorted and grouped by unit; each unit's entries and its line program are then run over once, and
 //! what passes is compared with the few addresses wanted. Memory follows the answers, not the file. Only addresses asked one at
 //! a time have tables, of the units asked last ([`known`]).
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::arithmetic_side_effects,
-        clippy::cast_possible_truncation,
-        clippy::indexing_slicing,
-        clippy::unwrap_used
-    )
-)]
 
 pub(crate) mod abbrev;
 pub(crate) mod budget;

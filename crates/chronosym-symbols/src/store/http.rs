@@ -198,7 +198,7 @@ fn save(
         if elapsed >= limits.speed_after && u128::from(saved) < least {
             return Fetched::TimedOut;
         }
-        if let Err(error) = file.write_all(&buffer[..count]) {
+        if let Err(error) = file.write_all(buffer.get(..count).unwrap_or_default()) {
             return Fetched::NotSaved(error.to_string());
         }
     }

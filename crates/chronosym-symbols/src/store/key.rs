@@ -93,7 +93,9 @@ pub fn server_paths(wanted: &Wanted, names: &[String]) -> Vec<String> {
         .iter()
         .filter_map(|name| FileName::from_untrusted(name));
     let keys = keys(wanted, &names.collect::<Vec<_>>());
-    let paths = keys.iter().map(|key| key.spellings()[0].join("/"));
+    let paths = keys
+        .iter()
+        .filter_map(|key| Some(key.spellings().first()?.join("/")));
     let debuginfod = debuginfod(wanted).map(|parts| parts.join("/"));
     paths.chain(debuginfod).collect()
 }

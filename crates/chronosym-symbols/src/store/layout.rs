@@ -72,7 +72,7 @@ pub(super) fn keyed(keys: &[StoreKey]) -> Vec<Vec<String>> {
             let path = ending.of(&key.symsrv);
             let tier = tier(&path[0]);
             let two_tier = tier.map(|tier| [&[tier], &path[..]].concat());
-            paths.push(path);
+            paths.push(path.to_vec());
             paths.extend(two_tier);
         }
     }
@@ -90,8 +90,8 @@ pub(super) enum Form {
 }
 
 impl Form {
-    fn of(self, key: &[String; 3]) -> Vec<String> {
-        let mut path = key.to_vec();
+    fn of(self, key: &[String; 3]) -> [String; 3] {
+        let mut path = key.clone();
         path[2] = match self {
             Self::Plain => return path,
             Self::Packed => packed(&path[2]),
@@ -120,7 +120,7 @@ pub(super) fn symbol_urls(
     two_tier: bool,
 ) -> Vec<(String, Form)> {
     let mut urls: Vec<(String, Form)> = Vec::new();
-    let mut add = |path: &[String], form| {
+    let mut add = |path: &[String; 3], form| {
         let tier = if two_tier { tier(&path[0]) } else { None };
         let parts = tier.iter().chain(path).map(String::as_str);
         let url = server.join(parts);
@@ -132,7 +132,7 @@ pub(super) fn symbol_urls(
     for nth in 0..2 {
         for key in keys {
             if let Some(spelling) = key.spellings().get(nth) {
-                add(*spelling, Form::Plain);
+                add(spelling, Form::Plain);
             }
         }
     }

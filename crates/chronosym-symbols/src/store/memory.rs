@@ -46,7 +46,7 @@ impl RunMemory {
     pub(super) fn failed(&self, server: &str, why: &str, at_once: bool) {
         let mut state = self.lock();
         let server = state.servers.entry(server.to_owned()).or_default();
-        server.failures += 1;
+        server.failures = server.failures.saturating_add(1);
         if at_once || server.failures >= FAILURES_IN_A_ROW {
             server.down = Some(why.to_owned());
         }

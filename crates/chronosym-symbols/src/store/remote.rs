@@ -203,7 +203,7 @@ impl<D: Driver> Visit<'_, '_, D> {
             reply
         };
         let mut url = url.to_owned();
-        let mut redirects = 0;
+        let mut redirects = 0_u32;
         let mut retries = 0;
         loop {
             let (why, at_once, pause) = match driver.download(&url, to, limits.max_bytes).await {
@@ -222,7 +222,7 @@ impl<D: Driver> Visit<'_, '_, D> {
                     location,
                     ..
                 } => {
-                    redirects += 1;
+                    redirects = redirects.saturating_add(1);
                     let target = if redirects > limits.max_redirects {
                         Err(RedirectError::TooMany(limits.max_redirects))
                     } else {
@@ -260,7 +260,7 @@ impl<D: Driver> Visit<'_, '_, D> {
                 return ended(Trial::Failed(why), Reply::Trouble);
             }
             let back_off = limits.back_off.saturating_mul(1 << retries.min(16));
-            retries += 1;
+            retries = retries.saturating_add(1);
             let pause = pause.map_or(back_off, |asked| asked.max(back_off));
             driver.wait(pause.min(LONGEST_PAUSE)).await;
         }
