@@ -53,6 +53,7 @@ impl<'a> WStr<'a> {
                 *unit = *byte;
             }
             let units = run.map(u16::from_le_bytes);
+            #[expect(clippy::cast_possible_truncation, reason = "used of ASCII alone")]
             let narrow = units.map(|unit| unit as u8);
             let is_ascii = units.iter().fold(0, |bits, unit| bits | unit) < 0x80;
             match narrow.get(..bytes.len() / 2).map(std::str::from_utf8) {

@@ -119,12 +119,15 @@ impl PortableFile {
             let mut room = pdb.documents().count().saturating_mul(NAME).max(1 << 20);
             for row in pdb.documents() {
                 let name = pdb.document(row).map(|document| document.name);
-                match room.checked_sub(name.as_ref().map_or(LONGEST_NAME, String::len)) {
-                    Some(left) => room = left,
-                    None => break,
+                let len = name.as_ref().map_or(LONGEST_NAME, String::len);
+                let Some(left) = room.checked_sub(len) else {
+                    break;
+                };
+                room = left;
+                if let Some(name) = name {
+                    let hash = rows.hasher().hash_one(&*name);
+                    rows.entry(hash).or_insert(row);
                 }
-                let hash = name.map(|name| rows.hasher().hash_one(&*name));
-                hash.map(|hash| rows.entry(hash).or_insert(row));
             }
             rows
         });
