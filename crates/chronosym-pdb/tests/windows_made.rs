@@ -576,14 +576,14 @@ fn where_inlined_code_comes_from() {
 #[test]
 fn separated_code() {
     let end = record(S_INLINESITE_END, &[]);
-    // 4 bytes of the main code, 4 of the first piece from 2 on, the second piece.
-    let ways = [12, 4, 0, 2, 1, 12, 4, 2, 2, 2, 1, 0, 12, 8, 0];
-    let q = site(0x1001, &[2, 1, 12, 8, 0]);
-    let main = Module::new(&[(1, 0, 0x100)], &[])
-        .scope(
-            procedure(0x40, 16, "p"),
-            &[site(0x1000, &ways), end.clone()],
-        )
+    // 4 bytes of the main code, 4 of the first piece from 2 on, the second piece. The third one is in another section.
+    let mut ways = vec![12, 4, 0, 2, 1, 12, 4, 2, 2, 2, 1, 0, 12, 8, 0];
+    ways.extend([2, 3, 12, 8, 4]);
+    let mut elsewhere = piece(0x40, 8, 0x40);
+    put(&mut elsewhere, 4 + 24, 0x1_0002);
+    let (p, q) = (site(0x1000, &ways), site(0x1001, &[2, 1, 12, 8, 0]));
+    let main = Module::new(&[(1, 0, 0x100), (2, 0, 0x100)], &[])
+        .scope(procedure(0x40, 16, "p"), &[p, end.clone()])
         .scope(procedure(0x50, 16, "q"), &[q, end.clone()])
         .scope(procedure(0x60, 0x10, "r"), &[])
         .scope(piece(0x90, 8, 0x50), &[])
@@ -592,13 +592,16 @@ fn separated_code() {
         .scope(piece(0xA0, 8, 0x50), &[site(0x1000, ALL), end])
         .scope(piece(0xB0, 8, 0x58), &[])
         .scope(piece(0xC0, 8, 0x60), &[])
-        .scope(piece(0xD0, 8, 0xC0), &[]);
+        .scope(piece(0xD0, 8, 0xC0), &[])
+        .scope(elsewhere, &[]);
     let made = made(vec![main], functions(&["a", "b"]));
     assert_answers(
         &made,
         &[
             (0x1043, "a < p"),
             (0x1044, "p"),
+            (0x1048, "p"),
+            (0x2041, "p"),
             (0x1052, "q"),
             (0x1081, "p"),
             (0x1083, "a < p"),
