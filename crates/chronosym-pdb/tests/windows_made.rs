@@ -140,6 +140,14 @@ struct Made {
     ids: Vec<Vec<u8>>,
 }
 
+fn made(modules: Vec<Module>, ids: Vec<Vec<u8>>) -> Made {
+    Made {
+        modules,
+        ids,
+        ..Made::default()
+    }
+}
+
 const PDB: usize = 1;
 const TPI: usize = 2;
 const DBI: usize = 3;
@@ -366,10 +374,7 @@ fn records_that_are_no_plain_procedures() {
         .record(leads(0x10, behind as u32))
         .scope(procedure(0x70, 8, "x"), &[])
         .scope(procedure(0x78, 8, "y"), &[]);
-    let made = Made {
-        modules: vec![main],
-        ..Made::default()
-    };
+    let made = made(vec![main], Vec::new());
     let file = made.file();
     let pdb = WindowsPdb::open(&file).unwrap();
     let functions = pdb.functions().map(|function| {
@@ -521,11 +526,10 @@ fn inlined_functions_of_other_modules() {
         module
     };
     let first = exporter(&[13, 0x1002, 9, 0x1000, 7, 0x1001]);
-    let made = Made {
-        modules: vec![main, first, exporter(&[9, 0x1002])],
-        ids: functions(&["nine", "seven", "wrong"]),
-        ..Made::default()
-    };
+    let made = made(
+        vec![main, first, exporter(&[9, 0x1002])],
+        functions(&["nine", "seven", "wrong"]),
+    );
     assert_inlined(&made, "nine,seven,nine,,,,");
 }
 
@@ -553,11 +557,7 @@ fn where_inlined_code_comes_from() {
         let own = [record(S_END, &[]), site(0x1002, ALL), end()].concat();
         main = main.scope(p(at), &[nested, inside, own]);
     }
-    let made = Made {
-        modules: vec![main],
-        ids: functions(&["a", "b", "c", "d"]),
-        ..Made::default()
-    };
+    let made = made(vec![main], functions(&["a", "b", "c", "d"]));
     assert_answers(
         &made,
         &[
@@ -576,14 +576,14 @@ fn where_inlined_code_comes_from() {
 #[test]
 fn separated_code() {
     let end = record(S_INLINESITE_END, &[]);
-    // 4 bytes of the main code, 4 of the first piece from 2 on, the second piece.
-    let ways = [12, 4, 0, 2, 1, 12, 4, 2, 2, 2, 1, 0, 12, 8, 0];
-    let q = site(0x1001, &[2, 1, 12, 8, 0]);
-    let main = Module::new(&[(1, 0, 0x100)], &[])
-        .scope(
-            procedure(0x40, 16, "p"),
-            &[site(0x1000, &ways), end.clone()],
-        )
+    // 4 bytes of the main code, 4 of the first piece from 2 on, the second piece. The third one is in another section.
+    let mut ways = vec![12, 4, 0, 2, 1, 12, 4, 2, 2, 2, 1, 0, 12, 8, 0];
+    ways.extend([2, 3, 12, 8, 4]);
+    let mut elsewhere = piece(0x40, 8, 0x40);
+    put(&mut elsewhere, 4 + 24, 0x1_0002);
+    let (p, q) = (site(0x1000, &ways), site(0x1001, &[2, 1, 12, 8, 0]));
+    let main = Module::new(&[(1, 0, 0x100), (2, 0, 0x100)], &[])
+        .scope(procedure(0x40, 16, "p"), &[p, end.clone()])
         .scope(procedure(0x50, 16, "q"), &[q, end.clone()])
         .scope(procedure(0x60, 0x10, "r"), &[])
         .scope(piece(0x90, 8, 0x50), &[])
@@ -592,17 +592,16 @@ fn separated_code() {
         .scope(piece(0xA0, 8, 0x50), &[site(0x1000, ALL), end])
         .scope(piece(0xB0, 8, 0x58), &[])
         .scope(piece(0xC0, 8, 0x60), &[])
-        .scope(piece(0xD0, 8, 0xC0), &[]);
-    let made = Made {
-        modules: vec![main],
-        ids: functions(&["a", "b"]),
-        ..Made::default()
-    };
+        .scope(piece(0xD0, 8, 0xC0), &[])
+        .scope(elsewhere, &[]);
+    let made = made(vec![main], functions(&["a", "b"]));
     assert_answers(
         &made,
         &[
             (0x1043, "a < p"),
             (0x1044, "p"),
+            (0x1048, "p"),
+            (0x2041, "p"),
             (0x1052, "q"),
             (0x1081, "p"),
             (0x1083, "a < p"),
@@ -635,10 +634,7 @@ fn managed_methods() {
         .scope(method(0x0600_0002, 0x40, "B"), &[])
         .scope(method(0x0600_0004, 0x50, ""), &[])
         .scope(native, &[]);
-    let made = Made {
-        modules: vec![first, second],
-        ..Made::default()
-    };
+    let made = made(vec![first, second], Vec::new());
     let file = made.file();
     let pdb = WindowsPdb::open(&file).unwrap();
     let names = (0..7).map(|row| pdb.managed_name(0x0600_0000 + row).unwrap());
@@ -663,11 +659,7 @@ fn simple() -> Made {
         lines(0, 0x10, &[(A, &[(0, 7, 0)])]),
         subsection(INLINEES, words(&[0, 0x1000, B, 9])),
     ];
-    Made {
-        modules: vec![inlining(&[0x1000], &c13)],
-        ids: vec![function_id(0, "f")],
-        ..Made::default()
-    }
+    made(vec![inlining(&[0x1000], &c13)], functions(&["f"]))
 }
 
 /// Holds the answer, or what an error says, to this where the streams are changed.

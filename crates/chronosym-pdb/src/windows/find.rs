@@ -343,8 +343,9 @@ impl<'a> WindowsPdb<'a> {
         // Separated code without sites of its own is spoken of by those of the procedure that it is a piece of.
         if sites.is_none()
             && let Some((number, whole)) = module.whole(procedure)
+            && let Some(distance) = place.distance(whole.start())
         {
-            at = place.offset.wrapping_sub(whole.start().offset);
+            at = distance;
             sites = module.sites(number, whole, &self.budget, scratch)?;
         }
         let Some(sites) = sites else {

@@ -56,15 +56,16 @@ fn signed(value: u32) -> i32 {
 }
 
 /// Runs the annotations of a site up to what is none; `each` gets its ranges in file order. `chunk` gives the start of
-/// the n-th separated piece of the procedure, relative to its main start.
+/// the n-th separated piece of the procedure, relative to its main start: none for one in another section, of which nothing is
+/// given.
 pub(super) fn ranges(
     annotations: &[u8],
     origin: Position,
-    chunk: impl Fn(u32) -> u32,
+    chunk: impl Fn(u32) -> Option<u32>,
     mut each: impl FnMut(Range),
 ) -> Option<()> {
     let mut operands = Operands(annotations);
-    let mut base = 0u32;
+    let mut base = Some(0u32);
     let mut offset = 0u32;
     let mut position = origin;
     let mut open: Option<Range> = None;
@@ -79,7 +80,8 @@ pub(super) fn ranges(
         let (operation, operand) = (operands.unsigned()?, operands.unsigned()?);
         match operation {
             1 => offset = operand,
-            2 => base = chunk(operand),
+            // A row of one piece does not reach into another.
+            2 => (base, open) = (chunk(operand), None),
             // A row begins, which may state its length.
             3 | 11 | 12 => {
                 let (by, len) = match operation {
@@ -91,6 +93,9 @@ pub(super) fn ranges(
                     position.line = position.line.wrapping_add_signed(signed(operand >> 4));
                 }
                 offset = offset.wrapping_add(by);
+                let Some(base) = base else {
+                    continue;
+                };
                 let start = base.wrapping_add(offset);
                 close(open.take(), start);
                 let end = start;
@@ -125,7 +130,7 @@ pub(super) struct Context<'d> {
     pub(super) symbols: &'d [u8],
     pub(super) inlinees: &'d [InlineeLine],
     /// Starts of the separated pieces, relative to the procedure.
-    pub(super) chunks: &'d [u32],
+    pub(super) chunks: &'d [Option<u32>],
 }
 
 impl Context<'_> {
@@ -136,11 +141,12 @@ impl Context<'_> {
         found.map_or(UNKNOWN, |found| found.position)
     }
 
-    fn chunk(&self, number: u32) -> u32 {
-        let separated = (number as usize)
-            .checked_sub(1)
-            .and_then(|n| self.chunks.get(n));
-        separated.copied().unwrap_or_default()
+    /// The main code has the number 0.
+    fn chunk(&self, number: u32) -> Option<u32> {
+        let Some(separated) = (number as usize).checked_sub(1) else {
+            return Some(0);
+        };
+        self.chunks.get(separated).copied().flatten()
     }
 
     /// Runs the annotations of `site`.
@@ -331,7 +337,7 @@ mod tests {
             line,
             column: 0,
         };
-        let chunk = |number| if number == 1 { 0x1000 } else { 0 };
+        let chunk = |number| [0, 0x1000].get(number as usize).copied();
         ranges(annotations, origin, chunk, |range| {
             out.push((
                 range.start,
@@ -391,6 +397,10 @@ mod tests {
     #[test]
     fn separated_code_counts_from_its_own_start() {
         assert_eq!(run(&[2, 1, 3, 4, 4, 8], 1), [(0x1004, 0x100C, 7, 1)]);
+        // A row whose length is not stated ends nowhere in another piece; of one that is not known nothing is.
+        assert_eq!(run(&[3, 4, 2, 1, 12, 8, 0], 1), [(0x1004, 0x100C, 7, 1)]);
+        let unknown = [2, 2, 12, 8, 4, 2, 9, 12, 8, 4, 2, 0, 12, 8, 8];
+        assert_eq!(run(&unknown, 1), [(0x10, 0x18, 7, 1)]);
     }
 
     #[test]

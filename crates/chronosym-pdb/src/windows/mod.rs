@@ -15,6 +15,8 @@
 //! * Where no procedure covers it, a **public symbol** does, up to the next public, the end of the
 //!   section contribution or the next procedure, whichever comes first: [`FunctionKind::Public`].
 //!   Lines still come from the module if it has them.
+//! * A piece of **separated code** (S_SEPCODE) has the name of the procedure that it was split off, and the inlined frames of
+//!   its own record, or, where that states none, those that the procedure's record states for it.
 //! * **Padding** between functions belongs to none: [`WindowsPdb::find`] answers nothing, and
 //!   [`WindowsPdb::symbol`] gives the nearest public before it with [`Symbol::covers`] false.
 //! * Of several **line rows** at one offset the last counts: the others cover no byte. Hidden rows

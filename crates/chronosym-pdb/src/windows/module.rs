@@ -62,7 +62,7 @@ pub(super) struct Module<'a> {
 struct Piece {
     parent: Place,
     record: u32,
-    offset: u32,
+    start: Place,
 }
 
 impl<'a> Module<'a> {
@@ -190,8 +190,8 @@ impl<'a> Module<'a> {
         })
     }
 
-    /// Starts of the separated pieces of `procedure`, relative to it, in file order.
-    fn chunks(&self, procedure: &Procedure) -> Vec<u32> {
+    /// Starts of the separated pieces of `procedure`, relative to it, in file order; none for one in another section.
+    fn chunks(&self, procedure: &Procedure) -> Vec<Option<u32>> {
         let start = procedure.start();
         let pieces = self.pieces.get_or_init(|| self.pieces());
         let first = pieces.partition_point(|piece| piece.parent < start);
@@ -199,8 +199,7 @@ impl<'a> Module<'a> {
             .iter()
             .skip(first)
             .take_while(|piece| piece.parent == start);
-        own.map(|piece| piece.offset.wrapping_sub(start.offset))
-            .collect()
+        own.map(|piece| piece.start.distance(start)).collect()
     }
 
     /// The separated pieces of all procedures, by procedure and in file order.
@@ -209,7 +208,7 @@ impl<'a> Module<'a> {
             Some(Piece {
                 parent: self.whole(found)?.1.start(),
                 record: found.record,
-                offset: found.offset,
+                start: found.start(),
             })
         };
         let mut pieces: Vec<_> = self.procedures.iter().filter_map(piece).collect();

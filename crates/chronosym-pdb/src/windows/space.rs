@@ -20,6 +20,11 @@ impl Place {
         let at = self.offset.checked_sub(start.offset);
         self.section == start.section && at.is_some_and(|at| at < size)
     }
+
+    /// How far behind a place of the same section it lies; negative as wrapping around.
+    pub(super) fn distance(self, from: Self) -> Option<u32> {
+        (self.section == from.section).then(|| self.offset.wrapping_sub(from.offset))
+    }
 }
 
 /// By section, then offset; as one number, for binary searches without branches.
