@@ -161,26 +161,21 @@ fn portable_pdbs() {
         )
     };
     let long = |n: usize| [&[0, 0, 0, 1, 1, 1][..], &[1, 0, 1, 2, 0].repeat(n)].concat();
-    let runs = holds("points that all methods share", &ask, 4_000, |n| {
+    let shared = |n| {
         let mut blobs = Blobs::default();
         let part = blobs.add(b"a.cs");
         let name = blobs.add(&[b'/', 0, part as u8]);
         let points = blobs.add(&long(n));
         made(name, &mut |_| points, &blobs)
-    });
+    };
+    let runs = holds("points that all methods share", &ask, 4_000, shared);
     assert!(runs[0].stdout.contains("a.cs"), "{:.300}", runs[0].stdout);
     let often: Vec<String> = (0..1_000)
         .map(|at| format!("0x6000001+{:#x}", 0x1f000 + at))
         .collect();
     let often: Vec<&str> = often.iter().map(String::as_str).collect();
     let often = [&["symbolize"], &*often.repeat(30), &["--pdb"]].concat();
-    let runs = holds("many questions about many points", &often, 16_000, |n| {
-        let mut blobs = Blobs::default();
-        let part = blobs.add(b"a.cs");
-        let name = blobs.add(&[b'/', 0, part as u8]);
-        let points = blobs.add(&long(n));
-        made(name, &mut |_| points, &blobs)
-    });
+    let runs = holds("many questions about many points", &often, 16_000, shared);
     assert!(runs[0].stdout.contains("a.cs"), "{:.300}", runs[0].stdout);
     holds(
         "points that are another's from the middle on",

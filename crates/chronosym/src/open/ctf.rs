@@ -5,7 +5,7 @@ use std::io::Read;
 use chronosym_ctf::{Metadata, Options, Reader};
 
 use super::bytes::ByteStream;
-use super::error::{OpenError, failed};
+use super::error::{OpenError, in_trace, unreadable};
 use super::find::CtfFiles;
 use super::note::{Note, Notes};
 
@@ -31,13 +31,9 @@ pub(super) fn reader(
         let read = stream
             .take(left.metadata_limit as u64 + 1)
             .read_to_end(&mut bytes);
-        let read = read.map_err(|error| failed(&name, error, OpenError::read));
-        let parsed = read.and_then(|_| {
-            Metadata::parse(&bytes, left).map_err(|source| OpenError::Trace {
-                name: name.clone(),
-                source: source.into(),
-            })
-        });
+        let read = read.map_err(|error| unreadable(&name, error));
+        let parsed = read
+            .and_then(|_| Metadata::parse(&bytes, left).map_err(|error| in_trace(&name, error)));
         left.metadata_limit = left.metadata_limit.saturating_sub(bytes.len());
         match parsed {
             Ok(metadata) => traces.push(metadata),

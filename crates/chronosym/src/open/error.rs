@@ -197,5 +197,5 @@ pub(super) fn in_perf(name: &str, error: chronosym_perf::Error) -> OpenError {
 }
 
 pub(super) fn unreadable(name: &str, error: io::Error) -> OpenError {
-    failed(name, error, |name, source| OpenError::Read { name, source })
+    failed(name, error, OpenError::read)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 
 use super::bytes::{ByteStream, FileBytes, keep};
-use super::error::{OpenError, failed};
+use super::error::{OpenError, failed, unreadable};
 use super::format::{Content, Format, HEAD, describe, innermost, sniff};
 use super::image_maps::ImageMaps;
 use super::input::{Input, What};
@@ -377,8 +377,7 @@ impl Finder {
         layers: u32,
         queue: &mut VecDeque<Piece>,
     ) -> Result<(), OpenError> {
-        let file = Section::whole(file, &self.meter)
-            .map_err(|error| failed(zip, error, OpenError::read))?;
+        let file = Section::whole(file, &self.meter).map_err(|error| unreadable(zip, error))?;
         let most = self.meter.limits.zip_entries;
         let name = || zip.to_owned();
         let listing = match zip::list(&file, most) {

@@ -8,7 +8,7 @@ use chronosym_etl::{EtlError, EtlReader, ReadAt};
 use super::bytes::{ByteStream, FileBytes};
 use super::companions::Beside;
 use super::ctf;
-use super::error::{OpenError, failed};
+use super::error::{OpenError, failed, in_trace};
 use super::find::{Finder, Found};
 use super::format::Format;
 use super::join::Parts;
@@ -220,7 +220,7 @@ impl Recording {
     /// recording; [`OpenError::Cancelled`]. What was read before is in the session.
     pub fn read(self, session: &mut Session) -> Result<Report, OpenError> {
         let name = self.names.first().cloned().unwrap_or_default();
-        let in_trace = |source| OpenError::Trace { name, source };
+        let refused = |error| in_trace(&name, error);
         let mut report = Report::new(self.format);
         let read = match self.bytes {
             Bytes::Nettrace(stream) => nettrace::read(stream, session)
@@ -230,16 +230,16 @@ impl Recording {
                     report.add_gaps(&self.names, &found.gaps);
                     report
                 })
-                .map_err(in_trace),
+                .map_err(refused),
             Bytes::Etl(reader) => etl::read(*reader, session)
                 .map(|found| {
                     report.add_etl(&self.names, &found);
                     report
                 })
-                .map_err(in_trace),
+                .map_err(refused),
             Bytes::Joined(parts) => Identity::Whole
                 .admit(session, false)
-                .map_err(|error| in_trace(error.into()))
+                .map_err(|error| in_trace(&name, error))
                 .and_then(|_| parts.read(session, &self.meter)),
         };
         if self.meter.is_cancelled() {
