@@ -1,41 +1,30 @@
 //! V6: blocks of a size and a kind.
 
-#![expect(
-    clippy::arithmetic_side_effects,
-    reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
-)]
+use chronosym_types::Cursor;
 
-use std::io::Read;
-
-use chronosym_types::{Cursor, GapCause};
-
-use crate::decoder::Decoder;
 use crate::fault::{Fault, Parsed};
-use crate::walk::{Search, Stage, Step, Trouble, Walk};
+use crate::framing::Search;
 
-mod kind {
-    pub(super) const END: u8 = 0;
-    pub(super) const EVENTS: u8 = 2;
-    pub(super) const METADATA: u8 = 3;
-    pub(super) const SEQUENCE_POINT: u8 = 4;
-    pub(super) const STACKS: u8 = 5;
-    pub(super) const THREADS: u8 = 6;
-    pub(super) const REMOVED_THREADS: u8 = 7;
-    pub(super) const LABELS: u8 = 8;
+pub(crate) mod kind {
+    pub(crate) const END: u8 = 0;
+    pub(crate) const EVENTS: u8 = 2;
+    pub(crate) const METADATA: u8 = 3;
+    pub(crate) const SEQUENCE_POINT: u8 = 4;
+    pub(crate) const STACKS: u8 = 5;
+    pub(crate) const THREADS: u8 = 6;
+    pub(crate) const REMOVED_THREADS: u8 = 7;
+    pub(crate) const LABELS: u8 = 8;
 }
-
-/// Larger blocks than this, event blocks aside, are not read: real ones stay below 1 MB.
-pub(crate) const LARGEST_BLOCK: u32 = 256 << 20;
 
 /// What stands before a block.
 #[derive(Clone, Copy)]
-struct BlockHeader {
-    size: u32,
-    kind: u8,
+pub(crate) struct BlockHeader {
+    pub(crate) size: u32,
+    pub(crate) kind: u8,
 }
 
 impl BlockHeader {
-    fn read(cursor: &mut Cursor<'_>) -> Parsed<Self> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>) -> Parsed<Self> {
         let [a, b, c, kind] = cursor.array()?;
         let size = u32::from_le_bytes([a, b, c, 0]);
         Ok(Self { size, kind })
@@ -104,85 +93,4 @@ fn chain(mut cursor: Cursor<'_>) -> Parsed<()> {
         has_events |= header.kind == kind::EVENTS;
     }
     Ok(())
-}
-
-impl<R: Read> Walk<R> {
-    pub(crate) fn block(&mut self) -> Step {
-        self.mark();
-        let header = match self.read(|cursor, _| BlockHeader::read(cursor)) {
-            Ok(header) => header,
-            Err(Trouble::Cut | Trouble::Bad) => {
-                self.cut();
-                return Step::Next;
-            }
-        };
-        let size = header.size;
-        let read: fn(&mut Decoder, &mut Cursor<'_>) -> bool = match header.kind {
-            kind::END if size == 0 => {
-                self.end_of_stream();
-                return Step::Next;
-            }
-            kind::EVENTS => {
-                self.open_blobs(size, false);
-                return Step::Next;
-            }
-            kind::METADATA => |decoder, block| decoder.metadata_rows(block).is_ok(),
-            kind::SEQUENCE_POINT => |decoder, block| decoder.sequence_point(block).is_ok(),
-            kind::STACKS => Decoder::stacks,
-            kind::THREADS => |decoder, block| decoder.thread_rows(block).is_ok(),
-            kind::REMOVED_THREADS => |decoder, block| decoder.removed_threads(block).is_ok(),
-            kind::LABELS => |decoder, block| decoder.labels(block).is_ok(),
-            _ => {
-                self.unknown_block(u64::from(size));
-                return Step::Next;
-            }
-        };
-        self.with_block(size, read);
-        if header.kind == kind::SEQUENCE_POINT {
-            Step::RegionEnd
-        } else {
-            Step::Next
-        }
-    }
-
-    /// A block of a kind that a later version may have, or damage.
-    pub(crate) fn unknown_block(&mut self, size: u64) {
-        if self.may_be_block(size) {
-            self.decoder.diagnostics.unknown_blocks += 1;
-            self.step_over(size);
-        } else {
-            self.lose(GapCause::BadBlock);
-        }
-    }
-
-    /// Hands a whole block to `read`, which tells whether it was sound.
-    pub(crate) fn with_block(
-        &mut self,
-        size: u32,
-        read: impl FnOnce(&mut Decoder, &mut Cursor<'_>) -> bool,
-    ) {
-        let end = self.at.saturating_add(size as usize);
-        if size > LARGEST_BLOCK || !self.may_be_block(size.into()) || !self.window.fill_to(end) {
-            return self.lose(GapCause::BadBlock);
-        }
-        let mut block = Cursor::new(self.window.bytes().get(self.at..end).unwrap_or_default());
-        if read(&mut self.decoder, &mut block) {
-            self.at = end;
-            return self.end_block();
-        }
-        let left = block.remaining();
-        self.at = end - left;
-        self.mark();
-        self.leave_block(left as u64, GapCause::BadBlock);
-    }
-
-    /// After the end mark. What follows it is part of nothing, unless blocks are among it: zeros look like an end mark.
-    pub(crate) fn end_of_stream(&mut self) {
-        self.mark();
-        if self.at < self.window.bytes().len() || self.window.read_more() {
-            self.lose(GapCause::AfterEnd);
-        } else {
-            self.stage = Stage::Ended;
-        }
-    }
 }

@@ -19,6 +19,7 @@ mod error;
 mod event_type;
 mod fault;
 mod field;
+mod framing;
 mod header;
 mod label;
 mod netperf;

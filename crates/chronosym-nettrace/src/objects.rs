@@ -1,18 +1,14 @@
-//! V3 to V5: objects of the FastSerialization container, one block each. V1 and V2: the events inside one object.
+//! V3 to V5: objects of the FastSerialization container, one block each.
 
 #![expect(
     clippy::arithmetic_side_effects,
     reason = "positions and sizes in a region, which has at most 1 GiB, and counts of what was read"
 )]
 
-use std::io::Read;
+use chronosym_types::Cursor;
 
-use chronosym_types::{Cursor, GapCause};
-
-use crate::blocks::LARGEST_BLOCK;
 use crate::fault::{Fault, Parsed};
-use crate::netperf::{self, MetadataForm};
-use crate::walk::{Framing, NETPERF_REGION, Search, Stage, Step, Trouble, Walk};
+use crate::framing::Search;
 
 mod tag {
     pub(super) const NULL_REFERENCE: u8 = 1;
@@ -59,8 +55,9 @@ pub(crate) fn end(cursor: &mut Cursor<'_>) -> Parsed<()> {
     }
 }
 
+/// What an object holds.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(crate) enum Kind {
     End,
     Events,
     Metadata,
@@ -70,7 +67,7 @@ enum Kind {
 }
 
 /// Reads an object's start, its block size and the padding after it.
-fn block_start(cursor: &mut Cursor<'_>, base: u64) -> Parsed<(Kind, u32)> {
+pub(crate) fn block_start(cursor: &mut Cursor<'_>, base: u64) -> Parsed<(Kind, u32)> {
     let kind = match begin(cursor)? {
         Object::EndOfStream => return Ok((Kind::End, 0)),
         Object::Begin {
@@ -120,127 +117,4 @@ pub(crate) fn find(bytes: &[u8], from: usize, base: u64) -> Search {
         }
     }
     Search::NotBefore(bytes.len())
-}
-
-impl<R: Read> Walk<R> {
-    pub(crate) fn object(&mut self) -> Step {
-        self.mark();
-        match self.read(block_start) {
-            Ok((Kind::End, _)) => self.end_of_stream(),
-            Ok((Kind::Events, size)) if self.framing == Framing::NetperfObjects => {
-                if !self.may_be_block(size.into()) {
-                    self.lose(GapCause::BadBlock);
-                    return Step::Next;
-                }
-                self.stage = Stage::NetperfEvents(self.window.offset(self.at) + u64::from(size));
-            }
-            Ok((Kind::Events, size)) => self.open_blobs(size, false),
-            Ok((Kind::Metadata, size)) => self.open_blobs(size, true),
-            Ok((kind, size)) => return self.whole_block(kind, size),
-            Err(Trouble::Cut) => self.cut(),
-            Err(Trouble::Bad) => self.lose(GapCause::BadBlock),
-        }
-        Step::Next
-    }
-
-    /// A block that is read in one piece.
-    fn whole_block(&mut self, kind: Kind, size: u32) -> Step {
-        if matches!(kind, Kind::Unknown) {
-            self.unknown_block(u64::from(size));
-            return Step::Next;
-        }
-        let mut step = Step::Next;
-        self.with_block(size, |decoder, block| match kind {
-            Kind::SequencePoint => {
-                step = Step::RegionEnd;
-                decoder.sequence_point(block).is_ok()
-            }
-            _ => decoder.stacks(block),
-        });
-        step
-    }
-
-    pub(crate) fn end_tag(&mut self) -> Step {
-        self.mark();
-        match self.read(|cursor, _| end(cursor)) {
-            Ok(()) => self.stage = Stage::Between,
-            Err(Trouble::Cut) => self.cut(),
-            Err(Trouble::Bad) => self.lose(GapCause::BadBlock),
-        }
-        Step::Next
-    }
-
-    /// The events of a V3 block that ends at the stream offset `block_end`.
-    pub(crate) fn netperf_events(&mut self, block_end: u64) -> Step {
-        self.mark();
-        let offset = self.window.offset(self.at);
-        if offset >= block_end {
-            self.end_block();
-            let enough = self.at >= NETPERF_REGION;
-            return if enough {
-                self.end_netperf_region()
-            } else {
-                Step::Next
-            };
-        }
-        let left = block_end - offset;
-        match self.read(|cursor, _| netperf::event_size(cursor)) {
-            Ok(size) if size as u64 <= left => self.netperf_event(size, MetadataForm::Numbered),
-            Ok(_) | Err(Trouble::Bad) => {
-                self.leave_block(left, GapCause::BadRecord);
-                Step::Next
-            }
-            Err(Trouble::Cut) => {
-                self.lose(GapCause::BadRecord);
-                Step::Next
-            }
-        }
-    }
-
-    /// An event of V1 or V2, or the end of them all.
-    pub(crate) fn bare_event(&mut self, form: MetadataForm) -> Step {
-        self.mark();
-        if self.read(netperf::end).is_ok() {
-            self.end_of_stream();
-            return Step::Next;
-        }
-        match self.read(|cursor, _| netperf::event_size(cursor)) {
-            Ok(size) if size <= LARGEST_BLOCK as usize => self.netperf_event(size, form),
-            Err(Trouble::Cut) => {
-                self.cut();
-                Step::Next
-            }
-            Ok(_) | Err(Trouble::Bad) => {
-                self.lose(GapCause::BadRecord);
-                Step::Next
-            }
-        }
-    }
-
-    fn netperf_event(&mut self, size: usize, form: MetadataForm) -> Step {
-        let end = self.at.saturating_add(size);
-        if !self.window.fill_to(end) {
-            // Where the size is wrong there may be more behind it.
-            self.lose(GapCause::BadRecord);
-            return Step::Next;
-        }
-        let offset = self.window.offset(self.at);
-        if self
-            .decoder
-            .netperf_event(self.window.bytes(), self.at, end, offset, form)
-            .is_err()
-        {
-            self.decoder.bad_record(offset, size);
-        }
-        self.at = end;
-        if matches!(self.framing, Framing::Events(_)) && self.at >= NETPERF_REGION {
-            return self.end_netperf_region();
-        }
-        Step::Next
-    }
-
-    fn end_netperf_region(&mut self) -> Step {
-        self.decoder.end_tables();
-        Step::RegionEnd
-    }
 }

@@ -6,10 +6,10 @@ use chronosym_types::{Cursor, Window};
 
 use crate::error::Error;
 use crate::fault::{Fault, Parsed};
+use crate::framing::{Framing, NETTRACE};
 use crate::header::{Format, TraceHeader};
 use crate::netperf::MetadataForm;
 use crate::objects::{self, Object};
-use crate::walk::Framing;
 
 pub(crate) struct Opened {
     pub(crate) header: TraceHeader,
@@ -20,7 +20,6 @@ pub(crate) struct Opened {
     pub(crate) cut: bool,
 }
 
-pub(crate) const NETTRACE: &[u8] = b"Nettrace";
 const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 
 pub(crate) fn open<R: Read>(window: &mut Window<R>) -> Result<Opened, Error> {

@@ -14,10 +14,11 @@ use crate::decoder::Decoder;
 use crate::diagnostics::Diagnostics;
 use crate::error::Error;
 use crate::event_type::EventType;
+use crate::framing::Framing;
 use crate::header::TraceHeader;
 use crate::open::{self, Opened};
 use crate::region::Region;
-use crate::walk::{Framing, Stage, Step, Walk};
+use crate::walk::{Stage, Step, Walk};
 
 /// What a reader may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
