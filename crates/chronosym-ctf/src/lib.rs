@@ -58,10 +58,12 @@
 
 mod bits;
 mod decode;
+mod describe;
 mod diagnostics;
 mod error;
 mod lexer;
 mod metadata;
+mod options;
 mod parser;
 mod reader;
 mod stream;
@@ -71,5 +73,6 @@ mod value;
 pub use diagnostics::{Diagnostics, Loss};
 pub use error::Error;
 pub use metadata::{Clock, EventType, FieldType, Holds, Metadata, NumberType};
-pub use reader::{Event, Options, Reader};
+pub use options::Options;
+pub use reader::{Event, Reader};
 pub use value::{Fields, List, Value};

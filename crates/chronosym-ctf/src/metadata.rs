@@ -4,7 +4,7 @@
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "names are numbered as they come, in at most 16 MiB; a packet has its header; ns fit into 128 bits"
+    reason = "names are numbered as they come, in at most 16 MiB; ns fit into 128 bits"
 )]
 
 use std::sync::Arc;
@@ -12,9 +12,6 @@ use std::sync::Arc;
 use chronosym_types::ByteOrder;
 use chronosym_types::hash::HashMap;
 
-use crate::error::Error;
-use crate::parser;
-use crate::reader::Options;
 use crate::types::{Kind, NameId, Scalar, Type};
 
 /// The metadata of a trace.
@@ -58,6 +55,10 @@ impl Names {
 
     pub fn find(&self, name: &str) -> Option<NameId> {
         self.ids.get(name).copied()
+    }
+
+    pub fn get(&self, id: NameId) -> &Arc<str> {
+        &self.all[id.0 as usize]
     }
 }
 
@@ -159,32 +160,6 @@ impl From<&Scalar> for NumberType {
 }
 
 impl Metadata {
-    /// Reads metadata. A definition that cannot be read is left out and counted.
-    ///
-    /// # Errors
-    /// [`Error::NotMetadata`], [`Error::MetadataTooLong`], [`Error::UnsupportedVersion`], and [`Error::NothingDescribed`] if
-    /// not one stream is declared.
-    pub fn parse(bytes: &[u8], options: Options) -> Result<Self, Error> {
-        if bytes.len() > options.metadata_limit {
-            let limit = options.metadata_limit;
-            return Err(Error::MetadataTooLong { limit });
-        }
-        let text = text_of(bytes)?;
-        let (mut metadata, version) = parser::parse(&String::from_utf8_lossy(&text));
-        if let Some((major, minor)) = version.filter(|&version| version != (1, 8)) {
-            return Err(Error::UnsupportedVersion { major, minor });
-        }
-        if metadata.streams.is_empty() {
-            return Err(Error::NothingDescribed);
-        }
-        for (at, event) in metadata.event_types.iter_mut().enumerate() {
-            event.fields = fields(event.fields_type.as_deref(), &metadata.names);
-            metadata.by_id.insert((event.stream_id, event.id), at);
-        }
-        metadata.id_name = metadata.names.find("id");
-        Ok(metadata)
-    }
-
     /// What the tracer says of machine and process, by its name: `hostname`, `domain`, `architecture_bit_width`.
     pub fn env(&self, name: &str) -> Option<&str> {
         let found = self.env.iter().find(|(own, _)| own == name);
@@ -207,30 +182,8 @@ impl Metadata {
     }
 
     pub(crate) fn name(&self, id: NameId) -> &str {
-        &self.names.all[id.0 as usize]
+        self.names.get(id)
     }
-}
-
-/// What the fields of a type hold.
-fn fields(ty: Option<&Type>, names: &Names) -> Vec<FieldType> {
-    let Some(Type::Struct(structure)) = ty else {
-        return Vec::new();
-    };
-    let described = structure.fields.iter().map(|field| FieldType {
-        name: names.all[field.name.0 as usize].clone(),
-        holds: match &*field.ty {
-            Type::Scalar(scalar) | Type::Enum(scalar, _) => Holds::Number(scalar.into()),
-            Type::Text => Holds::Text,
-            Type::Array(element, _) | Type::Sequence(element, _) => match &**element {
-                Type::Scalar(scalar) if scalar.is_text && scalar.bits == 8 => Holds::Text,
-                Type::Scalar(scalar) | Type::Enum(scalar, _) => Holds::List(scalar.into()),
-                _ => Holds::Others,
-            },
-            Type::Struct(_) | Type::Variant(_) => Holds::Others,
-        },
-        is_length: field.register.is_some() && matches!(*field.ty, Type::Scalar(_)),
-    });
-    described.collect()
 }
 
 impl Default for Clock {
@@ -242,51 +195,4 @@ impl Default for Clock {
             wall_ns: 0,
         }
     }
-}
-
-/// The first bytes of a packet of metadata.
-const MAGIC: u32 = 0x75d1_1d57;
-
-/// The text in packets of metadata: u32 magic, 16 bytes UUID, u32 checksum, u32 bits of content, u32 bits of the packet, both
-/// with this header of 37 bytes, u8 compression, encryption, checksum scheme, major, minor. Tokens may straddle packets.
-fn text_of(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    const HEADER: usize = 37;
-    let order = match bytes.first_chunk() {
-        Some(magic) if u32::from_le_bytes(*magic) == MAGIC => ByteOrder::Little,
-        Some(magic) if u32::from_be_bytes(*magic) == MAGIC => ByteOrder::Big,
-        _ if bytes.starts_with(b"/* CTF 1.") => return Ok(bytes.to_vec()),
-        _ => {
-            let found = match bytes.len() {
-                0 => "nothing: an empty file".to_owned(),
-                _ => format!("\"{}\"", bytes[..bytes.len().min(8)].escape_ascii()),
-            };
-            return Err(Error::NotMetadata { found });
-        }
-    };
-    let word =
-        |packet: &[u8], at: usize| order.u32(packet[at..at + 4].try_into().unwrap_or_default());
-    let (mut text, mut rest) = (Vec::new(), bytes);
-    while rest.len() > HEADER && word(rest, 0) == MAGIC {
-        let (content, packet) = (word(rest, 24) as usize / 8, word(rest, 28) as usize / 8);
-        text.extend_from_slice(
-            rest.get(HEADER..content.min(rest.len()))
-                .unwrap_or_default(),
-        );
-        if packet <= HEADER {
-            break;
-        }
-        rest = rest.get(packet..).unwrap_or_default();
-    }
-    Ok(text)
-}
-
-/// `e0fe85b7-b861-46a3-8c39-88de301a4385`, in the order in which it is written.
-pub(crate) fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
-    let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
-    let digits: [u8; 32] = digits.try_into().ok()?;
-    let mut bytes = [0; 16];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }

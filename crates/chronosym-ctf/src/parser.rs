@@ -14,7 +14,7 @@ use chronosym_types::ByteOrder;
 use chronosym_types::hash::HashMap;
 
 use crate::lexer::{Lexer, Token};
-use crate::metadata::{Clock, EventType, Metadata, StreamType, uuid_bytes};
+use crate::metadata::{Clock, EventType, Metadata, StreamType};
 use crate::types::{Field, Kind, Label, MOST_FIELDS, Register, Scalar, Type};
 
 /// Types in types beyond which a definition is refused.
@@ -678,4 +678,15 @@ fn order_of(word: &str) -> Option<ByteOrder> {
         "be" | "network" => Some(ByteOrder::Big),
         _ => None,
     }
+}
+
+/// `e0fe85b7-b861-46a3-8c39-88de301a4385`, in the order in which it is written.
+fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
+    let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
+    let digits: [u8; 32] = digits.try_into().ok()?;
+    let mut bytes = [0; 16];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
 }
