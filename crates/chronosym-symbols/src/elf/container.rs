@@ -245,7 +245,7 @@ fn other_format(data: &[u8]) -> Option<&'static str> {
     Some(match data {
         [0xCE | 0xCF, 0xFA, 0xED, 0xFE, ..] | [0xFE, 0xED, 0xFA, 0xCE | 0xCF, ..] => "Mach-O",
         // Java's classes begin alike; what follows is their version, which is no small number.
-        [0xCA, 0xFE, 0xBA, 0xBE | 0xBF, 0, 0, 0, ..=42, ..] => "Mach-O for several processors",
+        [0xCA, 0xFE, 0xBA, 0xBE | 0xBF, 0, 0, 0, 0..=42, ..] => "Mach-O for several processors",
         [b'M', b'O', b'D', b'U', b'L', b'E', b' ', ..] => "a symbol file of Breakpad",
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => "an archive of object files",
         [0, b'a', b's', b'm', ..] => "WebAssembly",
