@@ -1,6 +1,8 @@
-//! Writes made-up recordings of Linux to standard output:
-//! `cargo run --release -p chronosym-benches --example linux -- perf MEGABYTES STACKS > perf.data`, samples with call chains of
-//! 40 frames out of so many distinct ones; or `… -- jitdump LOADS > jit-7.dump`.
+//! Writes synthetic recordings of Linux to standard output:
+//!
+//! `cargo run --release --manifest-path benches/Cargo.toml --example linux -- perf MEGABYTES STACKS > perf.data`
+//! writes samples with call chains of 40 frames, STACKS distinct ones;
+//! `… -- jitdump LOADS > jit-7.dump` writes a jitdump.
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -1,5 +1,7 @@
-//! Prints the code bodies of an EventPipe trace and its sampled addresses, for `CHRONOSYM_BENCH_STREAM` of the lookup bench:
-//! `cargo run --release -p chronosym-benches --example stream -- trace.nettrace > stream.txt`. A `.zip` is unpacked.
+//! Prints the code bodies and sampled addresses of an EventPipe trace (zipped or not), for
+//! `CHRONOSYM_BENCH_STREAM` of the lookup bench:
+//!
+//! `cargo run --release --manifest-path benches/Cargo.toml --example stream -- trace.nettrace > stream.txt`
 
 use std::error::Error;
 use std::fs::File;

@@ -1,4 +1,6 @@
-//! Writes a made-up trace: `cargo run --release -p chronosym-benches --example synthetic -- BODIES STACKS SAMPLES > trace.nettrace`.
+//! Writes a synthetic trace to standard output:
+//!
+//! `cargo run --release --manifest-path benches/Cargo.toml --example synthetic -- BODIES STACKS SAMPLES > trace.nettrace`
 
 use std::error::Error;
 use std::io::{self, Write};
