@@ -6,7 +6,7 @@ use chronosym::{Marker, MarkerKind, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 
-use super::{Cell, Column, begin_table};
+use super::table::{Cell, Column, begin_table};
 use crate::json::Quoted;
 use crate::kind::CodeKind;
 use crate::series::Series;

@@ -1,21 +1,22 @@
 //! The processed format of Firefox Profiler, version 55 (github.com/firefox-devtools/profiler, src/types/profile.js).
 
 mod markers;
+mod table;
 mod thread;
 
-use std::fmt;
 use std::io::{self, Write};
 
-use chronosym::{Code, FrameId};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
 use crate::measure::Measure;
-use crate::rows::Rows;
-use crate::series::{Series, millis};
+use crate::series::Series;
 use markers::Markers;
+use thread::Names;
+
+pub use thread::firefox_address;
 
 /// Writes each thread with its samples, by time, their weights and stacks; inlined frames, source lines and the kind of
 /// code stand with each frame. What the runtime did beside ([`chronosym::Timeline::markers`]) stands with the thread that
@@ -98,11 +99,6 @@ pub fn write_firefox(series: &Series, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "]}}")
 }
 
-struct Names {
-    rows: Rows,
-    labels: Vec<String>,
-}
-
 /// What a kind of code is called, and one of the viewer's colours.
 fn category(kind: CodeKind) -> (&'static str, &'static str) {
     match kind {
@@ -115,65 +111,4 @@ fn category(kind: CodeKind) -> (&'static str, &'static str) {
         // One category has to be grey: the viewer's default.
         CodeKind::Unnamed => ("Unnamed", "grey"),
     }
-}
-
-/// The address of a frame, as [`write_firefox`] has it: bytes from the image's base. Code that belongs to no image has none
-/// that a viewer could use: its number stands there, so that the viewer takes the function for one whose source can be
-/// asked for.
-pub fn firefox_address(id: FrameId, frame: &chronosym::Frame) -> u64 {
-    match frame.code {
-        Code::Image { rva, .. } => rva,
-        _ => id.index() as u64,
-    }
-}
-
-/// A value of a table.
-enum Cell {
-    Null,
-    No,
-    Number(i128),
-    Millis(u64),
-    Object(String),
-}
-
-impl Cell {
-    fn index(index: usize) -> Self {
-        Cell::Number(index as i128)
-    }
-
-    fn or_null(number: Option<impl Into<i128>>) -> Self {
-        number.map_or(Cell::Null, |number| Cell::Number(number.into()))
-    }
-}
-
-impl fmt::Display for Cell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cell::Null => f.write_str("null"),
-            Cell::No => f.write_str("false"),
-            Cell::Number(number) => number.fmt(f),
-            Cell::Millis(ns) => f.write_str(&millis(*ns)),
-            Cell::Object(json) => f.write_str(json),
-        }
-    }
-}
-
-/// A column: its name, and what each row has in it.
-type Column<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell);
-
-/// Begins a table; the object is still to be ended.
-fn begin_table<'r, R: 'r, I: IntoIterator<Item = &'r R> + Copy>(
-    out: &mut impl Write,
-    name: &str,
-    rows: I,
-    columns: &[Column<'_, R>],
-) -> io::Result<()> {
-    let length = rows.into_iter().count();
-    write!(out, ",\n\"{name}\":{{\"length\":{length}")?;
-    for (column, cell) in columns {
-        write!(out, ",\"{column}\":[")?;
-        write_list(out, rows, |out, row| write!(out, "{}", cell(row)))?;
-        write!(out, "]")?;
-    }
-    Ok(())
 }

@@ -2,15 +2,23 @@
 
 use std::io::{self, Write};
 
-use chronosym::{Code, FrameId, Marker, ResolvedStack};
+use chronosym::{Code, Frame, FrameId, Marker, ResolvedStack};
 use rustc_hash::FxHashMap;
 
-use super::{Cell, Column, Names, begin_table, firefox_address, markers};
+use super::markers;
+use super::table::{Cell, Column, begin_table};
 use crate::json::{Quoted, write_list};
 use crate::kind::CodeKind;
 use crate::measure::Measure;
+use crate::rows::Rows;
 use crate::series::{Series, TimedSample, Track, millis};
 use crate::tables::Numbered;
+
+/// The functions of a series by rows, and the text of each row.
+pub(super) struct Names {
+    pub rows: Rows,
+    pub labels: Vec<String>,
+}
 
 /// A function of an image, whose code a viewer can ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -270,6 +278,16 @@ pub(super) fn write(
         write!(out, "{}", Quoted(text))
     })?;
     out.write_all(b"]}")
+}
+
+/// The address of a frame, as [`write_firefox`](super::write_firefox) has it: bytes from the image's base. Code that belongs to no image has none
+/// that a viewer could use: its number stands there, so that the viewer takes the function for one whose source can be
+/// asked for.
+pub fn firefox_address(id: FrameId, frame: &Frame) -> u64 {
+    match frame.code {
+        Code::Image { rva, .. } => rva,
+        _ => id.index() as u64,
+    }
 }
 
 /// The viewer tells processes apart by this text: of several that had one id it says which.

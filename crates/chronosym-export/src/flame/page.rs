@@ -9,7 +9,7 @@ use chronosym::Profile;
 use chronosym_types::escape::xml;
 
 use super::graph::{Graph, KINDS};
-use super::push_graph;
+use super::svg::push_graph;
 use crate::call_tree::CallTree;
 use crate::diff::Diff;
 use crate::header::{describe, meaning};
