@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::{Result, bail};
-pub use chronosym_types::escape::terminal as printable;
+pub use chronosym_export::{printable, text_line};
 use same_file::Handle;
 use serde::Serialize;
 use tempfile::NamedTempFile;
@@ -233,14 +233,6 @@ fn is_same(output: &Path, input: &Path) -> bool {
     };
     is_file(output) && read.is_some() && read == Handle::from_path(output).ok()
 }
-
-/// As `writeln!`, but what is written stays one printable line whatever the arguments hold.
-macro_rules! text_line {
-    ($out:expr, $($text:tt)*) => {
-        writeln!($out, "{}", $crate::output::printable(&format!($($text)*)))
-    };
-}
-pub(crate) use text_line;
 
 /// Whether results are read by a person at a terminal.
 pub fn is_terminal(path: Option<&Path>) -> bool {

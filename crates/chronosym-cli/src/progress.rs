@@ -47,6 +47,13 @@ pub fn notes(notes: &[String]) {
     notes.iter().for_each(|text| note(text));
 }
 
+/// Says that the filters let nothing pass.
+pub fn nothing_passes(what: &str) {
+    hint(&format!(
+        "no {what} passes; `chronosym info` shows what the trace has"
+    ));
+}
+
 /// Writes a line to standard error, unless only errors are wanted.
 pub fn hint(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {

@@ -1,19 +1,14 @@
 //! From the command line's options to a symbol source.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use chronosym::symbols::{
-    StoreConfig, SymbolFile, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
+    StoreConfig, SymbolOptions, SymbolPath, Symbolizer, parse_debuginfod_urls,
 };
-
-use serde::Serialize;
-use serde_with::skip_serializing_none;
 
 use crate::args::Symbols;
 use crate::limits;
-use crate::output::text_line;
 
 /// Where to look, as the options and the environment say.
 pub fn config(args: &Symbols) -> Result<StoreConfig> {
@@ -79,56 +74,4 @@ fn can_write(folder: &Path) -> std::io::Result<()> {
     let existing = folder.ancestors().find(|f| f.exists());
     let existing = existing.unwrap_or(Path::new("."));
     tempfile::tempfile_in(existing).map(drop)
-}
-
-/// Where a symbol file was found, or why there is none and where it was looked for.
-#[skip_serializing_none]
-#[derive(Serialize)]
-pub struct SymbolFileObject {
-    /// What it must be; absent where the trace gives no identity.
-    wanted: Option<String>,
-    found: Option<String>,
-    reason: Option<&'static str>,
-    /// The reason in words.
-    #[serde(skip)]
-    meaning: String,
-    /// Places that were looked at in vain.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    attempts: Vec<String>,
-}
-
-impl From<SymbolFile> for SymbolFileObject {
-    fn from(file: SymbolFile) -> Self {
-        let attempts = file.attempts.iter().filter(|_| file.found.is_err());
-        SymbolFileObject {
-            wanted: file.wanted.as_ref().map(ToString::to_string),
-            found: file.found.as_ref().ok().map(ToString::to_string),
-            reason: file.found.as_ref().err().map(|reason| reason.name()),
-            meaning: match &file.found {
-                Ok(_) => String::new(),
-                Err(reason) => reason.to_string(),
-            },
-            attempts: attempts.map(ToString::to_string).collect(),
-        }
-    }
-}
-
-impl SymbolFileObject {
-    /// For people.
-    pub fn write(&self, what: &str, indent: &str, out: &mut dyn Write) -> std::io::Result<()> {
-        match (&self.found, self.reason) {
-            (Some(found), _) => text_line!(out, "{indent}{what} found: {found}")?,
-            (None, Some(reason)) if self.wanted.is_some() => {
-                text_line!(out, "{indent}no {what}: {reason}: {}", self.meaning)?;
-            }
-            _ => text_line!(
-                out,
-                "{indent}no {what}: the trace has no identity to look for"
-            )?,
-        }
-        for attempt in &self.attempts {
-            text_line!(out, "{indent}  {attempt}")?;
-        }
-        Ok(())
-    }
 }

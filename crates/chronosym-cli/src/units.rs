@@ -1,6 +1,6 @@
 //! Times and addresses as people write them.
 
-pub use chronosym_export::{show_count, wrap};
+pub use chronosym_export::{show_count, show_time, utc, wrap};
 
 /// `1.5s`, `200ms`, `3us`, `2m`, a number of s with a point, or a whole number of ns → ns.
 pub fn parse_time(text: &str) -> Result<u64, String> {
@@ -69,26 +69,6 @@ pub fn parse_pid(text: &str) -> Result<(u32, Option<u64>), String> {
     Ok((pid, time))
 }
 
-/// ns since the trace began, for people.
-pub fn show_time(ns: u64) -> String {
-    format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
-}
-
-/// The first and the last address of so many bytes.
-pub fn show_range(start: u64, size: u64) -> String {
-    let last = start.saturating_add(size.saturating_sub(1));
-    format!("{start:#x}-{last:#x}")
-}
-
-/// ns since 1970 → `2026-11-06 21:13:27 UTC`.
-pub fn utc(unix_ns: i128) -> Option<String> {
-    let seconds = i64::try_from(unix_ns.div_euclid(1_000_000_000)).ok()?;
-    let [year, month, day, hour, minute, second] = chronosym_types::time::utc(seconds);
-    Some(format!(
-        "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,22 +118,5 @@ mod tests {
         assert_eq!(parse_pid("7@1s"), Ok((7, Some(1_000_000_000))));
         assert_eq!(parse_pid("7"), Ok((7, None)));
         assert!(parse_pid("x").is_err());
-    }
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        let at = |seconds: i128| utc(seconds * 1_000_000_000).unwrap();
-        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
-        assert_eq!(at(1_794_000_000), "2026-11-06 21:20:00 UTC");
-        assert_eq!(at(-1), "1969-12-31 23:59:59 UTC");
-    }
-
-    #[test]
-    fn counts_have_separators() {
-        assert_eq!(
-            (show_count(1_234_567), show_count(12), show_count(123)),
-            ("1,234,567".into(), "12".into(), "123".into())
-        );
     }
 }

@@ -9,10 +9,10 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::header::show_count;
 use crate::kind::CodeKind;
 use crate::measure::{Amount, Counts, Measure, tally};
 use crate::table::{Name, Table, TableOptions};
+use crate::units::show_count;
 
 /// A method in two profiles: matched by module, name and signature.
 #[skip_serializing_none]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use chronosym::{Activity, NameReason, Profile, SampleKind};
 
 use crate::measure::Measure;
+use crate::units::show_count;
 
 /// What the samples of a profile are: their kind and number, how many threads over how long, the rate that was asked for and
 /// that achieved, and what ran and what waited. A few lines.
@@ -168,19 +169,6 @@ fn ms(ns: u64) -> String {
 /// A long time.
 fn seconds(ns: u64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
-}
-
-/// A number with thousands separated, for people.
-pub fn show_count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// What a reason means, for someone who has never heard of it.

@@ -5,9 +5,12 @@
 #![deny(missing_docs)]
 
 mod annotate;
+mod binaries;
+mod bodies;
 mod butterfly;
 mod call_tree;
 mod diff;
+mod explain;
 mod firefox;
 mod fit;
 mod flame;
@@ -15,33 +18,43 @@ mod folded;
 mod header;
 mod json;
 mod kind;
+mod lifetime;
 mod measure;
 mod missing;
+mod missing_files;
 mod named;
+mod object;
 mod otlp;
 mod pprof;
 mod rows;
 mod series;
 mod speedscope;
+mod symbol_file;
 mod table;
 mod tables;
 mod text;
 mod threads;
 mod top;
+mod units;
 mod wire;
 
 pub use annotate::{FileLines, Line, MethodLines, Source, module_of, write_lines};
+pub use binaries::Binaries;
+pub use bodies::Bodies;
 pub use butterfly::{Butterfly, Neighbour, write_butterfly};
 pub use call_tree::{CallTree, TreeOptions};
 pub use diff::{Change, Diff, MethodDiff, MethodSamples, write_diff};
+pub use explain::Explanation;
 pub use firefox::{firefox_address, write_firefox};
 pub use fit::wrap;
 pub use flame::{PageFacts, write_diff_html, write_diff_svg, write_html, write_svg};
 pub use folded::write_folded;
-pub use header::{describe, meaning, show_count};
+pub use header::{describe, meaning};
 pub use json::{frame_object, write_json_lines};
 pub use kind::CodeKind;
 pub use measure::{Amount, Counts, Measure};
+pub use missing_files::MissingFiles;
+pub use object::{Fields, Json, Object};
 pub use otlp::write_otlp;
 pub use pprof::write_pprof;
 pub use rows::RowName;
@@ -51,3 +64,15 @@ pub use table::{TableObject, TableOptions};
 pub use text::write_text;
 pub use threads::{HotThread, HottestMethod, hot_threads, write_threads};
 pub use top::{By, HotRow, Place, Sort, hot_rows, write_top};
+pub use units::{show_count, show_range, show_time, utc};
+
+/// Replaces what would steer a terminal or break a line; as [`text_line`] does.
+pub use chronosym_types::escape::terminal as printable;
+
+/// As `writeln!`, but writes one line that cannot steer a terminal, whatever its arguments hold.
+#[macro_export]
+macro_rules! text_line {
+    ($out:expr, $($text:tt)*) => {
+        writeln!($out, "{}", $crate::printable(&format!($($text)*)))
+    };
+}

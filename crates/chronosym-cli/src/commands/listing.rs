@@ -4,23 +4,29 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use anyhow::Result;
-use chronosym::{ProcessIndex, SampleSelection, Timeline};
+use chronosym::{ProcessIndex, ProcessView, SampleSelection, Timeline};
+use chronosym_export::{Fields, Json, Object, text_line};
 use chronosym_types::json;
-use serde::{Serialize, Serializer};
-use serde_with::skip_serializing_none;
+use serde::Serializer;
+use serde::ser::{SerializeMap, SerializeSeq};
 
 use crate::args::{InfoFormat, Listing};
 use crate::load::{self, Loaded};
 use crate::{absent, output, progress};
 
-/// What a process has, in JSON.
-#[skip_serializing_none]
-#[derive(Serialize)]
-struct ProcessObject<'a, T> {
-    pid: Option<u32>,
-    name: Option<&'a str>,
-    #[serde(flatten)]
-    has: T,
+/// A process, and what is listed of it.
+struct Listed<'t, T> {
+    process: ProcessView<'t>,
+    list: T,
+}
+
+impl<T: Fields> Fields for Listed<'_, T> {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        object
+            .some("pid", self.process.pid)
+            .some("name", self.process.name)
+            .fields_of(&self.list);
+    }
 }
 
 /// Reads the trace that the options name.
@@ -35,33 +41,36 @@ pub fn load(args: &Listing) -> Result<Loaded> {
 
 /// Writes what the processes have that the filters let through: `of` says what that is, `text` writes it below the name of the
 /// process. A process that has none of it is left out.
-pub fn write<T: Serialize>(
+pub fn write<T: Fields>(
     args: &Listing,
     timeline: &Timeline,
-    of: impl Fn(ProcessIndex, Range<u64>) -> Option<T>,
+    of: impl Fn(ProcessIndex, &Range<u64>) -> Option<T>,
     text: impl Fn(&T, &mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     let filter = load::filter(&args.filters, timeline)?;
     let processes = timeline.processes();
     let processes = processes.filter(|p| filter.has_process(timeline, p.index));
-    let listed = processes.filter_map(|p| of(p.index, filter.times()).map(|has| (p, has)));
+    let times = filter.times();
+    let listed = processes.filter_map(|process| {
+        let list = of(process.index, &times)?;
+        Some(Listed { process, list })
+    });
     let mut out = output::open_for(args.format, args.input.output.as_deref());
     match args.format {
         InfoFormat::Json => {
-            let objects = listed.map(|(process, has)| ProcessObject {
-                pid: process.pid,
-                name: process.name,
-                has,
-            });
             out.write_all(b"{\"processes\":")?;
-            serde_json::Serializer::with_formatter(&mut out, json::Formatter)
-                .collect_seq(objects)?;
+            let mut serializer = serde_json::Serializer::with_formatter(&mut out, json::Formatter);
+            let mut objects = serializer.serialize_seq(None)?;
+            for listed in listed {
+                objects.serialize_element(&Json(&listed))?;
+            }
+            SerializeSeq::end(objects)?;
             out.write_all(b"}\n")?;
         }
         InfoFormat::Text => {
-            for (process, has) in listed {
-                output::text_line!(out, "{}", process.label())?;
-                text(&has, &mut out)?;
+            for Listed { process, list } in listed {
+                text_line!(out, "{}", process.label())?;
+                text(&list, &mut out)?;
             }
         }
     }

@@ -4,7 +4,6 @@ mod diff;
 mod events;
 mod explain;
 mod info;
-mod life;
 mod lines;
 mod listing;
 mod manual;
@@ -23,7 +22,7 @@ use std::io::Write;
 use anyhow::Result;
 
 use crate::args::{Cli, Command};
-use crate::{output, progress};
+use crate::output;
 
 /// Runs what the command line says.
 pub fn run(command: Command) -> Result<()> {
@@ -59,11 +58,4 @@ fn print(text: &[u8]) -> Result<()> {
     out.write_all(text)?;
     out.flush()?;
     Ok(())
-}
-
-/// Says on standard error that the filters let nothing pass.
-fn note_nothing_passes(what: &str) {
-    progress::hint(&format!(
-        "no {what} passes; `chronosym info` shows what the trace has"
-    ));
 }

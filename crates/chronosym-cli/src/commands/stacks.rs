@@ -79,7 +79,7 @@ pub fn run(args: &Stacks) -> Result<()> {
     };
     out.flush()?;
     if is_empty {
-        super::note_nothing_passes("sample");
+        progress::nothing_passes("sample");
     }
     Ok(())
 }

@@ -76,7 +76,7 @@ pub fn run(args: &Events) -> Result<()> {
     sink.lines.check()?;
     progress::notes(&sink.lines.finish()?);
     if sink.lines.is_empty() {
-        super::note_nothing_passes("event");
+        progress::nothing_passes("event");
     }
     Ok(())
 }

@@ -1,39 +1,41 @@
-//! When something was there: for people and for programs.
+//! Lifetimes, as text and as JSON.
 
 use std::fmt;
 
 use chronosym::{Begin, End, Life};
-use serde::Serialize;
-use serde_with::skip_serializing_none;
+use serde::ser::SerializeMap;
 
+use crate::object::{Fields, Object};
 use crate::units::show_time;
 
-/// Times in ns since the trace began. What is absent is not known.
-#[skip_serializing_none]
-#[derive(Clone, Copy, Default, Serialize)]
-pub struct LifeObject {
+/// A lifetime in ns since the trace began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lifetime {
     from_ns: Option<u64>,
     to_ns: Option<u64>,
-    /// Others say so, not its own events.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    /// `from_ns` is inferred from others' events.
     from_inferred: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     to_inferred: bool,
-    /// When it was there already.
+    /// The start is not after this time.
     before_ns: Option<u64>,
-    /// When it was there still.
+    /// The end is not before this time.
     after_ns: Option<u64>,
 }
 
-impl LifeObject {
-    /// Whether it was there at a time.
-    pub fn contains(&self, time: u64) -> bool {
-        self.from_ns.is_none_or(|from| from <= time) && self.to_ns.is_none_or(|to| time < to)
+impl Fields for Lifetime {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        object
+            .some("from_ns", self.from_ns)
+            .some("to_ns", self.to_ns)
+            .flag("from_inferred", self.from_inferred)
+            .flag("to_inferred", self.to_inferred)
+            .some("before_ns", self.before_ns)
+            .some("after_ns", self.after_ns);
     }
 }
 
-/// `begin..end`; `~` where one is inferred, `<` where it was there already, `>` where it was there still.
-impl fmt::Display for LifeObject {
+/// `start..end`; `~` marks an inferred bound, `<` a start before that time, `>` an end after it.
+impl fmt::Display for Lifetime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = |at: Option<u64>, inferred, seen: Option<u64>, mark| match (at, seen) {
             (Some(at), _) if inferred => format!("~{}", show_time(at)),
@@ -47,33 +49,33 @@ impl fmt::Display for LifeObject {
     }
 }
 
-impl From<Life> for LifeObject {
+impl From<Life> for Lifetime {
     fn from(life: Life) -> Self {
         let from_ns = Some(life.from).filter(|&at| at > 0 || life.from_known);
         let to_ns = Some(life.to).filter(|&at| at < u64::MAX);
-        LifeObject {
+        Lifetime {
             from_ns,
             to_ns,
             from_inferred: from_ns.is_some() && !life.from_known,
             to_inferred: to_ns.is_some() && !life.to_known,
-            ..LifeObject::default()
+            ..Lifetime::default()
         }
     }
 }
 
-impl From<(Begin, End)> for LifeObject {
+impl From<(Begin, End)> for Lifetime {
     fn from((begin, end): (Begin, End)) -> Self {
-        let mut life = LifeObject::default();
+        let mut lifetime = Lifetime::default();
         match begin {
-            Begin::At(at) => life.from_ns = Some(at),
-            Begin::Before(at) => life.before_ns = Some(at),
+            Begin::At(at) => lifetime.from_ns = Some(at),
+            Begin::Before(at) => lifetime.before_ns = Some(at),
             Begin::Unbounded => {}
         }
         match end {
-            End::At(at) => life.to_ns = Some(at),
-            End::After(at) => life.after_ns = Some(at),
+            End::At(at) => lifetime.to_ns = Some(at),
+            End::After(at) => lifetime.after_ns = Some(at),
             End::Open => {}
         }
-        life
+        lifetime
     }
 }

@@ -1,0 +1,146 @@
+//! The symbol files that a profile lacks, as text and as JSON.
+
+use std::io::{self, Write};
+
+use chronosym::Profile;
+use chronosym::symbols::MissingSymbols;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::measure::{Amount, Measure};
+use crate::object::{Fields, Json, Object};
+use crate::table::TableObject;
+use crate::text_line;
+use crate::units::show_count;
+
+/// The symbol files that would name innermost frames of a profile or give them lines.
+#[derive(Debug)]
+pub struct MissingFiles<'p> {
+    profile: &'p Profile,
+    files: Vec<MissingFile<'p>>,
+    most: usize,
+}
+
+#[derive(Debug)]
+struct MissingFile<'p> {
+    symbols: &'p MissingSymbols,
+    unnamed: Amount,
+    without_line: Amount,
+}
+
+impl<'p> MissingFiles<'p> {
+    /// Those of a profile, of which at most so many are shown.
+    pub fn new(profile: &'p Profile, missing: &'p [MissingSymbols], most: usize) -> Self {
+        let is_timed = profile.time_ns().is_some();
+        let amount = |samples, ns| Amount {
+            samples,
+            time_ns: is_timed.then_some(ns),
+            bytes: 0,
+        };
+        let files = missing.iter().map(|symbols| MissingFile {
+            symbols,
+            unnamed: amount(symbols.unnamed, symbols.unnamed_ns),
+            without_line: amount(symbols.without_line, symbols.without_line_ns),
+        });
+        MissingFiles {
+            profile,
+            files: files.collect(),
+            most,
+        }
+    }
+
+    /// Writes a table, and where files are searched.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (profile, missing) = (self.profile, &self.files);
+        let samples = show_count(profile.samples());
+        if profile.samples() == 0 {
+            return writeln!(
+                out,
+                "no samples: `chronosym info TRACE` shows what the trace has"
+            );
+        }
+        if missing.is_empty() {
+            return writeln!(
+                out,
+                "no symbol file that would say more of the innermost frames of {samples} samples is missing"
+            );
+        }
+        let measure = match Measure::of(profile) {
+            Measure::Bytes => Measure::Samples,
+            measure => measure,
+        };
+        let all = measure.total(profile);
+        let cells = |amount: &Amount| {
+            let weight = amount.weight(measure);
+            let share = weight as f64 * 100.0 / all.max(1) as f64;
+            format!("{share:>6.1}% {:>9}", measure.show(weight))
+        };
+        writeln!(
+            out,
+            "shares are of the innermost frames of {samples} samples:\n\
+             those that a file would name, and those with a name that it would give a line\n\n\
+             {:>7} {:>9} {:>7} {:>9}  module or image",
+            "name %",
+            measure.head("name"),
+            "line %",
+            measure.head("line")
+        )?;
+        for file in missing.iter().take(self.most) {
+            text_line!(
+                out,
+                "{} {}  {}: {}",
+                cells(&file.unnamed),
+                cells(&file.without_line),
+                file.symbols.name,
+                file.symbols.reason()
+            )?;
+            let nothing = || "the trace has no identity to look for".to_owned();
+            text_line!(out, "{INDENT}{}", file.identity().unwrap_or_else(nothing))?;
+            for path in &file.symbols.trace_paths {
+                text_line!(out, "{INDENT}path    {path}")?;
+            }
+            for path in &file.symbols.server_paths {
+                text_line!(out, "{INDENT}server  {path}")?;
+            }
+        }
+        match missing.len().saturating_sub(self.most) {
+            0 => {}
+            more => writeln!(out, "\n{more} more: see -n")?,
+        }
+        writeln!(
+            out,
+            "\nwhere files are looked for: --symbols DIR, --symbol-path 'srv*CACHE*URL',\n\
+             DEBUGINFOD_URLS, --trust-trace-paths"
+        )
+    }
+}
+
+const INDENT: &str = "         ";
+
+impl Serialize for MissingFiles<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let files: Vec<_> = self.files.iter().map(Json).collect();
+        TableObject::new(self.profile, "symbol_file", &files, self.most).serialize(serializer)
+    }
+}
+
+impl MissingFile<'_> {
+    fn identity(&self) -> Option<String> {
+        self.symbols.file.wanted.as_ref().map(ToString::to_string)
+    }
+}
+
+impl Fields for MissingFile<'_> {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        object
+            .field("module", &self.symbols.name)
+            .field("unnamed", self.unnamed)
+            .field("without_line", self.without_line)
+            .field("reason", self.symbols.reason())
+            .some("identity", self.identity())
+            .field("trace_paths", &self.symbols.trace_paths)
+            .field("server_paths", &self.symbols.server_paths);
+    }
+}

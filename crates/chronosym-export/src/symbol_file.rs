@@ -1,0 +1,49 @@
+//! Where a symbol file is, or why there is none, as text and as JSON.
+
+use std::io::{self, Write};
+
+use chronosym::symbols::SymbolFile;
+use serde::ser::SerializeMap;
+
+use crate::object::{Fields, Object};
+use crate::text_line;
+
+/// Places that were searched are listed where there is no file.
+fn attempts(file: &SymbolFile) -> Vec<String> {
+    let attempts = file.attempts.iter().filter(|_| file.found.is_err());
+    attempts.map(ToString::to_string).collect()
+}
+
+impl Fields for SymbolFile {
+    fn fields<M: SerializeMap>(&self, object: &mut Object<M>) {
+        let attempts = Some(attempts(self)).filter(|attempts| !attempts.is_empty());
+        object
+            .some("wanted", self.wanted.as_ref().map(ToString::to_string))
+            .some("found", self.found.as_ref().ok().map(ToString::to_string))
+            .some("reason", self.found.as_ref().err().map(|none| none.name()))
+            .some("attempts", attempts);
+    }
+}
+
+/// Writes where the file is, or why there is none and what was searched.
+pub(crate) fn write_symbol_file(
+    file: &SymbolFile,
+    what: &str,
+    indent: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match &file.found {
+        Ok(found) => text_line!(out, "{indent}{what} found: {found}")?,
+        Err(none) if file.wanted.is_some() => {
+            text_line!(out, "{indent}no {what}: {}: {none}", none.name())?;
+        }
+        Err(_) => text_line!(
+            out,
+            "{indent}no {what}: the trace has no identity to look for"
+        )?,
+    }
+    for attempt in attempts(file) {
+        text_line!(out, "{indent}  {attempt}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Numbers, times and addresses as text.
+
+/// A number with its thousands separated: `1,234,567`.
+pub fn show_count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Nanoseconds since the trace began: `1.234567s`.
+pub fn show_time(ns: u64) -> String {
+    format!("{}.{:06}s", ns / 1_000_000_000, ns % 1_000_000_000 / 1_000)
+}
+
+/// The first and the last address of a range: `0x1000-0x1fff`.
+pub fn show_range(start: u64, size: u64) -> String {
+    let last = start.saturating_add(size.saturating_sub(1));
+    format!("{start:#x}-{last:#x}")
+}
+
+/// Nanoseconds since 1970: `2026-11-06 21:13:27 UTC`.
+pub fn utc(unix_ns: i128) -> Option<String> {
+    let seconds = i64::try_from(unix_ns.div_euclid(1_000_000_000)).ok()?;
+    let [year, month, day, hour, minute, second] = chronosym_types::time::utc(seconds);
+    Some(format!(
+        "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let at = |seconds: i128| utc(seconds * 1_000_000_000).unwrap();
+        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(at(1_794_000_000), "2026-11-06 21:20:00 UTC");
+        assert_eq!(at(-1), "1969-12-31 23:59:59 UTC");
+    }
+
+    #[test]
+    fn counts_have_separators() {
+        assert_eq!(
+            (show_count(1_234_567), show_count(12), show_count(123)),
+            ("1,234,567".into(), "12".into(), "123".into())
+        );
+    }
+}
