@@ -1,95 +1,228 @@
-//! Fields of events without a typed decoder, as tables hold them.
+//! Names and fields of events without a typed decoder, as Microsoft publishes them.
+//!
+//! The tables are text; each states at its start how to read it.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
-use crate::{Field, FieldType};
+use crate::kernel::classes;
+use crate::{Field, FieldType, Guid, Provider};
 
-/// Names and types of fields, in the order of the payload.
-pub(crate) type Fields = &'static [(&'static str, Type)];
+static CLR: LazyLock<Table> = LazyLock::new(|| parse(include_str!("published/clr.txt")));
+static KERNEL: LazyLock<Table> = LazyLock::new(|| parse(include_str!("published/kernel.txt")));
 
-/// A [`FieldType`] that a table can hold.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Type {
-    U8,
-    U16,
-    U32,
-    U64,
-    I8,
-    I32,
-    I64,
-    F64,
-    Hex16,
-    Hex32,
-    Hex64,
-    Bool32,
-    Pointer,
-    Guid,
-    Utf16,
-    Ansi,
-    Ipv4,
-    Ipv6,
-    Port,
-    /// UTF-16 text in a place of so many units.
-    Text(u16),
-    /// So many bytes without a meaning.
-    Bytes(u16),
-    /// As many bytes as the field at this place among the event's says.
-    Blob(u16),
-    /// As many values as the field at this place says.
-    Many(u16, &'static Type),
-    /// As many structs as the field at this place says.
-    Structs(u16, Fields),
-    /// Of this type, from this version on.
-    Since(u32, &'static Type),
+/// Events by section and id.
+type Table = BTreeMap<(&'static str, u32), Entry>;
+
+/// An event of a table: its name, and the table's text from its fields on.
+type Entry = (&'static str, &'static str);
+
+/// What is published of an event.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) name: Option<Cow<'static, str>>,
+    /// The fields of the newest published version that is not newer than the event's.
+    pub(crate) fields: Option<Arc<[Field]>>,
 }
 
-impl Type {
-    fn field_type(self) -> FieldType {
-        match self {
-            Self::U8 => FieldType::U8,
-            Self::U16 => FieldType::U16,
-            Self::U32 => FieldType::U32,
-            Self::U64 => FieldType::U64,
-            Self::I8 => FieldType::I8,
-            Self::I32 => FieldType::I32,
-            Self::I64 => FieldType::I64,
-            Self::F64 => FieldType::F64,
-            Self::Hex16 => FieldType::Hex16,
-            Self::Hex32 => FieldType::Hex32,
-            Self::Hex64 => FieldType::Hex64,
-            Self::Bool32 => FieldType::Bool32,
-            Self::Pointer => FieldType::Pointer,
-            Self::Guid => FieldType::Guid,
-            Self::Utf16 => FieldType::Utf16,
-            Self::Ansi => FieldType::Ansi,
-            Self::Ipv4 => FieldType::Ipv4,
-            Self::Ipv6 => FieldType::Ipv6,
-            Self::Port => FieldType::Port,
-            Self::Text(units) => FieldType::FixedUtf16(units),
-            Self::Bytes(count) => FieldType::Bytes(count),
-            Self::Blob(count) => FieldType::CountedBy(Box::new(FieldType::Bytes(1)), count),
-            Self::Many(count, of) => FieldType::CountedBy(Box::new(of.field_type()), count),
-            Self::Structs(count, of) => {
-                FieldType::CountedBy(Box::new(FieldType::Object(fields(of, 0))), count)
-            }
-            Self::Since(_, of) => of.field_type(),
+/// A manifest event without a typed decoder.
+pub(crate) fn manifest(provider: &Provider, id: u32, version: u32) -> Option<Published> {
+    let (name, text) = look_up(&CLR, provider.canonical().name()?, id)?;
+    Some(Published {
+        name: Some(name.into()),
+        fields: fields(text, version),
+    })
+}
+
+/// The id of a manifest event without a typed decoder, by its name.
+pub(crate) fn manifest_id(provider: &Provider, name: &str) -> Option<u32> {
+    let section = provider.canonical().name()?;
+    let mut entries = CLR.iter();
+    let ((_, id), _) = entries.find(|(key, entry)| key.0 == section && entry.0 == name)?;
+    Some(*id)
+}
+
+/// A classic event without a typed decoder; its name has the class in front: `DiskIO/Read`.
+pub(crate) fn classic(class: Guid, opcode: u8, version: u16) -> Option<Published> {
+    let class = classes::name(class)?;
+    let entry = look_up(&KERNEL, class, opcode.into());
+    let name = match entry {
+        Some(("", _)) => class.into(),
+        Some((name, _)) => format!("{class}/{name}").into(),
+        None => format!("{class}/Opcode({opcode})").into(),
+    };
+    Some(Published {
+        name: Some(name),
+        fields: entry.and_then(|(_, text)| fields(text, version.into())),
+    })
+}
+
+fn look_up(table: &BTreeMap<(&str, u32), Entry>, section: &str, id: u32) -> Option<Entry> {
+    table.get(&(section, id)).copied()
+}
+
+fn parse(text: &'static str) -> Table {
+    let mut table = Table::new();
+    let mut section = "";
+    let mut rest = text;
+    while let Some((line, after)) = rest.split_once('\n') {
+        rest = after;
+        let line = line.trim_end();
+        let mut words = line.split(' ');
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if let Some(Ok(id)) = words.next().map(str::parse) {
+            let name = words.next().unwrap_or_default();
+            let same = words.nth(1).and_then(|id| id.parse().ok());
+            let same = same.and_then(|id| table.get(&(section, id)));
+            let fields = same.map_or(after, |(_, fields)| fields);
+            table.insert((section, id), (name, fields));
         }
+    }
+    table
+}
+
+/// The fields at the start of a table's text, in the newest layout not newer than `version`.
+fn fields(text: &str, version: u32) -> Option<Arc<[Field]>> {
+    let indented = text.lines().take_while(|line| line.starts_with(' '));
+    let layouts: String = indented.collect();
+    let mut layouts = layouts.split('@').filter_map(|layout| {
+        let (first, fields) = layout.split_once(' ')?;
+        (first.parse::<u32>().ok()? <= version).then_some(fields)
+    });
+    let mut tokens = layouts.next_back()?.split_whitespace();
+    Some(read(&mut tokens, version).0.into())
+}
+
+/// Reads fields up to the end, or up to the `}` of their struct; returns what follows the brace too.
+fn read<'t>(tokens: &mut dyn Iterator<Item = &'t str>, version: u32) -> (Vec<Field>, &'t str) {
+    let mut fields = Vec::new();
+    while let Some(token) = tokens.next() {
+        if let Some(suffix) = token.strip_prefix('}') {
+            return (fields, suffix);
+        }
+        let (name, ty) = token.split_once(':').unwrap_or_default();
+        let (ty, suffix) = ty.split_at(ty.find(['[', '>']).unwrap_or(ty.len()));
+        let (ty, suffix) = match ty {
+            "{" => {
+                let (members, suffix) = read(tokens, version);
+                (FieldType::Object(members), suffix)
+            }
+            _ => (scalar(ty), suffix),
+        };
+        let (count, since) = suffix.split_once(">=").unwrap_or((suffix, "0"));
+        let ty = match count.strip_prefix('[').and_then(|c| c.strip_suffix(']')) {
+            Some(count) => counted(ty, count, &fields),
+            None => ty,
+        };
+        if since.parse().is_ok_and(|since: u32| since <= version) {
+            fields.push(Field::new(name, ty));
+        }
+    }
+    (fields, "")
+}
+
+fn scalar(name: &str) -> FieldType {
+    match name {
+        "u8" => FieldType::U8,
+        "u16" => FieldType::U16,
+        "u32" => FieldType::U32,
+        "u64" => FieldType::U64,
+        "i8" => FieldType::I8,
+        "i32" => FieldType::I32,
+        "i64" => FieldType::I64,
+        "f64" => FieldType::F64,
+        "x16" => FieldType::Hex16,
+        "x32" => FieldType::Hex32,
+        "x64" => FieldType::Hex64,
+        "bool32" => FieldType::Bool32,
+        "ptr" => FieldType::Pointer,
+        "guid" => FieldType::Guid,
+        "utf16" => FieldType::Utf16,
+        "ansi" => FieldType::Ansi,
+        "ipv4" => FieldType::Ipv4,
+        "ipv6" => FieldType::Ipv6,
+        "port" => FieldType::Port,
+        "bytes" => FieldType::Bytes(1),
+        _ => FieldType::Unknown,
     }
 }
 
-/// The fields of a version as a schema has them.
-fn fields<C: FromIterator<Field>>(of: Fields, version: u32) -> C {
-    of.iter()
-        .filter(|(_, ty)| !matches!(ty, Type::Since(first, _) if version < *first))
-        .map(|(name, ty)| Field::new(*name, ty.field_type()))
-        .collect()
+/// A type with a count: a number, or the name of an earlier field.
+fn counted(ty: FieldType, count: &str, earlier: &[Field]) -> FieldType {
+    let field = earlier.iter().position(|field| *field.name == *count);
+    match (ty, count.parse(), field.map(u16::try_from)) {
+        (FieldType::Utf16, Ok(units), _) => FieldType::FixedUtf16(units),
+        (FieldType::Bytes(_), Ok(bytes), _) => FieldType::Bytes(bytes),
+        (ty, _, Some(Ok(field))) => FieldType::CountedBy(Box::new(ty), field),
+        _ => FieldType::Unknown,
+    }
 }
 
-/// The row of the newest version that is not newer than `version`; rows are sorted by version.
-pub(crate) fn newest(
-    rows: impl DoubleEndedIterator<Item = (u32, Fields)>,
-    version: u32,
-) -> Option<Arc<[Field]>> {
-    let (_, of) = rows.rev().find(|row| row.0 <= version)?;
-    Some(fields(of, version))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows;
+
+    #[test]
+    fn rows_have_a_name_known_types_and_no_decoder() {
+        for ((provider, id), (name, text)) in CLR.iter() {
+            let event = format!("{provider}/{id}");
+            let provider = Provider::from_name(provider);
+            assert!(!matches!(provider, Provider::Name(_)), "{event}");
+            assert!(rows::manifest(&provider, *id).is_none(), "{event}");
+            assert!(!name.is_empty(), "{event}");
+            assert_readable(text, &event);
+        }
+        for ((class, opcode), (_, text)) in KERNEL.iter() {
+            let event = format!("{class}/{opcode}");
+            let class = classes::ALL.iter().find(|(_, name)| name == class);
+            let opcode = u8::try_from(*opcode).unwrap();
+            assert!(rows::classic(class.unwrap().0, opcode).is_none(), "{event}");
+            assert_readable(text, &event);
+        }
+        assert!(CLR.len() > 250 && KERNEL.len() > 120);
+    }
+
+    /// Asserts that each layout of an event can be read and that they are sorted by version.
+    fn assert_readable(text: &str, event: &str) {
+        let lines = text.lines().take_while(|line| line.starts_with(' '));
+        let layouts = lines.filter(|line| line.starts_with("    @")).count();
+        let mut versions: Vec<_> = (0..10)
+            .filter_map(|version| fields(text, version))
+            .collect();
+        versions.dedup();
+        assert!(versions.len() >= layouts, "{event}");
+        let newest = format!("{:?}", versions.last());
+        for bad in [": Unknown", "(Unknown", "\"\""] {
+            assert!(!newest.contains(bad), "{event}: {newest}");
+        }
+    }
+
+    #[test]
+    fn the_newest_published_version_stands_for_newer_ones() {
+        let fields = |version| {
+            let event = manifest(&Provider::NativeRuntime, 10, version).unwrap();
+            event.fields.map(|fields| fields.len())
+        };
+        assert_eq!(fields(0), None);
+        assert_eq!(fields(1), Some(3));
+        assert_eq!(fields(4), Some(9));
+        assert_eq!(fields(99), Some(9));
+        assert!(manifest(&Provider::Stress, 10, 4).is_none());
+        assert_eq!(
+            manifest_id(&Provider::NativeRuntime, "ExceptionThrown"),
+            Some(80)
+        );
+    }
+
+    #[test]
+    fn events_of_one_kind_share_their_fields() {
+        let private = |id, version| manifest(&Provider::Private, id, version)?.fields;
+        assert_eq!(private(176, 0), private(159, 0));
+        assert_eq!(private(123, 1), private(80, 1));
+        assert_eq!(private(10, 0).map(|f| f.len()), Some(1));
+        assert!(private(4, 2).is_none() && private(124, 1).is_none());
+    }
 }

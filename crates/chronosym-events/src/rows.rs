@@ -6,7 +6,7 @@ use crate::cursor::{Cursor, Form, Shape};
 use crate::event::Event;
 use crate::kernel::{KernelEvent, classes::*};
 use crate::part::Part;
-use crate::{DecodeError, Guid, clr};
+use crate::{DecodeError, Guid, published};
 
 /// What one event type is called, and how its payload is laid out.
 pub(crate) struct Row {
@@ -157,5 +157,8 @@ pub(crate) fn by_symbol(provider: &Provider, symbol: &str) -> Option<(u32, u32)>
         .iter()
         .find(|(p, _, row)| row.name == name && p == provider);
     let id = typed.map(|(_, id, _)| *id);
-    Some((id.or_else(|| clr::id_only(provider, name))?, version))
+    Some((
+        id.or_else(|| published::manifest_id(provider, name))?,
+        version,
+    ))
 }

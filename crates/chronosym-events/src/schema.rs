@@ -3,11 +3,12 @@ use std::sync::Arc;
 
 use crate::cursor::{Cursor, Form, Shape};
 use crate::describe::describe;
+use crate::kernel::classes;
 use crate::rows::{self, Row};
 use crate::value::FieldList;
 use crate::{
-    DecodeError, Event, Field, Guid, MANIFEST_EVENT_ID, MethodEvent, PointerSize, Provider, clr,
-    kernel, universal,
+    DecodeError, Event, Field, Guid, MANIFEST_EVENT_ID, MethodEvent, PointerSize, Provider,
+    published, universal,
 };
 
 /// Who an event is.
@@ -67,6 +68,7 @@ impl EventKey {
 pub struct EventSchema {
     key: EventKey,
     provider_name: Arc<str>,
+    published_name: Option<Cow<'static, str>>,
     event_name: Option<Arc<str>>,
     opcode: u8,
     level: u8,
@@ -84,37 +86,38 @@ enum Decoder {
 impl EventSchema {
     /// The schema of an event type of which nothing but the key is known. Chooses the typed decoder.
     pub fn new(key: EventKey) -> Self {
-        let (provider_name, fields): (Arc<str>, _) = match &key {
+        let row = key.row();
+        let (provider_name, published): (Arc<str>, _) = match &key {
             EventKey::Manifest {
                 provider,
                 id,
                 version,
             } => (
                 provider.to_string().into(),
-                clr::fields_only(provider, *id, *version),
+                published::manifest(provider, *id, *version),
             ),
             EventKey::Classic {
                 class,
                 opcode,
                 version,
             } => {
-                let name =
-                    kernel::provider_name(*class).map_or_else(|| class.to_string(), str::to_owned);
-                let fields = kernel::fields_only(*class, *opcode, *version);
-                (name.into(), fields)
+                let name = classes::provider_name(*class);
+                let name = name.map_or_else(|| class.to_string(), str::to_owned);
+                (name.into(), published::classic(*class, *opcode, *version))
             }
             EventKey::Named { provider, .. } => (provider.clone(), None),
         };
-        let decoder = key.row().map(Decoder::Row);
+        let published = published.unwrap_or_default();
         let mut schema = Self {
             key,
             provider_name,
+            published_name: row.map(|row| row.name.into()).or(published.name),
             event_name: None,
             opcode: 0,
             level: 0,
             keywords: 0,
-            fields,
-            decoder,
+            fields: published.fields,
+            decoder: row.map(Decoder::Row),
         };
         schema.plan_universal();
         schema
@@ -209,16 +212,11 @@ impl EventSchema {
 
     /// The event's published name; without one the trace's own; without that `Event(id)`.
     pub fn name(&self) -> Cow<'_, str> {
-        let published = match &self.key {
-            EventKey::Named { name, .. } => return Cow::Borrowed(name),
-            EventKey::Manifest { provider, id, .. } => {
-                clr::name_only(provider, *id).map(Cow::Borrowed)
-            }
-            EventKey::Classic { class, opcode, .. } => kernel::event_name(*class, *opcode),
-        };
-        match (published, &self.event_name) {
-            _ if let Some(row) = self.key.row() => Cow::Borrowed(row.name),
-            (Some(name), _) => name,
+        if let EventKey::Named { name, .. } = &self.key {
+            return Cow::Borrowed(name);
+        }
+        match (&self.published_name, &self.event_name) {
+            (Some(name), _) => Cow::Borrowed(name),
             (None, Some(name)) => Cow::Borrowed(name),
             (None, None) if self.id() == Some(MANIFEST_EVENT_ID) => Cow::Borrowed("ManifestData"),
             (None, None) => Cow::Owned(format!("Event({})", self.id().unwrap_or_default())),

@@ -1,9 +1,7 @@
 //! Events of the runtime's providers.
 
-mod fields;
 mod loader;
 mod method;
-mod names;
 mod runtime;
 mod types;
 
@@ -17,6 +15,3 @@ pub use runtime::{
     RundownMarker, RuntimeInformation, ThreadSampleType,
 };
 pub use types::{BulkType, TypeDescription, TypeList};
-
-pub(crate) use fields::fields_only;
-pub(crate) use names::{id_only, name_only};

@@ -3,17 +3,13 @@
 //! Classic events are known by class GUID and opcode. Their payloads name the process and the thread that they speak of; the
 //! record's header names who logged them, or nobody.
 
-mod fields;
+pub mod classes;
 mod image;
-mod names;
 mod perf;
 mod process;
 mod system;
 
-pub(crate) use fields::fields_only;
 pub use image::{DbgId, DbgIdRsds, Image, ImageId};
-pub use names::classes;
-pub(crate) use names::{event_name, provider_name};
 pub use perf::{
     CSwitch, IntervalEvent, PmcInterrupt, SampleInterval, SampledProfile, StackKeyDefinition,
     StackKeyReference, StackMode, StackWalk, UserStack,
