@@ -17,17 +17,18 @@ mod cursor;
 mod describe;
 mod error;
 mod event;
+mod event_info;
+#[cfg(feature = "manifest")]
 mod event_source;
 mod inline_tree;
 pub mod kernel;
-mod manifest;
-#[cfg(feature = "manifest")]
-mod manifest_xml;
 mod part;
 mod provider;
 mod published;
 mod rows;
 mod schema;
+#[cfg(feature = "serde")]
+mod serialize;
 pub mod universal;
 mod value;
 
@@ -44,12 +45,13 @@ pub use clr::{
     TypeDescription, TypeList,
 };
 pub use cursor::Action;
-pub use error::{DecodeError, ManifestError};
+pub use error::DecodeError;
 pub use event::Event;
-pub use event_source::{MANIFEST_EVENT_ID, ManifestPieces};
+#[cfg(feature = "manifest")]
+pub use event_source::{ManifestError, ManifestPieces};
 pub use inline_tree::{InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks};
 pub use kernel::KernelEvent;
 pub use provider::Provider;
-pub use schema::{EventKey, EventSchema, RawEvent};
+pub use schema::{EventKey, EventSchema, MANIFEST_EVENT_ID, RawEvent};
 pub use universal::{Text, UniversalEvent};
 pub use value::{FieldList, Value};

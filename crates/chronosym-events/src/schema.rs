@@ -7,9 +7,11 @@ use crate::kernel::classes;
 use crate::rows::{self, Row};
 use crate::value::FieldList;
 use crate::{
-    DecodeError, Event, Field, Guid, MANIFEST_EVENT_ID, MethodEvent, PointerSize, Provider,
-    published, universal,
+    DecodeError, Event, Field, Guid, MethodEvent, PointerSize, Provider, published, universal,
 };
+
+/// The id of the events that carry an EventSource's manifest.
+pub const MANIFEST_EVENT_ID: u32 = 0xfffe;
 
 /// Who an event is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

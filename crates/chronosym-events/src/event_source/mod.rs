@@ -1,13 +1,11 @@
 //! Manifests that .NET EventSources log about themselves: event 65534, XML in pieces.
 
+mod error;
+mod xml;
+
+pub use error::ManifestError;
+
 use crate::EventSchema;
-use crate::error::ManifestError;
-
-#[cfg(feature = "manifest")]
-use crate::manifest_xml::parse;
-
-/// The id of the events that carry an EventSource's manifest.
-pub const MANIFEST_EVENT_ID: u32 = 0xfffe;
 
 /// Joins the pieces of one provider's manifest; keep one of these a provider and process.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +18,7 @@ impl ManifestPieces {
     /// A manifest longer than this is taken for damage: real ones have some ten kilobytes.
     pub const LIMIT: usize = 16 << 20;
 
-    /// Adds the payload of an event with id [`MANIFEST_EVENT_ID`]: u8 format (1), u8 major, u8 minor, u8 0x5b, u16 number of
+    /// Adds the payload of an event with id [`MANIFEST_EVENT_ID`](crate::MANIFEST_EVENT_ID): u8 format (1), u8 major, u8 minor, u8 0x5b, u16 number of
     /// pieces, u16 piece, text. The last piece gives the schemas of the provider's events.
     ///
     /// # Errors
@@ -51,16 +49,11 @@ impl ManifestPieces {
         }
         let xml = std::mem::take(self).xml;
         let text = String::from_utf8_lossy(&xml);
-        parse(text.trim_end_matches('\0')).map(Some)
+        xml::parse(text.trim_end_matches('\0')).map(Some)
     }
 }
 
-#[cfg(not(feature = "manifest"))]
-fn parse(_: &str) -> Result<Vec<EventSchema>, ManifestError> {
-    Err(ManifestError::NotBuilt)
-}
-
-#[cfg(all(test, feature = "manifest"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Field, FieldType};

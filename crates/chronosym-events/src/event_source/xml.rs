@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use chronosym_types::tracelogging::scalar;
 use roxmltree::Node;
 
-use crate::error::ManifestError;
+use super::error::ManifestError;
 use crate::{EventSchema, Field, FieldType, Guid};
 
 /// The schemas of a provider's events.
-pub(crate) fn parse(xml: &str) -> Result<Vec<EventSchema>, ManifestError> {
+pub(super) fn parse(xml: &str) -> Result<Vec<EventSchema>, ManifestError> {
     check(xml)?;
     let document =
         roxmltree::Document::parse(xml).map_err(|e| ManifestError::Xml(e.to_string()))?;
