@@ -7,8 +7,8 @@ use cases::{all, raw};
 use chronosym_events::universal::{ElfMetadata, PeMetadata, SampleKind, SymbolMetadata};
 use chronosym_events::{
     Action, DecodeError, Event, EventKey, EventSchema, Extent, Field, FieldType, Guid, InlineTree,
-    InlineTreeError, KernelEvent, MarkerPhase, OptimizationTier, Provider, RichDebugChunks,
-    UniversalEvent, kernel,
+    InlineTreeError, KernelEvent, MarkerPhase, MethodFlags, OptimizationTier, Provider,
+    RichDebugChunks, UniversalEvent, kernel,
 };
 use chronosym_support::payload::{self, ILMap, Method, Payload, universal};
 use proptest::prelude::*;
@@ -62,6 +62,19 @@ fn method_flags_and_actions() {
     assert_eq!(
         flags(0x1000_0009, Provider::Runtime, 144),
         (Action::Unload, None, Extent::Cold, true)
+    );
+    // Flags that are made are flags that are read.
+    for tier in [
+        None,
+        Some(OptimizationTier::QuickJitted),
+        Some(OptimizationTier::OptimizedTier1),
+    ] {
+        let made = MethodFlags::jitted(tier);
+        assert_eq!((made.tier(), made.is_jitted()), (tier, true));
+    }
+    assert_eq!(
+        MethodFlags::jitted(Some(OptimizationTier::PreJIT)).tier(),
+        None
     );
     assert_eq!(flags(8, Provider::Rundown, 143).0, Action::DCStart);
     assert_eq!(flags(8, Provider::Rundown, 144).0, Action::DCEnd);

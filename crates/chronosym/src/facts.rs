@@ -283,13 +283,12 @@ pub struct Method<'a> {
 impl<'a> Method<'a> {
     /// A jitted body of the method `id`, `size` in bytes.
     pub fn new(action: Action, id: u64, start: u64, size: u32) -> Self {
-        const JITTED: u32 = 8;
         Method {
             action,
             id,
             start,
             size,
-            flags: MethodFlags(JITTED),
+            flags: MethodFlags::jitted(None),
             ..Method::default()
         }
     }

@@ -86,32 +86,46 @@ impl<'a> Part<'a> for MethodNames<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MethodFlags(pub u32);
 
+/// The tiers of jitted code, by the value of bits 7 to 9 less 1.
+const JITTED_TIERS: [OptimizationTier; 7] = [
+    OptimizationTier::MinOptJitted,
+    OptimizationTier::Optimized,
+    OptimizationTier::QuickJitted,
+    OptimizationTier::OptimizedTier1,
+    OptimizationTier::OptimizedTier1OSR,
+    OptimizationTier::QuickJittedInstrumented,
+    OptimizationTier::OptimizedTier1Instrumented,
+];
+
 impl MethodFlags {
+    const JITTED: u32 = 0x8;
+
+    /// The flags of jitted code; a tier of precompiled code counts as unknown.
+    pub fn jitted(tier: Option<OptimizationTier>) -> Self {
+        let numbers = (1..).zip(JITTED_TIERS);
+        let mut of_tier = numbers.filter(|(_, own)| Some(*own) == tier);
+        let number: u32 = of_tier.next().map_or(0, |(number, _)| number);
+        Self(Self::JITTED | number << 7)
+    }
+
     /// A dynamic (LCG) method or a stub.
     pub fn is_dynamic(self) -> bool {
         self.0 & 0x1 != 0
     }
+
     /// Compiled at run time; precompiled otherwise.
     pub fn is_jitted(self) -> bool {
-        self.0 & 0x8 != 0
+        self.0 & Self::JITTED != 0
     }
-    /// How the code was optimised. Bits 7 to 9 mean something in jitted code only: precompiled methods carry a stale 2 there and
-    /// answer `None` (they are ReadyToRun or NGEN code), as do jitted ones of runtimes that write no tier.
+
+    /// The optimization tier of jitted code, from bits 7 to 9. Precompiled methods (ReadyToRun or
+    /// NGEN) carry a stale 2 there and have `None`, as have runtimes that write no tier.
     pub fn tier(self) -> Option<OptimizationTier> {
-        if !self.is_jitted() {
-            return None;
-        }
-        Some(match self.0 >> 7 & 7 {
-            1 => OptimizationTier::MinOptJitted,
-            2 => OptimizationTier::Optimized,
-            3 => OptimizationTier::QuickJitted,
-            4 => OptimizationTier::OptimizedTier1,
-            5 => OptimizationTier::OptimizedTier1OSR,
-            6 => OptimizationTier::QuickJittedInstrumented,
-            7 => OptimizationTier::OptimizedTier1Instrumented,
-            _ => return None,
-        })
+        let number = (self.0 >> 7 & 7) as usize;
+        let tier = JITTED_TIERS.get(number.checked_sub(1)?);
+        tier.copied().filter(|_| self.is_jitted())
     }
+
     /// Whether this is the hot or the cold part of the method (bits 28 to 31).
     pub fn extent(self) -> Extent {
         Extent::from_bits((self.0 >> 28) as u8)

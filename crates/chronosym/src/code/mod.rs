@@ -8,7 +8,7 @@ mod stubs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use chronosym_events::{Action, Extent, MethodFlags, OptimizationTier};
+use chronosym_events::{Action, Extent, MethodFlags};
 use chronosym_timeline::{Begin, End};
 use chronosym_types::hash::{HashMap, HashSet};
 use rustc_hash::FxHashMap;
@@ -80,12 +80,6 @@ struct ThreadState {
     last_method: Option<(u64, BodyIndex)>,
     pending: Option<Pending>,
     jitting: Vec<(u64, u64)>,
-}
-
-/// Where MethodFlags keep a tier.
-fn tier_bits(tier: Option<OptimizationTier>) -> u32 {
-    let of_jitted = |&bits: &u32| MethodFlags(8 | bits << 7).tier() == tier;
-    (1..8).find(of_jitted).unwrap_or(0) << 7
 }
 
 /// Without a `MethodJittingStarted`, code may run this long before its load event is logged (rule 8).
@@ -161,13 +155,12 @@ impl ProcessCode {
         method: &facts::NativeMethod<'_>,
         names: &mut Names,
     ) {
-        const JITTED: u32 = 8;
         let text = method.name.to_text();
         let text = SymbolText::parse(&text);
         let stated = CodeBody {
             start: method.start,
             size: method.size,
-            flags: MethodFlags(JITTED | tier_bits(text.tier)),
+            flags: MethodFlags::jitted(text.tier),
             name: text.intern(names),
             evidence: EvidenceSet::of(Evidence::JitDump),
             begin: Begin::At(time),
