@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use chronosym_events::{
-    EventKey, EventSchema, InlineTree, ManifestPieces, PointerSize, RawEvent, TraceLoggingSchema,
+    EventKey, EventSchema, InlineTree, ManifestChunks, PointerSize, RawEvent, TraceLoggingSchema,
     catalog,
 };
 
@@ -80,7 +80,7 @@ pub fn description(data: &[u8]) {
 
 /// Pieces of a manifest: as they are, and one made of the text.
 pub fn manifest(data: &[u8]) {
-    let mut pieces = ManifestPieces::default();
+    let mut pieces = ManifestChunks::default();
     for piece in data.split(|&byte| byte == 0xff) {
         let _ = std::hint::black_box(pieces.push(piece));
     }

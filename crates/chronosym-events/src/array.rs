@@ -10,7 +10,7 @@ macro_rules! numbers {
         pub struct $name<'a>(&'a [u8]);
 
         impl<'a> $name<'a> {
-            /// The numbers in order.
+            /// Returns the numbers in order.
             pub fn iter(&self) -> impl ExactSizeIterator<Item = $item> + Clone + use<'a> {
                 self.0.chunks_exact($size).map(|b| {
                     let mut bytes = [0; $size];
@@ -28,7 +28,7 @@ macro_rules! numbers {
         }
 
         impl<'a> Part<'a> for $name<'a> {
-            /// Whatever is left of the payload, in whole elements.
+            /// Reads the rest of the payload, in whole elements.
             fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
                 let count = c.rest().len() / $size;
                 Self::read_counted(c, count)
@@ -63,7 +63,7 @@ impl<'a> Counted<'a> for Addresses<'a> {
 }
 
 impl<'a> Part<'a> for Addresses<'a> {
-    /// Whatever is left of the payload, in whole addresses.
+    /// Reads the rest of the payload, in whole addresses.
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         let count = c.rest().chunks_exact(c.pointer_size.bytes()).len();
         Self::read_counted(c, count)

@@ -1,44 +1,44 @@
 use crate::EventKey;
-use crate::rows::{self, Row};
+use crate::layouts::{self, Layout};
 
-/// One event type that has a typed decoder: a row of the table in this crate's README.
+/// An event type with a typed decoder, as the table in this crate's README lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CatalogEntry {
-    /// Who the event is, in its newest known version.
+    /// The event type in its newest known version.
     pub key: EventKey,
-    /// Its published name.
+    /// The published name.
     pub name: &'static str,
-    /// The oldest version whose layout is known.
+    /// The oldest known version.
     pub oldest_version: u32,
 }
 
-/// Every event type with a layout of its own, made from the declarations that the decoders come from. The Universal
-/// providers' events, which describe themselves, are not among them.
+/// Returns every event type with a typed decoder, except those of the Universal providers, which
+/// describe themselves.
 pub fn catalog() -> impl Iterator<Item = CatalogEntry> {
-    let manifest = rows::MANIFEST.iter().map(|(provider, id, row)| {
+    let manifest = layouts::MANIFEST.iter().map(|(provider, id, layout)| {
         let key = EventKey::Manifest {
             provider: provider.clone(),
             id: *id,
-            version: row.newest,
+            version: layout.newest,
         };
-        entry(key, row)
+        entry(key, layout)
     });
-    let classic = rows::CLASSIC.iter().map(|(class, opcode, row)| {
+    let classic = layouts::CLASSIC.iter().map(|(class, opcode, layout)| {
         let key = EventKey::Classic {
             class: *class,
             opcode: *opcode,
-            version: u16::try_from(row.newest).unwrap_or(u16::MAX),
+            version: u16::try_from(layout.newest).unwrap_or(u16::MAX),
         };
-        entry(key, row)
+        entry(key, layout)
     });
     manifest.chain(classic)
 }
 
-fn entry(key: EventKey, row: &Row) -> CatalogEntry {
+fn entry(key: EventKey, layout: &Layout) -> CatalogEntry {
     CatalogEntry {
         key,
-        name: row.name,
-        oldest_version: row.oldest,
+        name: layout.name,
+        oldest_version: layout.oldest,
     }
 }

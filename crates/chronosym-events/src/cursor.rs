@@ -1,28 +1,28 @@
 use chronosym_types::{PointerSize, ReadError};
 
-/// What an event says of its subject's life. Events without a life have `Load`.
+/// What an event states about the lifetime of its subject. Events without a subject have `Load`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It begins now.
+    /// The lifetime starts.
     #[default]
     Load,
-    /// It ends now.
+    /// The lifetime ends.
     Unload,
-    /// Rundown at the begin of a session: it is alive and began before.
+    /// Rundown when a session starts: the subject is alive and its lifetime started before.
     DCStart,
-    /// Rundown at the end of a session: it is alive and ends after.
+    /// Rundown when a session ends: the subject is alive and its lifetime ends after.
     DCEnd,
 }
 
-/// What tells layouts apart that have the same fields otherwise.
+/// Distinguishes event types that share a declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     Plain,
     /// Method events that carry names.
     Verbose,
-    /// Markers at the begin, not the end, of a rundown.
+    /// Markers at the start, not the end, of a rundown.
     Init,
-    /// PDB records of the IL behind a native image.
+    /// PDB records of the IL that a native image was compiled from.
     Il,
     /// User parts of stacks.
     User,
@@ -30,7 +30,7 @@ pub(crate) enum Form {
     Defunct,
 }
 
-/// What the event's key says about its layout beyond the version.
+/// What an event's key determines of its layout besides the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(crate) action: Action,
@@ -44,7 +44,7 @@ impl Shape {
     };
 }
 
-/// A reading position in one payload, and what its layout depends on.
+/// A position in a payload, with what its layout depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     bytes: chronosym_types::Cursor<'a>,
@@ -68,12 +68,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Over bytes that no version or shape changes.
+    /// A cursor over bytes whose layout depends on the pointer size only.
     pub(crate) fn plain(bytes: &'a [u8], pointer_size: PointerSize) -> Self {
         Self::new(bytes, 0, pointer_size, Shape::PLAIN)
     }
 
-    /// A pointer of the payload's own width.
+    /// Reads a pointer of the payload's pointer size.
     pub(crate) fn pointer(&mut self) -> Result<u64, ReadError> {
         self.bytes.pointer(self.pointer_size)
     }

@@ -1,8 +1,8 @@
-//! Reads payloads by the fields that the trace describes.
+//! Reads payloads by described fields.
 
 #![expect(
     clippy::arithmetic_side_effects,
-    reason = "places of 16 bits, and depths up to MAX_DEPTH"
+    reason = "offsets and sizes of 16 bits, and depths up to MAX_DEPTH"
 )]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -14,10 +14,11 @@ use crate::kernel::Sid;
 use crate::value::{FieldList, Value};
 use crate::{DecodeError, Field, FieldType, PointerSize, WStr};
 
-/// Types nest no deeper than this; deeper ones are shown in hex.
+/// The limit on the nesting of types; deeper ones are shown in hex.
 const MAX_DEPTH: usize = 16;
 
-/// Reads a payload by described fields. Never fails: what cannot be read, and what is left over, becomes a field `Rest` in hex.
+/// Reads a payload by described fields. Never fails: bytes that cannot be read or are left over
+/// become a field `Rest` in hex.
 pub(crate) fn describe<'a>(
     fields: &'a [Field],
     payload: &'a [u8],
@@ -26,7 +27,7 @@ pub(crate) fn describe<'a>(
     let mut reader = Reader {
         c: Cursor::plain(payload, pointer_size),
         payload,
-        // Located fields may point at the same bytes again and again: every value costs.
+        // Located fields may refer to the same bytes, so each value counts.
         budget: payload.len().saturating_mul(2).saturating_add(1024),
         numbers: Vec::new(),
     };
@@ -59,7 +60,7 @@ struct Reader<'a> {
     c: Cursor<'a>,
     payload: &'a [u8],
     budget: usize,
-    /// The outermost fields so far, where they are numbers: counts of later ones.
+    /// The values of the outermost fields so far that are numbers: counts of later fields.
     numbers: Vec<Option<u64>>,
 }
 
@@ -121,12 +122,12 @@ impl<'a> Reader<'a> {
             }
             FieldType::FixedArray(item, count) => self.items(item, (*count).into(), depth)?,
             FieldType::RelLoc(item) => {
-                let place = c.u32()?;
-                self.located(item, place, self.c.position(), depth)?
+                let location = c.u32()?;
+                self.located(item, location, self.c.position(), depth)?
             }
             FieldType::DataLoc(item) => {
-                let place = c.u32()?;
-                self.located(item, place, 0, depth)?
+                let location = c.u32()?;
+                self.located(item, location, 0, depth)?
             }
             FieldType::Object(fields) => {
                 let mut out = FieldList::default();
@@ -162,7 +163,7 @@ impl<'a> Reader<'a> {
         Ok(self.c.take(len.into())?)
     }
 
-    /// Elements in a row; characters make one text.
+    /// Consecutive elements; characters are joined to text.
     fn items(&mut self, item: &'a FieldType, count: usize, depth: usize) -> Result<Value<'a>> {
         match item {
             FieldType::Char8 => {
@@ -182,15 +183,19 @@ impl<'a> Reader<'a> {
         Ok(Value::Array(values))
     }
 
-    /// Elements elsewhere in the payload, as many as fill the stated size.
+    /// Elements at the offset in the low half of `location`, as many as fill the size in its high
+    /// half.
     fn located(
         &mut self,
         item: &'a FieldType,
-        place: u32,
+        location: u32,
         base: usize,
         depth: usize,
     ) -> Result<Value<'a>> {
-        let (start, size) = (base + (place & 0xffff) as usize, (place >> 16) as usize);
+        let (start, size) = (
+            base + (location & 0xffff) as usize,
+            (location >> 16) as usize,
+        );
         let bad = DecodeError::BadValue { offset: start };
         let bytes = self.payload.get(start..start + size).ok_or(bad)?;
         self.budget = self.budget.checked_sub(size).ok_or(bad)?;
@@ -292,7 +297,7 @@ mod tests {
             ty = FieldType::FixedArray(Box::new(ty), u16::MAX);
         }
         assert_eq!(show(&[Field::new("a", ty)], &[1]), "Rest=01");
-        // Each level points at the whole payload again.
+        // Each level refers to the whole payload.
         let mut ty = FieldType::U8;
         for _ in 0..10 {
             ty = FieldType::DataLoc(Box::new(ty));

@@ -1,30 +1,30 @@
 use chronosym_types::ReadError;
 
-/// Why a payload could not be decoded. Cheap to copy, so that callers can count errors without cost.
+/// Why a payload could not be decoded. Cheap to copy, so callers can count errors at no cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The payload ends before a field of its version does.
     #[error("payload of {found} bytes where at least {needed} are needed")]
     Short {
-        /// Bytes that the fields read so far need.
+        /// The least number of bytes that the fields read so far need.
         needed: usize,
-        /// Bytes that are there.
+        /// The length of the payload in bytes.
         found: usize,
     },
-    /// A string has no terminator, or a counted one is no text.
+    /// A string has no terminator, or a counted one is not text.
     #[error("string at byte {offset} of the payload is not terminated or not text")]
     BadString {
         /// Where the string starts, in bytes from the start of the payload.
         offset: usize,
     },
-    /// A value that the format does not allow, such as a variable-length integer of more than ten bytes.
+    /// A value is invalid, such as a variable-length integer of more than ten bytes.
     #[error("value at byte {offset} of the payload is not allowed there")]
     BadValue {
         /// Where the value starts, in bytes from the start of the payload.
         offset: usize,
     },
-    /// The layout of this version is not known and differs from those that are.
+    /// The version is older than the known ones, and its layout differs from theirs.
     #[error("layout of version {0} of this event is not known")]
     UnknownVersion(u32),
     /// The event's metadata lacks a field that it must have.

@@ -1,8 +1,8 @@
-//! Descriptions of manifest events that merging puts into a trace: TRACE_EVENT_INFO structures.
+//! Descriptions of manifest events that merging adds to a trace: TRACE_EVENT_INFO structures.
 
 #![expect(
     clippy::arithmetic_side_effects,
-    reason = "places of properties, whose number is compared with the bytes first"
+    reason = "offsets of properties, whose number is compared with the bytes first"
 )]
 
 use crate::cursor::Cursor;
@@ -11,7 +11,7 @@ use crate::{
 };
 use chronosym_types::tracelogging::scalar;
 
-/// Where things stand in TRACE_EVENT_INFO and EVENT_PROPERTY_INFO (Windows SDK, tdh.h).
+/// Offsets in TRACE_EVENT_INFO and EVENT_PROPERTY_INFO (Windows SDK, tdh.h).
 const ID: usize = 32;
 const PROVIDER_NAME: usize = 52;
 const TASK_NAME: usize = 68;
@@ -27,13 +27,13 @@ const COUNT_ELSEWHERE: u32 = 4;
 const FIXED_COUNT: u32 = 0x20;
 
 impl EventSchema {
-    /// The schema of the manifest event that a TRACE_EVENT_INFO describes: the payload of KernelTraceControl's
-    /// `MetaData/EventInfo`.
+    /// Returns the schema of the manifest event that a TRACE_EVENT_INFO describes: the payload of
+    /// KernelTraceControl's `MetaData/EventInfo`.
     ///
-    /// Fields whose layout is not known are [`FieldType::Unknown`].
+    /// Fields of an unsupported layout are [`FieldType::Unknown`].
     ///
     /// # Errors
-    /// [`DecodeError`] when it is shorter than its own counts and offsets say.
+    /// [`DecodeError`] when it is shorter than its counts and offsets require.
     pub fn from_event_info(info: &[u8]) -> Result<Self, DecodeError> {
         let mut info = Info::new(info);
         let top_level = info.u32(TOP_LEVEL_COUNT)? as usize;
@@ -57,7 +57,7 @@ impl EventSchema {
             .with_descriptor(opcode, level, keywords))
     }
 
-    /// The schema of an event, by what its task and its opcode are called.
+    /// Returns the schema of an event, named after its task and opcode.
     pub(crate) fn of_manifest(
         provider: Guid,
         provider_name: Option<&str>,
@@ -65,7 +65,7 @@ impl EventSchema {
         version: u8,
         (task, opcode): (Option<&str>, Option<&str>),
     ) -> Self {
-        // As tools show it: without the `win:` of the common opcodes, and without `win:Info`, which says nothing.
+        // Tools leave out the `win:` of the common opcodes, and `win:Info` altogether.
         let opcode = opcode.map(|opcode| opcode.strip_prefix("win:").unwrap_or(opcode));
         let name = match (task, opcode) {
             (Some(task), Some("Info") | None) => task.to_owned(),
@@ -87,9 +87,10 @@ impl EventSchema {
 
 struct Info<'a> {
     bytes: &'a [u8],
-    /// Members of structs that may still be read: structs that share theirs would come to the square of the record.
+    /// How many members of structs may still be read. Structs may share members, and would
+    /// otherwise take time quadratic in the record's size.
     members: usize,
-    /// Bytes of text that may still be read, for the same reason.
+    /// How many bytes of text may still be read, for the same reason.
     text: usize,
 }
 
@@ -116,7 +117,7 @@ impl<'a> Info<'a> {
         Ok(self.at(offset, 4)?.u32()?)
     }
 
-    /// The text that an offset field points at; 0 is none. Names end with blanks in some manifests.
+    /// The text at the offset in a field; 0 means none. Names end with blanks in some manifests.
     fn text(&mut self, offset: usize) -> Result<Option<String>, DecodeError> {
         let start = self.u32(offset)? as usize;
         if start == 0 {
@@ -167,10 +168,10 @@ impl<'a> Info<'a> {
     }
 }
 
-/// A scalar whose length may stand in the description, or in an earlier field.
+/// A scalar whose length is in the description, or in an earlier field.
 fn sized(in_type: u16, out_type: u16, length: u16, elsewhere: bool) -> FieldType {
     let narrow = u8::try_from(in_type).unwrap_or(u8::MAX);
-    // Manifests number their out-types in their own way: text, truth value, hex in TraceLogging's numbers.
+    // From a manifest's numbers of out-types to TraceLogging's: text, Boolean, hex.
     let out_type = match out_type {
         1 => 2,
         13 => 3,

@@ -1,4 +1,5 @@
-//! Inline trees: which calls the JIT inlined into a body, from the pieces of JittedMethodRichDebugInfo events.
+//! Inline trees: the calls that the JIT inlined into a body, from the chunks of
+//! JittedMethodRichDebugInfo events.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -9,30 +10,30 @@
 
 use crate::RichDebugInfo;
 
-/// Why the pieces of an inline tree make no tree.
+/// Why the chunks of an inline tree could not be joined or parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InlineTreeError {
-    /// A piece is missing, or belongs to another body than the one before.
-    #[error("piece {found} of an inline tree follows where piece {expected} is due")]
-    MissingPiece {
-        /// The piece that is due.
+    /// A chunk is missing, or belongs to another body than the chunk before.
+    #[error("chunk {found} of an inline tree where chunk {expected} is expected")]
+    MissingChunk {
+        /// The number of the expected chunk.
         expected: u32,
-        /// The piece that came.
+        /// The number of the chunk.
         found: u32,
     },
-    /// The joined pieces are too short for the nodes and mappings that they announce.
+    /// The joined chunks are shorter than their nodes and mappings.
     #[error("inline tree of {found} bytes where {needed} are needed")]
     Short {
         /// Bytes that nodes and mappings need.
         needed: u64,
-        /// Bytes that are there.
+        /// The length in bytes.
         found: usize,
     },
-    /// The joined pieces are longer than any real tree.
+    /// The joined chunks are longer than any real tree.
     #[error("inline tree of more than {limit} bytes")]
     TooLong {
-        /// The greatest length that is accepted.
+        /// The limit in bytes.
         limit: usize,
     },
 }
@@ -43,13 +44,14 @@ pub enum InlineTreeError {
 pub struct InlineNode {
     /// The method's id.
     pub method_id: u64,
-    /// IL offset of the call in the parent; means nothing for the root. .NET 10 leaves most of them uninitialised.
+    /// IL offset of the call in the parent; meaningless for the root. .NET 10 leaves most of them
+    /// uninitialized.
     pub il_offset: u32,
-    /// Index of the node that it is inlined into; `None` for the root, and for nodes that the tree does not reach.
+    /// Index of the node that it is inlined into; `None` for the root, and for unreachable nodes.
     pub parent: Option<u32>,
 }
 
-/// Where native code belongs.
+/// The IL of a native offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InlineMapping {
@@ -61,7 +63,7 @@ pub struct InlineMapping {
     pub node: u32,
 }
 
-/// The inlining of one body.
+/// The inline tree of one body.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct InlineTree {
     nodes: Box<[InlineNode]>,
@@ -74,13 +76,13 @@ const NODE: usize = 20;
 const MAPPING: usize = 13;
 
 impl InlineTree {
-    /// Parses joined pieces: u32 node count, u32 mapping count, nodes of 20 bytes, mappings of 13.
+    /// Parses joined chunks: u32 node count, u32 mapping count, nodes of 20 bytes, mappings of 13.
     ///
-    /// Links out of range and links to nodes that have a parent already (cycles) are left out, as are mappings of nodes that do
-    /// not exist; [`InlineTree::faults`] counts them.
+    /// Links that are out of range or lead to a node with a parent (cycles) are dropped, as are
+    /// mappings of nodes that do not exist; [`InlineTree::faults`] counts them.
     ///
     /// # Errors
-    /// [`InlineTreeError::Short`] when the bytes cannot hold what they announce.
+    /// [`InlineTreeError::Short`] when the bytes are shorter than the nodes and mappings.
     pub fn parse(bytes: &[u8]) -> Result<Self, InlineTreeError> {
         let short = |needed| InlineTreeError::Short {
             needed,
@@ -117,7 +119,7 @@ impl InlineTree {
         Ok(tree)
     }
 
-    /// Gives every node its parent, walking children and siblings from the root.
+    /// Sets the parents of nodes by walking children and siblings from the root.
     fn link(&mut self, raw: &[u8]) {
         let raw: Vec<_> = raw.chunks_exact(NODE).collect();
         let mut nodes: Vec<_> = raw
@@ -154,22 +156,22 @@ impl InlineTree {
         self.nodes = nodes.into();
     }
 
-    /// The nodes; the first is the method itself.
+    /// Returns the nodes; the first one is the method itself.
     pub fn nodes(&self) -> &[InlineNode] {
         &self.nodes
     }
 
-    /// The mappings by native offset.
+    /// Returns the mappings by native offset.
     pub fn mappings(&self) -> &[InlineMapping] {
         &self.mappings
     }
 
-    /// Links and mappings that were left out because they make no sense, and nodes that the root does not lead to.
+    /// Returns the number of invalid links and mappings, and of nodes unreachable from the root.
     pub fn faults(&self) -> u32 {
         self.faults
     }
 
-    /// The mapping that covers a native offset: the one with the greatest offset at or before it.
+    /// Returns the mapping that covers a native offset: the last one at or before it.
     pub fn mapping_at(&self, native_offset: u32) -> Option<&InlineMapping> {
         let after = self
             .mappings
@@ -178,7 +180,7 @@ impl InlineTree {
     }
 }
 
-/// Joins the pieces of inline trees. Pieces of one body follow each other on one thread, so keep one of these a thread.
+/// Joins the chunks of inline trees; one per thread, on which the chunks of a body are consecutive.
 #[derive(Clone, Debug, Default)]
 pub struct RichDebugChunks {
     body: Option<(u16, u64, u64)>,
@@ -187,23 +189,24 @@ pub struct RichDebugChunks {
 }
 
 impl RichDebugChunks {
-    /// A tree longer than this is taken for damage: real ones have some kilobytes.
+    /// The limit on the length of a tree in bytes; real ones have some kilobytes.
     pub const LIMIT: usize = 64 << 20;
 
-    /// Adds a piece; the last one of a body gives the tree.
+    /// Adds a chunk; the last one of a body returns the tree.
     ///
     /// # Errors
-    /// [`InlineTreeError`] when pieces are missing or make no tree. The next first piece starts anew.
+    /// [`InlineTreeError`] when a chunk is missing, or the chunks are not a tree. The next first chunk
+    /// starts over.
     pub fn push(
         &mut self,
-        piece: &RichDebugInfo<'_>,
+        chunk: &RichDebugInfo<'_>,
     ) -> Result<Option<InlineTree>, InlineTreeError> {
         let body = Some((
-            piece.clr_instance_id,
-            piece.method_id,
-            piece.native_code_version,
+            chunk.clr_instance_id,
+            chunk.method_id,
+            chunk.native_code_version,
         ));
-        let index = piece.chunk_index();
+        let index = chunk.chunk_index();
         if index == 0 {
             self.clear();
             self.body = body;
@@ -211,18 +214,18 @@ impl RichDebugChunks {
         if self.body != body || index != self.next {
             let expected = self.next;
             self.clear();
-            return Err(InlineTreeError::MissingPiece {
+            return Err(InlineTreeError::MissingChunk {
                 expected,
                 found: index,
             });
         }
-        if self.bytes.len() + piece.data.len() > Self::LIMIT {
+        if self.bytes.len() + chunk.data.len() > Self::LIMIT {
             self.clear();
             return Err(InlineTreeError::TooLong { limit: Self::LIMIT });
         }
-        self.bytes.extend_from_slice(piece.data);
+        self.bytes.extend_from_slice(chunk.data);
         self.next += 1;
-        if !piece.is_last() {
+        if !chunk.is_last() {
             return Ok(None);
         }
         let tree = InlineTree::parse(&self.bytes);

@@ -22,10 +22,10 @@ mod event_info;
 mod event_source;
 mod inline_tree;
 pub mod kernel;
+mod layouts;
 mod part;
 mod provider;
 mod published;
-mod rows;
 mod schema;
 #[cfg(feature = "serde")]
 mod serialize;
@@ -48,7 +48,7 @@ pub use cursor::Action;
 pub use error::DecodeError;
 pub use event::Event;
 #[cfg(feature = "manifest")]
-pub use event_source::{ManifestError, ManifestPieces};
+pub use event_source::{ManifestChunks, ManifestError};
 pub use inline_tree::{InlineMapping, InlineNode, InlineTree, InlineTreeError, RichDebugChunks};
 pub use kernel::KernelEvent;
 pub use provider::Provider;

@@ -1,6 +1,7 @@
-//! What payloads are made of: scalars, strings, arrays, and the structs that [`payload!`] declares.
+//! The parts of payloads: scalars, strings, arrays, and the structs that [`payload!`] declares.
 //!
-//! One declaration gives the struct, its decoder and its published field names, so none of them can drift from the others.
+//! One declaration makes the struct, its decoder and its published field names, so they cannot
+//! differ.
 
 use crate::cursor::{Action, Cursor};
 use crate::value::{FieldList, Value};
@@ -13,13 +14,13 @@ pub(crate) enum Style {
     Hex,
 }
 
-/// A piece of a payload that can be read and shown.
+/// A part of a payload: it is read from bytes and listed as named values.
 pub(crate) trait Part<'a>: Sized {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError>;
     fn list(&self, name: &'static str, style: Style, out: &mut FieldList<'a>);
 }
 
-/// A piece whose element count stands elsewhere in the payload.
+/// A part whose element count is stated elsewhere in the payload.
 pub(crate) trait Counted<'a>: Sized {
     fn read_counted(c: &mut Cursor<'a>, count: usize) -> Result<Self, DecodeError>;
 }
@@ -71,11 +72,11 @@ scalars! {
     Guid, c => c.guid()?, Guid;
     WStr<'a>, c => c.wide()?, Wide;
     AStr<'a>, c => c.narrow()?, Narrow;
-    // Whatever is left of the payload.
+    // The rest of the payload.
     &'a [u8], c => { let rest = c.remaining(); c.take(rest)? }, Bytes;
 }
 
-/// Something that stands at the end of the payload, or not, without a version of its own.
+/// A part at the end of the payload that may be absent in any version.
 impl<'a, T: Part<'a>> Part<'a> for Option<T> {
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         if c.rest().is_empty() {
@@ -97,13 +98,14 @@ impl<'a> Counted<'a> for &'a [u8] {
     }
 }
 
-/// Declares payloads: structs with their decoders and their published names.
+/// Declares payloads: structs with their decoders and published field names.
 ///
 /// A field is `name: Type = "PublishedName"`, then
-/// * `as hex` shows the number in hex, `as ptr` reads it by the payload's pointer width (and shows hex), `as list(count)` reads as
-///   many elements as the earlier field `count`, or a number, says;
-/// * `if since N` reads it from version N on, `if verbose` in that form only, `if ended` in Defunct events from V5 on: its type
-///   becomes an `Option`.
+/// * `as hex` shows the number in hex, `as ptr` reads a pointer of the payload's pointer size (and
+///   shows hex), `as list(count)` reads as many elements as the earlier field `count` or a number
+///   states;
+/// * `if since N` reads it from version N on, `if verbose` in that form only, `if ended` in Defunct
+///   events from V5 on: its type becomes an `Option`.
 macro_rules! payload {
     ($(
         $(#[$meta:meta])*
@@ -188,7 +190,7 @@ macro_rules! payload {
 }
 pub(crate) use payload;
 
-/// Declares what a payload's shape says, in no byte of it.
+/// Declares parts that the shape determines; they take no bytes.
 macro_rules! shape_part {
     ($($ty:ident: $shape:ident => $value:expr;)+) => {$(
         impl<'a> $crate::part::Part<'a> for $ty {
@@ -204,7 +206,7 @@ pub(crate) use shape_part;
 
 shape_part! { Action: shape => shape.action; }
 
-/// Declares an enumeration of payloads, or of such enumerations.
+/// Declares an enum of payloads, or of such enums.
 macro_rules! events {
     ($(#[$meta:meta])* $name:ident { $($variant:ident($ty:ident $(<$life:lifetime>)?),)* }) => {
         $(#[$meta])*

@@ -3,27 +3,29 @@ use std::sync::Arc;
 use crate::Guid;
 
 macro_rules! providers {
-    ($($(#[$meta:meta])* $known:ident $name:literal $guid:literal,)*) => {
-        /// Who logs an event: the providers this crate knows, and all others by what the trace says of them.
+    ($($(#[$meta:meta])* $provider:ident $name:literal $guid:literal,)*) => {
+        /// The provider of an event: a built-in one, or another one by the GUID or name in the
+        /// trace.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum Provider {
-            $($(#[$meta])* $known,)*
-            /// Any other provider known by its GUID (ETW).
+            $($(#[$meta])* $provider,)*
+            /// Another provider by its GUID (ETW).
             Guid(Guid),
-            /// Any other provider known by its name (EventPipe).
+            /// Another provider by its name (EventPipe).
             Name(Arc<str>),
         }
 
-        static KNOWN: &[Known] = &[$(Known {
-            provider: Provider::$known,
+        static BUILT_IN: &[BuiltIn] = &[$(BuiltIn {
+            provider: Provider::$provider,
             name: $name,
             guid: Guid::from_u128($guid),
         }),*];
     };
 }
 
-struct Known {
+/// A provider whose name and GUID are both known.
+struct BuiltIn {
     provider: Provider,
     name: &'static str,
     guid: Guid,
@@ -32,7 +34,7 @@ struct Known {
 providers! {
     /// `Microsoft-Windows-DotNETRuntime`.
     Runtime "Microsoft-Windows-DotNETRuntime" 0xe13c0d23_ccbc_4e12_931b_d9cc2eee27e4,
-    /// `Microsoft-Windows-DotNETRuntimeRundown`: what is alive at the begin or the end of a session.
+    /// `Microsoft-Windows-DotNETRuntimeRundown`: what is alive when a session starts or ends.
     Rundown "Microsoft-Windows-DotNETRuntimeRundown" 0xa669021c_c450_4609_a035_5af59af4df18,
     /// `Microsoft-Windows-DotNETRuntimePrivate`.
     Private "Microsoft-Windows-DotNETRuntimePrivate" 0x763fd754_7086_4dfe_95eb_c01a46faf4ca,
@@ -48,46 +50,47 @@ providers! {
     UniversalSystem "Universal.System" 0x8c107b6c_79f8_5231_4de6_2a0e20a3f562,
     /// `Universal.Events`: samples of nettrace V6 recorders.
     UniversalEvents "Universal.Events" 0xbc5e5d63_9799_5873_33d9_fba8316cef71,
-    /// The Windows provider `Microsoft-Windows-Kernel-EventTracing`, which logs user stacks on leaving the kernel.
+    /// The Windows provider `Microsoft-Windows-Kernel-EventTracing`, which logs user stacks on
+    /// leaving the kernel.
     EventTracing "Microsoft-Windows-Kernel-EventTracing" 0xb675ec37_bdb6_4648_bc92_f3fdc74d3ca2,
 }
 
 impl Provider {
-    /// The provider with this GUID.
+    /// Returns the provider with a GUID.
     pub fn from_guid(guid: Guid) -> Self {
-        KNOWN
+        BUILT_IN
             .iter()
-            .find(|k| k.guid == guid)
-            .map_or(Self::Guid(guid), |k| k.provider.clone())
+            .find(|b| b.guid == guid)
+            .map_or(Self::Guid(guid), |b| b.provider.clone())
     }
 
-    /// The provider with this name; letter case does not matter for the known ones.
+    /// Returns the provider with a name. Built-in names match in any letter case.
     pub fn from_name(name: &str) -> Self {
-        KNOWN
+        BUILT_IN
             .iter()
-            .find(|k| k.name.eq_ignore_ascii_case(name))
-            .map_or_else(|| Self::Name(name.into()), |k| k.provider.clone())
+            .find(|b| b.name.eq_ignore_ascii_case(name))
+            .map_or_else(|| Self::Name(name.into()), |b| b.provider.clone())
     }
 
-    /// The provider's name, where it is known.
+    /// Returns the provider's name, unless only its GUID is known.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Guid(_) => None,
             Self::Name(name) => Some(name),
-            _ => self.known().map(|k| k.name),
+            _ => self.built_in().map(|b| b.name),
         }
     }
 
-    /// The provider's GUID, where it is known.
+    /// Returns the provider's GUID, unless only its name is known.
     pub fn guid(&self) -> Option<Guid> {
         match self {
             Self::Guid(guid) => Some(*guid),
             Self::Name(_) => None,
-            _ => self.known().map(|k| k.guid),
+            _ => self.built_in().map(|b| b.guid),
         }
     }
 
-    /// The provider whose events have the same ids and layouts: .NET Native's for the runtime's.
+    /// The provider that defines the ids and layouts: the runtime's for .NET Native's provider.
     pub(crate) fn canonical(&self) -> &Self {
         match self {
             Self::NativeRuntime => &Self::Runtime,
@@ -95,8 +98,8 @@ impl Provider {
         }
     }
 
-    fn known(&self) -> Option<&'static Known> {
-        KNOWN.iter().find(|k| k.provider == *self)
+    fn built_in(&self) -> Option<&'static BuiltIn> {
+        BUILT_IN.iter().find(|b| b.provider == *self)
     }
 }
 
@@ -114,12 +117,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_providers_go_both_ways() {
-        for k in KNOWN {
-            assert_eq!(Provider::from_guid(k.guid), k.provider);
-            assert_eq!(Provider::from_name(&k.name.to_lowercase()), k.provider);
-            assert_eq!(k.provider.name(), Some(k.name));
-            assert_eq!(k.provider.guid(), Some(k.guid));
+    fn built_in_providers_have_a_name_and_a_guid() {
+        for b in BUILT_IN {
+            assert_eq!(Provider::from_guid(b.guid), b.provider);
+            assert_eq!(Provider::from_name(&b.name.to_lowercase()), b.provider);
+            assert_eq!(b.provider.name(), Some(b.name));
+            assert_eq!(b.provider.guid(), Some(b.guid));
         }
         let other = Guid::from_u128(1);
         assert_eq!(Provider::from_guid(other), Provider::Guid(other));

@@ -95,7 +95,8 @@ fn fields(text: &str, version: u32) -> Option<Arc<[Field]>> {
     Some(read(&mut tokens, version).0.into())
 }
 
-/// Reads fields up to the end, or up to the `}` of their struct; returns what follows the brace too.
+/// Reads fields up to the end, or up to the `}` of their struct; returns what follows the brace
+/// too.
 fn read<'t>(tokens: &mut dyn Iterator<Item = &'t str>, version: u32) -> (Vec<Field>, &'t str) {
     let mut fields = Vec::new();
     while let Some(token) = tokens.next() {
@@ -163,7 +164,7 @@ fn counted(ty: FieldType, count: &str, earlier: &[Field]) -> FieldType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows;
+    use crate::layouts;
 
     #[test]
     fn rows_have_a_name_known_types_and_no_decoder() {
@@ -171,7 +172,7 @@ mod tests {
             let event = format!("{provider}/{id}");
             let provider = Provider::from_name(provider);
             assert!(!matches!(provider, Provider::Name(_)), "{event}");
-            assert!(rows::manifest(&provider, *id).is_none(), "{event}");
+            assert!(layouts::manifest(&provider, *id).is_none(), "{event}");
             assert!(!name.is_empty(), "{event}");
             assert_readable(text, &event);
         }
@@ -179,7 +180,10 @@ mod tests {
             let event = format!("{class}/{opcode}");
             let class = classes::ALL.iter().find(|(_, name)| name == class);
             let opcode = u8::try_from(*opcode).unwrap();
-            assert!(rows::classic(class.unwrap().0, opcode).is_none(), "{event}");
+            assert!(
+                layouts::classic(class.unwrap().0, opcode).is_none(),
+                "{event}"
+            );
             assert_readable(text, &event);
         }
         assert!(CLR.len() > 250 && KERNEL.len() > 120);

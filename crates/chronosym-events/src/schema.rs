@@ -4,7 +4,7 @@ use std::sync::Arc;
 use crate::cursor::{Cursor, Form, Shape};
 use crate::describe::describe;
 use crate::kernel::classes;
-use crate::rows::{self, Row};
+use crate::layouts::{self, Layout};
 use crate::value::FieldList;
 use crate::{
     DecodeError, Event, Field, Guid, MethodEvent, PointerSize, Provider, published, universal,
@@ -13,14 +13,14 @@ use crate::{
 /// The id of the events that carry an EventSource's manifest.
 pub const MANIFEST_EVENT_ID: u32 = 0xfffe;
 
-/// Who an event is.
+/// Identifies an event type.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EventKey {
     /// Events of ETW manifests and of EventPipe.
     Manifest {
-        /// Who logs it.
+        /// The provider that logs it.
         provider: Provider,
-        /// The provider's number for it.
+        /// The provider's id of it.
         id: u32,
         /// The version of its layout.
         version: u32,
@@ -29,12 +29,12 @@ pub enum EventKey {
     Classic {
         /// The class GUID.
         class: Guid,
-        /// What happened.
+        /// The opcode.
         opcode: u8,
         /// The version of its layout.
         version: u16,
     },
-    /// Events known by name: `Universal.*` and TraceLogging.
+    /// Events that are identified by name: `Universal.*` and TraceLogging.
     Named {
         /// The provider's name.
         provider: Arc<str>,
@@ -44,10 +44,10 @@ pub enum EventKey {
 }
 
 impl EventKey {
-    /// The event of one of the runtime's providers that its manifest calls `symbol`, as LTTng names tracepoints:
-    /// `MethodLoadVerbose_V1` is version 1 of `MethodLoadVerbose`.
+    /// Returns the key of the event with a symbol of the CLR's manifest, which LTTng uses to name
+    /// tracepoints: `MethodLoadVerbose_V1` is version 1 of `MethodLoadVerbose`.
     pub fn from_symbol(provider: &Provider, symbol: &str) -> Option<Self> {
-        let (id, version) = rows::by_symbol(provider, symbol)?;
+        let (id, version) = layouts::by_symbol(provider, symbol)?;
         let provider = provider.clone();
         Some(Self::Manifest {
             provider,
@@ -56,16 +56,16 @@ impl EventKey {
         })
     }
 
-    fn row(&self) -> Option<&'static Row> {
+    fn layout(&self) -> Option<&'static Layout> {
         match self {
-            Self::Manifest { provider, id, .. } => rows::manifest(provider, *id),
-            Self::Classic { class, opcode, .. } => rows::classic(*class, *opcode),
+            Self::Manifest { provider, id, .. } => layouts::manifest(provider, *id),
+            Self::Classic { class, opcode, .. } => layouts::classic(*class, *opcode),
             Self::Named { .. } => None,
         }
     }
 }
 
-/// What is the same for all events of one type; a reader makes it once.
+/// An event type: what all its events share. A reader makes it once.
 #[derive(Clone, Debug)]
 pub struct EventSchema {
     key: EventKey,
@@ -81,14 +81,14 @@ pub struct EventSchema {
 
 #[derive(Clone, Debug)]
 enum Decoder {
-    Row(&'static Row),
+    Layout(&'static Layout),
     Universal(universal::Plan),
 }
 
 impl EventSchema {
-    /// The schema of an event type of which nothing but the key is known. Chooses the typed decoder.
+    /// Returns the schema of an event type of which only the key is known, with its typed decoder.
     pub fn new(key: EventKey) -> Self {
-        let row = key.row();
+        let layout = key.layout();
         let (provider_name, published): (Arc<str>, _) = match &key {
             EventKey::Manifest {
                 provider,
@@ -113,19 +113,19 @@ impl EventSchema {
         let mut schema = Self {
             key,
             provider_name,
-            published_name: row.map(|row| row.name.into()).or(published.name),
+            published_name: layout.map(|layout| layout.name.into()).or(published.name),
             event_name: None,
             opcode: 0,
             level: 0,
             keywords: 0,
             fields: published.fields,
-            decoder: row.map(Decoder::Row),
+            decoder: layout.map(Decoder::Layout),
         };
         schema.plan_universal();
         schema
     }
 
-    /// Adds the name that the trace gives the event; an empty one is none.
+    /// Adds the event's name from the trace; an empty one counts as none.
     #[must_use]
     pub fn with_name(mut self, name: &str) -> Self {
         self.event_name = (!name.is_empty()).then(|| name.into());
@@ -133,15 +133,15 @@ impl EventSchema {
         self
     }
 
-    /// Adds the name that the trace gives the provider.
+    /// Adds the provider's name from the trace.
     #[must_use]
     pub fn with_provider_name(mut self, name: &str) -> Self {
         self.provider_name = name.into();
         self
     }
 
-    /// Adds the fields that the trace describes; none at all, as the runtime has it for its own events, say nothing where
-    /// the published ones are known.
+    /// Adds the fields that the trace describes. An empty description, which the CLR writes for its
+    /// own events, does not replace published fields.
     #[must_use]
     pub fn with_fields(mut self, fields: impl Into<Arc<[Field]>>) -> Self {
         let fields = fields.into();
@@ -159,42 +159,43 @@ impl EventSchema {
         self
     }
 
-    /// Who the event is.
+    /// Returns what identifies the event type.
     pub fn key(&self) -> &EventKey {
         &self.key
     }
 
-    /// The provider's name, or its GUID where the trace has no name.
+    /// Returns the provider's name, or its GUID if the trace has no name.
     pub fn provider_name(&self) -> &Arc<str> {
         &self.provider_name
     }
 
-    /// The event's name as the trace gives it.
+    /// Returns the event's name in the trace.
     pub fn event_name(&self) -> Option<&Arc<str>> {
         self.event_name.as_ref()
     }
 
-    /// The opcode.
+    /// Returns the opcode.
     pub fn opcode(&self) -> u8 {
         self.opcode
     }
 
-    /// The level: 1 critical to 5 verbose, 0 always.
+    /// Returns the level: 1 critical to 5 verbose, 0 always.
     pub fn level(&self) -> u8 {
         self.level
     }
 
-    /// The keywords, as bits.
+    /// Returns the keywords, as bits.
     pub fn keywords(&self) -> u64 {
         self.keywords
     }
 
-    /// The fields that the trace describes, or those published of an event without a typed decoder.
+    /// Returns the fields that the trace describes, or the published ones of an event without a
+    /// typed decoder.
     pub fn fields(&self) -> Option<&[Field]> {
         self.fields.as_deref()
     }
 
-    /// The event's id: the manifest's, or the opcode of a classic event.
+    /// Returns the event's id: the manifest's, or the opcode of a classic event.
     pub fn id(&self) -> Option<u32> {
         match &self.key {
             EventKey::Manifest { id, .. } => Some(*id),
@@ -203,7 +204,7 @@ impl EventSchema {
         }
     }
 
-    /// The version of the event's layout.
+    /// Returns the version of the event's layout.
     pub fn version(&self) -> u32 {
         match &self.key {
             EventKey::Manifest { version, .. } => *version,
@@ -212,7 +213,7 @@ impl EventSchema {
         }
     }
 
-    /// The event's published name; without one the trace's own; without that `Event(id)`.
+    /// Returns the event's published name, or else its name in the trace, or else `Event(id)`.
     pub fn name(&self) -> Cow<'_, str> {
         if let EventKey::Named { name, .. } = &self.key {
             return Cow::Borrowed(name);
@@ -236,7 +237,7 @@ impl EventSchema {
             EventKey::Manifest { provider, .. } => (provider.clone(), self.event_name.as_ref()),
             EventKey::Classic { .. } => return,
         };
-        // An event without fields (ProcessExit) is described by none.
+        // Traces do not describe events without fields (ProcessExit).
         let fields = self.fields.as_deref().unwrap_or_default();
         if let Some(name) = name
             && let Some(plan) = universal::Plan::new(&provider, name, fields)
@@ -246,42 +247,43 @@ impl EventSchema {
     }
 }
 
-/// One event in bytes, borrowed from a reader's buffer.
+/// An undecoded event, borrowed from a reader's buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent<'a> {
-    /// Nanoseconds since the trace began; earlier events have 0.
+    /// Nanoseconds since the start of the trace; earlier events have 0.
     pub time_ns: u64,
-    /// The process that it belongs to, where the record says.
+    /// The process that it belongs to, if the record states it.
     pub process_id: Option<u32>,
-    /// The thread that it belongs to, where the record says.
+    /// The thread that it belongs to, if the record states it.
     pub thread_id: Option<u64>,
     /// The processor that logged it.
     pub processor: Option<u32>,
-    /// The width of pointers in the payload.
+    /// The size of pointers in the payload.
     pub pointer_size: PointerSize,
-    /// What is the same for all events of its type.
+    /// Its event type.
     pub schema: &'a EventSchema,
-    /// Its bytes.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 impl<'a> RawEvent<'a> {
     /// Decodes the payload; `Ok(None)` for events without a typed decoder.
     ///
-    /// A version newer than those known is decoded as the newest known one: runtimes only ever append fields.
+    /// A version newer than the known ones is decoded as the newest known one, because runtimes
+    /// append fields.
     ///
     /// # Errors
-    /// [`DecodeError`] when the payload ends too early or holds what its layout does not allow.
+    /// [`DecodeError`] when the payload ends too early or holds a value that its layout does not allow.
     pub fn decode(&self) -> Result<Option<Event<'a>>, DecodeError> {
         match &self.schema.decoder {
             None => Ok(None),
-            Some(Decoder::Row(row)) => {
+            Some(Decoder::Layout(layout)) => {
                 let version = self.schema.version();
-                if version < row.oldest {
+                if version < layout.oldest {
                     return Err(DecodeError::UnknownVersion(version));
                 }
-                let mut c = Cursor::new(self.payload, version, self.pointer_size, row.shape);
-                (row.decode)(&mut c)
+                let mut c = Cursor::new(self.payload, version, self.pointer_size, layout.shape);
+                (layout.decode)(&mut c)
             }
             Some(Decoder::Universal(plan)) => plan
                 .decode(self.payload, self.pointer_size)
@@ -289,11 +291,12 @@ impl<'a> RawEvent<'a> {
         }
     }
 
-    /// The fields in order by their published names, or by the trace's own description of them; `Ok(None)` for events of which
-    /// neither is known.
+    /// Returns the fields in order, by their published names or by the trace's description;
+    /// `Ok(None)` for events that have neither.
     ///
     /// # Errors
-    /// [`DecodeError`] as for [`RawEvent::decode`]. Self-described events give no error: what cannot be read is shown in hex.
+    /// [`DecodeError`] as for [`RawEvent::decode`]. Described events give no error: bytes that cannot be
+    /// read become a field `Rest` in hex.
     pub fn fields(&self) -> Result<Option<FieldList<'a>>, DecodeError> {
         if let Some(event) = self.decode()? {
             return Ok(Some(event.fields()));
@@ -306,23 +309,24 @@ impl<'a> RawEvent<'a> {
         Ok(described.map(|fields| describe(fields, self.payload, self.pointer_size)))
     }
 
-    /// What a method event says that ends too early: all fields of the newest older version that is there in full, or the
-    /// body without its names where the strings are missing (seen from .NET 5 on x86). `None` when not even that can be
-    /// read, and for other events.
+    /// Decodes a method event that ends too early: all fields of the newest older version that is
+    /// complete, or the body without its names where the strings are missing (seen from .NET 5 on
+    /// x86). `None` when that fails too, and for other events.
     pub fn method_in_part(&self) -> Option<MethodEvent<'a>> {
-        let Some(Decoder::Row(row)) = &self.schema.decoder else {
+        let Some(Decoder::Layout(layout)) = &self.schema.decoder else {
             return None;
         };
         let bare = Shape {
             form: Form::Plain,
-            ..row.shape
+            ..layout.shape
         };
-        [(1, row.shape), (0, row.shape), (0, bare)]
+        [(1, layout.shape), (0, layout.shape), (0, bare)]
             .into_iter()
             .find_map(|(version, shape)| {
                 let mut c = Cursor::new(self.payload, version, self.pointer_size, shape);
-                match (row.decode)(&mut c) {
-                    // Every method has a name: an empty one is what follows strings that are missing.
+                match (layout.decode)(&mut c) {
+                    // Every method has a name; an empty one was read from the bytes after missing
+                    // strings.
                     Ok(Some(Event::Method(method)))
                         if method.names.is_none_or(|names| !names.name.is_empty()) =>
                     {

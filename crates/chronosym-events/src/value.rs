@@ -3,20 +3,21 @@ use std::fmt;
 
 use chronosym_types::{AStr, Guid, Hex, WStr};
 
-/// One field's value, as text and JSON show it.
+/// The value of a field.
 ///
-/// `Display` and `Serialize` (feature `serde`) agree: ids, addresses, tokens and flags ([`Value::Hex`]) are hex strings, GUIDs and text are strings,
-/// arrays are arrays, bytes are one string of hex digits.
+/// `Display` and `Serialize` (feature `serde`) agree: ids, addresses, tokens and flags
+/// ([`Value::Hex`]) are hex strings, GUIDs and text are strings, arrays are arrays, bytes are a
+/// string of hex digits.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// True or false.
+    /// A Boolean.
     Bool(bool),
     /// A signed number.
     I64(i64),
     /// An unsigned number.
     U64(u64),
-    /// An id, address, token or set of flags, shown as `0x…`.
+    /// An id, address, token or set of flags, displayed as `0x…`.
     Hex(u64),
     /// A number of single precision.
     F32(f32),
@@ -30,7 +31,7 @@ pub enum Value<'a> {
     Narrow(AStr<'a>),
     /// Text made by the decoder, such as a time.
     Text(Cow<'a, str>),
-    /// Bytes without a known form.
+    /// Bytes of an unknown format.
     Bytes(&'a [u8]),
     /// Several values.
     Array(Vec<Value<'a>>),
@@ -47,17 +48,17 @@ impl<'a> FieldList<'a> {
         self.0.push((name.into(), value));
     }
 
-    /// Names and values in order.
+    /// Returns names and values in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value<'a>)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// The value of the first field with this name.
+    /// Returns the value of the first field with a name.
     pub fn get(&self, name: &str) -> Option<&Value<'a>> {
         self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
     }
 
-    /// Whether the event has no fields.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -73,7 +74,7 @@ impl<'a> IntoIterator for FieldList<'a> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// Text as it is, numbers in decimal, arrays as `[a, b]`, objects as `{name=value, …}`.
+    /// Text verbatim, numbers in decimal, arrays as `[a, b]`, objects as `{name=value, …}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(v) => v.fmt(f),

@@ -514,7 +514,7 @@ fn pieces_out_of_order_make_no_tree() {
     };
     assert_eq!(
         push(&pieces[1]),
-        Err(InlineTreeError::MissingPiece {
+        Err(InlineTreeError::MissingChunk {
             expected: 0,
             found: 1
         })
@@ -522,7 +522,7 @@ fn pieces_out_of_order_make_no_tree() {
     assert_eq!(push(&pieces[0]), Ok(None));
     assert_eq!(
         push(&pieces[2]),
-        Err(InlineTreeError::MissingPiece {
+        Err(InlineTreeError::MissingChunk {
             expected: 1,
             found: 2
         })
@@ -530,7 +530,7 @@ fn pieces_out_of_order_make_no_tree() {
     assert_eq!(push(&pieces[0]), Ok(None));
     assert_eq!(
         push(&other[1]),
-        Err(InlineTreeError::MissingPiece {
+        Err(InlineTreeError::MissingChunk {
             expected: 1,
             found: 1
         })

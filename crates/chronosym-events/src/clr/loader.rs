@@ -1,4 +1,4 @@
-//! Loader events: app domains, assemblies, modules, ranges of modules.
+//! Loader events: modules, domain modules, app domains.
 
 use crate::cursor::Cursor;
 use crate::part::{Part, Style, payload};
@@ -6,7 +6,8 @@ use crate::value::{FieldList, Value};
 use crate::{Action, DecodeError, Guid, WStr};
 
 payload! {
-    /// A module of the runtime: ModuleLoad, ModuleUnload, ModuleDCStart, ModuleDCEnd. It has no address: image events have.
+    /// A CLR module: ModuleLoad, ModuleUnload, ModuleDCStart, ModuleDCEnd. Only image events have
+    /// an address.
     ModuleEvent<'a> {
         /// What happened to the module.
         action: Action = "",
@@ -14,14 +15,14 @@ payload! {
         module_id: u64 = "ModuleID" as hex,
         /// The id of its assembly.
         assembly_id: u64 = "AssemblyID" as hex,
-        /// What kind of module this is: 1 domain neutral, 2 native, 4 dynamic, 8 the assembly's manifest, 0x10 laid out by profile
-        /// data, 0x20 ReadyToRun, 0x40 ReadyToRun of some methods only.
+        /// Flags: 1 domain neutral, 2 native, 4 dynamic, 8 the assembly's manifest, 0x10 optimized
+        /// by profile data, 0x20 ReadyToRun, 0x40 partial ReadyToRun.
         flags: u32 = "ModuleFlags" as hex,
         /// Always 0.
         reserved: u32 = "Reserved1",
-        /// Where the IL was loaded from; the simple name for modules without a file.
+        /// The path of the IL; the simple name for modules without a file.
         il_path: WStr<'a> = "ModuleILPath",
-        /// Where the native image was loaded from; often empty.
+        /// The path of the native image; often empty.
         native_path: WStr<'a> = "ModuleNativePath",
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
@@ -29,12 +30,12 @@ payload! {
         managed_pdb: PdbInfo<'a> = "Managed" if since 2,
         /// The PDB of the native image.
         native_pdb: PdbInfo<'a> = "Native" if since 2,
-        /// The build id of the native image.
+        /// The build ID of the native image.
         native_build_id: WStr<'a> = "NativeBuildID" if since 3,
     }
 }
 
-/// Which PDB belongs to a module.
+/// The identity of a module's PDB.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct PdbInfo<'a> {
@@ -42,12 +43,12 @@ pub struct PdbInfo<'a> {
     pub guid: Guid,
     /// The PDB's age; 1 for portable PDBs.
     pub age: u32,
-    /// Where the PDB was when the module was built.
+    /// The path of the PDB when the module was built.
     pub path: WStr<'a>,
 }
 
 impl PdbInfo<'_> {
-    /// Whether the runtime knew a PDB.
+    /// Whether there is a PDB.
     pub fn is_present(&self) -> bool {
         !self.guid.is_zero()
     }
@@ -93,13 +94,13 @@ payload! {
         assembly_id: u64 = "AssemblyID" as hex,
         /// The id of the app domain.
         app_domain_id: u64 = "AppDomainID" as hex,
-        /// What kind of module this is.
+        /// Flags, as in [`ModuleEvent`].
         flags: u32 = "ModuleFlags" as hex,
         /// Always 0.
         reserved: u32 = "Reserved1",
-        /// Where the IL was loaded from.
+        /// The path of the IL.
         il_path: WStr<'a> = "ModuleILPath",
-        /// Where the native image was loaded from.
+        /// The path of the native image.
         native_path: WStr<'a> = "ModuleNativePath",
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
@@ -111,11 +112,11 @@ payload! {
         action: Action = "",
         /// The app domain's id.
         app_domain_id: u64 = "AppDomainID" as hex,
-        /// 1 the default domain, 2 runs code, 4 shared.
+        /// Flags: 1 default, 2 executable, 4 shared.
         flags: u32 = "AppDomainFlags" as hex,
-        /// Its name.
+        /// The name.
         name: WStr<'a> = "AppDomainName",
-        /// Its number in the process.
+        /// The number in the process.
         index: u32 = "AppDomainIndex" if since 1,
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,

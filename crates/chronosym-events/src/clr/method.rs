@@ -9,24 +9,25 @@ use crate::value::{FieldList, Value};
 use crate::{Action, DecodeError, WStr};
 
 payload! {
-    /// A native body of a method: MethodLoad, MethodUnload, MethodDCStart, MethodDCEnd, verbose or not.
+    /// A code body: MethodLoad, MethodUnload, MethodDCStart, MethodDCEnd, verbose or not.
     ///
-    /// One trace mixes versions: runtimes write V1 when the native code version is 0 and V2 otherwise. The runtime provider
-    /// announces code that it compiles; precompiled code shows up in the rundown only.
+    /// A trace mixes versions: runtimes write V1 when the native code version is 0 and V2
+    /// otherwise. The runtime provider logs jitted code; precompiled code appears in the rundown
+    /// only.
     MethodEvent<'a> {
         /// What happened to the body.
         action: Action = "",
         /// The method's id (its MethodDesc), unique in a runtime instance while the method lives.
         method_id: u64 = "MethodID" as hex,
-        /// The id of the module that holds it.
+        /// The id of its module.
         module_id: u64 = "ModuleID" as hex,
-        /// First address of the code.
+        /// The start of the code.
         start: u64 = "MethodStartAddress" as hex,
-        /// Length of the code in bytes.
+        /// The size of the code in bytes.
         size: u32 = "MethodSize",
         /// The metadata token; 0x06000000 for methods without one.
         token: u32 = "MethodToken" as hex,
-        /// What kind of code this is.
+        /// The flags.
         flags: MethodFlags = "MethodFlags" as hex,
         /// The names, in verbose events.
         names: MethodNames<'a> = "MethodNameSpace" if verbose,
@@ -37,13 +38,13 @@ payload! {
     }
 }
 
-/// What a method is called, as the runtime writes it.
+/// The names of a method, in the runtime's spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 #[non_exhaustive]
 pub struct MethodNames<'a> {
     /// The full name of the type, nested types after `+`, generic arguments in brackets.
     pub namespace: WStr<'a>,
-    /// The bare name of the method.
+    /// The name of the method.
     pub name: WStr<'a>,
     /// The signature in IL spelling.
     pub signature: WStr<'a>,
@@ -82,7 +83,8 @@ impl<'a> Part<'a> for MethodNames<'a> {
     }
 }
 
-/// The MethodFlags field: 1 dynamic, 2 generic, 4 code shared by instantiations, 8 jitted, 0x10 a helper of the JIT.
+/// The MethodFlags field: 1 dynamic, 2 generic, 4 code shared by instantiations, 8 jitted, 0x10 a
+/// helper of the JIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MethodFlags(pub u32);
 
@@ -126,7 +128,7 @@ impl MethodFlags {
         tier.copied().filter(|_| self.is_jitted())
     }
 
-    /// Whether this is the hot or the cold part of the method (bits 28 to 31).
+    /// The hot or cold part of the method, from bits 28 to 31.
     pub fn extent(self) -> Extent {
         Extent::from_bits((self.0 >> 28) as u8)
     }
@@ -143,7 +145,7 @@ impl<'a> Part<'a> for MethodFlags {
 
 macro_rules! tiers {
     ($($(#[$meta:meta])* $tier:ident,)*) => {
-        /// How native code came to be.
+        /// How native code was compiled.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum OptimizationTier {
@@ -151,7 +153,7 @@ macro_rules! tiers {
         }
 
         impl OptimizationTier {
-            /// The tier's name as runtimes and perf maps spell it.
+            /// Returns the tier's name in the spelling of runtimes and perf maps.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$tier => stringify!($tier),)* }
             }
@@ -160,13 +162,13 @@ macro_rules! tiers {
 }
 
 tiers! {
-    /// Jitted without optimisation, for debugging.
+    /// Jitted with minimal optimization, for debugging.
     MinOptJitted,
-    /// Jitted with full optimisation at once.
+    /// Jitted with full optimization, without tiers.
     Optimized,
     /// Jitted quickly: tier 0.
     QuickJitted,
-    /// Jitted again with full optimisation: tier 1.
+    /// Rejitted with full optimization: tier 1.
     OptimizedTier1,
     /// Tier 1 by on-stack replacement.
     OptimizedTier1OSR,
@@ -186,13 +188,13 @@ impl fmt::Display for OptimizationTier {
     }
 }
 
-/// A part of a method's code; a split method has two bodies with one method id.
+/// The hot or cold part of a method's code; a split method has two bodies with one method id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Extent {
-    /// The part that runs often, or the whole method.
+    /// The hot part, or the whole method.
     #[default]
     Hot,
-    /// The part that was moved away.
+    /// The cold part.
     Cold,
 }
 
@@ -220,31 +222,31 @@ payload! {
         module_id: u64 = "ModuleID" as hex,
         /// Its metadata token.
         token: u32 = "MethodToken" as hex,
-        /// Length of its IL in bytes.
+        /// The size of its IL in bytes.
         il_size: u32 = "MethodILSize",
-        /// What it is called.
+        /// The names.
         names: MethodNames<'a> = "MethodNameSpace",
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
     }
 
-    /// The first call of a precompiled method found its code: a start address without a size.
+    /// The entry point of a precompiled method, looked up on its first call. It has no size.
     R2RGetEntryPoint<'a> {
         /// The method's id.
         method_id: u64 = "MethodID" as hex,
-        /// What it is called.
+        /// The names.
         names: MethodNames<'a> = "MethodNamespace",
-        /// First address of the code.
+        /// The start of the code.
         entry_point: u64 = "EntryPoint" as hex,
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
     }
 
-    /// The IL-to-native map of a body: MethodILToNativeMap, or its rundown forms MethodDCStartILToNativeMap and
-    /// MethodDCEndILToNativeMap.
+    /// The IL-to-native map of a body: MethodILToNativeMap, or its rundown forms
+    /// MethodDCStartILToNativeMap and MethodDCEndILToNativeMap.
     ///
-    /// A live map follows the load event of its body on the same thread, a rundown map precedes it. Before V1 (.NET 7) the version
-    /// field is always 0, so that adjacency is the only sure way to the body.
+    /// A live map follows the load event of its body on the same thread, a rundown map precedes it.
+    /// Before V1 (.NET 7) the version field is always 0, so only adjacency identifies the body.
     ILToNativeMap<'a> {
         /// Load for the live event.
         action: Action = "",
@@ -252,9 +254,9 @@ payload! {
         method_id: u64 = "MethodID" as hex,
         /// The native code version, from V1 on (published as ReJITID).
         version_id: u64 = "ReJITID" as hex,
-        /// The part of the code that the map speaks of.
+        /// The part of the code that the map covers.
         extent: Extent = "MethodExtent",
-        /// How many entries there are.
+        /// The number of entries.
         count: u16 = "CountOfMapEntries",
         /// IL offsets; −1 no mapping, −2 prolog, −3 epilog.
         il_offsets: I32s<'a> = "ILOffsets" as list(count),
@@ -268,14 +270,15 @@ payload! {
 }
 
 impl<'a> ILToNativeMap<'a> {
-    /// Pairs of IL offset and native offset, in the order of the event.
+    /// Returns pairs of IL offset and native offset, in the order of the event.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (i32, u32)> + Clone + use<'a> {
         self.il_offsets.iter().zip(self.native_offsets.iter())
     }
 }
 
 payload! {
-    /// The generic arguments and the type of a method, by ids (see [`BulkType`](crate::BulkType) for the types' names).
+    /// The generic arguments and the type of a method, by ids; [`BulkType`](crate::BulkType) names
+    /// the types.
     MethodDetails<'a> {
         /// The method's id.
         method_id: u64 = "MethodID" as hex,
@@ -283,9 +286,9 @@ payload! {
         type_id: u64 = "TypeID" as hex,
         /// Its metadata token.
         token: u32 = "MethodToken" as hex,
-        /// How many generic arguments the method itself has.
+        /// The number of generic arguments of the method itself.
         type_parameter_count: u32 = "TypeParameterCount",
-        /// The module that the code was loaded for.
+        /// The id of the module that the code was loaded for.
         loader_module_id: u64 = "LoaderModuleID" as hex,
         /// The ids of the generic arguments.
         type_parameters: Ids<'a> = "TypeParameters" as list(type_parameter_count),
@@ -293,7 +296,8 @@ payload! {
 }
 
 payload! {
-    /// One piece of a body's inline tree (JittedMethodRichDebugInfo of the private provider); see [`RichDebugChunks`](crate::RichDebugChunks).
+    /// A chunk of a body's inline tree (JittedMethodRichDebugInfo of the private provider); see
+    /// [`RichDebugChunks`](crate::RichDebugChunks).
     RichDebugInfo<'a> {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
@@ -303,22 +307,22 @@ payload! {
         native_code_version: u64 = "ReJITID" as hex,
         /// The version of the IL.
         il_version_id: u64 = "ILVersionID" as hex,
-        /// The piece's number from 0; the highest bit marks the last one.
+        /// The chunk's number from 0; the highest bit marks the last one.
         chunk: u32 = "ChunkIndex" as hex,
-        /// Bytes in this piece.
+        /// The chunk's length in bytes.
         length: u32 = "ChunkLength",
-        /// The piece.
+        /// The chunk.
         data: &'a [u8] = "Data" as list(length),
     }
 }
 
 impl RichDebugInfo<'_> {
-    /// The piece's number from 0.
+    /// Returns the chunk's number from 0.
     pub fn chunk_index(&self) -> u32 {
         self.chunk & 0x7fff_ffff
     }
 
-    /// Whether no piece follows.
+    /// Whether this is the last chunk.
     pub fn is_last(&self) -> bool {
         self.chunk & 0x8000_0000 != 0
     }

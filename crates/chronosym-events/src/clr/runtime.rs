@@ -1,4 +1,4 @@
-//! Interop stubs and what the runtime says of itself.
+//! Interop stubs, the runtime's own properties, stacks and samples.
 
 use super::method::MethodNames;
 use crate::cursor::{Cursor, Form};
@@ -7,7 +7,7 @@ use crate::value::{FieldList, Value};
 use crate::{Action, Addresses, DecodeError, Guid, WStr};
 
 payload! {
-    /// A stub in IL that leads from managed to native code or back.
+    /// An IL stub between managed and native code.
     ILStubGenerated<'a> {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
@@ -15,11 +15,12 @@ payload! {
         module_id: u64 = "ModuleID" as hex,
         /// The id of the stub's method.
         stub_method_id: u64 = "StubMethodID" as hex,
-        /// 1 reverse interop, 2 COM, 4 from a native image, 8 delegate, 0x10 vararg, 0x20 unmanaged callee, 0x40 struct.
+        /// 1 reverse interop, 2 COM, 4 from a native image, 8 delegate, 0x10 vararg, 0x20 unmanaged
+        /// callee, 0x40 struct.
         flags: u32 = "StubFlags" as hex,
-        /// The metadata token of the method that the stub serves.
+        /// The metadata token of the stub's target method.
         target_token: u32 = "ManagedInteropMethodToken" as hex,
-        /// The method that the stub serves.
+        /// The stub's target method.
         target: MethodNames<'a> = "ManagedInteropMethodNamespace",
         /// The native signature.
         native_signature: WStr<'a> = "NativeMethodSignature",
@@ -29,7 +30,7 @@ payload! {
         stub_il: WStr<'a> = "StubMethodILCode",
     }
 
-    /// A stub that exists serves one more method.
+    /// An existing stub is used for another method.
     ILStubCacheHit<'a> {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
@@ -37,29 +38,29 @@ payload! {
         module_id: u64 = "ModuleID" as hex,
         /// The id of the stub's method.
         stub_method_id: u64 = "StubMethodID" as hex,
-        /// The metadata token of the method that the stub serves.
+        /// The metadata token of the stub's target method.
         target_token: u32 = "ManagedInteropMethodToken" as hex,
-        /// The method that the stub serves.
+        /// The stub's target method.
         target: MethodNames<'a> = "ManagedInteropMethodNamespace",
     }
 
-    /// A piece of the PDB of a module that exists in memory only.
+    /// A chunk of the PDB of a module that exists in memory only.
     CodeSymbols<'a> {
         /// The module's id.
         module_id: u64 = "ModuleId" as hex,
-        /// How many pieces there are.
+        /// The number of chunks.
         total_chunks: u16 = "TotalChunks",
-        /// This piece's number from 0.
+        /// The chunk's number from 0.
         chunk_number: u16 = "ChunkNumber",
-        /// Bytes in this piece.
+        /// The chunk's length in bytes.
         length: u32 = "ChunkLength",
-        /// The piece.
+        /// The chunk.
         chunk: &'a [u8] = "Chunk" as list(length),
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
     }
 
-    /// Which runtime this is: RuntimeInformationStart, and RuntimeInformationDCStart of the rundown.
+    /// The runtime: RuntimeInformationStart, and RuntimeInformationDCStart of the rundown.
     RuntimeInformation<'a> {
         /// Load for the live event.
         action: Action = "",
@@ -67,7 +68,7 @@ payload! {
         clr_instance_id: u16 = "ClrInstanceID",
         /// 1 .NET Framework, 2 CoreCLR, 4 Mono.
         sku: u16 = "Sku",
-        /// The version of the base class library.
+        /// The version of the base class library: the major number.
         bcl_major: u16 = "BclMajorVersion",
         /// Its second number.
         bcl_minor: u16 = "BclMinorVersion",
@@ -75,7 +76,7 @@ payload! {
         bcl_build: u16 = "BclBuildNumber",
         /// Its fourth number.
         bcl_qfe: u16 = "BclQfeNumber",
-        /// The version of the runtime.
+        /// The version of the runtime: the major number.
         vm_major: u16 = "VMMajorVersion",
         /// Its second number.
         vm_minor: u16 = "VMMinorVersion",
@@ -83,19 +84,19 @@ payload! {
         vm_build: u16 = "VMBuildNumber",
         /// Its fourth number.
         vm_qfe: u16 = "VMQfeNumber",
-        /// How the runtime was started, as bits.
+        /// The startup flags.
         startup_flags: u32 = "StartupFlags" as hex,
         /// 1 managed program, 2 hosted, 4 C++/CLI, 8 COM, 0x10 other.
         startup_mode: u8 = "StartupMode",
         /// The command line of the process.
         command_line: WStr<'a> = "CommandLine",
-        /// The COM object that started the runtime.
+        /// The GUID of the COM object that started the runtime.
         com_object_guid: Guid = "ComObjectGuid",
-        /// The file of the runtime.
+        /// The path of the runtime library.
         runtime_dll_path: WStr<'a> = "RuntimeDllPath",
     }
 
-    /// The call stack of the runtime event that came before it on the same thread (ETW only).
+    /// The call stack of the previous runtime event of the thread (ETW only).
     ClrStackWalk<'a> {
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
@@ -103,27 +104,27 @@ payload! {
         reserved1: u8 = "Reserved1",
         /// Always 0.
         reserved2: u8 = "Reserved2",
-        /// How many frames there are.
+        /// The number of frames.
         frame_count: u32 = "FrameCount",
-        /// The frames, innermost first.
+        /// The addresses, leaf first.
         frames: Addresses<'a> = "Stack" as list(frame_count),
     }
 
-    /// The rundown begins or ends: DCStartInit, DCStartComplete, DCEndInit, DCEndComplete.
+    /// The rundown starts or ends: DCStartInit, DCStartComplete, DCEndInit, DCEndComplete.
     RundownMarker {
         /// DCStart or DCEnd.
         action: Action = "",
-        /// Begin or end.
+        /// Start or end.
         phase: MarkerPhase = "",
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID" if since 1,
     }
 }
 
-/// Which end of a rundown a marker stands at.
+/// The end of a rundown that a marker denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkerPhase {
-    /// The rundown begins.
+    /// The rundown starts.
     Init,
     /// The rundown is complete.
     Complete,
@@ -148,16 +149,16 @@ payload! {
     }
 }
 
-/// What a thread did when EventPipe's SampleProfiler looked at it. Samples are of wall-clock time, not of CPU time.
+/// The state of a thread in a sample of EventPipe's SampleProfiler, which samples wall-clock time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadSampleType {
     /// The sample failed.
     Error,
-    /// Outside managed code: waiting, or in native code.
+    /// Outside managed code: blocked, or in native code.
     External,
     /// In managed code.
     Managed,
-    /// A value that no runtime is known to write.
+    /// An undefined value.
     Unknown(u32),
 }
 

@@ -9,7 +9,7 @@ use crate::{DecodeError, WStr};
 payload! {
     /// Types and their names.
     BulkType<'a> {
-        /// How many types there are.
+        /// The number of types.
         count: u32 = "Count",
         /// The runtime instance in the process.
         clr_instance_id: u16 = "ClrInstanceID",
@@ -25,20 +25,20 @@ payload! {
         module_id: u64 = "ModuleID" as hex,
         /// The metadata token of its name.
         type_name_id: u32 = "TypeNameID" as hex,
-        /// 1 delegate, 2 finalizable, 4 COM wrapper, 8 array (rank in bits 8 to 13).
+        /// Flags: 1 delegate, 2 finalizable, 4 COM wrapper, 8 array (rank in bits 8 to 13).
         flags: u32 = "Flags" as hex,
-        /// What kind of element the type is (ECMA-335 II.23.1.16).
+        /// The element type (ECMA-335 II.23.1.16).
         cor_element_type: u8 = "CorElementType" as hex,
-        /// Its name; empty where the event gives the token only.
+        /// The name; empty where the event has the token only.
         name: WStr<'a> = "Name",
-        /// How many type arguments it has.
+        /// The number of type arguments.
         type_parameter_count: u32 = "TypeParameterCount",
         /// The ids of the type arguments.
         type_parameters: Ids<'a> = "TypeParameters" as list(type_parameter_count),
     }
 }
 
-/// The types of a [`BulkType`] event, checked when the event was decoded.
+/// The types of a [`BulkType`] event; validated when the event was decoded.
 #[derive(Clone, Copy)]
 pub struct TypeList<'a> {
     first: Cursor<'a>,
@@ -46,7 +46,7 @@ pub struct TypeList<'a> {
 }
 
 impl<'a> TypeList<'a> {
-    /// The types in order.
+    /// Returns the types in order.
     pub fn iter(&self) -> impl Iterator<Item = TypeDescription<'a>> + use<'a> {
         let mut cursor = self.first;
         (0..self.count).map_while(move |_| TypeDescription::read(&mut cursor).ok())

@@ -1,25 +1,25 @@
-/// Why the pieces of a manifest make no manifest.
+/// Why the chunks of a manifest could not be joined or parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// An event of this id that holds something else.
-    #[error("not a piece of an EventSource manifest")]
-    NotAPiece,
-    /// A piece is missing.
-    #[error("piece {found} of an EventSource manifest follows where piece {expected} is due")]
-    MissingPiece {
-        /// The piece that is due.
+    /// The payload of an event with the id of manifests is something else.
+    #[error("not a chunk of an EventSource manifest")]
+    NotAChunk,
+    /// A chunk is missing.
+    #[error("chunk {found} of an EventSource manifest where chunk {expected} is expected")]
+    MissingChunk {
+        /// The number of the expected chunk.
         expected: u16,
-        /// The piece that came.
+        /// The number of the chunk.
         found: u16,
     },
-    /// The pieces are longer than any real manifest.
+    /// The chunks are longer than any real manifest.
     #[error("EventSource manifest of more than {limit} bytes")]
     TooLong {
-        /// The greatest length that is accepted.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The pieces are no XML, or no manifest.
-    #[error("EventSource manifest that cannot be read: {0}")]
+    /// The chunks are not XML, or not a manifest.
+    #[error("invalid EventSource manifest: {0}")]
     Xml(String),
 }

@@ -1,4 +1,4 @@
-//! Manifests that .NET EventSources log about themselves: event 65534, XML in pieces.
+//! Manifests that .NET EventSources log about themselves: event 65534, XML in chunks.
 
 mod error;
 mod xml;
@@ -7,25 +7,29 @@ pub use error::ManifestError;
 
 use crate::EventSchema;
 
-/// Joins the pieces of one provider's manifest; keep one of these a provider and process.
+/// Joins the chunks of a manifest; one per provider and process.
 #[derive(Clone, Debug, Default)]
-pub struct ManifestPieces {
+pub struct ManifestChunks {
     xml: Vec<u8>,
     next: u16,
 }
 
-impl ManifestPieces {
-    /// A manifest longer than this is taken for damage: real ones have some ten kilobytes.
+impl ManifestChunks {
+    /// The limit on the length of a manifest in bytes; real ones have some ten kilobytes.
     pub const LIMIT: usize = 16 << 20;
 
-    /// Adds the payload of an event with id [`MANIFEST_EVENT_ID`](crate::MANIFEST_EVENT_ID): u8 format (1), u8 major, u8 minor, u8 0x5b, u16 number of
-    /// pieces, u16 piece, text. The last piece gives the schemas of the provider's events.
+    /// Adds the payload of an event with id [`MANIFEST_EVENT_ID`](crate::MANIFEST_EVENT_ID). The
+    /// last chunk returns the schemas of the provider's events.
+    ///
+    /// Layout: u8 format (1), u8 major, u8 minor, u8 0x5b, u16 total chunks, u16 chunk number,
+    /// text.
     ///
     /// # Errors
-    /// [`ManifestError`] when pieces are missing or make no manifest. The next first piece starts anew.
+    /// [`ManifestError`] when a chunk is missing, or the chunks are not a manifest. The next first
+    /// chunk starts over.
     pub fn push(&mut self, payload: &[u8]) -> Result<Option<Vec<EventSchema>>, ManifestError> {
         let [1, _, _, 0x5b, t0, t1, p0, p1, text @ ..] = payload else {
-            return Err(ManifestError::NotAPiece);
+            return Err(ManifestError::NotAChunk);
         };
         let (total, found) = (
             u16::from_le_bytes([*t0, *t1]),
@@ -36,7 +40,7 @@ impl ManifestPieces {
         }
         if found != self.next {
             let expected = std::mem::take(self).next;
-            return Err(ManifestError::MissingPiece { expected, found });
+            return Err(ManifestError::MissingChunk { expected, found });
         }
         if self.xml.len().saturating_add(text.len()) > Self::LIMIT {
             *self = Self::default();
@@ -78,25 +82,25 @@ mod tests {
   </template></templates>
  </provider></events></instrumentation></instrumentationManifest>"#;
 
-    fn pieces(size: usize) -> Vec<Vec<u8>> {
-        let chunks: Vec<_> = XML.as_bytes().chunks(size).collect();
-        let piece = |(i, text): (usize, &&[u8])| {
+    fn chunks(size: usize) -> Vec<Vec<u8>> {
+        let texts: Vec<_> = XML.as_bytes().chunks(size).collect();
+        let chunk = |(i, text): (usize, &&[u8])| {
             let mut out = vec![1, 1, 0, 0x5b];
-            out.extend((chunks.len() as u16).to_le_bytes());
+            out.extend((texts.len() as u16).to_le_bytes());
             out.extend((i as u16).to_le_bytes());
             out.extend_from_slice(text);
             out
         };
-        chunks.iter().enumerate().map(piece).collect()
+        texts.iter().enumerate().map(chunk).collect()
     }
 
     #[test]
-    fn pieces_make_descriptions() {
-        let mut manifest = ManifestPieces::default();
-        let pieces = pieces(100);
-        let (last, others) = pieces.split_last().unwrap();
-        for piece in others {
-            assert!(manifest.push(piece).unwrap().is_none());
+    fn chunks_make_descriptions() {
+        let mut manifest = ManifestChunks::default();
+        let chunks = chunks(100);
+        let (last, others) = chunks.split_last().unwrap();
+        for chunk in others {
+            assert!(manifest.push(chunk).unwrap().is_none());
         }
         let events = manifest.push(last).unwrap().unwrap();
         let names: Vec<_> = events
@@ -130,26 +134,26 @@ mod tests {
 
     #[test]
     fn damage_is_an_error() {
-        let mut manifest = ManifestPieces::default();
-        let pieces = pieces(100);
-        assert!(manifest.push(&pieces[0]).unwrap().is_none());
+        let mut manifest = ManifestChunks::default();
+        let chunks = chunks(100);
+        assert!(manifest.push(&chunks[0]).unwrap().is_none());
         assert_eq!(
-            manifest.push(&pieces[2]).err(),
-            Some(ManifestError::MissingPiece {
+            manifest.push(&chunks[2]).err(),
+            Some(ManifestError::MissingChunk {
                 expected: 1,
                 found: 2
             })
         );
         assert_eq!(
-            manifest.push(&pieces[1]).err(),
-            Some(ManifestError::MissingPiece {
+            manifest.push(&chunks[1]).err(),
+            Some(ManifestError::MissingChunk {
                 expected: 0,
                 found: 1
             })
         );
         assert_eq!(
             manifest.push(b"\x01\x01\x00[\x01\0\0").err(),
-            Some(ManifestError::NotAPiece)
+            Some(ManifestError::NotAChunk)
         );
         assert!(matches!(
             manifest.push(b"\x01\x01\x00[\x01\0\0\0<a>"),
@@ -161,13 +165,13 @@ mod tests {
         ));
     }
 
-    /// A manifest in one piece with this in its provider.
+    /// A manifest in one chunk with `inner` in its provider.
     fn manifest(inner: &str) -> Vec<u8> {
-        let mut piece = b"\x01\x01\x00[\x01\0\0\0".to_vec();
-        piece.extend(b"<m><provider name='P' guid='{a8a71ac1-040f-54a2-07ca-00a89b5ab761}'>");
-        piece.extend(inner.as_bytes());
-        piece.extend(b"</provider></m>");
-        piece
+        let mut chunk = b"\x01\x01\x00[\x01\0\0\0".to_vec();
+        chunk.extend(b"<m><provider name='P' guid='{a8a71ac1-040f-54a2-07ca-00a89b5ab761}'>");
+        chunk.extend(inner.as_bytes());
+        chunk.extend(b"</provider></m>");
+        chunk
     }
 
     #[test]
@@ -179,7 +183,7 @@ mod tests {
         inner.extend((0..2_000).map(|i| format!("<data name='f{i}' inType='win:Int32'/>")));
         inner += "</template>";
         let xml = manifest(&inner);
-        let events = ManifestPieces::default().push(&xml).unwrap().unwrap();
+        let events = ManifestChunks::default().push(&xml).unwrap().unwrap();
         assert_eq!(events.len(), 2_000);
         assert_eq!(events[0].fields().unwrap().len(), 2_000);
         let all: usize = events
@@ -194,10 +198,10 @@ mod tests {
         let attributes: String = (0..300).map(|i| format!(" a{i}=''")).collect();
         let namespaces: String = (0..100).map(|i| format!("<a xmlns:n{i}='u'/>")).collect();
         for inner in [format!("<a{attributes}/>"), namespaces] {
-            let pushed = ManifestPieces::default().push(&manifest(&inner));
+            let pushed = ManifestChunks::default().push(&manifest(&inner));
             assert!(matches!(pushed, Err(ManifestError::Xml(_))));
         }
         let deep = "<a>".repeat(100_000) + &"</a>".repeat(100_000);
-        let _ = ManifestPieces::default().push(&manifest(&deep));
+        let _ = ManifestChunks::default().push(&manifest(&deep));
     }
 }

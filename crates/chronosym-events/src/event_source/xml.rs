@@ -13,7 +13,7 @@ use roxmltree::Node;
 use super::error::ManifestError;
 use crate::{EventSchema, Field, FieldType, Guid};
 
-/// The schemas of a provider's events.
+/// Returns the schemas of the provider's events.
 pub(super) fn parse(xml: &str) -> Result<Vec<EventSchema>, ManifestError> {
     check(xml)?;
     let document =
@@ -25,7 +25,7 @@ pub(super) fn parse(xml: &str) -> Result<Vec<EventSchema>, ManifestError> {
         .attribute("guid")
         .and_then(|g| g.parse().ok())
         .ok_or_else(|| ManifestError::Xml("its provider has no GUID".into()))?;
-    let names = Names::of(provider);
+    let definitions = Definitions::of(provider);
     let provider_name = provider
         .attribute("name")
         .filter(|name| name.len() <= LONGEST_SHARED_NAME);
@@ -38,28 +38,33 @@ pub(super) fn parse(xml: &str) -> Result<Vec<EventSchema>, ManifestError> {
         };
         let version = value("version").and_then(|n| u8::try_from(n).ok());
         let template = event.attribute("template");
-        let template = template.and_then(|name| names.templates.get(name));
+        let template = template.and_then(|name| definitions.templates.get(name));
         let task = event.attribute("task").or(event.attribute("symbol"));
         let opcode = event.attribute("opcode");
-        let called = (task, opcode);
-        let schema =
-            EventSchema::of_manifest(guid, provider_name, id, version.unwrap_or(0), called)
-                .with_fields(template.map_or(Vec::new(), |t| fields(*t, 0, &mut budget)))
-                .with_descriptor(
-                    opcode.map_or(0, |name| names.opcode(name)),
-                    level(event.attribute("level").unwrap_or_default()),
-                    names.keywords(event.attribute("keywords").unwrap_or_default()),
-                );
+        let schema = EventSchema::of_manifest(
+            guid,
+            provider_name,
+            id,
+            version.unwrap_or(0),
+            (task, opcode),
+        )
+        .with_fields(template.map_or(Vec::new(), |t| fields(*t, 0, &mut budget)))
+        .with_descriptor(
+            opcode.map_or(0, |name| definitions.opcode(name)),
+            level(event.attribute("level").unwrap_or_default()),
+            definitions.keywords(event.attribute("keywords").unwrap_or_default()),
+        );
         schemas.push(schema);
     }
     Ok(schemas)
 }
 
-/// A name that all events of a provider have is no longer than this.
+/// The limit on the length of a name that all events of a provider share.
 const LONGEST_SHARED_NAME: usize = 1024;
 
-/// Refuses what takes the XML parser the square of its size: it compares each attribute with those before it, and copies the
-/// namespaces of the element around. An attribute has its `=`, and no `<` stands in an element but at its start.
+/// Rejects XML that takes the parser time quadratic in its size: it compares each attribute with
+/// the earlier ones, and copies the namespaces of the enclosing element. Each attribute has a `=`,
+/// and an element has a `<` at its start only.
 fn check(xml: &str) -> Result<(), ManifestError> {
     const MOST_ATTRIBUTES: usize = 256;
     const MOST_NAMESPACES: usize = 64;
@@ -75,17 +80,17 @@ fn check(xml: &str) -> Result<(), ManifestError> {
     Ok(())
 }
 
-/// What events name, by its name; the first of each.
+/// The definitions that events refer to by name; the first one of each name.
 #[derive(Default)]
-struct Names<'a, 'i> {
+struct Definitions<'a, 'i> {
     templates: HashMap<&'a str, Node<'a, 'i>>,
     opcodes: HashMap<&'a str, u8>,
     keywords: HashMap<&'a str, u64>,
 }
 
-impl<'a, 'i> Names<'a, 'i> {
+impl<'a, 'i> Definitions<'a, 'i> {
     fn of(provider: Node<'a, 'i>) -> Self {
-        let mut names = Self::default();
+        let mut definitions = Self::default();
         for node in provider.descendants().filter(Node::is_element) {
             let value = |name: &str| node.attribute(name).and_then(number);
             match (
@@ -94,20 +99,23 @@ impl<'a, 'i> Names<'a, 'i> {
                 node.attribute("name"),
             ) {
                 ("template", Some(id), _) => {
-                    names.templates.entry(id).or_insert(node);
+                    definitions.templates.entry(id).or_insert(node);
                 }
                 ("opcode", _, Some(name)) => {
                     let value = value("value").and_then(|n| u8::try_from(n).ok());
-                    names.opcodes.entry(name).or_insert(value.unwrap_or(0));
+                    definitions
+                        .opcodes
+                        .entry(name)
+                        .or_insert(value.unwrap_or(0));
                 }
                 ("keyword", _, Some(name)) => {
                     let mask = value("mask").unwrap_or(0);
-                    names.keywords.entry(name).or_insert(mask);
+                    definitions.keywords.entry(name).or_insert(mask);
                 }
                 _ => {}
             }
         }
-        names
+        definitions
     }
 
     fn opcode(&self, name: &str) -> u8 {
@@ -125,7 +133,7 @@ impl<'a, 'i> Names<'a, 'i> {
         ];
         let common = name.strip_prefix("win:");
         common
-            .and_then(|name| place(&COMMON, name))
+            .and_then(|name| index_of(name, &COMMON))
             .or_else(|| self.opcodes.get(name).copied())
             .unwrap_or(0)
     }
@@ -150,10 +158,10 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// A name's place in a list, which is its number.
-fn place(names: &[&str], name: &str) -> Option<u8> {
-    let place = names.iter().position(|known| *known == name)?;
-    u8::try_from(place).ok()
+/// The index of a name in a list, which is its number.
+fn index_of(name: &str, names: &[&str]) -> Option<u8> {
+    let index = names.iter().position(|other| *other == name)?;
+    u8::try_from(index).ok()
 }
 
 fn level(name: &str) -> u8 {
@@ -165,25 +173,26 @@ fn level(name: &str) -> u8 {
         "win:Informational",
         "win:Verbose",
     ];
-    place(&LEVELS, name).unwrap_or(0)
+    index_of(name, &LEVELS).unwrap_or(0)
 }
 
 const MAX_DEPTH: usize = 16;
 
-/// The fields of a template. Events may share one, so that each field costs its part of what the manifest's size allows.
+/// The fields of a template. Events may share one, so each field counts against a budget that
+/// depends on the manifest's size.
 fn fields(template: Node<'_, '_>, depth: usize, budget: &mut usize) -> Vec<Field> {
     const FIELD: usize = 16;
     if *budget == 0 {
         return Vec::new();
     }
     let elements = || template.children().filter(Node::is_element);
-    let mut places = HashMap::new();
-    for (node, place) in elements().zip(0..=u16::MAX) {
-        places
+    let mut indexes = HashMap::new();
+    for (node, index) in elements().zip(0..=u16::MAX) {
+        indexes
             .entry(node.attribute("name").unwrap_or_default())
-            .or_insert(place);
+            .or_insert(index);
     }
-    let earlier = |name: &str| places.get(name).copied();
+    let earlier = |name: &str| indexes.get(name).copied();
     let mut out = Vec::new();
     for node in elements() {
         let name = node.attribute("name").unwrap_or_default();
@@ -237,7 +246,7 @@ fn data_type(node: Node<'_, '_>, earlier: &dyn Fn(&str) -> Option<u16>) -> Field
     ];
     let in_name = node.attribute("inType").unwrap_or_default();
     let in_name = in_name.strip_prefix("win:").unwrap_or(in_name);
-    let Some(in_type) = place(&IN_TYPES, in_name).filter(|code| *code > 0) else {
+    let Some(in_type) = index_of(in_name, &IN_TYPES).filter(|code| *code > 0) else {
         return FieldType::Unknown;
     };
     let out_type = match node.attribute("outType") {

@@ -1,4 +1,4 @@
-//! The class GUIDs of classic events, by the names of their kernel groups.
+//! The classes of classic events: GUIDs by the names of kernel groups.
 
 use crate::Guid;
 
@@ -10,7 +10,7 @@ macro_rules! classes {
 }
 
 classes! {
-    /// The trace's header and other events of tracing itself (group 0).
+    /// The trace's header and other events about tracing (group 0).
     EVENT_TRACE "EventTrace" 0x68fdd900_4a3e_11d1_84f4_0000f80464e3
     /// Disks (group 1).
     DISK_IO "DiskIO" 0x3d6fa8d4_fe05_11d0_9dda_00c04fd7ba7c
@@ -32,7 +32,7 @@ classes! {
     REGISTRY "Registry" 0xae53722e_c863_11d2_8659_00c04fa321a1
     /// Debug output (group 0xa).
     DBG_PRINT "DbgPrint" 0x13976d09_a327_438c_950b_7f03192815c7
-    /// The system's configuration as the kernel logs it (group 0xb).
+    /// The system's configuration, logged by the kernel (group 0xb).
     SYSTEM_CONFIG "SystemConfig" 0x01853a65_418f_4f36_aefc_dc0f1d2fd235
     /// Pool memory (group 0xe).
     POOL "Pool" 0x0268a8b6_74fd_4302_9dd0_6e8f1795c0cf
@@ -54,13 +54,13 @@ classes! {
     SPLIT_IO "SplitIo" 0xd837ca92_12b9_44a5_ad6a_3a65b3578ad8
     /// Thread pools (group 0x1c).
     THREAD_POOL "ThreadPool" 0xc861d0e2_a2c1_4d36_9f9c_970bab943a12
-    /// What merging adds about images.
+    /// Image identities, added by merging.
     IMAGE_ID "ImageID" 0xb3e675d7_2554_4f18_830b_2762732560de
-    /// What merging adds about the system.
+    /// System properties, added by merging.
     SYS_CONFIG "SysConfig" 0x9b79ee91_b5fd_41c0_a243_4248e266e9d0
-    /// Descriptions of manifest events that merging adds.
+    /// Descriptions of manifest events, added by merging.
     EVENT_INFO "MetaData" 0xbbccf6c1_6cd1_48c4_80ff_839482e37671
-    /// Losses.
+    /// Lost events.
     LOST_EVENT "RT_LostEvent" 0x6a399ae0_4bc6_4de9_870b_3657f8947e7e
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn name(class: Guid) -> Option<&'static str> {
     class.map(|(_, name)| *name)
 }
 
-/// Who logs a class of events.
+/// The name of the provider that logs a class.
 pub(crate) fn provider_name(class: Guid) -> Option<&'static str> {
     match class {
         IMAGE_ID | EVENT_INFO => Some("KernelTraceControl"),

@@ -1,4 +1,4 @@
-//! Images and what identifies their symbol files.
+//! Images and the identities of their symbol files.
 
 use crate::cursor::Form;
 use crate::part::{payload, shape_part};
@@ -13,19 +13,19 @@ payload! {
         base: u64 = "ImageBase" as ptr,
         /// Its size in memory, in bytes.
         size: u64 = "ImageSize" as ptr_since_1,
-        /// The process that it belongs to (not the one that logs); 0 and 4 are the kernel's.
+        /// The process that it is mapped into (not the one that logs); 0 and 4 are the kernel's.
         process_id: u32 = "ProcessId" if since 1,
         /// The checksum in its header.
         checksum: u32 = "ImageChecksum" as hex if since 2,
         /// The time stamp in its header; mostly 0 in rundown events: [`ImageId`] has it.
         time_date_stamp: u32 = "TimeDateStamp" as hex if since 2,
-        /// How it is signed (V3).
+        /// The signature level (V3).
         signature_level: u8 = "SignatureLevel" if since 2,
-        /// By whom it is signed (V3).
+        /// The signature type (V3).
         signature_type: u8 = "SignatureType" if since 2,
         /// Not used.
         reserved0: u16 = "Reserved0" if since 2,
-        /// The base that its header asks for.
+        /// The preferred base in its header.
         default_base: u64 = "DefaultBase" as ptr if since 2,
         /// Not used.
         reserved1: &'a [u8] = "Reserved1" as list(16) if since 2,
@@ -33,7 +33,8 @@ payload! {
         file_name: WStr<'a> = "FileName",
     }
 
-    /// Size and time stamp of an image file: it stands just before or after the image event with the same base.
+    /// Size and time stamp of an image file, just before or after the image event with the same
+    /// base.
     ImageId<'a> {
         /// The image's base address.
         base: u64 = "ImageBase" as ptr,
@@ -43,17 +44,17 @@ payload! {
         process_id: u32 = "ProcessId",
         /// The time stamp in the image's header.
         time_date_stamp: u32 = "TimeDateStamp" as hex,
-        /// What the file was called when it was built.
+        /// The original name of the file.
         original_file_name: WStr<'a> = "OriginalFileName",
     }
 }
 
-/// Whose PDB a record names.
+/// The file that a record's PDB belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DbgId {
-    /// That of the image.
+    /// The image.
     Image,
-    /// That of the IL which a native image was compiled from.
+    /// The IL that a native image was compiled from.
     Il,
 }
 
@@ -65,19 +66,19 @@ shape_part! {
 }
 
 payload! {
-    /// Which PDB belongs to an image: DbgID_RSDS, DbgID_ILRSDS.
+    /// The identity of an image's PDB: DbgID_RSDS, DbgID_ILRSDS.
     DbgIdRsds<'a> {
-        /// Whose PDB this is.
+        /// The file that the PDB belongs to.
         of: DbgId = "",
         /// The image's base address.
         base: u64 = "ImageBase" as ptr,
-        /// The process that the image belongs to.
+        /// The process that the image is mapped into.
         process_id: u32 = "ProcessId",
         /// The PDB's signature.
         guid: Guid = "GuidSig",
         /// The PDB's age.
         age: u32 = "Age",
-        /// Where the PDB was when the image was built (UTF-8).
+        /// The path of the PDB when the image was built (UTF-8).
         pdb_path: AStr<'a> = "PdbFileName",
     }
 }

@@ -1,7 +1,7 @@
-//! Classic events of the Windows kernel, and those that merging a trace adds.
+//! Classic events of the Windows kernel, and those that merging adds to a trace.
 //!
-//! Classic events are known by class GUID and opcode. Their payloads name the process and the thread that they speak of; the
-//! record's header names who logged them, or nobody.
+//! Classic events are identified by class GUID and opcode. Process and thread are in their
+//! payloads; the record's header has the thread that logged them, or none.
 
 pub mod classes;
 mod image;
@@ -20,7 +20,7 @@ pub use system::{SystemPaths, VolumeMapping};
 use crate::part::events;
 
 events! {
-    /// An event of the Windows kernel, or one that merging a trace adds.
+    /// An event of the Windows kernel, or one that merging adds to a trace.
     KernelEvent {
         Process(Process<'a>),
         Thread(Thread<'a>),

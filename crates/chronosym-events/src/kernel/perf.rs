@@ -1,19 +1,19 @@
-//! Samples, stacks and switches.
+//! Samples, stacks and context switches.
 
 use crate::cursor::Form;
 use crate::part::{payload, shape_part};
 use crate::{Action, Addresses, WStr};
 
 payload! {
-    /// A CPU sample. It names the thread only.
+    /// A CPU sample. It has a thread but no process.
     SampledProfile {
-        /// Where the processor was.
+        /// The sampled address.
         instruction_pointer: u64 = "InstructionPointer" as ptr,
         /// The thread; 0 is idle, unless a DPC or an interrupt runs.
         thread_id: u32 = "ThreadId",
-        /// How many samples this stands for.
+        /// The number of samples that this one represents.
         count: u16 = "Count",
-        /// 1 in a DPC, 2 in an interrupt, priority in bits 3 to 7.
+        /// Flags: 1 in a DPC, 2 in an interrupt, priority in bits 3 to 7.
         flags: u8 = "Flags" as hex,
         /// The rank of the thread.
         rank: u8 = "Rank",
@@ -28,46 +28,46 @@ impl SampledProfile {
 }
 
 payload! {
-    /// A performance counter ran over.
+    /// A sample of a performance counter, taken on overflow.
     PmcInterrupt {
-        /// Where the processor was.
+        /// The sampled address.
         instruction_pointer: u64 = "InstructionPointer" as ptr,
         /// The thread.
         thread_id: u32 = "ThreadId",
-        /// Which counter.
+        /// The counter.
         profile_source: u16 = "ProfileSource",
         /// Not used.
         reserved: u16 = "Reserved",
     }
 
-    /// How often samples are taken: when collection starts or ends, or when it changes.
+    /// The sampling interval: when collection starts or ends, or when it changes.
     SampleInterval<'a> {
-        /// What was logged.
+        /// The reason for the event.
         event: IntervalEvent = "",
-        /// 0 the timer, others performance counters.
+        /// 0 for the timer, otherwise a performance counter.
         source: u32 = "Source",
-        /// The interval from now on, in 100 ns for the timer.
+        /// The new interval, in 100 ns for the timer.
         new_interval: u32 = "NewInterval",
-        /// The interval before.
+        /// The old interval.
         old_interval: u32 = "OldInterval",
         /// The source's name.
         source_name: Option<WStr<'a>> = "SourceName",
     }
 
-    /// The call stack of an event that was logged before, or a part of it.
+    /// The call stack of an earlier event, or a part of it.
     StackWalk<'a> {
-        /// The raw time of that event.
+        /// The raw time of the event.
         event_time: u64 = "EventTimeStamp",
         /// The process.
         process_id: u32 = "StackProcess",
         /// The thread.
         thread_id: u32 = "StackThread",
-        /// The frames, innermost first.
+        /// The addresses, leaf first.
         frames: Addresses<'a> = "Stack",
     }
 }
 
-/// When a sampling interval is logged.
+/// Why a sampling interval is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntervalEvent {
     /// The interval changes.
@@ -78,12 +78,12 @@ pub enum IntervalEvent {
     End,
 }
 
-/// Which part of a call stack a key stands for; the two have keys of their own.
+/// The part of a call stack that a key refers to; each part has its own key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackMode {
-    /// The part in the kernel.
+    /// The kernel part.
     Kernel,
-    /// The part in the program.
+    /// The user part.
     User,
 }
 
@@ -100,11 +100,11 @@ shape_part! {
 }
 
 payload! {
-    /// The call stack of an event that was logged before, by a key. The definition comes later.
+    /// The call stack of an earlier event, by a key that is defined later.
     StackKeyReference {
         /// The part of the stack.
         mode: StackMode = "",
-        /// The raw time of that event.
+        /// The raw time of the event.
         event_time: u64 = "EventTimeStamp",
         /// The process.
         process_id: u32 = "StackProcess",
@@ -114,44 +114,44 @@ payload! {
         key: u64 = "StackKey" as ptr,
     }
 
-    /// The call stack behind a key (create, delete, rundown); afterwards the key may be used anew.
+    /// The call stack of a key (create, delete, rundown); afterwards the key may be reused.
     StackKeyDefinition<'a> {
         /// The key.
         key: u64 = "StackKey" as ptr,
-        /// The frames, innermost first.
+        /// The addresses, leaf first.
         frames: Addresses<'a> = "Stack",
     }
 
-    /// The user part of call stacks whose kernel part came before, logged when the thread leaves the kernel. The frames are in the
-    /// record's stack.
+    /// The user part of call stacks whose kernel part was logged before, logged when the thread
+    /// leaves the kernel. The addresses are in the record's stack.
     UserStack<'a> {
-        /// Whatever the event carries besides.
+        /// The payload.
         data: &'a [u8] = "Data",
     }
 
-    /// A processor changes from one thread to another.
+    /// A context switch.
     CSwitch {
-        /// The thread that runs from now on.
+        /// The thread that starts running.
         new_thread_id: u32 = "NewThreadId",
-        /// The thread that ran until now.
+        /// The thread that stops running.
         old_thread_id: u32 = "OldThreadId",
         /// The new thread's priority.
         new_thread_priority: i8 = "NewThreadPriority",
         /// The old thread's priority.
         old_thread_priority: i8 = "OldThreadPriority",
-        /// How deep the processor slept before.
+        /// The C-state that the processor was in before.
         previous_c_state: u8 = "PreviousCState",
         /// Not used.
         spare_byte: i8 = "SpareByte",
-        /// Why the old thread waits.
+        /// The old thread's wait reason.
         old_thread_wait_reason: i8 = "OldThreadWaitReason",
-        /// 0 the old thread waits in the kernel, 1 in user mode.
+        /// The old thread's wait mode: 0 kernel, 1 user.
         old_thread_wait_mode: i8 = "OldThreadWaitMode",
-        /// What the old thread is now: 1 ready, 2 running, 4 terminated, 5 waiting, and others.
+        /// The old thread's state: 1 ready, 2 running, 4 terminated, 5 waiting, and others.
         old_thread_state: i8 = "OldThreadState",
-        /// The processor that the old thread would like.
+        /// The old thread's ideal processor.
         old_thread_wait_ideal_processor: i8 = "OldThreadWaitIdealProcessor",
-        /// How long the new thread waited, in ticks of the timer.
+        /// The new thread's wait time in timer ticks.
         new_thread_wait_time: u32 = "NewThreadWaitTime",
         /// Not used.
         reserved: Option<u32> = "Reserved",

@@ -12,12 +12,12 @@ use crate::part::{Part, Style, payload, shape_part};
 use crate::value::{FieldList, Value};
 use crate::{AStr, Action, DecodeError, WStr};
 
-/// What happened to a process.
+/// What a process event states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProcessAction {
-    /// It begins, ends, or is alive when a session begins or ends.
+    /// The process starts, ends, or is alive when a session starts or ends.
     Life(Action),
-    /// It has ended, but something still holds on to it.
+    /// The process has ended, but is still referenced.
     Defunct,
 }
 
@@ -33,7 +33,7 @@ payload! {
     Process<'a> {
         /// What happened to the process.
         action: ProcessAction = "",
-        /// The address of the kernel's process object, unique while the process lives.
+        /// The address of the kernel's process object, unique while the process is alive.
         unique_key: u64 = "UniqueProcessKey" as ptr,
         /// Its id.
         process_id: u32 = "ProcessId",
@@ -41,13 +41,13 @@ payload! {
         parent_id: u32 = "ParentId",
         /// The logon session.
         session_id: u32 = "SessionId",
-        /// How it ended; 259 while it lives.
+        /// The exit status; 259 while the process runs.
         exit_status: i32 = "ExitStatus",
         /// The physical address of its page table.
         directory_table_base: u64 = "DirectoryTableBase" as ptr if since 3,
-        /// 1 packaged, 2 WOW64, 4 protected, and others.
+        /// Flags: 1 packaged, 2 WOW64, 4 protected, and others.
         flags: u32 = "Flags" as hex if since 4,
-        /// Who runs it.
+        /// The user.
         user_sid: Sid<'a> = "UserSID",
         /// The name of its image file, without a path.
         image_file_name: AStr<'a> = "ImageFileName",
@@ -63,18 +63,19 @@ payload! {
 }
 
 impl Process<'_> {
-    /// Whether this is a 32-bit process on 64-bit Windows, where the event says.
+    /// Whether this is a 32-bit process on 64-bit Windows, if the event states it.
     pub fn is_wow64(&self) -> Option<bool> {
         self.flags.map(|f| f & 2 != 0)
     }
 }
 
-/// A security identifier: its own bytes, without what the kernel puts in front.
+/// A security identifier, without the TOKEN_USER that the kernel writes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Sid<'a>(&'a [u8]);
 
 impl<'a> Sid<'a> {
-    /// Reads a bare SID: revision, count of sub-authorities, authority, sub-authorities.
+    /// Reads a SID without a TOKEN_USER: revision, count of sub-authorities, authority,
+    /// sub-authorities.
     pub(crate) fn read_bare(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         let mut ahead = *c;
         ahead.u8()?;
@@ -101,7 +102,7 @@ impl fmt::Display for Sid<'_> {
 }
 
 impl<'a> Part<'a> for Sid<'a> {
-    /// Four zero bytes are no SID; otherwise a TOKEN_USER of two pointers stands in front of it.
+    /// Reads a TOKEN_USER of two pointers and a SID; four zero bytes mean no SID.
     fn read(c: &mut Cursor<'a>) -> Result<Self, DecodeError> {
         let mut ahead = *c;
         if ahead.u32()? == 0 {
@@ -127,7 +128,7 @@ payload! {
         process_id: u32 = "ProcessId",
         /// Its id.
         thread_id: u32 = "TThreadId",
-        /// More of it.
+        /// Stacks and start address.
         details: ThreadDetails = "" if since 2,
         /// Its priorities and flags.
         priorities: u32 = "Priorities" as hex if since 3,
@@ -135,27 +136,27 @@ payload! {
         name: Option<WStr<'a>> = "ThreadName",
     }
 
-    /// Where a thread's stacks and code are.
+    /// The stacks and the start address of a thread.
     ThreadDetails {
-        /// Where its kernel stack begins; stacks grow down.
+        /// The base of its kernel stack; stacks grow down.
         stack_base: u64 = "StackBase" as ptr,
-        /// Where its kernel stack ends.
+        /// The limit of its kernel stack.
         stack_limit: u64 = "StackLimit" as ptr,
-        /// Where its user stack begins.
+        /// The base of its user stack.
         user_stack_base: u64 = "UserStackBase" as ptr,
-        /// Where its user stack ends.
+        /// The limit of its user stack.
         user_stack_limit: u64 = "UserStackLimit" as ptr,
-        /// V2: where it starts in the kernel's view. V3: the processors that it may run on.
+        /// V2: the start address for the kernel. V3: the processors that it may run on.
         affinity: u64 = "Affinity" as ptr,
-        /// Where its own code starts.
+        /// The start address.
         win32_start_address: u64 = "Win32StartAddr" as ptr,
         /// Its thread environment block.
         teb_base: u64 = "TebBase" as ptr,
-        /// The service that it works for.
+        /// The tag of its service.
         sub_process_tag: u32 = "SubProcessTag",
     }
 
-    /// A thread gets a name.
+    /// The name of a thread.
     ThreadName<'a> {
         /// The process that it belongs to.
         process_id: u32 = "ProcessId",

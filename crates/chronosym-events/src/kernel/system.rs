@@ -4,7 +4,7 @@ use crate::WStr;
 use crate::part::payload;
 
 payload! {
-    /// Where Windows is installed.
+    /// The paths of Windows.
     SystemPaths<'a> {
         /// The system directory.
         system_directory: WStr<'a> = "SystemDirectory",
@@ -12,11 +12,11 @@ payload! {
         windows_directory: WStr<'a> = "SystemWindowsDirectory",
     }
 
-    /// Which drive or folder an NT device path means.
+    /// The drive or folder of an NT device path.
     VolumeMapping<'a> {
         /// The NT path, such as `\Device\HarddiskVolume2`.
         nt_path: WStr<'a> = "NtPath",
-        /// The path that programs know.
+        /// The DOS path.
         dos_path: WStr<'a> = "DosPath",
     }
 }

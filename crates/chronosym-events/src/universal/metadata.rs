@@ -1,6 +1,6 @@
 use crate::Guid;
 
-/// What a mapped file is, from the JSON of a `ProcessMappingMetadata` event.
+/// The identity of a mapped file, from the JSON of a `ProcessMappingMetadata` event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SymbolMetadata {
@@ -10,62 +10,62 @@ pub enum SymbolMetadata {
     Elf(ElfMetadata),
 }
 
-/// What finds the symbols of a PE file.
+/// The identity of a PE file, and of its symbol files.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PeMetadata {
-    /// The name of its PDB.
+    /// The PDB's file name.
     pub name: Option<String>,
-    /// The time stamp in its header.
+    /// The time stamp in the file's header.
     pub time_date_stamp: Option<u32>,
     /// The PDB's age.
     pub age: Option<u32>,
     /// The PDB's signature.
     pub signature: Option<Guid>,
-    /// The signature of its R2R perf map.
+    /// The signature of the ReadyToRun perf map.
     pub perfmap_signature: Option<Guid>,
-    /// The version of its R2R perf map's format.
+    /// The format version of the ReadyToRun perf map.
     pub perfmap_version: Option<u32>,
-    /// The name of its R2R perf map.
+    /// The file name of the ReadyToRun perf map.
     pub perfmap_name: Option<String>,
-    /// RVA of its code section in memory, in bytes.
+    /// RVA of the code section.
     pub text_offset: Option<u64>,
 }
 
-/// What finds the symbols of an ELF file.
+/// The identity of an ELF file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ElfMetadata {
-    /// The build id, in hex.
+    /// The build ID, in hex.
     pub build_id: Option<String>,
-    /// Address of its first executable segment.
+    /// The address of the first executable segment.
     pub p_vaddr: Option<u64>,
-    /// Where that segment is in the file, in bytes.
+    /// The file offset of that segment in bytes.
     pub p_offset: Option<u64>,
 }
 
-/// Why the JSON of a mapping could not be used.
+/// Why the metadata of a mapping could not be parsed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
-    /// It is no JSON.
+    /// The metadata is not JSON.
     #[cfg(feature = "serde")]
-    #[error("the metadata of a mapping is no JSON")]
+    #[error("metadata of a mapping is not JSON")]
     Json(#[from] serde_json::Error),
-    /// The crate was built without its feature `serde`.
-    #[error("the metadata of mappings is not read: this was built without the feature \"serde\"")]
+    /// The crate was built without the feature `serde`.
+    #[error("metadata of a mapping is not read: built without the feature \"serde\"")]
     NotBuilt,
-    /// It describes neither a PE nor an ELF file.
-    #[error("the metadata of a mapping is of type {0:?}; PE or ELF is expected")]
+    /// The metadata describes neither a PE nor an ELF file.
+    #[error("metadata of a mapping has the type {0:?} (expected PE or ELF)")]
     UnknownType(String),
 }
 
 impl SymbolMetadata {
-    /// Parses the text of the event's SymbolMetadata field; empty text gives `None`. Empty strings, zero ids and fields of
-    /// another type than expected count as absent.
+    /// Parses the event's SymbolMetadata field; `None` if it is empty. Empty strings, zero ids and
+    /// fields of an unexpected type count as absent.
     ///
     /// # Errors
-    /// [`MetadataError`] when the text is no JSON or describes another kind of file.
+    /// [`MetadataError`] when the text is not JSON or describes another kind of file.
     pub fn parse(json: &str) -> Result<Option<Self>, MetadataError> {
         if json.trim().is_empty() {
             return Ok(None);
@@ -94,7 +94,7 @@ impl SymbolMetadata {
             other => other.as_u64(),
         };
         let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok());
-        // Recorders write the sixteen bytes in the order in which the file has them, not as a GUID's text.
+        // Recorders write the sixteen bytes in the file's order, not in that of a GUID's text.
         let guid = |name: &str| {
             let digits = text(name).filter(|t| t.len() == 32)?;
             let bytes = u128::from_str_radix(&digits, 16).ok()?.to_be_bytes();

@@ -1,12 +1,13 @@
-//! Events of the Universal providers, which nettrace V6 recorders of Linux write: processes, mappings, symbols, samples.
+//! Events of the Universal providers, which nettrace V6 recorders on Linux write: processes,
+//! mappings, symbols, samples.
 //!
-//! Payloads are read by the field names of the event's metadata. Text is declared as single UTF-8 units but stands there as
-//! a u16 length with UTF-8 behind it; bytes after the last declared field are ignored. Process and thread are those of the
-//! record.
+//! Payloads are read by the field names in the event's metadata. Text is declared as single UTF-8
+//! units but stored as a u16 length and UTF-8; bytes after the last declared field are ignored.
+//! Process and thread are those of the record.
 
 #![expect(
     clippy::indexing_slicing,
-    reason = "steps name places below NUMBERS and TEXTS"
+    reason = "steps hold indexes below NUMBERS and TEXTS"
 )]
 
 mod metadata;
@@ -25,9 +26,9 @@ use crate::{AStr, DecodeError, Field, FieldType, PointerSize, Provider, WStr};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum UniversalEvent<'a> {
-    /// A process that ran already.
+    /// A process that was already running.
     ExistingProcess(UniversalProcess<'a>),
-    /// A process begins.
+    /// A process starts.
     ProcessCreate(UniversalProcess<'a>),
     /// The record's process ends.
     ProcessExit,
@@ -35,7 +36,7 @@ pub enum UniversalEvent<'a> {
     ProcessMapping(ProcessMapping<'a>),
     /// A symbol inside a mapping.
     ProcessSymbol(ProcessSymbol<'a>),
-    /// What the file of mappings is.
+    /// The identity of a mapped file.
     ProcessMappingMetadata(ProcessMappingMetadata<'a>),
     /// A sample; its stack is the record's.
     Sample(UniversalSample),
@@ -63,11 +64,11 @@ pub struct ProcessMapping<'a> {
     pub start: u64,
     /// The address after the last one.
     pub end: u64,
-    /// Where in the file the mapping begins, in bytes.
+    /// The offset in the file, in bytes.
     pub file_offset: u64,
-    /// The file.
+    /// The path of the file.
     pub file_name: Text<'a>,
-    /// Which [`ProcessMappingMetadata`] describes the file.
+    /// The id of the file's [`ProcessMappingMetadata`].
     pub metadata_id: Option<u64>,
 }
 
@@ -77,7 +78,7 @@ pub struct ProcessMapping<'a> {
 pub struct ProcessSymbol<'a> {
     /// Its id.
     pub id: Option<u64>,
-    /// The mapping that it lies in.
+    /// The id of the mapping that contains it.
     pub mapping_id: u64,
     /// First address.
     pub start: u64,
@@ -87,15 +88,15 @@ pub struct ProcessSymbol<'a> {
     pub name: Text<'a>,
 }
 
-/// What a mapped file is.
+/// The identity of a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProcessMappingMetadata<'a> {
     /// The id that mappings refer to.
     pub id: u64,
-    /// What finds its symbols, as JSON; see [`SymbolMetadata`].
+    /// The identity of the file and its symbol files, as JSON; see [`SymbolMetadata`].
     pub symbol_metadata: Text<'a>,
-    /// Its version, as JSON.
+    /// The file's version, as JSON.
     pub version_metadata: Option<Text<'a>>,
 }
 
@@ -109,7 +110,7 @@ pub enum Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Whether there is no text.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Narrow(text) => text.is_empty(),
@@ -125,7 +126,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text; borrowed where it is UTF-8.
+    /// Returns the text; borrowed if it is UTF-8.
     pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
         match self {
             Self::Narrow(text) => text.to_text(),
@@ -170,7 +171,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// Which event a sample is of.
+/// The kind of event of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampleKind {
     /// A CPU sample.
@@ -185,7 +186,7 @@ pub enum SampleKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UniversalSample {
-    /// Of which event.
+    /// The kind of event.
     pub kind: SampleKind,
     /// The event's value: its weight.
     pub value: Option<u64>,
@@ -202,8 +203,8 @@ enum Kind {
     Sample(SampleKind),
 }
 
-/// Number and text fields that an event has a use for, by their names; the place in the list is the slot of the value.
-type Names = (&'static [&'static str], &'static [&'static str]);
+/// The names of the number and text fields in use; their indexes are the slots of the values.
+type FieldNames = (&'static [&'static str], &'static [&'static str]);
 
 impl Kind {
     fn new(provider: &Provider, name: &str) -> Option<Self> {
@@ -221,7 +222,7 @@ impl Kind {
         })
     }
 
-    fn names(self) -> Names {
+    fn names(self) -> FieldNames {
         match self {
             Self::ExistingProcess | Self::ProcessCreate => {
                 (&["NamespaceId"], &["Name", "NamespaceName"])
@@ -257,7 +258,7 @@ enum Slot {
     Unused,
 }
 
-/// How the payloads of one Universal event type are read; made once from the fields that the trace describes.
+/// How to read the payloads of an event type; made once from the fields that the trace describes.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     kind: Kind,
@@ -269,9 +270,9 @@ impl Plan {
         let kind = Kind::new(provider, name)?;
         let (numbers, texts) = kind.names();
         let slot = |name: &str| {
-            // The format's description says Start and End where recorders write StartAddress and EndAddress.
-            let matches =
-                |known: &&str| *known == name || known.strip_suffix("Address") == Some(name);
+            // The format's description has Start and End; recorders write StartAddress and
+            // EndAddress.
+            let matches = |own: &&str| *own == name || own.strip_suffix("Address") == Some(name);
             if let Some(i) = numbers.iter().position(matches) {
                 Slot::Number(i)
             } else if let Some(i) = texts.iter().position(matches) {
@@ -374,7 +375,7 @@ fn text<'a>(c: &mut Cursor<'a>, ty: &FieldType) -> Result<Text<'a>, DecodeError>
     Ok(Text::Narrow(AStr::new(c.take(len.into())?)))
 }
 
-/// Passes over a field without a use: a number, or else text.
+/// Skips an unused field: a number, or else text.
 fn skip(c: &mut Cursor<'_>, ty: &FieldType) -> Result<(), DecodeError> {
     let mut ahead = *c;
     match number(&mut ahead, ty) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chronosym_etl::{EtlReader, EventKey as RecordKey, ExtendedItem, ReadAt, Record};
 use chronosym_events::kernel::classes;
 use chronosym_events::{
-    EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestPieces, Provider, TraceLoggingSchema,
+    EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestChunks, Provider, TraceLoggingSchema,
 };
 use chronosym_types::hash::HashMap;
 
@@ -23,7 +23,7 @@ pub struct Schemas {
     trace_logging: HashMap<Guid, HashMap<Box<[u8]>, u32>>,
     descriptions: HashMap<EventKey, EventSchema>,
     /// By provider and process: manifests of which a part has come.
-    pieces: HashMap<(Guid, Option<u32>), ManifestPieces>,
+    pieces: HashMap<(Guid, Option<u32>), ManifestChunks>,
     /// Descriptions that made no sense.
     unreadable: u64,
 }
