@@ -23,7 +23,7 @@ pub fn metadata(file: &[u8]) -> Option<String> {
     let codeview = image.codeviews().last()?;
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
     let (signature, version, name) = match image.perf_map_id() {
-        Some(id) => (id.signature, id.version, id.path.into_owned()),
+        Some(id) => (id.signature, id.version, id.path),
         None => ([0; 16], 0, String::new()),
     };
     let text = image.sections().find(|s| s.name.starts_with(b".text"))?;

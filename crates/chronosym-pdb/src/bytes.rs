@@ -1,12 +1,11 @@
 //! Checked little-endian reads that name the structure they are from.
 
-use std::borrow::Cow;
 use std::convert::Infallible;
 use std::ops::Range;
 
 use chronosym_types::copied_text;
 
-pub(crate) use chronosym_types::bytes::{array, slice, u16, u32};
+pub(crate) use chronosym_types::bytes::{array, guid, slice, u16, u32, until_nul};
 
 use crate::{Error, Result};
 
@@ -65,24 +64,9 @@ impl<'d> Cursor<'d> {
     }
 }
 
-/// Decodes the compressed integer that `data` starts with (ECMA-335 II.23.2; CodeView's annotations have the same): one byte up
-/// to 0x7F, two up to 0x3FFF, four beyond. Gives what follows, too.
-#[inline]
-pub(crate) fn compressed(data: &[u8]) -> Option<(u32, &[u8])> {
-    Some(match data {
-        [a, rest @ ..] if a & 0x80 == 0 => (u32::from(*a), rest),
-        [a, b, rest @ ..] if a & 0xC0 == 0x80 => (u32::from_be_bytes([0, 0, a & 0x3F, *b]), rest),
-        [a, b, c, d, rest @ ..] if a & 0xE0 == 0xC0 => {
-            (u32::from_be_bytes([a & 0x1F, *b, *c, *d]), rest)
-        }
-        _ => return None,
-    })
-}
-
 /// Bytes up to the first NUL, as text.
-pub(crate) fn text_to_nul(bytes: &[u8]) -> Cow<'static, str> {
-    let text = bytes.split(|&b| b == 0).next();
-    copied_text(text.unwrap_or_default()).into()
+pub(crate) fn text_to_nul(bytes: &[u8]) -> String {
+    copied_text(until_nul(bytes))
 }
 
 /// Of `range`, in which all numbers come first that are `before`, the first that is not.

@@ -43,8 +43,10 @@
     )
 )]
 
+mod blob;
 mod bytes;
 mod error;
+mod inflate;
 mod marks;
 pub mod metadata;
 pub mod pe;

@@ -496,7 +496,7 @@ fn manifest() -> Vec<u8> {
 struct One<'d>(&'static str, Metadata<'d>);
 
 impl ModuleSource for One<'_> {
-    fn metadata<'s>(&'s self, assembly: &AssemblyId<'_>) -> Option<&'s Metadata<'s>> {
+    fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>> {
         (assembly.name == self.0).then_some(&self.1)
     }
 }

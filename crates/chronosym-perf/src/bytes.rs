@@ -5,9 +5,8 @@
     reason = "lengths of what was found in a record, which has at most 64 KiB"
 )]
 
-use std::ffi::CStr;
-
 use chronosym_types::ByteOrder;
+pub(crate) use chronosym_types::bytes::until_nul;
 
 /// Reads from the front of a slice; `None` where the slice ends before the value does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,11 +83,6 @@ impl<'a> Cursor<'a> {
         self.bytes = self.bytes.get(text.len() + 1..).unwrap_or_default();
         text
     }
-}
-
-pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    // It looks at many bytes at once.
-    CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
 }
 
 /// 64-bit values as they stand in a record.

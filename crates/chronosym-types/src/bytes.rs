@@ -1,5 +1,7 @@
 //! Little-endian reads at an offset: `None` where the bytes end before the value does.
 
+use std::ffi::CStr;
+
 use crate::{Guid, WStr};
 
 /// `len` bytes at `at`.
@@ -44,6 +46,13 @@ pub fn guid(bytes: &[u8], at: usize) -> Option<Guid> {
     array(bytes, at).map(Guid)
 }
 
+/// The bytes before the first NUL; all of them if there is none.
+#[inline]
+pub fn until_nul(bytes: &[u8]) -> &[u8] {
+    // `CStr` searches many bytes at a time.
+    CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)
+}
+
 /// UTF-16 up to a NUL or the end, and the bytes after it.
 pub fn wide(bytes: &[u8]) -> (WStr<'_>, &[u8]) {
     let (units, _) = bytes.as_chunks::<2>();
@@ -75,6 +84,10 @@ mod tests {
         assert_eq!(u32(&bytes, usize::MAX), None);
         assert_eq!(slice(&bytes, 1, usize::MAX), None);
         assert_eq!(slice(&bytes, 9, 0), Some([].as_slice()));
+        assert_eq!(
+            (until_nul(b"ab\0c"), until_nul(b"ab")),
+            (&b"ab"[..], &b"ab"[..])
+        );
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! ECMA-335 metadata: just what is needed to turn a method's token into names.
 
-mod blob;
 mod il;
 mod names;
 mod root;
@@ -17,6 +16,5 @@ pub use signature::{MethodSignature, Type, TypeName};
 pub use tables::{Table, Token};
 pub use text::Style;
 
-pub(crate) use blob::BlobReader;
 pub(crate) use signature::{Budget, Modules, SignatureReader};
 pub(crate) use tables::HAS_CUSTOM_DEBUG_INFORMATION;

@@ -87,16 +87,16 @@ impl<'d> Metadata<'d> {
             chain.push((namespace, name));
         }
         let (mut full, mut own) = (String::new(), 0);
-        for (namespace, name) in chain.iter().rev() {
+        for (namespace, name) in chain.into_iter().rev() {
             if !full.is_empty() {
                 full.push('+');
             }
             own = full.len();
             if !namespace.is_empty() {
-                full.push_str(namespace);
+                full.push_str(&namespace);
                 full.push('.');
             }
-            full.push_str(name);
+            full.push_str(&name);
         }
         Some(TypeName { full, own })
     }
@@ -155,7 +155,7 @@ impl<'d> Metadata<'d> {
         let owner = Token::new(Table::TYPE_DEF, self.method_owner(row)?);
         Some(MethodName {
             owner: self.type_of(owner)?,
-            name: method.name.into_owned(),
+            name: method.name,
             signature: self.method_signature(method.signature),
         })
     }
@@ -173,7 +173,7 @@ impl<'d> Metadata<'d> {
         };
         Some(MethodName {
             owner,
-            name: self.string(row.get(1)).into_owned(),
+            name: self.string(row.get(1)),
             signature: self
                 .blob(row.get(2))
                 .and_then(|blob| self.method_signature(blob)),

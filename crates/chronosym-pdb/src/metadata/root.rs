@@ -1,9 +1,9 @@
 //! The metadata root: heaps, tables, and the rows that say what a module is.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use super::tables::{Table, Tables};
+use crate::blob::compressed;
 use crate::bytes::{self, Cursor, text_to_nul};
 use crate::{Error, Guid, Result};
 
@@ -26,7 +26,7 @@ pub struct MethodDef<'d> {
     /// Where its IL body is; 0 if it has none.
     pub rva: u32,
     /// The plain name.
-    pub name: Cow<'d, str>,
+    pub name: String,
     /// The signature, encoded (II.23.2.1).
     pub signature: &'d [u8],
 }
@@ -98,7 +98,7 @@ impl<'d> Metadata<'d> {
 
     /// A string of `#Strings`; empty if the index is bad. The runtime refuses names of more than 1,023 bytes: of a longer one,
     /// which any number of rows could share, the beginning is enough.
-    pub(crate) fn string(&self, index: u32) -> Cow<'d, str> {
+    pub(crate) fn string(&self, index: u32) -> String {
         const MOST: usize = 4 << 10;
         let rest = self.strings.get(index as usize..).unwrap_or_default();
         text_to_nul(rest.get(..MOST).unwrap_or(rest))
@@ -106,14 +106,14 @@ impl<'d> Metadata<'d> {
 
     /// A GUID by its index from 1; nothing for 0 or a bad index.
     pub(crate) fn guid(&self, index: u32) -> Option<Guid> {
-        let at = (index as usize).checked_sub(1)?.checked_mul(16)?;
-        bytes::array(self.guids, at).map(Guid)
+        let offset = (index as usize).checked_sub(1)?.checked_mul(16)?;
+        bytes::guid(self.guids, offset)
     }
 
     /// A blob; nothing if it leaves the heap.
     pub(crate) fn blob(&self, index: u32) -> Option<&'d [u8]> {
         let data = self.blobs.get(index as usize..)?;
-        let (length, rest) = bytes::compressed(data)?;
+        let (length, rest) = compressed(data)?;
         rest.get(..length as usize)
     }
 
@@ -123,12 +123,12 @@ impl<'d> Metadata<'d> {
     }
 
     /// The assembly's simple name; empty in a module without one.
-    pub fn assembly_name(&self) -> Cow<'d, str> {
+    pub fn assembly_name(&self) -> String {
         self.string(self.tables.cell(Table::ASSEMBLY, 1, 7))
     }
 
     /// The simple name of an assembly that this one refers to (rows from 1).
-    pub fn assembly_ref_name(&self, row: u32) -> Option<Cow<'d, str>> {
+    pub fn assembly_ref_name(&self, row: u32) -> Option<String> {
         Some(self.string(self.tables.row(Table::ASSEMBLY_REF, row)?.get(6)))
     }
 

@@ -1,8 +1,8 @@
 //! Signatures as trees: ECMA-335 II.23.2, with the element types that ReadyToRun adds.
 
-use super::blob::BlobReader;
 use super::root::Metadata;
 use super::tables::{self, Table, Token};
+use crate::blob::BlobReader;
 
 /// The name of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

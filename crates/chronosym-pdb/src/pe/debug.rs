@@ -1,14 +1,12 @@
 //! The debug directory: which symbol files belong to the image.
 
-use std::borrow::Cow;
-use std::io::Read;
-
 use object::{LittleEndian as LE, pe};
 
 use super::image::{PeImage, RvaRange};
 use crate::bytes::text_to_nul;
+use crate::inflate::inflate;
 use crate::{Error, Result, bytes};
-use crate::{Guid, PdbId, PortablePdbId};
+use crate::{PdbId, PortablePdbId};
 
 /// Types of entries of the debug directory.
 const CODEVIEW: u32 = 2;
@@ -26,7 +24,7 @@ struct Entry<'d> {
 /// A CodeView entry (`RSDS`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct CodeView<'d> {
+pub struct CodeView {
     /// GUID and age.
     pub id: PdbId,
     /// The time stamp of the directory entry.
@@ -35,10 +33,10 @@ pub struct CodeView<'d> {
     /// native entry too, and before this one.
     pub portable: bool,
     /// The PDB's path as the linker or compiler wrote it: not to be trusted.
-    pub path: Cow<'d, str>,
+    pub path: String,
 }
 
-impl CodeView<'_> {
+impl CodeView {
     /// The id that the portable PDB must have; nothing for a native entry.
     pub fn portable_id(&self) -> Option<PortablePdbId> {
         self.portable.then_some(PortablePdbId {
@@ -53,7 +51,7 @@ impl CodeView<'_> {
 #[non_exhaustive]
 pub struct PdbChecksum<'d> {
     /// The algorithm's name, `SHA256` as a rule.
-    pub algorithm: Cow<'d, str>,
+    pub algorithm: String,
     /// The checksum.
     pub value: &'d [u8],
 }
@@ -61,20 +59,20 @@ pub struct PdbChecksum<'d> {
 /// The id of the perf map (`r2rmap`) that was made with a precompiled image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PerfMapId<'d> {
+pub struct PerfMapId {
     /// The signature in file order: not a GUID.
     pub signature: [u8; 16],
     /// The version of the map's format.
     pub version: u32,
     /// The map's file name.
-    pub path: Cow<'d, str>,
+    pub path: String,
 }
 
-fn codeview<'d>(entry: Entry<'d>) -> Option<CodeView<'d>> {
+fn codeview(entry: Entry<'_>) -> Option<CodeView> {
     let data = entry.data.strip_prefix(b"RSDS")?;
     Some(CodeView {
         id: PdbId {
-            guid: Guid(bytes::array(data, 0)?),
+            guid: bytes::guid(data, 0)?,
             age: bytes::u32(data, 16)?,
         },
         stamp: entry.header.time_date_stamp.get(LE),
@@ -112,17 +110,17 @@ impl<'d> PeImage<'d> {
     }
 
     /// Every CodeView entry: a precompiled image may name a native and a portable PDB.
-    pub fn codeviews(&self) -> impl Iterator<Item = CodeView<'d>> + use<'d> {
+    pub fn codeviews(&self) -> impl Iterator<Item = CodeView> + use<'d> {
         self.debug_entries(&[CODEVIEW]).filter_map(codeview)
     }
 
     /// The entry of the IL's portable PDB.
-    pub fn portable_codeview(&self) -> Option<CodeView<'d>> {
+    pub fn portable_codeview(&self) -> Option<CodeView> {
         self.codeviews().find(|entry| entry.portable)
     }
 
     /// The entry of the native PDB, or of a classic managed one.
-    pub fn native_codeview(&self) -> Option<CodeView<'d>> {
+    pub fn native_codeview(&self) -> Option<CodeView> {
         self.codeviews().find(|entry| !entry.portable)
     }
 
@@ -137,7 +135,7 @@ impl<'d> PeImage<'d> {
     }
 
     /// The id of the image's perf map.
-    pub fn perf_map_id(&self) -> Option<PerfMapId<'d>> {
+    pub fn perf_map_id(&self) -> Option<PerfMapId> {
         self.debug_entries(&PERF_MAP).find_map(|entry| {
             let data = entry.data.strip_prefix(b"R2RM")?;
             Some(PerfMapId {
@@ -173,31 +171,5 @@ impl<'d> PeImage<'d> {
         let size = bytes::u32(packed, 0).ok_or(damaged("no size"))?;
         let packed = packed.get(4..).unwrap_or_default();
         inflate(WHAT, packed, size as usize, limit).map(Some)
-    }
-}
-
-/// Unpacks raw deflate data that states its unpacked size.
-pub(crate) fn inflate(
-    what: &'static str,
-    packed: &[u8],
-    size: usize,
-    limit: usize,
-) -> Result<Vec<u8>> {
-    if size > limit {
-        return Err(Error::TooLarge {
-            what,
-            size: size as u64,
-            limit: limit as u64,
-        });
-    }
-    // The stated size is not trusted for the allocation: the vector grows with what really comes.
-    let mut out = Vec::new();
-    let read = flate2::read::DeflateDecoder::new(packed)
-        .take((size as u64).saturating_add(1))
-        .read_to_end(&mut out);
-    match read {
-        Ok(found) if found == size => Ok(out),
-        Ok(_) => Err(Error::damaged(what, 0, "its size is not the stated one")),
-        Err(_) => Err(Error::damaged(what, 0, "not deflate data")),
     }
 }

@@ -220,6 +220,12 @@ impl<'d> PeImage<'d> {
         self.data_at(range.rva)?.get(..range.size as usize)
     }
 
+    /// As [`PeImage::slice`], for a range that must be there.
+    pub(crate) fn required(&self, range: RvaRange, what: &'static str) -> Result<&'d [u8]> {
+        let truncated = Error::truncated(what, range.rva.into(), range.size.into());
+        self.slice(range).ok_or(truncated)
+    }
+
     /// A data directory of the optional header; nothing if absent or empty.
     pub fn directory(&self, index: usize) -> Option<RvaRange> {
         self.directories.get(index).map(range)
@@ -248,12 +254,7 @@ impl<'d> PeImage<'d> {
     pub fn metadata(&self) -> Result<Metadata<'d>> {
         const WHAT: &str = "managed image";
         let cor = self.cor_header().ok_or(Error::NotA { what: WHAT })?;
-        let bytes = self.slice(cor.metadata).ok_or(Error::truncated(
-            WHAT,
-            cor.metadata.rva.into(),
-            cor.metadata.size.into(),
-        ))?;
-        Metadata::parse(bytes)
+        Metadata::parse(self.required(cor.metadata, WHAT)?)
     }
 
     /// The IL body of a MethodDef row; nothing if it has none or the body leaves the file.

@@ -9,6 +9,5 @@ mod image;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use debug::inflate;
 pub use debug::{CodeView, PdbChecksum, PerfMapId};
 pub use image::{CorHeader, Machine, PeImage, RvaRange, Section, TargetOs};

@@ -2,8 +2,8 @@
 
 use super::{PortablePdb, WHAT};
 use crate::Guid;
+use crate::inflate::inflate;
 use crate::metadata::{HAS_CUSTOM_DEBUG_INFORMATION, Table, Token};
-use crate::pe::inflate;
 use crate::{Error, Result, bytes};
 
 const SOURCE_LINK: Guid = Guid::from_u128(0xcc110556_a091_4d38_9fec_25ab9a351a6a);

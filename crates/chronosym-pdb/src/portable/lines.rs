@@ -1,7 +1,7 @@
 //! Sequence points.
 
+use crate::blob::BlobReader;
 use crate::marks::Walk;
-use crate::metadata::BlobReader;
 
 /// The line number of hidden points.
 const HIDDEN: u32 = 0x00fe_efee;

@@ -16,8 +16,9 @@ use chronosym_types::copied_text;
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
+use crate::blob::BlobReader;
 use crate::marks::Marks;
-use crate::metadata::{BlobReader, Metadata, Table};
+use crate::metadata::{Metadata, Table};
 use crate::{Error, Result, bytes};
 use crate::{Guid, PortablePdbId};
 
@@ -98,9 +99,8 @@ impl<'d> PortablePdb<'d> {
             other => other?,
         };
         let stream = metadata.pdb_stream().ok_or(not)?;
-        let short = Error::truncated(WHAT, 0, 20);
-        let guid = bytes::array(stream, 0).map(Guid).ok_or(short.clone())?;
-        let stamp = bytes::u32(stream, 16).ok_or(short)?;
+        let id = bytes::guid(stream, 0).zip(bytes::u32(stream, 16));
+        let (guid, stamp) = id.ok_or(Error::truncated(WHAT, 0, 20))?;
         let id = PortablePdbId { guid, stamp };
         Ok(Self {
             data,

@@ -1,6 +1,6 @@
 //! Where an image was loaded, from the starts of some of its methods.
 
-use super::{R2rImage, R2rMethod};
+use super::image::{R2rImage, R2rMethod};
 use crate::metadata::{Table, Token};
 use crate::pe::Machine;
 

@@ -1,11 +1,12 @@
 //! The ReadyToRun header and the tables of its sections.
 
-use super::WHAT;
 use super::native::NativeArray;
-use crate::bytes::{self, Cursor};
+use crate::bytes::Cursor;
 use crate::metadata::Metadata;
 use crate::pe::{CorHeader, PeImage, RvaRange};
 use crate::{Error, Result};
+
+pub(super) const WHAT: &str = "ReadyToRun image";
 
 pub(super) mod section {
     pub(in crate::r2r) const RUNTIME_FUNCTIONS: u32 = 102;
@@ -19,6 +20,11 @@ pub(super) mod section {
     pub(in crate::r2r) const HOT_COLD_MAP: u32 = 120;
 }
 
+fn rva_range(cursor: &mut Cursor<'_>) -> Result<RvaRange> {
+    let (rva, size) = (cursor.u32()?, cursor.u32()?);
+    Ok(RvaRange { rva, size })
+}
+
 /// The sections of the header, or of a component's.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sections(Vec<(u32, RvaRange)>);
@@ -28,13 +34,7 @@ impl Sections {
     pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let mut sections = Vec::new();
         for _ in 0..cursor.u32()? {
-            sections.push((
-                cursor.u32()?,
-                RvaRange {
-                    rva: cursor.u32()?,
-                    size: cursor.u32()?,
-                },
-            ));
+            sections.push((cursor.u32()?, rva_range(cursor)?));
         }
         Ok(Self(sections))
     }
@@ -50,11 +50,7 @@ impl Sections {
     pub(super) fn data<'d>(&self, kind: u32, image: &PeImage<'d>) -> Result<&'d [u8]> {
         match self.get(kind) {
             None | Some(RvaRange { size: 0, .. }) => Ok(&[]),
-            Some(range) => image.slice(range).ok_or(Error::truncated(
-                WHAT,
-                range.rva.into(),
-                range.size.into(),
-            )),
+            Some(range) => image.required(range, WHAT),
         }
     }
 
@@ -90,41 +86,22 @@ pub(super) struct Component<'d> {
     pub(super) metadata: Option<Metadata<'d>>,
 }
 
-pub(super) fn hot_cold_map(data: &[u8]) -> Vec<(u32, u32)> {
-    let word = |pair: &[u8], at| bytes::u32(pair, at).unwrap_or(u32::MAX);
-    let mut pairs: Vec<_> = data
-        .chunks_exact(8)
-        .map(|pair| (word(pair, 0), word(pair, 4)))
-        .collect();
-    pairs.sort_unstable();
-    pairs
-}
-
 /// 16-byte entries: CLR header and "core header" of each component.
 pub(super) fn components<'d>(data: &'d [u8], image: &PeImage<'d>) -> Result<Vec<Component<'d>>> {
     let mut components = Vec::new();
     for entry in data.chunks_exact(16) {
         let mut cursor = Cursor::new(entry, WHAT);
-        let cor = RvaRange {
-            rva: cursor.u32()?,
-            size: cursor.u32()?,
-        };
-        let core = RvaRange {
-            rva: cursor.u32()?,
-            size: cursor.u32()?,
-        };
-        let truncated = Error::truncated(WHAT, core.rva.into(), core.size.into());
-        let header = image.slice(core).ok_or(truncated)?;
+        let (cor, core) = (rva_range(&mut cursor)?, rva_range(&mut cursor)?);
+        let header = image.required(core, WHAT)?;
         // {flags, sections} without signature and version.
         let sections = Sections::parse(&mut Cursor::at(header, 4, WHAT))?;
         let embedded = |cor: CorHeader| Metadata::parse(image.slice(cor.metadata)?).ok();
         components.push(Component {
             entry_points: sections.array(section::METHOD_DEF_ENTRY_POINTS, image)?,
-            metadata: if cor.rva == 0 {
-                None
-            } else {
-                image.cor_header_at(cor.rva).and_then(embedded)
-            },
+            metadata: Some(cor.rva)
+                .filter(|&rva| rva != 0)
+                .and_then(|rva| image.cor_header_at(rva))
+                .and_then(embedded),
         });
     }
     Ok(components)

@@ -186,15 +186,10 @@ fn row(line: &str) -> Option<R2rMapRow> {
     })
 }
 
+/// 32 hex digits.
 fn signature(text: &str) -> Option<[u8; 16]> {
-    let mut bytes = [0; 16];
-    if text.len() != 32 || !text.is_ascii() {
-        return None;
-    }
-    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-        *byte = u8::from_str_radix(text.get(at..)?.get(..2)?, 16).ok()?;
-    }
-    Some(bytes)
+    let number = u128::from_str_radix(text, 16).ok()?;
+    (text.len() == 32).then(|| number.to_be_bytes())
 }
 
 fn target_os(number: &str) -> Option<TargetOs> {

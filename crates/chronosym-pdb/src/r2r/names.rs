@@ -1,31 +1,17 @@
 //! From entry points to names.
 
-use std::borrow::Cow;
-
 use super::header::section;
-use super::{MethodId, R2rImage, R2rMethod};
+use super::image::{MethodId, R2rImage, R2rMethod};
+use super::instance::Instance;
 use crate::Guid;
-use crate::metadata::{
-    BlobReader, Budget, Metadata, MethodName, Modules, SignatureReader, Table, Token, Type,
-};
-
-/// Flags of a method signature.
-mod flag {
-    pub(super) const METHOD_INSTANTIATION: u32 = 0x04;
-    pub(super) const MEMBER_REF: u32 = 0x10;
-    pub(super) const OWNER_TYPE: u32 = 0x40;
-    pub(super) const UPDATE_CONTEXT: u32 = 0x80;
-    pub(super) const CONSTRAINED: u32 = 0x20;
-}
-
-const MODULE_OVERRIDE: u8 = 0x3f;
+use crate::metadata::{Metadata, MethodName, Modules, Table, Token};
 
 /// An assembly whose metadata a name needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct AssemblyId<'a> {
+pub struct AssemblyId {
     /// Its simple name: the file is `name.dll`.
-    pub name: Cow<'a, str>,
+    pub name: String,
     /// The module version id that its metadata must have, if the image states it.
     pub mvid: Option<Guid>,
 }
@@ -34,7 +20,7 @@ pub struct AssemblyId<'a> {
 pub trait ModuleSource {
     /// The metadata of an assembly; nothing if it is not at hand. A wrong version need not be sorted
     /// out here: an id that differs is refused.
-    fn metadata<'s>(&'s self, assembly: &AssemblyId<'_>) -> Option<&'s Metadata<'s>>;
+    fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>>;
 }
 
 /// No other assembly is at hand.
@@ -42,20 +28,20 @@ pub trait ModuleSource {
 pub struct NoModules;
 
 impl ModuleSource for NoModules {
-    fn metadata<'s>(&'s self, _: &AssemblyId<'_>) -> Option<&'s Metadata<'s>> {
+    fn metadata<'s>(&'s self, _: &AssemblyId) -> Option<&'s Metadata<'s>> {
         None
     }
 }
 
 /// The module that a token belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModuleRef<'a> {
+pub enum ModuleRef {
     /// The image's own IL.
     Image,
     /// The metadata that the compiler added to the image.
     Manifest,
     /// Another assembly.
-    Assembly(AssemblyId<'a>),
+    Assembly(AssemblyId),
 }
 
 /// Where the name or the metadata of a module stands.
@@ -71,22 +57,21 @@ enum Place {
 /// Who a method is in metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Definition<'a> {
+pub struct Definition {
     /// The module of the token: its portable PDB has the lines.
-    pub module: ModuleRef<'a>,
+    pub module: ModuleRef,
     /// A MethodDef; a MemberRef for some methods compiled out of other modules.
     pub token: Token,
 }
 
-/// The head of an instance's signature.
-struct Instance {
-    /// Index of the module that the row belongs to.
-    module: u32,
-    owner: Option<Type>,
-    token: Token,
-}
-
 impl R2rImage<'_> {
+    /// The assemblies that a composite's [`MethodId::Definition::component`] counts.
+    pub fn components(&self) -> impl Iterator<Item = AssemblyId> {
+        (1..)
+            .zip(&self.components)
+            .filter_map(|(row, _)| self.manifest_assembly(row))
+    }
+
     /// The name of a method: owner with its instantiation, plain name, signature. `modules` gives the
     /// metadata of other assemblies; a single image hardly ever asks for any. Nothing if the module
     /// that defines the method is not at hand or damaged; types out of missing modules are
@@ -117,7 +102,7 @@ impl R2rImage<'_> {
     }
 
     /// The token of a method, and the module that it belongs to.
-    pub fn definition(&self, method: &R2rMethod) -> Option<Definition<'_>> {
+    pub fn definition(&self, method: &R2rMethod) -> Option<Definition> {
         match method.id {
             MethodId::Definition { component, row } => {
                 let module = match &self.metadata {
@@ -140,39 +125,7 @@ impl R2rImage<'_> {
     }
 
     fn instance<'r>(&'r self, signature: u32, modules: Modules<'r>) -> Option<Instance> {
-        let blob = BlobReader::new(self.instances.get(signature as usize..)?);
-        let mut reader = SignatureReader {
-            blob,
-            module: None,
-            modules,
-        };
-        let flags = reader.blob.unsigned()?;
-        let mut module = if flags & flag::UPDATE_CONTEXT != 0 {
-            reader.blob.unsigned()?
-        } else {
-            0
-        };
-        reader.module = modules(module);
-        let mut owner = None;
-        if flags & flag::OWNER_TYPE != 0 {
-            if flags & flag::UPDATE_CONTEXT == 0 && reader.blob.peek() == Some(MODULE_OVERRIDE) {
-                let mut ahead = reader.blob.clone();
-                ahead.byte();
-                module = ahead.unsigned()?;
-            }
-            owner = Some(reader.read_type(&mut Budget::new())?);
-        }
-        let table = if flags & flag::MEMBER_REF != 0 {
-            Table::MEMBER_REF
-        } else {
-            Table::METHOD_DEF
-        };
-        let token = Token::new(table, reader.blob.unsigned()?);
-        Some(Instance {
-            module,
-            owner,
-            token,
-        })
+        Instance::parse(self.instances.get(signature as usize..)?, modules)
     }
 
     /// What a module index means: 0 the image; then the assembly references of its IL metadata, the
@@ -188,12 +141,12 @@ impl R2rImage<'_> {
         })
     }
 
-    fn reference(&self, row: u32) -> Option<AssemblyId<'_>> {
+    fn reference(&self, row: u32) -> Option<AssemblyId> {
         let name = self.metadata.as_ref()?.assembly_ref_name(row)?;
         Some(AssemblyId { name, mvid: None })
     }
 
-    fn module_ref(&self, index: u32) -> Option<ModuleRef<'_>> {
+    fn module_ref(&self, index: u32) -> Option<ModuleRef> {
         Some(match self.place(index)? {
             Place::Image => ModuleRef::Image,
             Place::Manifest => ModuleRef::Manifest,
@@ -226,50 +179,21 @@ impl R2rImage<'_> {
         (assembly.mvid.is_none() || assembly.mvid == found.mvid()).then_some(found)
     }
 
-    pub(super) fn manifest_assembly(&self, row: u32) -> Option<AssemblyId<'_>> {
+    pub(super) fn manifest_assembly(&self, row: u32) -> Option<AssemblyId> {
         let name = self.manifest.as_ref()?.assembly_ref_name(row)?;
         let mvids = self
             .sections
             .data(section::MANIFEST_MVIDS, &self.image)
             .unwrap_or_default();
         let at = (row as usize).checked_sub(1)?.checked_mul(16)?;
-        let mvid = crate::bytes::array(mvids, at)
-            .map(Guid)
-            .filter(|&mvid| mvid != Guid::default());
+        let mvid = crate::bytes::guid(mvids, at).filter(|mvid| !mvid.is_zero());
         Some(AssemblyId { name, mvid })
     }
 }
 
-/// Where a method signature ends and its entry value starts.
-pub(super) fn signature_end(data: &[u8], at: usize) -> Option<usize> {
-    let mut blob = BlobReader::new(data.get(at..)?);
-    let flags = blob.unsigned()?;
-    if flags & flag::UPDATE_CONTEXT != 0 {
-        blob.unsigned()?;
-    }
-    // Skipping needs no module: every token is one compressed integer.
-    let mut reader = SignatureReader {
-        blob,
-        module: None,
-        modules: &|_| None,
-    };
-    let budget = &mut Budget::new();
-    if flags & flag::OWNER_TYPE != 0 {
-        reader.read_type(&mut Budget::new())?;
-    }
-    reader.blob.unsigned()?;
-    if flags & flag::METHOD_INSTANTIATION != 0 {
-        let count = reader.blob.unsigned()?;
-        reader.read_types(count, budget)?;
-    }
-    if flags & flag::CONSTRAINED != 0 {
-        reader.read_type(&mut Budget::new())?;
-    }
-    data.len().checked_sub(reader.blob.rest().len())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::instance::signature_end;
     use super::*;
 
     /// Of methods without a type around them, of one's own or another module's type, of a stated module.

@@ -2,8 +2,8 @@
 
 use super::msf::{Msf, stream_number};
 use super::space::Place;
-use super::symbols::until_nul;
-use crate::{Error, Result, bytes};
+use crate::bytes::{self, until_nul};
+use crate::{Error, Result};
 use std::borrow::Cow;
 use std::sync::OnceLock;
 

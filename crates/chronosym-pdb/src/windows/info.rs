@@ -1,7 +1,7 @@
 //! The PDB stream (number 1): identity, features, and which stream has the strings.
 
 use super::msf::Msf;
-use crate::bytes::Cursor;
+use crate::bytes::{Cursor, until_nul};
 use crate::{Error, Guid, Result};
 
 /// `impv` of Visual C++ 7.0; every later compiler writes it or a greater one.
@@ -64,7 +64,7 @@ fn named_stream(wanted: &[u8], strings: &[u8], at: &mut Cursor<'_>) -> Result<Op
         let name = strings
             .get(name..)
             .ok_or(at.damaged("a stream's name lies outside the string buffer"))?;
-        if found.is_none() && super::symbols::until_nul(name) == wanted {
+        if found.is_none() && until_nul(name) == wanted {
             found = Some(stream);
         }
     }
@@ -100,6 +100,6 @@ impl<'a> Names<'a> {
 
     pub(super) fn get(&self, offset: u32) -> Option<&[u8]> {
         let at = offset.checked_add(Self::HEADER)? as usize;
-        Some(super::symbols::until_nul(self.data.get(at..)?))
+        Some(until_nul(self.data.get(at..)?))
     }
 }

@@ -6,7 +6,8 @@
 
 use super::lines::{InlineeLine, Position};
 use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
-use crate::{Result, bytes};
+use crate::Result;
+use crate::blob::BlobReader;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -34,18 +35,6 @@ pub(super) struct Site {
     pub(super) position: Option<Position>,
 }
 
-/// The compressed integers of the annotations.
-struct Operands<'d>(&'d [u8]);
-
-impl Operands<'_> {
-    #[inline]
-    fn unsigned(&mut self) -> Option<u32> {
-        let (value, rest) = bytes::compressed(self.0)?;
-        self.0 = rest;
-        Some(value)
-    }
-}
-
 /// The sign sits in the lowest bit.
 fn signed(value: u32) -> i32 {
     let magnitude = (value >> 1) as i32;
@@ -64,7 +53,7 @@ pub(super) fn ranges(
     chunk: impl Fn(u32) -> Option<u32>,
     mut each: impl FnMut(Range),
 ) -> Option<()> {
-    let mut operands = Operands(annotations);
+    let mut operands = BlobReader::new(annotations);
     let mut base = Some(0u32);
     let mut offset = 0u32;
     let mut position = origin;

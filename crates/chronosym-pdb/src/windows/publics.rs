@@ -2,9 +2,8 @@
 
 use super::msf::Msf;
 use super::space::Place;
-use super::symbols::{S_PUB32, until_nul};
+use super::symbols::S_PUB32;
 use crate::{Result, bytes};
-use chronosym_types::copied_text;
 
 const HEADER: u32 = 28;
 
@@ -88,7 +87,7 @@ impl Publics {
         let name = records.bytes(at.saturating_add(14), size.saturating_sub(12))?;
         let public = Public {
             start: found,
-            name: copied_text(until_nul(&name)),
+            name: bytes::text_to_nul(&name),
         };
         Ok(Some((public, next.map(|next| next.offset))))
     }

@@ -91,7 +91,7 @@ impl<'d> Record<'d> {
 
     /// The NUL-ended string at `at`.
     pub(super) fn name(&self, at: usize) -> &'d [u8] {
-        until_nul(self.body.get(at..).unwrap_or_default())
+        bytes::until_nul(self.body.get(at..).unwrap_or_default())
     }
 
     /// True for procedures, which scopes of their own belong to.
@@ -135,9 +135,4 @@ impl<'d> Records<'d> {
 /// The error for a record that does not fit.
 pub(super) fn leaves(at: u32) -> Error {
     Error::damaged("symbol stream", u64::from(at), "a record leaves the stream")
-}
-
-pub(super) fn until_nul(data: &[u8]) -> &[u8] {
-    // The standard library's search for the end looks at a word at a time.
-    std::ffi::CStr::from_bytes_until_nul(data).map_or(data, std::ffi::CStr::to_bytes)
 }

@@ -5,9 +5,7 @@
 //! jumps to the pair before it and walks the few records between.
 
 use super::msf::{Msf, Stream, stream_number};
-use super::symbols::until_nul;
 use crate::{Result, bytes};
-use chronosym_types::copied_text;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -295,5 +293,5 @@ fn numeric_len(record: &[u8], at: usize) -> usize {
 
 /// The string at `at`.
 fn tail(record: &[u8], at: usize) -> String {
-    copied_text(until_nul(record.get(at..).unwrap_or_default()))
+    bytes::text_to_nul(record.get(at..).unwrap_or_default())
 }

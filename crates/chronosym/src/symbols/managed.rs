@@ -167,7 +167,7 @@ fn image_facts(parts: &ImageParts<'_>) -> ImageFacts {
         stamp: codeview.map(|codeview| codeview.stamp),
         checksum: image
             .pdb_checksum()
-            .map(|sum| (sum.algorithm.into_owned(), sum.value.to_vec())),
+            .map(|sum| (sum.algorithm, sum.value.to_vec())),
         embeds: image.embeds_portable_pdb(),
     }
 }

@@ -214,7 +214,7 @@ impl ManagedModule {
         })
     }
 
-    fn component(&self, composite: &Path, assembly: &AssemblyId<'_>) -> Arc<PdbFile> {
+    fn component(&self, composite: &Path, assembly: &AssemblyId) -> Arc<PdbFile> {
         let components = self.components.lock();
         let mut components = components.unwrap_or_else(PoisonError::into_inner);
         let find = || {
@@ -230,7 +230,7 @@ impl ManagedModule {
                 None => PdbFile::unknown(),
             })
         };
-        let found = components.entry(assembly.name.clone().into_owned());
+        let found = components.entry(assembly.name.clone());
         Arc::clone(found.or_insert_with(find))
     }
 
@@ -351,7 +351,7 @@ fn image_of(parts: &ImageParts<'_>) -> Option<(Image, String)> {
         .portable_codeview()
         .or_else(|| image.native_codeview());
     let id = codeview.as_ref().map(|codeview| codeview.id);
-    let path = codeview.map_or(String::new(), |codeview| codeview.path.into_owned());
+    let path = codeview.map_or(String::new(), |codeview| codeview.path);
     let of_image = Image {
         base: image.image_base(),
         is_precompiled: r2r.is_some_and(|r2r| r2r.method_count() > 0),

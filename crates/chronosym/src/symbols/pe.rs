@@ -63,7 +63,7 @@ pub(super) struct CompositeParts<'d> {
 }
 
 impl ModuleSource for CompositeParts<'_> {
-    fn metadata<'s>(&'s self, assembly: &AssemblyId<'_>) -> Option<&'s Metadata<'s>> {
+    fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>> {
         let is_it = |(name, _): &&(String, Metadata<'_>)| *name == assembly.name;
         self.modules
             .iter()
@@ -78,7 +78,7 @@ impl Open for CompositeFile {
         // Names out of the file: plain ones only.
         let names: Vec<String> = R2rImage::parse(&data)?
             .components()
-            .map(|assembly| assembly.name.into_owned())
+            .map(|assembly| assembly.name)
             .filter(|name| !name.contains(['/', '\\', '\0', ':']))
             .collect();
         let mut files = vec![data];

@@ -179,7 +179,7 @@ impl ImageFiles {
 fn managed_pdb(at: &Arc<FileAt>, image: &ImageFile, files: &Files) -> PdbFile {
     let named = image.with(|parts| {
         let codeview = parts.image.portable_codeview()?;
-        Some((codeview.id, codeview.path.into_owned()))
+        Some((codeview.id, codeview.path))
     });
     let path = at.path.to_string_lossy();
     let clues = Clues {

@@ -209,7 +209,7 @@ impl Place {
                 Ok(image.with(|parts| code_at(parts.r2r()?, rva)))
             }
             Source::Composite(at, own) => {
-                let is_own = |module: &DefiningModule<'_>| {
+                let is_own = |module: &DefiningModule| {
                     matches!(module, DefiningModule::Assembly(of)
                         if of.name == own.name && of.mvid == Some(own.mvid))
                 };
@@ -225,7 +225,7 @@ impl Place {
 
 /// The method at an RVA of a precompiled image of one module.
 pub(super) fn code_at(image: &R2rImage<'_>, rva: u32) -> Option<PrecompiledCode> {
-    let is_own = |module: &DefiningModule<'_>| *module == DefiningModule::Image;
+    let is_own = |module: &DefiningModule| *module == DefiningModule::Image;
     code_of(image, &NoModules, rva, is_own)
 }
 
@@ -243,7 +243,7 @@ fn code_of(
     image: &R2rImage<'_>,
     modules: &dyn ModuleSource,
     rva: u32,
-    is_own: impl Fn(&DefiningModule<'_>) -> bool,
+    is_own: impl Fn(&DefiningModule) -> bool,
 ) -> Option<PrecompiledCode> {
     let method = image.method_at(rva)?;
     let offset = method.native_offset(rva)?;

@@ -1,6 +1,19 @@
-//! Reading blobs (ECMA-335 II.23.2).
+//! Compressed integers (ECMA-335 II.23.2): metadata blobs consist of them, and so do CodeView's
+//! binary annotations.
 
-use crate::bytes::compressed;
+/// Decodes the compressed integer that `data` starts with (ECMA-335 II.23.2; CodeView's annotations have the same): one byte up
+/// to 0x7F, two up to 0x3FFF, four beyond. Gives what follows, too.
+#[inline]
+pub(crate) fn compressed(data: &[u8]) -> Option<(u32, &[u8])> {
+    Some(match data {
+        [a, rest @ ..] if a & 0x80 == 0 => (u32::from(*a), rest),
+        [a, b, rest @ ..] if a & 0xC0 == 0x80 => (u32::from_be_bytes([0, 0, a & 0x3F, *b]), rest),
+        [a, b, c, d, rest @ ..] if a & 0xE0 == 0xC0 => {
+            (u32::from_be_bytes([a & 0x1F, *b, *c, *d]), rest)
+        }
+        _ => return None,
+    })
+}
 
 /// A reading position in a blob.
 #[derive(Debug, Clone)]
@@ -38,10 +51,12 @@ impl<'d> BlobReader<'d> {
         Some(found)
     }
 
+    #[inline]
     pub(crate) fn unsigned(&mut self) -> Option<u32> {
         Some(self.integer()?.0)
     }
 
+    #[inline]
     fn integer(&mut self) -> Option<(u32, usize)> {
         let (value, rest) = compressed(self.data)?;
         let length = self.data.len().saturating_sub(rest.len());

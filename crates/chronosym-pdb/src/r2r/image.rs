@@ -1,0 +1,379 @@
+//! An open image: its methods by address.
+
+use std::fmt;
+
+use crate::bytes::{self, Cursor, text_to_nul};
+use crate::marks::Marks;
+use crate::metadata::{Metadata, Table, Token};
+use crate::pe::{Machine, PeImage, RvaRange};
+use crate::{Error, Result};
+
+use super::bounds::{self, Bounds, IlAnswer};
+use super::functions::Functions;
+use super::header::{self, Component, Sections, WHAT, section};
+use super::instance::signature_end;
+use super::native::{NativeArray, NativeHashtable, unsigned};
+
+/// A ReadyToRun image, opened: the entry points of all its methods, in order of address.
+///
+/// Opening reads the entry point tables (about a millisecond for the framework's core library);
+/// names and debug information are read when asked for.
+pub struct R2rImage<'d> {
+    pub(super) image: PeImage<'d>,
+    major: u16,
+    minor: u16,
+    pub(super) sections: Sections,
+    functions: Functions<'d>,
+    /// By function index and so by address, too.
+    entries: Vec<Entry>,
+    /// (first cold function, entry function of its method), ascending.
+    cold: Box<[(u32, u32)]>,
+    debug_info: NativeArray<'d>,
+    pub(super) instances: &'d [u8],
+    /// The image's own IL metadata: nothing in a composite.
+    pub(super) metadata: Option<Metadata<'d>>,
+    pub(super) manifest: Option<Metadata<'d>>,
+    pub(super) components: Vec<Component<'d>>,
+    /// In lists of bounds, by where they are.
+    marks: Marks<usize, bounds::Place<'d>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    begin: u32,
+    function: u32,
+    id: MethodId,
+    /// Index in the map of cold parts.
+    cold: Option<u32>,
+}
+
+/// Which method an entry point belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MethodId {
+    /// A method definition.
+    Definition {
+        /// The component of a composite (from 0), 0 in a single image.
+        component: u32,
+        /// The MethodDef row in that module's metadata.
+        row: u32,
+    },
+    /// An instance of a generic method or type, by where its signature stands in the image's table.
+    Instance {
+        /// Offset in the table of instances.
+        signature: u32,
+    },
+}
+
+/// One precompiled method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct R2rMethod {
+    /// RVA of its first byte.
+    pub begin: u32,
+    /// Bytes from there to the end of its last funclet.
+    pub hot_size: u32,
+    /// Its cold part, if the compiler split it.
+    pub cold: Option<RvaRange>,
+    /// Who it is.
+    pub id: MethodId,
+    pub(super) function: u32,
+}
+
+impl R2rMethod {
+    /// The MethodDef token; nothing for an instance.
+    pub fn token(&self) -> Option<Token> {
+        match self.id {
+            MethodId::Definition { row, .. } => Some(Token::new(Table::METHOD_DEF, row)),
+            MethodId::Instance { .. } => None,
+        }
+    }
+
+    /// Bytes from the method's first byte to `rva`, counted over the hot part and then the cold one;
+    /// nothing outside of both.
+    pub fn native_offset(&self, rva: u32) -> Option<u32> {
+        if let Some(offset) = rva
+            .checked_sub(self.begin)
+            .filter(|&offset| offset < self.hot_size)
+        {
+            return Some(offset);
+        }
+        let cold = self.cold?;
+        let offset = rva
+            .checked_sub(cold.rva)
+            .filter(|&offset| offset < cold.size)?;
+        self.hot_size.checked_add(offset)
+    }
+}
+
+impl fmt::Debug for R2rImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("R2rImage")
+            .field("image", &self.image)
+            .field("version", &self.version())
+            .field("methods", &self.entries.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'d> R2rImage<'d> {
+    /// Opens a ReadyToRun image: a single one, a composite, or a composite's component (which holds
+    /// no code: see [`R2rImage::owner_composite`]).
+    ///
+    /// # Errors
+    /// [`Error::NotA`] for another file, IL-only images included; [`Error::Truncated`] or
+    /// [`Error::Damaged`] if the tables do not fit the file.
+    pub fn parse(data: &'d [u8]) -> Result<Self> {
+        Self::open(PeImage::parse(data)?)
+    }
+
+    /// Opens an image whose headers have been read.
+    ///
+    /// # Errors
+    /// As [`R2rImage::parse`].
+    pub fn open(image: PeImage<'d>) -> Result<Self> {
+        let header = header::find(&image).ok_or(Error::NotA { what: WHAT })?;
+        let mut cursor = Cursor::at(header, 4, WHAT);
+        let (major, minor, _flags) = (cursor.u16()?, cursor.u16()?, cursor.u32()?);
+        let sections = Sections::parse(&mut cursor)?;
+        let is_composite = sections.get(section::COMPONENT_ASSEMBLIES).is_some();
+        let metadata = match is_composite {
+            true => None,
+            false => Some(image.metadata()?),
+        };
+        let manifest = match sections.data(section::MANIFEST_METADATA, &image)? {
+            [] => None,
+            data => Some(Metadata::parse(data)?),
+        };
+        let functions = Functions::new(
+            sections.data(section::RUNTIME_FUNCTIONS, &image)?,
+            image.machine(),
+        );
+        let debug_info = sections.array(section::DEBUG_INFO, &image)?;
+        let mut cold = bytes::pairs(sections.data(section::HOT_COLD_MAP, &image)?);
+        cold.sort_unstable();
+        let mut opened = Self {
+            major,
+            minor,
+            debug_info,
+            instances: sections.data(section::INSTANCE_ENTRY_POINTS, &image)?,
+            cold,
+            marks: Marks::new(debug_info.data().len()),
+            components: header::components(
+                sections.data(section::COMPONENT_ASSEMBLIES, &image)?,
+                &image,
+            )?,
+            entries: Vec::new(),
+            functions,
+            metadata,
+            manifest,
+            sections,
+            image,
+        };
+        opened.read_entries()?;
+        Ok(opened)
+    }
+
+    fn read_entries(&mut self) -> Result<()> {
+        let own = self
+            .sections
+            .array(section::METHOD_DEF_ENTRY_POINTS, &self.image)?;
+        let components = self
+            .components
+            .iter()
+            .map(|component| component.entry_points);
+        let tables = std::iter::once((0, own)).chain((0..).zip(components));
+        // Entry functions by index are entries by address: no sorting.
+        let mut owners = vec![None; self.functions.count() as usize];
+        let mut own = |function: u32, id| {
+            if let Some(owner) = owners.get_mut(function as usize) {
+                owner.get_or_insert(id);
+            }
+        };
+        for (component, table) in tables {
+            for index in 0..table.count() {
+                let row = index.saturating_add(1);
+                let offset = table.get(index);
+                if let Some(function) = offset.and_then(|at| entry_function(table.data(), at)) {
+                    own(function, MethodId::Definition { component, row });
+                }
+            }
+        }
+        if !self.instances.is_empty() {
+            let bad = Error::damaged(WHAT, 0, "bad table of instances");
+            let table = NativeHashtable::parse(self.instances).ok_or(bad)?;
+            // No two methods share an entry function, so more entries than functions are damage.
+            for payload in table.payloads().take(self.functions.count() as usize) {
+                let end = signature_end(self.instances, payload);
+                let function = end.and_then(|end| entry_function(self.instances, end));
+                if let (Some(function), Ok(signature)) = (function, u32::try_from(payload)) {
+                    own(function, MethodId::Instance { signature });
+                }
+            }
+        }
+        let entry = |(function, owner): (u32, Option<MethodId>)| {
+            Some(Entry {
+                begin: self.functions.begin(function)?,
+                function,
+                id: owner?,
+                cold: None,
+            })
+        };
+        let mut entries: Vec<_> = (0..).zip(owners).filter_map(entry).collect();
+        for (at, &(_, hot)) in (0..).zip(&self.cold) {
+            let found = entries.binary_search_by_key(&hot, |entry: &Entry| entry.function);
+            if let Some(entry) = found.ok().and_then(|found| entries.get_mut(found)) {
+                entry.cold = Some(at);
+            }
+        }
+        self.entries = entries;
+        Ok(())
+    }
+
+    /// The PE image.
+    pub fn image(&self) -> &PeImage<'d> {
+        &self.image
+    }
+
+    /// The format's version: (major, minor).
+    pub fn version(&self) -> (u16, u16) {
+        (self.major, self.minor)
+    }
+
+    /// The processor of the code.
+    pub fn machine(&self) -> Machine {
+        self.image.machine()
+    }
+
+    /// Whether the image holds the code of several assemblies.
+    pub fn is_composite(&self) -> bool {
+        self.sections.get(section::COMPONENT_ASSEMBLIES).is_some()
+    }
+
+    /// The file name of the composite that holds this component's code; nothing for another image.
+    pub fn owner_composite(&self) -> Option<String> {
+        self.text(section::OWNER_COMPOSITE)
+    }
+
+    fn text(&self, kind: u32) -> Option<String> {
+        let range = self.sections.get(kind)?;
+        Some(text_to_nul(self.image.slice(range)?))
+    }
+
+    /// The IL metadata of a single image; nothing for a composite.
+    pub fn metadata(&self) -> Option<&Metadata<'d>> {
+        self.metadata.as_ref()
+    }
+
+    /// All methods, in order of address.
+    pub fn methods(&self) -> impl Iterator<Item = R2rMethod> + '_ {
+        (0..self.entries.len()).filter_map(|index| self.method(index))
+    }
+
+    /// How many methods there are.
+    pub fn method_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// RVAs of the methods' first bytes, ascending.
+    pub fn entry_points(&self) -> impl Iterator<Item = u32> + '_ {
+        self.entries.iter().map(|entry| entry.begin)
+    }
+
+    /// The method whose code covers `rva`.
+    pub fn method_at(&self, rva: u32) -> Option<R2rMethod> {
+        let found = self
+            .method_before(rva)
+            .filter(|method| method.native_offset(rva).is_some());
+        found.or_else(|| self.method_of_cold(rva))
+    }
+
+    /// The method that starts at `rva`.
+    pub fn method_starting_at(&self, rva: u32) -> Option<R2rMethod> {
+        self.method(
+            self.entries
+                .binary_search_by_key(&rva, |entry| entry.begin)
+                .ok()?,
+        )
+    }
+
+    fn method_before(&self, rva: u32) -> Option<R2rMethod> {
+        let after = self.entries.partition_point(|entry| entry.begin <= rva);
+        self.method(after.checked_sub(1)?)
+    }
+
+    pub(super) fn method_of_cold(&self, rva: u32) -> Option<R2rMethod> {
+        let begin = |&(cold, _): &(u32, u32)| self.functions.begin(cold).unwrap_or(u32::MAX);
+        let after = self.cold.partition_point(|pair| begin(pair) <= rva);
+        let &(_, hot) = self.cold.get(after.checked_sub(1)?)?;
+        let method = self.method_starting_at(self.functions.begin(hot)?)?;
+        method.native_offset(rva).map(|_| method)
+    }
+
+    fn method(&self, index: usize) -> Option<R2rMethod> {
+        let entry = *self.entries.get(index)?;
+        // The method's functions are its own and its funclets', up to the next entry or the cold part.
+        let next = self
+            .entries
+            .get(index.saturating_add(1))
+            .map(|entry| entry.function);
+        let next = next
+            .into_iter()
+            .chain(self.cold.first().map(|pair| pair.0))
+            .min();
+        let end = self.end_before(next, entry.function)?;
+        Some(R2rMethod {
+            begin: entry.begin,
+            hot_size: end.saturating_sub(entry.begin),
+            cold: entry.cold.and_then(|at| self.cold_part(at as usize)),
+            id: entry.id,
+            function: entry.function,
+        })
+    }
+
+    fn cold_part(&self, at: usize) -> Option<RvaRange> {
+        let first = self.cold.get(at)?.0;
+        let next = self.cold.get(at.saturating_add(1)).map(|pair| pair.0);
+        let rva = self.functions.begin(first)?;
+        let size = self.end_before(next, first)?.saturating_sub(rva);
+        Some(RvaRange { rva, size })
+    }
+
+    /// End of the last function from `first` on, before `next` or the end of the table.
+    fn end_before(&self, next: Option<u32>, first: u32) -> Option<u32> {
+        let next = next.unwrap_or(u32::MAX).min(self.functions.count());
+        self.functions
+            .end(next.saturating_sub(1).max(first), &self.image)
+    }
+
+    /// The bounds of a method, in native order; nothing if it has no debug information.
+    pub fn bounds(&self, method: &R2rMethod) -> Option<Bounds<'d>> {
+        Bounds::of(&self.debug_info, method.function, self.major)
+    }
+
+    /// The IL of a native offset of a method. A frame that called on (`is_caller`) is looked up one
+    /// byte before its return address.
+    pub fn il_offset(
+        &self,
+        method: &R2rMethod,
+        native_offset: u32,
+        is_caller: bool,
+    ) -> Option<IlAnswer> {
+        let native_offset = native_offset.saturating_sub(is_caller.into());
+        let bounds = self.bounds(method)?;
+        let (at, bytes, start) = (bounds.at, bounds.bytes, bounds::Place::new(bounds));
+        let is_before = |place: &bounds::Place<'_>| place.is_before(native_offset);
+        (self.marks)
+            .last(at, bytes, start, is_before)?
+            .lookup(native_offset)
+    }
+}
+
+/// Decodes an entry value: the index of a runtime function, with or without a fixup list.
+fn entry_function(data: &[u8], at: usize) -> Option<u32> {
+    let (value, _) = unsigned(data, at)?;
+    Some(if value & 1 == 0 {
+        value >> 1
+    } else {
+        value >> 2
+    })
+}
