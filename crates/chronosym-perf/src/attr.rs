@@ -9,7 +9,7 @@ use chronosym_types::ByteOrder;
 use chronosym_types::hash::HashMap;
 
 use crate::bytes::Cursor;
-use crate::raw::kind;
+use crate::kind::{event_type, record};
 
 /// Bits of `sample_type`: which fields a sample has.
 pub(crate) mod sample_type {
@@ -43,8 +43,7 @@ const USE_CLOCK_ID: u64 = 1 << 25;
 pub struct EventAttr {
     /// `cpu-clock`, `cycles:u`, `sched:sched_switch`: as the recorder names it, or by type and config if it does not.
     pub name: Option<String>,
-    /// Type: 0 hardware, 1 software, 2 tracepoint, 3 cache, 4 raw, 5 breakpoint, others a
-    /// machine's own.
+    /// Its type, as [`event_type`] numbers them.
     pub kind: u32,
     /// What of that type.
     pub config: u64,
@@ -136,12 +135,12 @@ impl EventAttr {
         let trailer = self.trailer_size();
         let at = match record_kind {
             _ if self.sample_type & TIME == 0 => None,
-            kind::SAMPLE => Some(self.sample_offset(IDENTIFIER | IP | TID)),
+            record::SAMPLE => Some(self.sample_offset(IDENTIFIER | IP | TID)),
             _ if trailer == 0 => None,
             _ => (body.len().checked_sub(trailer)).map(|start| start + self.sample_offset(TID)),
         };
         let at = at.or(match record_kind {
-            kind::FORK | kind::EXIT => Some(16),
+            record::FORK | record::EXIT => Some(16),
             _ => None,
         })?;
         Cursor::new(body.get(at..)?, order).u64()
@@ -151,7 +150,7 @@ impl EventAttr {
 /// The names of the events that every kernel has.
 fn default_name(kind: u32, config: u64) -> Option<&'static str> {
     let names: &[&str] = match kind {
-        0 => &[
+        event_type::HARDWARE => &[
             "cycles",
             "instructions",
             "cache-references",
@@ -163,7 +162,7 @@ fn default_name(kind: u32, config: u64) -> Option<&'static str> {
             "stalled-cycles-backend",
             "ref-cycles",
         ],
-        1 => &[
+        event_type::SOFTWARE => &[
             "cpu-clock",
             "task-clock",
             "page-faults",
@@ -260,7 +259,7 @@ impl Attrs {
     fn index_of(&self, record_kind: u32, body: &[u8], order: ByteOrder) -> Option<usize> {
         use sample_type::{ADDR, CPU, IDENTIFIER, IP, STREAM_ID, TID, TIME};
         let first = self.list.first()?;
-        let is_sample = record_kind == kind::SAMPLE;
+        let is_sample = record_kind == record::SAMPLE;
         let at = match self.id_place {
             IdPlace::First => return Some(0),
             IdPlace::Nowhere => return None,

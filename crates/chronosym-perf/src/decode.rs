@@ -5,7 +5,8 @@
 use crate::attr::{EventAttr, sample_type as bit};
 use crate::bytes::{Cursor, Words, until_nul};
 use crate::callchain::Callchain;
-use crate::raw::{CpuMode, RawRecord, kind, misc};
+use crate::kind::record;
+use crate::raw::{CpuMode, RawRecord, misc};
 use crate::record::{BuildId, Comm, Event, KernelSymbol, MappedFile, Mmap, Record, Task};
 use crate::sample::{Registers, Sample};
 
@@ -26,7 +27,7 @@ impl<'a> RawRecord<'a> {
         let time = attr.and_then(|(_, attr)| attr.time(self.kind, self.body, self.order));
         record.time_ns = time.filter(|&time| time != 0);
         let at = Cursor::new(self.body, self.order);
-        if let (kind::SAMPLE, Some((_, attr))) = (self.kind, attr) {
+        if let (record::SAMPLE, Some((_, attr))) = (self.kind, attr) {
             let mut sample = Sample::default();
             let whole = read_sample(at, attr, &mut sample, &mut record).is_some();
             record.event = Event::Sample(sample);
@@ -53,51 +54,51 @@ impl<'a> RawRecord<'a> {
     fn event(&self, mut at: Cursor<'a>) -> Option<Event<'a>> {
         let flag = |bit| self.flags & bit != 0;
         Some(match self.kind {
-            1 | 10 => Event::Mmap(self.mmap(at)?),
-            2 => {
+            record::MMAP | record::MMAP2 => Event::Mmap(self.mmap(at)?),
+            record::LOST => {
                 at.u64()?;
                 Event::Lost { records: at.u64()? }
             }
-            3 => Event::Comm(Comm {
+            record::COMM => Event::Comm(Comm {
                 pid: at.u32()?,
                 tid: at.u32()?,
                 is_exec: flag(misc::DATA_EXEC_OUT),
                 name: at.text(),
             }),
-            kind::EXIT | kind::FORK => {
+            record::EXIT | record::FORK => {
                 let task = Task {
                     pid: at.u32()?,
                     parent_pid: at.u32()?,
                     tid: at.u32()?,
                     parent_tid: at.u32()?,
                 };
-                let variant = if self.kind == kind::FORK {
+                let variant = if self.kind == record::FORK {
                     Event::Fork
                 } else {
                     Event::Exit
                 };
                 variant(task)
             }
-            5 | 6 => {
+            record::THROTTLE | record::UNTHROTTLE => {
                 at.take(24)?;
                 Event::Throttle {
-                    ended: self.kind == 6,
+                    ended: self.kind == record::UNTHROTTLE,
                 }
             }
-            11 => {
+            record::AUX => {
                 at.take(16)?;
                 Event::Aux { flags: at.u64()? }
             }
-            13 => Event::LostSamples {
+            record::LOST_SAMPLES => Event::LostSamples {
                 samples: at.u64()?,
                 filtered: flag(1 << 15),
             },
-            16 => {
+            record::NAMESPACES => {
                 let (pid, _tid, count) = (at.u32()?, at.u32()?, at.u64()?);
                 let links = at.words(count.checked_mul(2)?)?;
                 Event::Namespaces { pid, links }
             }
-            17 => {
+            record::KSYMBOL => {
                 let (address, size, _kind) = (at.u64()?, at.u32()?, at.u16()?);
                 Event::KernelSymbol(KernelSymbol {
                     address,
@@ -106,7 +107,7 @@ impl<'a> RawRecord<'a> {
                     name: at.text(),
                 })
             }
-            22 => {
+            record::CALLCHAIN_DEFERRED => {
                 let (cookie, count) = (at.u64()?, at.u64()?);
                 let callchain = Callchain {
                     words: at.words(count)?,
@@ -130,7 +131,7 @@ impl<'a> RawRecord<'a> {
             is_data: self.flags & misc::DATA_EXEC_OUT != 0,
             name: &[],
         };
-        if self.kind == 10 {
+        if self.kind == record::MMAP2 {
             let mut identity = Cursor::new(at.take(24)?, self.order);
             if self.flags & misc::BUILD_ID != 0 {
                 let (&[length, ..], id) = identity.rest().split_first_chunk::<4>()?;

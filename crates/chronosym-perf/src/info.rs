@@ -5,10 +5,11 @@
     reason = "a shift of at most 63 bits, and places in an id of 20 bytes"
 )]
 
-use crate::attr::{Attrs, EventAttr};
 use chronosym_types::ByteOrder;
 
+use crate::attr::{Attrs, EventAttr};
 use crate::bytes::{Cursor, until_nul};
+use crate::kind::{feature, record};
 use crate::record::BuildId;
 
 /// What the recorder says of the machine and of itself. In a stream of file form the most of it stands at the end: it is
@@ -113,7 +114,7 @@ impl Info {
     ) -> Option<()> {
         let mut at = Cursor::new(bytes, order);
         match number {
-            2 => {
+            feature::BUILD_ID => {
                 while !at.rest().is_empty() {
                     at.u32()?;
                     let (flags, size) = (at.u16()?, usize::from(at.u16()?));
@@ -122,11 +123,11 @@ impl Info {
                         .extend(BuildIdEntry::read(Cursor::new(row, order), flags));
                 }
             }
-            4 => self.os_release = Some(string(&mut at)?),
-            5 => self.recorder_version = Some(string(&mut at)?),
-            6 => self.arch = Some(string(&mut at)?),
-            7 => (_, self.cpus_online) = (at.u32()?, Some(at.u32()?)),
-            12 => {
+            feature::OSRELEASE => self.os_release = Some(string(&mut at)?),
+            feature::VERSION => self.recorder_version = Some(string(&mut at)?),
+            feature::ARCH => self.arch = Some(string(&mut at)?),
+            feature::NRCPUS => (_, self.cpus_online) = (at.u32()?, Some(at.u32()?)),
+            feature::EVENT_DESC => {
                 let (count, size) = (at.u32()?, at.u32()?);
                 for index in 0..count as usize {
                     at.take(size as usize)?;
@@ -135,7 +136,7 @@ impl Info {
                     attrs.name(Some(index), &ids, name);
                 }
             }
-            29 => {
+            feature::CLOCK_DATA => {
                 at.u64()?;
                 self.clock = Some(ClockData {
                     wall_ns: at.u64()?,
@@ -158,13 +159,13 @@ impl Info {
     ) -> Option<()> {
         let mut at = Cursor::new(body, order);
         match kind {
-            64 => {
+            record::HEADER_ATTR => {
                 let (mut attr, ids) = EventAttr::read(body, order)?;
                 attr.ids = { ids }.words(ids.rest().len() as u64 / 8)?.iter().collect();
                 attrs.push(attr);
             }
-            67 => self.build_ids.push(BuildIdEntry::read(at, flags)?),
-            78 => {
+            record::HEADER_BUILD_ID => self.build_ids.push(BuildIdEntry::read(at, flags)?),
+            record::EVENT_UPDATE => {
                 const NAME: u64 = 2;
                 let (what, id) = (at.u64()?, at.u64()?);
                 if what == NAME {
@@ -172,14 +173,14 @@ impl Info {
                     attrs.name(None, &[id], name);
                 }
             }
-            79 => {
+            record::TIME_CONV => {
                 self.time_conversion = Some(TimeConversion {
                     shift: at.u64()?,
                     multiplier: at.u64()?,
                     zero_ns: at.u64()?,
                 });
             }
-            80 => {
+            record::HEADER_FEATURE => {
                 let number = at.u64()?;
                 // The first number that the recorder does not use marks the end of the features.
                 if let (Ok(number), false) = (u32::try_from(number), at.rest().is_empty()) {

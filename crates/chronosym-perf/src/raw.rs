@@ -3,19 +3,7 @@
 use chronosym_types::ByteOrder;
 
 use crate::bytes::Cursor;
-
-/// Numbers of records, those of the recorder itself from 64 up.
-pub(crate) mod kind {
-    pub(crate) const EXIT: u32 = 4;
-    pub(crate) const FORK: u32 = 7;
-    pub(crate) const SAMPLE: u32 = 9;
-    pub(crate) const LAST_KNOWN: u32 = 22;
-    pub(crate) const FIRST_OWN: u32 = 64;
-    pub(crate) const FINISHED_ROUND: u32 = 68;
-    pub(crate) const LAST_OWN: u32 = 83;
-    /// Those of simpleperf itself.
-    pub(crate) const SIMPLEPERF: std::ops::Range<u32> = 32_768..32_832;
-}
+use crate::kind;
 
 /// Bits of a record header's `misc`, whose meaning depends on the record.
 pub(crate) mod misc {
@@ -87,7 +75,10 @@ impl<'a> RawRecord<'a> {
 
     /// Whether it is of a type that is known.
     pub(crate) fn is_known(&self) -> bool {
-        matches!(self.kind, 1..=kind::LAST_KNOWN | kind::FIRST_OWN..=kind::LAST_OWN)
+        matches!(
+            self.kind,
+            1..=kind::LAST_OF_KERNEL | kind::USER_TYPE_START..=kind::LAST_OF_RECORDER
+        )
     }
 
     /// The size that the header at the front of `bytes` states.

@@ -7,16 +7,17 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use crate::attr::{Attrs, EventAttr};
 use chronosym_types::{ByteOrder, Gap, GapCause, Window};
 
+use crate::attr::{Attrs, EventAttr};
 use crate::bytes::Cursor;
 use crate::compressed::{Unpacked, Unpacker};
 use crate::diagnostics::Diagnostics;
 use crate::error::Error;
 use crate::header::{FileHeader, Header, MOST_SECTION_BYTES, Section};
 use crate::info::Info;
-use crate::raw::{RawRecord, kind, misc};
+use crate::kind::{LAST_OF_KERNEL, USER_TYPE_START, record};
+use crate::raw::{RawRecord, misc};
 use crate::record::{Event, Record};
 use crate::round::Round;
 
@@ -258,22 +259,22 @@ impl<R: Read> Reader<R> {
         let mut step = Step::Next;
         let mut skipped = 0;
         match raw.kind {
-            ..kind::FIRST_OWN => self.recording.put(bytes),
+            ..USER_TYPE_START => self.recording.put(bytes),
             // The formats of tracepoints, and the data of hardware traces, follow their record.
-            66 => {
+            record::HEADER_TRACING_DATA => {
                 let size = Cursor::new(raw.body, order).u32().unwrap_or(0);
                 skipped = u64::from(size).next_multiple_of(8);
             }
-            kind::FINISHED_ROUND => {
+            record::FINISHED_ROUND => {
                 self.recording.diagnostics.rounds += 1;
                 if !self.unpacker.mark() {
                     step = Step::RoundEnd;
                 }
             }
-            71 => skipped = Cursor::new(raw.body, order).u64().unwrap_or(0),
-            72 => self.recording.diagnostics.aux_faults += 1,
-            81 => self.unpacker.feed(raw.body),
-            83 => {
+            record::AUXTRACE => skipped = Cursor::new(raw.body, order).u64().unwrap_or(0),
+            record::AUXTRACE_ERROR => self.recording.diagnostics.aux_faults += 1,
+            record::COMPRESSED => self.unpacker.feed(raw.body),
+            record::COMPRESSED2 => {
                 let mut at = Cursor::new(raw.body, order);
                 match at.u64().and_then(|size| at.take_u64(size)) {
                     Some(packed) => self.unpacker.feed(packed),
@@ -462,8 +463,8 @@ impl Recording {
     fn looked_at(&self, bytes: &[u8]) -> Option<bool> {
         const HOUR_NS: u64 = 3_600_000_000_000;
         let raw = RawRecord::new(bytes, self.order)?;
-        if raw.kind >= kind::FIRST_OWN {
-            let is_one = raw.kind != kind::FINISHED_ROUND || raw.body.is_empty();
+        if raw.kind >= USER_TYPE_START {
+            let is_one = raw.kind != record::FINISHED_ROUND || raw.body.is_empty();
             return is_one.then_some(false);
         }
         let attr = self.attrs.of(raw.kind, raw.body, self.order)?;
@@ -480,13 +481,13 @@ impl Recording {
         let Some(raw) = RawRecord::new(bytes, self.order) else {
             return;
         };
-        if raw.kind >= kind::FIRST_OWN {
+        if raw.kind >= USER_TYPE_START {
             return;
         }
         self.diagnostics.records += 1;
         let attr = self.attrs.of(raw.kind, raw.body, self.order);
         let attr = attr.map(|(_, attr)| attr);
-        let is_sample = raw.kind == kind::SAMPLE;
+        let is_sample = raw.kind == record::SAMPLE;
         if is_sample && attr.is_none() {
             self.diagnostics.unknown_events += 1;
             return;
@@ -515,7 +516,7 @@ impl Recording {
         let (record, whole) = raw.decode(attr);
         let counts = &mut self.diagnostics;
         counts.bad_records += u64::from(!whole);
-        counts.unknown_records += u64::from(raw.kind > kind::LAST_KNOWN);
+        counts.unknown_records += u64::from(raw.kind > LAST_OF_KERNEL);
         match record.event {
             Event::Lost { records, .. } => {
                 counts.lost_records = counts.lost_records.saturating_add(records);

@@ -3,27 +3,23 @@
 use std::sync::Arc;
 
 use chronosym_events::{EventKey, EventSchema, PointerSize, RawEvent};
-use chronosym_perf::{Event, EventAttr, Record};
+use chronosym_perf::{Event, EventAttr, Record, event_type};
 use chronosym_types::hash::HashMap;
 
 use crate::event_types::EventTypeId;
 use crate::facts;
 use crate::samples::{SampleKind, Weight};
 
-const HARDWARE: u32 = 0;
-const SOFTWARE: u32 = 1;
-const RAW: u32 = 4;
-/// Types from here on are those of a machine's own counters.
-const FIRST_DYNAMIC: u32 = 6;
-
 /// Whether an event is the processor's time, in ns.
 pub(super) fn is_clock(attr: &EventAttr) -> bool {
-    attr.kind == SOFTWARE && attr.config <= 1
+    attr.kind == event_type::SOFTWARE && attr.config <= 1
 }
 
 /// Whether samples of an event say where a processor was busy.
 pub(super) fn is_profile(attr: &EventAttr) -> bool {
-    is_clock(attr) || matches!(attr.kind, HARDWARE | RAW) || attr.kind >= FIRST_DYNAMIC
+    is_clock(attr)
+        || matches!(attr.kind, event_type::HARDWARE | event_type::RAW)
+        || attr.kind >= event_type::FIRST_DYNAMIC
 }
 
 /// What samples of an event are.
@@ -51,33 +47,7 @@ impl Counted {
 
 /// What a record is called.
 pub(super) fn record_name(kind: u32) -> String {
-    const NAMES: [&str; 23] = [
-        "0",
-        "MMAP",
-        "LOST",
-        "COMM",
-        "EXIT",
-        "THROTTLE",
-        "UNTHROTTLE",
-        "FORK",
-        "READ",
-        "SAMPLE",
-        "MMAP2",
-        "AUX",
-        "ITRACE_START",
-        "LOST_SAMPLES",
-        "SWITCH",
-        "SWITCH_CPU_WIDE",
-        "NAMESPACES",
-        "KSYMBOL",
-        "BPF_EVENT",
-        "CGROUP",
-        "TEXT_POKE",
-        "AUX_OUTPUT_HW_ID",
-        "CALLCHAIN_DEFERRED",
-    ];
-    let known = NAMES.get(kind as usize);
-    known.map_or_else(|| kind.to_string(), |&name| name.to_owned())
+    chronosym_perf::record_name(kind).map_or_else(|| kind.to_string(), str::to_owned)
 }
 
 /// What stands for an event or a type of record in a session.
