@@ -171,7 +171,8 @@ fn read(bytes: &[u8], theirs: &Theirs<'_>) -> (Arc<Timeline>, TraceHeader) {
         .map(|p| EventSelector::parse(p).expect("a selector"));
     let mut session = Session::new(SampleSelection::Events(selectors.collect()));
     chronosym::source::nettrace::read(Cursor::new(bytes), &mut session).expect("a trace");
-    let reader = chronosym_nettrace::Reader::new(Cursor::new(bytes)).expect("a trace");
+    let reader =
+        chronosym_nettrace::Reader::new(Cursor::new(bytes), Default::default()).expect("a trace");
     (session.finish(), reader.header().clone())
 }
 

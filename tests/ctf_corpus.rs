@@ -111,7 +111,7 @@ fn printed_names(path: &Path) -> Result<(), Failed> {
         found.push((time / 1_000, thread.tid, names.collect()));
     });
     let text = std::fs::File::open(path)?;
-    let mut reader = script::Reader::new(flate2::read::GzDecoder::new(text));
+    let mut reader = script::Reader::new(flate2::read::GzDecoder::new(text), Default::default())?;
     let (mut expected, mut began_ns) = (Vec::new(), None);
     while let Some(sample) = reader.next_sample()? {
         let began_ns = *began_ns.get_or_insert(sample.time_ns);

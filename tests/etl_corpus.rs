@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use chronosym_conformance::{CORPUS, case, unzip};
-use chronosym_etl::{Diagnostics, EtlReader, EventKey, ExtendedItem, Record, RecordKind};
+use chronosym_etl::{Diagnostics, EventKey, ExtendedItem, Reader as EtlReader, Record, RecordKind};
 use chronosym_events::{EventSchema, Provider, RawEvent, TraceLoggingSchema};
 use libtest_mimic::{Arguments, Failed};
 
@@ -234,11 +234,11 @@ fn names() -> HashMap<(String, u16), String> {
 
 fn agrees(trace: &[u8], baseline: &Baseline) -> Result<(), Failed> {
     let names = names();
-    let mut reader = EtlReader::open(trace)?;
+    let mut reader = EtlReader::new(trace, Default::default())?;
     let mut counts = HashMap::<&str, u64>::new();
     let mut events = Vec::new();
     let mut threads = Threads::default();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record()? {
         let key = match record.key {
             EventKey::Classic { class, opcode, .. } => (class.to_string(), u16::from(opcode)),
             EventKey::Manifest { provider, id, .. } => (provider.to_string(), id),
@@ -308,9 +308,9 @@ fn is_idle(record: &Record<'_>) -> bool {
 }
 
 fn self_describing(trace: &[u8]) -> Result<(), Failed> {
-    let mut reader = EtlReader::open(trace)?;
+    let mut reader = EtlReader::new(trace, Default::default())?;
     let mut found = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record()? {
         let (mut provider, mut schema) = (None, None);
         for item in record.extended_items() {
             match item {
@@ -339,10 +339,13 @@ fn self_describing(trace: &[u8]) -> Result<(), Failed> {
 /// Two files of one PerfView run: the rundown began some 14.5 s after the session.
 fn merged(session: &[u8], rundown: &[u8]) -> Result<(), Failed> {
     let (one, two) = (records(session)?.0, records(rundown)?.0);
-    let mut reader = EtlReader::merge(vec![EtlReader::open(session)?, EtlReader::open(rundown)?])?;
+    let mut reader = EtlReader::merge(vec![
+        EtlReader::new(session, Default::default())?,
+        EtlReader::new(rundown, Default::default())?,
+    ])?;
     let apart = reader.headers()[1].start_time - reader.headers()[0].start_time;
     let (mut times, mut second_start) = (Vec::new(), None);
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record()? {
         if record.raw_time == two[0].0 {
             second_start = second_start.or(Some(record.time_ns));
         }
@@ -412,9 +415,9 @@ fn edges(trace: &[u8]) -> Vec<usize> {
 
 /// Raw time and length of every record, and what was counted.
 fn records(trace: &[u8]) -> Result<(Vec<(i64, usize)>, Diagnostics), Failed> {
-    let mut reader = EtlReader::open(trace)?;
+    let mut reader = EtlReader::new(trace, Default::default())?;
     let mut records = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record()? {
         records.push((record.raw_time, record.bytes().len()));
     }
     Ok((records, reader.diagnostics().clone()))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chronosym::source::etl::{EtlReport, Schemas, raw_event, read};
 use chronosym::{Evidence, Filter, Options, Position, Resolver, Session, Timeline};
 use chronosym_conformance::{CORPUS, case, unzip};
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_events::Provider;
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -49,7 +49,7 @@ const TEST_PID: u32 = 3676;
 
 fn load(trace: &[u8]) -> Result<(Arc<Timeline>, EtlReport), Failed> {
     let mut session = Session::new(Options::default());
-    let report = read(EtlReader::open(trace)?, &mut session)?;
+    let report = read(EtlReader::new(trace, Default::default())?, &mut session)?;
     Ok((session.finish(), report))
 }
 
@@ -237,9 +237,9 @@ fn rundown(trace: &[u8]) -> Result<(), Failed> {
 }
 
 fn rundown_begins(trace: &[u8]) -> Result<u64, Failed> {
-    let mut reader = EtlReader::open(trace)?;
+    let mut reader = EtlReader::new(trace, Default::default())?;
     let mut schemas = Schemas::default();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record()? {
         let schema = schemas.of(&record);
         if matches!(
             schema.key(),
@@ -337,7 +337,7 @@ fn flipped(mut trace: Vec<u8>) {
             .wrapping_add(1);
         let at = (state >> 33) as usize % trace.len();
         trace[at] ^= 1 << (state >> 29 & 7);
-        if let Ok(reader) = EtlReader::open(trace.as_slice()) {
+        if let Ok(reader) = EtlReader::new(trace.as_slice(), Default::default()) {
             let mut session = Session::new(Options::default());
             read(reader, &mut session).expect("the first");
             session.finish().profile(&Filter::default(), None);
@@ -347,7 +347,7 @@ fn flipped(mut trace: Vec<u8>) {
 
 /// Merging added descriptions of manifest events; layouts that are published need none.
 fn described(trace: &[u8]) -> Result<(), Failed> {
-    let mut reader = EtlReader::open(trace)?;
+    let mut reader = EtlReader::new(trace, Default::default())?;
     let mut schemas = Schemas::default();
     schemas.observe(&mut reader);
     equal(
@@ -356,7 +356,7 @@ fn described(trace: &[u8]) -> Result<(), Failed> {
         0,
     )?;
     let mut decoded: BTreeMap<String, u64> = BTreeMap::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record()? {
         let schema = schemas.of(&record);
         if schema.is_typed() || schema.fields().is_none() {
             continue;

@@ -102,7 +102,7 @@ fn recorded_from_the_start() -> Result<(), Failed> {
 
 /// How many methods the rundown at the end lists.
 fn listed(bytes: &[u8]) -> Result<u64, Failed> {
-    let mut reader = chronosym_nettrace::Reader::new(bytes)?;
+    let mut reader = chronosym_nettrace::Reader::new(bytes, Default::default())?;
     let mut count = 0;
     while let Some(region) = reader.next_region()? {
         for record in region.records() {

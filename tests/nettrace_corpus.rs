@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use chronosym_conformance::{CORPUS, TESTDATA, case, unzip};
-use chronosym_nettrace::{Diagnostics, Field, FieldType, Format, Reader};
+use chronosym_nettrace::{Diagnostics, Field, FieldType, Format, Options, Reader};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 /// What the baselines call the events that the corpus holds.
@@ -107,7 +107,7 @@ struct Summary {
 
 impl Summary {
     fn read(source: impl Read) -> Result<Self, Failed> {
-        let mut reader = Reader::new(source)?;
+        let mut reader = Reader::new(source, Options::default())?;
         let mut summary = Self::default();
         let mut counts: Vec<u64> = Vec::new();
         let mut first: Vec<Option<(u64, u64, Option<u32>)>> = Vec::new();
@@ -329,7 +329,7 @@ fn array_fields(corpus: &Path) -> Result<(), Failed> {
 
 fn record_trace(corpus: &Path) -> Result<(), Failed> {
     let bytes = std::fs::read(corpus.join("record-trace.v6.nettrace"))?;
-    let reader = Reader::new(bytes.as_slice())?;
+    let reader = Reader::new(bytes.as_slice(), Options::default())?;
     same(
         "format",
         (reader.header().format, reader.header().version.0),
@@ -354,7 +354,7 @@ fn smallest_trace(corpus: &Path) -> Result<(), Failed> {
         let original = bytes[position];
         for bit in 0..8 {
             bytes[position] = original ^ (1 << bit);
-            if let Ok(mut reader) = Reader::new(bytes.as_slice()) {
+            if let Ok(mut reader) = Reader::new(bytes.as_slice(), Options::default()) {
                 while reader.next_region()?.is_some() {}
             }
         }
@@ -458,7 +458,7 @@ fn find_traces(folder: &Path, traces: &mut Vec<PathBuf>) {
 
 fn collect_linux(testdata: &Path) -> Result<(), Failed> {
     let bytes = unzip_trace(&testdata.join("clr10/traces/linux.nettrace.zip"))?;
-    let mut reader = Reader::new(bytes.as_slice())?;
+    let mut reader = Reader::new(bytes.as_slice(), Options::default())?;
     let (mut samples, mut with_process, mut with_stack) = (0, 0, 0);
     while let Some(region) = reader.next_region()? {
         for record in region.records() {

@@ -10,7 +10,7 @@ use chronosym::{
     Filter, Input, LimitReached, Limits, LiveSession, OpenError, Opener, Options, Recording,
     Report, Session, open,
 };
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{At, EtlWriter, Options as EtlOptions};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::TraceInfo;
@@ -519,7 +519,7 @@ fn a_session_is_of_one_recording() {
     assert_eq!(add(&rebooted), Some(AnotherRecording::Clock));
     assert_eq!(add(&later), None);
     let etl = etl_trace(EtlOptions::default(), 7);
-    let open_etl = || EtlReader::open(etl.as_slice()).expect("a trace");
+    let open_etl = || EtlReader::new(etl.as_slice(), Default::default()).expect("a trace");
     assert_eq!(
         another(etl::read(open_etl(), &mut session)),
         Some(AnotherRecording::Format)

@@ -93,7 +93,9 @@ fn main() -> ExitCode {
     cases.push(case(TESTDATA, "damaged_texts_never_panic", |folder| {
         let bytes = unpack(&folder.join("perf/net8/perf-script.txt.gz"))?;
         damaged(&bytes[..200_000], 50, |bytes| {
-            let mut reader = script::Reader::new(bytes);
+            let Ok(mut reader) = script::Reader::new(bytes, Default::default()) else {
+                return 0;
+            };
             let mut frames = 0;
             while let Ok(Some(sample)) = reader.next_sample() {
                 frames += sample.frames().count();
@@ -309,7 +311,7 @@ fn damaged(bytes: &[u8], copies: usize, read: impl Fn(&[u8]) -> usize) -> Result
 /// Address, names and lines of what was loaded.
 #[allow(clippy::type_complexity)]
 fn loads(dump: &[u8]) -> Result<(Vec<(u64, String, usize)>, jitdump::Diagnostics), Failed> {
-    let mut reader = jitdump::Reader::new(dump)?;
+    let mut reader = jitdump::Reader::new(dump, Default::default())?;
     let mut loads = Vec::new();
     while let Some(record) = reader.next_record()? {
         let jitdump::Record::Load(load) = record else {
@@ -391,7 +393,7 @@ impl Machine {
 }
 
 fn agrees_with_text(bytes: &[u8], text: &[u8]) -> Result<(), Failed> {
-    let mut text = script::Reader::new(text);
+    let mut text = script::Reader::new(text, Default::default())?;
     let mut machine = Machine::default();
     let (mut samples, mut frames) = (0, 0);
     for_each(bytes, |record| {
@@ -488,7 +490,7 @@ fn agrees_with_perf(path: &Path, has_chains: bool) -> Result<(), Failed> {
         )?;
     }
     let mut printed = Vec::new();
-    let mut reader = script::Reader::new(text.as_slice());
+    let mut reader = script::Reader::new(text.as_slice(), Default::default())?;
     while let Some(sample) = reader.next_sample()? {
         let pid = sample.pid.ok_or("no pid")?;
         let (comm, event) = (sample.comm.to_owned(), sample.event.to_owned());

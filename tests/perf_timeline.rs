@@ -151,7 +151,7 @@ fn agrees_with_text(folder: &Path) -> Result<(), Failed> {
         found.push((us, process.pid, thread.tid, comm, addresses.collect()));
     });
     let text = unpack(&folder.join("perf-script.txt.gz"))?;
-    let mut reader = script::Reader::new(text.as_slice());
+    let mut reader = script::Reader::new(text.as_slice(), Default::default())?;
     let mut expected: Vec<Row> = Vec::new();
     while let Some(sample) = reader.next_sample()? {
         let mut addresses: Vec<u64> = sample.frames().map(|frame| frame.address).collect();
@@ -482,7 +482,7 @@ fn copied_stacks(folder: &Path) -> Result<(), Failed> {
         .args(["-F", "comm,pid,tid,time,event,ip,sym,dso"])
         .current_dir(folder)
         .output()?;
-    let mut printed = script::Reader::new(printed.stdout.as_slice());
+    let mut printed = script::Reader::new(printed.stdout.as_slice(), Default::default())?;
     let profile = here(folder)?;
     let timeline = profile.resolver.timeline();
     let mut own = Vec::new();
@@ -579,7 +579,7 @@ fn node_as_injected(folder: &Path) -> Result<(), Failed> {
         "comm,pid,tid,time,event,ip,sym,dso",
     ])?;
     let mut names = BTreeMap::new();
-    let mut printed = script::Reader::new(text.as_slice());
+    let mut printed = script::Reader::new(text.as_slice(), Default::default())?;
     while let Some(sample) = printed.next_sample()? {
         let frames = sample.frames().map(|frame| {
             let name = frame.symbol.map(str::to_owned);

@@ -10,7 +10,7 @@ use chronosym::{
     Certainty, Code, Evidence, Frame, NameReason, Position, ProcessIndex, SampleSelection, Session,
     SymbolSource, Timeline,
 };
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::r2r::R2rMap;
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process};
@@ -81,7 +81,9 @@ fn trace(told: &Told) -> (Arc<Timeline>, ProcessIndex) {
     w.image(at, Op::Load, &image).expect("a record");
     let file = w.finish().expect("a file");
     let mut session = Session::new(SampleSelection::Profilers);
-    let reader = EtlReader::merge(vec![EtlReader::open(file.as_slice()).expect("a trace")]);
+    let reader = EtlReader::merge(vec![
+        EtlReader::new(file.as_slice(), Default::default()).expect("a trace"),
+    ]);
     chronosym::source::etl::read(reader.expect("a trace"), &mut session).expect("the first");
     let timeline = session.finish();
     let process = timeline.find_process(PID, None).expect("the process");

@@ -183,8 +183,11 @@ fn traces_of_lttng() {
     let (metadata, stream) = ctf();
     let events = |metadata: &[u8], stream: &[u8]| {
         let metadata = chronosym_ctf::Metadata::parse(metadata, Default::default()).ok()?;
-        let mut reader = chronosym_ctf::Reader::new(vec![metadata], Default::default());
-        reader.add_stream(stream);
+        let source = chronosym_ctf::Source {
+            traces: vec![metadata],
+            streams: vec![stream],
+        };
+        let mut reader = chronosym_ctf::Reader::new(source, Default::default()).ok()?;
         let mut events = 0;
         while reader
             .next_event()

@@ -13,7 +13,7 @@ use chronosym::{
     Position, Provider, Resolver, SampleKind, Session, Timeline, Weight,
 };
 use chronosym_conformance::script;
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{self, EtlWriter, guid};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{self, universal};
@@ -234,7 +234,7 @@ fn what_an_etl_lost_is_counted_by_kind() {
     let bytes = EtlWriter::new(Vec::new(), options).and_then(EtlWriter::finish);
     let bytes = bytes.expect("memory");
     let mut session = Session::new(Options::default());
-    let reader = EtlReader::open(&*bytes).expect("a trace");
+    let reader = EtlReader::new(&*bytes, Default::default()).expect("a trace");
     chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     let timeline = session.finish();
     let mut expected = Loss::of_events(0, u64::MAX, 3);
@@ -274,7 +274,7 @@ fn samples_of_a_counter_have_its_period_and_not_the_timers() {
     let bytes = w.finish().expect("memory");
     let selector = chronosym::EventSelector::parse("Kernel/47").expect("a selector");
     let mut session = Session::new(chronosym::SampleSelection::Events(vec![selector]));
-    let reader = EtlReader::open(&*bytes).expect("a trace");
+    let reader = EtlReader::new(&*bytes, Default::default()).expect("a trace");
     chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     let timeline = session.finish();
     let mut weights = Vec::new();
@@ -334,7 +334,7 @@ fn an_observer_sees_every_record_and_can_end_the_reading() {
     for most in [1, 2] {
         let mut session = Session::new(Options::default());
         let mut methods = 0;
-        let reader = EtlReader::open(&*bytes).expect("a trace");
+        let reader = EtlReader::new(&*bytes, Default::default()).expect("a trace");
         let read =
             chronosym::source::etl::read_with(reader, &mut session, &mut |seen: Seen<'_>| {
                 let decoded = seen.event.decode();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use chronosym::{Options, Session, Timeline};
 use chronosym_benches::measure::{folded, measure};
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{At, EtlWriter, Image, Op, Options as FileOptions, Process, Stack};
 use criterion::Criterion;
 
@@ -75,9 +75,9 @@ fn synthetic(samples: i64) -> io::Result<Vec<u8>> {
 
 /// Every record in the order of time: (records, sum of their sizes).
 fn records(bytes: &[u8]) -> (u64, u64) {
-    let mut reader = EtlReader::open(bytes).expect("a trace");
+    let mut reader = EtlReader::new(bytes, Default::default()).expect("a trace");
     let mut seen = (0, 0);
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().expect("bytes") {
         seen.0 += 1;
         seen.1 += record.bytes().len() as u64;
     }
@@ -86,7 +86,7 @@ fn records(bytes: &[u8]) -> (u64, u64) {
 
 fn timeline(bytes: &[u8]) -> Arc<Timeline> {
     let mut session = Session::new(Options::default());
-    let reader = EtlReader::open(bytes).expect("a trace");
+    let reader = EtlReader::new(bytes, Default::default()).expect("a trace");
     chronosym::source::etl::read(reader, &mut session).expect("the first");
     session.finish()
 }

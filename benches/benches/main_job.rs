@@ -31,7 +31,7 @@ fn big() -> Option<Vec<u8>> {
 /// Every record and every stack, through the reader.
 fn records(bytes: &[u8]) -> Seen {
     let mut seen = Seen::default();
-    let mut reader = Reader::new(bytes).expect("a trace");
+    let mut reader = Reader::new(bytes, Default::default()).expect("a trace");
     while let Some(region) = reader.next_region().expect("bytes in memory") {
         for record in region.records() {
             seen.events += 1;

@@ -8,7 +8,7 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use chronosym::{Code, Filter, Input, Opener, Options, Profile, Session, Shape, Timeline, source};
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_export::{Apart, By, CallTree, PageFacts, Series, Sort, TableOptions, TreeOptions};
 use chronosym_types::escape::is_hostile;
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub fn timeline(data: &[u8]) -> Arc<Timeline> {
         let input = Input::stream("input", Cursor::new(data.to_vec()));
         let recording = Opener::new().open([input]);
         let _ = recording.and_then(|recording| recording.read(&mut session));
-    } else if let Ok(reader) = EtlReader::open(data) {
+    } else if let Ok(reader) = EtlReader::new(data, Default::default()) {
         let _ = source::etl::read(reader, &mut session);
     } else {
         let _ = source::nettrace::read(data, &mut session);

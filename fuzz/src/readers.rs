@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use chronosym::{Input, Limits, Opener, Options, Session};
 use chronosym_ctf::Metadata;
-use chronosym_etl::{EtlReader, ExtendedItem};
+use chronosym_etl::{ExtendedItem, Reader as EtlReader};
 use chronosym_perf::{Event, jitdump, script};
 
 use crate::pipeline;
@@ -13,7 +13,7 @@ use crate::pipeline;
 pub fn nettrace(data: &[u8]) {
     // A small limit, so that regions are cut, too.
     let options = chronosym_nettrace::Options::default().with_region_limit(64 << 10);
-    let Ok(mut reader) = chronosym_nettrace::Reader::with_options(data, options) else {
+    let Ok(mut reader) = chronosym_nettrace::Reader::new(data, options) else {
         return;
     };
     let mut events = 0;
@@ -55,10 +55,10 @@ pub fn nettrace(data: &[u8]) {
 
 /// .etl.
 pub fn etl(data: &[u8]) {
-    let Ok(mut reader) = EtlReader::open(data) else {
+    let Ok(mut reader) = EtlReader::new(data, Default::default()) else {
         return;
     };
-    while let Some(record) = reader.next_record() {
+    while let Ok(Some(record)) = reader.next_record() {
         for item in record.extended_items() {
             match item {
                 ExtendedItem::SchemaTl(schema) => {
@@ -112,8 +112,11 @@ pub fn ctf(data: &[u8]) {
         return;
     };
     let stream = stream.get(1..).unwrap_or_default();
-    let mut reader = chronosym_ctf::Reader::new(vec![metadata], chronosym_ctf::Options::default());
-    reader.add_stream(stream);
+    let source = chronosym_ctf::Source {
+        traces: vec![metadata],
+        streams: vec![stream],
+    };
+    let mut reader = chronosym_ctf::Reader::new(source, Default::default()).expect("a trace");
     let (mut events, mut last) = (0, 0);
     while let Ok(Some(event)) = reader.next_event() {
         assert!(event.time_ns >= last);
@@ -128,7 +131,7 @@ pub fn ctf(data: &[u8]) {
 
 /// A jitdump.
 pub fn jitdump(data: &[u8]) {
-    let Ok(mut reader) = jitdump::Reader::new(data) else {
+    let Ok(mut reader) = jitdump::Reader::new(data, Default::default()) else {
         return;
     };
     let mut records = 0;
@@ -144,7 +147,9 @@ pub fn jitdump(data: &[u8]) {
 
 /// The text of `perf script`.
 pub fn perf_script(data: &[u8]) {
-    let mut reader = script::Reader::new(data);
+    let Ok(mut reader) = script::Reader::new(data, Default::default()) else {
+        return;
+    };
     let mut samples = 0;
     while let Ok(Some(sample)) = reader.next_sample() {
         samples += 1;

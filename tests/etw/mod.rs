@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chronosym::source::etl::{EtlReport, read};
 use chronosym::{EventSelector, Filter, Resolver, SampleSelection, Session, Timeline};
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{
     At, CLR_RUNTIME, EtlWriter, Image, Op, Options as FileOptions, Process, Stack,
 };
@@ -95,7 +95,9 @@ pub fn method_of(w: &mut Writer, provider: [u8; 16], at: At, id: u16, start: u64
 }
 
 pub fn timeline_of(files: &[Vec<u8>], selection: SampleSelection) -> (Arc<Timeline>, EtlReport) {
-    let readers = files.iter().map(|f| EtlReader::open(f.as_slice()).unwrap());
+    let readers = files
+        .iter()
+        .map(|f| EtlReader::new(f.as_slice(), Default::default()).unwrap());
     let reader = EtlReader::merge(readers.collect()).unwrap();
     let mut session = Session::new(selection);
     let report = read(reader, &mut session).expect("the first");

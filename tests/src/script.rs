@@ -10,7 +10,7 @@ use chronosym::{
     EventKey, EventSchema, Filter, Frame, Options, Payload, PointerSize, Position, Provider,
     Resolver, SampleKind, Session, Timeline,
 };
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_support::etl::{self, EtlWriter};
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::payload::{self, ILMap, Method, Module};
@@ -295,7 +295,7 @@ fn etw(steps: &[Step], scale: i64) -> Option<Arc<Timeline>> {
         written.expect("memory");
     }
     let bytes = writer.finish().expect("memory");
-    let reader = EtlReader::open(&*bytes).expect("a trace");
+    let reader = EtlReader::new(&*bytes, Default::default()).expect("a trace");
     let mut session = Session::new(Options::default());
     chronosym::source::etl::read(reader, &mut session).expect("the first recording");
     Some(session.finish())

@@ -107,7 +107,8 @@ pub fn payloads(
     HashMap<(u64, u64), TruthEvent>,
     HashMap<(u64, u64), LogicalEvent>,
 ) {
-    let mut reader = chronosym_nettrace::Reader::new(Cursor::new(bytes)).expect("a trace");
+    let mut reader =
+        chronosym_nettrace::Reader::new(Cursor::new(bytes), Default::default()).expect("a trace");
     let (mut truth, mut logical) = (HashMap::new(), HashMap::new());
     while let Some(region) = reader.next_region().expect("readable") {
         for record in region.records() {

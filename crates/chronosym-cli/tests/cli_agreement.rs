@@ -76,7 +76,7 @@ fn events_with_stacks(trace: &str) -> BTreeMap<u64, Vec<u64>> {
     let mut zip = zip::ZipArchive::new(file).unwrap();
     let mut bytes = Vec::new();
     zip.by_index(0).unwrap().read_to_end(&mut bytes).unwrap();
-    let mut reader = chronosym_nettrace::Reader::new(bytes.as_slice()).unwrap();
+    let mut reader = chronosym_nettrace::Reader::new(bytes.as_slice(), Default::default()).unwrap();
     let mut threads: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     while let Some(region) = reader.next_region().unwrap() {
         for record in region.in_time_order() {

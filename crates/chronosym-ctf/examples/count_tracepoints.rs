@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 
-use chronosym_ctf::{Metadata, Options, Reader};
+use chronosym_ctf::{Metadata, Options, Reader, Source};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut traces, mut streams) = (Vec::new(), Vec::new());
@@ -13,14 +13,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             if path.ends_with("metadata") {
                 traces.push(Metadata::parse(&fs::read(path)?, Options::default())?);
             } else if path.is_file() {
-                streams.push(path);
+                streams.push(File::open(path)?);
             }
         }
     }
-    let mut reader = Reader::new(traces, Options::default());
-    for path in streams {
-        reader.add_stream(File::open(path)?);
-    }
+    let mut reader = Reader::new(Source { traces, streams }, Options::default())?;
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     while let Some(event) = reader.next_event()? {
         *counts.entry(event.event_type.name.clone()).or_default() += 1;

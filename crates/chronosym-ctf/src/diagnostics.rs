@@ -53,4 +53,9 @@ impl Diagnostics {
         };
         *self == counted
     }
+
+    /// Events for which the recorder had no room.
+    pub fn lost_events(&self) -> u64 {
+        self.lost_events
+    }
 }

@@ -8,13 +8,12 @@
 //! ```no_run
 //! use std::fs::File;
 //!
-//! use chronosym_ctf::{Metadata, Options, Reader};
+//! use chronosym_ctf::{Metadata, Options, Reader, Source};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let metadata = Metadata::parse(&std::fs::read("trace/metadata")?, Options::default())?;
-//! let mut reader = Reader::new(vec![metadata], Options::default());
-//! reader.add_stream(File::open("trace/channel0_0")?);
-//! reader.add_stream(File::open("trace/channel0_1")?);
+//! let streams = vec![File::open("trace/channel0_0")?, File::open("trace/channel0_1")?];
+//! let mut reader = Reader::new(Source { traces: vec![metadata], streams }, Options::default())?;
 //! while let Some(event) = reader.next_event()? {
 //!     println!("{} ns {} {:?} {:?}", event.time_ns, event.event_type.name, event.context, event.fields);
 //! }
@@ -74,5 +73,5 @@ pub use diagnostics::{Diagnostics, Loss};
 pub use error::Error;
 pub use metadata::{Clock, EventType, FieldType, Holds, Metadata, NumberType};
 pub use options::Options;
-pub use reader::{Event, Reader};
+pub use reader::{Event, Reader, Source};
 pub use value::{Fields, List, Value};

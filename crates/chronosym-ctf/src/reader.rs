@@ -42,6 +42,15 @@ pub struct Event<'a> {
     pub fields: Fields<'a>,
 }
 
+/// What a reader reads.
+#[derive(Debug)]
+pub struct Source<R> {
+    /// Traces that were recorded together.
+    pub traces: Vec<Metadata>,
+    /// Their streams: the files of channels, in any order. The first packet of each says which trace it is of.
+    pub streams: Vec<R>,
+}
+
 /// Reads the streams of traces that were recorded together, in the order of time.
 ///
 /// In user space and in the kernel LTTng records a trace each, and in each of them one stream for every processor and channel.
@@ -65,12 +74,14 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads streams of these traces.
-    pub fn new(traces: Vec<Metadata>, options: Options) -> Self {
-        let first = traces
-            .first()
-            .map(|trace| trace.clock().clone())
-            .unwrap_or_default();
+    /// Reads the streams of traces. Nothing is read of them yet.
+    ///
+    /// # Errors
+    /// [`Error::NothingDescribed`] if there is no trace.
+    pub fn new(source: Source<R>, options: Options) -> Result<Self, Error> {
+        let Source { traces, streams } = source;
+        let first = traces.first().ok_or(Error::NothingDescribed)?;
+        let first = first.clock().clone();
         let behind_ns = traces.iter().map(|trace| {
             let clock = trace.clock();
             let apart = clock.wall_ns - first.wall_ns;
@@ -81,11 +92,13 @@ impl<R: Read> Reader<R> {
             bad_definitions: traces.iter().map(Metadata::bad_definitions).sum(),
             ..Diagnostics::default()
         };
-        Reader {
+        let streams = streams.into_iter().map(|source| (0, Stream::new(source)));
+        let streams: Vec<_> = streams.collect();
+        Ok(Reader {
             behind_ns: behind_ns.collect(),
             traces,
-            streams: Vec::new(),
-            new: Vec::new(),
+            new: (0..streams.len()).collect(),
+            streams,
             heads: BinaryHeap::new(),
             current: None,
             time_ns: 0,
@@ -93,13 +106,7 @@ impl<R: Read> Reader<R> {
             registers: Vec::new(),
             options,
             diagnostics,
-        }
-    }
-
-    /// Adds a stream: the file of a channel. Its first packet says which trace it is of.
-    pub fn add_stream(&mut self, source: R) {
-        self.new.push(self.streams.len());
-        self.streams.push((0, Stream::new(source)));
+        })
     }
 
     /// The traces.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use chronosym_ctf::{Diagnostics, Error, Metadata, Options, Reader};
+use chronosym_ctf::{Diagnostics, Error, Metadata, Options, Reader, Source};
 use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 
 fn trace() -> CtfTrace {
@@ -40,9 +40,12 @@ fn metadata(trace: &CtfTrace) -> Metadata {
     Metadata::parse(&trace.metadata(), Options::default()).expect("it is metadata")
 }
 
+fn reader_of<R: Read>(traces: Vec<Metadata>, streams: Vec<R>, options: Options) -> Reader<R> {
+    Reader::new(Source { traces, streams }, options).expect("a trace")
+}
+
 fn read(metadata: &Metadata, stream: &[u8]) -> (Vec<u64>, Diagnostics) {
-    let mut reader = Reader::new(vec![metadata.clone()], Options::default());
-    reader.add_stream(stream);
+    let mut reader = reader_of(vec![metadata.clone()], vec![stream], Options::default());
     let mut times = Vec::new();
     while let Some(event) = reader.next_event().expect("a slice does not fail") {
         assert!(times.last().is_none_or(|&last| last <= event.time_ns));
@@ -202,8 +205,7 @@ fn a_packet_larger_than_the_limit_is_read_up_to_it() {
     let trace = trace();
     let (metadata, stream) = (metadata(&trace), stream(&trace));
     let options = Options::default().with_packet_limit(400);
-    let mut reader = Reader::new(vec![metadata], options);
-    reader.add_stream(stream.as_slice());
+    let mut reader = reader_of(vec![metadata], vec![stream.as_slice()], options);
     let mut events = 0;
     while reader.next_event().unwrap().is_some() {
         events += 1;
@@ -228,9 +230,9 @@ impl Read for Failing<'_> {
 fn a_source_that_fails_loses_nothing_that_was_read() {
     let trace = trace();
     let stream = stream(&trace);
-    let mut reader = Reader::new(vec![metadata(&trace)], Options::default());
-    reader.add_stream(Box::new(Failing(&stream[..stream.len() / 2])) as Box<dyn Read>);
-    reader.add_stream(Box::new(stream.as_slice()));
+    let failing: Box<dyn Read> = Box::new(Failing(&stream[..stream.len() / 2]));
+    let streams = vec![failing, Box::new(stream.as_slice())];
+    let mut reader = reader_of(vec![metadata(&trace)], streams, Options::default());
     let mut events = 0;
     let error = loop {
         match reader.next_event() {

@@ -1,6 +1,6 @@
 //! What was written is what is read, in every layout.
 
-use chronosym_ctf::{Diagnostics, Error, Holds, Metadata, Options, Reader, Value};
+use chronosym_ctf::{Diagnostics, Error, Holds, Metadata, Options, Reader, Source, Value};
 use chronosym_support::ctf::{CLOCK_OFFSET, CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 use proptest::prelude::*;
 
@@ -36,11 +36,12 @@ fn metadata(trace: &CtfTrace) -> Metadata {
 }
 
 fn reader<'b>(trace: &CtfTrace, streams: &'b [Vec<u8>]) -> Reader<&'b [u8]> {
-    let mut reader = Reader::new(vec![metadata(trace)], Options::default());
-    streams
-        .iter()
-        .for_each(|stream| reader.add_stream(stream.as_slice()));
-    reader
+    reader_of(vec![metadata(trace)], streams)
+}
+
+fn reader_of(traces: Vec<Metadata>, streams: &[Vec<u8>]) -> Reader<&[u8]> {
+    let streams = streams.iter().map(Vec::as_slice).collect();
+    Reader::new(Source { traces, streams }, Options::default()).expect("a trace")
 }
 
 /// Times with the values of field `b`.
@@ -245,10 +246,7 @@ fn streams_of_several_traces_are_merged() {
         kernel.packet(0, 0, 0, &[numbered(20, 1), numbered(50, 4)]),
         user.packet(0, 0, 1, &[numbered(30, 2), numbered(50, 5)]),
     ];
-    let mut reader = Reader::new(vec![metadata(&user), metadata(&kernel)], Options::default());
-    streams
-        .iter()
-        .for_each(|stream| reader.add_stream(stream.as_slice()));
+    let mut reader = reader_of(vec![metadata(&user), metadata(&kernel)], &streams);
     assert_eq!(reader.next_time_ns(), Some(10));
     let mut found = Vec::new();
     while let Some(event) = reader.next_event().unwrap() {
@@ -259,8 +257,7 @@ fn streams_of_several_traces_are_merged() {
     }
     assert_eq!(found, [(0, 0), (1, 1), (2, 0), (3, 0), (4, 1), (5, 0)]);
     // Of a trace whose metadata is not at hand nothing is guessed.
-    let mut alone = Reader::new(vec![metadata(&user)], Options::default());
-    alone.add_stream(streams[1].as_slice());
+    let mut alone = reader_of(vec![metadata(&user)], &streams[1..2]);
     assert!(alone.next_event().unwrap().is_none());
     assert_eq!(alone.diagnostics().unknown_streams, 1);
 }
@@ -336,8 +333,8 @@ fn more_of_the_language_than_lttng_writes() {
     packet.extend([0, 9, 10, 0, 0, 0]);
     let bits = (packet.len() as u16 * 8).to_be_bytes();
     packet[4..8].copy_from_slice(&[bits, bits].concat());
-    let mut reader = Reader::new(vec![metadata], Options::default());
-    reader.add_stream(packet.as_slice());
+    let packets = [packet];
+    let mut reader = reader_of(vec![metadata], &packets);
     let event = reader.next_event().unwrap().expect("the first");
     let numbers: Vec<_> = event
         .fields

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
 
-use chronosym_etl::{EtlReader, EventKey};
+use chronosym_etl::{EventKey, Options, Reader};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let files: Result<Vec<_>, _> = std::env::args_os().skip(1).map(File::open).collect();
-    let readers: Result<Vec<_>, _> = files?.into_iter().map(EtlReader::open).collect();
-    let mut reader = EtlReader::merge(readers?)?;
+    let readers: Result<Vec<_>, _> = (files?.into_iter())
+        .map(|file| Reader::new(file, Options::default()))
+        .collect();
+    let mut reader = Reader::merge(readers?)?;
     println!("{:#?}", reader.header());
     let start = std::time::Instant::now();
     let mut counts = BTreeMap::<String, u64>::new();
     let mut records = 0u64;
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record()? {
         records += 1;
         let name = match record.key {
             EventKey::Classic {

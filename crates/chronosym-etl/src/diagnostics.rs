@@ -1,15 +1,12 @@
 #![expect(clippy::arithmetic_side_effects, reason = "counts of what was read")]
 
-use std::io;
-use std::sync::Arc;
-
-use chronosym_types::{Gap, Gaps};
+use chronosym_types::Gaps;
 
 use crate::record::{EventKey, Record};
 use crate::{Guid, TraceHeader};
 
 /// What a trace lacks and what of it could not be read, so far as the reading has come.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostics {
     /// Buffers found.
@@ -40,11 +37,26 @@ pub struct Diagnostics {
     pub late_records: u64,
     /// Records before the trace's start or long after its end; their `time_ns` is clamped.
     pub clamped_times: u64,
-    /// The first failure of a read after the trace was opened; what it should have read is among the gaps.
-    pub first_read_error: Option<Arc<io::Error>>,
 }
 
 impl Diagnostics {
+    /// Whether the trace was whole and read entirely, and nothing was lost.
+    pub fn is_clean(&self) -> bool {
+        let counted = Self {
+            buffers: self.buffers,
+            empty_buffers: self.empty_buffers,
+            records: self.records,
+            headers: self.headers,
+            ..Self::default()
+        };
+        *self == counted
+    }
+
+    /// Events that the recorder dropped, as far as it counted them.
+    pub fn lost_events(&self) -> u64 {
+        self.events_lost
+    }
+
     /// Whether the trace itself says that events are missing.
     pub fn lost_anything(&self) -> bool {
         self.events_lost + self.buffers_lost + self.lost_event_records != 0
@@ -63,11 +75,6 @@ impl Diagnostics {
         self.buffers_with_lost_events += other.buffers_with_lost_events;
         self.buffers_after_lost_buffer += other.buffers_after_lost_buffer;
         self.gaps.append(&other.gaps, file);
-    }
-
-    pub(crate) fn unreadable(&mut self, gap: Gap, error: io::Error) {
-        self.gaps.add(gap);
-        self.first_read_error.get_or_insert_with(|| Arc::new(error));
     }
 
     #[inline]

@@ -1,11 +1,13 @@
 use std::io;
 
-/// Why a trace cannot be opened or merged. What is wrong later in a file never ends the reading: it is counted in
+/// Why a trace cannot be opened, merged, or a part of it read.
+///
+/// Damage inside a trace is no error: what can be read is delivered, the rest is counted in
 /// [`Diagnostics`](crate::Diagnostics).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum EtlError {
-    /// The source could not be read.
+pub enum Error {
+    /// The source failed. Every record before that has been delivered.
     #[error("cannot read the trace at offset {offset}: {source}")]
     Io {
         /// Byte offset in the source.
@@ -30,12 +32,12 @@ pub enum EtlError {
     /// Traces that were not recorded together have no common clock.
     #[error("trace {index} belongs to another recording: its {what} differs")]
     NotOneRecording {
-        /// Position of the trace in the list given to [`EtlReader::merge`](crate::EtlReader::merge).
+        /// Position of the trace in the list given to [`Reader::merge`](crate::Reader::merge).
         index: usize,
         /// The header field that differs.
         what: &'static str,
     },
-    /// [`EtlReader::merge`](crate::EtlReader::merge) was given nothing.
+    /// [`Reader::merge`](crate::Reader::merge) was given nothing.
     #[error("no trace to merge")]
     Empty,
 }

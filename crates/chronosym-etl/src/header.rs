@@ -7,7 +7,7 @@
 
 use chronosym_types::{PointerSize, bytes};
 
-use crate::{ClockType, EtlError};
+use crate::{ClockType, Error};
 
 /// What the log file header record says of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,15 +80,15 @@ impl LogFileMode {
 
 impl TraceHeader {
     /// Parses the payload; `width` is that of the record that carries it.
-    pub(crate) fn parse(payload: &[u8], width: PointerSize) -> Result<Self, EtlError> {
-        const SHORT: EtlError = EtlError::BadHeader("its record is too short");
+    pub(crate) fn parse(payload: &[u8], width: PointerSize) -> Result<Self, Error> {
+        const SHORT: Error = Error::BadHeader("its record is too short");
         // Two pointers precede the time zone; all after it moves with them.
         let shift = 2 * width.bytes();
         let u32_of = |at| bytes::u32(payload, at).ok_or(SHORT);
         let u64_of = |at| bytes::u64(payload, at).ok_or(SHORT);
         let [os_major, os_minor, major, minor] = bytes::array(payload, 4).ok_or(SHORT)?;
         if (major, minor) < (1, 5) {
-            return Err(EtlError::OldLayout { major, minor });
+            return Err(Error::OldLayout { major, minor });
         }
         let names = payload.get(264 + shift..).ok_or(SHORT)?;
         let (session_name, rest) = bytes::wide(names);
@@ -107,7 +107,7 @@ impl TraceHeader {
             pointer_size: match u32_of(44)? {
                 4 => PointerSize::Four,
                 8 => PointerSize::Eight,
-                _ => return Err(EtlError::BadHeader("its pointer size is neither 4 nor 8")),
+                _ => return Err(Error::BadHeader("its pointer size is neither 4 nor 8")),
             },
             buffer_size: u32_of(0)?,
             buffers_written: u32_of(36)?,
@@ -129,14 +129,14 @@ impl TraceHeader {
     }
 
     /// Ticks of raw time a second.
-    pub(crate) fn frequency(&self) -> Result<u64, EtlError> {
+    pub(crate) fn frequency(&self) -> Result<u64, Error> {
         let (frequency, error) = match self.clock_type {
             ClockType::SystemTime => (10_000_000, ""),
             ClockType::CpuCycles => (u64::from(self.cpu_mhz) * 1_000_000, "its CPU speed is 0"),
             ClockType::Qpc => (self.perf_freq, "its performance counter frequency is 0"),
         };
         if frequency == 0 {
-            Err(EtlError::BadHeader(error))
+            Err(Error::BadHeader(error))
         } else {
             Ok(frequency)
         }

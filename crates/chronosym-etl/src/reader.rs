@@ -14,13 +14,13 @@ use chronosym_types::{GapCause, PointerSize};
 use crate::buffer::{Buffer, Index};
 use crate::record::{Place, Record};
 use crate::scan::scan;
-use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader};
+use crate::{Clock, Diagnostics, Error, Options, ReadAt, TraceHeader};
 
 /// Reads the records of one recording in global time order.
 ///
 /// Opening walks over the buffer headers; after that only the buffers whose records are next are in memory: one for
 /// each processor of the recorded machine.
-pub struct EtlReader<S> {
+pub struct Reader<S> {
     sources: Vec<S>,
     headers: Vec<TraceHeader>,
     clock: Clock,
@@ -39,7 +39,10 @@ pub struct EtlReader<S> {
     last_raw: i64,
     open_bytes: u64,
     max_open_bytes: u64,
+    options: Options,
     compressed: Vec<u8>,
+    /// Why files were not looked through to their ends; to be told at the end.
+    failures: Vec<Error>,
 }
 
 /// Total order of records: raw time, then position in the files.
@@ -83,7 +86,7 @@ impl Slot {
 /// Damaged times could make every buffer of a file look simultaneous. Beyond this many decompressed bytes the next one
 /// waits until one of the others is done: twice what a buffer a processor takes, as far as that can be true. Small files
 /// have no more than 32 MiB, however much their buffers unpack to.
-fn max_open_bytes(headers: &[TraceHeader], buffers: &[Buffer]) -> u64 {
+fn max_open_bytes(headers: &[TraceHeader], buffers: &[Buffer], options: Options) -> u64 {
     let one_each = |header: &TraceHeader| {
         u64::from(header.buffer_size).saturating_mul(u64::from(header.processors) * 2)
     };
@@ -91,33 +94,39 @@ fn max_open_bytes(headers: &[TraceHeader], buffers: &[Buffer]) -> u64 {
     let stored = buffers.iter().map(|buffer| u64::from(buffer.stored));
     let stored = stored.fold(0, u64::saturating_add);
     let most = stored.saturating_mul(8).max(32 << 20);
-    all.clamp(256 << 20, 1 << 30).min(most)
+    let all = all.clamp(256 << 20, 1 << 30);
+    all.min(most).min(options.open_limit)
 }
 
-impl<S: ReadAt> EtlReader<S> {
-    /// Opens one .etl file.
+impl<S: ReadAt> Reader<S> {
+    /// Begins the trace in one .etl file: walks over its buffer headers.
     ///
     /// # Errors
-    /// If `source` cannot be read or does not begin with the header of a log that Windows 7 or later wrote.
-    pub fn open(source: S) -> Result<Self, EtlError> {
+    /// If `source` cannot be read or does not begin with the header of a log that Windows 7 or later wrote. Where the walk
+    /// fails later, the reader has what comes before.
+    pub fn new(source: S, options: Options) -> Result<Self, Error> {
         let scan = scan(&source)?;
-        Ok(Self::new(
+        let mut reader = Self::of(
             vec![source],
             vec![scan.header],
             scan.clock,
             scan.buffers,
             scan.diagnostics,
-        ))
+            options,
+        );
+        reader.failures.extend(scan.failure);
+        Ok(reader)
     }
 
-    fn new(
+    fn of(
         sources: Vec<S>,
         headers: Vec<TraceHeader>,
         clock: Clock,
         mut buffers: Vec<Buffer>,
         scanned: Diagnostics,
+        options: Options,
     ) -> Self {
-        let max_open_bytes = max_open_bytes(&headers, &buffers);
+        let max_open_bytes = max_open_bytes(&headers, &buffers, options);
         buffers.sort_unstable_by_key(|b| (b.first_time, b.rank));
         Self {
             sources,
@@ -135,7 +144,9 @@ impl<S: ReadAt> EtlReader<S> {
             last_raw: i64::MIN,
             open_bytes: 0,
             max_open_bytes,
+            options,
             compressed: Vec::new(),
+            failures: Vec::new(),
         }
     }
 
@@ -144,24 +155,24 @@ impl<S: ReadAt> EtlReader<S> {
     ///
     /// # Errors
     /// If the files' clocks differ (type, frequency, boot time), or none is given.
-    pub fn merge(readers: Vec<Self>) -> Result<Self, EtlError> {
-        let start = readers
-            .iter()
-            .map(|r| r.clock)
-            .min_by_key(|c| c.start_raw)
-            .ok_or(EtlError::Empty)?;
+    pub fn merge(readers: Vec<Self>) -> Result<Self, Error> {
+        let earliest = readers.iter().min_by_key(|reader| reader.clock.start_raw);
+        let (start, options) = earliest
+            .map(|reader| (reader.clock, reader.options))
+            .ok_or(Error::Empty)?;
         let mut last_ns = 0;
-        let mut whole = Self::new(
+        let mut whole = Self::of(
             Vec::new(),
             Vec::new(),
             start,
             Vec::new(),
             Diagnostics::default(),
+            options,
         );
         for (index, reader) in readers.into_iter().enumerate() {
             let header = reader.header();
             if let Some(first) = whole.headers.first() {
-                let different = |what| Err(EtlError::NotOneRecording { index, what });
+                let different = |what| Err(Error::NotOneRecording { index, what });
                 if header.clock_type != first.clock_type {
                     return different("clock type");
                 } else if reader.clock.frequency != start.frequency {
@@ -182,6 +193,7 @@ impl<S: ReadAt> EtlReader<S> {
             whole.sources.extend(reader.sources);
             whole.headers.extend(reader.headers);
             whole.scanned.add_scan(&reader.scanned, file);
+            whole.failures.extend(reader.failures);
         }
         let clock = Clock::new(
             start.start_raw,
@@ -189,13 +201,18 @@ impl<S: ReadAt> EtlReader<S> {
             start.frequency,
             last_ns,
         );
-        Ok(Self::new(
+        let merged = Self::of(
             whole.sources,
             whole.headers,
             clock,
             whole.buffers,
             whole.scanned,
-        ))
+            options,
+        );
+        Ok(Self {
+            failures: whole.failures,
+            ..merged
+        })
     }
 
     /// Header of the trace; of the first file if several were merged.
@@ -229,11 +246,17 @@ impl<S: ReadAt> EtlReader<S> {
         self.diagnostics = self.scanned.clone();
     }
 
-    /// The next record in time order; records of one time come as they lie in the files.
+    /// The next record in time order, `None` at the end; records of one time come as they lie in the files.
     ///
-    /// What cannot be read is left out and counted in [`diagnostics`](Self::diagnostics).
-    pub fn next_record(&mut self) -> Option<Record<'_>> {
-        let (slot, raw_time, offset) = self.advance()?;
+    /// Damaged parts are left out and counted in [`diagnostics`](Self::diagnostics).
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a buffer cannot be read, or if opening could not look through a whole file; everything before has
+    /// been delivered. The part is among the gaps then, and the next call goes on behind it.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        let Some((slot, raw_time, offset)) = self.advance()? else {
+            return self.failures.pop().map_or(Ok(None), Err);
+        };
         let slot = &self.slots[slot];
         let place = Place {
             time_ns: self.clock.time_ns(raw_time),
@@ -242,7 +265,10 @@ impl<S: ReadAt> EtlReader<S> {
             pointer_size: slot.pointer_size.unwrap_or(PointerSize::Eight),
         };
         // Framing has accepted the record: reading it cannot fail.
-        let record = Record::read(slot.bytes.get(offset as usize..)?, place)?;
+        let bytes = slot.bytes.get(offset as usize..).unwrap_or_default();
+        let Some(record) = Record::read(bytes, place) else {
+            return Ok(None);
+        };
         self.diagnostics.count(&record);
         if raw_time < self.last_raw {
             self.diagnostics.late_records += 1;
@@ -251,15 +277,17 @@ impl<S: ReadAt> EtlReader<S> {
         }
         self.diagnostics.clamped_times +=
             u64::from(self.clock.is_outside(raw_time, record.time_ns));
-        Some(record)
+        Ok(Some(record))
     }
 
     /// Steps to the next record: (slot, raw time, offset).
     #[inline]
-    fn advance(&mut self) -> Option<(usize, i64, u32)> {
+    fn advance(&mut self) -> Result<Option<(usize, i64, u32)>, Error> {
         loop {
             let Some(current) = self.current else {
-                self.choose()?;
+                if !self.choose()? {
+                    return Ok(None);
+                }
                 continue;
             };
             let slot = &mut self.slots[current];
@@ -271,7 +299,7 @@ impl<S: ReadAt> EtlReader<S> {
             };
             if key <= self.limit {
                 slot.next += 1;
-                return Some((current, key.time, key.offset));
+                return Ok(Some((current, key.time, key.offset)));
             }
             let limit = self.limit;
             self.current =
@@ -290,8 +318,8 @@ impl<S: ReadAt> EtlReader<S> {
         }
     }
 
-    /// Makes the buffer that has the next record the current one.
-    fn choose(&mut self) -> Option<()> {
+    /// Makes the buffer that has the next record the current one; false if there is none.
+    fn choose(&mut self) -> Result<bool, Error> {
         while let Some(key) = self.unopened() {
             if self
                 .heap
@@ -301,12 +329,11 @@ impl<S: ReadAt> EtlReader<S> {
                 break;
             }
             self.next_buffer += 1;
-            self.open_buffer(self.next_buffer - 1);
+            self.open_buffer(self.next_buffer - 1)?;
         }
-        let Reverse((_, slot)) = self.heap.pop()?;
-        self.current = Some(slot);
+        self.current = self.heap.pop().map(|Reverse((_, slot))| slot);
         self.limit = self.next_limit();
-        Some(())
+        Ok(self.current.is_some())
     }
 
     /// Up to where the current buffer's records come first.
@@ -327,7 +354,7 @@ impl<S: ReadAt> EtlReader<S> {
     }
 
     /// Reads a buffer into a free slot and puts it on the heap, unless nothing in it can be read.
-    fn open_buffer(&mut self, number: usize) {
+    fn open_buffer(&mut self, number: usize) -> Result<(), Error> {
         let buffer = self.buffers[number];
         let at = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
@@ -338,17 +365,19 @@ impl<S: ReadAt> EtlReader<S> {
         (slot.next, slot.rank, slot.cpu) = (0, buffer.rank, buffer.cpu);
         slot.pointer_size = Some(self.headers[file].pointer_size);
         let read = buffer.read(&self.sources[file], &mut self.compressed, &mut slot.bytes);
-        if read.is_err() {
+        if let Err(source) = read {
             slot.bytes.clear();
+            self.free.push(at);
+            let gap = buffer.gap(0, GapCause::Unreadable);
+            self.diagnostics.gaps.add(gap);
+            let offset = buffer.offset;
+            return Err(Error::Io { offset, source });
         }
         slot.index.build(&slot.bytes, buffer.first_time);
         self.diagnostics.unordered_buffers += u64::from(slot.index.unordered);
         let used = slot.bytes.len() - slot.index.dropped;
         let is_short = slot.bytes.len() < buffer.valid as usize;
-        if let Err(error) = read {
-            let gap = buffer.gap(0, GapCause::Unreadable);
-            self.diagnostics.unreadable(gap, error);
-        } else if buffer.cut || is_short || slot.index.dropped > 0 {
+        if buffer.cut || is_short || slot.index.dropped > 0 {
             let cause = match buffer.compressed && is_short {
                 _ if buffer.cut => GapCause::CutShort,
                 true => GapCause::BadCompression,
@@ -363,5 +392,6 @@ impl<S: ReadAt> EtlReader<S> {
             }
             None => self.free.push(at),
         }
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use chronosym_types::{Gap, GapCause, PointerSize, bytes};
 
 use crate::buffer::{Buffer, BufferHeader, HEADER, Index};
 use crate::record::{frame, time_of_cut};
-use crate::{Clock, Diagnostics, EtlError, ReadAt, TraceHeader};
+use crate::{Clock, Diagnostics, Error, ReadAt, TraceHeader};
 
 /// What one file's walk gives.
 pub(crate) struct Scan {
@@ -20,6 +20,8 @@ pub(crate) struct Scan {
     /// In file order, ranked from 0.
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) diagnostics: Diagnostics,
+    /// What ended the walk before the end of the file.
+    pub(crate) failure: Option<Error>,
     /// Bytes that compressed buffers unpack to.
     unpacked: u64,
 }
@@ -44,8 +46,8 @@ struct Lost {
 }
 
 /// Walks over the buffers of `source`.
-pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
-    let io = |source| EtlError::Io { offset: 0, source };
+pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, Error> {
+    let io = |source| Error::Io { offset: 0, source };
     let size = source.size().map_err(io)?;
     let (header, start_raw, first_size) = log_file_header(source)?;
     let frequency = header.frequency()?;
@@ -58,12 +60,14 @@ pub(crate) fn scan(source: &impl ReadAt) -> Result<Scan, EtlError> {
         clock,
         buffers: Vec::new(),
         diagnostics: Diagnostics::default(),
+        failure: None,
         unpacked: 0,
     };
     let mut offset = 0;
-    if let Err(error) = scan.walk(source, size, first_size.into(), &mut offset) {
+    if let Err(source) = scan.walk(source, size, first_size.into(), &mut offset) {
         let gap = Gap::new(offset, size.saturating_sub(offset), GapCause::Unreadable);
-        scan.diagnostics.unreadable(gap, error);
+        scan.diagnostics.gaps.add(gap);
+        scan.failure = Some(Error::Io { offset, source });
     }
     Ok(scan)
 }
@@ -199,19 +203,19 @@ impl Scan {
 }
 
 /// Reads the first record: the log file header, its raw time, and the size of the first buffer.
-fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), EtlError> {
+fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), Error> {
     // The two names in it are at most 1024 units each.
     let mut bytes = vec![0; 8 << 10];
     let n = source
         .read_at(0, &mut bytes)
-        .map_err(|source| EtlError::Io { offset: 0, source })?;
+        .map_err(|source| Error::Io { offset: 0, source })?;
     let bytes = bytes.get(..n).unwrap_or(&bytes);
     let buffer = BufferHeader::parse(bytes)
-        .ok_or(EtlError::NotEtl("it does not begin with a buffer header"))?;
+        .ok_or(Error::NotEtl("it does not begin with a buffer header"))?;
     if buffer.is_compressed() {
-        return Err(EtlError::NotEtl("its first buffer is compressed"));
+        return Err(Error::NotEtl("its first buffer is compressed"));
     }
-    const NO_RECORD: EtlError = EtlError::NotEtl("its first record is no log file header");
+    const NO_RECORD: Error = Error::NotEtl("its first record is no log file header");
     let bytes = bytes.get(HEADER..).ok_or(NO_RECORD)?;
     let frame = frame(bytes).map_err(|_| NO_RECORD)?;
     let (Some(time), Some([_, _, kind @ (1 | 2), 0xc0, _, _, 0, 0])) =

@@ -2,7 +2,7 @@
 
 mod common;
 
-use chronosym_etl::{Diagnostics, EtlError, EtlReader, Gap, GapCause, ReadAt};
+use chronosym_etl::{Diagnostics, Error, Gap, GapCause, ReadAt, Reader};
 use chronosym_support::etl::{At, CLR_RUNTIME, EtlWriter, Options, Stack, buffers};
 use proptest::prelude::*;
 
@@ -43,9 +43,9 @@ fn trace_of(rounds: i64, compress: bool) -> Vec<u8> {
 
 /// Reads all of it: raw times in the order of reading, and what was counted.
 fn read(file: &[u8]) -> (Vec<i64>, Diagnostics) {
-    let mut reader = EtlReader::open(file).unwrap();
+    let mut reader = Reader::new(file, Default::default()).unwrap();
     let mut times = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().unwrap() {
         // Whatever a caller may ask for.
         for item in record.extended_items() {
             std::hint::black_box(format!("{item:?}"));
@@ -247,16 +247,68 @@ impl ReadAt for Failing<'_> {
 }
 
 #[test]
-fn what_cannot_be_read_is_counted_with_the_error() {
+fn a_file_that_cannot_be_looked_through_ends_with_the_error() {
     let file = trace(false);
-    let mut reader = EtlReader::open(Failing(&file, 4 * 1024)).unwrap();
-    while reader.next_record().is_some() {}
+    let mut reader = Reader::new(Failing(&file, 4 * 1024), Default::default()).unwrap();
+    let error = loop {
+        match reader.next_record() {
+            Ok(record) => assert!(record.is_some()),
+            Err(error) => break error,
+        }
+    };
+    let (offset, what) = io_error(&error);
+    assert_eq!((offset, what.as_str()), (4 * 1024, "bad sector"));
+    assert!(reader.next_record().unwrap().is_none());
     let found = reader.diagnostics();
     assert_eq!(found.records, read(&file[..4 * 1024]).1.records);
     let gap = Gap::new(4 * 1024, file.len() as u64 - 4 * 1024, GapCause::Unreadable);
     assert_eq!(found.gaps.listed(), [gap]);
-    let error = found.first_read_error.as_ref().unwrap();
-    assert_eq!(error.to_string(), "bad sector");
+}
+
+fn io_error(error: &Error) -> (u64, String) {
+    match error {
+        Error::Io { offset, source } => (*offset, source.to_string()),
+        error => panic!("{error}"),
+    }
+}
+
+/// A source with a part that cannot be read once the headers have been.
+struct Rotting<'a>(&'a [u8], std::cell::Cell<bool>, std::ops::Range<u64>);
+
+impl ReadAt for Rotting<'_> {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::io::Result<usize> {
+        if self.1.get() && self.2.contains(&offset) {
+            return Err(std::io::Error::other("bad sector"));
+        }
+        self.0.read_at(offset, buf)
+    }
+
+    fn size(&self) -> std::io::Result<u64> {
+        self.0.size()
+    }
+}
+
+#[test]
+fn a_buffer_that_cannot_be_read_is_an_error_and_the_next_one_is_read() {
+    let file = trace(false);
+    let (whole, _) = read(&file);
+    let source = Rotting(&file, std::cell::Cell::new(false), 1024..1025);
+    let mut reader = Reader::new(&source, Default::default()).unwrap();
+    source.1.set(true);
+    let (mut times, mut errors) = (Vec::new(), Vec::new());
+    loop {
+        match reader.next_record() {
+            Ok(Some(record)) => times.push(record.raw_time),
+            Ok(None) => break,
+            Err(error) => errors.push(io_error(&error)),
+        }
+    }
+    assert_eq!(errors, [(1024, "bad sector".to_owned())]);
+    assert!(!times.is_empty() && times.len() < whole.len());
+    assert_eq!(times.last(), whole.last());
+    let found = reader.diagnostics();
+    assert_eq!(found.gaps.listed()[0].offset, 1024);
+    assert!(!found.is_clean());
 }
 
 #[test]
@@ -302,7 +354,12 @@ fn damaged_compression_is_counted() {
 #[test]
 fn what_is_no_trace_is_refused() {
     let file = trace(false);
-    let refused = |bytes: &[u8]| EtlReader::open(bytes).err().unwrap().to_string();
+    let refused = |bytes: &[u8]| {
+        Reader::new(bytes, Default::default())
+            .err()
+            .unwrap()
+            .to_string()
+    };
     assert_eq!(
         refused(&[]),
         "not an .etl trace: it does not begin with a buffer header"
@@ -325,15 +382,19 @@ fn what_is_no_trace_is_refused() {
         refused(&changed(104 + 6, &[1, 4])),
         "the trace has log layout 1.4; 1.5 (Windows 7) is the oldest supported"
     );
-    let east = EtlReader::open(changed(104 + 56 + 16, &(-120_i32).to_le_bytes())).unwrap();
+    let east = Reader::new(
+        changed(104 + 56 + 16, &(-120_i32).to_le_bytes()),
+        Default::default(),
+    )
+    .unwrap();
     assert_eq!(east.header().utc_bias_minutes, -120);
     assert!(matches!(
-        EtlReader::open(changed(104 + 44, &[5])),
-        Err(EtlError::BadHeader(_))
+        Reader::new(changed(104 + 44, &[5]), Default::default()),
+        Err(Error::BadHeader(_))
     ));
     assert!(matches!(
-        EtlReader::open(changed(104 + 256, &[0; 8])),
-        Err(EtlError::BadHeader(_))
+        Reader::new(changed(104 + 256, &[0; 8]), Default::default()),
+        Err(Error::BadHeader(_))
     ));
 }
 
@@ -374,7 +435,7 @@ fn buffers_that_unpack_to_more_than_real_ones_are_left_out() {
     let size = bomb.len() as u32;
     bomb[..4].copy_from_slice(&size.to_le_bytes());
     let file = [trace(true), bomb.repeat(100)].concat();
-    let reader = EtlReader::open(file.as_slice()).unwrap();
+    let reader = Reader::new(file.as_slice(), Default::default()).unwrap();
     let left_out = reader.diagnostics().gaps.of(GapCause::TooLarge);
     // 64 MiB are free.
     assert_eq!(left_out.bytes, 97 * u64::from(size));
@@ -393,7 +454,7 @@ proptest! {
             let at = at.index(file.len());
             file[at] ^= value;
         }
-        if EtlReader::open(file.as_slice()).is_ok() {
+        if Reader::new(file.as_slice(), Default::default()).is_ok() {
             let (times, found) = read(&file);
             prop_assert_eq!(times.len() as u64, found.records);
             prop_assert!(found.late_records > 0 || times.is_sorted());
@@ -460,9 +521,9 @@ fn simultaneous_buffers_are_open_only_up_to_a_limit() {
             again: again.to_vec(),
             times,
         };
-        let mut reader = EtlReader::open(source).unwrap();
+        let mut reader = Reader::new(source, Default::default()).unwrap();
         let mut count = 0;
-        while reader.next_record().is_some() {
+        while reader.next_record().unwrap().is_some() {
             count += 1;
         }
         assert_eq!(count, 1 + RECORDS * times);

@@ -2,15 +2,15 @@
 
 mod common;
 
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader;
 use chronosym_support::etl::{At, EtlWriter, Options, buffers};
 
 use common::writers;
 
 fn times(file: &[u8]) -> Vec<u64> {
-    let mut reader = EtlReader::open(file).unwrap();
+    let mut reader = Reader::new(file, Default::default()).unwrap();
     let mut times = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().unwrap() {
         times.push(record.time_ns / 1_000);
     }
     times
@@ -75,9 +75,9 @@ fn processors_beyond_255_are_told_apart() {
     let header = &mut parts[1];
     header[0x28..0x2a].copy_from_slice(&300_u16.to_le_bytes());
     let cpu = |file: &[u8]| {
-        let mut reader = EtlReader::open(file).unwrap();
+        let mut reader = Reader::new(file, Default::default()).unwrap();
         let mut last = None;
-        while let Some(record) = reader.next_record() {
+        while let Some(record) = reader.next_record().unwrap() {
             last = Some(record.cpu);
         }
         last

@@ -1,6 +1,6 @@
 //! Records that no trace at hand holds, from their bytes.
 
-use chronosym_etl::{EtlReader, EventKey, Guid, PointerSize, Record, RecordKind};
+use chronosym_etl::{EventKey, Guid, PointerSize, Reader, Record, RecordKind};
 use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};
 
 /// Raw time of the records: 1 ms after the start.
@@ -18,11 +18,11 @@ fn with_record<R>(wide: bool, record: &[u8], look: impl FnOnce(&Record<'_>) -> R
     .unwrap();
     w.sample(At::us(500), 1, 1).unwrap();
     w.raw_record(0, record).unwrap();
-    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
-    reader.next_record().unwrap();
-    reader.next_record().unwrap();
-    let seen = look(&reader.next_record().unwrap());
-    assert!(reader.next_record().is_none() && !reader.diagnostics().is_damaged());
+    let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
+    reader.next_record().unwrap().unwrap();
+    reader.next_record().unwrap().unwrap();
+    let seen = look(&reader.next_record().unwrap().unwrap());
+    assert!(reader.next_record().unwrap().is_none() && !reader.diagnostics().is_damaged());
     seen
 }
 
@@ -169,9 +169,9 @@ fn classic_events_of_both_widths() {
         let mut w = EtlWriter::new(Vec::new(), options).unwrap();
         w.classic(At::ms(1), guid(1, 2, 3, 4), 5, 6, b"abc")
             .unwrap();
-        let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
-        reader.next_record().unwrap();
-        let record = reader.next_record().unwrap();
+        let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
+        reader.next_record().unwrap().unwrap();
+        let record = reader.next_record().unwrap().unwrap();
         let key = EventKey::Classic {
             class: Guid(guid(1, 2, 3, 4)),
             opcode: 5,
@@ -207,9 +207,9 @@ fn extended_items_end_where_the_last_one_says() {
         };
         w.event(At::ms(1), &event).unwrap();
     }
-    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
-    reader.next_record().unwrap();
-    let record = reader.next_record().unwrap();
+    let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
+    reader.next_record().unwrap().unwrap();
+    let record = reader.next_record().unwrap().unwrap();
     for (item, (_, _, expected)) in record.extended_items().zip(&kinds) {
         assert_eq!(format!("{item:?}"), *expected);
     }
@@ -217,7 +217,7 @@ fn extended_items_end_where_the_last_one_says() {
         (record.extended_items().count(), record.payload),
         (kinds.len(), &payload[..])
     );
-    let record = reader.next_record().unwrap();
+    let record = reader.next_record().unwrap().unwrap();
     assert_eq!(
         (record.extended_items().count(), record.payload),
         (0, &payload[..])
@@ -332,9 +332,9 @@ fn untimed_records_at_the_start_of_a_buffer_take_the_first_time() {
     w.flush(0).unwrap();
     // A buffer without any time is read where the one before it was.
     w.raw_record(0, &[8, 0, 0, 0xb0, 9, 9, 9, 9]).unwrap();
-    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
     let mut times = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().unwrap() {
         times.push(record.time_ns);
     }
     assert_eq!(times, [0, 7_000_000, 7_000_000, 7_000_000, 7_000_000]);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use chronosym_etl::{
-    ClockType, Diagnostics, EtlReader, EventKey, ExtendedItem, Guid, PointerSize, RecordKind,
+    ClockType, Diagnostics, EventKey, ExtendedItem, Guid, PointerSize, Reader, RecordKind,
 };
 use chronosym_support::etl::{
     At, CLR_RUNTIME, EtlWriter, Event, Op, Options, Process, Stack, buffers, guid,
@@ -55,9 +55,9 @@ fn pointer(payload: &[u8], size: PointerSize) -> u64 {
 
 /// (time, address) of every sample.
 fn read_samples(file: &[u8]) -> Vec<(u64, u64)> {
-    let mut reader = EtlReader::open(file).unwrap();
+    let mut reader = Reader::new(file, Default::default()).unwrap();
     let mut found = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().unwrap() {
         if matches!(record.key, EventKey::Classic { opcode: 46, .. }) {
             found.push((record.time_ns, pointer(record.payload, record.pointer_size)));
         }
@@ -69,7 +69,7 @@ fn read_samples(file: &[u8]) -> Vec<(u64, u64)> {
 fn every_clock_width_and_packing_comes_back_in_time_order() {
     for options in shapes() {
         let file = samples(options.clone(), 2_000);
-        let mut reader = EtlReader::open(file.as_slice()).unwrap();
+        let mut reader = Reader::new(file.as_slice(), Default::default()).unwrap();
         let header = reader.header();
         assert_eq!(
             header.pointer_size,
@@ -90,7 +90,7 @@ fn every_clock_width_and_packing_comes_back_in_time_order() {
             _ => unreachable!(),
         };
         let mut times = Vec::new();
-        while let Some(record) = reader.next_record() {
+        while let Some(record) = reader.next_record().unwrap() {
             if matches!(record.key, EventKey::Classic { opcode: 46, .. }) {
                 let ip = pointer(record.payload, record.pointer_size);
                 assert!(
@@ -126,14 +126,14 @@ fn reading_again_gives_the_same() {
         },
         500,
     );
-    let mut reader = EtlReader::open(file.as_slice()).unwrap();
+    let mut reader = Reader::new(file.as_slice(), Default::default()).unwrap();
     let mut first = Vec::new();
     for _ in 0..300 {
-        first.push(reader.next_record().unwrap().raw_time);
+        first.push(reader.next_record().unwrap().unwrap().raw_time);
     }
     reader.rewind();
     let mut second = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().unwrap() {
         second.push(record.raw_time);
     }
     assert_eq!(first, second[..300]);
@@ -183,8 +183,8 @@ fn records_out_of_order_in_a_buffer_are_sorted() {
         found.is_sorted() && found.iter().all(|(time, ip)| time == ip),
         "{found:?}"
     );
-    let mut reader = EtlReader::open(file).unwrap();
-    while reader.next_record().is_some() {}
+    let mut reader = Reader::new(file, Default::default()).unwrap();
+    while reader.next_record().unwrap().is_some() {}
     assert_eq!(
         (
             reader.diagnostics().unordered_buffers,
@@ -211,9 +211,9 @@ fn shared_buffers_are_merged_in_order() {
         w.sample(At::us(us).cpu((i / 3 % 2) as u16), 1_000 * us as u64, 1)
             .unwrap();
     }
-    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
     let mut times = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().unwrap() {
         times.push(record.time_ns);
     }
     assert!(times.is_sorted() && times.len() == 1_001);
@@ -237,9 +237,9 @@ fn a_record_later_than_it_lies_is_delivered_and_counted() {
         w.sample(At::us(us + 500).cpu(1), 0, 1).unwrap();
     }
     w.sample(At::us(1).cpu(1), 0, 1).unwrap();
-    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
     let mut times = Vec::new();
-    while let Some(record) = reader.next_record() {
+    while let Some(record) = reader.next_record().unwrap() {
         times.push(record.time_ns);
     }
     assert_eq!((times.len(), reader.diagnostics().late_records), (202, 1));
@@ -265,11 +265,11 @@ fn files_of_one_recording_merge() {
         ..Options::default()
     };
     let two = samples(later, 100);
-    let open = |file: &Vec<u8>| EtlReader::open(file.clone()).unwrap();
-    let mut merged = EtlReader::merge(vec![open(&two), open(&one)]).unwrap();
+    let open = |file: &Vec<u8>| Reader::new(file.clone(), Default::default()).unwrap();
+    let mut merged = Reader::merge(vec![open(&two), open(&one)]).unwrap();
     assert_eq!(merged.headers().len(), 2);
     let mut times = Vec::new();
-    while let Some(record) = merged.next_record() {
+    while let Some(record) = merged.next_record().unwrap() {
         times.push(record.time_ns);
     }
     assert_eq!(times.len(), 402);
@@ -286,14 +286,14 @@ fn files_of_one_recording_merge() {
         },
         1,
     );
-    let error = EtlReader::merge(vec![open(&one), open(&stranger)])
+    let error = Reader::merge(vec![open(&one), open(&stranger)])
         .err()
         .unwrap();
     assert_eq!(
         error.to_string(),
         "trace 1 belongs to another recording: its boot time differs"
     );
-    assert!(EtlReader::<Vec<u8>>::merge(Vec::new()).is_err());
+    assert!(Reader::<Vec<u8>>::merge(Vec::new()).is_err());
 }
 
 #[test]
@@ -311,11 +311,11 @@ fn merged_files_keep_their_order_and_what_was_counted_of_each() {
         empty[0] = 72;
         empty[0x30] = 72;
         let file = [w.finish().unwrap(), empty].concat();
-        EtlReader::open(file).unwrap()
+        Reader::new(file, Default::default()).unwrap()
     };
-    let mut merged = EtlReader::merge(vec![file(1), file(2)]).unwrap();
+    let mut merged = Reader::merge(vec![file(1), file(2)]).unwrap();
     let mut addresses = Vec::new();
-    while let Some(record) = merged.next_record() {
+    while let Some(record) = merged.next_record().unwrap() {
         if matches!(record.key, EventKey::Classic { opcode: 46, .. }) {
             addresses.push(pointer(record.payload, record.pointer_size));
         }
@@ -361,12 +361,15 @@ fn a_file_is_read_as_its_bytes_are() {
     );
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("read_as_its_bytes_are.etl");
     std::fs::write(&path, &bytes).unwrap();
-    let mut from_file = EtlReader::open(File::open(&path).unwrap()).unwrap();
-    let mut from_bytes = EtlReader::open(bytes).unwrap();
-    while let Some(record) = from_bytes.next_record() {
-        assert_eq!(record.bytes(), from_file.next_record().unwrap().bytes());
+    let mut from_file = Reader::new(File::open(&path).unwrap(), Default::default()).unwrap();
+    let mut from_bytes = Reader::new(bytes, Default::default()).unwrap();
+    while let Some(record) = from_bytes.next_record().unwrap() {
+        assert_eq!(
+            record.bytes(),
+            from_file.next_record().unwrap().unwrap().bytes()
+        );
     }
-    assert!(from_file.next_record().is_none());
+    assert!(from_file.next_record().unwrap().is_none());
 }
 
 #[test]
@@ -392,8 +395,8 @@ fn loss_is_reported_from_every_source() {
         &[],
     )
     .unwrap();
-    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
-    while reader.next_record().is_some() {}
+    let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
+    while reader.next_record().unwrap().is_some() {}
     let found = reader.diagnostics();
     assert_eq!(
         (
@@ -433,8 +436,8 @@ fn times_outside_the_trace_are_clamped_and_kept() {
         read_samples(&file),
         [(0, 1), (0, 2), (1_000_000, 3), (day, 4)]
     );
-    let mut reader = EtlReader::open(file).unwrap();
-    while reader.next_record().is_some() {}
+    let mut reader = Reader::new(file, Default::default()).unwrap();
+    while reader.next_record().unwrap().is_some() {}
     assert_eq!(reader.diagnostics().clamped_times, 3);
 }
 
@@ -483,10 +486,13 @@ fn headers_and_extended_items_come_back() {
     };
     w.event(at, &event).unwrap();
     w.clr(at, CLR_RUNTIME, 82, 0, &[], &[0x10, 0x20]).unwrap();
-    let mut reader = EtlReader::open(w.finish().unwrap()).unwrap();
+    let mut reader = Reader::new(w.finish().unwrap(), Default::default()).unwrap();
 
-    assert_eq!(reader.next_record().unwrap().kind, RecordKind::System);
-    let record = reader.next_record().unwrap();
+    assert_eq!(
+        reader.next_record().unwrap().unwrap().kind,
+        RecordKind::System
+    );
+    let record = reader.next_record().unwrap().unwrap();
     let process = Guid::from_u128(0x3d6fa8d0_fe05_11d0_9dda_00c04fd7ba7c);
     assert_eq!(
         record.key,
@@ -497,13 +503,13 @@ fn headers_and_extended_items_come_back() {
         }
     );
     assert_eq!((record.process_id, record.thread_id), (Some(10), Some(11)));
-    let record = reader.next_record().unwrap();
+    let record = reader.next_record().unwrap().unwrap();
     assert_eq!(
         (record.kind, record.payload),
         (RecordKind::Compact, [7; 8].as_slice())
     );
 
-    let record = reader.next_record().unwrap();
+    let record = reader.next_record().unwrap().unwrap();
     assert_eq!(
         record.key,
         EventKey::Manifest {
@@ -534,7 +540,7 @@ fn headers_and_extended_items_come_back() {
     // Too short for a stack.
     assert!(matches!(items[4], ExtendedItem::Other(6, data) if data.len() == 7));
 
-    let record = reader.next_record().unwrap();
+    let record = reader.next_record().unwrap().unwrap();
     let Some(ExtendedItem::Stack(stack)) = record.extended_items().next() else {
         panic!()
     };
@@ -543,5 +549,5 @@ fn headers_and_extended_items_come_back() {
         (2, Some(0x20))
     );
     assert!(record.payload.is_empty());
-    assert!(reader.next_record().is_none());
+    assert!(reader.next_record().unwrap().is_none());
 }

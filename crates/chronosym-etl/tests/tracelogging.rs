@@ -1,6 +1,6 @@
 //! What TraceLogging records say of themselves.
 
-use chronosym_etl::{EtlReader, ExtendedItem, TraceLoggingSchema};
+use chronosym_etl::{ExtendedItem, Reader, TraceLoggingSchema};
 use chronosym_support::etl::{At, EtlWriter, Event, Options, guid};
 use chronosym_types::{Field, FieldType};
 
@@ -25,9 +25,9 @@ fn schemas_and_names_of_providers_are_found() {
     let traits = [b"My.Provider\0".as_slice(), &[19, 0, 1], &group].concat();
     // Two tag bytes, then fields: an i32 shown as hex with a tag, eight bytes, counted u16, a custom one.
     let schema = b"\x81\x02Event\0a\0\x87\x84\x03b\0\x24\x08\x00c\0\x46d\0\x60\x02\x00xy";
-    let mut reader = EtlReader::open(trace(schema, &traits, &[])).unwrap();
-    reader.next_record().unwrap();
-    let record = reader.next_record().unwrap();
+    let mut reader = Reader::new(trace(schema, &traits, &[]), Default::default()).unwrap();
+    reader.next_record().unwrap().unwrap();
+    let record = reader.next_record().unwrap().unwrap();
     let items: Vec<_> = record.extended_items().collect();
     let [
         ExtendedItem::SchemaTl(schema),

@@ -9,7 +9,7 @@ use chronosym_events::{
     Event, EventKey, EventSchema, Guid, PointerSize, Provider, RawEvent, RichDebugChunks,
     UniversalEvent,
 };
-use chronosym_nettrace::{EventType, Reader};
+use chronosym_nettrace::{EventType, Options, Reader};
 
 fn traces() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata"))
@@ -42,7 +42,7 @@ fn schema(ty: &EventType) -> EventSchema {
 
 /// Calls `visit` with every event of a trace.
 fn for_each(trace: &[u8], mut visit: impl FnMut(&RawEvent<'_>)) {
-    let mut reader = Reader::new(trace).unwrap();
+    let mut reader = Reader::new(trace, Options::default()).unwrap();
     let mut schemas: Vec<EventSchema> = Vec::new();
     while let Some(region) = reader.next_region().unwrap() {
         for ty in &region.event_types()[schemas.len()..] {

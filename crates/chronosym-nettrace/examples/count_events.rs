@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::Instant;
 
-use chronosym_nettrace::Reader;
+use chronosym_nettrace::{Options, Reader};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os()
@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(2)
         .is_some_and(|argument| argument == "ordered");
     let begun = Instant::now();
-    let mut reader = Reader::new(File::open(path)?)?;
+    let mut reader = Reader::new(File::open(path)?, Options::default())?;
     println!("{:#?}", reader.header());
     let mut counts: Vec<u64> = Vec::new();
     let (mut events, mut payload_bytes, mut regions, mut addresses) = (0u64, 0u64, 0u64, 0u64);

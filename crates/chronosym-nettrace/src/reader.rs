@@ -64,15 +64,7 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// [`Error::NotATrace`], [`Error::UnsupportedVersion`], [`Error::BadHeader`], [`Error::Io`]. A header that is cut
     /// short is no error: the trace has no events then and [`Diagnostics::gaps`] says so.
-    pub fn new(source: R) -> Result<Self, Error> {
-        Self::with_options(source, Options::default())
-    }
-
-    /// As [`new`](Self::new), with limits of one's own.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn with_options(source: R, options: Options) -> Result<Self, Error> {
+    pub fn new(source: R, options: Options) -> Result<Self, Error> {
         const MOST: usize = 1 << 30;
         let mut window = Window::new(source);
         let Opened {

@@ -132,7 +132,10 @@ fn a_trace_cut_at_any_byte_gives_all_that_is_whole() {
             let cut = &bytes[..length];
             if length < magic_length(&bytes) {
                 assert!(
-                    matches!(Reader::new(cut), Err(Error::NotATrace { .. })),
+                    matches!(
+                        Reader::new(cut, Options::default()),
+                        Err(Error::NotATrace { .. })
+                    ),
                     "{name} cut at {length}"
                 );
                 continue;
@@ -185,7 +188,7 @@ fn the_events_of_a_cut_block_are_delivered_up_to_the_cut() {
 
 /// Reads whatever is there; what matters is that it ends, and without a panic.
 fn survive(bytes: &[u8]) -> Vec<Event> {
-    match Reader::new(bytes) {
+    match Reader::new(bytes, Options::default()) {
         Ok(_) => read_from(bytes, Options::default().with_region_limit(1 << 20)).events(),
         Err(_) => Vec::new(),
     }
@@ -234,7 +237,7 @@ proptest! {
 
 #[test]
 fn what_is_not_a_trace_is_refused_with_what_it_is() {
-    let found = |bytes: &[u8]| match Reader::new(bytes) {
+    let found = |bytes: &[u8]| match Reader::new(bytes, Options::default()) {
         Err(Error::NotATrace { found }) => found,
         other => panic!("{:?}", other.err()),
     };
@@ -262,7 +265,7 @@ fn headers_that_cannot_be_used_are_refused() {
             NettraceWriter::v6().info(info.clone()).finish(),
             NetperfWriter::v3().info(info.clone()).finish(),
         ] {
-            let error = Reader::new(bytes.as_slice())
+            let error = Reader::new(bytes.as_slice(), Options::default())
                 .err()
                 .expect("an error")
                 .to_string();
@@ -275,7 +278,9 @@ fn headers_that_cannot_be_used_are_refused() {
 fn newer_versions_are_refused_by_number() {
     let mut v6 = NettraceWriter::v6().finish();
     v6[12] = 7;
-    let error = Reader::new(v6.as_slice()).err().expect("an error");
+    let error = Reader::new(v6.as_slice(), Options::default())
+        .err()
+        .expect("an error");
     assert!(
         matches!(
             error,
@@ -290,7 +295,9 @@ fn newer_versions_are_refused_by_number() {
     let mut v3 = NetperfWriter::v3().finish();
     assert_eq!(v3[27], 3);
     v3[27] = 9;
-    let error = Reader::new(v3.as_slice()).err().expect("an error");
+    let error = Reader::new(v3.as_slice(), Options::default())
+        .err()
+        .expect("an error");
     assert_eq!(
         error.to_string(),
         "netperf version 9 is not supported (known: 1 to 3)"

@@ -20,7 +20,7 @@ fn a_region_is_given_in_file_order_and_in_time_order() {
     writer.sequence_point();
     writer.event(kind, 60, 1, &[], &[9]);
     let bytes = writer.finish();
-    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     let region = reader.next_region().expect("readable").expect("a region");
     assert_eq!(region.len(), 6);
     let file: Vec<u8> = region.records().map(|record| record.payload[0]).collect();
@@ -74,7 +74,7 @@ fn events_of_types_that_are_not_selected_are_counted() {
     writer.event(wanted, 50, 1, &[], &[8]);
     let bytes = writer.finish();
     let plain = read(&bytes);
-    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     reader.select(|event_type| event_type.provider == "P" && event_type.id == 1);
     let mut seen = Vec::new();
     while let Some(region) = reader.next_region().expect("readable") {
@@ -112,7 +112,7 @@ fn netperf_events_of_types_that_are_not_selected_are_counted() {
     writer.event(kind, 2, 1, &[], &[]);
     writer.event(kind, 3, 1, &[], &[]);
     let bytes = writer.finish();
-    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     reader.select(|_| false);
     let region = reader.next_region().expect("readable").expect("a region");
     let counted: Vec<_> = region
@@ -132,7 +132,7 @@ fn stack_rows_are_dense_and_shared_within_a_region() {
     writer.sequence_point();
     writer.event(kind, 4, 1, &[30, 31, 32], &[]);
     let bytes = writer.finish();
-    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     let region = reader.next_region().expect("readable").expect("a region");
     let rows: Vec<_> = region
         .records()
@@ -345,7 +345,7 @@ fn what_a_thread_lost_before_its_removal_was_lost_by_then() {
     };
     // With and without records: events that are merely counted have times, too.
     for wanted in [true, false] {
-        let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+        let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
         reader.select(move |_| wanted);
         while reader.next_region().expect("no failure").is_some() {}
         let windows = &reader.diagnostics().loss_windows;
@@ -442,7 +442,7 @@ fn a_thread_row_with_an_option_of_a_newer_writer_keeps_its_ids() {
     // flags 1|2|4|128: type 1, sequence +0, capture 50, processor 0, thread 50, time 3, size 1.
     writer.block(2, &events_of_v6(&[0x87, 1, 0, 50, 0, 50, 3, 1, b'x']));
     let bytes = writer.finish();
-    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     let region = reader.next_region().expect("readable").expect("a region");
     let record = region.record(1).expect("the second event");
     let thread = record.thread().expect("its thread");
@@ -557,7 +557,11 @@ fn what_was_read_before_the_source_failed_is_delivered_first() {
     writer.event(kind, 2, 1, &[], b"b");
     let bytes = writer.finish();
     let cut = &bytes[..bytes.len() - 60];
-    let mut reader = Reader::new(Failing(cut, io::ErrorKind::ConnectionReset)).expect("a trace");
+    let mut reader = Reader::new(
+        Failing(cut, io::ErrorKind::ConnectionReset),
+        Options::default(),
+    )
+    .expect("a trace");
     let events = reader
         .next_region()
         .expect("readable")
@@ -572,7 +576,11 @@ fn what_was_read_before_the_source_failed_is_delivered_first() {
     assert!(reader.next_region().expect("the end").is_none());
 
     // A decompressor whose input is cut fails like this: an end like any other.
-    let mut reader = Reader::new(Failing(cut, io::ErrorKind::UnexpectedEof)).expect("a trace");
+    let mut reader = Reader::new(
+        Failing(cut, io::ErrorKind::UnexpectedEof),
+        Options::default(),
+    )
+    .expect("a trace");
     assert!(reader.next_region().expect("readable").is_some());
     assert!(reader.next_region().expect("the end").is_none());
     assert!(reader.diagnostics().gaps.is_cut_short());
@@ -588,7 +596,7 @@ fn the_last_time_of_a_region_is_the_latest_whatever_stands_last() {
         writer.event(kind, time, thread, &[], &[]);
     }
     let bytes = writer.finish();
-    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     let region = reader.next_region().expect("readable").expect("a region");
     assert_eq!(region.last_time_ns(), (5 << 32) + 10);
     let ordered: Vec<_> = region.in_time_order().map(|it| it.time_ns).collect();
@@ -606,7 +614,7 @@ fn an_event_with_labels_is_a_record_even_if_its_type_is_not_selected() {
         ..EventSpec::new(kind, 2, 1)
     });
     let bytes = writer.finish();
-    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader = Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     reader.select(|_| false);
     let region = reader.next_region().expect("readable").expect("a region");
     let times: Vec<_> = region.records().map(|record| record.time_ns).collect();

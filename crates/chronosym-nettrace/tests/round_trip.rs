@@ -2,7 +2,7 @@
 
 mod common;
 
-use chronosym_nettrace::{Format, Guid, Label, PointerSize};
+use chronosym_nettrace::{Format, Guid, Label, Options, PointerSize};
 use chronosym_support::netperf::NetperfWriter;
 use chronosym_support::nettrace::NettraceWriter;
 use chronosym_support::trace::{EventSpec, LabelSpec, TraceInfo};
@@ -337,7 +337,8 @@ fn every_label_is_read() {
     );
     assert_eq!((events[1].labels.len(), events[1].activity), (0, None));
 
-    let mut reader = chronosym_nettrace::Reader::new(bytes.as_slice()).expect("a trace");
+    let mut reader =
+        chronosym_nettrace::Reader::new(bytes.as_slice(), Options::default()).expect("a trace");
     let region = reader.next_region().expect("readable").expect("a region");
     let record = region.records().next().expect("an event");
     let overrides = [Label::Opcode(9), Label::Keywords(1 << 40), Label::Level(4)];

@@ -41,7 +41,7 @@ fn count_records(file: File) -> Result<(), Error> {
 }
 
 fn count_loads(file: File) -> Result<(), Error> {
-    let mut reader = jitdump::Reader::new(file)?;
+    let mut reader = jitdump::Reader::new(file, Default::default())?;
     println!("{:#?}", reader.header());
     let (mut loads, mut moves, mut bytes, mut lines) = (0u64, 0u64, 0u64, 0u64);
     while let Some(record) = reader.next_record()? {

@@ -58,4 +58,9 @@ impl Diagnostics {
         };
         *self == counted
     }
+
+    /// Records that the kernel had no room for.
+    pub fn lost_events(&self) -> u64 {
+        self.lost_records
+    }
 }

@@ -1,10 +1,10 @@
 //! jitdump: what a runtime compiled, when, and where it put the code.
 //!
 //! ```no_run
-//! use chronosym_perf::jitdump::{Reader, Record};
+//! use chronosym_perf::jitdump::{Options, Reader, Record};
 //!
 //! # fn list(source: impl std::io::Read) -> Result<(), chronosym_perf::Error> {
-//! let mut reader = Reader::new(source)?;
+//! let mut reader = Reader::new(source, Options::default())?;
 //! while let Some(record) = reader.next_record()? {
 //!     if let Record::Load(load) = record {
 //!         println!("{} {:#x} {}", load.time, load.address, String::from_utf8_lossy(load.name));
@@ -32,8 +32,22 @@ use crate::error::Error;
 const FORMAT: &str = "jitdump";
 const HEADER: usize = 40;
 const RECORD_HEADER: usize = 16;
-/// A record is held whole, but not one that is larger than this.
-const MOST_RECORD: usize = 256 << 20;
+
+/// What a reader may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of a record, which is held whole; a larger one ends the reading. 256 MiB unless set.
+    pub record_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            record_limit: 256 << 20,
+        }
+    }
+}
 
 /// What a jitdump says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +188,7 @@ impl Diagnostics {
 pub struct Reader<R> {
     window: Window<R>,
     header: Header,
+    options: Options,
     diagnostics: Diagnostics,
     /// Bytes of the record that was handed out last.
     used: usize,
@@ -203,7 +218,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// [`Error::WrongFormat`], [`Error::UnsupportedVersion`], [`Error::DamagedHeader`], [`Error::Io`].
-    pub fn new(source: R) -> Result<Self, Error> {
+    pub fn new(source: R, options: Options) -> Result<Self, Error> {
         let mut window = Window::new(source);
         let header = read_header(&mut window);
         if let Some(source) = window.take_failure() {
@@ -212,6 +227,7 @@ impl<R: Read> Reader<R> {
         }
         Ok(Self {
             header: header?,
+            options,
             diagnostics: Diagnostics {
                 bytes_read: window.end_offset(),
                 ..Diagnostics::default()
@@ -271,7 +287,7 @@ impl<R: Read> Reader<R> {
             Some(Head { kind, size, time })
         });
         let head = head
-            .filter(|head| (RECORD_HEADER..=MOST_RECORD).contains(&head.size))
+            .filter(|head| (RECORD_HEADER..=self.options.record_limit).contains(&head.size))
             .filter(|head| self.window.peek(head.size).is_some());
         if head.is_none() {
             let at = self.window.offset(0);

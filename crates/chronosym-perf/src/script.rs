@@ -1,12 +1,12 @@
 //! The text that `perf script` prints.
 //!
 //! ```
-//! use chronosym_perf::script::Reader;
+//! use chronosym_perf::script::{Options, Reader};
 //!
 //! # fn main() -> Result<(), chronosym_perf::Error> {
 //! let text = b"work er 12/13 [001]  4710.772860:     250000 cpu-clock: \n\
 //!     \x20\tffffffff815a2001 next_uptodate_folio+0xc1 ([kernel.kallsyms])\n\n";
-//! let mut reader = Reader::new(text.as_slice());
+//! let mut reader = Reader::new(text.as_slice(), Options::default())?;
 //! let sample = reader.next_sample()?.expect("there is one");
 //! assert_eq!((sample.comm, sample.pid, sample.tid), ("work er", Some(12), 13));
 //! let frame = sample.frames().next().expect("it has a frame");
@@ -19,7 +19,7 @@
 
 #![expect(
     clippy::arithmetic_side_effects,
-    reason = "counts of what was read, and places in a line of at most 64 KiB"
+    reason = "counts of what was read, and places in a line that is in memory"
 )]
 
 use std::io::Read;
@@ -28,9 +28,24 @@ use chronosym_types::Window;
 
 use crate::error::Error;
 
-/// Bytes of a line, and of all lines of a sample, beyond which the rest is left out.
-const MOST_LINE: usize = 64 << 10;
-const MOST_SAMPLE: usize = 4 << 20;
+/// What a reader may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of a line beyond which the rest is left out. 64 KiB unless set.
+    pub line_limit: usize,
+    /// Bytes of all lines of a sample beyond which further lines are left out. 4 MiB unless set.
+    pub sample_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            line_limit: 64 << 10,
+            sample_limit: 4 << 20,
+        }
+    }
+}
 
 /// One sample; it borrows from the reader until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +132,7 @@ pub fn is_script(head: &[u8]) -> bool {
 /// Reads samples from front to back, from any source, in the order of the text.
 pub struct Reader<R> {
     window: Window<R>,
+    options: Options,
     diagnostics: Diagnostics,
     /// The line that is looked at, and the head of the next sample once it was seen.
     line: String,
@@ -127,15 +143,24 @@ pub struct Reader<R> {
 
 impl<R: Read> Reader<R> {
     /// Begins a text. Any text will do: what is no sample is counted.
-    pub fn new(source: R) -> Self {
-        Self {
-            window: Window::new(source),
+    ///
+    /// # Errors
+    /// [`Error::Io`] if nothing of the source can be read.
+    pub fn new(source: R, options: Options) -> Result<Self, Error> {
+        let mut window = Window::new(source);
+        window.fill_to(1);
+        if let Some(source) = window.take_failure() {
+            return Err(Error::Io { offset: 0, source });
+        }
+        Ok(Self {
+            window,
+            options,
             diagnostics: Diagnostics::default(),
             line: String::new(),
             has_head: false,
             head: String::new(),
             frames: String::new(),
-        }
+        })
     }
 
     /// What was wrong with the text so far.
@@ -165,7 +190,7 @@ impl<R: Read> Reader<R> {
         while self.read_line() && !self.line.trim().is_empty() {
             let is_frame = frame(&self.line).is_some();
             if is_frame && (self.line.starts_with('\t') || head(&self.line).is_none()) {
-                if self.frames.len() + self.line.len() < MOST_SAMPLE {
+                if self.frames.len() + self.line.len() < self.options.sample_limit {
                     self.frames.push_str(&self.line);
                     self.frames.push('\n');
                 } else {
@@ -210,14 +235,14 @@ impl<R: Read> Reader<R> {
             }
             seen = bytes.len();
             // Of a line without an end only the beginning is held.
-            if seen > MOST_LINE || !self.window.read_more() {
+            if seen > self.options.line_limit || !self.window.read_more() {
                 break seen;
             }
         };
         let bytes = self.window.bytes().get(..end).unwrap_or_default();
         let is_ended = bytes.ends_with(b"\n");
         let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let kept = text.get(..MOST_LINE).unwrap_or(text);
+        let kept = text.get(..self.options.line_limit).unwrap_or(text);
         self.line.push_str(String::from_utf8_lossy(kept).trim_end());
         let is_long = kept.len() < text.len();
         self.window.discard(end);

@@ -1,13 +1,13 @@
 //! jitdumps that a writer made: what comes back, cut short, damaged, hostile.
 
 use chronosym_perf::Error;
-use chronosym_perf::jitdump::{Diagnostics, Reader, Record};
+use chronosym_perf::jitdump::{Diagnostics, Options, Reader, Record};
 use chronosym_support::perf::JitdumpWriter;
 
 const V8: u32 = 0xdead_beef;
 
 fn read(bytes: &[u8]) -> Result<(Vec<String>, Diagnostics), Error> {
-    let mut reader = Reader::new(bytes)?;
+    let mut reader = Reader::new(bytes, Options::default())?;
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
         if let Record::Load(load) = &record {
@@ -41,7 +41,7 @@ fn dump(big: bool) -> JitdumpWriter {
 fn loads_and_moves_come_back() {
     for big in [false, true] {
         let file = dump(big).file().to_vec();
-        let mut reader = Reader::new(file.as_slice()).expect("it is a jitdump");
+        let mut reader = Reader::new(file.as_slice(), Options::default()).expect("it is a jitdump");
         let header = *reader.header();
         assert_eq!((header.pid, header.has_cycles), (42, false));
         let mut seen = 0;
@@ -97,7 +97,7 @@ fn lines_of_v8_are_shifted_back_and_damaged_ones_left_out() {
         .raw(b"a\0b\0c\0d\0e\0f\0");
     writer.record(2, 8, body);
     writer.load(9, 1, 0x1000, "JS:*d", &[0; 4]);
-    let mut reader = Reader::new(writer.file()).expect("it is a jitdump");
+    let mut reader = Reader::new(writer.file(), Options::default()).expect("it is a jitdump");
     let mut lines = Vec::new();
     while let Some(Record::Load(load)) = reader.next_record().expect("a slice does not fail") {
         lines.push(load.lines.map(|line| line.address).collect::<Vec<_>>());
@@ -174,7 +174,7 @@ fn code_may_be_missing() {
         .words(&[1, 0x1000, u64::MAX, 1])
         .name("stub");
     writer.record(0, 5, body);
-    let mut reader = Reader::new(writer.file()).expect("it is a jitdump");
+    let mut reader = Reader::new(writer.file(), Options::default()).expect("it is a jitdump");
     let Some(Record::Load(load)) = reader.next_record().expect("a slice does not fail") else {
         panic!("it is a load")
     };

@@ -1,10 +1,10 @@
 //! Texts as `perf script` prints them, and others.
 
-use chronosym_perf::script::{Diagnostics, Reader};
+use chronosym_perf::script::{Diagnostics, Options, Reader};
 
 /// Every sample and frame in words.
 fn read(text: &[u8]) -> (Vec<String>, Diagnostics) {
-    let mut reader = Reader::new(text);
+    let mut reader = Reader::new(text, Options::default()).expect("a text of perf script");
     let mut all = Vec::new();
     while let Some(sample) = reader.next_sample().expect("a slice does not fail") {
         let (pid, cpu, period) = (sample.pid, sample.cpu, sample.period);
@@ -128,7 +128,8 @@ fn lines_and_samples_without_end_take_bounded_room() {
     let mut frames = 0;
     let mut long = 0;
     let measured = allocation_counter::measure(|| {
-        let mut reader = Reader::new(text.as_slice());
+        let mut reader =
+            Reader::new(text.as_slice(), Options::default()).expect("a text of perf script");
         while let Ok(Some(sample)) = reader.next_sample() {
             samples += 1;
             frames += sample.frames().count();

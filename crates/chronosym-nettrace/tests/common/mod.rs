@@ -41,7 +41,7 @@ pub fn read(bytes: &[u8]) -> Trace {
 }
 
 pub fn read_from(source: impl Read, options: Options) -> Trace {
-    let mut reader = Reader::with_options(source, options).expect("a trace");
+    let mut reader = Reader::new(source, options).expect("a trace");
     let mut regions = Vec::new();
     while let Some(region) = reader.next_region().expect("no failure of the source") {
         let events = region.records().map(|record| Event {

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use chronosym_ctf::{Metadata, Options, Reader};
+use chronosym_ctf::{Metadata, Options, Reader, Source};
 
 use super::bytes::ByteStream;
 use super::error::{OpenError, in_trace, unreadable};
@@ -48,9 +48,11 @@ pub(super) fn reader(
     if traces.is_empty() {
         return refused.map_or(Ok(None), Err);
     }
-    let mut reader = Reader::new(traces, options);
-    for (_, stream) in files.streams {
-        reader.add_stream(stream);
-    }
-    Ok(Some(reader))
+    let streams = files
+        .streams
+        .into_iter()
+        .map(|(_, stream)| stream)
+        .collect();
+    let reader = Reader::new(Source { traces, streams }, options);
+    reader.map(Some).map_err(|error| in_trace("LTTng", error))
 }

@@ -128,7 +128,7 @@ pub enum OpenError {
         /// The trace.
         name: String,
         /// Why.
-        source: chronosym_etl::EtlError,
+        source: chronosym_etl::Error,
     },
     /// A trace that its reader refuses, or cannot go on reading.
     #[error("{name}")]

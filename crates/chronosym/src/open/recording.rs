@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chronosym_ctf::Reader as CtfReader;
-use chronosym_etl::{EtlError, EtlReader, ReadAt};
+use chronosym_etl::{Error as EtlError, ReadAt, Reader as EtlReader};
 
 use super::bytes::{ByteStream, FileBytes};
 use super::companions::Beside;
@@ -281,7 +281,8 @@ fn merge(files: Vec<(String, FileBytes)>) -> Result<EtlReader<FileBytes>, OpenEr
     let (names, files): (Vec<String>, Vec<_>) = files.into_iter().unzip();
     let mut readers = Vec::with_capacity(files.len());
     for (name, file) in names.iter().zip(files) {
-        let reader = EtlReader::open(file).map_err(|error| of_etl(name, error))?;
+        let reader =
+            EtlReader::new(file, Default::default()).map_err(|error| of_etl(name, error))?;
         readers.push(reader);
     }
     EtlReader::merge(readers).map_err(|error| match error {

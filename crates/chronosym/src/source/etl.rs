@@ -1,6 +1,6 @@
 //! ETW traces (.etl).
 
-use chronosym_etl::{Clock, Diagnostics, EtlReader, ExtendedItem, ReadAt, Record, TraceHeader};
+use chronosym_etl::{Clock, Diagnostics, ExtendedItem, ReadAt, Reader, Record, TraceHeader};
 use chronosym_events::kernel::{IntervalEvent, KernelEvent, SampleInterval, StackMode, classes};
 use chronosym_events::{Event, EventKey, EventSchema, PointerSize, Provider, RawEvent};
 use chronosym_types::hash::HashMap;
@@ -47,24 +47,21 @@ pub struct EtlReport {
     pub unreadable_descriptions: u64,
 }
 
-/// Reads a trace into a session: an `EtlReader`, or several merged into one.
+/// Reads a trace into a session: an `Reader`, or several merged into one.
 ///
 /// Damage is counted in the report; what was readable is in the session.
 ///
 /// # Errors
 ///
 /// [`ReadError::AnotherRecording`] when the session was read from a recording before.
-pub fn read<S: ReadAt>(
-    reader: EtlReader<S>,
-    session: &mut Session,
-) -> Result<EtlReport, ReadError> {
+pub fn read<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> Result<EtlReport, ReadError> {
     Identity::Whole.admit(session, false)?;
     Ok(read_observed(reader, session, None))
 }
 
 /// As [`read`], into a session of several recordings, whose time 0 is that of the trace.
 #[cfg(feature = "open")]
-pub(crate) fn read_joined<S: ReadAt>(reader: EtlReader<S>, session: &mut Session) -> EtlReport {
+pub(crate) fn read_joined<S: ReadAt>(reader: Reader<S>, session: &mut Session) -> EtlReport {
     read_observed(reader, session, None)
 }
 
@@ -75,7 +72,7 @@ pub(crate) fn read_joined<S: ReadAt>(reader: EtlReader<S>, session: &mut Session
 ///
 /// As [`read`].
 pub fn read_with<S: ReadAt>(
-    reader: EtlReader<S>,
+    reader: Reader<S>,
     session: &mut Session,
     observe: &mut Observer<'_>,
 ) -> Result<EtlReport, ReadError> {
@@ -84,7 +81,7 @@ pub fn read_with<S: ReadAt>(
 }
 
 fn read_observed<S: ReadAt>(
-    mut reader: EtlReader<S>,
+    mut reader: Reader<S>,
     session: &mut Session,
     mut observe: Option<&mut Observer<'_>>,
 ) -> EtlReport {
@@ -94,7 +91,13 @@ fn read_observed<S: ReadAt>(
     let mut types: Vec<EventTypeId> = Vec::new();
     let mut source = EtlSource::new(wide, session);
     let (mut bytes, mut stack) = (0, Vec::new());
-    while let Some(record) = reader.next_record() {
+    loop {
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            // What could not be read is among the gaps.
+            Err(_) => continue,
+        };
         let index = schemas.index_of(&record);
         let known = types.len();
         for schema in &schemas.all()[known..] {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chronosym_etl::{EtlReader, EventKey as RecordKey, ExtendedItem, ReadAt, Record};
+use chronosym_etl::{EventKey as RecordKey, ExtendedItem, ReadAt, Reader, Record};
 use chronosym_events::kernel::classes;
 use chronosym_events::{
     EventKey, EventSchema, Guid, MANIFEST_EVENT_ID, ManifestChunks, Provider, TraceLoggingSchema,
@@ -56,9 +56,14 @@ impl Schemas {
     }
 
     /// Reads a whole trace for the descriptions in it, and rewinds it: many come after the events that they describe.
-    pub fn observe<S: ReadAt>(&mut self, reader: &mut EtlReader<S>) {
-        while let Some(record) = reader.next_record() {
-            self.describe_by(&record);
+    pub fn observe<S: ReadAt>(&mut self, reader: &mut Reader<S>) {
+        loop {
+            match reader.next_record() {
+                Ok(Some(record)) => self.describe_by(&record),
+                Ok(None) => break,
+                // What could not be read is among the gaps.
+                Err(_) => {}
+            }
         }
         self.redescribe();
         reader.rewind();

@@ -88,7 +88,7 @@ impl<T> OfTypes<T> {
 /// Only when the source is no such trace or cannot be read, or when the session was read from another recording:
 /// [`ReadError::AnotherRecording`]. A later session of the same process, by the same clock, may follow the first.
 pub fn read(source: impl Read + Send, session: &mut Session) -> Result<Diagnostics, ReadError> {
-    let mut reader = Reader::new(source)?;
+    let mut reader = Reader::new(source, Options::default())?;
     let feed = begin(&mut reader, session, false)?;
     let (diagnostics, end) = read_all(reader, feed, session);
     end?;
@@ -145,7 +145,7 @@ pub fn read_with(
         source,
         read: &read,
     };
-    let mut reader = Reader::with_options(source, options)?;
+    let mut reader = Reader::new(source, options)?;
     let mut feed = begin(&mut reader, session, false)?;
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
@@ -205,7 +205,7 @@ impl<R: Read> Read for Counted<'_, R> {
 ///
 /// As [`read`].
 pub fn read_live(source: impl Read, live: &mut LiveSession) -> Result<Diagnostics, ReadError> {
-    let mut reader = Reader::new(source)?;
+    let mut reader = Reader::new(source, Options::default())?;
     let mut feed = begin(&mut reader, &mut live.session, true)?;
     select(&mut reader, &live.session);
     let (mut filler, mut batch) = (Filler::default(), Batch::default());
@@ -471,7 +471,8 @@ mod tests {
             } else {
                 Box::new(io::empty())
             };
-            let mut reader = Reader::new(bytes[..length].chain(end)).expect("a trace");
+            let mut reader =
+                Reader::new(bytes[..length].chain(end), Options::default()).expect("a trace");
             let mut session = Session::new(crate::Options::default());
             let mut feed = begin(&mut reader, &mut session, false).expect("the first");
             select(&mut reader, &session);

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use chronosym::chronosym_ctf::Reader as CtfReader;
 use chronosym::open::{ByteStream, FileBytes, Format, Note, RecordingBytes};
 use chronosym::{SampleSelection, Timeline, source};
-use chronosym_etl::{EtlReader, ExtendedItem};
+use chronosym_etl::{ExtendedItem, Reader as EtlReader};
 use chronosym_events::{EventSchema, RawEvent};
 
 use self::line::Lines;
@@ -230,7 +230,8 @@ impl Wanted {
 fn nettrace(source: ByteStream, name: &str, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::nettrace::{Schemas, raw_event};
     let in_trace = || name.to_owned();
-    let mut reader = chronosym_nettrace::Reader::new(source).with_context(in_trace)?;
+    let mut reader =
+        chronosym_nettrace::Reader::new(source, Default::default()).with_context(in_trace)?;
     let (mut schemas, mut stack) = (Schemas::default(), Vec::new());
     'trace: while let Some(region) = reader.next_region().with_context(in_trace)? {
         for (position, record) in region.in_time_order().enumerate() {
@@ -299,13 +300,25 @@ fn etl(mut reader: EtlReader<FileBytes>, sink: &mut Sink) -> Result<Vec<Note>> {
     schemas.observe(&mut reader);
     if sink.wanted.asks_where() {
         // So may what says whose a thread is.
-        while let Some(record) = reader.next_record() {
-            let schema = schemas.of(&record);
-            sink.wanted.owners.observe(&raw_event(&record, &schema));
+        loop {
+            match reader.next_record() {
+                Ok(Some(record)) => {
+                    let schema = schemas.of(&record);
+                    sink.wanted.owners.observe(&raw_event(&record, &schema));
+                }
+                Ok(None) => break,
+                Err(_) => {}
+            }
         }
         reader.rewind();
     }
-    while let Some(record) = reader.next_record() {
+    loop {
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => break,
+            // What could not be read is among the gaps.
+            Err(_) => continue,
+        };
         let schema = schemas.of(&record);
         stack.clear();
         let found = record.extended_items().find_map(|item| match item {
@@ -340,7 +353,7 @@ fn ctf(mut reader: CtfReader<ByteStream>, sink: &mut Sink) -> Result<Vec<Note>> 
 /// As [`nettrace`]; addresses are as perf printed them.
 fn script(source: ByteStream, sink: &mut Sink) -> Result<Vec<Note>> {
     use chronosym::source::script::{Schemas, ScriptReport, raw_event};
-    let mut reader = chronosym_perf::script::Reader::new(source);
+    let mut reader = chronosym_perf::script::Reader::new(source, Default::default())?;
     let (mut schemas, mut stack, mut began) = (Schemas::default(), Vec::new(), None);
     while let Some(sample) = reader.next_sample()? {
         let time = sample.time_ns;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Seek};
 
 use chronosym_ctf::Reader as Ctf;
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 use chronosym_nettrace::Reader as Nettrace;
 use chronosym_perf::{Options, Reader as Perf, TimeConversion};
 
@@ -88,7 +88,8 @@ impl Join<'_> {
                 }
                 _ => (stream, None),
             };
-            let mut reader = Nettrace::new(stream).map_err(|error| in_trace(&name, error))?;
+            let mut reader = Nettrace::new(stream, Default::default())
+                .map_err(|error| in_trace(&name, error))?;
             let process = reader.header().process_id.map(|own| self.beside.pid(own));
             let (clock, start_ns) = Clock::of_nettrace(reader.header());
             let (other, against) = self.reference.get_or_insert_with(|| (name.clone(), clock));
@@ -112,7 +113,7 @@ impl Join<'_> {
                 (Some(Ok(offset)), ..) => offset,
                 (Some(Err(())), Some(file), Some(ProfileBytes::Perf { source, .. })) => {
                     let offset = estimate(source, reader, process.unwrap_or_default());
-                    reader = Nettrace::new(rewound(&name, file)?)
+                    reader = Nettrace::new(rewound(&name, file)?, Default::default())
                         .map_err(|error| in_trace(&name, error))?;
                     offset
                 }

@@ -34,7 +34,8 @@ impl Join<'_> {
     ) -> Result<(), OpenError> {
         let mut dumps: Vec<Dump> = Vec::new();
         for (name, stream) in named {
-            let reader = jitdump::Reader::new(stream).map_err(|error| in_perf(&name, error))?;
+            let reader = jitdump::Reader::new(stream, Default::default())
+                .map_err(|error| in_perf(&name, error))?;
             let process = self.beside.pid(reader.header().pid);
             dumps.push(Dump {
                 name,
@@ -47,8 +48,9 @@ impl Join<'_> {
             let path = self.beside.jitdump(process, &self.perf.jitdumps);
             if let Some(path) = path.filter(|_| !is_named) {
                 let name = path.display().to_string();
-                let reader = open_companion(&path, self.meter)
-                    .and_then(|stream| jitdump::Reader::new(stream).map_err(io::Error::other));
+                let reader = open_companion(&path, self.meter).and_then(|stream| {
+                    jitdump::Reader::new(stream, Default::default()).map_err(io::Error::other)
+                });
                 match reader {
                     Ok(reader) if self.beside.pid(reader.header().pid) == process => {
                         dumps.push(Dump {

@@ -13,7 +13,7 @@ mod recordings;
 use std::sync::Arc;
 
 use chronosym_ctf::Reader as Ctf;
-use chronosym_etl::EtlReader;
+use chronosym_etl::Reader as EtlReader;
 
 use self::begun::Profile;
 use self::joined::Join;

@@ -23,7 +23,8 @@ impl Join<'_> {
         earliest: Option<i128>,
         maps: &[u32],
     ) -> Result<Vec<PlacedFile>, OpenError> {
-        let reader = Script::new(stream);
+        let reader =
+            Script::new(stream, Default::default()).map_err(|error| in_perf(&name, error))?;
         let (found, end) = if has_samples {
             let began_ns = u64::try_from(self.began_ns).unwrap_or_default();
             script::read_names(reader, self.session, began_ns, maps)
