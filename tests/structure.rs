@@ -14,10 +14,8 @@ use imports::Imports;
 const CYCLIC: &[&str] = &[
     "chronosym",
     "chronosym-cli",
-    "chronosym-ctf",
     "chronosym-events",
     "chronosym-export",
-    "chronosym-nettrace",
     "chronosym-pdb",
     "chronosym-symbols",
 ];
