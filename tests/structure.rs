@@ -17,7 +17,6 @@ const CYCLIC: &[&str] = &[
     "chronosym-events",
     "chronosym-export",
     "chronosym-pdb",
-    "chronosym-symbols",
 ];
 
 /// How many layers a crate may have, where that is limited.

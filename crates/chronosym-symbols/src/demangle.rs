@@ -1,10 +1,14 @@
 //! Names without their mangling: Rust (both schemes), C++ as GCC and Clang mangle it, C++ as MSVC does.
 
 mod itanium;
+mod output;
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use msvc_demangler::DemangleFlags;
+
+pub use output::{Dialect, Unreadable};
+use output::{Limited, MAX_OUTPUT};
 
 /// Longer names are left as they are: MSVC hashes what exceeds 4,096 characters, and no C++ program is readable beyond this.
 const MAX_LEN: usize = 16 << 10;
@@ -12,33 +16,11 @@ const MAX_LEN: usize = 16 << 10;
 /// MSVC names longer than this are left as they are (the compiler's own limit).
 const MAX_MSVC_LEN: usize = 4096;
 
-/// A readable name longer than this is none; back references let a short name unfold without end.
-const MAX_OUTPUT: usize = 64 << 10;
-
-/// In more pieces none is written: a name may unfold to empty ones, too.
-const PIECES: usize = 1 << 18;
-
-/// As much is shown of a name that is too long, or unfolds to too much, in bytes.
-const MAX_RAW: usize = 4 << 10;
-
 /// Names up to this length cannot nest deeply enough to exhaust a thread's stack.
 const SHALLOW: usize = 256;
 
 /// Stack for a name that may nest deeply.
 const DEEP_STACK: usize = 64 << 20;
-
-/// The tool whose way of writing is followed where they differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Dialect {
-    /// Readable: Rust without hashes.
-    #[default]
-    Plain,
-    /// As llvm-symbolizer writes: `foo(int) (.part.0)`, `'lambda'(int)`, old Rust names with their hash.
-    Llvm,
-    /// As binutils write: `foo(int) [clone .part.0]`, `{lambda(int)#1}`.
-    Gnu,
-}
 
 /// The readable form of a mangled name.
 ///
@@ -46,29 +28,6 @@ pub enum Dialect {
 /// Why it has none.
 pub fn demangle(name: &str) -> Result<String, Unreadable> {
     demangle_as(name, Dialect::Plain)
-}
-
-/// Why a name has no readable form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// It is not mangled in a way known here.
-    NotMangled,
-    /// It is too long, nests too deeply, or would unfold to more than 64 KiB.
-    LimitReached,
-}
-
-impl Unreadable {
-    /// What is shown of the name: all of it or, where a limit was reached, its first 4 KiB.
-    pub fn shown(self, name: &str) -> &str {
-        match self {
-            Self::NotMangled => name,
-            Self::LimitReached => {
-                let mut ends = (0..=MAX_RAW.min(name.len())).rev();
-                let end = ends.find(|&at| name.is_char_boundary(at));
-                &name[..end.unwrap_or(0)]
-            }
-        }
-    }
 }
 
 /// The readable form in a tool's way of writing.
@@ -165,40 +124,9 @@ fn with_stack(
     })
 }
 
-/// Text up to [`MAX_OUTPUT`], in so many pieces.
-#[derive(Default)]
-struct Limited {
-    text: String,
-    pieces: usize,
-    full: bool,
-}
-
-impl Limited {
-    /// What was written, if all could be.
-    fn text(self, written: fmt::Result) -> Result<String, Unreadable> {
-        match written {
-            Ok(()) => Ok(self.text),
-            Err(_) if self.full => Err(Unreadable::LimitReached),
-            Err(_) => Err(Unreadable::NotMangled),
-        }
-    }
-}
-
-impl fmt::Write for Limited {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.pieces = self.pieces.saturating_add(1);
-        let len = self.text.len().saturating_add(text.len());
-        self.full |= len > MAX_OUTPUT || self.pieces > PIECES;
-        if self.full {
-            return Err(fmt::Error);
-        }
-        self.text.push_str(text);
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::output::MAX_RAW;
     use super::*;
 
     #[test]

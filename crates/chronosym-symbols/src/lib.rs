@@ -36,6 +36,8 @@ pub mod store;
 pub mod style;
 #[cfg(feature = "dwarf")]
 mod sweep;
+#[cfg(any(feature = "dwarf", feature = "stores"))]
+mod unpack_limit;
 #[cfg(feature = "dwarf")]
 pub mod unwind;
 
@@ -48,11 +50,3 @@ pub use elf::companions::Companions;
 pub use error::{Error, Result};
 #[cfg(feature = "dwarf")]
 pub use native::{NativeSymbols, Query};
-
-/// The most that so many packed bytes may unpack to: real symbol files to five or ten times as many.
-#[cfg(any(feature = "dwarf", feature = "stores"))]
-fn most_unpacked(packed: u64) -> u64 {
-    const FREE: u64 = 8 << 20;
-    const RATIO: u64 = 64;
-    packed.saturating_mul(RATIO).max(FREE)
-}

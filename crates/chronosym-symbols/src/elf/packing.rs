@@ -10,6 +10,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::error::{Error, Result};
 use crate::mmap::FileData;
+use crate::unpack_limit::unpack_limit;
 
 /// What a section or a file may unpack to, in bytes.
 const MAX_UNPACKED: u64 = 2 << 30;
@@ -45,7 +46,7 @@ pub(crate) fn reader(
 
 /// The most that so many bytes may unpack to.
 pub(crate) fn most(packed: usize) -> u64 {
-    crate::most_unpacked(packed as u64).min(MAX_UNPACKED)
+    unpack_limit(packed as u64).min(MAX_UNPACKED)
 }
 
 /// A file as it was before gzip, xz or zstd packed it, as Linux distributions pack kernel modules; nothing for any other file.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::name::below;
-use crate::most_unpacked;
+use crate::unpack_limit::unpack_limit;
 
 /// More than this of a pointer file is not read, in bytes.
 const LONGEST_TEXT: u64 = 4096;
@@ -167,7 +167,7 @@ pub(super) fn install(from: &Path, to: &Path) -> io::Result<()> {
 pub(super) fn unpack(from: &Path, to: &Path, limit: u64) -> io::Result<bool> {
     let mut source = File::open(from)?;
     let size = source.metadata()?.len();
-    let limit = limit.min(most_unpacked(size));
+    let limit = limit.min(unpack_limit(size));
     let mut magic = Vec::new();
     Read::by_ref(&mut source).take(4).read_to_end(&mut magic)?;
     source.seek(SeekFrom::Start(0))?;

@@ -23,7 +23,7 @@ use super::config::FetchLimits;
 use super::disk::create_new;
 use super::driver::Fetched;
 use super::url::authority;
-use crate::most_unpacked;
+use crate::unpack_limit::unpack_limit;
 
 /// More than this of the body of anything but a 200 is not read, in bytes.
 const LONGEST_APOLOGY: u64 = 64 << 10;
@@ -114,7 +114,7 @@ impl Client {
             true => Box::new(MultiGzDecoder::new(arriving)),
             false => Box::new(arriving),
         };
-        let most = || limit.min(most_unpacked(arrived.get()));
+        let most = || limit.min(unpack_limit(arrived.get()));
         let mut file = match create_new(to) {
             Ok(file) => file,
             Err(error) => return Fetched::NotSaved(error.to_string()),

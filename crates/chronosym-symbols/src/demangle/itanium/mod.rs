@@ -8,7 +8,7 @@ mod parser;
 mod types;
 mod writer;
 
-use super::{Dialect, Unreadable};
+use super::output::{Dialect, Unreadable};
 use parser::Parser;
 use writer::Writer;
 

@@ -6,7 +6,7 @@
 )]
 
 use super::node::{Id, Node, Part};
-use crate::demangle::Dialect;
+use crate::demangle::output::Dialect;
 
 pub(super) struct Parser<'a> {
     pub(super) text: &'a str,

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 use super::node::{Id, Node, Part, Signature};
-use crate::demangle::{Dialect, Limited, Unreadable};
+use crate::demangle::output::{Dialect, Limited, Unreadable};
 
 /// What stands for something else leads to it in no more steps.
 const MAX_STEPS: usize = 4096;
