@@ -57,7 +57,6 @@ pub enum Error {
     },
 }
 
-#[cfg(feature = "dwarf")]
 impl Error {
     pub(crate) fn damaged(what: impl Into<String>, problem: impl ToString) -> Self {
         Self::Damaged {

@@ -10,9 +10,7 @@ use super::container::Container;
 use super::packing;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
-#[cfg(feature = "stores")]
 use crate::path::PathElement;
-#[cfg(feature = "stores")]
 use crate::store::StoreConfig;
 
 /// How many packages of other names are asked for a split unit.
@@ -58,7 +56,6 @@ impl Companions {
 
     /// Those beside a file and in the folders where symbols are looked for, and where the file records them if paths of traces
     /// are trusted.
-    #[cfg(feature = "stores")]
     pub fn of(path: &Path, config: &StoreConfig) -> Self {
         let mut companions = Self::beside(path);
         let on_the_path = config.path.elements.iter().filter_map(|e| match e {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::disk::{self, Disk};
 use super::identify::IdentifyError;
+use super::url::UrlError;
 use crate::cache;
 use crate::identity::{FileIdentity, Wanted};
 
@@ -134,4 +135,25 @@ pub enum Fetched {
     Broken(String),
     /// The server did well, but the body could not be saved.
     NotSaved(String),
+}
+
+/// Why a source file was not fetched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotFetched {
+    /// No server is configured, or fetching is forbidden.
+    #[error("nothing is to be fetched")]
+    Off,
+    /// It is at no address of http or https.
+    #[error(transparent)]
+    Url(#[from] UrlError),
+    /// What the server answered.
+    #[error("the server answered {0}")]
+    Status(u16),
+    /// It is larger than this, in bytes.
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    /// The connection failed, or the disk.
+    #[error("{0}")]
+    Failed(String),
 }

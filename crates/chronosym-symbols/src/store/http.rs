@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::config::FetchLimits;
 use super::disk::create_new;
-use super::driver::Fetched;
+use super::driver::{Fetched, NotFetched};
 use super::url::authority;
 use crate::unpack_limit::unpack_limit;
 
@@ -63,9 +63,42 @@ impl Client {
     }
 
     /// Requests `url` and writes the body of a 200 to the new file `to`; removes it again on any failure.
+    pub fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
+        let mut created = false;
+        let create = || create_new(to).inspect(|_| created = true);
+        let fetched = self.get(url, limit, create);
+        if created && fetched != Fetched::Saved {
+            let _ = fs::remove_file(to);
+        }
+        fetched
+    }
+
+    /// Requests `url` and gives the body of a 200.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn fetch(&self, url: &str, limit: u64) -> Result<Vec<u8>, NotFetched> {
+        let mut body = Vec::new();
+        match self.get(url, limit, || Ok(&mut body)) {
+            Fetched::Saved => Ok(body),
+            Fetched::Status { code, .. } => Err(NotFetched::Status(code)),
+            Fetched::TooLarge => Err(NotFetched::TooLarge(limit)),
+            Fetched::TimedOut => Err(NotFetched::Failed("the server took too long".into())),
+            Fetched::Unreachable(why) | Fetched::Broken(why) | Fetched::NotSaved(why) => {
+                Err(NotFetched::Failed(why))
+            }
+        }
+    }
+
+    /// Requests `url` and writes the body of a 200 to what `create` makes.
     ///
     /// A body in content encoding gzip is decoded; `limit` counts decoded bytes, which are held to a ratio as well.
-    pub fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
+    fn get<W: Write>(
+        &self,
+        url: &str,
+        limit: u64,
+        create: impl FnOnce() -> io::Result<W>,
+    ) -> Fetched {
         let (url, credentials) = split_credentials(url);
         let mut request = self.agent(&url).get(&url).header(ACCEPT_ENCODING, "gzip");
         if let Some(credentials) = credentials {
@@ -85,13 +118,7 @@ impl Client {
             let location = header(LOCATION).map(str::to_owned);
             // A connection is kept only if its last body was read to the end: most answers are such a 404. It may drip, too.
             let mut body = response.into_body().into_reader().take(LONGEST_APOLOGY);
-            let _ = save(
-                &mut body,
-                &mut std::io::sink(),
-                &|| u64::MAX,
-                None,
-                &self.limits,
-            );
+            let _ = save(&mut body, &mut io::sink(), &|| u64::MAX, None, &self.limits);
             return Fetched::Status {
                 code,
                 location,
@@ -115,16 +142,10 @@ impl Client {
             false => Box::new(arriving),
         };
         let most = || limit.min(unpack_limit(arrived.get()));
-        let mut file = match create_new(to) {
-            Ok(file) => file,
-            Err(error) => return Fetched::NotSaved(error.to_string()),
-        };
-        let fetched = save(&mut body, &mut file, &most, length, &self.limits);
-        drop(file);
-        if fetched != Fetched::Saved {
-            let _ = fs::remove_file(to);
+        match create() {
+            Ok(mut out) => save(&mut body, &mut out, &most, length, &self.limits),
+            Err(error) => Fetched::NotSaved(error.to_string()),
         }
-        fetched
     }
 }
 
@@ -162,7 +183,7 @@ struct Counted<'c, R> {
 }
 
 impl<R: Read> Read for Counted<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.source.read(buffer)?;
         self.count.set(self.count.get().saturating_add(n as u64));
         Ok(n)
@@ -186,7 +207,7 @@ fn save(
             }
             Ok(0) => return Fetched::Saved,
             Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return failed(error.into()),
         };
         saved = saved.saturating_add(count as u64);
@@ -205,7 +226,7 @@ fn save(
 }
 
 fn failed(error: ureq::Error) -> Fetched {
-    use std::io::ErrorKind;
+    use io::ErrorKind;
     match error {
         ureq::Error::Timeout(_) => Fetched::TimedOut,
         ureq::Error::Io(error) if error.kind() == ErrorKind::TimedOut => Fetched::TimedOut,
@@ -252,7 +273,7 @@ mod tests {
     struct Drip(u32);
 
     impl Read for Drip {
-        fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
             self.0 += 1;
             assert!(self.0 < 1000, "it is read for ever");
             std::thread::sleep(Duration::from_millis(10));
@@ -271,13 +292,7 @@ mod tests {
         let fetched = save(&mut Drip(0), &mut file, &|| 1 << 20, None, &limits);
         assert_eq!(fetched, Fetched::TimedOut);
         // One that has no end ends at the most that is taken.
-        let fetched = save(
-            &mut std::io::repeat(0),
-            &mut file,
-            &|| 1 << 20,
-            None,
-            &limits,
-        );
+        let fetched = save(&mut io::repeat(0), &mut file, &|| 1 << 20, None, &limits);
         assert_eq!(fetched, Fetched::TooLarge);
     }
 

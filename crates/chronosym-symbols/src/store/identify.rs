@@ -4,6 +4,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSection};
 
+use crate::elf::packing;
 use crate::identity::{BuildId, FileIdentity, PeId, Wanted};
 use crate::mmap::FileData;
 use chronosym_pdb::pe::PeImage;
@@ -68,22 +69,11 @@ pub fn identity_of(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
             signature: map.signature,
             version: 1,
         })
-    } else if let Some(file) = unpacked(data)? {
+    } else if let Some(file) = packing::whole_file(data).map_err(damaged)? {
         elf(&file)
     } else {
         Err(damaged("none of the formats known"))
     }
-}
-
-/// What a file was before it was compressed as a whole, as Linux distributions compress kernel modules.
-#[cfg(feature = "dwarf")]
-fn unpacked(data: &[u8]) -> Result<Option<FileData>, IdentifyError> {
-    crate::elf::packing::whole_file(data).map_err(damaged)
-}
-
-#[cfg(not(feature = "dwarf"))]
-fn unpacked(_: &[u8]) -> Result<Option<FileData>, IdentifyError> {
-    Ok(None)
 }
 
 fn damaged(why: impl ToString) -> IdentifyError {

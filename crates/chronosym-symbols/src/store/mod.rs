@@ -20,6 +20,9 @@ mod disk;
 mod driver;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(not(feature = "http"))]
+#[path = "no_http.rs"]
+mod http;
 mod identify;
 mod key;
 mod layout;
@@ -36,13 +39,13 @@ pub(crate) mod url;
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 pub use config::{FetchLimits, StoreConfig};
 pub use disk::Disk;
-pub use driver::{Driver, Fetched};
+pub use driver::{Driver, Fetched, NotFetched};
 pub use identify::{Identify, IdentifyError, identity_of, read_identity};
 pub use key::server_paths;
 pub use name::FileName;
@@ -78,29 +81,7 @@ pub struct Stores {
     config: RwLock<Arc<StoreConfig>>,
     memory: RunMemory,
     disk: Disk,
-    #[cfg(feature = "http")]
-    client: std::sync::OnceLock<http::Client>,
-}
-
-/// Why a source file was not fetched.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotFetched {
-    /// No server is configured, or fetching is forbidden.
-    #[error("nothing is to be fetched")]
-    Off,
-    /// It is at no address of http or https.
-    #[error(transparent)]
-    Url(#[from] UrlError),
-    /// What the server answered.
-    #[error("the server answered {0}")]
-    Status(u16),
-    /// It is larger than this, in bytes.
-    #[error("it is larger than {0} bytes")]
-    TooLarge(u64),
-    /// The connection failed, or the disk.
-    #[error("{0}")]
-    Failed(String),
+    client: OnceLock<http::Client>,
 }
 
 impl Stores {
@@ -110,8 +91,7 @@ impl Stores {
             config: RwLock::new(Arc::new(config)),
             memory: RunMemory::default(),
             disk: Disk::default(),
-            #[cfg(feature = "http")]
-            client: std::sync::OnceLock::new(),
+            client: OnceLock::new(),
         }
     }
 
@@ -164,42 +144,12 @@ impl Stores {
             return Err(NotFetched::Off);
         }
         ServerUrl::parse(url)?;
-        self.fetch(url, most)
+        self.client().fetch(url, most)
     }
 
-    #[cfg(not(feature = "http"))]
-    fn fetch(&self, _url: &str, _most: u64) -> Result<Vec<u8>, NotFetched> {
-        Err(NotFetched::Off)
-    }
-
-    #[cfg(feature = "http")]
-    fn fetch(&self, url: &str, most: u64) -> Result<Vec<u8>, NotFetched> {
-        let folder = tempfile::tempdir().map_err(|error| NotFetched::Failed(error.to_string()))?;
-        let to = folder.path().join("source");
-        match self.download(url, &to, most) {
-            Fetched::Saved => {
-                std::fs::read(&to).map_err(|error| NotFetched::Failed(error.to_string()))
-            }
-            Fetched::Status { code, .. } => Err(NotFetched::Status(code)),
-            Fetched::TooLarge => Err(NotFetched::TooLarge(most)),
-            Fetched::TimedOut => Err(NotFetched::Failed("the server took too long".into())),
-            Fetched::Unreachable(why) | Fetched::Broken(why) | Fetched::NotSaved(why) => {
-                Err(NotFetched::Failed(why))
-            }
-        }
-    }
-
-    #[cfg(feature = "http")]
-    fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
-        let client = self
-            .client
-            .get_or_init(|| http::Client::new(&self.config().fetch));
-        client.download(url, to, limit)
-    }
-
-    #[cfg(not(feature = "http"))]
-    fn download(&self, _url: &str, _to: &Path, _limit: u64) -> Fetched {
-        Fetched::Unreachable("built without the feature `http`".into())
+    fn client(&self) -> &http::Client {
+        let client = || http::Client::new(&self.config().fetch);
+        self.client.get_or_init(client)
     }
 }
 
@@ -219,7 +169,7 @@ impl Driver for Blocking<'_> {
     }
 
     async fn download(&self, url: &str, to: &Path, limit: u64) -> Fetched {
-        self.stores.download(url, to, limit)
+        self.stores.client().download(url, to, limit)
     }
 
     async fn wait(&self, pause: Duration) {
