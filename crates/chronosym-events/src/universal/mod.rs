@@ -5,22 +5,20 @@
 //! units but stored as a u16 length and UTF-8; bytes after the last declared field are ignored.
 //! Process and thread are those of the record.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "steps hold indexes below NUMBERS and TEXTS"
-)]
+#![expect(clippy::indexing_slicing, reason = "steps hold indexes of slots")]
 
 mod metadata;
+mod text;
 
 pub use metadata::{ElfMetadata, MetadataError, PeMetadata, SymbolMetadata};
+pub use text::Text;
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::cursor::Cursor;
-use crate::part::Style;
+use crate::part::{Part, Style, payload};
 use crate::value::{FieldList, Value};
-use crate::{AStr, DecodeError, Field, FieldType, PointerSize, Provider, WStr};
+use crate::{AStr, DecodeError, Field, FieldType, PointerSize, Provider};
 
 /// An event of a Universal provider.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,132 +40,90 @@ pub enum UniversalEvent<'a> {
     Sample(UniversalSample),
 }
 
-/// A process.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct UniversalProcess<'a> {
-    /// Its id in its own namespace.
-    pub namespace_id: Option<u64>,
-    /// Its name.
-    pub name: Text<'a>,
-    /// The namespace's name.
-    pub namespace_name: Option<Text<'a>>,
-}
-
-/// A mapping.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ProcessMapping<'a> {
-    /// The id that symbols refer to.
-    pub id: u64,
-    /// First address.
-    pub start: u64,
-    /// The address after the last one.
-    pub end: u64,
-    /// The offset in the file, in bytes.
-    pub file_offset: u64,
-    /// The path of the file.
-    pub file_name: Text<'a>,
-    /// The id of the file's [`ProcessMappingMetadata`].
-    pub metadata_id: Option<u64>,
-}
-
-/// A symbol.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ProcessSymbol<'a> {
-    /// Its id.
-    pub id: Option<u64>,
-    /// The id of the mapping that contains it.
-    pub mapping_id: u64,
-    /// First address.
-    pub start: u64,
-    /// Last address, inclusive.
-    pub end: u64,
-    /// Its name as the recorder writes it.
-    pub name: Text<'a>,
-}
-
-/// The identity of a mapped file.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ProcessMappingMetadata<'a> {
-    /// The id that mappings refer to.
-    pub id: u64,
-    /// The identity of the file and its symbol files, as JSON; see [`SymbolMetadata`].
-    pub symbol_metadata: Text<'a>,
-    /// The file's version, as JSON.
-    pub version_metadata: Option<Text<'a>>,
-}
-
-/// Text in eight bits or in UTF-16.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Text<'a> {
-    /// Eight-bit text.
-    Narrow(AStr<'a>),
-    /// UTF-16 text.
-    Wide(WStr<'a>),
-}
-
-impl<'a> Text<'a> {
-    /// Whether the text is empty.
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Narrow(text) => text.is_empty(),
-            Self::Wide(text) => text.is_empty(),
+/// Declares payloads whose fields are read by name. A field is `name: Type = "PublishedName"`; `as hex`
+/// shows the number in hex.
+macro_rules! payloads {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident {
+            $($(#[$fmeta:meta])* $field:ident: $ty:ty = $label:literal $(as $style:ident)?,)+
         }
-    }
-
-    /// Appends the text to `out`.
-    pub fn push_to(&self, out: &mut String) {
-        match self {
-            Self::Narrow(text) => out.push_str(&text.to_text()),
-            Self::Wide(text) => text.push_to(out),
+    )+) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub struct $name<'a> {
+            $($(#[$fmeta])* pub $field: $ty,)+
         }
-    }
 
-    /// Returns the text; borrowed if it is UTF-8.
-    pub fn to_text(&self) -> std::borrow::Cow<'a, str> {
-        match self {
-            Self::Narrow(text) => text.to_text(),
-            Self::Wide(text) => text.to_string().into(),
+        impl<'a> $name<'a> {
+            const FIELDS: Fields = &[$(($label, <$ty as FieldValue<'a>>::IS_TEXT)),+];
+
+            fn new(slots: Slots<'a>) -> Result<Self, DecodeError> {
+                let mut slots = slots.into_iter();
+                $(
+                    let slot = slots.next().unwrap_or(Slot::Empty);
+                    let $field = FieldValue::of(slot).ok_or(DecodeError::MissingField($label))?;
+                )+
+                Ok(Self { $($field),+ })
+            }
+
+            fn list(&self, out: &mut FieldList<'a>) {
+                $(self.$field.list($label, payload!(@style $($style)?), out);)+
+            }
         }
-    }
+    )+};
 }
 
-impl Default for Text<'_> {
-    fn default() -> Self {
-        Self::Wide(WStr::default())
+payloads! {
+    /// A process.
+    UniversalProcess {
+        /// Its id in its own namespace.
+        namespace_id: Option<u64> = "NamespaceId",
+        /// Its name.
+        name: Text<'a> = "Name",
+        /// The namespace's name.
+        namespace_name: Option<Text<'a>> = "NamespaceName",
     }
-}
 
-impl<'a> From<&'a str> for Text<'a> {
-    fn from(text: &'a str) -> Self {
-        Self::Narrow(AStr::new(text.as_bytes()))
+    /// A mapping.
+    ProcessMapping {
+        /// The id that symbols refer to.
+        id: u64 = "Id",
+        /// First address.
+        start: u64 = "StartAddress" as hex,
+        /// The address after the last one.
+        end: u64 = "EndAddress" as hex,
+        /// The offset in the file, in bytes.
+        file_offset: u64 = "FileOffset" as hex,
+        /// The path of the file.
+        file_name: Text<'a> = "FileName",
+        /// The id of the file's [`ProcessMappingMetadata`].
+        metadata_id: Option<u64> = "MetadataId",
     }
-}
 
-impl<'a> From<WStr<'a>> for Text<'a> {
-    fn from(text: WStr<'a>) -> Self {
-        Self::Wide(text)
+    /// A symbol.
+    ProcessSymbol {
+        /// Its id.
+        id: Option<u64> = "Id",
+        /// The id of the mapping that contains it.
+        mapping_id: u64 = "MappingId",
+        /// First address.
+        start: u64 = "StartAddress" as hex,
+        /// Last address, inclusive.
+        end: u64 = "EndAddress" as hex,
+        /// Its name as the recorder writes it.
+        name: Text<'a> = "Name",
     }
-}
 
-impl PartialEq<str> for Text<'_> {
-    fn eq(&self, other: &str) -> bool {
-        match self {
-            Self::Narrow(text) => text.to_text() == other,
-            Self::Wide(text) => text == other,
-        }
-    }
-}
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Narrow(text) => text.fmt(f),
-            Self::Wide(text) => text.fmt(f),
-        }
+    /// The identity of a mapped file.
+    ProcessMappingMetadata {
+        /// The id that mappings refer to.
+        id: u64 = "Id",
+        /// The identity of the file and its symbol files, as JSON; see [`SymbolMetadata`].
+        symbol_metadata: Text<'a> = "SymbolMetadata",
+        /// The file's version, as JSON.
+        version_metadata: Option<Text<'a>> = "VersionMetadata",
     }
 }
 
@@ -192,100 +148,132 @@ pub struct UniversalSample {
     pub value: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    ExistingProcess,
-    ProcessCreate,
-    ProcessExit,
-    Mapping,
-    Symbol,
-    Metadata,
-    Sample(SampleKind),
+/// The fields of a payload: names, and whether they are text. Their indexes are those of the slots.
+type Fields = &'static [(&'static str, bool)];
+
+/// The values of a payload's fields. No payload has more.
+type Slots<'a> = [Slot<'a>; 6];
+
+/// The value of a field.
+#[derive(Clone, Copy)]
+enum Slot<'a> {
+    Empty,
+    Number(u64),
+    Text(Text<'a>),
 }
 
-/// The names of the number and text fields in use; their indexes are the slots of the values.
-type FieldNames = (&'static [&'static str], &'static [&'static str]);
+/// A type of fields.
+trait FieldValue<'a>: Sized {
+    const IS_TEXT: bool;
+    /// The value in a slot; `None` if it is required and missing.
+    fn of(slot: Slot<'a>) -> Option<Self>;
+    fn list(self, name: &'static str, style: Style, out: &mut FieldList<'a>);
+}
 
-impl Kind {
-    fn new(provider: &Provider, name: &str) -> Option<Self> {
-        Some(match (provider, name) {
-            (Provider::UniversalSystem, "ExistingProcess") => Self::ExistingProcess,
-            (Provider::UniversalSystem, "ProcessCreate") => Self::ProcessCreate,
-            (Provider::UniversalSystem, "ProcessExit") => Self::ProcessExit,
-            (Provider::UniversalSystem, "ProcessMapping") => Self::Mapping,
-            (Provider::UniversalSystem, "ProcessSymbol") => Self::Symbol,
-            (Provider::UniversalSystem, "ProcessMappingMetadata") => Self::Metadata,
-            (Provider::UniversalEvents, "cpu") => Self::Sample(SampleKind::Cpu),
-            (Provider::UniversalEvents, "cswitch") => Self::Sample(SampleKind::CSwitch),
-            (Provider::UniversalEvents, _) => Self::Sample(SampleKind::Other),
-            _ => return None,
-        })
+impl<'a> FieldValue<'a> for u64 {
+    const IS_TEXT: bool = false;
+
+    fn of(slot: Slot<'a>) -> Option<Self> {
+        match slot {
+            Slot::Number(n) => Some(n),
+            _ => None,
+        }
     }
 
-    fn names(self) -> FieldNames {
-        match self {
-            Self::ExistingProcess | Self::ProcessCreate => {
-                (&["NamespaceId"], &["Name", "NamespaceName"])
-            }
-            Self::ProcessExit => (&[], &[]),
-            Self::Mapping => (
-                &[
-                    "Id",
-                    "StartAddress",
-                    "EndAddress",
-                    "FileOffset",
-                    "MetadataId",
-                ],
-                &["FileName"],
-            ),
-            Self::Symbol => (
-                &["Id", "MappingId", "StartAddress", "EndAddress"],
-                &["Name"],
-            ),
-            Self::Metadata => (&["Id"], &["SymbolMetadata", "VersionMetadata"]),
-            Self::Sample(_) => (&["Value"], &[]),
+    fn list(self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
+        Part::list(&self, name, style, out);
+    }
+}
+
+impl<'a> FieldValue<'a> for Text<'a> {
+    const IS_TEXT: bool = true;
+
+    fn of(slot: Slot<'a>) -> Option<Self> {
+        match slot {
+            Slot::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn list(self, name: &'static str, _: Style, out: &mut FieldList<'a>) {
+        let value = match self {
+            Text::Narrow(text) => Value::Narrow(text),
+            Text::Wide(text) => Value::Wide(text),
+        };
+        out.push(name, value);
+    }
+}
+
+impl<'a, T: FieldValue<'a>> FieldValue<'a> for Option<T> {
+    const IS_TEXT: bool = T::IS_TEXT;
+
+    fn of(slot: Slot<'a>) -> Option<Self> {
+        Some(T::of(slot))
+    }
+
+    fn list(self, name: &'static str, style: Style, out: &mut FieldList<'a>) {
+        if let Some(value) = self {
+            value.list(name, style, out);
         }
     }
 }
 
-const NUMBERS: usize = 5;
-const TEXTS: usize = 2;
+type Decode = for<'a> fn(Slots<'a>) -> Result<UniversalEvent<'a>, DecodeError>;
 
-#[derive(Clone, Copy, Debug)]
-enum Slot {
-    Number(usize),
-    Text(usize),
-    Unused,
+/// The fields of an event type, and how they become an event.
+fn event_type(provider: &Provider, name: &str) -> Option<(Fields, Decode)> {
+    use UniversalEvent as Event;
+    macro_rules! event {
+        ($event:ident, $payload:ident) => {
+            ($payload::FIELDS, |s| $payload::new(s).map(Event::$event))
+        };
+    }
+    macro_rules! sample {
+        ($kind:ident) => {
+            (&[("Value", false)], |[slot, ..]| {
+                let (kind, value) = (SampleKind::$kind, u64::of(slot));
+                Ok(Event::Sample(UniversalSample { kind, value }))
+            })
+        };
+    }
+    Some(match (provider, name) {
+        (Provider::UniversalSystem, "ExistingProcess") => event!(ExistingProcess, UniversalProcess),
+        (Provider::UniversalSystem, "ProcessCreate") => event!(ProcessCreate, UniversalProcess),
+        (Provider::UniversalSystem, "ProcessExit") => (&[], |_| Ok(Event::ProcessExit)),
+        (Provider::UniversalSystem, "ProcessMapping") => event!(ProcessMapping, ProcessMapping),
+        (Provider::UniversalSystem, "ProcessSymbol") => event!(ProcessSymbol, ProcessSymbol),
+        (Provider::UniversalSystem, "ProcessMappingMetadata") => {
+            event!(ProcessMappingMetadata, ProcessMappingMetadata)
+        }
+        (Provider::UniversalEvents, "cpu") => sample!(Cpu),
+        (Provider::UniversalEvents, "cswitch") => sample!(CSwitch),
+        (Provider::UniversalEvents, _) => sample!(Other),
+        _ => return None,
+    })
 }
 
 /// How to read the payloads of an event type; made once from the fields that the trace describes.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    kind: Kind,
-    steps: Arc<[(Slot, FieldType)]>,
+    decode: Decode,
+    steps: Arc<[Step]>,
 }
 
+/// A described field, and the index and kind of its slot if it is in use.
+type Step = (FieldType, Option<(usize, bool)>);
+
 impl Plan {
-    pub(crate) fn new(provider: &Provider, name: &str, fields: &[Field]) -> Option<Self> {
-        let kind = Kind::new(provider, name)?;
-        let (numbers, texts) = kind.names();
+    pub(crate) fn new(provider: &Provider, name: &str, described: &[Field]) -> Option<Self> {
+        let (fields, decode) = event_type(provider, name)?;
+        // The format's description has Start and End; recorders write StartAddress and EndAddress.
         let slot = |name: &str| {
-            // The format's description has Start and End; recorders write StartAddress and
-            // EndAddress.
-            let matches = |own: &&str| *own == name || own.strip_suffix("Address") == Some(name);
-            if let Some(i) = numbers.iter().position(matches) {
-                Slot::Number(i)
-            } else if let Some(i) = texts.iter().position(matches) {
-                Slot::Text(i)
-            } else {
-                Slot::Unused
-            }
+            let is_it = |own: &str| own == name || own.strip_suffix("Address") == Some(name);
+            let index = fields.iter().position(|(own, _)| is_it(own))?;
+            Some((index, fields[index].1))
         };
-        let steps = fields
-            .iter()
-            .map(|f| (slot(&f.name), f.ty.clone()))
-            .collect();
-        Some(Self { kind, steps })
+        let steps = described.iter().map(|f| (f.ty.clone(), slot(&f.name)));
+        let steps = steps.collect();
+        Some(Self { decode, steps })
     }
 
     pub(crate) fn decode<'a>(
@@ -294,54 +282,15 @@ impl Plan {
         pointer_size: PointerSize,
     ) -> Result<UniversalEvent<'a>, DecodeError> {
         let mut c = Cursor::plain(payload, pointer_size);
-        let mut numbers = [None; NUMBERS];
-        let mut texts = [None; TEXTS];
-        for (slot, ty) in &*self.steps {
-            match slot {
-                Slot::Number(i) => numbers[*i] = Some(number(&mut c, ty)?),
-                Slot::Text(i) => texts[*i] = Some(text(&mut c, ty)?),
-                Slot::Unused => skip(&mut c, ty)?,
+        let mut slots = [Slot::Empty; 6];
+        for (ty, slot) in &*self.steps {
+            match *slot {
+                Some((index, true)) => slots[index] = Slot::Text(text(&mut c, ty)?),
+                Some((index, false)) => slots[index] = Slot::Number(number(&mut c, ty)?),
+                None => skip(&mut c, ty)?,
             }
         }
-        let (number_names, text_names) = self.kind.names();
-        let need = |i: usize| numbers[i].ok_or(DecodeError::MissingField(number_names[i]));
-        let need_text = |i: usize| texts[i].ok_or(DecodeError::MissingField(text_names[i]));
-        let process = || {
-            Ok::<_, DecodeError>(UniversalProcess {
-                namespace_id: numbers[0],
-                name: need_text(0)?,
-                namespace_name: texts[1],
-            })
-        };
-        Ok(match self.kind {
-            Kind::ExistingProcess => UniversalEvent::ExistingProcess(process()?),
-            Kind::ProcessCreate => UniversalEvent::ProcessCreate(process()?),
-            Kind::ProcessExit => UniversalEvent::ProcessExit,
-            Kind::Mapping => UniversalEvent::ProcessMapping(ProcessMapping {
-                id: need(0)?,
-                start: need(1)?,
-                end: need(2)?,
-                file_offset: need(3)?,
-                file_name: need_text(0)?,
-                metadata_id: numbers[4],
-            }),
-            Kind::Symbol => UniversalEvent::ProcessSymbol(ProcessSymbol {
-                id: numbers[0],
-                mapping_id: need(1)?,
-                start: need(2)?,
-                end: need(3)?,
-                name: need_text(0)?,
-            }),
-            Kind::Metadata => UniversalEvent::ProcessMappingMetadata(ProcessMappingMetadata {
-                id: need(0)?,
-                symbol_metadata: need_text(0)?,
-                version_metadata: texts[1],
-            }),
-            Kind::Sample(kind) => UniversalEvent::Sample(UniversalSample {
-                kind,
-                value: numbers[0],
-            }),
-        })
+        (self.decode)(slots)
     }
 }
 
@@ -389,43 +338,13 @@ fn skip(c: &mut Cursor<'_>, ty: &FieldType) -> Result<(), DecodeError> {
 
 impl<'a> UniversalEvent<'a> {
     pub(crate) fn list(&self, _: &'static str, _: Style, out: &mut FieldList<'a>) {
-        let mut show = |name: &'static str, value: Option<Value<'a>>| {
-            if let Some(value) = value {
-                out.push(name, value);
-            }
-        };
-        let text = |t: Text<'a>| match t {
-            Text::Narrow(t) => Value::Narrow(t),
-            Text::Wide(t) => Value::Wide(t),
-        };
         match self {
-            Self::ExistingProcess(p) | Self::ProcessCreate(p) => {
-                show("NamespaceId", p.namespace_id.map(Value::U64));
-                show("Name", Some(text(p.name)));
-                show("NamespaceName", p.namespace_name.map(text));
-            }
+            Self::ExistingProcess(event) | Self::ProcessCreate(event) => event.list(out),
             Self::ProcessExit => {}
-            Self::ProcessMapping(m) => {
-                show("Id", Some(Value::U64(m.id)));
-                show("StartAddress", Some(Value::Hex(m.start)));
-                show("EndAddress", Some(Value::Hex(m.end)));
-                show("FileOffset", Some(Value::Hex(m.file_offset)));
-                show("FileName", Some(text(m.file_name)));
-                show("MetadataId", m.metadata_id.map(Value::U64));
-            }
-            Self::ProcessSymbol(s) => {
-                show("Id", s.id.map(Value::U64));
-                show("MappingId", Some(Value::U64(s.mapping_id)));
-                show("StartAddress", Some(Value::Hex(s.start)));
-                show("EndAddress", Some(Value::Hex(s.end)));
-                show("Name", Some(text(s.name)));
-            }
-            Self::ProcessMappingMetadata(m) => {
-                show("Id", Some(Value::U64(m.id)));
-                show("SymbolMetadata", Some(text(m.symbol_metadata)));
-                show("VersionMetadata", m.version_metadata.map(text));
-            }
-            Self::Sample(s) => show("Value", s.value.map(Value::U64)),
+            Self::ProcessMapping(event) => event.list(out),
+            Self::ProcessSymbol(event) => event.list(out),
+            Self::ProcessMappingMetadata(event) => event.list(out),
+            Self::Sample(event) => event.value.list("Value", Style::Plain, out),
         }
     }
 }
