@@ -119,21 +119,10 @@ impl<'a, 'i> Definitions<'a, 'i> {
     }
 
     fn opcode(&self, name: &str) -> u8 {
-        const COMMON: [&str; 10] = [
-            "Info",
-            "Start",
-            "Stop",
-            "DC_Start",
-            "DC_Stop",
-            "Extension",
-            "Reply",
-            "Resume",
-            "Suspend",
-            "Send",
-        ];
+        const COMMON: &str = "Info Start Stop DC_Start DC_Stop Extension Reply Resume Suspend Send";
         let common = name.strip_prefix("win:");
         common
-            .and_then(|name| index_of(name, &COMMON))
+            .and_then(|name| index_of(name, COMMON))
             .or_else(|| self.opcodes.get(name).copied())
             .unwrap_or(0)
     }
@@ -159,21 +148,15 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// The index of a name in a list, which is its number.
-fn index_of(name: &str, names: &[&str]) -> Option<u8> {
-    let index = names.iter().position(|other| *other == name)?;
+fn index_of(name: &str, names: &str) -> Option<u8> {
+    let index = names.split_whitespace().position(|other| other == name)?;
     u8::try_from(index).ok()
 }
 
 fn level(name: &str) -> u8 {
-    const LEVELS: [&str; 6] = [
-        "win:LogAlways",
-        "win:Critical",
-        "win:Error",
-        "win:Warning",
-        "win:Informational",
-        "win:Verbose",
-    ];
-    index_of(name, &LEVELS).unwrap_or(0)
+    const LEVELS: &str =
+        "win:LogAlways win:Critical win:Error win:Warning win:Informational win:Verbose";
+    index_of(name, LEVELS).unwrap_or(0)
 }
 
 const MAX_DEPTH: usize = 16;
@@ -219,34 +202,12 @@ fn fields(template: Node<'_, '_>, depth: usize, budget: &mut usize) -> Vec<Field
 }
 
 fn data_type(node: Node<'_, '_>, earlier: &dyn Fn(&str) -> Option<u16>) -> FieldType {
-    // From 1 on.
-    const IN_TYPES: [&str; 22] = [
-        "",
-        "UnicodeString",
-        "AnsiString",
-        "Int8",
-        "UInt8",
-        "Int16",
-        "UInt16",
-        "Int32",
-        "UInt32",
-        "Int64",
-        "UInt64",
-        "Float",
-        "Double",
-        "Boolean",
-        "Binary",
-        "GUID",
-        "Pointer",
-        "FILETIME",
-        "SYSTEMTIME",
-        "SID",
-        "HexInt32",
-        "HexInt64",
-    ];
+    const IN_TYPES: &str = "
+        - UnicodeString AnsiString Int8 UInt8 Int16 UInt16 Int32 UInt32 Int64 UInt64 Float Double
+        Boolean Binary GUID Pointer FILETIME SYSTEMTIME SID HexInt32 HexInt64";
     let in_name = node.attribute("inType").unwrap_or_default();
     let in_name = in_name.strip_prefix("win:").unwrap_or(in_name);
-    let Some(in_type) = index_of(in_name, &IN_TYPES).filter(|code| *code > 0) else {
+    let Some(in_type) = index_of(in_name, IN_TYPES).filter(|code| *code > 0) else {
         return FieldType::Unknown;
     };
     let out_type = match node.attribute("outType") {
