@@ -37,13 +37,7 @@ pub use catalog::{CatalogEntry, catalog};
 pub use chronosym_types::{
     AStr, Addresses, Field, FieldType, Guid, ParseGuidError, PointerSize, TraceLoggingSchema, WStr,
 };
-pub use clr::{
-    AppDomain, BulkType, ClrStackWalk, CodeSymbols, DomainModule, Extent, ILStubCacheHit,
-    ILStubGenerated, ILToNativeMap, MarkerPhase, MethodDetails, MethodEvent, MethodFlags,
-    MethodJittingStarted, MethodNames, ModuleEvent, OptimizationTier, PdbInfo, ProcessInfo,
-    R2RGetEntryPoint, RichDebugInfo, RundownMarker, RuntimeInformation, ThreadSampleType,
-    TypeDescription, TypeList,
-};
+pub use clr::*;
 pub use cursor::Action;
 pub use error::DecodeError;
 pub use event::Event;

@@ -9,13 +9,7 @@ mod perf;
 mod process;
 mod system;
 
-pub use image::{DbgId, DbgIdRsds, Image, ImageId};
-pub use perf::{
-    CSwitch, IntervalEvent, PmcInterrupt, SampleInterval, SampledProfile, StackKeyDefinition,
-    StackKeyReference, StackMode, StackWalk, UserStack,
-};
-pub use process::{Process, ProcessAction, Sid, Thread, ThreadDetails, ThreadName};
-pub use system::{SystemPaths, VolumeMapping};
+pub use {image::*, perf::*, process::*, system::*};
 
 use crate::part::events;
 
