@@ -34,4 +34,5 @@ pub use header::{LogFileMode, TraceHeader};
 pub use options::Options;
 pub use reader::Reader;
 pub use record::{EventKey, Record, RecordKind};
+pub use scan::is_etl;
 pub use source::ReadAt;

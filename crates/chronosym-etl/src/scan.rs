@@ -202,6 +202,15 @@ impl Scan {
     }
 }
 
+/// Whether a file that begins so is one: its first buffer is of the type of headers, and its first record is one.
+pub fn is_etl(head: &[u8]) -> bool {
+    let byte = |at: usize| head.get(at).copied();
+    (byte(0x36), byte(0x37)) == (Some(4), Some(0))
+        && byte(0x4b) == Some(0xc0)
+        && matches!(byte(0x4a), Some(1 | 2))
+        && (byte(0x4e), byte(0x4f)) == (Some(0), Some(0))
+}
+
 /// Reads the first record: the log file header, its raw time, and the size of the first buffer.
 fn log_file_header(source: &impl ReadAt) -> Result<(TraceHeader, i64, u32), Error> {
     // The two names in it are at most 1024 units each.

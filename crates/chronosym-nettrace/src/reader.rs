@@ -148,14 +148,19 @@ impl<R: Read> Reader<R> {
                 None => Ok(None),
             };
         }
-        Ok(Some(Region {
+        Ok(Some(self.region()))
+    }
+
+    /// The region that [`next_region`](Self::next_region) gave last; an empty one before the first and after the last.
+    pub fn region(&self) -> Region<'_> {
+        Region {
             bytes: self.walk.window.bytes(),
             data: &self.walk.decoder.region,
             header: &self.header,
             clock: self.clock,
             types: &self.walk.decoder.types,
             threads: (self.walk.framing == Framing::Blocks).then_some(&self.walk.decoder.threads),
-        }))
+        }
     }
 
     fn begin_region(&mut self) {

@@ -164,7 +164,8 @@ impl RegionData {
 
 /// The events between two sequence points: all of them come after those of the region before.
 ///
-/// Payloads, stacks and labels are borrowed from the region and gone with it.
+/// Payloads, stacks and labels are borrowed from the reader and gone with its next region.
+#[derive(Clone, Copy)]
 pub struct Region<'r> {
     pub(crate) bytes: &'r [u8],
     pub(crate) data: &'r RegionData,
@@ -174,7 +175,7 @@ pub struct Region<'r> {
     pub(crate) threads: Option<&'r Threads>,
 }
 
-impl Region<'_> {
+impl<'r> Region<'r> {
     /// Number of records.
     pub fn len(&self) -> usize {
         self.data.rows.len()
@@ -191,10 +192,10 @@ impl Region<'_> {
     }
 
     /// How often events of each type came that [`Reader::select`](crate::Reader::select) left out.
-    pub fn counted(&self) -> impl Iterator<Item = (EventTypeIndex, Count)> {
-        let types = self.data.counted.iter();
-        types.filter_map(|&index| {
-            let count = self.data.counts.get(index as usize)?;
+    pub fn counted(&self) -> impl Iterator<Item = (EventTypeIndex, Count)> + use<'r> {
+        let data = self.data;
+        data.counted.iter().filter_map(|&index| {
+            let count = data.counts.get(index as usize)?;
             Some((EventTypeIndex(index), *count))
         })
     }
@@ -205,9 +206,9 @@ impl Region<'_> {
     }
 
     /// The records in file order, which is not time order across threads. Costs nothing but the pass.
-    pub fn records(&self) -> Records<'_> {
+    pub fn records(&self) -> Records<'r> {
         Records {
-            region: self,
+            region: *self,
             order: None,
             next: 0,
             end: self.len(),
@@ -216,15 +217,24 @@ impl Region<'_> {
 
     /// The record at a position in file order; `None` past the last.
     #[inline]
-    pub fn record(&self, position: usize) -> Option<Record<'_>> {
+    pub fn record(&self, position: usize) -> Option<Record<'r>> {
         let row = self.data.rows.get(position)?;
         Some(self.record_of(row))
     }
 
+    /// The record at a position in the order of time, that of [`in_time_order`](Self::in_time_order); `None` past the last.
+    #[inline]
+    pub fn record_by_time(&self, position: usize) -> Option<Record<'r>> {
+        self.record(match self.data.time_order() {
+            None => position,
+            Some(order) => *order.get(position)? as usize,
+        })
+    }
+
     /// The records by time; those of one time stay in file order. The first call sorts them.
-    pub fn in_time_order(&self) -> Records<'_> {
+    pub fn in_time_order(&self) -> Records<'r> {
         Records {
-            region: self,
+            region: *self,
             order: self.data.time_order(),
             next: 0,
             end: self.len(),
@@ -238,34 +248,34 @@ impl Region<'_> {
 
     /// The stack of a row, leaf first; empty for a row that is not of this region. All addresses but the first are those that
     /// functions return to.
-    pub fn stack(&self, row: StackRow) -> Addresses<'_> {
+    pub fn stack(&self, row: StackRow) -> Addresses<'r> {
         Addresses::new(self.data.stacks.row(row.0), self.header.pointer_size)
     }
 
     /// All stacks, in the order of their rows.
-    pub fn stacks(&self) -> impl ExactSizeIterator<Item = Addresses<'_>> {
+    pub fn stacks(&self) -> impl ExactSizeIterator<Item = Addresses<'r>> + use<'r> {
         let pointer_size = self.header.pointer_size;
         let rows = self.data.stacks.rows();
         rows.map(move |bytes| Addresses::new(bytes, pointer_size))
     }
 
     /// The trace's header.
-    pub fn header(&self) -> &TraceHeader {
+    pub fn header(&self) -> &'r TraceHeader {
         self.header
     }
 
     /// The event types known so far, those of this region included.
-    pub fn event_types(&self) -> &[EventType] {
+    pub fn event_types(&self) -> &'r [EventType] {
         self.types.all()
     }
 
     /// The type of a record.
-    pub fn event_type(&self, index: EventTypeIndex) -> Option<&EventType> {
+    pub fn event_type(&self, index: EventTypeIndex) -> Option<&'r EventType> {
         self.types.all().get(index.index())
     }
 
     #[inline]
-    fn record_of(&self, row: &Row) -> Record<'_> {
+    fn record_of(&self, row: &Row) -> Record<'r> {
         let context = self
             .data
             .contexts
@@ -304,7 +314,7 @@ impl Region<'_> {
 /// Iterator over the records of a region.
 #[derive(Clone)]
 pub struct Records<'a> {
-    region: &'a Region<'a>,
+    region: Region<'a>,
     order: Option<&'a [u32]>,
     next: usize,
     end: usize,
