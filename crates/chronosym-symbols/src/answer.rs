@@ -48,6 +48,8 @@ pub enum Source {
 pub enum Missing {
     /// The address lies outside everything that the image maps.
     OutsideImage,
+    /// Of a file offset: the file is a debug file, whose program headers do not say where the image's bytes are mapped.
+    NoSegment,
     /// Nothing in the file names this address.
     NoName,
     /// What would name it is damaged: see [`Answers::damage`].

@@ -117,11 +117,15 @@ impl Wanted {
                 FileIdentity::Elf {
                     build_id,
                     has_debug,
+                    ..
                 },
             ) => *has_debug && build_id.as_ref() == Some(id),
-            (Self::ElfImage(id), FileIdentity::Elf { build_id, .. }) => {
-                build_id.as_ref() == Some(id)
-            }
+            (
+                Self::ElfImage(id),
+                FileIdentity::Elf {
+                    build_id, has_code, ..
+                },
+            ) => *has_code && build_id.as_ref() == Some(id),
             (
                 Self::R2rMap { signature, version },
                 FileIdentity::R2rMap {
@@ -129,6 +133,18 @@ impl Wanted {
                     version: found_version,
                 },
             ) => signature.is_none_or(|signature| signature == *found) && version == found_version,
+            _ => false,
+        }
+    }
+}
+
+impl Wanted {
+    /// True if a file is the debug file of the wanted image: no file of another build.
+    pub(crate) fn is_image_of(&self, found: &FileIdentity) -> bool {
+        match (self, found) {
+            (Self::ElfImage(id), FileIdentity::Elf { build_id, .. }) => {
+                build_id.as_ref() == Some(id)
+            }
             _ => false,
         }
     }
@@ -193,6 +209,8 @@ pub enum FileIdentity {
         build_id: Option<BuildId>,
         /// Whether it holds DWARF sections or a `.symtab`, which a stripped image does not.
         has_debug: bool,
+        /// Whether it holds the code, which a debug file does not.
+        has_code: bool,
     },
     /// A perf map of a ReadyToRun image.
     R2rMap {
@@ -218,12 +236,14 @@ impl fmt::Display for FileIdentity {
             Self::Elf {
                 build_id,
                 has_debug,
+                has_code,
             } => {
                 match build_id {
                     Some(id) => write!(f, "ELF file, build id {id}")?,
                     None => f.write_str("ELF file without a build id")?,
                 }
-                f.write_str(if *has_debug { "" } else { ", stripped" })
+                f.write_str(if *has_debug { "" } else { ", stripped" })?;
+                f.write_str(if *has_code { "" } else { ", without code" })
             }
             Self::R2rMap { signature, version } => {
                 write!(f, "r2rmap version {version} signature {}", Hex(signature))
@@ -285,18 +305,23 @@ mod tests {
     }
 
     #[test]
-    fn stripped_elf_is_no_debug_file() {
+    fn stripped_images_and_debug_files_are_told_apart() {
         let id = BuildId::new(&[1, 2, 3]).unwrap();
-        let file = |has_debug| FileIdentity::Elf {
+        let file = |has_debug, has_code| FileIdentity::Elf {
             build_id: Some(id.clone()),
             has_debug,
+            has_code,
         };
-        assert!(Wanted::ElfDebug(id.clone()).accepts(&file(true)));
-        assert!(!Wanted::ElfDebug(id.clone()).accepts(&file(false)));
-        assert!(Wanted::ElfImage(id.clone()).accepts(&file(false)));
+        let (debug, image) = (Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id.clone()));
+        for (has_debug, has_code) in [(true, true), (true, false), (false, true)] {
+            let file = file(has_debug, has_code);
+            assert_eq!(debug.accepts(&file), has_debug);
+            assert_eq!(image.accepts(&file), has_code);
+        }
         let none = FileIdentity::Elf {
             build_id: None,
             has_debug: true,
+            has_code: true,
         };
         assert!(!Wanted::ElfDebug(id).accepts(&none));
     }

@@ -16,6 +16,7 @@ use crate::dwarf::split::SplitFile;
 use crate::dwarf::unit::Sections;
 use crate::elf::companions::{self, Companions, Missed};
 use crate::elf::container::Container;
+use crate::elf::segments::Mapping;
 use crate::elf::symbols::SymbolTable;
 use crate::error::Error;
 use crate::error::Result;
@@ -73,9 +74,17 @@ pub struct NativeSymbols {
     packages: OnceLock<Vec<Arc<SplitFile>>>,
     other_packages: OnceLock<Vec<Arc<SplitFile>>>,
     split: Mutex<SplitUnits>,
-    symbols: OnceLock<(SymbolTable, Option<String>)>,
+    symbols: OnceLock<Symbols>,
     /// Units of single lookups, by their offset.
     pub(crate) known: WeightedLru<usize, Known>,
+}
+
+/// The symbol table, and why what the image holds of one besides cannot be read.
+#[derive(Debug)]
+struct Symbols {
+    table: SymbolTable,
+    is_of_debug_file: bool,
+    problem: Option<String>,
 }
 
 /// What was found of split units.
@@ -246,7 +255,19 @@ impl NativeSymbols {
 
     /// Virtual address of the image's first byte: what an [`Address::Rva`](crate::Address::Rva) counts from.
     pub fn base(&self) -> u64 {
-        self.image.base()
+        self.image.segments.base()
+    }
+
+    /// True if file offsets can be looked up: the program headers say where each byte of the image's file is mapped. Those of a
+    /// debug file do not.
+    pub fn has_offsets(&self) -> bool {
+        self.image.segments.has_offsets()
+    }
+
+    /// What is added to offsets of the image's file in an executable mapping to get virtual addresses, for a debug file; `None`
+    /// where nothing proves it.
+    pub fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
+        self.image.segments.offset_bias(mapping)
     }
 
     /// The virtual addresses of a section, as `.text`, if it is loaded; of several of one name the first.
@@ -280,7 +301,7 @@ impl NativeSymbols {
     pub(crate) fn damage(&self) -> impl Iterator<Item = String> {
         let index = self.index.damage();
         let index = index.map(|bad| format!("extents of the units: {bad}"));
-        let symbols = self.symbols.get().and_then(|(_, problem)| problem.clone());
+        let symbols = (self.symbols.get()).and_then(|symbols| symbols.problem.clone());
         self.debug().debug.damage().chain(index).chain(symbols)
     }
 
@@ -347,14 +368,24 @@ impl NativeSymbols {
 
     pub(crate) fn symbols(&self) -> (&Container, &SymbolTable) {
         let debug = self.debug();
-        let (table, _) = self.symbols.get_or_init(|| {
+        let symbols = self.symbols.get_or_init(|| {
+            // Without symbols in the debug file, those that the image is linked by.
+            let is_of_debug_file = debug.has_symbols();
+            let named = if is_of_debug_file { debug } else { &self.image };
             let (mini, problem) = match companions::mini_debug_info(&self.image) {
                 Ok(mini) => (mini, None),
                 Err(error) => (None, Some(error.to_string())),
             };
-            (SymbolTable::read(debug, mini), problem)
+            Symbols {
+                table: SymbolTable::read(named, mini),
+                is_of_debug_file,
+                problem,
+            }
         });
-        (debug, table)
+        match symbols.is_of_debug_file {
+            true => (debug, &symbols.table),
+            false => (&self.image, &symbols.table),
+        }
     }
 
     pub(crate) fn sections(&self) -> Sections<'_> {

@@ -90,7 +90,11 @@ fn answer(symbols: &NativeSymbols, addresses: &[Address], query: &Query, out: &m
     };
     out.answers.resize(addresses.len(), outside);
     for ((i, &address), answer) in (0..u32::MAX).zip(addresses).zip(&mut out.answers) {
-        if let Some(va) = symbols.image.virtual_address(address) {
+        let segments = &symbols.image.segments;
+        if !segments.has_offsets() && matches!(address, Address::FileOffset(_)) {
+            answer.missing = Missing::NoSegment;
+        }
+        if let Some(va) = segments.virtual_address(address) {
             answer.address = va;
             if symbols.image.is_mapped(va) {
                 asked.push((va, i));

@@ -13,6 +13,7 @@ use object::read::{Object, ObjectSection};
 
 use crate::answer::Address;
 use crate::elf::container::Container;
+use crate::elf::segments::Mapping;
 use crate::error::{Error, Result};
 use crate::mmap::FileData;
 
@@ -156,6 +157,13 @@ impl UnwindTable {
         self.container.data.get(at.clone()).unwrap_or_default()
     }
 
+    /// What is added to offsets of the image's file in an executable mapping to get virtual addresses, if this is a debug file's
+    /// ([`NativeSymbols::offset_bias`](crate::NativeSymbols::offset_bias)).
+    pub fn offset_bias(&self, mapping: Mapping) -> Option<u64> {
+        let segments = &self.container.segments;
+        (!segments.has_offsets()).then(|| segments.offset_bias(mapping))?
+    }
+
     /// From the registers in a function to those in its caller. `address` lies in the function: where the thread stands, or
     /// in the call that will return. `read` gives 8 bytes of the stack.
     pub fn step(
@@ -164,7 +172,7 @@ impl UnwindTable {
         registers: &mut Registers,
         read: &dyn Fn(u64) -> Option<u64>,
     ) -> Step {
-        let Some(address) = self.container.virtual_address(address) else {
+        let Some(address) = self.container.segments.virtual_address(address) else {
             return Step::NoEntry;
         };
         if registers.processor() != self.processor {

@@ -161,6 +161,8 @@ pub struct ImageRef<'t> {
     pub build_id: Option<&'t str>,
     /// What its RVAs are in an ELF file.
     pub addressing: Addressing,
+    /// Where in an ELF file the mapping starts, in bytes.
+    pub file_offset: u64,
     /// Which part of a PE file this is, where the runtime mapped it piece by piece: then neither base nor size are the
     /// image's, and RVAs are those of the section with the code.
     pub part: Option<PartRef<'t>>,
@@ -187,6 +189,7 @@ impl<'t> ImageRef<'t> {
             il_pdb: image.il_pdb.as_ref(),
             build_id: Some(strings.get(image.build_id)).filter(|id| !id.is_empty()),
             addressing: image.addressing,
+            file_offset: image.file_offset,
             ..ImageRef::new(strings.get(image.path))
         }
     }
@@ -195,7 +198,8 @@ impl<'t> ImageRef<'t> {
     pub fn identity(&self) -> SymbolIdentity {
         SymbolIdentity::of((
             (self.path, self.size, self.timestamp, self.pdb, self.il_pdb),
-            (self.build_id, self.addressing, self.machine),
+            (self.build_id, self.addressing, self.file_offset),
+            self.machine,
             // Files of what is mapped piece by piece are held to all pieces of the process.
             self.part.map(|part| part.key),
         ))

@@ -1,6 +1,8 @@
 //! Runs the program and finds test data.
 #![allow(dead_code)]
 
+pub mod server;
+
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use object::read::{Object, ObjectSection, ObjectSegment};
+use object::read::{Object, ObjectSection};
 use object::{Architecture, SectionFlags, SectionIndex};
 
 use super::layout::Layout;
 use super::packing;
 use super::sections::DebugSections;
-use crate::answer::Address;
+use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::identity::BuildId;
 use crate::mmap::FileData;
@@ -20,14 +20,6 @@ use crate::mmap::FileData;
 pub(crate) enum Format {
     Elf,
     Pe,
-}
-
-/// A part of the file that is mapped.
-#[derive(Clone, Debug)]
-struct Segment {
-    memory: Range<u64>,
-    file: Range<u64>,
-    executable: bool,
 }
 
 /// An object file's headers, and its bytes.
@@ -45,8 +37,7 @@ pub(crate) struct Container {
     pub(crate) code: Vec<Range<u64>>,
     /// Where the file really lies, if it was opened by its path.
     pub(crate) folder: Option<PathBuf>,
-    base: u64,
-    segments: Vec<Segment>,
+    pub(crate) segments: Segments,
     /// If the file is not linked.
     layout: Option<Arc<Layout>>,
     /// If the file was compressed as a whole.
@@ -73,27 +64,11 @@ impl Container {
             _ => return Err(Error::UnknownFormat),
         };
         let layout = Layout::of(&file).map(Arc::new);
-        let segments: Vec<Segment> = match &layout {
-            None => file.segments().filter_map(|s| segment(&s)).collect(),
-            Some(layout) => file.sections().filter_map(|s| placed(&s, layout)).collect(),
-        };
-        let base = match format {
-            Format::Pe => file.relative_address_base(),
-            // Where the system maps the first page of the file: loaders map whole pages.
-            Format::Elf => segments
-                .iter()
-                .map(|s| s.memory.start & !0xfff)
-                .min()
-                .unwrap_or(0),
-        };
+        let segments = Segments::of(&file, layout.as_deref());
         let code_range = |s| code_range(&s, layout.as_deref());
         let mut code: Vec<Range<u64>> = file.sections().filter_map(code_range).collect();
         if code.is_empty() {
-            code = segments
-                .iter()
-                .filter(|s| s.executable)
-                .map(|s| s.memory.clone())
-                .collect();
+            code = segments.code().collect();
         }
         code.sort_unstable_by_key(|r| r.start);
         code.dedup_by(|next, kept| {
@@ -124,7 +99,6 @@ impl Container {
             debug,
             code,
             folder: None,
-            base,
             segments,
             layout,
             was_packed,
@@ -136,34 +110,18 @@ impl Container {
         parse(&self.data)
     }
 
-    /// Virtual address of the image's first byte.
-    pub(crate) fn base(&self) -> u64 {
-        self.base
-    }
-
-    /// The virtual address that `address` stands for, if there is one.
-    pub(crate) fn virtual_address(&self, address: Address) -> Option<u64> {
-        match address {
-            Address::VirtualAddress(va) => Some(va),
-            Address::Rva(rva) => self.base.checked_add(rva),
-            Address::FileOffset(offset) => self
-                .segments
-                .iter()
-                .find(|s| s.file.contains(&offset))
-                .and_then(|s| {
-                    offset
-                        .checked_sub(s.file.start)?
-                        .checked_add(s.memory.start)
-                }),
-        }
-    }
-
     /// The virtual addresses of a section, if it is loaded; of several with its name the first in the file.
     pub(crate) fn section(&self, name: &str) -> Option<Range<u64>> {
         let file = self.file().ok()?;
         let is_it = |found: &[u8]| found == name.as_bytes();
         let mut named = file.sections().filter(|s| s.name_bytes().is_ok_and(is_it));
         named.find_map(|s| loaded(&s, self.layout.as_deref()))
+    }
+
+    /// True if it has a symbol table of its own.
+    pub(crate) fn has_symbols(&self) -> bool {
+        self.file()
+            .is_ok_and(|file| file.symbols().next().is_some())
     }
 
     /// What is to be added to the value of a symbol in a section to make it an address.
@@ -197,7 +155,7 @@ impl Container {
     }
 
     pub(crate) fn is_mapped(&self, va: u64) -> bool {
-        self.segments.iter().any(|s| s.memory.contains(&va)) || self.is_code(va)
+        self.segments.contains(va) || self.is_code(va)
     }
 
     /// What it comes to hold in memory beside the bytes of its file.
@@ -256,33 +214,11 @@ fn other_format(data: &[u8]) -> Option<&'static str> {
     })
 }
 
-fn segment<'d>(segment: &impl ObjectSegment<'d>) -> Option<Segment> {
-    let (offset, file_size) = segment.file_range();
-    let start = segment.address();
-    Some(Segment {
-        memory: start..start.checked_add(segment.size())?,
-        file: offset..offset.checked_add(file_size)?,
-        executable: segment.permissions().executable(),
-    })
-}
-
 /// True if one of the ranges (sorted, disjoint) holds the address.
 pub(crate) fn contains(code: &[Range<u64>], va: u64) -> bool {
     let next = code.partition_point(|r| r.start <= va);
     let before = next.checked_sub(1).and_then(|i| code.get(i));
     before.is_some_and(|range| va < range.end)
-}
-
-/// A section of a file that is not linked.
-fn placed<'d>(section: &impl ObjectSection<'d>, layout: &Layout) -> Option<Segment> {
-    let memory = layout.range(section.index())?;
-    let file = section.file_range();
-    let file = file.and_then(|(offset, size)| Some(offset..offset.checked_add(size)?));
-    Some(Segment {
-        executable: code_range(section, Some(layout)).is_some(),
-        memory,
-        file: file.unwrap_or(0..0),
-    })
 }
 
 /// Where a section is mapped, if it is.

@@ -3,7 +3,9 @@
 mod chunks;
 pub(crate) mod companions;
 pub(crate) mod container;
+pub(crate) mod contents;
 mod layout;
 pub(crate) mod packing;
 pub(crate) mod sections;
+pub(crate) mod segments;
 pub(crate) mod symbols;

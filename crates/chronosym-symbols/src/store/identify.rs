@@ -4,7 +4,7 @@ use std::path::Path;
 
 use object::{Object, ObjectSection};
 
-use crate::elf::packing;
+use crate::elf::{contents, packing};
 use crate::identity::{BuildId, FileIdentity, PeId, Wanted};
 use crate::mmap::FileData;
 use chronosym_pdb::pe::PeImage;
@@ -101,14 +101,10 @@ fn elf(data: &[u8]) -> Result<FileIdentity, IdentifyError> {
     let file = object::File::parse(data).map_err(damaged)?;
     check(data, file.sections().filter_map(|it| it.file_range()))?;
     let build_id = file.build_id().map_err(damaged)?;
-    let has_debug = file.sections().any(|section| {
-        let name = section.name_bytes().unwrap_or_default();
-        let debug = [&b".debug_info"[..], b".zdebug_info", b".symtab"].contains(&name);
-        debug && section.file_range().is_some_and(|(_, size)| size > 0)
-    });
     Ok(FileIdentity::Elf {
         build_id: build_id.and_then(BuildId::new),
-        has_debug,
+        has_debug: contents::has_debug(&file),
+        has_code: contents::has_code(&file),
     })
 }
 
@@ -196,7 +192,11 @@ mod tests {
     fn elf_files() {
         let data = FileData::map(&std::env::current_exe().unwrap()).unwrap();
         match identity_of(&data).unwrap() {
-            FileIdentity::Elf { has_debug, .. } => assert!(has_debug),
+            FileIdentity::Elf {
+                has_debug,
+                has_code,
+                ..
+            } => assert!(has_debug && has_code),
             other => panic!("{other}"),
         }
         assert!(damaged(&data[..data.len() - 1]));

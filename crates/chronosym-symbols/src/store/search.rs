@@ -103,7 +103,7 @@ impl<'s, D: Driver> Search<'s, D> {
         let mut offline = None;
         for Attempt { place, trial } in &self.attempts {
             match (trial, place) {
-                (Trial::Mismatch(found), _) => {
+                (Trial::Mismatch(found), _) if !self.request.wanted.is_image_of(found) => {
                     return NoFile::SymbolFileMismatch {
                         wanted: self.request.wanted.clone(),
                         found: found.clone(),

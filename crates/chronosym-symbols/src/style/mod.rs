@@ -147,6 +147,7 @@ impl<'a> Printer<'a> {
         let no_name = self.image.as_ref().map_or("NoName", |i| i.no_name);
         let (why, reason) = match missing {
             Missing::OutsideImage => ("outside the image", "InvalidAddress"),
+            Missing::NoSegment => ("the image's program headers are needed", "NoSymbolFile"),
             Missing::NoName => ("no name", no_name),
             Missing::Damaged => ("debug information damaged", "SymbolFileDamaged"),
             Missing::LimitReached => ("would cost too much to find out", LIMIT_REACHED),

@@ -83,6 +83,7 @@ pub fn identify(path: &Path, _: &Wanted) -> Result<FileIdentity, IdentifyError> 
         "elf" => Ok(FileIdentity::Elf {
             build_id: chronosym_symbols::identity::BuildId::parse(words[1]),
             has_debug: words[2] == "debug",
+            has_code: true,
         }),
         _ => Err(damaged("unknown kind")),
     }

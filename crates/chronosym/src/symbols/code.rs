@@ -1,16 +1,14 @@
 //! The machine code of images, out of their files.
 
-use std::path::Path;
-
 use chronosym_pdb::pe::Machine;
 use chronosym_symbols::elf_code;
 use chronosym_symbols::identity::{BuildId, Wanted};
 use chronosym_symbols::mmap::FileData;
 
+use super::elf::ElfAddressing;
 use super::files::{FileError, Open};
-use super::image::elf_address;
 use super::pe::ImageFile;
-use super::search::{Search, Sought, SymbolFile};
+use super::search::{FileAt, Search, Sought, SymbolFile};
 use super::symbolizer::Symbolizer;
 use crate::symbol_source::ImageRef;
 
@@ -18,7 +16,7 @@ use crate::symbol_source::ImageRef;
 struct Mapped(FileData);
 
 impl Open for Mapped {
-    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(Mapped(data))
     }
 }
@@ -47,7 +45,7 @@ impl Symbolizer {
         if image.build_id.is_none() {
             return pe_code(&*self.files.open::<ImageFile>(at).ok()?, rva, most);
         }
-        let address = elf_address(image.addressing, rva);
+        let address = ElfAddressing::of(image).address(rva);
         let open = self.files.open::<Mapped>(at).ok()?;
         let (processor, code) = elf_code(&open.0, address, most)?;
         Some((processor, code.to_vec()))

@@ -1,7 +1,6 @@
 //! Symbol files: where they are, and those that are open, parsed over their bytes and kept up to a number of bytes.
 
 use std::any::{Any, TypeId};
-use std::path::Path;
 use std::sync::Arc;
 
 use chronosym_symbols::identity::FileIdentity;
@@ -40,8 +39,8 @@ impl From<chronosym_symbols::Error> for FileError {
 
 /// A way in which a file is open.
 pub(super) trait Open: Any + Send + Sync + Sized {
-    /// Parses the bytes of the file at `path`; other files that it names are searched for.
-    fn open(path: &Path, data: FileData, search: &Search) -> Result<Self, FileError>;
+    /// Parses the bytes of a file; other files that it names are searched for.
+    fn open(at: &FileAt, data: FileData, search: &Search) -> Result<Self, FileError>;
 
     /// What it may come to hold beside the file's bytes, in bytes.
     fn unpacked(&self) -> u64 {
@@ -96,7 +95,7 @@ impl Files {
                 if !at.id.as_ref().is_none_or(same) {
                     return Err(FileError::Replaced);
                 }
-                let open = T::open(&at.path, data, &self.search)?;
+                let open = T::open(at, data, &self.search)?;
                 weight = weight.saturating_add(open.unpacked());
                 let open: Arc<dyn Any + Send + Sync> = Arc::new(open);
                 Ok(open)

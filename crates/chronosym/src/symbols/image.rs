@@ -1,11 +1,14 @@
 //! A native image's symbols: a Windows PDB, an ELF file, or what the PE image itself says.
 
-use chronosym_symbols::identity::{BuildId, Wanted};
+use chronosym_symbols::identity::BuildId;
+#[cfg(not(feature = "dwarf"))]
+use chronosym_symbols::identity::Wanted;
 
+#[cfg(feature = "dwarf")]
+use super::elf::{self, ElfAddressing};
 use super::files::Files;
 use super::search::{Sought, SymbolFile};
 use crate::evidence::NameReason;
-use crate::facts::Addressing;
 use crate::symbol_source::{ImageRef, NativeFrame};
 #[cfg(feature = "pdb")]
 use {super::managed::PdbFile, chronosym_symbols::store::NoFile, std::sync::OnceLock};
@@ -28,7 +31,7 @@ pub(super) struct ImageFiles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Pe,
-    Elf(Addressing),
+    Elf(#[cfg(feature = "dwarf")] ElfAddressing),
     /// A PE file that the runtime mapped piece by piece: its symbol file is the perf map, and RVAs are offsets in the file
     /// plus this.
     #[cfg(feature = "pdb")]
@@ -55,10 +58,15 @@ impl ImageFiles {
         }
         let search = &files.search;
         if let Some(id) = image.build_id.and_then(BuildId::parse) {
-            // Without debug information the image still has its dynamic symbols.
-            let wanted = [Wanted::ElfDebug(id.clone()), Wanted::ElfImage(id)];
-            let symbols = search.first(wanted.map(|wanted| Sought::object(wanted, image.path)));
-            let kind = Kind::Elf(image.addressing);
+            #[cfg(feature = "dwarf")]
+            let (symbols, addressing) = elf::find(image, id, files);
+            #[cfg(feature = "dwarf")]
+            let kind = Kind::Elf(addressing);
+            #[cfg(not(feature = "dwarf"))]
+            let (symbols, kind) = (
+                search.first([Sought::object(Wanted::ElfDebug(id), image.path)]),
+                Kind::Elf(),
+            );
             return Self::new(kind, symbols, SymbolFile::unidentified());
         }
         #[cfg(feature = "pdb")]
@@ -102,7 +110,7 @@ impl ImageFiles {
     pub(super) fn frames(&self, files: &Files, rva: u64) -> Result<Vec<NativeFrame>, NameReason> {
         #[cfg(feature = "pdb")]
         match self.kind {
-            Kind::Elf(_) => {}
+            Kind::Elf(..) => {}
             Kind::Pe => {
                 if let Some(frames) = self.pe_frames(files, rva) {
                     return frames;
@@ -133,7 +141,7 @@ impl ImageFiles {
 
     fn address(&self, rva: u64) -> Address {
         match self.kind {
-            Kind::Elf(addressing) => elf_address(addressing, rva),
+            Kind::Elf(addressing) => addressing.address(rva),
             _ => Address::Rva(rva),
         }
     }
@@ -149,15 +157,5 @@ impl ImageFiles {
         };
         let addresses: Vec<Address> = rvas.iter().map(|&rva| self.address(rva)).collect();
         object::prepare(files, at, &addresses);
-    }
-}
-
-/// What an RVA of an image is in an ELF file.
-#[cfg(feature = "dwarf")]
-pub(super) fn elf_address(addressing: Addressing, rva: u64) -> Address {
-    match addressing {
-        Addressing::Virtual => Address::VirtualAddress(rva),
-        Addressing::FileOffset => Address::FileOffset(rva),
-        Addressing::Rva => Address::Rva(rva),
     }
 }

@@ -288,10 +288,7 @@ impl ManagedModule {
 }
 
 fn unidentified(path: &Path) -> Arc<FileAt> {
-    Arc::new(FileAt {
-        path: path.to_owned(),
-        id: None,
-    })
+    Arc::new(FileAt::new(path.to_owned(), None))
 }
 
 fn not_managed(path: &Path) -> ManagedModuleError {

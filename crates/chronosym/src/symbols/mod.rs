@@ -5,6 +5,8 @@
 
 #[cfg(all(feature = "dwarf", feature = "pdb"))]
 mod code;
+#[cfg(feature = "dwarf")]
+mod elf;
 mod files;
 mod image;
 mod kallsyms;

@@ -1,6 +1,5 @@
 //! Native object files, open, and what they say of addresses.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use chronosym_symbols::identity::Wanted;
@@ -17,15 +16,19 @@ use crate::images::file_name;
 use crate::symbol_source::NativeFrame;
 
 /// A native object file, and the paths it names.
-struct ObjectFile {
-    symbols: NativeSymbols,
+pub(super) struct ObjectFile {
+    pub symbols: NativeSymbols,
     texts: Texts,
 }
 
 impl Open for ObjectFile {
-    fn open(path: &Path, _: FileData, search: &Search) -> Result<Self, FileError> {
-        let places = Companions::of(path, &search.config());
-        let mut symbols = NativeSymbols::open_path_with(path, places)?;
+    fn open(at: &FileAt, _: FileData, search: &Search) -> Result<Self, FileError> {
+        let companions = Companions::of(&at.path, &search.config());
+        let mut symbols = NativeSymbols::open_path_with(&at.path, companions)?;
+        if let Some(debug_file) = &at.debug_file {
+            // Without it the image still has its dynamic symbols.
+            let _ = symbols.set_debug_file(debug_file);
+        }
         if let Some((id, name)) = symbols.missing_supplement() {
             let sought = Sought::new(Wanted::ElfDebug(id), [file_name(&name)], []);
             let file = search.first([sought]);

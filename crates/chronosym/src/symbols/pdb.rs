@@ -1,7 +1,6 @@
 //! PDBs of either format, open.
 
 use std::hash::BuildHasher;
-use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use chronosym_pdb::metadata::Token;
@@ -14,7 +13,7 @@ use chronosym_types::hash::HashMap;
 
 use super::files::{FileError, Open};
 use super::parsed::parsed;
-use super::search::Search;
+use super::search::{FileAt, Search};
 use super::texts::Texts;
 use crate::evidence::LineReason;
 use crate::il_map::{IlOffset, IlSource};
@@ -41,7 +40,7 @@ pub(super) enum Pdb {
 }
 
 impl Open for Pdb {
-    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(Pdb::parse(data)?)
     }
 }
@@ -90,7 +89,7 @@ impl Pdb {
 pub(super) struct EmbeddedPdb(pub Pdb);
 
 impl Open for EmbeddedPdb {
-    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
         let pdb = PeImage::parse(&data)?.embedded_portable_pdb(MAX_EMBEDDED)?;
         let pdb = pdb.ok_or(FileError::NoPdb)?;
         Ok(EmbeddedPdb(Pdb::parse(FileData::from(pdb))?))

@@ -10,7 +10,7 @@ use chronosym_symbols::mmap::FileData;
 
 use super::files::{FileError, Open};
 use super::parsed::parsed;
-use super::search::Search;
+use super::search::{FileAt, Search};
 
 parsed! {
     /// A PE image, managed or precompiled.
@@ -39,7 +39,7 @@ impl<'d> ImageParts<'d> {
 }
 
 impl Open for ImageFile {
-    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
         let cell = ImageCell::try_new(data, |data| {
             PeImage::parse(data).map(|image| ImageParts {
                 image,
@@ -73,8 +73,8 @@ impl ModuleSource for CompositeParts<'_> {
 }
 
 impl Open for CompositeFile {
-    fn open(path: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
-        let folder = path.parent().unwrap_or(Path::new(""));
+    fn open(at: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
+        let folder = at.path.parent().unwrap_or(Path::new(""));
         // Names out of the file: plain ones only.
         let names: Vec<String> = R2rImage::parse(&data)?
             .components()
@@ -107,7 +107,7 @@ impl Open for CompositeFile {
 pub(super) struct MapFile(R2rMap);
 
 impl Open for MapFile {
-    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(MapFile(R2rMap::parse(&data)?))
     }
 }

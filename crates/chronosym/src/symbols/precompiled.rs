@@ -129,10 +129,7 @@ fn in_composite(
     if owner.is_empty() || owner.contains('\0') || file_name(owner) != owner || owner == ".." {
         return Err(NOTHING);
     }
-    let at = Arc::new(FileAt {
-        path: component.path.with_file_name(owner),
-        id: None,
-    });
+    let at = Arc::new(FileAt::new(component.path.with_file_name(owner), None));
     let Ok(composite) = files.open::<CompositeFile>(&at) else {
         return Err(NOTHING);
     };

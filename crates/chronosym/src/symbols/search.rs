@@ -23,6 +23,18 @@ pub(super) struct FileAt {
     pub path: PathBuf,
     /// Nothing for files that have no identity.
     pub id: Option<FileIdentity>,
+    /// The file with the debug information of an ELF image.
+    pub debug_file: Option<PathBuf>,
+}
+
+impl FileAt {
+    pub(super) fn new(path: PathBuf, id: Option<FileIdentity>) -> Self {
+        FileAt {
+            path,
+            id,
+            debug_file: None,
+        }
+    }
 }
 
 /// A symbol file that was looked for: where, and what came of it.
@@ -129,7 +141,7 @@ impl SymbolFile {
                 let (path, id) = (file.path.clone(), Some(file.id.clone()));
                 self.found = Ok(FoundFile::File(path.clone()));
                 self.id.clone_from(&id);
-                self.at = Some(Arc::new(FileAt { path, id }));
+                self.at = Some(Arc::new(FileAt::new(path, id)));
             }
             (Err(known), Err(new)) if rank(new) > rank(known) => {
                 self.found = Err(new.clone());
@@ -348,10 +360,7 @@ impl Search {
         let identify = |path: &Path, wanted: &Wanted| {
             let id = read_identity(path, wanted)?;
             if wanted.accepts(&id) {
-                let at = FileAt {
-                    path: path.to_owned(),
-                    id: Some(id.clone()),
-                };
+                let at = FileAt::new(path.to_owned(), Some(id.clone()));
                 fits(&Arc::new(at)).map_err(|why| IdentifyError::Unfit(why.to_string()))?;
             }
             Ok(id)

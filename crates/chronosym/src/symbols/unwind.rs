@@ -8,16 +8,16 @@ use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::unwind::{self, UnwindTable};
 use chronosym_types::Registers;
 
+use super::elf::ElfAddressing;
 use super::files::{FileError, Open};
-use super::image::elf_address;
-use super::search::{Search, Sought};
+use super::search::{FileAt, Search, Sought};
 use super::symbolizer::Symbolizer;
 use crate::evidence::CallerProof;
 use crate::symbol_source::ImageRef;
 use crate::unwind::{CallFrames, FileNumber, ImageFiles, Step};
 
 impl Open for UnwindTable {
-    fn open(_: &Path, data: FileData, _: &Search) -> Result<Self, FileError> {
+    fn open(_: &FileAt, data: FileData, _: &Search) -> Result<Self, FileError> {
         Ok(UnwindTable::parse(data)?)
     }
 }
@@ -54,7 +54,9 @@ impl CallFrames for UnwindTable {
         registers: &mut Registers,
         read: &dyn Fn(u64) -> Option<u64>,
     ) -> Step {
-        let address = elf_address(image.addressing, rva);
+        let of_debug_file = ElfAddressing::of_debug_file(image, |it| self.offset_bias(it));
+        let addressing = of_debug_file.unwrap_or(ElfAddressing::of(image));
+        let address = addressing.address(rva);
         match UnwindTable::step(self, address, registers, read) {
             unwind::Step::Caller { is_interrupted } => Step::Caller(match is_interrupted {
                 true => CallerProof::Signal,
