@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use chronosym_benches::peers::{BTree, Coi, Iset, Lap, Peer, Sorted, Tree, versioned_map};
 use chronosym_benches::workload::{self, Body};
-use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, Query, VersionedMap};
+use chronosym_timeline::{AddrRange, End, LiveMap, Occupant, Query, Start, VersionedMap};
 use criterion::measurement::WallTime;
 use criterion::{BatchSize, BenchmarkGroup, Criterion, Throughput};
 
@@ -210,7 +210,7 @@ fn live(criterion: &mut Criterion) {
         .map(|b| {
             Occupant::new(
                 AddrRange::new(b.start, b.last).expect("not empty"),
-                Begin::At(b.from),
+                Start::At(b.from),
                 End::At(b.to),
             )
         })

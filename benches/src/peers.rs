@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap};
+use chronosym_timeline::{AddrRange, End, Occupant, Start, VersionedMap};
 use coitrees::{COITree, Interval as CoiInterval, IntervalTree as _};
 use rust_lapper::{Interval as LapperInterval, Lapper};
 
@@ -60,7 +60,7 @@ impl Peer for VersionedMap {
 pub fn versioned_map(bodies: &[Body]) -> VersionedMap {
     let occupants = bodies.iter().map(|b| {
         let range = AddrRange::new(b.start, b.last).expect("a body is not empty");
-        Occupant::new(range, Begin::At(b.from), End::At(b.to))
+        Occupant::new(range, Start::At(b.from), End::At(b.to))
     });
     VersionedMap::new(&occupants.collect::<Vec<_>>())
 }

@@ -13,7 +13,7 @@ pub struct Body {
     pub start: u64,
     /// Last address, inclusive.
     pub last: u64,
-    /// Begin of its life.
+    /// Start of its life.
     pub from: u64,
     /// End of its life, exclusive.
     pub to: u64,

@@ -1,6 +1,6 @@
 //! The map, frozen and live, against the naive model: any history, asked at every edge.
 
-use chronosym_timeline::{AddrRange, Begin, End, Id, LiveMap, Occupant, VersionedMap};
+use chronosym_timeline::{AddrRange, End, Id, LiveMap, Occupant, Start, VersionedMap};
 
 use crate::choices::Choices;
 
@@ -23,17 +23,17 @@ fn occupant(choices: &mut Choices<'_>, before: &[Occupant]) -> Option<Occupant> 
         }
         _ => AddrRange::sized(0x1000 + choices.below(64) * 16, 1 + choices.below(256))?,
     };
-    let begin = match choices.below(4) {
-        0 => Begin::Before(choices.number()),
-        1 => Begin::Unbounded,
-        _ => Begin::At(choices.number()),
+    let start = match choices.below(4) {
+        0 => Start::Before(choices.number()),
+        1 => Start::Unbounded,
+        _ => Start::At(choices.number()),
     };
     let end = match choices.below(4) {
         0 => End::Open,
         1 => End::After(choices.number()),
         _ => End::At(choices.number()),
     };
-    let mut occupant = Occupant::new(range, begin, end);
+    let mut occupant = Occupant::new(range, start, end);
     if choices.below(4) == 0 {
         occupant.not_before = choices.number();
     }
@@ -69,7 +69,11 @@ pub fn frozen_and_live(data: &[u8]) {
     }
     let (frozen, live) = (VersionedMap::new(&occupants), live.snapshot());
     for (id, rectangle) in frozen.ids().zip(&model.rectangles) {
-        assert_eq!(frozen.life(id), rectangle.life, "{id:?} of {occupants:#?}");
+        assert_eq!(
+            frozen.lifetime(id),
+            rectangle.lifetime,
+            "{id:?} of {occupants:#?}"
+        );
     }
     let times = model.times();
     for address in model.addresses() {
@@ -83,7 +87,7 @@ pub fn frozen_and_live(data: &[u8]) {
                 frozen.neighbours(address, time),
                 live.neighbours(address, time),
             ] {
-                assert_eq!(judge::spans(&near), nearest, "next to {}", context());
+                assert_eq!(judge::bounds(&near), nearest, "next to {}", context());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use chronosym::symbols::{SymbolFile, Symbolizer};
-use chronosym::{Begin, End, ImageView, ModuleView, PdbId, ProcessIndex, Timeline};
+use chronosym::{End, ImageView, ModuleView, PdbId, ProcessIndex, Start, Timeline};
 use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
 
@@ -36,7 +36,7 @@ impl<'t> Binaries<'t> {
         times: &Range<u64>,
     ) -> Option<Self> {
         let is_module_listed = |m: &ModuleView<'_>| {
-            let is_later = matches!(m.begin, Begin::At(at) if at >= times.end);
+            let is_later = matches!(m.begin, Start::At(at) if at >= times.end);
             let is_earlier = matches!(m.end, End::At(at) if at <= times.start);
             !is_later && !is_earlier
         };

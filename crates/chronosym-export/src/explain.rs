@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use chronosym::symbols::{SymbolFile, Symbolizer};
 use chronosym::{
-    Answer, BodyView, Candidate, Frame, IlSource, ImageView, Life, ModuleIndex, Position,
-    ProcessIndex, ProcessView, Timeline, UntimedView, When,
+    Answer, BodyView, Candidate, Frame, IlSource, ImageView, ModuleIndex, Position, ProcessIndex,
+    ProcessView, Timeline, UntimedView, When,
 };
 use chronosym_types::json::HexNumber;
 use serde::ser::SerializeMap;
@@ -100,7 +100,7 @@ impl<'t> Explanation<'t> {
             text_line!(out, "a return address: what called is found at {looked_up}")?;
         }
         writeln!(out, "\nwhat ever stood there")?;
-        let mark = |life: Life| match self.time_ns {
+        let mark = |life: chronosym::Lifetime| match self.time_ns {
             Some(time) if life.contains(time) => ">",
             _ => " ",
         };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chronosym::{Begin, End, Life};
+use chronosym::{End, Start};
 use serde::ser::SerializeMap;
 
 use crate::object::{Fields, Object};
@@ -49,8 +49,8 @@ impl fmt::Display for Lifetime {
     }
 }
 
-impl From<Life> for Lifetime {
-    fn from(life: Life) -> Self {
+impl From<chronosym::Lifetime> for Lifetime {
+    fn from(life: chronosym::Lifetime) -> Self {
         let from_ns = Some(life.from).filter(|&at| at > 0 || life.from_known);
         let to_ns = Some(life.to).filter(|&at| at < u64::MAX);
         Lifetime {
@@ -63,13 +63,13 @@ impl From<Life> for Lifetime {
     }
 }
 
-impl From<(Begin, End)> for Lifetime {
-    fn from((begin, end): (Begin, End)) -> Self {
+impl From<(Start, End)> for Lifetime {
+    fn from((begin, end): (Start, End)) -> Self {
         let mut lifetime = Lifetime::default();
         match begin {
-            Begin::At(at) => lifetime.from_ns = Some(at),
-            Begin::Before(at) => lifetime.before_ns = Some(at),
-            Begin::Unbounded => {}
+            Start::At(at) => lifetime.from_ns = Some(at),
+            Start::Before(at) => lifetime.before_ns = Some(at),
+            Start::Unbounded => {}
         }
         match end {
             End::At(at) => lifetime.to_ns = Some(at),

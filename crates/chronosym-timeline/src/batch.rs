@@ -1,4 +1,4 @@
-//! Many questions at once: the processor waits for the memory of many of them at the same time.
+//! Batches of lookups, whose cache misses overlap.
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -9,30 +9,30 @@ use crate::directory::Hint;
 use crate::map::VersionedMap;
 use crate::occupant::Id;
 
-/// A question: who was at `addr` at `time`?
+/// A lookup of the occupant of an address at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Query {
     /// The address.
     pub addr: u64,
-    /// The time, in the unit of the map's lives.
+    /// The time, in the unit of the map's lifetimes.
     pub time: u64,
 }
 
-/// As many queries are worth a thread of their own.
+/// Minimal number of queries for each thread.
 const THREAD: usize = 1 << 15;
-/// As many are taken one step at a time: each step's loads are few instructions apart, and none waits for another.
+/// Queries that take each step together: the loads of a step are independent of each other.
 const BLOCK: usize = 64;
 
 impl VersionedMap {
-    /// Answers each query in its place: `answers[i]` is who was at `queries[i].addr` at `queries[i].time`.
+    /// Looks up each query: `answers[i]` is the result of `queries[i]`.
     ///
-    /// Faster than as many [`lookup`](Self::lookup)s, the more so the larger the map; large batches use all cores. Below 65,536
-    /// queries nothing is allocated.
+    /// Faster than single [`lookup`](Self::lookup)s, the more so the larger the map; large batches
+    /// use all cores. Does not allocate below 65,536 queries.
     ///
     /// # Panics
     /// If the slices differ in length.
     pub fn resolve_batch(&self, queries: &[Query], answers: &mut [Option<Id>]) {
-        assert_eq!(queries.len(), answers.len(), "one answer a query");
+        assert_eq!(queries.len(), answers.len(), "one answer for each query");
         let most = queries.len() / THREAD;
         if most < 2 {
             return self.resolve_chunk(queries, answers);
@@ -49,7 +49,7 @@ impl VersionedMap {
             }
         };
         thread::scope(|scope| {
-            // Where there is no room for another thread, those that are there do its work.
+            // If a thread cannot be spawned, the others take its chunks.
             let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).is_ok();
             (0..others).all(spawn);
             work();
@@ -62,7 +62,7 @@ impl VersionedMap {
             for (hint, query) in hints.iter_mut().zip(queries) {
                 *hint = self.directory.hint(query.addr);
             }
-            // Only to have them in the cache: what waits for them is one step each.
+            // Brings the tiles into the cache.
             let touched = hints
                 .iter()
                 .fold(0, |touched, hint| touched ^ self.touch(*hint));

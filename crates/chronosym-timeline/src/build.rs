@@ -1,31 +1,33 @@
-//! Lays the frozen index out.
+//! Builds the frozen map.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "places of lists that are built here, and addresses cut to granules before"
+    reason = "indices into lists that are built here, and addresses that are rounded down before"
 )]
 
-use crate::above::Above;
 use crate::clock::Clock;
 use crate::directory::Directory;
 use crate::layout::{Cutter, Layout, Segment, tile_of};
+use crate::lifetimes::{self, Lifetimes, Segments};
 use crate::lists::Lists;
-use crate::lives::{self, Lives, Segments};
-use crate::map::{Known, VersionedMap};
-use crate::occupant::{Begin, Id, Occupant};
-use crate::spans::Spans;
+use crate::map::{Stated, VersionedMap};
+use crate::occupant::{Id, Occupant, Start};
+use crate::packed::PackedLifetimes;
 use crate::tile::{Flags, Tile};
+use crate::wide::WideOccupants;
 
-/// An occupant of more segments is above the tiles.
+/// An occupant of more segments is kept in the tree of wide occupants.
 const WIDEST: usize = 1024;
-/// So are the widest of the others, as many of them as leave no more segments to each of the rest, on average.
+/// So are the widest others, until those in tiles have at most this many segments on average.
 const COPIES: usize = 32;
 
 impl VersionedMap {
-    /// Works out each occupant's life and builds the index, in O(n log n). Their ids are their places.
+    /// Determines each occupant's lifetime and builds the index in O(n log n). An occupant's id is
+    /// its position.
     ///
-    /// Any order will do; of two occupants with evidence of the same instant, the later one is taken to have come later.
+    /// Occupants may have any order; of two with evidence of the same instant, the later one in the
+    /// slice counts as newer.
     ///
     /// # Panics
     /// With more than 2^32 − 2 occupants (260 GB of them).
@@ -34,22 +36,23 @@ impl VersionedMap {
             Id::from_index(occupants.len()).is_some(),
             "fewer than 2^32 - 1 occupants"
         );
-        let Segments { bounds, spans } = lives::segments(occupants);
-        let Lives {
-            order,
-            spans: lives,
-        } = lives::lives(occupants, &spans, bounds.len());
+        let Segments { bounds, extents } = lifetimes::segments(occupants);
+        let Lifetimes { order, lifetimes } =
+            lifetimes::lifetimes(occupants, &extents, bounds.len());
 
-        let widest = widest_in_tiles(&spans);
+        let widest = widest_in_tiles(&extents);
         let is_wide = |&(first, last): &(u32, u32)| (last - first) as usize >= widest;
-        // In the order of evidence, which is that of time.
-        let narrow = order.iter().filter(|&&i| !is_wide(&spans[i as usize]));
+        // In the order of evidence, which is the order of lifetimes.
+        let narrow = order.iter().filter(|&&i| !is_wide(&extents[i as usize]));
         let entries = narrow.flat_map(|&index| {
-            let (first, last) = spans[index as usize];
+            let (first, last) = extents[index as usize];
             (first..=last).map(move |segment| (segment as usize, index + 1))
         });
         let lists = Lists::new(bounds.len(), entries);
-        let cuts = cuts(spans.iter().filter(|span| is_wide(span)), bounds.len());
+        let cuts = cuts(
+            extents.iter().filter(|extent| is_wide(extent)),
+            bounds.len(),
+        );
         let segments = bounds
             .iter()
             .enumerate()
@@ -58,11 +61,11 @@ impl VersionedMap {
                 last,
                 ids: lists.of(i),
                 is_cut: cuts[i],
-                is_cut_behind: cuts[i + 1],
+                is_cut_after: cuts[i + 1],
             });
         let mut directory = Directory::new(segments.clone());
         let clock = Clock::new(occupants);
-        let mut cutter = Cutter::new(&lives, clock);
+        let mut cutter = Cutter::new(&lifetimes, clock);
         for (segment, i) in segments.zip(1..) {
             let next = bounds.get(i).map(|bounds| bounds.0);
             cutter.push(segment, next, |addr| directory.granule(addr));
@@ -71,7 +74,7 @@ impl VersionedMap {
             starts,
             mut tiles,
             branches,
-            crowds,
+            overflow,
         } = cutter.finish();
         directory.fill(&starts, |tile, reach| match starts.get(tile + 1) {
             Some(&next) if reach.max(next - starts[tile]) <= Tile::NEAR => {
@@ -82,7 +85,7 @@ impl VersionedMap {
 
         let wide: Vec<(usize, usize, u32)> = order
             .iter()
-            .filter(|&&index| is_wide(&spans[index as usize]))
+            .filter(|&&index| is_wide(&extents[index as usize]))
             .map(|&index| {
                 let range = occupants[index as usize].range;
                 let [first, last] =
@@ -90,32 +93,32 @@ impl VersionedMap {
                 (first, last, index + 1)
             })
             .collect();
-        let above = Above::new(&wide, tiles.len(), &lives, clock);
+        let wide_occupants = WideOccupants::new(&wide, tiles.len(), &lifetimes, clock);
         let count = tiles.len();
-        mark_below(&wide, count, |tile| tiles[tile].set(Flags::ABOVE));
+        mark_wide(&wide, count, |tile| tiles[tile].set(Flags::WIDE));
 
         Self {
             directory,
             starts,
             tiles,
             branches,
-            crowds,
-            above,
+            overflow,
+            wide: wide_occupants,
             clock,
-            known: occupants
+            stated: occupants
                 .iter()
-                .zip(&lives)
-                .map(|(o, life)| known(o, *life))
+                .zip(&lifetimes)
+                .map(|(o, lifetime)| stated(o, *lifetime))
                 .collect(),
-            spans: Spans::new(lives),
+            lifetimes: PackedLifetimes::new(lifetimes),
         }
     }
 }
 
-/// How many segments an occupant that is in the tiles has at most.
-fn widest_in_tiles(spans: &[(u32, u32)]) -> usize {
+/// Returns the largest number of segments of an occupant that is kept in tiles.
+fn widest_in_tiles(extents: &[(u32, u32)]) -> usize {
     let mut counts = [0_usize; WIDEST + 1];
-    for &(first, last) in spans {
+    for &(first, last) in extents {
         if let Some(count) = counts.get_mut((last - first) as usize + 1) {
             *count += 1;
         }
@@ -130,7 +133,8 @@ fn widest_in_tiles(spans: &[(u32, u32)]) -> usize {
     fitting.last().map_or(1, |(segments, _)| segments)
 }
 
-/// Before which segments tiles must begin, because wide occupants begin or end there; one more than there are segments.
+/// Returns before which segments tiles must start because a wide occupant starts or ends there; the
+/// last value is for the end of the last segment.
 fn cuts<'a>(wide: impl Iterator<Item = &'a (u32, u32)>, segments: usize) -> Vec<bool> {
     let mut cuts = vec![false; segments + 1];
     for &(first, last) in wide {
@@ -140,8 +144,8 @@ fn cuts<'a>(wide: impl Iterator<Item = &'a (u32, u32)>, segments: usize) -> Vec<
     cuts
 }
 
-/// Tells `below` each tile that has wide occupants.
-fn mark_below(wide: &[(usize, usize, u32)], tiles: usize, mut below: impl FnMut(usize)) {
+/// Calls `mark` with each tile that has wide occupants.
+fn mark_wide(wide: &[(usize, usize, u32)], tiles: usize, mut mark: impl FnMut(usize)) {
     let mut changes = vec![0_i64; tiles + 1];
     for &(first, last, _) in wide {
         changes[first] += 1;
@@ -151,20 +155,20 @@ fn mark_below(wide: &[(usize, usize, u32)], tiles: usize, mut below: impl FnMut(
     for (tile, change) in changes.iter().enumerate() {
         depth += change;
         if depth > 0 {
-            below(tile);
+            mark(tile);
         }
     }
 }
 
-fn known(occupant: &Occupant, (from, to): (u64, u64)) -> Known {
-    let begin = match occupant.begin {
-        Begin::At(_) => Known::BEGIN,
+fn stated(occupant: &Occupant, (from, to): (u64, u64)) -> Stated {
+    let start = match occupant.start {
+        Start::At(_) => Stated::START,
         _ => 0,
     };
     let is_own = to == occupant.own_end().max(from);
     let end = match is_own && occupant.end_stated() {
-        true => Known::END,
+        true => Stated::END,
         false => 0,
     };
-    Known(begin | end)
+    Stated(start | end)
 }

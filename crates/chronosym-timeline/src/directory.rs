@@ -1,60 +1,61 @@
-//! From an address to its tile without a search: chunks of address space, each with granules as fine as what is in it is dense.
+//! Maps an address to its tile without a search: chunks of the address space are hashed, and each
+//! has granules as fine as its occupants are dense.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "hashes are cut to the table, which is a power of two, and places are those of the table"
+    reason = "hashes are cut to the table, whose length is a power of two; indices are those of the table"
 )]
 
 use std::mem;
 
 use crate::layout::{Segment, tile_of};
 
-/// A chunk is at least so many bytes (log2), so that a heap of code has few of them.
+/// log2 of the smallest chunk in bytes, so that a code heap has few chunks.
 const SMALLEST: u32 = 16;
-/// And at most so many: what is wider than two of them is found by a search.
+/// log2 of the largest chunk in bytes; segments wider than two of them are searched.
 const LARGEST: u32 = 30;
-/// The start of an empty slot: no chunk has it.
+/// `start` of an empty slot; no chunk has it.
 const EMPTY: u64 = u64::MAX;
-/// 2^64 by the golden ratio: its multiples lie far from each other.
+/// 2^64 divided by the golden ratio: its multiples lie far from each other.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// So many multipliers are tried.
+/// Number of multipliers that are tried.
 const MULTIPLIERS: u64 = 8;
-/// log2 of the granules of a bucket, and the fewest of a chunk.
+/// log2 of the granules of a bucket, which is also the minimum of a chunk.
 const GRANULES: u32 = 6;
-/// As many granules a segment tell tiles well enough, however many occupants it has.
+/// Largest number of granules for each segment: more separate tiles no better.
 const ENOUGH: u64 = 4;
-/// If there are more granules than this, the caches of the processor do not keep them: finding tiles with half as many is faster.
+/// With more granules than this, which exceed the cache, half as many are faster.
 const CACHED: u64 = 1 << 20;
-/// A search finds what begins in a granule behind more tiles than this.
+/// Addresses in a granule with more tiles than this are searched.
 const STEPS: usize = 4;
 
 /// An aligned part of the address space.
 #[derive(Clone, Copy)]
 struct Chunk {
-    /// Its first address.
+    /// First address.
     start: u64,
-    /// The number of its first granule among those of the address space, less that among those of the table.
+    /// Number of its first granule in the address space, minus that in the table.
     bias: u32,
     /// log2 of the bytes of a granule.
     shift: u32,
 }
 
-/// What begins in a chunk.
-struct Contents {
-    /// The first address of the chunk.
+/// The segments that start in a chunk, and their occupants.
+struct ChunkContents {
+    /// First address of the chunk.
     start: u64,
     segments: u64,
     occupants: u64,
 }
 
-impl Contents {
-    /// The more occupants a segment has, the fewer segments a tile has, and the more it costs where tiles share one because no
-    /// granule begins between them.
+impl ChunkContents {
+    /// Returns the number of granules. The more occupants a segment has, the fewer segments fit in
+    /// a tile, and the more two tiles cost that share a granule.
     fn granules(&self, most: u64, coarse: bool) -> u64 {
         let each = self.occupants / self.segments.max(1);
-        // Half as many granules where there are several make for more tiles.
+        // With several occupants for each segment, half the granules would mean more tiles.
         let share = if coarse && each == 1 { 4 } else { 2 };
         let granules = (self.occupants / share).saturating_mul(each);
         let granules = granules.min(self.segments * ENOUGH).next_power_of_two();
@@ -62,37 +63,37 @@ impl Contents {
     }
 }
 
-/// The chunks in which there is something, found by hashing, and their buckets.
+/// The chunks with occupants in a hash table, and their granules.
 pub(crate) struct Directory {
     chunk_shift: u32,
-    /// The bits of an address that are its chunk's.
+    /// Bits of an address that identify its chunk.
     chunk_mask: u64,
     multiplier: u64,
     slots: Vec<Chunk>,
-    /// The tile of each bucket's first address.
+    /// Tile of each bucket's first address.
     buckets: Vec<u32>,
-    /// For each granule the tile of its first address, less that of its bucket's. 255: that many or more.
+    /// Tile of each granule's first address, minus that of its bucket; 255 stands for 255 or more.
     granules: Vec<u8>,
-    /// Nothing is anywhere but in chunks.
+    /// Whether all occupants lie in chunks.
     complete: bool,
 }
 
-/// Where an address is.
+/// Where to look for an address.
 #[derive(Clone, Copy)]
 pub(crate) enum Hint {
-    /// In this tile, or in one after it if the tile says so.
+    /// In this tile, or in a later one if the tile's flags say so.
     Tile(u32),
-    /// Nothing is there.
+    /// No occupant is there.
     Nowhere,
-    /// Only a search can tell.
+    /// Not covered by the directory: search.
     Unknown,
 }
 
 impl Directory {
-    /// Divides the address space. `segments`: all that there are, in address order.
+    /// Divides the address space; `segments` are all segments in address order.
     pub(crate) fn new<'a>(segments: impl Iterator<Item = Segment<'a>> + Clone) -> Self {
         let chunk_shift = chunk_shift(segments.clone());
-        let mut chunks: Vec<Contents> = Vec::new();
+        let mut chunks: Vec<ChunkContents> = Vec::new();
         let mut complete = true;
         for segment in segments {
             let (first, last) = (segment.start >> chunk_shift, segment.last >> chunk_shift);
@@ -105,7 +106,7 @@ impl Directory {
             for number in [first].into_iter().chain(between).chain([last]) {
                 let start = number << chunk_shift;
                 if chunks.last().is_none_or(|chunk| chunk.start != start) {
-                    chunks.push(Contents {
+                    chunks.push(ChunkContents {
                         start,
                         segments: 0,
                         occupants: 0,
@@ -132,7 +133,7 @@ impl Directory {
         directory
     }
 
-    fn hash(&mut self, chunks: &[Contents]) {
+    fn hash(&mut self, chunks: &[ChunkContents]) {
         let slots = (chunks.len() * 2).next_power_of_two().max(2);
         let empty = Chunk {
             start: EMPTY,
@@ -162,8 +163,9 @@ impl Directory {
         assert!(first < 1 << 32, "fewer than 2^32 granules");
     }
 
-    /// Fills the buckets. `starts`: where tiles begin; `more` is told of each that may be found where the next should be, and
-    /// how far from where that begins such an address can be: `u64::MAX` if tiles after the next may be it too.
+    /// Fills the buckets from the first addresses of all tiles. Calls `more` with each tile that a
+    /// hint may return for an address of a later tile, and with the largest distance of such an
+    /// address from the start of the next tile; `u64::MAX` if it may lie beyond the next tile.
     pub(crate) fn fill(&mut self, starts: &[u64], mut more: impl FnMut(usize, u64)) {
         let mut chunks: Vec<Chunk> = self.slots.clone();
         chunks.retain(|chunk| chunk.start != EMPTY);
@@ -179,7 +181,8 @@ impl Directory {
         self.granules.shrink_to_fit();
     }
 
-    /// Fills the bucket at an address. `tile` is one that begins there or before; gives the last that begins in the bucket.
+    /// Fills the bucket at an address. `tile` starts there or before; returns the last tile that
+    /// starts in the bucket.
     fn fill_bucket(
         &mut self,
         first: u64,
@@ -195,7 +198,7 @@ impl Directory {
         self.buckets.push(before as u32);
         let mut filled = 0;
         loop {
-            // The granules up to the next tile lead to this one.
+            // Granules up to the next tile map to this one.
             let next = starts.get(tile + 1).map(|start| start - first);
             let next = next.filter(|&offset| offset < size);
             let end = next.map_or(1 << GRANULES, |next| next.div_ceil(1 << shift) as usize);
@@ -206,11 +209,11 @@ impl Directory {
                 filled = end;
             }
             let passed = self.granules.last().copied().unwrap_or_default();
-            let found = before + usize::from(passed);
-            // What lies behind is found by a search where steps from tile to tile would be many, or a granule cannot tell it.
-            let steps = tile - found;
+            let hinted = before + usize::from(passed);
+            // Later tiles need a search if they are many steps away or beyond what a granule holds.
+            let steps = tile - hinted;
             if steps > STEPS || steps > 0 && passed == u8::MAX {
-                more(found, u64::MAX);
+                more(hinted, u64::MAX);
             }
             let Some(next) = next else {
                 return tile;
@@ -243,7 +246,8 @@ impl Directory {
         }
     }
 
-    /// The first and last address of an address's granule; itself where there are none.
+    /// Returns the first and last address of an address's granule; the address itself outside of
+    /// chunks.
     pub(crate) fn granule(&self, addr: u64) -> (u64, u64) {
         self.chunk(addr).map_or((addr, addr), |chunk| {
             let rest = (1 << chunk.shift) - 1;
@@ -251,7 +255,7 @@ impl Directory {
         })
     }
 
-    /// Where to look for an address.
+    /// Returns where to look for an address.
     #[inline(always)]
     pub(crate) fn hint(&self, addr: u64) -> Hint {
         let Some(chunk) = self.chunk(addr) else {
@@ -273,15 +277,15 @@ impl Directory {
     }
 }
 
-/// The slot in which the search for a chunk begins.
+/// Returns the first slot to probe for a chunk.
 #[inline(always)]
 fn slot(start: u64, multiplier: u64, slots: usize) -> usize {
-    // The upper bits of a product are mixed best; 24 are left.
+    // The upper bits of a product are mixed best; use 24 of them.
     (start.wrapping_mul(multiplier) >> 40) as usize & (slots - 1)
 }
 
-/// One of some multipliers that gives most chunks slots of their own: a step to the next slot is a jump that the processor does
-/// not foresee.
+/// Returns the multiplier with the fewest collisions: each probe of a further slot is a
+/// mispredicted branch.
 fn multiplier(starts: impl Iterator<Item = u64> + Clone, slots: usize) -> u64 {
     let clashes = |multiplier: &u64| {
         let mut taken = vec![false; slots];
@@ -292,7 +296,8 @@ fn multiplier(starts: impl Iterator<Item = u64> + Clone, slots: usize) -> u64 {
     odd.min_by_key(clashes).unwrap_or(GOLDEN)
 }
 
-/// The size of chunks, as log2 of bytes: as small as is possible with few chunks, which the cache of the processor keeps.
+/// Returns log2 of the chunk size in bytes: the smallest with few enough chunks to stay in the
+/// cache.
 fn chunk_shift<'a>(segments: impl Iterator<Item = Segment<'a>> + Clone) -> u32 {
     let most = (segments.clone().count() as u64 / 64).clamp(64, 256);
     let narrow = segments.filter(is_narrow);
@@ -301,7 +306,7 @@ fn chunk_shift<'a>(segments: impl Iterator<Item = Segment<'a>> + Clone) -> u32 {
         .unwrap_or(LARGEST)
 }
 
-/// How many chunks of a size segments lie in.
+/// Returns how many chunks of a size the segments lie in.
 fn chunks<'a>(segments: impl Iterator<Item = Segment<'a>>, shift: u32) -> u64 {
     let (mut count, mut next) = (0, 0);
     for segment in segments {
@@ -312,7 +317,7 @@ fn chunks<'a>(segments: impl Iterator<Item = Segment<'a>>, shift: u32) -> u64 {
     count
 }
 
-/// Whether it is found without a search.
+/// Whether a segment is found without a search.
 fn is_narrow(segment: &Segment<'_>) -> bool {
     segment.last - segment.start < 2 << LARGEST
 }

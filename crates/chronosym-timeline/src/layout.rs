@@ -4,7 +4,7 @@
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "places of lists that are built here; how many there are is checked when they are counted"
+    reason = "indices into lists that are built here; counts are checked when they are narrowed"
 )]
 
 use std::mem;
@@ -12,24 +12,25 @@ use std::mem;
 use crate::clock::Clock;
 use crate::tile::{Lane, Tile};
 
-/// The low 16 bits of addresses tell those of a tile from each other, unless all of them have the same occupants.
+/// Largest distance of addresses in a tile, so that 16 bits order them; a tile of a single segment
+/// can be larger.
 const WIDEST: u64 = u16::MAX as u64;
 
-/// Not more are divided by time together, or four times as many as a segment has: the time that this takes grows with the number
-/// of segments and of their occupants, not with its square.
-const MOST: usize = 256;
+/// Largest number of occupants that are divided by time together, or four times those of a segment:
+/// the work stays linear in segments and their occupants.
+const MAX_DIVIDED: usize = 256;
 
-/// Addresses that all have the same occupants.
+/// A range of addresses that all have the same occupants.
 #[derive(Clone, Copy)]
 pub(crate) struct Segment<'a> {
     pub(crate) start: u64,
     pub(crate) last: u64,
-    /// The ids of its occupants in time order, without those above the tiles.
+    /// Ids of its occupants in time order, without wide ones.
     pub(crate) ids: &'a [u32],
-    /// Occupants above the tiles begin with it or end before it: a tile must too.
+    /// A wide occupant starts here or ends just before: a tile must start here.
     pub(crate) is_cut: bool,
-    /// They end with it, or others begin behind it.
-    pub(crate) is_cut_behind: bool,
+    /// A wide occupant ends here, or one starts just after.
+    pub(crate) is_cut_after: bool,
 }
 
 impl Segment<'_> {
@@ -39,130 +40,130 @@ impl Segment<'_> {
     }
 }
 
-/// The whole address space in tiles.
+/// The whole address space, cut into tiles.
 pub(crate) struct Layout {
-    /// Where each tile begins; the first at address 0.
+    /// First address of each tile, 0 for the first one.
     pub(crate) starts: Vec<u64>,
     pub(crate) tiles: Vec<Tile>,
-    /// The tiles that split tiles lead to.
+    /// The branches of split tiles.
     pub(crate) branches: Vec<Tile>,
-    /// The lists of crowds, one after the other.
-    pub(crate) crowds: Vec<u32>,
+    /// Ids of overflow tiles, one list after the other.
+    pub(crate) overflow: Vec<u32>,
 }
 
-/// The tile that holds an address, by where tiles begin.
+/// Returns the tile that holds an address.
 pub(crate) fn tile_of(starts: &[u64], addr: u64) -> usize {
     starts.partition_point(|&start| start <= addr) - 1
 }
 
-/// An occupant in the tile that is being filled.
+/// An occupant of the open tile.
 #[derive(Clone, Copy)]
-struct Placed {
+struct TileOccupant {
     start: u64,
     last: u64,
-    begin: u16,
-    end: u16,
+    from: u16,
+    to: u16,
     id: u32,
 }
 
-impl Placed {
+impl TileOccupant {
     fn lane(&self) -> Lane {
         Lane {
             start: self.start as u16,
             extent: (self.last - self.start).min(WIDEST) as u16,
-            begin: self.begin,
-            end: self.end,
+            from: self.from,
+            to: self.to,
             id: self.id,
         }
     }
 }
 
-/// Whether a tile with these occupants can have those of a segment too.
-fn has_room(open: &[Placed], segment: Segment<'_>) -> bool {
-    let new = |id: &&u32| !open.iter().any(|placed| placed.id == **id);
+/// Whether a tile with the occupants `open` has room for those of a segment.
+fn has_room(open: &[TileOccupant], segment: Segment<'_>) -> bool {
+    let new = |id: &&u32| !open.iter().any(|occupant| occupant.id == **id);
     let room = Tile::LANES.checked_sub(open.len());
     room.is_some_and(|room| segment.ids.iter().filter(new).take(room + 1).count() <= room)
 }
 
-/// Divides occupants, which are in the order in which they begin, by time: as many in each group as fit in a tile, more only where
-/// too many are there in one tick. Gives `group` the first tick of each and who is there from it to that of the next.
-fn divide(occupants: &[Placed], mut group: impl FnMut(u16, &[Placed])) {
+/// Divides occupants, ordered by start, into groups by time. Each group fits in a tile unless too
+/// many occupants share a tick. Calls `group` with the first tick of each group and its occupants.
+fn divide(occupants: &[TileOccupant], mut group: impl FnMut(u16, &[TileOccupant])) {
     let (mut from, mut open) = (0, Vec::with_capacity(Tile::LANES));
-    for &placed in occupants {
-        let stays = |other: &Placed| other.end >= placed.begin;
-        // More than fit stay in a crowd: the latest tell.
+    for &next in occupants {
+        let stays = |other: &TileOccupant| other.to >= next.from;
+        // In an overflow group the latest occupants decide.
         let staying = open.iter().rev().filter(|other| stays(other));
         if open.len() >= Tile::LANES && staying.take(Tile::LANES).count() < Tile::LANES {
             group(from, &open);
             open.retain(stays);
-            from = placed.begin;
+            from = next.from;
         }
-        open.push(placed);
+        open.push(next);
     }
     group(from, &open);
 }
 
-/// How many tiles occupants take when they are [divided](divide); `None` if there are crowds. Puts more than fit in a tile in the
-/// order in which they begin.
-fn cost(occupants: &mut [Placed]) -> Option<usize> {
+/// Returns how many tiles occupants take when they are [divided](divide); `None` if a group
+/// overflows. Sorts more occupants than fit in a tile by their start.
+fn cost(occupants: &mut [TileOccupant]) -> Option<usize> {
     if occupants.len() <= Tile::LANES {
         return Some(1);
     }
-    occupants.sort_by_key(|placed| placed.begin);
-    let (mut groups, mut crowds) = (0, false);
+    occupants.sort_by_key(|occupant| occupant.from);
+    let (mut groups, mut overflows) = (0, false);
     divide(occupants, |_, group| {
         groups += 1;
-        crowds |= group.len() > Tile::LANES;
+        overflows |= group.len() > Tile::LANES;
     });
-    (!crowds).then(|| with_roots(groups))
+    (!overflows).then(|| with_roots(groups))
 }
 
-/// How many tiles so many are with those that lead to them.
+/// Returns the size of the tree of split tiles over `tiles` leaves.
 fn with_roots(tiles: usize) -> usize {
     if tiles > 1 {
-        tiles + with_roots(tiles.div_ceil(Tile::SPLITS))
+        tiles + with_roots(tiles.div_ceil(Tile::BRANCHES))
     } else {
         tiles
     }
 }
 
-/// Fills one tile after the other.
+/// Fills tiles in address order.
 pub(crate) struct Cutter<'a> {
-    lives: &'a [(u64, u64)],
+    lifetimes: &'a [(u64, u64)],
     clock: Clock,
     layout: Layout,
-    /// The tile that is being filled: where it begins, and what is in it.
+    /// First address and occupants of the open tile.
     start: u64,
-    open: Vec<Placed>,
-    /// Where in `open` each occupant was when it was there last.
-    places: Vec<u32>,
-    /// How many tiles it takes; `None` if there are crowds.
+    open: Vec<TileOccupant>,
+    /// Last position in `open` of each occupant.
+    positions: Vec<u32>,
+    /// Tiles that the open tile takes; `None` if a group overflows.
     cost: Option<usize>,
-    /// Room for those that go on into the next.
-    carried: Vec<Placed>,
+    /// Buffer for occupants that continue into the next tile.
+    carried: Vec<TileOccupant>,
 }
 
 impl<'a> Cutter<'a> {
-    pub(crate) fn new(lives: &'a [(u64, u64)], clock: Clock) -> Self {
+    pub(crate) fn new(lifetimes: &'a [(u64, u64)], clock: Clock) -> Self {
         Self {
-            lives,
+            lifetimes,
             clock,
             layout: Layout {
                 starts: Vec::new(),
                 tiles: Vec::new(),
                 branches: Vec::new(),
-                crowds: Vec::new(),
+                overflow: Vec::new(),
             },
             start: 0,
             open: Vec::new(),
-            places: vec![0; lives.len()],
+            positions: vec![0; lifetimes.len()],
             cost: Some(1),
             carried: Vec::new(),
         }
     }
 
-    /// Adds the next segment, when the one after it starts at `next`. Tiles begin where granules do, if possible: an address
-    /// leads to the tile at the first address of its granule.
+    /// Adds the next segment; the one after it starts at `next`. Tiles start where granules do, if
+    /// possible: the directory maps an address to the tile of its granule's first address.
     pub(crate) fn push(
         &mut self,
         segment: Segment<'_>,
@@ -174,15 +175,15 @@ impl<'a> Cutter<'a> {
         if apart || last - self.start > WIDEST || !self.join(segment) {
             let floor = granule(start).0;
             let near = !apart && floor > self.start && last - floor <= WIDEST;
-            self.begin_for(segment, if near { floor } else { start });
+            self.start_for(segment, if near { floor } else { start });
         }
 
-        // What lies behind is not in the tile, or too far for it.
+        // Addresses after the segment are unoccupied, or too far for the tile.
         let Some(end) = last.checked_add(1).filter(|&end| next != Some(end)) else {
             return;
         };
-        if segment.is_cut_behind {
-            self.begin(end);
+        if segment.is_cut_after {
+            self.start_tile(end);
         } else if next.is_none_or(|next| next - self.start > WIDEST) {
             let (first, rest) = granule(end);
             let ceiling = if first == end {
@@ -193,23 +194,23 @@ impl<'a> Cutter<'a> {
             let near = ceiling.filter(|&near| {
                 near - self.start <= WIDEST && next.is_none_or(|next| near <= next)
             });
-            self.begin(near.unwrap_or(end));
+            self.start_tile(near.unwrap_or(end));
         }
     }
 
-    /// Adds a segment to the tile that is being filled, if that takes fewer tiles than one of its own would.
+    /// Adds a segment to the open tile, if that takes fewer tiles than a tile of its own.
     fn join(&mut self, segment: Segment<'_>) -> bool {
         let Some(before) = self.cost else {
             return false;
         };
         let ids = segment.ids;
-        let new = ids.iter().filter(|&&id| self.place(id).is_none());
+        let new = ids.iter().filter(|&&id| self.position(id).is_none());
         let (open, new) = (self.open.len(), new.count());
         if new == 0 || open + new <= Tile::LANES {
             self.add(segment);
             return true;
         }
-        if open.max(ids.len()) <= Tile::LANES || open + new > MOST.max(4 * ids.len()) {
+        if open.max(ids.len()) <= Tile::LANES || open + new > MAX_DIVIDED.max(4 * ids.len()) {
             return false;
         }
         let apart = before + with_roots(ids.len().div_ceil(Tile::LANES));
@@ -219,18 +220,18 @@ impl<'a> Cutter<'a> {
         let gains = joined.is_some_and(|joined| joined < apart);
         if gains {
             self.cost = joined;
-            self.note_places();
+            self.note_positions();
         } else {
             self.open = alone;
         }
         gains
     }
 
-    /// Where the occupant `id` is in the tile that is being filled.
-    fn place(&self, id: u32) -> Option<usize> {
-        let place = self.places[id as usize - 1] as usize;
-        let placed = self.open.get(place)?;
-        (placed.id == id).then_some(place)
+    /// Returns the position of an occupant in the open tile.
+    fn position(&self, id: u32) -> Option<usize> {
+        let position = self.positions[id as usize - 1] as usize;
+        let occupant = self.open.get(position)?;
+        (occupant.id == id).then_some(position)
     }
 
     fn add(&mut self, segment: Segment<'_>) {
@@ -238,50 +239,51 @@ impl<'a> Cutter<'a> {
             start, last, ids, ..
         } = segment;
         for &id in ids {
-            if let Some(place) = self.place(id) {
-                self.open[place].last = last;
+            if let Some(position) = self.position(id) {
+                self.open[position].last = last;
                 continue;
             }
             let index = id as usize - 1;
-            let (from, to) = self.lives[index];
-            self.places[index] = self.open.len() as u32;
-            self.open.push(Placed {
+            let (from, to) = self.lifetimes[index];
+            self.positions[index] = self.open.len() as u32;
+            self.open.push(TileOccupant {
                 start,
                 last,
-                begin: self.clock.begin(from),
-                end: self.clock.end(to),
+                from: self.clock.start_tick(from),
+                to: self.clock.end_tick(to),
                 id,
             });
         }
     }
 
-    fn note_places(&mut self) {
-        for (placed, place) in self.open.iter().zip(0..) {
-            self.places[placed.id as usize - 1] = place;
+    fn note_positions(&mut self) {
+        for (occupant, position) in self.open.iter().zip(0..) {
+            self.positions[occupant.id as usize - 1] = position;
         }
     }
 
-    /// Begins a tile with a segment: at `floor`, unless those before it that reach behind that leave no room.
-    fn begin_for(&mut self, segment: Segment<'_>, floor: u64) {
+    /// Starts a tile with a segment: at `floor`, unless occupants that reach across it leave no
+    /// room.
+    fn start_for(&mut self, segment: Segment<'_>, floor: u64) {
         let mut carried = mem::take(&mut self.carried);
         carried.clear();
-        carried.extend(self.open.iter().filter(|placed| placed.last >= floor));
+        carried.extend(self.open.iter().filter(|occupant| occupant.last >= floor));
         let fits = carried.is_empty() || has_room(&carried, segment);
-        self.begin(if fits { floor } else { segment.start });
+        self.start_tile(if fits { floor } else { segment.start });
         if fits {
-            for placed in &mut carried {
-                placed.start = placed.start.max(floor);
+            for occupant in &mut carried {
+                occupant.start = occupant.start.max(floor);
             }
             mem::swap(&mut self.open, &mut carried);
         }
         self.carried = carried;
-        self.note_places();
+        self.note_positions();
         self.add(segment);
         self.cost = cost(&mut self.open);
     }
 
-    /// Begins a tile, unless it would leave none of the addresses before it to the open one.
-    fn begin(&mut self, start: u64) {
+    /// Starts a tile; closes the open one if it has addresses or occupants.
+    fn start_tile(&mut self, start: u64) {
         if start > self.start || !self.open.is_empty() {
             self.close();
         }
@@ -293,7 +295,7 @@ impl<'a> Cutter<'a> {
         let mut open = mem::take(&mut self.open);
         let branches = self.layout.branches.len();
         let tile = if open.len() <= Tile::LANES {
-            Tile::new(open.iter().map(Placed::lane))
+            Tile::new(open.iter().map(TileOccupant::lane))
         } else {
             self.split(&open)
         };
@@ -305,26 +307,26 @@ impl<'a> Cutter<'a> {
         self.layout.tiles.push(tile);
     }
 
-    /// The last tile goes to the top of the address space.
+    /// Closes the last tile, which extends to the top of the address space.
     pub(crate) fn finish(mut self) -> Layout {
         self.close();
         let mut layout = self.layout;
         layout.starts.shrink_to_fit();
         layout.tiles.shrink_to_fit();
         layout.branches.shrink_to_fit();
-        layout.crowds.shrink_to_fit();
+        layout.overflow.shrink_to_fit();
         layout
     }
 
-    /// A tile for more than fit in one.
-    fn split(&mut self, occupants: &[Placed]) -> Tile {
+    /// Makes a split tile of more occupants than fit in one.
+    fn split(&mut self, occupants: &[TileOccupant]) -> Tile {
         let mut tiles: Vec<(u16, Tile)> = Vec::new();
         divide(occupants, |from, group| {
             tiles.push((from, self.tile_of(group)));
         });
 
         while tiles.len() > 1 {
-            let groups = tiles.chunks(Tile::SPLITS);
+            let groups = tiles.chunks(Tile::BRANCHES);
             tiles = groups
                 .map(|children| {
                     let first = self.layout.branches.len();
@@ -339,16 +341,16 @@ impl<'a> Cutter<'a> {
         tiles[0].1
     }
 
-    fn tile_of(&mut self, group: &[Placed]) -> Tile {
+    fn tile_of(&mut self, group: &[TileOccupant]) -> Tile {
         if group.len() <= Tile::LANES {
-            return Tile::new(group.iter().map(Placed::lane));
+            return Tile::new(group.iter().map(TileOccupant::lane));
         }
-        // They are all of one segment.
-        let first = self.layout.crowds.len();
+        // A group overflows only if its occupants are those of one segment.
+        let first = self.layout.overflow.len();
         self.layout
-            .crowds
-            .extend(group.iter().map(|placed| placed.id));
-        let narrow = |n: usize| u32::try_from(n).expect("fewer than 2^32 occupants in crowds");
-        Tile::crowd(group[0].lane(), narrow(first), narrow(group.len()))
+            .overflow
+            .extend(group.iter().map(|occupant| occupant.id));
+        let narrow = |n: usize| u32::try_from(n).expect("fewer than 2^32 overflow entries");
+        Tile::overflow(group[0].lane(), narrow(first), narrow(group.len()))
     }
 }

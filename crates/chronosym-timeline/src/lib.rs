@@ -10,23 +10,23 @@
     )
 )]
 
-mod above;
 mod batch;
 mod build;
 mod clock;
 mod directory;
 mod layout;
+mod lifetimes;
 mod lists;
 mod live;
-mod lives;
 mod map;
 mod occupant;
-mod pieces;
+mod owners;
+mod packed;
 mod radix;
-mod spans;
 mod tile;
+mod wide;
 
 pub use batch::Query;
 pub use live::{LiveAnswer, LiveMap, Snapshot};
 pub use map::VersionedMap;
-pub use occupant::{AddrRange, Begin, End, Id, Life, Neighbours, Occupant};
+pub use occupant::{AddrRange, End, Id, Lifetime, Neighbours, Occupant, Start};

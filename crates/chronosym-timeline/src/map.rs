@@ -4,52 +4,52 @@
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "places that the builder of this map made; models compare every answer"
+    reason = "indices that the builder made; property tests compare every answer"
 )]
 
 use std::fmt;
 
-use crate::above::Above;
 use crate::clock::Clock;
 use crate::directory::{Directory, Hint};
 use crate::layout::tile_of;
-use crate::occupant::{Id, Life, Neighbours};
-use crate::spans::{Nearest, Spans};
+use crate::occupant::{Id, Lifetime, Neighbours};
+use crate::packed::{Nearest, PackedLifetimes};
 use crate::tile::{Edge, Flags, Tile};
+use crate::wide::WideOccupants;
 
-/// What is known of an occupant's begin and end.
+/// Which bounds of a lifetime the occupant's own evidence states.
 #[derive(Clone, Copy)]
-pub(crate) struct Known(pub(crate) u8);
+pub(crate) struct Stated(pub(crate) u8);
 
-impl Known {
-    pub(crate) const BEGIN: u8 = 1;
+impl Stated {
+    pub(crate) const START: u8 = 1;
     pub(crate) const END: u8 = 2;
 }
 
-/// What was at address A at time T: an immutable index that any number of threads can ask at once.
+/// An immutable index of what was at address A at time T, for any number of threads.
 ///
-/// Lives of occupants that share an address never overlap in time (the [crate] documentation has the rules), so every question
-/// has one answer at most.
+/// Lifetimes of occupants that share an address never overlap (the [crate] documentation has the
+/// rules), so a lookup has at most one answer.
 pub struct VersionedMap {
     pub(crate) directory: Directory,
-    /// Where each tile begins; the first at address 0.
+    /// First address of each tile, 0 for the first one.
     pub(crate) starts: Vec<u64>,
     pub(crate) tiles: Vec<Tile>,
-    /// The tiles that split tiles lead to.
+    /// The branches of split tiles.
     pub(crate) branches: Vec<Tile>,
-    /// The lists of crowds.
-    pub(crate) crowds: Vec<u32>,
-    pub(crate) above: Above,
+    /// The lists of overflow tiles.
+    pub(crate) overflow: Vec<u32>,
+    pub(crate) wide: WideOccupants,
     pub(crate) clock: Clock,
-    /// Tiles have lives in ticks only.
-    pub(crate) spans: Spans,
-    pub(crate) known: Vec<Known>,
+    /// Exact lifetimes: tiles hold ticks only.
+    pub(crate) lifetimes: PackedLifetimes,
+    pub(crate) stated: Vec<Stated>,
 }
 
 impl VersionedMap {
-    /// Who was alive at `addr` at `time`. Allocates nothing.
+    /// Returns the occupant that was alive at `addr` at `time`. Does not allocate.
     ///
-    /// `u64::MAX` as a time is the end of all time: nobody is alive then.
+    /// No occupant is alive at `u64::MAX`, the end of time.
     #[inline]
     pub fn lookup(&self, addr: u64, time: u64) -> Option<Id> {
         self.lookup_at(self.directory.hint(addr), addr, time)
@@ -85,13 +85,13 @@ impl VersionedMap {
             }
         }
         match tile.lane(addr as u16, tick) {
-            // One after the last: the flags, none.
+            // The lane after the last reads the flags, which are 0.
             Ok(lane) => Id::from_raw(tile.word(lane)),
             Err(Edge) => self.lookup_exactly(tile, addr, time, tick),
         }
     }
 
-    /// Reads where [`lookup_at`](Self::lookup_at) will.
+    /// Loads the tile that [`lookup_at`](Self::lookup_at) will read.
     #[inline(always)]
     pub(crate) fn touch(&self, hint: Hint) -> u32 {
         match hint {
@@ -100,13 +100,13 @@ impl VersionedMap {
         }
     }
 
-    /// The long way for any address.
+    /// Looks up an address that the directory does not cover.
     #[cold]
     fn lookup_slowly(&self, addr: u64, time: u64) -> Option<Id> {
         self.lookup_from(tile_of(&self.starts, addr), addr, time)
     }
 
-    /// The long way from the tile that the directory has for the address.
+    /// Looks up an address from the tile that the directory returned, in every case.
     #[inline(never)]
     fn lookup_from(&self, index: usize, addr: u64, time: u64) -> Option<Id> {
         let tick = self.clock.tick(time);
@@ -116,43 +116,43 @@ impl VersionedMap {
         while tile.has(Flags::SPLIT) {
             tile = &self.branches[tile.child(tick)];
         }
-        let found = if tile.has(Flags::CROWD) {
-            Id::from_raw(self.spans.alive(self.crowd(tile, addr), time))
+        let id = if tile.has(Flags::OVERFLOW) {
+            Id::from_raw(self.lifetimes.alive(self.overflow(tile, addr), time))
         } else {
             self.lookup_exactly(tile, addr, time, tick)
         };
-        if found.is_none() && root.has(Flags::ABOVE) {
-            return Id::from_raw(self.above.lookup(index, &self.spans, time, tick));
+        if id.is_none() && root.has(Flags::WIDE) {
+            return Id::from_raw(self.wide.lookup(index, &self.lifetimes, time, tick));
         }
-        found
+        id
     }
 
-    /// Who of a tile's lanes is at an address at a time, where ticks may not be enough.
+    /// Looks up an address in a tile's lanes by exact lifetimes.
     #[cold]
     fn lookup_exactly(&self, tile: &Tile, addr: u64, time: u64, tick: u16) -> Option<Id> {
         tile.ids(addr as u16, tick)
             .filter_map(Id::from_raw)
             .find(|&id| {
-                let (from, to) = self.spans.get(id.index());
+                let (from, to) = self.lifetimes.get(id.index());
                 from <= time && time < to
             })
     }
 
-    /// The ids of a crowd, if it is at this address.
-    fn crowd(&self, tile: &Tile, addr: u64) -> &[u32] {
+    /// Returns the ids of an overflow tile, if it covers the address.
+    fn overflow(&self, tile: &Tile, addr: u64) -> &[u32] {
         if tile.is_at(0, addr as u16) {
-            &self.crowds[tile.crowded()]
+            &self.overflow[tile.overflow_range()]
         } else {
             &[]
         }
     }
 
-    /// The tile that holds an address, when the directory has this one for it.
+    /// Returns the tile that holds an address, from the tile that the directory returned.
     fn tile_from(&self, index: usize, addr: u64) -> usize {
         if !self.tiles[index].has(Flags::MORE | Flags::NEXT) {
             return index;
         }
-        // It is mostly this or the next: steps twice as long each time.
+        // Mostly this tile or the next: search in steps that double.
         let after = &self.starts[index + 1..];
         let mut step = 1;
         while after.get(step - 1).is_some_and(|&start| start <= addr) {
@@ -162,7 +162,7 @@ impl VersionedMap {
         index + from + after[from..to].partition_point(|&start| start <= addr)
     }
 
-    /// The tile that holds an address, if anything ever was near it.
+    /// Returns the tile that holds an address; `None` if its chunk has no occupants.
     fn tile(&self, addr: u64) -> Option<usize> {
         match self.directory.hint(addr) {
             Hint::Tile(index) => Some(self.tile_from(index as usize, addr)),
@@ -171,34 +171,36 @@ impl VersionedMap {
         }
     }
 
-    /// Whose lives at `addr` are the nearest to `time`. Allocates nothing; the time that it takes grows with the logarithm of how many
-    /// were at the address, and with how many were at others next to it in between.
+    /// Returns the occupants of `addr` whose lifetimes are nearest to `time`. Does not allocate.
+    /// Takes time logarithmic in the occupants of the address, and linear in those of nearby
+    /// addresses that lived in between.
     pub fn neighbours(&self, addr: u64, time: u64) -> Neighbours {
-        let mut nearest = Nearest::new(&self.spans, time);
+        let mut nearest = Nearest::new(&self.lifetimes, time);
         if let Some(index) = self.tile(addr) {
             let (root, tick) = (&self.tiles[index], self.clock.tick(time));
             self.walk::<false>(root, tick, &mut |tile| {
-                // Of those that begin in one tick, the first may be in the tile after that of another.
-                let found = nearest.after != 0;
-                self.see(tile, addr, &mut nearest);
-                found
+                // Of occupants that start in one tick, the first may be in the following tile.
+                let is_complete = nearest.after != 0;
+                self.add(tile, addr, &mut nearest);
+                is_complete
             });
             self.walk::<true>(root, tick, &mut |tile| {
-                self.see(tile, addr, &mut nearest);
+                self.add(tile, addr, &mut nearest);
                 nearest.before != 0
             });
-            let above = self.above.lists(index);
-            above.for_each(|ids| nearest.see_all(ids));
+            let wide = self.wide.lists(index);
+            wide.for_each(|ids| nearest.add_all(ids));
         }
-        let with_life = |id| Id::from_raw(id).map(|id| (id, self.life(id)));
+        let with_lifetime = |id| Id::from_raw(id).map(|id| (id, self.lifetime(id)));
         Neighbours {
-            before: with_life(nearest.before),
-            after: with_life(nearest.after),
+            before: with_lifetime(nearest.before),
+            after: with_lifetime(nearest.after),
         }
     }
 
-    /// Goes through the tiles that a tile leads to, from that of a tick on, until `each` says that it has what it looks for. Whoever
-    /// is in a tile is in all up to the one in which it ends: the first that has anybody has the nearest.
+    /// Visits the leaves of a split tile, starting at that of `tick`, until `each` returns true. An
+    /// occupant is in all leaves up to the one in which it ends, so the first leaf with an occupant
+    /// of the address has the nearest one.
     fn walk<const BACK: bool>(
         &self,
         tile: &Tile,
@@ -217,27 +219,28 @@ impl VersionedMap {
         }
     }
 
-    /// Shows `nearest` those of a tile that is not split.
-    fn see(&self, tile: &Tile, addr: u64, nearest: &mut Nearest<'_>) {
-        if tile.has(Flags::CROWD) {
-            nearest.see_all(self.crowd(tile, addr));
+    /// Adds the occupants of a leaf to `nearest`.
+    fn add(&self, tile: &Tile, addr: u64, nearest: &mut Nearest<'_>) {
+        if tile.has(Flags::OVERFLOW) {
+            nearest.add_all(self.overflow(tile, addr));
         } else {
-            tile.ids_at(addr as u16).for_each(|id| nearest.see(id));
+            tile.ids_at(addr as u16).for_each(|id| nearest.add(id));
         }
     }
 
-    /// Everything that was ever at `addr`, with its life, in time order: lives of no length too.
-    pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Life)> + '_ {
+    /// Returns all occupants that `addr` ever had with their lifetimes, including empty ones, in
+    /// time order.
+    pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Lifetime)> + '_ {
         let mut ids = Vec::new();
         if let Some(index) = self.tile(addr) {
             self.collect(&self.tiles[index], addr, &mut ids);
-            ids.extend(self.above.lists(index).flatten());
+            ids.extend(self.wide.lists(index).flatten());
         }
         let mut ids: Vec<Id> = ids.into_iter().filter_map(Id::from_raw).collect();
-        ids.sort_unstable_by_key(|id| (self.spans.get(id.index()), *id));
-        // One can be in several branches.
+        ids.sort_unstable_by_key(|id| (self.lifetimes.get(id.index()), *id));
+        // An occupant can be in several branches.
         ids.dedup();
-        ids.into_iter().map(|id| (id, self.life(id)))
+        ids.into_iter().map(|id| (id, self.lifetime(id)))
     }
 
     fn collect(&self, tile: &Tile, addr: u64, ids: &mut Vec<u32>) {
@@ -245,52 +248,52 @@ impl VersionedMap {
             for child in &self.branches[tile.children()] {
                 self.collect(child, addr, ids);
             }
-        } else if tile.has(Flags::CROWD) {
-            ids.extend(self.crowd(tile, addr));
+        } else if tile.has(Flags::OVERFLOW) {
+            ids.extend(self.overflow(tile, addr));
         } else {
             ids.extend(tile.ids_at(addr as u16));
         }
     }
 
-    /// When `id` lived.
+    /// Returns the lifetime of `id`.
     ///
     /// # Panics
-    /// If `id` is another map's and this one has fewer occupants; so do all methods that take one.
-    pub fn life(&self, id: Id) -> Life {
-        let (from, to) = self.spans.get(id.index());
-        let known = self.known[id.index()].0;
-        Life {
+    /// If `id` comes from a map with more occupants.
+    pub fn lifetime(&self, id: Id) -> Lifetime {
+        let (from, to) = self.lifetimes.get(id.index());
+        let stated = self.stated[id.index()].0;
+        Lifetime {
             from,
             to,
-            from_known: known & Known::BEGIN != 0,
-            to_known: known & Known::END != 0,
+            from_known: stated & Stated::START != 0,
+            to_known: stated & Stated::END != 0,
         }
     }
 
-    /// The number of occupants, those with lives of no length too.
+    /// Returns the number of occupants, including those with empty lifetimes.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.lifetimes.len()
     }
 
-    /// Whether there are no occupants.
+    /// Returns whether the map has no occupants.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ids of all occupants, in the order of insertion.
+    /// Returns the ids of all occupants in the order of insertion.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = Id> + '_ {
-        (0..self.spans.len()).map(|i| Id::from_index(i).expect("as many as were inserted"))
+        (0..self.lifetimes.len()).map(|i| Id::from_index(i).expect("an id for each occupant"))
     }
 
-    /// What the map holds on the heap, in bytes.
+    /// Returns the size of the map on the heap in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.directory.memory_bytes()
             + self.starts.capacity() * size_of::<u64>()
             + (self.tiles.capacity() + self.branches.capacity()) * size_of::<Tile>()
-            + self.crowds.capacity() * size_of::<u32>()
-            + self.above.memory_bytes()
-            + self.spans.memory_bytes()
-            + self.known.capacity() * size_of::<Known>()
+            + self.overflow.capacity() * size_of::<u32>()
+            + self.wide.memory_bytes()
+            + self.lifetimes.memory_bytes()
+            + self.stated.capacity() * size_of::<Stated>()
     }
 }
 

@@ -1,15 +1,15 @@
-//! What goes into a map: an address range and what is known about the life of the thing in it.
+//! Occupants: address ranges with evidence of when something occupied them.
 
 #![expect(
     clippy::arithmetic_side_effects,
-    reason = "ranges that are checked when an occupant is made"
+    reason = "ranges are checked when they are made"
 )]
 
 use std::num::NonZeroU32;
 
-/// A range of addresses that is never empty: from `start` to `last`, both inclusive.
+/// A non-empty range of addresses: from `start` to `last`, both inclusive.
 ///
-/// The inclusive end is what lets a range touch the top of the address space: `[0, u64::MAX]` is all of it.
+/// The inclusive end lets a range reach the top of the address space: `[0, u64::MAX]` is all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddrRange {
     start: u64,
@@ -17,7 +17,7 @@ pub struct AddrRange {
 }
 
 impl AddrRange {
-    /// The range from `start` to `last`, both inclusive; `None` if `last < start`.
+    /// Returns the range from `start` to `last`, both inclusive; `None` if `last < start`.
     pub const fn new(start: u64, last: u64) -> Option<Self> {
         if last < start {
             None
@@ -26,7 +26,8 @@ impl AddrRange {
         }
     }
 
-    /// The range of `size` bytes from `start`; `None` if it is empty or runs past the end of the address space (2^64).
+    /// Returns the range of `size` bytes from `start`; `None` if it is empty or exceeds the address
+    /// space.
     pub const fn sized(start: u64, size: u64) -> Option<Self> {
         if size == 0 {
             return None;
@@ -37,90 +38,92 @@ impl AddrRange {
         }
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub const fn start(self) -> u64 {
         self.start
     }
 
-    /// The last address, inclusive.
+    /// Returns the last address, inclusive.
     pub const fn last(self) -> u64 {
         self.last
     }
 
-    /// The size in bytes; `None` for the whole address space, whose size (2^64) no `u64` holds.
+    /// Returns the size in bytes; `None` for the whole address space, whose size (2^64) exceeds
+    /// `u64`.
     pub const fn size(self) -> Option<u64> {
         (self.last - self.start).checked_add(1)
     }
 
-    /// Whether `addr` lies in the range.
+    /// Returns whether `addr` lies in the range.
     pub const fn contains(self, addr: u64) -> bool {
         self.start <= addr && addr <= self.last
     }
 
-    /// Whether the two ranges have an address in common.
+    /// Returns whether the ranges have an address in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.start <= other.last && other.start <= self.last
     }
 }
 
-/// When an occupant began, as far as there is evidence. Times are nanoseconds, or any other monotone `u64`.
+/// Evidence of when an occupant started. Times are nanoseconds, or any other monotone `u64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Begin {
-    /// It began at this time.
+pub enum Start {
+    /// It started at this time.
     At(u64),
-    /// It was alive at this time and began at some unknown time before.
+    /// It was alive at this time and started at some unknown time before.
     Before(u64),
-    /// It has been alive since its container began ([`Occupant::not_before`]): sources without times.
+    /// It started with its container ([`Occupant::not_before`]): for sources without times.
     Unbounded,
 }
 
-/// When an occupant ended, as far as there is evidence. Times are nanoseconds, or any other monotone `u64`.
+/// Evidence of when an occupant ended. Times are nanoseconds, or any other monotone `u64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// It ended at this time and is not alive at it (half-open).
+    /// It ended at this time, at which it is no longer alive.
     At(u64),
     /// It was alive at this time and ended at some unknown time after.
     After(u64),
-    /// Nothing is known.
+    /// There is no evidence.
     Open,
 }
 
-/// One thing that occupied an address range for a while.
+/// Something that occupied an address range for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Occupant {
     /// The addresses it occupied.
     pub range: AddrRange,
-    /// What is known of its begin.
-    pub begin: Begin,
-    /// What is known of its end.
+    /// Evidence of its start.
+    pub start: Start,
+    /// Evidence of its end.
     pub end: End,
-    /// When its container (process, module) began: an unknown begin is not before it. 0 if there is none.
+    /// Start of its container (process, module): an unknown start is not before it. 0 without one.
     pub not_before: u64,
-    /// When its container ended: no life goes beyond it. `u64::MAX` if there is none.
+    /// End of its container: no lifetime extends beyond it. `u64::MAX` without one.
     pub not_after: u64,
 }
 
 impl Occupant {
-    /// An occupant without a container.
-    pub const fn new(range: AddrRange, begin: Begin, end: End) -> Self {
+    /// Returns an occupant without a container.
+    pub const fn new(range: AddrRange, start: Start, end: End) -> Self {
         Self {
             range,
-            begin,
+            start,
             end,
             not_before: 0,
             not_after: u64::MAX,
         }
     }
 
-    /// The instant that its begin is evidence for. It orders occupants, and by it older ones are closed.
+    /// Returns the instant that its start is evidence for. Occupants are ordered by it, and it ends
+    /// older ones.
     pub(crate) const fn instant(&self) -> u64 {
-        match self.begin {
-            Begin::At(t) | Begin::Before(t) => t,
-            Begin::Unbounded => self.not_before,
+        match self.start {
+            Start::At(t) | Start::Before(t) => t,
+            Start::Unbounded => self.not_before,
         }
     }
 
-    /// Its end by its own evidence and its container's, before any other occupant has a say.
+    /// Returns its end by its own evidence and its container's, without other occupants.
     pub(crate) const fn own_end(&self) -> u64 {
         match self.end {
             End::At(t) if t < self.not_after => t,
@@ -128,27 +131,27 @@ impl Occupant {
         }
     }
 
-    /// Whether its own end is one that an event stated.
+    /// Returns whether its own evidence states its end.
     pub(crate) const fn end_stated(&self) -> bool {
         matches!(self.end, End::At(t) if t <= self.not_after)
     }
 
-    /// Its begin, when `floor` is the latest end among the older occupants that it overlaps.
+    /// Returns its start if `floor` is the latest end among the older occupants that it overlaps.
     pub(crate) fn from(&self, floor: u64) -> u64 {
-        match self.begin {
-            Begin::At(t) => t,
-            Begin::Before(t) => floor.max(self.not_before).min(t),
-            Begin::Unbounded => self.not_before,
+        match self.start {
+            Start::At(t) => t,
+            Start::Before(t) => floor.max(self.not_before).min(t),
+            Start::Unbounded => self.not_before,
         }
     }
 }
 
-/// Names an occupant: dense, in the order of insertion. `Option<Id>` is four bytes.
+/// Identifies an occupant: dense, in the order of insertion. `Option<Id>` has four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(NonZeroU32);
 
 impl Id {
-    /// The id of the `index`-th inserted occupant; `None` at `u32::MAX` and beyond.
+    /// Returns the id of the `index`-th inserted occupant; `None` from `u32::MAX` on.
     pub fn from_index(index: usize) -> Option<Self> {
         u32::try_from(index)
             .ok()
@@ -157,12 +160,12 @@ impl Id {
             .map(Self)
     }
 
-    /// The position in the order of insertion, from 0.
+    /// Returns the position in the order of insertion, from 0.
     pub const fn index(self) -> usize {
         (self.0.get() - 1) as usize
     }
 
-    /// The form that indexes keep: 0 is no occupant.
+    /// Returns the form that indices store: 0 for no occupant.
     pub(crate) const fn raw(id: Option<Self>) -> u32 {
         match id {
             Some(id) => id.0.get(),
@@ -178,32 +181,32 @@ impl Id {
     }
 }
 
-/// When an occupant lived: alive at `t` if `from <= t < to`.
+/// The lifetime of an occupant: it is alive at `t` if `from <= t < to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Life {
-    /// The first instant of the life.
+pub struct Lifetime {
+    /// The first instant.
     pub from: u64,
-    /// The end, exclusive. `u64::MAX`: no end is known. Equal to `from`: a life of no length, which answers nothing.
+    /// The end, exclusive; `u64::MAX` without a known end. A lifetime with `to == from` is empty.
     pub to: u64,
-    /// `from` is the begin that the occupant's own evidence states.
+    /// Whether the occupant's own evidence states `from`.
     pub from_known: bool,
-    /// `to` is the end that the occupant's own evidence states.
+    /// Whether the occupant's own evidence states `to`.
     pub to_known: bool,
 }
 
-impl Life {
-    /// Whether the occupant was alive at `time`.
+impl Lifetime {
+    /// Returns whether the occupant was alive at `time`.
     pub const fn contains(&self, time: u64) -> bool {
         self.from <= time && time < self.to
     }
 }
 
-/// Whose lives at an address are the nearest to a time at which nobody, or somebody else, is alive there.
+/// The occupants of an address whose lifetimes are nearest to a time without containing it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Neighbours {
-    /// The last whose life ended at or before the time.
-    pub before: Option<(Id, Life)>,
-    /// The first whose life begins after the time.
-    pub after: Option<(Id, Life)>,
+    /// The last that ended at or before the time.
+    pub before: Option<(Id, Lifetime)>,
+    /// The first that starts after the time.
+    pub after: Option<(Id, Lifetime)>,
 }

@@ -1,4 +1,4 @@
-//! A stable radix sort of 64-bit keys that carry a 32-bit position.
+//! A stable radix sort of 64-bit keys with 32-bit positions.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -7,7 +7,7 @@
     reason = "digits are cut to the number of buckets"
 )]
 
-/// A key and the position it came from.
+/// A key and its position before sorting.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Keyed {
     pub(crate) key: u64,
@@ -18,7 +18,7 @@ const DIGIT: u32 = 11;
 const DIGITS: usize = 64_u32.div_ceil(DIGIT) as usize;
 const BINS: usize = 1 << DIGIT;
 
-/// Sorts by key, keeping the order of equal keys. Digits in which all keys agree cost nothing.
+/// Sorts by key, keeping the order of equal keys. Skips digits in which all keys agree.
 pub(crate) fn sort(mut items: Vec<Keyed>) -> Vec<Keyed> {
     if items.is_sorted_by_key(|i| i.key) {
         return items;

@@ -1,4 +1,5 @@
-//! A cache line of the index: what is in a stretch of the address space, or where that is told by time.
+//! A cache line of the index: the occupants of a stretch of addresses, or the tiles that hold them
+//! by time.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -12,37 +13,39 @@ use std::ops::Range;
 use bytemuck::cast;
 use wide::{i16x16, u16x8};
 
-/// An occupant in a tile has its place and its life in 16 bits each.
+/// An occupant as a tile holds it: addresses and lifetime in 16 bits each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane {
-    /// The low bits of its first address.
+    /// Low bits of the first address.
     pub(crate) start: u16,
-    /// Its last address, less the first. 0xffff: all addresses of the tile.
+    /// Last address minus first address; 0xffff covers the whole tile.
     pub(crate) extent: u16,
-    /// The ticks in which it begins and ends.
-    pub(crate) begin: u16,
-    pub(crate) end: u16,
+    /// Tick in which the lifetime starts.
+    pub(crate) from: u16,
+    /// Tick in which the lifetime ends.
+    pub(crate) to: u16,
     pub(crate) id: u32,
 }
 
-/// What is in a tile besides its lanes. A tile that has none of these is all that a lookup needs.
+/// What a tile holds besides lanes. A tile without flags answers a lookup alone.
 pub(crate) struct Flags;
 
 impl Flags {
-    /// Other tiles tell what was here, by time.
+    /// The occupants are in other tiles, divided by time.
     pub(crate) const SPLIT: u16 = 1;
-    /// Too many for lanes were here in one tick: they are in a list.
-    pub(crate) const CROWD: u16 = 2;
-    /// An address that leads here may belong to a tile after it: a search tells which.
+    /// More occupants than lanes share a tick: they are in the overflow list.
+    pub(crate) const OVERFLOW: u16 = 2;
+    /// An address that the directory maps here may belong to any later tile: search for it.
     pub(crate) const MORE: u16 = 4;
-    /// Occupants of this tile and others are in lists above.
-    pub(crate) const ABOVE: u16 = 8;
-    /// An address that leads here belongs to the next tile or one after that, unless it is below it.
+    /// The tile also has wide occupants.
+    pub(crate) const WIDE: u16 = 8;
+    /// An address that the directory maps here belongs to a later tile unless it is below the next.
     pub(crate) const NEXT: u16 = 16;
 }
 
-/// Half-words: for each lane `start`, `extent`, `begin`, and `end` less `begin`, then the ids in two each, then the flags and where
-/// the next tile begins. One that is split has ticks in place of the lanes, and a number in place of the first id.
+/// Half-words: `start`, `extent`, `from` and `to - from` of each lane, then two for each id, then
+/// the flags and the start of the next tile. A split tile has ticks in place of the lanes, and the
+/// index of its first branch in place of the first id.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct Tile([u16; 32]);
@@ -51,26 +54,26 @@ const _: () = assert!(size_of::<Tile>() == 64);
 
 const START: usize = 0;
 const EXTENT: usize = Tile::LANES;
-const BEGIN: usize = 2 * Tile::LANES;
+const FROM: usize = 2 * Tile::LANES;
 const LENGTH: usize = 3 * Tile::LANES;
 const IDS: usize = 4 * Tile::LANES;
-/// The ticks of a tile that is split.
+/// Number of ticks in a split tile.
 const TICKS: usize = 16;
-/// As if it were the id of the lane after the last.
+/// Position of the id of the lane after the last: [`Tile::lane`] returns that lane if none matches.
 const FLAGS: usize = IDS + 2 * Tile::LANES;
-/// The low bits of the first address of the next tile.
+/// Position of the low bits of the next tile's first address.
 const NEXT: usize = FLAGS + 1;
 
-/// Somebody begins or ends in the tick that was asked for.
+/// A lifetime starts or ends in the tick of a lookup, so that ticks cannot answer it.
 pub(crate) struct Edge;
 
 impl Tile {
     pub(crate) const LANES: usize = 5;
-    /// A split tile leads to as many tiles.
-    pub(crate) const SPLITS: usize = TICKS + 1;
-    /// As far from where the next tile begins, 16 bits of an address tell whether it is below that.
+    /// Maximal number of tiles below a split tile.
+    pub(crate) const BRANCHES: usize = TICKS + 1;
+    /// Maximal distance from the start of the next tile at which 16 bits of an address order it.
     pub(crate) const NEAR: u64 = 0x7fff;
-    /// Nothing is in it: no lane has an id.
+    /// A tile without occupants: no lane has an id.
     pub(crate) const VACANT: Self = Self([0; 32]);
 
     pub(crate) fn new(lanes: impl IntoIterator<Item = Lane>) -> Self {
@@ -78,14 +81,15 @@ impl Tile {
         for (i, lane) in lanes.into_iter().enumerate().take(Self::LANES) {
             tile.0[START + i] = lane.start;
             tile.0[EXTENT + i] = lane.extent;
-            tile.0[BEGIN + i] = lane.begin;
-            tile.0[LENGTH + i] = lane.end - lane.begin;
+            tile.0[FROM + i] = lane.from;
+            tile.0[LENGTH + i] = lane.to - lane.from;
             tile.set_word(i, lane.id);
         }
         tile
     }
 
-    /// A tile that leads to the tiles from `first` on: to the one after it from the first of `ticks` on, and so on.
+    /// Returns a tile whose branches start at index `first`; each of `ticks` starts the next
+    /// branch.
     pub(crate) fn split(first: u32, ticks: impl IntoIterator<Item = u16>) -> Self {
         let mut tile = Self::VACANT;
         tile.0[..TICKS].fill(u16::MAX);
@@ -97,17 +101,18 @@ impl Tile {
         tile
     }
 
-    /// A tile of those in a list, from `first` on, `count` of them, all at the addresses of `lane`.
-    pub(crate) fn crowd(lane: Lane, first: u32, count: u32) -> Self {
+    /// Returns a tile for `count` entries of the overflow list from `first` on, all with the
+    /// addresses of `lane`.
+    pub(crate) fn overflow(lane: Lane, first: u32, count: u32) -> Self {
         let mut tile = Self::new([lane]);
         tile.set_word(1, first);
         tile.set_word(2, count);
-        tile.set(Flags::CROWD);
+        tile.set(Flags::OVERFLOW);
         tile
     }
 
-    /// Where they are in the list, if it is a crowd.
-    pub(crate) fn crowded(&self) -> Range<usize> {
+    /// Returns the range of an overflow tile in the overflow list.
+    pub(crate) fn overflow_range(&self) -> Range<usize> {
         let first = self.word(1) as usize;
         first..first + self.word(2) as usize
     }
@@ -125,21 +130,22 @@ impl Tile {
         self.0[FLAGS] |= flag;
     }
 
-    /// Says that addresses that lead here may belong to the next tile, which begins at `next`: they are at most
-    /// [`NEAR`](Self::NEAR) from it.
+    /// Notes that addresses mapped here may belong to the next tile, which starts at `next`, at
+    /// most
+    /// [`NEAR`](Self::NEAR) away from them.
     pub(crate) fn set_next(&mut self, next: u64) {
         self.0[NEXT] = next as u16;
         self.set(Flags::NEXT);
     }
 
-    /// Whether an address that leads here belongs to the next tile or one after that, if no search is needed to tell.
+    /// Whether an address mapped here belongs to a later tile and no search is needed to find it.
     #[inline(always)]
     pub(crate) fn leads_on(&self, addr: u16) -> bool {
         self.flags() & (Flags::NEXT | Flags::MORE) == Flags::NEXT
             && addr.wrapping_sub(self.0[NEXT]) as i16 >= 0
     }
 
-    /// An id, or one of the numbers that stand in their places.
+    /// Returns an id, or the number stored in its place.
     #[inline(always)]
     pub(crate) fn word(&self, i: usize) -> u32 {
         u32::from(self.0[IDS + 2 * i]) | u32::from(self.0[IDS + 2 * i + 1]) << 16
@@ -150,7 +156,7 @@ impl Tile {
         self.0[IDS + 2 * i + 1] = (word >> 16) as u16;
     }
 
-    /// Where in the other tiles, if it is split, what was at `tick` is.
+    /// Returns the index of the branch for `tick`, of a split tile.
     #[inline(always)]
     pub(crate) fn child(&self, tick: u16) -> usize {
         let (tick, zero) = (u16x8::splat(tick), u16x8::splat(0));
@@ -159,17 +165,17 @@ impl Tile {
         self.word(0) as usize + passed.trailing_ones() as usize
     }
 
-    /// All the tiles that it leads to, if it is split.
+    /// Returns the indices of all branches of a split tile.
     pub(crate) fn children(&self) -> Range<usize> {
         self.child(0)..self.child(u16::MAX - 1) + 1
     }
 
-    /// Whether an address is one of a lane; a crowd has one.
+    /// Whether a lane covers an address; an overflow tile has one lane.
     pub(crate) fn is_at(&self, lane: usize, addr: u16) -> bool {
         addr.wrapping_sub(self.0[START + lane]) <= self.0[EXTENT + lane]
     }
 
-    /// The ids of those that are at an address at some time.
+    /// Returns the ids of all occupants of an address, at any time.
     pub(crate) fn ids_at(&self, addr: u16) -> impl Iterator<Item = u32> + '_ {
         (0..Self::LANES)
             .filter(move |&lane| self.is_at(lane, addr))
@@ -177,7 +183,8 @@ impl Tile {
             .filter(|&id| id != 0)
     }
 
-    /// The lane of who is at an address in a tick, or the one after the last. `Err` if someone in it begins or ends in this tick.
+    /// Returns the lane that is alive at an address in a tick, or the one after the last; `Err` if
+    /// a lifetime at the address starts or ends in this tick.
     #[inline(always)]
     pub(crate) fn lane(&self, addr: u16, tick: u16) -> Result<usize, Edge> {
         let (here, edge) = self.compare(addr, tick);
@@ -188,7 +195,7 @@ impl Tile {
         Ok((both | 1 << Self::LANES).trailing_zeros() as usize)
     }
 
-    /// Who is in a lane: 0 if it is the one after the last.
+    /// Returns the id of a lane; 0 for the lane after the last.
     pub(crate) fn id(&self, lane: usize) -> u32 {
         if lane < Self::LANES {
             self.word(lane)
@@ -197,7 +204,7 @@ impl Tile {
         }
     }
 
-    /// The ids of those that are at an address in a tick: one ends in it before the next begins.
+    /// Returns the ids that are alive at an address during any part of a tick.
     pub(crate) fn ids(&self, addr: u16, tick: u16) -> impl Iterator<Item = u32> + '_ {
         let (here, edge) = self.compare(addr, tick);
         let here = masks(here, edge);
@@ -206,12 +213,12 @@ impl Tile {
             .map(|i| self.word(i))
     }
 
-    /// Which lanes are at an address in a tick, and which begin or end in the tick. All are compared at once, and what waits for
-    /// memory takes few steps.
+    /// Returns which lanes are alive at an address in a tick, and which start or end in the tick.
+    /// Compares all lanes at once, so that few steps depend on the load.
     #[inline(always)]
     fn compare(&self, addr: u16, tick: u16) -> (u16x8, u16x8) {
         let zero = u16x8::splat(0);
-        let (age, length) = (u16x8::splat(tick) - self.eight(BEGIN), self.eight(LENGTH));
+        let (age, length) = (u16x8::splat(tick) - self.eight(FROM), self.eight(LENGTH));
         let beyond = (u16x8::splat(addr) - self.eight(START)).saturating_sub(self.eight(EXTENT));
         let here = (beyond | age.saturating_sub(length)).cmp_eq(zero);
         (here, age.cmp_eq(zero) | age.cmp_eq(length))
@@ -219,12 +226,12 @@ impl Tile {
 
     #[inline(always)]
     fn eight(&self, at: usize) -> u16x8 {
-        let eight: [u16; 8] = self.0[at..at + 8].try_into().expect("eight of them");
+        let eight: [u16; 8] = self.0[at..at + 8].try_into().expect("eight half-words");
         u16x8::new(eight)
     }
 }
 
-/// A bit a lane: those of `low` in the lower byte.
+/// Returns one bit for each lane; those of `low` are in the lower byte.
 #[inline(always)]
 fn masks(low: u16x8, high: u16x8) -> u32 {
     cast::<[u16x8; 2], i16x16>([low, high]).move_mask() as u32

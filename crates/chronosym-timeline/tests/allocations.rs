@@ -1,7 +1,7 @@
 //! Lookups allocate nothing; a batch nothing but its threads.
 
 use allocation_counter::measure;
-use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, Query, VersionedMap};
+use chronosym_timeline::{AddrRange, End, LiveMap, Occupant, Query, Start, VersionedMap};
 
 fn occupants(count: u64, versions: u64) -> impl Iterator<Item = Occupant> {
     (0..count).map(move |i| {
@@ -9,7 +9,7 @@ fn occupants(count: u64, versions: u64) -> impl Iterator<Item = Occupant> {
         let range =
             AddrRange::sized(0x7f00_0000_0000 + place * 0x140, 0x100 + place % 0x41).unwrap();
         let time = i / (count / versions) * 1000;
-        Occupant::new(range, Begin::At(time), End::At(time + 900))
+        Occupant::new(range, Start::At(time), End::At(time + 900))
     })
 }
 
@@ -32,7 +32,7 @@ fn lookups_allocate_nothing() {
     // Wide ones lie in the tree above the segments.
     occupied.push(Occupant::new(
         AddrRange::sized(0x7f00_0000_0000, 1 << 20).unwrap(),
-        Begin::At(4000),
+        Start::At(4000),
         End::Open,
     ));
     let map = VersionedMap::new(&occupied);
@@ -92,8 +92,8 @@ fn a_map_holds_what_it_says() {
     for end in [1 << 20, u64::MAX - 1] {
         let mut occupied: Vec<_> = occupants(10_000, 2).collect();
         // Above the tiles, and more than a tile has in a moment.
-        occupied.push(Occupant::new(range, Begin::At(5_000), End::At(end)));
-        let crowd = (0..100).map(|time| Occupant::new(place, Begin::At(time), End::Open));
+        occupied.push(Occupant::new(range, Start::At(5_000), End::At(end)));
+        let crowd = (0..100).map(|time| Occupant::new(place, Start::At(time), End::Open));
         occupied.extend(crowd);
         let mut map = None;
         let allocated = measure(|| map = Some(VersionedMap::new(&occupied)));
@@ -113,7 +113,8 @@ fn a_live_map_holds_about_what_it_says() {
     assert!((0.8..1.2).contains(&share), "{share}");
 }
 
-/// Code is loaded over code that was freed, in other sizes: ranges overlap in part, most of them with several others.
+/// Code is loaded over code that was freed, in other sizes: ranges overlap in part, most of them
+/// with several others.
 #[test]
 fn a_body_over_parts_of_others_costs_at_most_48_bytes() {
     let mut random = 42_u64;
@@ -129,7 +130,7 @@ fn a_body_over_parts_of_others_costs_at_most_48_bytes() {
         let range = AddrRange::sized(start, 16 + below(60) * 16).unwrap();
         occupied.push(Occupant::new(
             range,
-            Begin::At(i * 10),
+            Start::At(i * 10),
             End::At(i * 10 + below(3000)),
         ));
     }

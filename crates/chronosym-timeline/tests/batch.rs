@@ -1,6 +1,6 @@
 //! Batches answer as single lookups do, whatever way they take.
 
-use chronosym_timeline::{AddrRange, Begin, End, Id, Occupant, Query, VersionedMap};
+use chronosym_timeline::{AddrRange, End, Id, Occupant, Query, Start, VersionedMap};
 
 struct Random(u64);
 
@@ -25,7 +25,7 @@ fn map(random: &mut Random, bodies: u64) -> VersionedMap {
         } else {
             End::Open
         };
-        occupied.push(Occupant::new(range, Begin::At(i), end));
+        occupied.push(Occupant::new(range, Start::At(i), end));
     }
     VersionedMap::new(&occupied)
 }
@@ -68,7 +68,7 @@ fn a_batch_answers_like_lookups() {
 }
 
 #[test]
-#[should_panic(expected = "one answer a query")]
+#[should_panic(expected = "one answer for each query")]
 fn a_batch_needs_an_answer_a_query() {
     let map = VersionedMap::new(&[]);
     map.resolve_batch(&[Query { addr: 0, time: 0 }], &mut []);

@@ -2,7 +2,7 @@
 
 mod model;
 
-use chronosym_timeline::{AddrRange, Begin, End, Id, Life, Occupant, VersionedMap};
+use chronosym_timeline::{AddrRange, End, Id, Lifetime, Occupant, Start, VersionedMap};
 use model::Model;
 use proptest::prelude::*;
 
@@ -18,7 +18,11 @@ impl<'a> Told<'a> {
         let (model, map) = (Model::new(occupants), VersionedMap::new(occupants));
         assert_eq!(map.len(), occupants.len());
         for (id, rectangle) in map.ids().zip(&model.rectangles) {
-            assert_eq!(map.life(id), rectangle.life, "{id:?} of {occupants:#?}");
+            assert_eq!(
+                map.lifetime(id),
+                rectangle.lifetime,
+                "{id:?} of {occupants:#?}"
+            );
         }
         Self {
             occupants,
@@ -38,22 +42,22 @@ impl<'a> Told<'a> {
             );
             let near = self.map.neighbours(addr, time);
             assert_eq!(
-                model::spans(&near),
+                model::bounds(&near),
                 model::nearest(&expected, time),
                 "next to {time} at {addr:#x} of {occupants:#?}"
             );
-            for (id, life) in near.before.into_iter().chain(near.after) {
-                assert!(expected.contains(&(id, life)));
+            for (id, lifetime) in near.before.into_iter().chain(near.after) {
+                assert!(expected.contains(&(id, lifetime)));
             }
         }
         let mut answered: Vec<_> = self.map.occupants(addr).collect();
         assert!(
-            answered.is_sorted_by_key(|(_, life)| (life.from, life.to)),
+            answered.is_sorted_by_key(|(_, lifetime)| (lifetime.from, lifetime.to)),
             "{addr:#x} of {occupants:#?}"
         );
         // Lives of no length at one instant have no order among themselves.
-        expected.sort_by_key(|(id, life)| (life.from, life.to, *id));
-        answered.sort_by_key(|(id, life)| (life.from, life.to, *id));
+        expected.sort_by_key(|(id, lifetime)| (lifetime.from, lifetime.to, *id));
+        answered.sort_by_key(|(id, lifetime)| (lifetime.from, lifetime.to, *id));
         assert_eq!(answered, expected, "{addr:#x} of {occupants:#?}");
     }
 }
@@ -70,10 +74,15 @@ fn agree(occupants: &[Occupant]) {
 fn agree_at_corners(occupants: &[Occupant]) {
     let told = Told::new(occupants);
     for rectangle in &told.model.rectangles {
-        let (range, life) = (rectangle.occupant.range, rectangle.life);
+        let (range, lifetime) = (rectangle.occupant.range, rectangle.lifetime);
         let (start, last) = (range.start(), range.last());
         let before = |value: u64| value.saturating_sub(1);
-        let times = [before(life.from), life.from, before(life.to), life.to];
+        let times = [
+            before(lifetime.from),
+            lifetime.from,
+            before(lifetime.to),
+            lifetime.to,
+        ];
         for addr in [
             before(start),
             start,
@@ -126,17 +135,17 @@ fn sized(start: u64, size: u64) -> AddrRange {
     AddrRange::sized(start, size).unwrap()
 }
 
-fn lives(occupants: &[Occupant]) -> Vec<(u64, u64)> {
+fn lifetimes(occupants: &[Occupant]) -> Vec<(u64, u64)> {
     let map = VersionedMap::new(occupants);
     map.ids()
-        .map(|id| map.life(id))
-        .map(|life| (life.from, life.to))
+        .map(|id| map.lifetime(id))
+        .map(|lifetime| (lifetime.from, lifetime.to))
         .collect()
 }
 
 #[test]
 fn a_life_is_half_open_in_addresses_and_time() {
-    let map = VersionedMap::new(&[Occupant::new(sized(0x1000, 0x10), Begin::At(5), End::At(9))]);
+    let map = VersionedMap::new(&[Occupant::new(sized(0x1000, 0x10), Start::At(5), End::At(9))]);
     assert!(!map.is_empty());
     let id = Id::from_index(0);
     for (addr, time, expected) in [
@@ -150,8 +159,8 @@ fn a_life_is_half_open_in_addresses_and_time() {
         assert_eq!(map.lookup(addr, time), expected, "{addr:#x} at {time}");
     }
     assert_eq!(
-        map.life(id.unwrap()),
-        Life {
+        map.lifetime(id.unwrap()),
+        Lifetime {
             from: 5,
             to: 9,
             from_known: true,
@@ -162,8 +171,8 @@ fn a_life_is_half_open_in_addresses_and_time() {
 
 #[test]
 fn a_load_closes_the_whole_of_what_it_overlaps() {
-    let older = Occupant::new(sized(0x1000, 0x100), Begin::At(1), End::At(50));
-    let newer = Occupant::new(sized(0x10ff, 0x100), Begin::At(10), End::Open);
+    let older = Occupant::new(sized(0x1000, 0x100), Start::At(1), End::At(50));
+    let newer = Occupant::new(sized(0x10ff, 0x100), Start::At(10), End::Open);
     let map = VersionedMap::new(&[older, newer]);
     assert_eq!(map.lookup(0x1000, 9), Id::from_index(0));
     assert_eq!(map.lookup(0x1000, 10), None);
@@ -172,25 +181,25 @@ fn a_load_closes_the_whole_of_what_it_overlaps() {
 #[test]
 fn an_unknown_end_reaches_forward_before_an_unknown_begin_reaches_back() {
     let range = sized(0x1000, 0x100);
-    let loaded = Occupant::new(range, Begin::At(10), End::Open);
-    let unloaded = Occupant::new(range, Begin::At(10), End::At(20));
-    let listed = Occupant::new(range, Begin::Before(30), End::After(30));
-    assert_eq!(lives(&[loaded, listed]), [(10, 30), (30, u64::MAX)]);
-    assert_eq!(lives(&[unloaded, listed]), [(10, 20), (20, u64::MAX)]);
-    assert_eq!(lives(&[listed]), [(0, u64::MAX)]);
+    let loaded = Occupant::new(range, Start::At(10), End::Open);
+    let unloaded = Occupant::new(range, Start::At(10), End::At(20));
+    let listed = Occupant::new(range, Start::Before(30), End::After(30));
+    assert_eq!(lifetimes(&[loaded, listed]), [(10, 30), (30, u64::MAX)]);
+    assert_eq!(lifetimes(&[unloaded, listed]), [(10, 20), (20, u64::MAX)]);
+    assert_eq!(lifetimes(&[listed]), [(0, u64::MAX)]);
 }
 
 #[test]
 fn a_container_bounds_what_is_unknown() {
-    let mut listed = Occupant::new(sized(0x1000, 0x100), Begin::Before(30), End::After(30));
+    let mut listed = Occupant::new(sized(0x1000, 0x100), Start::Before(30), End::After(30));
     (listed.not_before, listed.not_after) = (7, 40);
-    assert_eq!(lives(&[listed]), [(7, 40)]);
+    assert_eq!(lifetimes(&[listed]), [(7, 40)]);
 }
 
 #[test]
 fn of_two_at_one_instant_the_later_inserted_wins() {
     let range = sized(0x1000, 0x100);
-    let occupant = Occupant::new(range, Begin::At(10), End::Open);
+    let occupant = Occupant::new(range, Start::At(10), End::Open);
     let map = VersionedMap::new(&[occupant, occupant]);
     assert_eq!(map.lookup(0x1000, 10), Id::from_index(1));
     assert_eq!(
@@ -210,12 +219,12 @@ fn ranges_reach_the_top_of_the_address_space() {
     assert_eq!(sized(5, u64::MAX - 5).size(), Some(u64::MAX - 5));
     let all = Occupant::new(
         AddrRange::new(0, u64::MAX).unwrap(),
-        Begin::Unbounded,
+        Start::Unbounded,
         End::Open,
     );
     let top = Occupant::new(
         AddrRange::sized(u64::MAX, 1).unwrap(),
-        Begin::At(5),
+        Start::At(5),
         End::At(6),
     );
     let map = VersionedMap::new(&[all, top]);
@@ -230,11 +239,11 @@ fn ranges_reach_the_top_of_the_address_space() {
 fn times_before_all_evidence_are_in_order() {
     // Ones so wide that tiles do not have them, and a time between 0 and the first evidence.
     let wide = AddrRange::new(0x1002, 0x2000).unwrap();
-    let unknown = |end| Occupant::new(wide, Begin::Unbounded, end);
+    let unknown = |end| Occupant::new(wide, Start::Unbounded, end);
     let mut occupants = vec![unknown(End::At(2)), unknown(End::After(2))];
     for addr in (0x1003..).step_by(2).take(600) {
         let small = AddrRange::new(addr, addr).unwrap();
-        occupants.push(Occupant::new(small, Begin::At(2), End::At(2)));
+        occupants.push(Occupant::new(small, Start::At(2), End::At(2)));
     }
     agree(&occupants);
     assert_eq!(
@@ -245,8 +254,8 @@ fn times_before_all_evidence_are_in_order() {
 
 #[test]
 fn wide_lives_of_one_tick_are_told_apart() {
-    // So long lives the last that all others end and begin in one tick.
-    let wide = |from, to| Occupant::new(sized(0x1000, 0x1000), Begin::At(from), End::At(to));
+    // So long lives the last that all others end and start in one tick.
+    let wide = |from, to| Occupant::new(sized(0x1000, 0x1000), Start::At(from), End::At(to));
     let mut occupants = vec![
         wide(100, 105),
         wide(105, 108),
@@ -254,7 +263,7 @@ fn wide_lives_of_one_tick_are_told_apart() {
         wide(110, 1 << 40),
     ];
     for addr in (0x1003..).step_by(2).take(600) {
-        occupants.push(Occupant::new(sized(addr, 1), Begin::At(2), End::At(2)));
+        occupants.push(Occupant::new(sized(addr, 1), Start::At(2), End::At(2)));
     }
     agree(&occupants);
 }
@@ -271,7 +280,7 @@ fn an_empty_map_answers_nothing() {
 fn any_number_of_wide_gaps_splits() {
     for count in 1..40 {
         let far_apart: Vec<Occupant> = (1..=count)
-            .map(|i| Occupant::new(sized(i << 33, 64), Begin::At(0), End::Open))
+            .map(|i| Occupant::new(sized(i << 33, 64), Start::At(0), End::Open))
             .collect();
         agree(&far_apart);
         let map = VersionedMap::new(&far_apart);
@@ -282,7 +291,8 @@ fn any_number_of_wide_gaps_splits() {
 
 #[test]
 fn crowds_between_wide_gaps_are_told_apart() {
-    // Many begin within a few bytes, then none for long: a table made for the average tells them apart no more.
+    // Many start within a few bytes, then none for long: a table made for the average tells them
+    // apart no more.
     let mut ranges = Vec::new();
     for crowd in 0..40_u64 {
         let mut start = 0x7f00_0000_0003 + crowd * 1000;
@@ -293,7 +303,7 @@ fn crowds_between_wide_gaps_are_told_apart() {
     }
     let occupants = ranges
         .iter()
-        .map(|&range| Occupant::new(range, Begin::At(1), End::Open));
+        .map(|&range| Occupant::new(range, Start::At(1), End::Open));
     let map = VersionedMap::new(&occupants.collect::<Vec<_>>());
     for addr in 0x7f00_0000_0000..0x7f00_0000_0000 + 41_000 {
         let expected = ranges.iter().position(|r| r.contains(addr));
@@ -307,17 +317,17 @@ fn crowds_between_wide_gaps_are_told_apart() {
 
 #[test]
 fn a_crowd_is_not_where_it_is_not() {
-    // Twenty lives in what is no time at all beside the end of the container.
+    // Twenty lifetimes that are short compared with the end of the container.
     let range = sized(0x7f00_0000_fff0, 8);
     let mut occupants: Vec<_> = (1..=20)
         .map(|i| Occupant {
             not_after: u64::MAX - 1,
-            ..Occupant::new(range, Begin::At(i * 10), End::At(i * 10 + 5))
+            ..Occupant::new(range, Start::At(i * 10), End::At(i * 10 + 5))
         })
         .collect();
     occupants.push(Occupant::new(
         sized(0x7f00_0001_0400, 8),
-        Begin::At(10),
+        Start::At(10),
         End::Open,
     ));
     let map = VersionedMap::new(&occupants);
@@ -337,9 +347,9 @@ fn a_crowd_is_not_where_it_is_not() {
 fn nobody_is_alive_at_the_end_of_time() {
     // However far apart times lie: no clock that tells them apart may take the end for one of them.
     for bits in 0..64 {
-        let first = Occupant::new(sized(0x1000, 0x10), Begin::At(1 << bits), End::Open);
+        let first = Occupant::new(sized(0x1000, 0x10), Start::At(1 << bits), End::Open);
         for last in [1 << bits, u64::MAX / 2, u64::MAX - 1] {
-            let second = Occupant::new(sized(0x7f00_0000_2000, 0x10), Begin::At(last), End::Open);
+            let second = Occupant::new(sized(0x7f00_0000_2000, 0x10), Start::At(last), End::Open);
             let map = VersionedMap::new(&[first, second]);
             for (addr, from, id) in [(0x1000, 1 << bits, 0), (0x7f00_0000_2000, last, 1)] {
                 assert_eq!(map.lookup(addr, u64::MAX), None, "{bits} {last}");
@@ -351,12 +361,13 @@ fn nobody_is_alive_at_the_end_of_time() {
     }
 }
 
-/// Those of one tick need not be in the order of their lives where tiles of several addresses are split.
+/// Those of one tick need not be in the order of their lifetimes where tiles of several addresses
+/// are split.
 #[test]
 fn the_nearest_is_found_across_tiles_that_begin_in_one_tick() {
     const BASE: u64 = 0x7f00_0000_0000;
     let (whole, next) = (sized(BASE, 1 << 33), sized(BASE + 1, 1 << 33));
-    let (at, no) = (Begin::At, End::At(0));
+    let (at, no) = (Start::At, End::At(0));
     agree(&[
         Occupant::new(whole, at(0), no),
         Occupant::new(next, at(38), no),

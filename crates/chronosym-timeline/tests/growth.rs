@@ -3,36 +3,37 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use chronosym_timeline::{AddrRange, Begin, End, LiveMap, Occupant, VersionedMap};
+use chronosym_timeline::{AddrRange, End, LiveMap, Occupant, Start, VersionedMap};
 
-/// `count` lives of 5 units at one address, with gaps of as many.
+/// `count` lifetimes of 5 units at one address, with gaps of as many.
 fn versions(count: u64) -> impl Iterator<Item = Occupant> {
     let range = AddrRange::sized(0x1000, 0x100).unwrap();
-    (0..count).map(move |i| Occupant::new(range, Begin::At(i * 10), End::At(i * 10 + 5)))
+    (0..count).map(move |i| Occupant::new(range, Start::At(i * 10), End::At(i * 10 + 5)))
 }
 
-/// How long questions take, a few at a time, each time the shortest of some runs: what else the machine does makes none of them
-/// shorter, and does not come between few.
+/// How long questions take, a few at a time, each time the shortest of some runs: what else the
+/// machine does makes none of them shorter, and does not come between few.
 fn best(questions: u64, ask: impl Fn(u64)) -> Duration {
     const FEW: u64 = 500;
     let timed = |from: u64| {
-        let begin = Instant::now();
+        let start = Instant::now();
         (from..from + FEW).for_each(&ask);
-        begin.elapsed()
+        start.elapsed()
     };
     let shortest = |from: u64| (0..9).map(|_| timed(from)).min().unwrap();
     (0..questions / FEW).map(|i| shortest(i * FEW)).sum()
 }
 
-/// Asks `ask` of as many times as there are versions, for a number of versions and eight times that.
+/// Asks `ask` of as many times as there are versions, for a number of versions and eight times
+/// that.
 fn grows_as_the_number_of_questions<M>(make: impl Fn(u64) -> M, ask: impl Fn(&M, u64)) {
     let time = |count| {
         let map = make(count);
         best(count, |i| ask(&map, i.wrapping_mul(7919) % count * 10 + 7))
     };
     let (few, many) = (time(2_000), time(16_000));
-    // Three times as long as they should take leaves room for caches and for what else the machine does; a walk over all
-    // versions takes sixty-four times as long.
+    // Three times as long as they should take leaves room for caches and for what else the machine
+    // does; a walk over all versions takes sixty-four times as long.
     assert!(many < few * 24, "{few:?}, then {many:?}");
 }
 

@@ -4,7 +4,7 @@ mod model;
 
 use std::sync::{Arc, RwLock};
 
-use chronosym_timeline::{AddrRange, Begin, End, Id, LiveMap, Occupant, Snapshot};
+use chronosym_timeline::{AddrRange, End, Id, LiveMap, Occupant, Snapshot, Start};
 use model::Model;
 use proptest::prelude::*;
 
@@ -25,17 +25,17 @@ fn agree(snapshot: &Snapshot, occupants: &[Occupant]) {
                 "{addr:#x} at {time} of {occupants:#?}"
             );
             assert_eq!(
-                model::spans(&snapshot.neighbours(addr, time)),
+                model::bounds(&snapshot.neighbours(addr, time)),
                 model::nearest(&expected, time),
                 "next to {time} at {addr:#x} of {occupants:#?}"
             );
         }
         let answered: Vec<_> = snapshot.occupants(addr).collect();
         assert_eq!(answered, expected, "{addr:#x} of {occupants:#?}");
-        for (id, life) in answered {
+        for (id, lifetime) in answered {
             let instant = model::instant(&occupants[id.index()]);
-            assert_eq!(snapshot.life(id, addr, instant), Some(life));
-            assert_eq!(snapshot.life(id, addr, instant.wrapping_add(1)), None);
+            assert_eq!(snapshot.lifetime(id, addr, instant), Some(lifetime));
+            assert_eq!(snapshot.lifetime(id, addr, instant.wrapping_add(1)), None);
         }
     }
 }
@@ -48,12 +48,13 @@ enum Event {
     NotAfter(usize),
 }
 
-/// A session as it would be delivered: no end before its begin, events in time order, occupants in the order of insertion.
+/// A session as it would be delivered: no end before its start, events in time order, occupants in
+/// the order of insertion.
 fn session(most: usize) -> impl Strategy<Value = (Vec<Occupant>, Vec<(u64, Event)>)> {
     model::history(most).prop_map(|mut occupants| {
-        let instant = |o: &Occupant| match o.begin {
-            Begin::At(t) | Begin::Before(t) => t,
-            Begin::Unbounded => o.not_before,
+        let instant = |o: &Occupant| match o.start {
+            Start::At(t) | Start::Before(t) => t,
+            Start::Unbounded => o.not_before,
         };
         for o in &mut occupants {
             if let End::At(t) = o.end {
@@ -159,7 +160,7 @@ proptest! {
         }
         let model = Model::new(&occupants);
         for &id in &gone {
-            prop_assert!(model.rectangles[id.index()].life.to <= horizon);
+            prop_assert!(model.rectangles[id.index()].lifetime.to <= horizon);
         }
         prop_assert_eq!(live.len() + gone.len(), occupants.len());
         let snapshot = live.snapshot();
@@ -185,7 +186,7 @@ fn nobody_is_never_final_before_the_end() {
     live.advance(100);
     assert!(live.snapshot().lookup(0x1000, 50).provisional);
     // A rundown proves that something was there all the time.
-    let id = live.insert(Occupant::new(range, Begin::Before(100), End::Open));
+    let id = live.insert(Occupant::new(range, Start::Before(100), End::Open));
     let answer = live.snapshot().lookup(0x1000, 50);
     assert_eq!((answer.id, answer.provisional), (Some(id), false));
     assert!(live.snapshot().lookup(0x1000, 100).provisional);
@@ -200,7 +201,7 @@ fn late_occupants_are_counted_and_taken_in() {
     let range = AddrRange::sized(0x1000, 0x100).unwrap();
     let mut live = LiveMap::new();
     live.advance(100);
-    let id = live.insert(Occupant::new(range, Begin::At(99), End::Open));
+    let id = live.insert(Occupant::new(range, Start::At(99), End::Open));
     assert_eq!(live.late(), 1);
     assert_eq!(live.snapshot().lookup(0x1000, 99).id, Some(id));
 }
@@ -212,7 +213,7 @@ fn forgetting_bounds_memory() {
     for time in 0..60_000_u64 {
         // Ever new places, and each body lives for 100 units of time.
         let range = AddrRange::sized(0x1000 + time * 48, 40).unwrap();
-        live.insert(Occupant::new(range, Begin::At(time), End::At(time + 100)));
+        live.insert(Occupant::new(range, Start::At(time), End::At(time + 100)));
         if time % 1000 == 999 {
             live.advance(time);
             live.forget_before(time);
@@ -234,7 +235,8 @@ fn readers_see_whole_steps_while_the_writer_works() {
             scope.spawn(|| {
                 let mut seen = 0;
                 loop {
-                    // The occupant of step t lives in [t, t + 1), and all steps up to the watermark are complete.
+                    // The occupant of step t lives in [t, t + 1), and all steps up to the watermark
+                    // are complete.
                     let snapshot = latest.read().unwrap().clone();
                     let now = snapshot.watermark();
                     assert!(now >= seen, "time went back");
@@ -252,7 +254,7 @@ fn readers_see_whole_steps_while_the_writer_works() {
             });
         }
         for time in 0..STEPS {
-            let id = live.insert(Occupant::new(range, Begin::At(time), End::Open));
+            let id = live.insert(Occupant::new(range, Start::At(time), End::Open));
             live.set_end(id, End::At(time + 1));
             live.advance(time + 1);
             if time == STEPS - 1 {
@@ -268,7 +270,7 @@ fn readers_see_whole_steps_while_the_writer_works() {
 fn what_is_known_of_an_occupant_is_told_until_it_is_forgotten() {
     let range = AddrRange::sized(0x1000, 0x10).unwrap();
     let mut live = LiveMap::new();
-    let mut occupant = Occupant::new(range, Begin::At(5), End::Open);
+    let mut occupant = Occupant::new(range, Start::At(5), End::Open);
     let id = live.insert(occupant);
     assert_eq!(live.get(id), Some(&occupant));
     (occupant.end, occupant.not_after) = (End::At(9), 30);

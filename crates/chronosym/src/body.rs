@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chronosym_events::MethodFlags;
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::{End, Start};
 
 use crate::by_offset::ByOffset;
 use crate::chunked::Chunked;
@@ -39,7 +39,7 @@ pub(crate) struct CodeBody {
     pub name: NameId,
     pub module: Option<ModuleIndex>,
     pub evidence: EvidenceSet,
-    pub begin: Begin,
+    pub begin: Start,
     pub end: End,
     /// Rule 8: from when on samples before the load event may be in it.
     pub earliest: u64,
@@ -71,7 +71,7 @@ impl CodeBody {
         name: NameId::NONE,
         module: None,
         evidence: EvidenceSet::NONE,
-        begin: Begin::At(0),
+        begin: Start::At(0),
         end: End::At(0),
         earliest: 0,
         il_map: None,
@@ -107,8 +107,8 @@ impl CodeBody {
     /// When the first event spoke of it.
     pub fn first_seen(&self) -> u64 {
         match self.begin {
-            Begin::At(at) | Begin::Before(at) => at,
-            Begin::Unbounded => 0,
+            Start::At(at) | Start::Before(at) => at,
+            Start::Unbounded => 0,
         }
     }
 
@@ -133,7 +133,7 @@ pub(crate) struct Module {
     pub simple_name: StringId,
     pub managed_pdb: Option<PdbId>,
     pub native_pdb: Option<PdbId>,
-    pub begin: Begin,
+    pub begin: Start,
     pub end: End,
     pub evidence: EvidenceSet,
     pub bodies: Chunked<BodyIndex>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chronosym_events::Action;
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::{End, Start};
 
 use crate::body::PdbId;
 use crate::facts::{self, Addressing};
@@ -40,7 +40,7 @@ pub(crate) struct Image {
     pub build_id: StringId,
     /// Which part of a PE file is mapped, where a runtime mapped it piece by piece.
     pub part: Option<PePart>,
-    pub begin: Begin,
+    pub begin: Start,
     pub end: End,
 }
 
@@ -143,7 +143,7 @@ impl MappedImages {
         let index = ImageIndex(images.len() as u32);
         self.current.insert(image.base, (index, time));
         images.push(Image {
-            begin: Begin::At(time),
+            begin: Start::At(time),
             end: End::Open,
             ..image
         });

@@ -1,6 +1,6 @@
 //! The two shapes of a map from address and time: frozen, and a snapshot of one that still grows.
 
-use chronosym_timeline::{Begin, Id, Life, Neighbours, Snapshot, VersionedMap};
+use chronosym_timeline::{Id, Lifetime, Neighbours, Snapshot, Start, VersionedMap};
 
 /// Who stood where and when.
 #[derive(Debug)]
@@ -11,9 +11,9 @@ pub(crate) enum Index {
 
 impl Index {
     /// Who was alive at an address and time, with its life.
-    pub(crate) fn find(&self, address: u64, time: u64) -> Option<(Id, Life)> {
+    pub(crate) fn find(&self, address: u64, time: u64) -> Option<(Id, Lifetime)> {
         match self {
-            Index::Frozen(map) => map.lookup(address, time).map(|id| (id, map.life(id))),
+            Index::Frozen(map) => map.lookup(address, time).map(|id| (id, map.lifetime(id))),
             Index::Live(map) => map.find(address, time),
         }
     }
@@ -27,7 +27,7 @@ impl Index {
     }
 
     /// Everyone who ever stood at an address.
-    pub(crate) fn occupants(&self, address: u64) -> Vec<(Id, Life)> {
+    pub(crate) fn occupants(&self, address: u64) -> Vec<(Id, Lifetime)> {
         match self {
             Index::Frozen(map) => map.occupants(address).collect(),
             Index::Live(map) => map.occupants(address).collect(),
@@ -35,16 +35,16 @@ impl Index {
     }
 
     /// The life of the occupant of a number, whose first address is `start`; one of no length where it is forgotten.
-    pub(crate) fn life(&self, number: usize, start: u64, begin: Begin) -> Life {
+    pub(crate) fn life(&self, number: usize, start: u64, begin: Start) -> Lifetime {
         let known = match (self, begin, Id::from_index(number)) {
-            (Index::Frozen(map), _, Some(id)) => Some(map.life(id)),
-            (Index::Live(map), Begin::At(instant) | Begin::Before(instant), Some(id)) => {
-                map.life(id, start, instant)
+            (Index::Frozen(map), _, Some(id)) => Some(map.lifetime(id)),
+            (Index::Live(map), Start::At(instant) | Start::Before(instant), Some(id)) => {
+                map.lifetime(id, start, instant)
             }
             // What events state is known from some instant on.
             _ => None,
         };
-        known.unwrap_or(Life {
+        known.unwrap_or(Lifetime {
             from: 0,
             to: 0,
             from_known: false,

@@ -88,7 +88,7 @@ pub use chronosym_events::{
     Action, DecodeError, EventKey, EventSchema, Guid, OptimizationTier, PointerSize, Provider,
     RawEvent,
 };
-pub use chronosym_timeline::{Begin, End, Life};
+pub use chronosym_timeline::{End, Lifetime, Start};
 // The crates whose types stand in this one's interface, for all of what belongs to them.
 #[cfg(feature = "open")]
 pub use chronosym_ctf;

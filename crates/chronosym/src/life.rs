@@ -1,7 +1,7 @@
 //! When things begin and end, by what events say of them.
 
 use chronosym_events::Action;
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::{End, Start};
 
 /// Whether a thing is known to have ended by a time.
 pub(crate) fn has_ended(end: End, time: u64) -> bool {
@@ -9,20 +9,20 @@ pub(crate) fn has_ended(end: End, time: u64) -> bool {
 }
 
 /// When a thing that an action speaks of began and ended.
-pub(crate) fn life_of(action: Action, time: u64) -> (Begin, End) {
+pub(crate) fn life_of(action: Action, time: u64) -> (Start, End) {
     match action {
-        Action::Load => (Begin::At(time), End::Open),
-        Action::Unload => (Begin::Before(time), End::At(time)),
-        Action::DCStart => (Begin::Before(time), End::Open),
-        Action::DCEnd => (Begin::Before(time), End::After(time)),
+        Action::Load => (Start::At(time), End::Open),
+        Action::Unload => (Start::Before(time), End::At(time)),
+        Action::DCStart => (Start::Before(time), End::Open),
+        Action::DCEnd => (Start::Before(time), End::After(time)),
     }
 }
 
 /// From when on a thing can have been there.
-pub(crate) fn floor(begin: Begin) -> u64 {
+pub(crate) fn floor(begin: Start) -> u64 {
     match begin {
-        Begin::At(time) => time,
-        Begin::Before(_) | Begin::Unbounded => 0,
+        Start::At(time) => time,
+        Start::Before(_) | Start::Unbounded => 0,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use chronosym_events::Action;
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::{End, Start};
 
 use crate::clr_state::ClrState;
 use crate::code::ProcessCode;
@@ -227,7 +227,7 @@ impl Machine {
         let ProcessState { images, mapped, .. } = state;
         let (index, is_new) = mapped.apply(images, time, fact, &mut self.names)?;
         let image = &state.images[index.index()];
-        if is_new && let Begin::At(at) = image.begin {
+        if is_new && let Start::At(at) = image.begin {
             let (first, last) = (image.base, image.last());
             state.code.image_mapped(first, last, at);
         }
@@ -255,7 +255,7 @@ impl Machine {
     pub fn map_images_over_code(&mut self) {
         for state in self.states.iter_mut() {
             for image in &state.images {
-                if let Begin::At(at) = image.begin {
+                if let Start::At(at) = image.begin {
                     state.code.image_mapped(image.base, image.last(), at);
                 }
             }

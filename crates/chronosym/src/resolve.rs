@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use chronosym_timeline::{Begin, End, Neighbours};
+use chronosym_timeline::{End, Neighbours, Start};
 
 use crate::body::{BodyIndex, CodeBody};
 use crate::evidence::{Certainty, NameReason};
@@ -284,7 +284,7 @@ impl AddressSpace {
             let index = BodyIndex(id.index() as u32);
             let body = self.body(index);
             let loaded =
-                body.flags.is_jitted() && matches!(body.begin, Begin::At(at) if at == life.from);
+                body.flags.is_jitted() && matches!(body.begin, Start::At(at) if at == life.from);
             if loaded && body.earliest <= time {
                 let valid = body.earliest..life.from;
                 let found = Found::Body(index);
@@ -306,15 +306,15 @@ impl AddressSpace {
 
 /// How sure it is that what events say began and ended so stood there at `time`, and the part of its life for which that holds.
 fn certainty(
-    begin: Begin,
+    begin: Start,
     end: End,
     life: Range<u64>,
     time: u64,
     losses: &[Loss],
 ) -> (Certainty, Range<u64>) {
     let known_from = match begin {
-        Begin::At(at) | Begin::Before(at) => at,
-        Begin::Unbounded => u64::MAX,
+        Start::At(at) | Start::Before(at) => at,
+        Start::Unbounded => u64::MAX,
     };
     if time < known_from {
         return (Certainty::Inferred, life.start..life.end.min(known_from));

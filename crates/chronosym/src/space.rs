@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chronosym_timeline::{AddrRange, Begin, End, Occupant, VersionedMap};
+use chronosym_timeline::{AddrRange, End, Occupant, Start, VersionedMap};
 
 use crate::body::CodeBody;
 use crate::code::ProcessCode;
@@ -68,7 +68,7 @@ fn occupant(
     process: &Process,
     first: u64,
     last: u64,
-    begin: Begin,
+    begin: Start,
     end: End,
     floor: u64,
 ) -> Occupant {

@@ -1,7 +1,7 @@
 //! What a timeline holds, for listings: processes, threads, modules, images, bodies.
 
 use chronosym_events::OptimizationTier;
-use chronosym_timeline::Life;
+use chronosym_timeline::Lifetime;
 
 use crate::body::{BodyIndex, ModuleIndex};
 use crate::event_types::EventTypeInfo;
@@ -70,7 +70,7 @@ pub struct ModuleView<'t> {
     /// Its files.
     pub module: ModuleRef<'t>,
     /// First time it is known to be there, ns.
-    pub begin: chronosym_timeline::Begin,
+    pub begin: chronosym_timeline::Start,
     /// What is known of its end.
     pub end: chronosym_timeline::End,
     /// What says so.
@@ -90,7 +90,7 @@ pub struct ImageView<'t> {
     /// Where it is, and its file.
     pub image: ImageRef<'t>,
     /// When it was there, ns.
-    pub life: Life,
+    pub life: Lifetime,
 }
 
 /// A code body.
@@ -104,7 +104,7 @@ pub struct BodyView<'t> {
     /// Bytes.
     pub size: u64,
     /// When it was there, ns.
-    pub life: Life,
+    pub life: Lifetime,
     /// Namespace, type and method.
     pub name: Option<String>,
     /// The signature as the runtime spells it.
@@ -300,10 +300,10 @@ impl Timeline {
 
     /// The lives of what ever stood at an address of a process, oldest first: of code bodies or, where there are none, of images.
     /// Without a time, the only one answers.
-    pub fn lives_at(&self, process: ProcessIndex, address: u64) -> Vec<Life> {
+    pub fn lives_at(&self, process: ProcessIndex, address: u64) -> Vec<Lifetime> {
         let lives_in = |map: &Index| map.occupants(address).into_iter().map(|(_, life)| life);
         let space = self.space(process).into_iter();
-        let mut lives: Vec<Life> = space.flat_map(|space| lives_in(&space.bodies)).collect();
+        let mut lives: Vec<Lifetime> = space.flat_map(|space| lives_in(&space.bodies)).collect();
         lives.sort_by_key(|life| (life.from, life.to));
         if lives.is_empty() {
             let owners = self.image_owners(process, address);

@@ -1,8 +1,8 @@
-//! The map while events arrive: one writer, any number of readers that never wait.
+//! A map that grows while it is read: one writer and any number of readers that never wait.
 
 #![expect(
     clippy::arithmetic_side_effects,
-    reason = "counts in memory, and a start that is not the first address"
+    reason = "counts in memory, and a start above the first address"
 )]
 
 mod snapshot;
@@ -11,42 +11,43 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::occupant::{AddrRange, Begin, End, Id, Occupant};
+use crate::occupant::{AddrRange, End, Id, Occupant, Start};
 pub use snapshot::{LiveAnswer, Snapshot};
-use tree::{Entry, Key, Tree};
+use tree::{Key, SegmentEntry, Tree};
 
-/// The writer's side of a map that is asked while it grows.
+/// The writer's side of a map that grows while it is read.
 ///
-/// The rules are those of the frozen map, whatever the order of arrival: after the last event the answers are the same.
-/// Readers ask a [`snapshot`](LiveMap::snapshot).
+/// Follows the rules of the frozen map: after the last event the answers are the same, whatever the
+/// order of arrival. Readers use a [`snapshot`](LiveMap::snapshot).
 ///
-/// An insertion costs O(log n) for each piece of the address space that its range covers; a piece is cut wherever a range that
-/// is still remembered begins or ends.
+/// An insertion takes O(log n) for each segment of the address space that its range covers; the
+/// address space is cut wherever a remembered range starts or ends.
 pub struct LiveMap {
     tree: Tree,
-    records: BTreeMap<Id, Record>,
+    occupants: BTreeMap<Id, LiveOccupant>,
     inserted: usize,
     late: usize,
     watermark: u64,
     finished: bool,
 }
 
-/// What the writer knows of an occupant.
+/// An occupant that is not forgotten.
 #[derive(Clone, Copy)]
-struct Record {
+struct LiveOccupant {
     occupant: Occupant,
+    /// End of its lifetime.
     to: u64,
 }
 
 impl LiveMap {
-    /// An empty map.
+    /// Returns an empty map.
     pub fn new() -> Self {
         let mut tree = Tree::new();
-        // The first piece: from the first address on.
-        tree.insert(piece(0, 0));
+        // The first segment is the whole address space.
+        tree.insert(segment(0, 0));
         Self {
             tree,
-            records: BTreeMap::new(),
+            occupants: BTreeMap::new(),
             inserted: 0,
             late: 0,
             watermark: 0,
@@ -63,19 +64,19 @@ impl LiveMap {
         self.inserted += 1;
         self.late += usize::from(occupant.instant() < self.watermark);
         self.split(occupant.range.start());
-        if let Some(behind) = occupant.range.last().checked_add(1) {
-            self.split(behind);
+        if let Some(after) = occupant.range.last().checked_add(1) {
+            self.split(after);
         }
-        self.records.insert(id, Record { occupant, to: 0 });
-        // Its own life, those it may close, and those that may have begun when an older one ended.
+        self.occupants.insert(id, LiveOccupant { occupant, to: 0 });
+        // Its own lifetime, those it may end, and those that may start where an older one ended.
         let mut stale = BTreeSet::from([order(id, &occupant)]);
         for key in self.keys(id, &occupant) {
             let (start, instant, id) = key;
-            self.tree.insert(Entry {
+            self.tree.insert(SegmentEntry {
                 start,
                 instant,
                 id,
-                ..Entry::default()
+                ..SegmentEntry::default()
             });
             stale.extend(
                 self.older(key)
@@ -88,101 +89,108 @@ impl LiveMap {
         id
     }
 
-    /// Says what has become known of an occupant's end. Does nothing if `id` is forgotten.
+    /// Sets the evidence of an occupant's end. Does nothing if `id` is forgotten.
     pub fn set_end(&mut self, id: Id, end: End) {
         self.change(id, |occupant| occupant.end = end);
     }
 
-    /// Says when an occupant's container ended. Does nothing if `id` is forgotten.
+    /// Sets the end of an occupant's container. Does nothing if `id` is forgotten.
     pub fn set_not_after(&mut self, id: Id, not_after: u64) {
         self.change(id, |occupant| occupant.not_after = not_after);
     }
 
-    /// What is known of `id`; `None` if it is forgotten.
+    /// Returns the occupant `id`; `None` if it is forgotten.
     pub fn get(&self, id: Id) -> Option<&Occupant> {
-        self.records.get(&id).map(|record| &record.occupant)
+        self.occupants.get(&id).map(|live| &live.occupant)
     }
 
-    /// Promises that nothing to come is evidence for an instant before `watermark`: no occupant with such an instant will be
-    /// inserted, and no end moved that lies before it. Occupants that break the promise are taken in, and [counted](Self::late).
+    /// Promises that no further evidence is for an instant before `watermark`: no occupant with
+    /// such an instant will be inserted, and no earlier end moved. Occupants that break the promise
+    /// are inserted and [counted](Self::late).
     pub fn advance(&mut self, watermark: u64) {
         self.watermark = self.watermark.max(watermark);
     }
 
-    /// Says that no event is to come: all answers are final.
+    /// Makes all answers final: no more events arrive.
     pub fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// The number of occupants that were inserted behind the watermark: answers said to be final may have changed by them.
+    /// Returns the number of occupants that were inserted before the watermark; they may have
+    /// changed final answers.
     pub fn late(&self) -> usize {
         self.late
     }
 
-    /// The map as it is now, for any thread. Cheap, but not free: what follows must copy what it may look at.
+    /// Returns the current state of the map, for any thread. Later changes copy the nodes they
+    /// share with it.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.tree.clone(), self.watermark, self.finished)
     }
 
-    /// Drops the occupants whose life ended at or before `horizon`, and tells their ids. Costs a pass over all occupants.
+    /// Forgets the occupants that ended at or before `horizon` and returns their ids. Visits all
+    /// occupants.
     ///
-    /// Answers for later times stay the same. For earlier ones, occupants with an unknown begin may seem to begin later than
-    /// they did, but not after `horizon`.
+    /// Answers for later times stay the same. For earlier times, occupants with an unknown start
+    /// may start later than they did, but not after `horizon`.
     pub fn forget_before(&mut self, horizon: u64) -> Vec<Id> {
         let dead: Vec<Id> = self
-            .records
+            .occupants
             .iter()
             .filter(|(_, r)| r.to <= horizon)
             .map(|(id, _)| *id)
             .collect();
         for &id in &dead {
-            let Some(Record { occupant, to, .. }) = self.records.remove(&id) else {
+            let Some(LiveOccupant { occupant, to, .. }) = self.occupants.remove(&id) else {
                 continue;
             };
             for key in self.keys(id, &occupant) {
                 self.tree.remove(key);
-                self.raise(key.0, to);
+                self.raise_end(key.0, to);
             }
             self.join(occupant.range);
         }
         dead
     }
 
-    /// The number of occupants that are not forgotten.
+    /// Returns the number of occupants that are not forgotten.
     pub fn len(&self) -> usize {
-        self.records.len()
+        self.occupants.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the map has no occupants.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.occupants.is_empty()
     }
 
-    /// What the map holds on the heap, in bytes, about: a pass over all of it. Snapshots share most of it.
+    /// Returns the approximate size on the heap in bytes, most of it shared with snapshots. Visits
+    /// all nodes.
     pub fn memory_bytes(&self) -> usize {
-        self.tree.memory_bytes() + self.records.len() * size_of::<(Id, Record)>() * 3 / 2
+        self.tree.memory_bytes() + self.occupants.len() * size_of::<(Id, LiveOccupant)>() * 3 / 2
     }
 
     fn change(&mut self, id: Id, change: impl FnOnce(&mut Occupant)) {
-        if let Some(record) = self.records.get_mut(&id) {
-            change(&mut record.occupant);
-            let stale = BTreeSet::from([order(id, &record.occupant)]);
+        if let Some(live) = self.occupants.get_mut(&id) {
+            change(&mut live.occupant);
+            let stale = BTreeSet::from([order(id, &live.occupant)]);
             self.refresh(stale);
         }
     }
 
-    /// Works lives out anew, oldest first: a life depends on older ones, and on the mere instants of newer ones.
+    /// Recomputes lifetimes, oldest first: one depends on older lifetimes and on the instants of
+    /// newer occupants.
     fn refresh(&mut self, mut stale: BTreeSet<(u64, Id)>) {
         while let Some((_, id)) = stale.pop_first() {
-            let Some(&Record {
+            let Some(&LiveOccupant {
                 occupant,
                 to: old_to,
-            }) = self.records.get(&id)
+            }) = self.occupants.get(&id)
             else {
                 continue;
             };
             let keys = self.keys(id, &occupant);
-            // At one address occupants follow one another, so the neighbours in each piece say all.
+            // Occupants of one address follow one another, so the neighbours in each segment
+            // suffice.
             let floor = keys
                 .iter()
                 .filter_map(|&k| self.older(k))
@@ -204,10 +212,10 @@ impl LiveMap {
                         .filter_map(stale_key),
                 );
             }
-            let from_known = matches!(occupant.begin, Begin::At(_));
+            let from_known = matches!(occupant.start, Start::At(_));
             let to_known = to == own && occupant.end_stated();
             for &(start, instant, id) in &keys {
-                self.tree.insert(Entry {
+                self.tree.insert(SegmentEntry {
                     start,
                     instant,
                     id,
@@ -217,19 +225,19 @@ impl LiveMap {
                     to_known,
                 });
             }
-            self.records.insert(id, Record { occupant, to });
+            self.occupants.insert(id, LiveOccupant { occupant, to });
         }
     }
 
-    /// The keys of an occupant, one in each piece of its range.
+    /// Returns the keys of an occupant, one for each segment of its range.
     fn keys(&self, id: Id, occupant: &Occupant) -> Vec<Key> {
-        self.pieces(occupant.range)
+        self.segments(occupant.range)
             .map(|start| (start, occupant.instant(), Id::raw(Some(id))))
             .collect()
     }
 
-    /// The first addresses of the pieces that begin in `range`.
-    fn pieces(&self, range: AddrRange) -> impl Iterator<Item = u64> + '_ {
+    /// Returns the first addresses of the segments that start in `range`.
+    fn segments(&self, range: AddrRange) -> impl Iterator<Item = u64> + '_ {
         let next = |start: u64| {
             self.tree
                 .after((start, u64::MAX, u32::MAX))
@@ -239,19 +247,20 @@ impl LiveMap {
             .take_while(move |&start| start <= range.last())
     }
 
-    /// The neighbour before an entry in its piece; the piece's own entry if there is no other.
-    fn older(&self, (start, instant, id): Key) -> Option<&Entry> {
+    /// Returns the entry before another in its segment; the segment's own entry if there is no
+    /// other.
+    fn older(&self, (start, instant, id): Key) -> Option<&SegmentEntry> {
         self.tree
             .at_or_before((start, instant, id.checked_sub(1)?))
             .filter(|e| e.start == start)
     }
 
-    /// The neighbour after an entry in its piece.
-    fn newer(&self, key: Key) -> Option<&Entry> {
+    /// Returns the entry after another in its segment.
+    fn newer(&self, key: Key) -> Option<&SegmentEntry> {
         self.tree.after(key).filter(|e| e.start == key.0)
     }
 
-    /// Makes a piece begin at `start`, with the history of the piece it is cut from.
+    /// Makes a segment start at `start`, with the entries of the segment it is cut from.
     fn split(&mut self, start: u64) {
         let from = self
             .tree
@@ -261,24 +270,24 @@ impl LiveMap {
             return;
         }
         let mut key = (from, 0, 0);
-        let mut copied = self.tree.at_or_before(key).copied();
-        while let Some(entry) = copied.filter(|e| e.start == from) {
+        let mut next = self.tree.at_or_before(key).copied();
+        while let Some(entry) = next.filter(|e| e.start == from) {
             key = entry.key();
-            self.tree.insert(Entry { start, ..entry });
-            copied = self.tree.after(key).copied();
+            self.tree.insert(SegmentEntry { start, ..entry });
+            next = self.tree.after(key).copied();
         }
     }
 
-    /// Notes in a piece that something forgotten ended at `to`.
-    fn raise(&mut self, start: u64, to: u64) {
+    /// Notes in a segment that a forgotten occupant ended at `to`.
+    fn raise_end(&mut self, start: u64, to: u64) {
         let before = self.tree.at_or_before((start, 0, 0)).map_or(0, |e| e.to);
-        self.tree.insert(piece(start, before.max(to)));
+        self.tree.insert(segment(start, before.max(to)));
     }
 
-    /// Joins pieces that nothing is remembered of: those in `range`, and with their neighbours.
+    /// Joins empty segments in `range`, and empty neighbours with them.
     fn join(&mut self, range: AddrRange) {
-        let behind = range.last().checked_add(1);
-        let starts: Vec<u64> = self.pieces(range).chain(behind).collect();
+        let after = range.last().checked_add(1);
+        let starts: Vec<u64> = self.segments(range).chain(after).collect();
         for start in starts.into_iter().filter(|&start| start > 0) {
             let Some(&before) = self.tree.at_or_before((start - 1, u64::MAX, u32::MAX)) else {
                 continue;
@@ -290,7 +299,7 @@ impl LiveMap {
                 .filter(|e| e.start == start);
             if let Some(here) = here.filter(|here| before.id == 0 && here.id == 0) {
                 self.tree.remove(here.key());
-                self.raise(before.start, here.to);
+                self.raise_end(before.start, here.to);
             }
         }
     }
@@ -315,15 +324,15 @@ fn order(id: Id, occupant: &Occupant) -> (u64, Id) {
     (occupant.instant(), id)
 }
 
-fn stale_key(entry: &Entry) -> Option<(u64, Id)> {
+fn stale_key(entry: &SegmentEntry) -> Option<(u64, Id)> {
     Some((entry.instant, Id::from_raw(entry.id)?))
 }
 
-/// The entry of a piece itself.
-fn piece(start: u64, to: u64) -> Entry {
-    Entry {
+/// Returns the entry of a segment itself.
+fn segment(start: u64, to: u64) -> SegmentEntry {
+    SegmentEntry {
         start,
         to,
-        ..Entry::default()
+        ..SegmentEntry::default()
     }
 }

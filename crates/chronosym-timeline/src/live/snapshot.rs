@@ -1,21 +1,21 @@
-//! A live map at one moment, for readers.
+//! The state of a live map at one moment, for readers.
 
 use std::fmt;
 
-use super::tree::{Entry, Tree};
-use crate::occupant::{Id, Life, Neighbours};
+use super::tree::{SegmentEntry, Tree};
+use crate::occupant::{Id, Lifetime, Neighbours};
 
 /// An answer while events still arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct LiveAnswer {
-    /// Who was there, as far as is known.
+    /// The occupant.
     pub id: Option<Id>,
-    /// Events to come may change the answer.
+    /// Whether later events may change the answer.
     pub provisional: bool,
 }
 
-/// A [`LiveMap`](super::LiveMap) at the moment it was taken. It does not change, and any number of threads can ask it at once.
+/// The state of a [`LiveMap`](super::LiveMap) at one moment: immutable, for any number of threads.
 pub struct Snapshot {
     tree: Tree,
     watermark: u64,
@@ -31,10 +31,11 @@ impl Snapshot {
         }
     }
 
-    /// Who was alive at `addr` at `time`, and whether that is final. In O(log n), allocates nothing.
+    /// Returns the occupant that was alive at `addr` at `time`, and whether that is final. Takes
+    /// O(log n) and does not allocate.
     ///
-    /// An occupant is final before the watermark. That there is none is final at the end only: something whose begin nobody saw
-    /// may still turn up.
+    /// An occupant is final before the watermark. A lookup without an occupant is final only when
+    /// the map is finished: an occupant with an unknown start may still be inserted.
     pub fn lookup(&self, addr: u64, time: u64) -> LiveAnswer {
         let id = self.find(addr, time).map(|(id, _)| id);
         LiveAnswer {
@@ -43,18 +44,20 @@ impl Snapshot {
         }
     }
 
-    /// Who was alive at `addr` at `time`, with its life. In O(log n), allocates nothing.
-    pub fn find(&self, addr: u64, time: u64) -> Option<(Id, Life)> {
+    /// Returns the occupant that was alive at `addr` at `time` with its lifetime. Takes O(log n)
+    /// and does not allocate.
+    pub fn find(&self, addr: u64, time: u64) -> Option<(Id, Lifetime)> {
         let latest = self.latest(addr)?;
         if latest.from <= time || latest.to <= time {
-            // Most questions are of now.
-            return occupant(latest).filter(|(_, life)| life.contains(time));
+            // Most lookups are for the present.
+            return occupant(latest).filter(|(_, lifetime)| lifetime.contains(time));
         }
         let (_, next) = self.divide(latest.start, time);
-        occupant(next?).filter(|(_, life)| life.contains(time))
+        occupant(next?).filter(|(_, lifetime)| lifetime.contains(time))
     }
 
-    /// Whose lives at `addr` are the nearest to `time`, as far as is remembered. In O(log n), allocates nothing.
+    /// Returns the occupants of `addr` whose lifetimes are nearest to `time`, without forgotten
+    /// ones. Takes O(log n) and does not allocate.
     pub fn neighbours(&self, addr: u64, time: u64) -> Neighbours {
         let Some(latest) = self.latest(addr) else {
             return Neighbours::default();
@@ -70,55 +73,57 @@ impl Snapshot {
         }
     }
 
-    /// The life of `id`, which is at `addr` and whose begin is evidence for `instant`; `None` if it is forgotten.
-    pub fn life(&self, id: Id, addr: u64, instant: u64) -> Option<Life> {
+    /// Returns the lifetime of `id`, which is at `addr` and whose start is evidence for `instant`;
+    /// `None` if it is forgotten.
+    pub fn lifetime(&self, id: Id, addr: u64, instant: u64) -> Option<Lifetime> {
         let key = (self.latest(addr)?.start, instant, Id::raw(Some(id)));
         let entry = self.tree.at_or_before(key)?;
-        (entry.key() == key).then(|| life(entry))
+        (entry.key() == key).then(|| lifetime(entry))
     }
 
-    /// Everything that is remembered of `addr`, with its life, in time order: lives of no length too.
-    pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Life)> + '_ {
+    /// Returns all occupants of `addr` that are not forgotten with their lifetimes, including empty
+    /// ones, in time order.
+    pub fn occupants(&self, addr: u64) -> impl Iterator<Item = (Id, Lifetime)> + '_ {
         let start = self.latest(addr).map_or(0, |latest| latest.start);
-        let next = move |entry: &&Entry| self.tree.after(entry.key());
+        let next = move |entry: &&SegmentEntry| self.tree.after(entry.key());
         std::iter::successors(self.tree.after((start, 0, 0)), next)
             .take_while(move |entry| entry.start == start)
             .filter_map(occupant)
     }
 
-    /// Up to when occupants are final: exclusive.
+    /// Returns the time up to which occupants are final, exclusive.
     pub fn watermark(&self) -> u64 {
         self.watermark
     }
 
-    /// Whether no event is to come.
+    /// Returns whether all answers are final.
     pub fn finished(&self) -> bool {
         self.finished
     }
 
-    /// The last entry of an address's piece: the piece itself if nothing is remembered of it.
-    fn latest(&self, addr: u64) -> Option<&Entry> {
+    /// Returns the last entry of an address's segment: that of the segment itself if it is empty.
+    fn latest(&self, addr: u64) -> Option<&SegmentEntry> {
         self.tree.at_or_before((addr, u64::MAX, u32::MAX))
     }
 
-    /// The last in a piece that ended by a time, and the next: at one address each ends before the next begins.
-    fn divide(&self, start: u64, time: u64) -> (Option<&Entry>, Option<&Entry>) {
-        let ended = |entry: &Entry| {
+    /// Returns the last entry of a segment that ended by a time, and the next one.
+    fn divide(&self, start: u64, time: u64) -> (Option<&SegmentEntry>, Option<&SegmentEntry>) {
+        let ended = |entry: &SegmentEntry| {
             entry.start < start || entry.start == start && (entry.id == 0 || entry.to <= time)
         };
         let (last, next) = self.tree.divide(ended);
-        let here = |entry: &&Entry| entry.start == start;
+        let here = |entry: &&SegmentEntry| entry.start == start;
         (last.filter(here), next.filter(here))
     }
 }
 
-/// The occupant of an entry; `None` if it is the piece itself.
-fn occupant(entry: &Entry) -> Option<(Id, Life)> {
-    Some((Id::from_raw(entry.id)?, life(entry)))
+/// Returns the occupant of an entry; `None` if it is that of the segment itself.
+fn occupant(entry: &SegmentEntry) -> Option<(Id, Lifetime)> {
+    Some((Id::from_raw(entry.id)?, lifetime(entry)))
 }
 
-fn life(entry: &Entry) -> Life {
-    Life {
+fn lifetime(entry: &SegmentEntry) -> Lifetime {
+    Lifetime {
         from: entry.from,
         to: entry.to,
         from_known: entry.from_known,

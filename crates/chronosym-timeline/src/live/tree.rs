@@ -1,20 +1,21 @@
-//! A sorted set whose copies share what they have in common: a B+ tree, copied along the path of a change if a snapshot holds it.
+//! A persistent B+ tree: a change copies the nodes on its path that a snapshot shares.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "places of nodes that this tree made"
+    reason = "indices within nodes that this file computed"
 )]
 
 use std::sync::Arc;
 
-/// Where an entry stands: the first address of its piece, the instant of its evidence, its raw id.
+/// Orders entries: first address of the segment, instant of the evidence, raw id.
 pub(crate) type Key = (u64, u64, u32);
 
-/// One occupant in one piece of the address space; with id 0 the piece itself, and `to` the end of whatever was forgotten there.
+/// An occupant of a segment of the address space. The entry with id 0 is that of the segment
+/// itself; its `to` is the latest end of forgotten occupants.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
-    /// The first address of the piece.
+pub(crate) struct SegmentEntry {
+    /// First address of the segment.
     pub(crate) start: u64,
     pub(crate) instant: u64,
     pub(crate) from: u64,
@@ -24,23 +25,23 @@ pub(crate) struct Entry {
     pub(crate) to_known: bool,
 }
 
-impl Entry {
+impl SegmentEntry {
     pub(crate) fn key(&self) -> Key {
         (self.start, self.instant, self.id)
     }
 }
 
-/// Entries in a leaf and children in a node, at most.
+/// Largest number of entries of a leaf and of children of a node.
 const FULL: usize = 48;
 
 #[derive(Clone)]
 enum Node {
-    Leaf(Vec<Entry>),
+    Leaf(Vec<SegmentEntry>),
     /// The first entry of each child, and the child.
-    Inner(Vec<(Entry, Arc<Node>)>),
+    Inner(Vec<(SegmentEntry, Arc<Node>)>),
 }
 
-/// Cheap to clone: clones share their nodes until one of them changes.
+/// The tree. Clones share nodes until one of them changes.
 #[derive(Clone)]
 pub(crate) struct Tree {
     root: Arc<Node>,
@@ -53,11 +54,12 @@ impl Tree {
         }
     }
 
-    /// The last of the entries for which `before` holds, and the first for which it does not: it holds for all up to some entry.
+    /// Returns the last entry for which `before` holds and the first for which it does not;
+    /// `before` must hold for all entries up to one.
     pub(crate) fn divide(
         &self,
-        before: impl Fn(&Entry) -> bool,
-    ) -> (Option<&Entry>, Option<&Entry>) {
+        before: impl Fn(&SegmentEntry) -> bool,
+    ) -> (Option<&SegmentEntry>, Option<&SegmentEntry>) {
         let (mut node, mut next) = (&*self.root, None);
         loop {
             match node {
@@ -78,13 +80,13 @@ impl Tree {
         }
     }
 
-    /// The last entry at or before `key`.
-    pub(crate) fn at_or_before(&self, key: Key) -> Option<&Entry> {
+    /// Returns the last entry at or before `key`.
+    pub(crate) fn at_or_before(&self, key: Key) -> Option<&SegmentEntry> {
         self.divide(|e| e.key() <= key).0
     }
 
-    /// The first entry after `key`.
-    pub(crate) fn after(&self, key: Key) -> Option<&Entry> {
+    /// Returns the first entry after `key`.
+    pub(crate) fn after(&self, key: Key) -> Option<&SegmentEntry> {
         self.divide(|e| e.key() <= key).1
     }
 
@@ -92,8 +94,8 @@ impl Tree {
         memory_bytes(&self.root)
     }
 
-    /// Adds an entry, in place of one with the same key.
-    pub(crate) fn insert(&mut self, entry: Entry) {
+    /// Inserts an entry; replaces one with the same key.
+    pub(crate) fn insert(&mut self, entry: SegmentEntry) {
         if let Some(split) = insert(Arc::make_mut(&mut self.root), entry) {
             let old = std::mem::replace(&mut self.root, Arc::new(Node::Leaf(Vec::new())));
             let whole = first(&old).into_iter().map(|first| (first, old.clone()));
@@ -112,7 +114,7 @@ impl Tree {
     }
 }
 
-fn first(node: &Node) -> Option<Entry> {
+fn first(node: &Node) -> Option<SegmentEntry> {
     match node {
         Node::Leaf(entries) => entries.first().copied(),
         Node::Inner(children) => children.first().map(|(first, _)| *first),
@@ -129,9 +131,9 @@ fn len(node: &Node) -> usize {
 fn memory_bytes(node: &Node) -> usize {
     size_of::<Node>()
         + match node {
-            Node::Leaf(entries) => entries.capacity() * size_of::<Entry>(),
+            Node::Leaf(entries) => entries.capacity() * size_of::<SegmentEntry>(),
             Node::Inner(children) => {
-                children.capacity() * size_of::<(Entry, Arc<Node>)>()
+                children.capacity() * size_of::<(SegmentEntry, Arc<Node>)>()
                     + children
                         .iter()
                         .map(|(_, child)| memory_bytes(child))
@@ -140,8 +142,8 @@ fn memory_bytes(node: &Node) -> usize {
         }
 }
 
-/// Inserts below `node`; if that overflows, gives the upper half away.
-fn insert(node: &mut Node, entry: Entry) -> Option<(Entry, Arc<Node>)> {
+/// Inserts below `node`; if that overflows, splits off and returns its upper half.
+fn insert(node: &mut Node, entry: SegmentEntry) -> Option<(SegmentEntry, Arc<Node>)> {
     match node {
         Node::Leaf(entries) => {
             let at = entries.partition_point(|e| e.key() < entry.key());
@@ -173,11 +175,11 @@ fn split<T>(items: &mut Vec<T>) -> Option<Vec<T>> {
     (items.len() > FULL).then(|| items.split_off(items.len() / 2))
 }
 
-/// Removes below `node`. A child that becomes empty goes, and two that are small become one.
+/// Removes below `node`. Drops a child that becomes empty, and merges two small ones.
 fn remove(node: &mut Node, key: Key) {
     match node {
         Node::Leaf(entries) => {
-            if let Ok(at) = entries.binary_search_by_key(&key, Entry::key) {
+            if let Ok(at) = entries.binary_search_by_key(&key, SegmentEntry::key) {
                 entries.remove(at);
             }
         }
@@ -206,7 +208,7 @@ fn remove(node: &mut Node, key: Key) {
     }
 }
 
-/// Puts what is in one node behind what is in another of the same level.
+/// Appends the contents of a node to those of another of the same level.
 fn append(node: &mut Node, other: Node) {
     match (node, other) {
         (Node::Leaf(entries), Node::Leaf(more)) => entries.extend(more),
@@ -221,11 +223,11 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    fn entry(key: u64, to: u64) -> Entry {
-        Entry {
+    fn entry(key: u64, to: u64) -> SegmentEntry {
+        SegmentEntry {
             start: key,
             to,
-            ..Entry::default()
+            ..SegmentEntry::default()
         }
     }
 
@@ -253,7 +255,7 @@ mod tests {
                 }
             }
             for (tree, model) in [(&tree, &model), (&old_tree, &old_model)] {
-                prop_assert!(memory_bytes(&tree.root) <= 4096 + model.len() * 10 * size_of::<Entry>());
+                prop_assert!(memory_bytes(&tree.root) <= 4096 + model.len() * 10 * size_of::<SegmentEntry>());
                 for key in 0..3001 {
                     let before = tree.at_or_before((key, 0, 0)).map(|e| (e.start, e.to));
                     prop_assert_eq!(before, model.range(..=key).next_back().map(|(k, v)| (*k, *v)));

@@ -1,11 +1,11 @@
-//! The judge: a list of rectangles, and the rules applied to it one by one in quadratic time.
+//! The model: a list of rectangles, and the rules applied to them in quadratic time.
 #![allow(dead_code)]
 
-use chronosym_timeline::{Begin, End, Id, Life, Neighbours, Occupant};
+use chronosym_timeline::{End, Id, Lifetime, Neighbours, Occupant, Start};
 
 pub struct Rectangle {
     pub occupant: Occupant,
-    pub life: Life,
+    pub lifetime: Lifetime,
 }
 
 pub struct Model {
@@ -16,9 +16,9 @@ pub struct Model {
 }
 
 pub fn instant(o: &Occupant) -> u64 {
-    match o.begin {
-        Begin::At(t) | Begin::Before(t) => t,
-        Begin::Unbounded => o.not_before,
+    match o.start {
+        Start::At(t) | Start::Before(t) => t,
+        Start::Unbounded => o.not_before,
     }
 }
 
@@ -29,7 +29,7 @@ impl Model {
         let mut rectangles: Vec<Option<Rectangle>> = occupants.iter().map(|_| None).collect();
         for (rank, &i) in order.iter().enumerate() {
             let o = occupants[i];
-            // The first to turn up at its place after it ends it, if nothing ended it before.
+            // The first later occupant that overlaps it ends it, unless it ended before.
             let closer = order[rank + 1..]
                 .iter()
                 .copied()
@@ -40,17 +40,17 @@ impl Model {
             {
                 (stop, stated) = (t, true);
             }
-            // The latest end of those who were there before.
+            // The latest end of older occupants that overlap it.
             let floor = order[..rank]
                 .iter()
                 .filter(|&&j| occupants[j].range.overlaps(o.range))
-                .map(|&j| rectangles[j].as_ref().unwrap().life.to)
+                .map(|&j| rectangles[j].as_ref().unwrap().lifetime.to)
                 .max()
                 .unwrap_or(0);
-            let from = match o.begin {
-                Begin::At(t) => t,
-                Begin::Before(t) => t.min(o.not_before.max(floor)),
-                Begin::Unbounded => o.not_before,
+            let from = match o.start {
+                Start::At(t) => t,
+                Start::Before(t) => t.min(o.not_before.max(floor)),
+                Start::Unbounded => o.not_before,
             };
             let mut to = stop.max(from);
             if let Some(j) = closer
@@ -59,13 +59,16 @@ impl Model {
                 to = instant(&occupants[j]).max(from);
                 stated = false;
             }
-            let life = Life {
+            let lifetime = Lifetime {
                 from,
                 to,
-                from_known: matches!(o.begin, Begin::At(_)),
+                from_known: matches!(o.start, Start::At(_)),
                 to_known: stated,
             };
-            rectangles[i] = Some(Rectangle { occupant: o, life });
+            rectangles[i] = Some(Rectangle {
+                occupant: o,
+                lifetime,
+            });
         }
         Self {
             rectangles: rectangles.into_iter().map(Option::unwrap).collect(),
@@ -74,20 +77,23 @@ impl Model {
     }
 
     pub fn lookup(&self, addr: u64, time: u64) -> Option<Id> {
-        let mut found = self.rectangles.iter().enumerate().filter(|(_, r)| {
-            r.occupant.range.contains(addr) && r.life.from <= time && time < r.life.to
+        let mut alive = self.rectangles.iter().enumerate().filter(|(_, r)| {
+            r.occupant.range.contains(addr) && r.lifetime.from <= time && time < r.lifetime.to
         });
-        let answer = found.next().map(|(i, _)| Id::from_index(i).unwrap());
-        assert!(found.next().is_none(), "two lives at {addr:#x} at {time}");
-        answer
+        let id = alive.next().map(|(i, _)| Id::from_index(i).unwrap());
+        assert!(
+            alive.next().is_none(),
+            "two lifetimes at {addr:#x} at {time}"
+        );
+        id
     }
 
-    /// Those who were at `addr`, in the order of their evidence.
-    pub fn occupants(&self, addr: u64) -> Vec<(Id, Life)> {
+    /// Returns the occupants of `addr` in the order of evidence.
+    pub fn occupants(&self, addr: u64) -> Vec<(Id, Lifetime)> {
         self.order
             .iter()
             .filter(|&&i| self.rectangles[i].occupant.range.contains(addr))
-            .map(|&i| (Id::from_index(i).unwrap(), self.rectangles[i].life))
+            .map(|&i| (Id::from_index(i).unwrap(), self.rectangles[i].lifetime))
             .collect()
     }
 
@@ -100,28 +106,32 @@ impl Model {
         around(edges)
     }
 
-    /// Times at and next to all begins and ends.
+    /// Times at and next to all starts and ends.
     pub fn times(&self) -> Vec<u64> {
         around(
             self.rectangles
                 .iter()
-                .flat_map(|r| [r.life.from, r.life.to, instant(&r.occupant)]),
+                .flat_map(|r| [r.lifetime.from, r.lifetime.to, instant(&r.occupant)]),
         )
     }
 }
 
-/// From and to of the last that ended by `time`, and of the first that begins after it.
-pub fn nearest(occupants: &[(Id, Life)], time: u64) -> [Option<(u64, u64)>; 2] {
-    let lives = || occupants.iter().map(|(_, life)| (life.from, life.to));
+/// Start and end of the last lifetime that ended by `time`, and of the first that starts after it.
+pub fn nearest(occupants: &[(Id, Lifetime)], time: u64) -> [Option<(u64, u64)>; 2] {
+    let lifetimes = || {
+        occupants
+            .iter()
+            .map(|(_, lifetime)| (lifetime.from, lifetime.to))
+    };
     [
-        lives().filter(|life| life.1 <= time).max(),
-        lives().filter(|life| life.0 > time).min(),
+        lifetimes().filter(|lifetime| lifetime.1 <= time).max(),
+        lifetimes().filter(|lifetime| lifetime.0 > time).min(),
     ]
 }
 
 /// The same of an answer.
-pub fn spans(near: &Neighbours) -> [Option<(u64, u64)>; 2] {
-    [near.before, near.after].map(|near| near.map(|(_, life)| (life.from, life.to)))
+pub fn bounds(near: &Neighbours) -> [Option<(u64, u64)>; 2] {
+    [near.before, near.after].map(|near| near.map(|(_, lifetime)| (lifetime.from, lifetime.to)))
 }
 
 fn around(values: impl Iterator<Item = u64>) -> Vec<u64> {

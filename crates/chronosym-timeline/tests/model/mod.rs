@@ -1,13 +1,14 @@
-//! The judge, and random histories for it.
+//! A naive model of the map, and random histories for it.
 #![allow(dead_code)]
 
 mod judge;
 
-use chronosym_timeline::{AddrRange, Begin, End, Occupant};
+use chronosym_timeline::{AddrRange, End, Occupant, Start};
 pub(crate) use judge::*;
 use proptest::prelude::*;
 
-/// A base from which ranges are laid out: both ends of the address space, places far apart, and two that nearly touch.
+/// A base from which ranges are laid out: both ends of the address space, places far apart, and two
+/// that nearly touch.
 fn base() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => Just(0x7f00_0000_0000_u64),
@@ -34,22 +35,22 @@ fn time() -> impl Strategy<Value = u64> {
     prop_oneof![20 => 0_u64..40, 1 => Just(u64::MAX), 1 => Just(u64::MAX - 1)]
 }
 
-pub(crate) fn begin() -> impl Strategy<Value = Begin> {
-    prop_oneof![6 => time().prop_map(Begin::At), 4 => time().prop_map(Begin::Before), 1 => Just(Begin::Unbounded)]
+pub(crate) fn start() -> impl Strategy<Value = Start> {
+    prop_oneof![6 => time().prop_map(Start::At), 4 => time().prop_map(Start::Before), 1 => Just(Start::Unbounded)]
 }
 
 pub(crate) fn end() -> impl Strategy<Value = End> {
     prop_oneof![3 => time().prop_map(End::At), 2 => time().prop_map(End::After), 2 => Just(End::Open)]
 }
 
-/// Any occupant, senseless ones (that end before they begin) too.
+/// Any occupant, senseless ones (that end before they start) too.
 pub(crate) fn occupant() -> impl Strategy<Value = Occupant> {
     let not_before = prop_oneof![3 => Just(0_u64), 1 => time()];
     let not_after = prop_oneof![3 => Just(u64::MAX), 1 => time()];
-    (range(), begin(), end(), not_before, not_after).prop_map(
-        |(range, begin, end, not_before, not_after)| Occupant {
+    (range(), start(), end(), not_before, not_after).prop_map(
+        |(range, start, end, not_before, not_after)| Occupant {
             range,
-            begin,
+            start,
             end,
             not_before,
             not_after,
@@ -72,26 +73,27 @@ pub(crate) fn history(most: usize) -> impl Strategy<Value = Vec<Occupant>> {
     })
 }
 
-/// Ranges side by side, each used up to 150 times, some over and over in what is hardly a moment beside the rest.
+/// Ranges side by side, each used up to 150 times, some over and over in what is hardly a moment
+/// beside the rest.
 pub(crate) fn eras() -> impl Strategy<Value = Vec<Occupant>> {
     let gap = prop_oneof![Just(0_u64), 1_u64..40, Just(40_000), Just(70_000)];
     let size = prop_oneof![1_u64..40, Just(30_000), Just(65_536), Just(70_000)];
-    let lives = prop::collection::vec((0_u64..3, 0_u64..4), 0..150);
-    let places = prop::collection::vec((gap, size, lives), 1..7);
+    let lifetimes = prop::collection::vec((0_u64..3, 0_u64..4), 0..150);
+    let places = prop::collection::vec((gap, size, lifetimes), 1..7);
     let unit = prop_oneof![Just(1_u64), Just(1000), Just(1 << 40)];
     let wide = prop::option::of((0_u64..200, 0_u64..200));
     (base(), places, unit, any::<bool>(), wide).prop_map(|(base, places, unit, far, wide)| {
         let mut occupants = Vec::new();
         let mut next = base;
-        for (gap, size, lives) in places {
+        for (gap, size, lifetimes) in places {
             let start = next.saturating_add(gap);
             let Some(range) = AddrRange::sized(start, size) else {
                 break;
             };
             let mut time = 5;
-            for (pause, length) in lives {
-                let [begin, end] = [time + pause, time + pause + length].map(|time| time * unit);
-                occupants.push(Occupant::new(range, Begin::At(begin), End::At(end)));
+            for (pause, length) in lifetimes {
+                let [start, end] = [time + pause, time + pause + length].map(|time| time * unit);
+                occupants.push(Occupant::new(range, Start::At(start), End::At(end)));
                 time += pause + length;
             }
             next = range.last().saturating_add(1);
@@ -100,18 +102,18 @@ pub(crate) fn eras() -> impl Strategy<Value = Vec<Occupant>> {
         if far && let Some(first) = occupants.first_mut() {
             first.not_after = u64::MAX - 1;
         }
-        if let Some((begin, length)) = wide
+        if let Some((start, length)) = wide
             && let Some(range) = AddrRange::new(base, next.saturating_add(20))
         {
-            let [begin, end] = [begin, begin + length].map(|time| time * unit);
-            occupants.push(Occupant::new(range, Begin::At(begin), End::At(end)));
+            let [start, end] = [start, start + length].map(|time| time * unit);
+            occupants.push(Occupant::new(range, Start::At(start), End::At(end)));
         }
         occupants
     })
 }
 
-/// A heap of code: bodies of all sizes, one after the other over what was freed, so that their ranges overlap partly. Every so
-/// many may lie over hundreds of others.
+/// A heap of code: bodies of all sizes, one after the other over what was freed, so that their
+/// ranges overlap partly. Every so many may lie over hundreds of others.
 pub(crate) fn heap() -> impl Strategy<Value = Vec<Occupant>> {
     let start = prop_oneof![4 => 0_u64..250, 1 => 0_u64..5000];
     let size = prop_oneof![6 => 1_u64..12, 3 => 1_u64..60, 1 => 1_u64..250];
@@ -126,8 +128,8 @@ pub(crate) fn heap() -> impl Strategy<Value = Vec<Occupant>> {
             time += pause;
             let is_wide = wide.is_some_and(|each| i % each == 0);
             let size = if is_wide { size * 500 } else { size };
-            let begin = base.saturating_add(start * 16);
-            let Some(range) = AddrRange::new(begin, begin.saturating_add(size * 16 - 3)) else {
+            let start = base.saturating_add(start * 16);
+            let Some(range) = AddrRange::new(start, start.saturating_add(size * 16 - 3)) else {
                 continue;
             };
             let end = if length > 50 {
@@ -135,7 +137,7 @@ pub(crate) fn heap() -> impl Strategy<Value = Vec<Occupant>> {
             } else {
                 End::At((time + length) * unit)
             };
-            occupants.push(Occupant::new(range, Begin::At(time * unit), end));
+            occupants.push(Occupant::new(range, Start::At(time * unit), end));
         }
         occupants
     })

@@ -1,6 +1,6 @@
 //! Precompiled methods of which only the entry point is known (rule 15).
 
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::{End, Start};
 use chronosym_types::hash::HashMap;
 
 use super::ProcessCode;
@@ -56,7 +56,7 @@ impl ProcessCode {
                     size: (next - start).min(FURTHEST) as u32,
                     name: point.name,
                     evidence: EvidenceSet::of(Evidence::EntryPoint),
-                    begin: Begin::Before(point.time),
+                    begin: Start::Before(point.time),
                     end: End::Open,
                     earliest: point.time,
                     approximate: true,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chronosym_events::{Action, Extent, MethodFlags};
-use chronosym_timeline::{Begin, End};
+use chronosym_timeline::{End, Start};
 use chronosym_types::hash::{HashMap, HashSet};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -163,7 +163,7 @@ impl ProcessCode {
             flags: MethodFlags::jitted(text.tier),
             name: text.intern(names),
             evidence: EvidenceSet::of(Evidence::JitDump),
-            begin: Begin::At(time),
+            begin: Start::At(time),
             end: End::Open,
             earliest: time,
             ..CodeBody::NONE
@@ -189,7 +189,7 @@ impl ProcessCode {
         let known = &self.bodies[old.index()];
         let moved = CodeBody {
             start: known.start.wrapping_sub(from).wrapping_add(to),
-            begin: Begin::At(time),
+            begin: Start::At(time),
             end: End::Open,
             earliest: time,
             ..known.clone()

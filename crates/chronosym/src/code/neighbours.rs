@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use chronosym_events::{Action, Extent};
-use chronosym_timeline::Begin;
+use chronosym_timeline::Start;
 use chronosym_types::hash::HashMap;
 use smallvec::SmallVec;
 
@@ -182,7 +182,7 @@ impl ProcessCode {
         let after = bodies.partition_point(|b| self.bodies[b.index()].first_seen() <= time);
         let known = after.checked_sub(1).and_then(body);
         let known = known.filter(|(_, body)| !has_ended(body.end, time));
-        let next = body(after).filter(|(_, body)| matches!(body.begin, Begin::Before(_)));
+        let next = body(after).filter(|(_, body)| matches!(body.begin, Start::Before(_)));
         known.or(next).map(|(index, _)| index)
     }
 }

@@ -9,7 +9,7 @@ mod untimed;
 use std::ops::Range;
 use std::sync::Arc;
 
-use chronosym_timeline::Life;
+use chronosym_timeline::Lifetime;
 
 use crate::body::ModuleIndex;
 use crate::evidence::{LineReason, NameReason};
@@ -38,7 +38,7 @@ pub enum When {
 #[non_exhaustive]
 pub struct Candidate {
     /// When it was there; `None` where the time was given, or nothing with a life ever stood there.
-    pub life: Option<Life>,
+    pub life: Option<Lifetime>,
     /// Its frames, innermost first; never none.
     pub frames: Vec<Frame>,
 }
@@ -110,7 +110,7 @@ impl Timeline {
         process: ProcessIndex,
         address: u64,
         position: Position,
-    ) -> Vec<Life> {
+    ) -> Vec<Lifetime> {
         let address = self.normalise(address);
         let lives = self.lives_at(process, position.looked_up(address));
         match position {

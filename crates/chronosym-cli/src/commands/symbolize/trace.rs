@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use chronosym::symbols::Symbolizer;
 use chronosym::{
-    Answer, Candidate, Frame, Life, NameReason, Position, ProcessIndex, SampleSelection, When,
+    Answer, Candidate, Frame, Lifetime, NameReason, Position, ProcessIndex, SampleSelection, When,
     file_name,
 };
 use chronosym_symbols::style::Style;
@@ -47,14 +47,14 @@ struct Image {
     process: ProcessIndex,
     names: [String; 2],
     base: u64,
-    life: Life,
+    life: Lifetime,
 }
 
 /// What stands at an address, and when, where that is not always the same.
 #[derive(Serialize)]
 struct Occupant {
     #[serde(flatten, serialize_with = "bounds")]
-    life: Option<Life>,
+    life: Option<Lifetime>,
     #[serde(rename = "frames")]
     object: Box<RawValue>,
     #[serde(skip)]
@@ -71,7 +71,7 @@ impl PartialEq for Occupant {
 }
 
 /// The begin and the end of a life, where it has them.
-fn bounds<S: Serializer>(life: &Option<Life>, serializer: S) -> Result<S::Ok, S::Error> {
+fn bounds<S: Serializer>(life: &Option<Lifetime>, serializer: S) -> Result<S::Ok, S::Error> {
     let from = life.map(|life| ("from_ns", life.from));
     let to = life.map(|life| ("to_ns", life.to));
     let bounds = from.filter(|(_, at)| *at > 0).into_iter();
@@ -120,7 +120,7 @@ impl TraceSource {
     }
 
     /// The addresses that a place can mean in a process, each with the life of the image that makes it so.
-    fn addresses(&self, process: ProcessIndex, place: Place<'_>) -> Vec<(u64, Option<Life>)> {
+    fn addresses(&self, process: ProcessIndex, place: Place<'_>) -> Vec<(u64, Option<Lifetime>)> {
         let (name, rva) = match (place.file, place.at) {
             (_, At::Address(address)) => return vec![(address, None)],
             (Some(file), At::Rva(rva)) => (file_name(file).to_lowercase(), rva),
@@ -129,7 +129,7 @@ impl TraceSource {
         let own = self.images.iter().filter(|i| i.process == process);
         let named = own.filter(|i| i.names.contains(&name));
         let alive = named.filter(|i| self.time.is_none_or(|t| i.life.contains(t)));
-        let mut found: Vec<(u64, Option<Life>)> = Vec::new();
+        let mut found: Vec<(u64, Option<Lifetime>)> = Vec::new();
         for image in alive {
             let address = image.base.wrapping_add(rva);
             if found.iter().all(|(known, _)| *known != address) {
@@ -187,7 +187,7 @@ impl TraceSource {
         Ok(all)
     }
 
-    fn occupant(&self, candidate: &Candidate, life: Option<Life>) -> Result<Occupant> {
+    fn occupant(&self, candidate: &Candidate, life: Option<Lifetime>) -> Result<Occupant> {
         let timeline = &self.loaded.timeline;
         let frames = candidate.frames.iter();
         let objects: Vec<_> = frames
@@ -316,7 +316,7 @@ impl Source for TraceSource {
     }
 }
 
-fn show_life(life: Life) -> String {
+fn show_life(life: Lifetime) -> String {
     let bound = |at, open| match at == open {
         true => String::new(),
         false => show_time(at),

@@ -1,9 +1,9 @@
-//! Occupants of many tiles, in a tree above them.
+//! Occupants of many tiles, in a segment tree over the tiles.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "places of lists that the builder of this map made; models compare every answer"
+    reason = "indices into lists that the builder made; property tests compare every answer"
 )]
 
 use std::iter;
@@ -11,25 +11,26 @@ use std::ops::Range;
 
 use crate::clock::Clock;
 use crate::lists::Lists;
-use crate::spans::Spans;
+use crate::packed::PackedLifetimes;
 
-/// A tree over the tiles: a node of level l covers 2^l of them. An occupant of any number of tiles is in few nodes.
+/// A segment tree: a node of level l covers 2^l tiles, and an occupant is in at most two nodes a
+/// level.
 #[derive(Default)]
-pub(crate) struct Above {
-    /// The first node of each level among all.
+pub(crate) struct WideOccupants {
+    /// Index of the first node of each level.
     levels: Vec<usize>,
-    /// The ids of each node, in time order.
+    /// Ids of each node in time order.
     lists: Lists,
-    /// The ticks in which they end.
+    /// Tick in which each of `lists.ids` ends.
     ends: Vec<u16>,
 }
 
-impl Above {
-    /// `occupants`: their first and last tiles and their ids, in time order of those that share a tile.
+impl WideOccupants {
+    /// Builds the tree from the first tile, last tile and id of each occupant, in time order.
     pub(crate) fn new(
         occupants: &[(usize, usize, u32)],
         tiles: usize,
-        lives: &[(u64, u64)],
+        lifetimes: &[(u64, u64)],
         clock: Clock,
     ) -> Self {
         let nodes = occupants
@@ -46,7 +47,7 @@ impl Above {
         }
         let entries = nodes.map(|((level, node), id)| (levels[level] + node, id));
         let lists = Lists::new(count, entries);
-        let end = |&id: &u32| clock.end(lives[id as usize - 1].1);
+        let end = |&id: &u32| clock.end_tick(lifetimes[id as usize - 1].1);
         Self {
             ends: lists.ids.iter().map(end).collect(),
             levels,
@@ -54,26 +55,32 @@ impl Above {
         }
     }
 
-    /// Who was alive in a tile at a time, which is in this tick.
-    pub(crate) fn lookup(&self, tile: usize, spans: &Spans, time: u64, tick: u16) -> u32 {
+    /// Returns the id that is alive in a tile at a time, which lies in `tick`; 0 if there is none.
+    pub(crate) fn lookup(
+        &self,
+        tile: usize,
+        lifetimes: &PackedLifetimes,
+        time: u64,
+        tick: u16,
+    ) -> u32 {
         let alive = |range: Range<usize>| {
             let (ends, ids) = (&self.ends[range.clone()], &self.lists.ids[range]);
             let first = ends.partition_point(|&end| end < tick);
-            // Those who end in the tick, and one more.
+            // All that end in the tick, and the next.
             let after = first + ends[first..].partition_point(|&end| end == tick) + 1;
-            spans.alive(&ids[first..after.min(ids.len())], time)
+            lifetimes.alive(&ids[first..after.min(ids.len())], time)
         };
-        let mut found = self.over(tile).map(alive);
-        found.find(|&id| id != 0).unwrap_or(0)
+        let mut alive = self.covering(tile).map(alive);
+        alive.find(|&id| id != 0).unwrap_or(0)
     }
 
-    /// The ids of all that were in a tile: in each list those of one node, in time order.
+    /// Returns the ids of all that are in a tile: one list for each node, in time order.
     pub(crate) fn lists(&self, tile: usize) -> impl Iterator<Item = &[u32]> {
-        self.over(tile).map(|range| &self.lists.ids[range])
+        self.covering(tile).map(|range| &self.lists.ids[range])
     }
 
-    /// Where the lists of the nodes over a tile are.
-    fn over(&self, tile: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    /// Returns the ranges of the lists of the nodes that cover a tile.
+    fn covering(&self, tile: usize) -> impl Iterator<Item = Range<usize>> + '_ {
         let levels = self.levels.iter().enumerate();
         levels.map(move |(level, first)| self.lists.range(first + (tile >> level)))
     }
@@ -85,20 +92,20 @@ impl Above {
     }
 }
 
-/// The nodes (level and number), at most two a level, that cover the tiles `first..=last` and no others.
+/// Returns the nodes (level and number) that cover exactly the tiles `first..=last`.
 fn nodes(first: usize, last: usize) -> impl Iterator<Item = (usize, usize)> + Clone {
-    let (mut begin, mut end, mut level) = (first, last + 1, 0);
+    let (mut start, mut end, mut level) = (first, last + 1, 0);
     iter::from_fn(move || {
-        while begin < end {
-            if begin & 1 != 0 {
-                begin += 1;
-                return Some((level, begin - 1));
+        while start < end {
+            if start & 1 != 0 {
+                start += 1;
+                return Some((level, start - 1));
             }
             if end & 1 != 0 {
                 end -= 1;
                 return Some((level, end));
             }
-            (begin, end, level) = (begin >> 1, end >> 1, level + 1);
+            (start, end, level) = (start >> 1, end >> 1, level + 1);
         }
         None
     })

@@ -1,7 +1,7 @@
-//! Every address leads to its body, however bodies lie: packed, far apart, wider than an index reaches, at either end of the
-//! address space.
+//! Every address leads to its body, however bodies lie: packed, far apart, wider than an index
+//! reaches, at either end of the address space.
 
-use chronosym_timeline::{AddrRange, Begin, End, Id, Occupant, Query, VersionedMap};
+use chronosym_timeline::{AddrRange, End, Id, Occupant, Query, Start, VersionedMap};
 use proptest::prelude::*;
 
 /// The bodies' ranges in address order, one after the other with these gaps, and the map of them.
@@ -23,7 +23,7 @@ fn lay(base: u64, bodies: &[(u64, u64)]) -> (Vec<AddrRange>, VersionedMap) {
     }
     let mut occupied = Vec::new();
     for &range in &ranges {
-        occupied.push(Occupant::new(range, Begin::At(10), End::At(20)));
+        occupied.push(Occupant::new(range, Start::At(10), End::At(20)));
     }
     (ranges, VersionedMap::new(&occupied))
 }
@@ -131,7 +131,7 @@ fn a_crowd_of_stubs_in_a_wide_space_hides_nothing_behind_it() {
 
 #[test]
 fn as_many_tiles_as_a_byte_counts_and_a_few_more_are_found() {
-    // Five a tile; those behind them begin where granules do.
+    // Five a tile; those behind them start where granules do.
     let far = [(1 << 21, 16)].repeat(50);
     for tiles in 252..260 {
         let (stubs, behind) = ([(0, 1)].repeat(5 * tiles), [(3000, 16)].repeat(4));
@@ -153,7 +153,8 @@ fn more_bodies_than_16_bits_count_are_found() {
 
 #[test]
 fn more_tiles_than_a_byte_counts_are_found() {
-    // So far apart are the others that hundreds of tiles begin in few granules; in the last case few in each behind these.
+    // So far apart are the others that hundreds of tiles start in few granules; in the last case
+    // few in each behind these.
     let far = [(1 << 20, 16)].repeat(1200);
     let cases = [
         [(0, 16)].repeat(6000),

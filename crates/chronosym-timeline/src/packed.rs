@@ -1,43 +1,43 @@
-//! When each occupant lived, to the unit of time.
+//! The exact lifetime of each occupant.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "times of near spans are compared with the zero and have 48 bits; places are those of the list"
+    reason = "near times are at least `zero` and have 48 bits; indices are those of the list"
 )]
 
 use crate::clock::extent;
 
-/// From and to of each occupant, by id: 12 bytes each where the times lie near each other.
-pub(crate) struct Spans {
+/// Start and end of each occupant by id: 12 bytes each if the times lie within 2^48 units.
+pub(crate) struct PackedLifetimes {
     zero: u64,
     near: Vec<[u32; 3]>,
     far: Vec<(u64, u64)>,
 }
 
-/// The code of `u64::MAX`. That of 0 is 0, that of any other time its distance from `zero`, and one more.
+/// Code of `u64::MAX`. The code of 0 is 0, that of any other time its distance from `zero` plus 1.
 const NEVER: u64 = (1 << 48) - 1;
 
-impl Spans {
-    pub(crate) fn new(lives: Vec<(u64, u64)>) -> Self {
-        let (zero, length) = extent(lives.iter().flat_map(|life| [life.0, life.1]));
-        let mut spans = Self {
+impl PackedLifetimes {
+    pub(crate) fn new(exact: Vec<(u64, u64)>) -> Self {
+        let (zero, length) = extent(exact.iter().flat_map(|lifetime| [lifetime.0, lifetime.1]));
+        let mut lifetimes = Self {
             zero,
             near: Vec::new(),
             far: Vec::new(),
         };
         if length + 1 < NEVER {
             let packed = |&(from, to): &(u64, u64)| {
-                let [from, to] = [from, to].map(|time| spans.code(time));
+                let [from, to] = [from, to].map(|time| lifetimes.code(time));
                 [from as u32, to as u32, (from >> 32 | to >> 32 << 16) as u32]
             };
-            spans.near = lives.iter().map(packed).collect();
+            lifetimes.near = exact.iter().map(packed).collect();
         } else {
-            spans.far = lives;
-            spans.far.shrink_to_fit();
+            lifetimes.far = exact;
+            lifetimes.far.shrink_to_fit();
         }
-        spans
+        lifetimes
     }
 
     fn code(&self, time: u64) -> u64 {
@@ -56,7 +56,7 @@ impl Spans {
         }
     }
 
-    /// From and to of the occupant with this index.
+    /// Returns start and end of the occupant with this index.
     pub(crate) fn get(&self, index: usize) -> (u64, u64) {
         let Some(&[from, to, high]) = self.near.get(index) else {
             return self.far[index];
@@ -72,15 +72,15 @@ impl Spans {
         self.near.len().max(self.far.len())
     }
 
-    /// Who is alive at `time`, of ids that follow one another: 0 if nobody is.
+    /// Returns which of `ids`, ordered by time, is alive at `time`; 0 if none is.
     pub(crate) fn alive(&self, ids: &[u32], time: u64) -> u32 {
-        let next = ids.get(self.ended(ids, time)).copied();
+        let next = ids.get(self.count_ended(ids, time)).copied();
         next.filter(|&id| self.of(id).0 <= time).unwrap_or(0)
     }
 
-    /// How many have ended by `time`, of ids that follow one another.
+    /// Returns how many of `ids`, ordered by time, have ended by `time`.
     #[inline]
-    fn ended(&self, ids: &[u32], time: u64) -> usize {
+    fn count_ended(&self, ids: &[u32], time: u64) -> usize {
         ids.partition_point(|&id| self.of(id).1 <= time)
     }
 
@@ -94,30 +94,30 @@ impl Spans {
     }
 }
 
-/// The nearest to a time, before it and after it, of those that were shown.
+/// Finds the lifetimes nearest to a time, before and after it.
 pub(crate) struct Nearest<'a> {
-    spans: &'a Spans,
+    lifetimes: &'a PackedLifetimes,
     time: u64,
-    /// The last that ended by then: 0 if none has.
+    /// Last that ended by then; 0 if none has.
     pub(crate) before: u32,
-    /// The first that begins later: 0 if none does.
+    /// First that starts later; 0 if none does.
     pub(crate) after: u32,
 }
 
 impl<'a> Nearest<'a> {
-    pub(crate) fn new(spans: &'a Spans, time: u64) -> Self {
+    pub(crate) fn new(lifetimes: &'a PackedLifetimes, time: u64) -> Self {
         Self {
-            spans,
+            lifetimes,
             time,
             before: 0,
             after: 0,
         }
     }
 
-    /// Shows it one.
-    pub(crate) fn see(&mut self, id: u32) {
-        let order = |id| (self.spans.of(id), id);
-        let (from, to) = self.spans.of(id);
+    /// Considers an id.
+    pub(crate) fn add(&mut self, id: u32) {
+        let order = |id| (self.lifetimes.of(id), id);
+        let (from, to) = self.lifetimes.of(id);
         if to <= self.time {
             if self.before == 0 || order(self.before) < order(id) {
                 self.before = id;
@@ -127,11 +127,11 @@ impl<'a> Nearest<'a> {
         }
     }
 
-    /// Shows it ids that follow one another.
-    pub(crate) fn see_all(&mut self, ids: &[u32]) {
-        let next = self.spans.ended(ids, self.time);
+    /// Considers ids that are ordered by time.
+    pub(crate) fn add_all(&mut self, ids: &[u32]) {
+        let next = self.lifetimes.count_ended(ids, self.time);
         // One of them may be alive.
         let near = next.saturating_sub(1)..ids.len().min(next + 2);
-        ids[near].iter().for_each(|&id| self.see(id));
+        ids[near].iter().for_each(|&id| self.add(id));
     }
 }

@@ -1,30 +1,31 @@
-//! From occupants to lives: the rules by which one occupant closes another.
+//! Determines lifetimes: the rules by which one occupant ends another.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::indexing_slicing,
-    reason = "counts and places of occupants, whose ids have 32 bits"
+    reason = "counts and indices of occupants, whose ids have 32 bits"
 )]
 
 use crate::occupant::Occupant;
-use crate::pieces::Pieces;
+use crate::owners::OwnerRuns;
 use crate::radix::{self, Keyed};
 
-/// The address space cut at every begin and end of a range: only the segments that are in some range, in address order.
+/// The occupied segments of the address space, which is cut at every start and end of a range, in
+/// address order.
 pub(crate) struct Segments {
-    /// First and last address of each.
+    /// First and last address of each segment.
     pub(crate) bounds: Vec<(u64, u64)>,
     /// First and last segment of each occupant.
-    pub(crate) spans: Vec<(u32, u32)>,
+    pub(crate) extents: Vec<(u32, u32)>,
 }
 
-/// What becomes of each occupant, by index.
-pub(crate) struct Lives {
-    /// Indexes in the order of evidence: by instant, then by insertion.
+/// The lifetime of each occupant.
+pub(crate) struct Lifetimes {
+    /// Indices of occupants in the order of evidence: by instant, then by insertion.
     pub(crate) order: Vec<u32>,
-    /// From and to.
-    pub(crate) spans: Vec<(u64, u64)>,
+    /// Start and end by index.
+    pub(crate) lifetimes: Vec<(u64, u64)>,
 }
 
 pub(crate) fn segments(occupants: &[Occupant]) -> Segments {
@@ -40,9 +41,9 @@ pub(crate) fn segments(occupants: &[Occupant]) -> Segments {
     let lasts = keyed(|o| o.range.last());
 
     let mut bounds: Vec<(u64, u64)> = Vec::with_capacity(occupants.len());
-    let mut spans = vec![(0, 0); occupants.len()];
+    let mut extents = vec![(0, 0); occupants.len()];
     let mut starts = starts.into_iter().peekable();
-    // The first address not yet in a segment, while `depth` ranges are open.
+    // The first address after the last segment, while `depth` ranges are open.
     let (mut here, mut depth) = (0, 0_u32);
     for last in lasts {
         while let Some(start) = starts.next_if(|s| s.key <= last.key) {
@@ -51,26 +52,27 @@ pub(crate) fn segments(occupants: &[Occupant]) -> Segments {
             }
             here = start.key;
             depth += 1;
-            spans[start.pos as usize].0 = bounds.len() as u32;
+            extents[start.pos as usize].0 = bounds.len() as u32;
         }
         if bounds.last().is_none_or(|b| b.1 != last.key) {
             bounds.push((here, last.key));
-            // Past the top of the address space no range starts, and no later segment begins.
+            // No range starts past the top of the address space, so a wrapped value is not used.
             here = last.key.wrapping_add(1);
         }
         depth -= 1;
-        spans[last.pos as usize].1 = bounds.len() as u32 - 1;
+        extents[last.pos as usize].1 = bounds.len() as u32 - 1;
     }
-    Segments { bounds, spans }
+    Segments { bounds, extents }
 }
 
-/// Goes through the occupants in the order of evidence. Each one closes, at its instant, all that it overlaps; one with an
-/// unknown begin then begins where the latest of these (or of those closed earlier) ended. `segments`: the first and last of each.
-pub(crate) fn lives(
+/// Visits the occupants in the order of evidence. Each ends, at its instant, all that it overlaps;
+/// one with an unknown start then starts where the latest of these ended. `segments` are the first
+/// and last segment of each occupant.
+pub(crate) fn lifetimes(
     occupants: &[Occupant],
     segments: &[(u32, u32)],
     segment_count: usize,
-) -> Lives {
+) -> Lifetimes {
     let keyed = occupants
         .iter()
         .zip(0..)
@@ -81,26 +83,26 @@ pub(crate) fn lives(
         .collect();
     let order: Vec<u32> = radix::sort(keyed).into_iter().map(|k| k.pos).collect();
 
-    let mut spans = vec![(0_u64, 0_u64); occupants.len()];
-    let mut pieces = Pieces::new(segment_count);
+    let mut lifetimes = vec![(0_u64, 0_u64); occupants.len()];
+    let mut owners = OwnerRuns::new(segment_count);
     for &pos in &order {
         let index = pos as usize;
         let occupant = &occupants[index];
         let instant = occupant.instant();
         let (first, last) = segments[index];
         let mut floor = 0;
-        // Whoever is the latest in a segment ended there last: all that share a segment follow one another.
-        pieces.give(first as usize, last as usize, pos, |older| {
+        // The latest owner of a segment ended last: occupants of a segment follow one another.
+        owners.assign(first as usize, last as usize, pos, |older| {
             let older = older as usize;
-            let life = &mut spans[older];
-            // An occupant closed before ends before this instant and is left as it is.
-            if instant < life.1 {
-                life.1 = instant.max(life.0);
+            let lifetime = &mut lifetimes[older];
+            // An occupant that was ended before ends before this instant.
+            if instant < lifetime.1 {
+                lifetime.1 = instant.max(lifetime.0);
             }
-            floor = floor.max(life.1);
+            floor = floor.max(lifetime.1);
         });
         let from = occupant.from(floor);
-        spans[index] = (from, occupant.own_end().max(from));
+        lifetimes[index] = (from, occupant.own_end().max(from));
     }
-    Lives { order, spans }
+    Lifetimes { order, lifetimes }
 }

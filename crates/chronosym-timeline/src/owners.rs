@@ -1,13 +1,13 @@
-//! Who was the latest to occupy each segment, kept as runs of segments with one owner.
+//! The latest owner of each segment, as runs of segments with one owner.
 
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "places of lists that are sorted here"
+    reason = "indices into lists of one length, cut to it"
 )]
 
-/// A set of small integers that finds the nearest member at or before, or at or after, a position.
-/// A tree of 64-bit words: each bit of a level says whether the word below it has any member.
+/// A set of small integers with searches for the nearest member. A tree of 64-bit words: each bit
+/// of a level says whether the word below it has any member.
 struct BitTree {
     levels: Vec<Vec<u64>>,
 }
@@ -42,7 +42,7 @@ impl BitTree {
         }
     }
 
-    /// The nearest member at or before `i`.
+    /// Returns the nearest member at or before `i`.
     fn at_or_before(&self, mut i: usize) -> Option<usize> {
         for depth in 0..self.levels.len() {
             let word = self.levels[depth][i >> 6] & (u64::MAX >> (63 - (i & 63)));
@@ -58,7 +58,7 @@ impl BitTree {
         None
     }
 
-    /// The nearest member at or after `i`.
+    /// Returns the nearest member at or after `i`.
     fn at_or_after(&self, mut i: usize) -> Option<usize> {
         for depth in 0..self.levels.len() {
             let word = self.levels[depth].get(i >> 6)? & (u64::MAX << (i & 63));
@@ -75,29 +75,31 @@ impl BitTree {
     }
 }
 
-/// Runs of segments, each with its latest owner (`None`: nobody yet).
+/// Runs of segments, each with its latest owner.
 ///
-/// Giving a run away adds at most two runs and removes all those inside, so n gifts cost O(n log n) however wide they are.
-pub(crate) struct Pieces {
-    begins: BitTree,
+/// An assignment adds at most two runs and removes all those inside, so n assignments take O(n log
+/// n) however wide they are.
+pub(crate) struct OwnerRuns {
+    starts: BitTree,
     owners: Vec<u32>,
 }
 
-/// The owner of a run that nobody has occupied.
-const NOBODY: u32 = u32::MAX;
+/// Owner of a run without an occupant.
+const UNOWNED: u32 = u32::MAX;
 
-impl Pieces {
+impl OwnerRuns {
     pub(crate) fn new(segments: usize) -> Self {
-        let mut begins = BitTree::new(segments);
-        begins.insert(0);
+        let mut starts = BitTree::new(segments);
+        starts.insert(0);
         Self {
-            begins,
-            owners: vec![NOBODY; segments.max(1)],
+            starts,
+            owners: vec![UNOWNED; segments.max(1)],
         }
     }
 
-    /// Gives the segments `first..=last` to `owner`, and tells `each` whose they were: once a run, so perhaps more than once an owner.
-    pub(crate) fn give(
+    /// Assigns the segments `first..=last` to `owner`. Calls `each` with the previous owner of each
+    /// run, so perhaps several times with one owner.
+    pub(crate) fn assign(
         &mut self,
         first: usize,
         last: usize,
@@ -109,24 +111,24 @@ impl Pieces {
             self.split(last + 1);
         }
         let mut run = Some(first);
-        while let Some(begin) = run.filter(|&begin| begin <= last) {
-            if self.owners[begin] != NOBODY {
-                each(self.owners[begin]);
+        while let Some(start) = run.filter(|&start| start <= last) {
+            if self.owners[start] != UNOWNED {
+                each(self.owners[start]);
             }
-            if begin != first {
-                self.begins.remove(begin);
+            if start != first {
+                self.starts.remove(start);
             }
-            run = self.begins.at_or_after(begin + 1);
+            run = self.starts.at_or_after(start + 1);
         }
         self.owners[first] = owner;
     }
 
     fn split(&mut self, at: usize) {
-        if let Some(begin) = self.begins.at_or_before(at)
-            && begin != at
+        if let Some(start) = self.starts.at_or_before(at)
+            && start != at
         {
-            self.owners[at] = self.owners[begin];
-            self.begins.insert(at);
+            self.owners[at] = self.owners[start];
+            self.starts.insert(at);
         }
     }
 }
@@ -140,25 +142,25 @@ mod tests {
         #[test]
         fn runs_are_a_vector_of_owners(
             len in 1_usize..9000,
-            gifts in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..80),
+            assignments in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..80),
         ) {
-            let mut pieces = Pieces::new(len);
-            let mut model = vec![NOBODY; len];
-            for (owner, (a, b)) in gifts.iter().enumerate() {
+            let mut runs = OwnerRuns::new(len);
+            let mut model = vec![UNOWNED; len];
+            for (owner, (a, b)) in assignments.iter().enumerate() {
                 let (a, b) = (a.index(len), b.index(len));
                 let (first, last) = (a.min(b), a.max(b));
-                let mut given = Vec::new();
-                pieces.give(first, last, owner as u32, |o| given.push(o));
+                let mut replaced = Vec::new();
+                runs.assign(first, last, owner as u32, |o| replaced.push(o));
                 let mut expected = model[first..=last].to_vec();
-                expected.retain(|&o| o != NOBODY);
+                expected.retain(|&o| o != UNOWNED);
                 expected.dedup();
-                given.dedup();
+                replaced.dedup();
                 // A run of nobody between two runs of one owner may separate them on one side only.
                 expected.sort_unstable();
                 expected.dedup();
-                given.sort_unstable();
-                given.dedup();
-                prop_assert_eq!(given, expected);
+                replaced.sort_unstable();
+                replaced.dedup();
+                prop_assert_eq!(replaced, expected);
                 model[first..=last].fill(owner as u32);
             }
         }
