@@ -16,7 +16,6 @@ const CYCLIC: &[&str] = &[
     "chronosym-cli",
     "chronosym-events",
     "chronosym-export",
-    "chronosym-pdb",
 ];
 
 /// How many layers a crate may have, where that is limited.
