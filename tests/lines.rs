@@ -390,7 +390,7 @@ fn precompiled_methods_that_no_event_names() {
     let range = symbols.precompiled_range(&module).expect("a base");
     let time = trace.timeline.facts().duration_ns / 2;
     let (mut told, mut by_image, mut lines) = (0, 0, 0);
-    for row in map.rows() {
+    for row in map.methods() {
         let address = range.start + u64::from(row.rva) + u64::from(row.size) / 2;
         let ask = |symbols| {
             let mut frames =
@@ -419,7 +419,7 @@ fn precompiled_methods_that_no_event_names() {
         assert_eq!(frame.offset, Some(u64::from(row.size) / 2), "{name}");
     }
     println!("{told} methods told of, {by_image} named by the image, {lines} of them with a line");
-    assert_eq!(told + by_image, map.rows().len());
+    assert_eq!(told + by_image, map.methods().len());
     assert!(by_image > 0 && told > 0 && lines > 0);
     // Beyond the image nothing is named.
     let beyond = trace

@@ -149,8 +149,12 @@ fn equals_symbolic(bytes: &[u8]) -> Result<(), Failed> {
     let cache = cache_of(&theirs)?;
     let cache = symbolic_ppdb::PortablePdbCache::parse(&cache)?;
     let mut with_line = 0;
-    for method in 1..=ours.methods() {
-        let end = ours.lines(method).last().map_or(0, |point| point.il_offset) + 3;
+    for method in 1..=ours.method_count() {
+        let end = ours
+            .sequence_points(method)
+            .last()
+            .map_or(0, |point| point.il_offset)
+            + 3;
         for il_offset in 0..end {
             let found = ours
                 .line_at(method, il_offset)
@@ -182,8 +186,11 @@ fn module_equals_symbolic(image: &Path) -> Result<(), Failed> {
     let cache = symbolic_ppdb::PortablePdbCache::parse(&cache)?;
     let ours = PortablePdb::parse(&pdb)?;
     let mut compared = 0;
-    for method in 1..=ours.methods() {
-        for point in ours.lines(method).filter(|point| !point.is_hidden()) {
+    for method in 1..=ours.method_count() {
+        for point in ours
+            .sequence_points(method)
+            .filter(|point| !point.is_hidden())
+        {
             let token = 0x0600_0000 | method;
             let line = module.line(token, IlOffset::mapped(point.il_offset)).ok();
             let line = line.map(|line| (line.line, line.file.to_string()));

@@ -51,7 +51,7 @@ fn symbols_in(folders: &[&Path]) -> Symbolizer {
 fn shown(row: &str) -> String {
     let map = format!("FFFFFFFF 00 {}\n00000000 1 {row}\n", "0".repeat(32));
     let map = R2rMap::parse(map.as_bytes()).expect("a map");
-    let (owner, name) = map.rows()[0].method().expect("a name");
+    let (owner, name) = map.methods()[0].owner_and_name().expect("a name");
     format!("{}.{name}", owner.replace(", ", ","))
 }
 
@@ -76,7 +76,7 @@ fn a_perf_map_alone_names_what_no_event_names() {
     let range = symbols.precompiled_range(&module).expect("a base");
     let time = timeline.facts().duration_ns / 2;
     let (mut told, mut by_map) = (0, 0);
-    for row in map.rows() {
+    for row in map.methods() {
         let address = range.start + u64::from(row.rva) + u64::from(row.size) / 2;
         let ask = |symbols| {
             let frames = timeline.frames(process, address, time, Position::Exact, symbols);
@@ -210,7 +210,7 @@ fn files_that_are_mapped_piece_by_piece() {
         let by_map = folder(&[("Workload.ni.r2rmap", &text)]);
         let by_map = symbols(by_map.path());
         let mut lines = BTreeSet::new();
-        for row in map.rows() {
+        for row in map.methods() {
             let rva = u64::from(row.rva) + u64::from(row.size) / 2;
             let name = shown(&row.name);
             let ours = frame(&timeline, process, rva, &by_image);
@@ -484,7 +484,7 @@ fn code_of_a_component_is_in_its_composite() {
     let range = found_symbols.precompiled_range(&module).expect("a base");
     let (mut by_composite, mut lines) = (0, 0);
     for method in image.methods() {
-        let address = range.start + u64::from(method.begin) + u64::from(method.hot_size) / 2;
+        let address = range.start + u64::from(method.start) + u64::from(method.hot_size) / 2;
         let ask = |symbols| {
             let frames = timeline.frames(process, address, time, Position::Exact, symbols);
             frames.into_iter().next_back().expect("a frame")
@@ -493,7 +493,7 @@ fn code_of_a_component_is_in_its_composite() {
             continue;
         }
         let frame = ask(Some(&found_symbols as &dyn SymbolSource));
-        let name = image.method_name(&method, &chronosym_pdb::r2r::NoModules);
+        let name = image.method_name(&method, &chronosym_pdb::r2r::NoAssemblies);
         assert_eq!(frame.name().ok(), Some(&*name.expect("a name").to_string()));
         assert_eq!(frame.evidence, Some(Evidence::ImageTable));
         by_composite += 1;
@@ -516,7 +516,7 @@ fn code_of_a_component_is_in_its_composite() {
     assert!(all.is_composite() && !one.is_composite());
     let mut lines = 0;
     for method in image.methods().filter(|method| method.token().is_some()) {
-        let rva = u64::from(method.begin) + u64::from(method.hot_size) / 2;
+        let rva = u64::from(method.start) + u64::from(method.hot_size) / 2;
         let of = |module: &ManagedModule| {
             let code = module.precompiled(rva).expect("a method");
             let line = module.precompiled_line(rva, &code);

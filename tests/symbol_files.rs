@@ -190,7 +190,7 @@ fn frames_of_a_precompiled_image() {
     let map = read(&folder.join("Workload.ni.r2rmap"));
     let map = R2rMap::parse(&map).expect("a map");
     let mut with_line = 0;
-    for row in map.rows() {
+    for row in map.methods() {
         let rva = u64::from(row.rva) + u64::from(row.size) / 2;
         let ours = frames(&timeline, process, rva, &symbols);
         assert_eq!(ours.len(), 1);
@@ -202,7 +202,7 @@ fn frames_of_a_precompiled_image() {
             with_line += 1;
         }
     }
-    assert!(with_line > 50, "{with_line} of {}", map.rows().len());
+    assert!(with_line > 50, "{with_line} of {}", map.methods().len());
 }
 
 #[test]

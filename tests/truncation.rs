@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chronosym::{Filter, Input, Opener, Options, Session};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::r2r::{NoModules, R2rImage, R2rMap};
+use chronosym_pdb::r2r::{NoAssemblies, R2rImage, R2rMap};
 use chronosym_pdb::windows::WindowsPdb;
 use chronosym_support::ctf::{CtfEvent, CtfLayout, CtfTrace, CtfType, CtfValue};
 use chronosym_support::etl::{At, EtlWriter, Options as EtlOptions};
@@ -275,7 +275,7 @@ fn symbol_files() {
     let lines = |bytes: &[u8]| {
         let mut said = Said::new();
         if let Ok(pdb) = PortablePdb::parse(bytes) {
-            for method in 1..=pdb.methods().min(100) {
+            for method in 1..=pdb.method_count().min(100) {
                 if let Some(line) = pdb.first_line(method) {
                     said.insert(method.to_string(), format!("{line:?}"));
                 }
@@ -320,8 +320,8 @@ fn symbol_files() {
             let name = image
                 .as_ref()
                 .ok()
-                .and_then(|image| image.method_name(&method, &NoModules));
-            let range = (method.begin, method.hot_size);
+                .and_then(|image| image.method_name(&method, &NoAssemblies));
+            let range = (method.start, method.hot_size);
             said.extend(name.map(|name| (format!("{range:?}"), name.to_string())));
         }
         said
@@ -350,7 +350,7 @@ fn symbol_files() {
     let names = |bytes: &[u8]| {
         let mut said = Said::new();
         if let Ok(map) = R2rMap::parse(bytes) {
-            let rows = map.rows().iter();
+            let rows = map.methods().iter();
             said.extend(rows.map(|row| (row.rva.to_string(), format!("{row:?}"))));
         }
         said

@@ -146,7 +146,7 @@ fn oracle(data: &[u8]) -> Result<Oracle, Failed> {
 
 fn read_to_the_end(data: &[u8]) -> Result<(), Failed> {
     let pdb = WindowsPdb::open(data)?;
-    assert_eq!(pdb.limits().count(), 0);
+    assert_eq!(pdb.limitations().count(), 0);
     let oracle = oracle(data)?;
 
     // The same procedures, in the same number.

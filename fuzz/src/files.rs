@@ -5,7 +5,7 @@ use std::ops::Range;
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::r2r::{NamedStart, NoModules, R2rImage, R2rMap};
+use chronosym_pdb::r2r::{NamedMethodStart, NoAssemblies, R2rImage, R2rMap};
 use chronosym_pdb::windows::{Frames, WindowsPdb};
 use chronosym_symbols::mmap::FileData;
 use chronosym_symbols::path::SymbolPath;
@@ -124,12 +124,12 @@ pub fn pe(data: &[u8]) {
         return;
     };
     for method in r2r.methods().take(1000) {
-        let name = r2r.method_name(&method, &NoModules);
+        let name = r2r.method_name(&method, &NoAssemblies);
         let bounds = r2r.bounds(&method).map_or(0, |bounds| bounds.count());
         std::hint::black_box((name, bounds, r2r.definition(&method)));
         std::hint::black_box((
             r2r.il_offset(&method, method.hot_size / 2, true),
-            r2r.method_at(method.begin.wrapping_add(3)),
+            r2r.method_at(method.start.wrapping_add(3)),
         ));
     }
 }
@@ -170,14 +170,14 @@ pub fn r2r_map(data: &[u8]) {
     let Ok(map) = R2rMap::parse(data) else {
         return;
     };
-    assert!(map.rows().is_sorted_by_key(|row| row.rva));
+    assert!(map.methods().is_sorted_by_key(|row| row.rva));
     let mut starts = Vec::new();
-    for row in map.rows().iter().take(200) {
-        let name = row.method();
-        if let Some(found) = map.row_at(row.rva) {
+    for row in map.methods().iter().take(200) {
+        let name = row.owner_and_name();
+        if let Some(found) = map.method_at(row.rva) {
             assert!(found.rva <= row.rva);
         }
-        starts.push(NamedStart {
+        starts.push(NamedMethodStart {
             address: 0x7f00_0000_0000 + u64::from(row.rva),
             size: Some(row.size),
             name,
@@ -195,8 +195,8 @@ pub fn portable_pdb(data: &[u8]) {
         std::hint::black_box((pdb.document(row), pdb.source_link_url(row)));
         let _ = std::hint::black_box(pdb.embedded_source(row, 1 << 20));
     }
-    for row in 0..=pdb.methods().min(1000) {
-        std::hint::black_box((pdb.lines(row).count(), pdb.line_at(row, 20)));
+    for row in 0..=pdb.method_count().min(1000) {
+        std::hint::black_box((pdb.sequence_points(row).count(), pdb.line_at(row, 20)));
     }
     std::hint::black_box(pdb.verify_checksum("SHA256", &[0; 32]));
 }
@@ -206,7 +206,7 @@ pub fn windows_pdb(data: &[u8]) {
     let Ok(pdb) = WindowsPdb::open(data) else {
         return;
     };
-    std::hint::black_box((pdb.id(), pdb.limits().count()));
+    std::hint::black_box((pdb.id(), pdb.limitations().count()));
     let mut frames = Frames::new();
     let mut ask = |rva: u32| {
         if let Ok(Some(function)) = pdb.find(rva, &mut frames) {
@@ -215,7 +215,7 @@ pub fn windows_pdb(data: &[u8]) {
         } else {
             assert!(frames.is_empty());
         }
-        let _ = std::hint::black_box(pdb.symbol(rva));
+        let _ = std::hint::black_box(pdb.public_symbol(rva));
     };
     // What the file says, and addresses that no function of it may have.
     for function in pdb.functions().take(300).flatten() {

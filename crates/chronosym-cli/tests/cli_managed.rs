@@ -161,7 +161,7 @@ fn precompiled_images_are_asked_by_rva() {
         let map = std::fs::read(arg(&format!("clr10/r2r/{target}/Workload.ni.r2rmap"))).unwrap();
         let map = R2rMap::parse(&map).unwrap();
         let list: String = map
-            .rows()
+            .methods()
             .iter()
             .map(|row| format!("{:#x}\n", row.rva))
             .collect();
@@ -179,16 +179,16 @@ fn precompiled_images_are_asked_by_rva() {
         assert_eq!(run.status, 0, "{}", run.stderr);
         let mut with_line = 0;
         let mut lines = run.stdout.lines();
-        for (row, line) in map.rows().iter().zip(&mut lines) {
+        for (row, line) in map.methods().iter().zip(&mut lines) {
             let answer: Value = serde_json::from_str(line).unwrap();
             let frame = &answer["frames"][0];
-            let (owner, name) = row.method().unwrap();
+            let (owner, name) = row.owner_and_name().unwrap();
             let expected = format!("{}.{name}", owner.replace(", ", ","));
             assert_eq!(frame["name"], expected, "{answer}");
             assert_eq!(frame["offset"], 0);
             with_line += usize::from(frame["line"].is_u64());
         }
-        assert!(lines.next().is_none() && map.rows().len() > 20);
+        assert!(lines.next().is_none() && map.methods().len() > 20);
         assert!(with_line > 10, "{target}: {with_line}");
     }
     // The address that the image would like to have is its, too.

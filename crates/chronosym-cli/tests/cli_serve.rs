@@ -265,7 +265,7 @@ fn etl_with_image(dll: &[u8]) -> Vec<u8> {
     etl.image(at, Op::Load, &loaded).unwrap();
     let map = std::fs::read(testdata("r2r/windows-x64/Workload.ni.r2rmap")).unwrap();
     let map = R2rMap::parse(&map).unwrap();
-    let longest = map.rows().iter().max_by_key(|row| row.size).unwrap();
+    let longest = map.methods().iter().max_by_key(|row| row.size).unwrap();
     for n in 0..20 {
         let address = BASE + u64::from(longest.rva) + n * u64::from(longest.size) / 20;
         etl.sample(At::ms(2 + n as i64), address, 7).unwrap();

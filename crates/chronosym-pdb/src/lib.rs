@@ -11,7 +11,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use chronosym_pdb::portable::PortablePdb;
-//! use chronosym_pdb::r2r::{NoModules, R2rImage};
+//! use chronosym_pdb::r2r::{NoAssemblies, R2rImage};
 //!
 //! let (dll, pdb) = (std::fs::read("App.dll")?, std::fs::read("App.pdb")?);
 //! let image = R2rImage::parse(&dll)?;
@@ -21,7 +21,7 @@
 //!
 //! let rva = 0x11de5;
 //! let method = image.method_at(rva).ok_or("no code here")?;
-//! let name = image.method_name(&method, &NoModules).ok_or("no name")?;
+//! let name = image.method_name(&method, &NoAssemblies).ok_or("no name")?;
 //! let native_offset = method.native_offset(rva).unwrap_or(0);
 //! let il = image.il_offset(&method, native_offset, false).and_then(|answer| answer.il_offset);
 //! let token = image.definition(&method).ok_or("no token")?.token;
@@ -45,9 +45,9 @@
 
 mod blob;
 mod bytes;
+mod checkpoints;
 mod error;
 mod inflate;
-mod marks;
 pub mod metadata;
 pub mod pe;
 pub mod portable;

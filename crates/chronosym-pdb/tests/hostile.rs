@@ -8,7 +8,7 @@ use chronosym_pdb::Error;
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::PeImage;
 use chronosym_pdb::portable::PortablePdb;
-use chronosym_pdb::r2r::{KnownStart, NamedStart, NoModules, R2rImage, R2rMap};
+use chronosym_pdb::r2r::{MethodStart, NamedMethodStart, NoAssemblies, R2rImage, R2rMap};
 use proptest::prelude::*;
 
 use common::read;
@@ -61,14 +61,14 @@ fn read_image(data: &[u8]) -> Result<usize, Error> {
     if let Ok(r2r) = R2rImage::open(image) {
         for method in r2r.methods() {
             read += r2r
-                .method_name(&method, &NoModules)
+                .method_name(&method, &NoAssemblies)
                 .map_or(0, |name| name.owner_text().len());
             read += r2r.bounds(&method).map_or(0, |bounds| bounds.count());
             read += usize::from(r2r.il_offset(&method, method.hot_size / 2, true).is_some());
-            read += usize::from(r2r.method_at(method.begin.wrapping_add(3)).is_some());
+            read += usize::from(r2r.method_at(method.start.wrapping_add(3)).is_some());
             read += usize::from(r2r.definition(&method).is_some());
         }
-        let start = |address| KnownStart {
+        let start = |address| MethodStart {
             address,
             size: None,
             token: None,
@@ -90,8 +90,8 @@ fn read_pdb(data: &[u8]) -> Result<usize, Error> {
             .flatten()
             .map_or(0, |text| text.len());
     }
-    for row in 0..=pdb.methods().min(5000) {
-        read += pdb.lines(row).count() + usize::from(pdb.line_at(row, 20).is_some());
+    for row in 0..=pdb.method_count().min(5000) {
+        read += pdb.sequence_points(row).count() + usize::from(pdb.line_at(row, 20).is_some());
     }
     pdb.verify_checksum("SHA256", &[0; 32]);
     Ok(read)
@@ -173,15 +173,15 @@ proptest! {
     #[test]
     fn damaged_maps_do_not_panic(edits in edits(), cut in prop::option::of(any::<prop::sample::Index>())) {
         if let Ok(map) = R2rMap::parse(&damage(&MAP, &edits, cut)) {
-            map.row_at(0x12000);
-            let starts: Vec<NamedStart<'_>> = map
-                .rows()
+            map.method_at(0x12000);
+            let starts: Vec<NamedMethodStart<'_>> = map
+                .methods()
                 .iter()
                 .take(30)
-                .map(|row| NamedStart {
+                .map(|row| NamedMethodStart {
                     address: 0x7f00_0000_0000 + u64::from(row.rva),
                     size: Some(row.size),
-                    name: row.method(),
+                    name: row.owner_and_name(),
                 })
                 .collect();
             map.base_of(&starts);

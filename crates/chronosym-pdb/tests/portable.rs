@@ -44,7 +44,7 @@ fn ids_and_checksums_are_those_in_the_image() {
             "{pair}"
         );
         assert_eq!(
-            parsed.methods(),
+            parsed.method_count(),
             image.metadata().unwrap().rows(Table::METHOD_DEF),
             "{pair}"
         );
@@ -199,9 +199,12 @@ fn lines_of_one_method() {
     let pdb = PortablePdb::parse(&pdb).unwrap();
     // Inlining.cs: `int x = …` is line 24, `x += Middle(…)` 25, `return x;` 26.
     let outer = method(&metadata, "Workload.Inlining", "Outer");
-    let lines: Vec<_> = pdb.lines(outer).map(|point| point.start_line).collect();
+    let lines: Vec<_> = pdb
+        .sequence_points(outer)
+        .map(|point| point.start_line)
+        .collect();
     assert_eq!(lines, [24, 25, 26]);
-    let points: Vec<_> = pdb.lines(outer).collect();
+    let points: Vec<_> = pdb.sequence_points(outer).collect();
     let before = pdb.line_at(outer, points[1].il_offset - 1).unwrap();
     let at = pdb.line_at(outer, points[1].il_offset).unwrap();
     let beyond = pdb.line_at(outer, u32::MAX).unwrap();
@@ -222,8 +225,8 @@ fn a_hidden_point_has_the_line_before_it() {
     for pair in PAIRS {
         let pdb = read(&format!("{pair}.pdb"));
         let pdb = PortablePdb::parse(&pdb).unwrap();
-        for row in 1..=pdb.methods() {
-            let mut points = pdb.lines(row);
+        for row in 1..=pdb.method_count() {
+            let mut points = pdb.sequence_points(row);
             let all: Vec<_> = points.by_ref().collect();
             assert!(!points.is_damaged());
             assert!(

@@ -10,8 +10,8 @@ use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::{Machine, PeImage, TargetOs};
 use chronosym_pdb::portable::PortablePdb;
 use chronosym_pdb::r2r::{
-    AssemblyId, BaseMatch, KnownStart, ModuleRef, ModuleSource, NamedStart, NoModules, R2rImage,
-    R2rMap, R2rMethod,
+    AssemblyId, AssemblyResolver, BaseMatch, DefiningModule, MethodStart, NamedMethodStart,
+    NoAssemblies, R2rImage, R2rMap, R2rMethod,
 };
 
 use common::{positions, read, unzip};
@@ -54,27 +54,27 @@ fn every_row_of_the_maps_comes_out_of_the_image_alone() {
             (signature, map.machine, map.target_os),
             (Some(map.signature), Some(machine), Some(os))
         );
-        assert_eq!(map.rows().len(), 90);
+        assert_eq!(map.methods().len(), 90);
         let found: Vec<_> = image
             .methods()
             .map(|method| {
                 (
-                    method.begin,
+                    method.start,
                     method.hot_size,
-                    image.method_name(&method, &NoModules).unwrap(),
+                    image.method_name(&method, &NoAssemblies).unwrap(),
                 )
             })
             .collect();
         let wanted: Vec<_> = map
-            .rows()
+            .methods()
             .iter()
             .map(|row| (row.rva, row.size, row.name.to_string()))
             .collect();
         assert_eq!(found.len(), wanted.len());
-        for (found, row) in found.iter().zip(map.rows()) {
+        for (found, row) in found.iter().zip(map.methods()) {
             let owner = found.2.owner_text().replace(',', ", ");
             let name = (&*owner, &*found.2.name);
-            assert_eq!((found.0, Some(name)), (row.rva, row.method()));
+            assert_eq!((found.0, Some(name)), (row.rva, row.owner_and_name()));
         }
         let longer: Vec<_> = found
             .iter()
@@ -100,14 +100,14 @@ fn addresses_lead_to_their_methods() {
         let image = R2rImage::parse(&dll).unwrap();
         let mut last_end = 0;
         for method in image.methods() {
-            let end = method.begin + method.hot_size;
-            assert!(method.begin >= last_end && method.hot_size > 0);
-            for rva in [method.begin, method.begin + method.hot_size / 2, end - 1] {
+            let end = method.start + method.hot_size;
+            assert!(method.start >= last_end && method.hot_size > 0);
+            for rva in [method.start, method.start + method.hot_size / 2, end - 1] {
                 assert_eq!(image.method_at(rva), Some(method));
-                assert_eq!(method.native_offset(rva), Some(rva - method.begin));
+                assert_eq!(method.native_offset(rva), Some(rva - method.start));
             }
             assert_ne!(image.method_at(end), Some(method));
-            assert_eq!(image.method_starting_at(method.begin), Some(method));
+            assert_eq!(image.method_starting_at(method.start), Some(method));
             last_end = end;
         }
         assert_eq!(image.method_at(0), None);
@@ -118,7 +118,7 @@ fn addresses_lead_to_their_methods() {
         let mut defined = 0;
         for method in image.methods() {
             if let Some(token) = method.token() {
-                let name = image.method_name(&method, &NoModules).unwrap().name;
+                let name = image.method_name(&method, &NoAssemblies).unwrap().name;
                 assert_eq!(metadata.method(token).unwrap().name, name);
                 defined += 1;
             }
@@ -133,7 +133,7 @@ fn names_are_split_as_in_events() {
     let image = R2rImage::parse(&dll).unwrap();
     let name = |rva| {
         image
-            .method_name(&image.method_at(rva).unwrap(), &NoModules)
+            .method_name(&image.method_at(rva).unwrap(), &NoAssemblies)
             .unwrap()
     };
     let pair = name(0x14350);
@@ -194,7 +194,7 @@ fn il_offsets_and_lines_are_those_of_the_runtime() {
             let definition = image.definition(method)?;
             assert_eq!(
                 (definition.module, definition.token.table()),
-                (ModuleRef::Image, Table::METHOD_DEF)
+                (DefiningModule::Image, Table::METHOD_DEF)
             );
             let line = pdb.line_at(definition.token.row(), answer.il_offset?)?;
             let file = pdb.document(line.document)?.name;
@@ -203,7 +203,7 @@ fn il_offsets_and_lines_are_those_of_the_runtime() {
         };
         // The truth names the open type; all instances of a method are candidates.
         let is_named = |method: &R2rMethod| {
-            let name = image.method_name(method, &NoModules).unwrap();
+            let name = image.method_name(method, &NoAssemblies).unwrap();
             name.open_owner_text() == frame[0] && name.name == frame[1]
         };
         let methods: Vec<_> = image.methods().filter(is_named).collect();
@@ -247,7 +247,7 @@ fn the_trace_gives_the_base_away() {
         if token >> 24 == 6 && !is_jitted && size < 0x1_0000 && address >> 40 == 0x7f {
             starts.insert(
                 (token, address),
-                KnownStart {
+                MethodStart {
                     address,
                     size: Some(size),
                     token: Some(Token(token)),
@@ -281,8 +281,8 @@ fn starts_give_the_base_and_tell_builds_apart() {
     let base = 0x7f12_3456_7000;
     let starts: Vec<_> = linux
         .methods()
-        .map(|m| KnownStart {
-            address: base + u64::from(m.begin),
+        .map(|m| MethodStart {
+            address: base + u64::from(m.start),
             size: Some(m.hot_size),
             token: None,
         })
@@ -315,8 +315,8 @@ fn starts_give_the_base_and_tell_builds_apart() {
     assert_eq!(linux.base_of(&bare), BaseMatch::Mismatch);
 }
 
-fn starts_of_nothing() -> [KnownStart; 2] {
-    [0x1000_0000, 0x1000_0010].map(|address| KnownStart {
+fn starts_of_nothing() -> [MethodStart; 2] {
+    [0x1000_0000, 0x1000_0010].map(|address| MethodStart {
         address,
         size: None,
         token: None,
@@ -333,8 +333,11 @@ fn rows_of_a_map_may_stand_in_any_order() {
     let backwards = backwards.join("\n");
     assert_eq!(parse(&backwards), parse(&text));
     let map = R2rMap::parse(backwards.as_bytes()).unwrap();
-    assert_eq!(map.row_at(0x13d50 + 0x32).map(|row| row.rva), Some(0x13d50));
-    assert_eq!(map.row_at(0x13d50 + 0x33), None);
+    assert_eq!(
+        map.method_at(0x13d50 + 0x32).map(|row| row.rva),
+        Some(0x13d50)
+    );
+    assert_eq!(map.method_at(0x13d50 + 0x33), None);
     for bad in [
         "",
         "00011740 10E x\n",
@@ -442,14 +445,14 @@ fn a_cold_part_belongs_to_its_hot_method() {
     assert_eq!(image.method_at(a), Some(hot));
     assert!(other.hot_size < size && other.cold.is_none());
     // Both parts of a split method have an event each.
-    let start = |rva: u32, size| KnownStart {
+    let start = |rva: u32, size| MethodStart {
         address: 0x10_0000 + u64::from(rva),
         size: Some(size),
         token: None,
     };
     let known: Vec<_> = image
         .methods()
-        .map(|method| start(method.begin, method.hot_size))
+        .map(|method| start(method.start, method.hot_size))
         .collect();
     for (rva, size, wanted) in [
         (cold, cold_end - cold, BaseMatch::Base(0x10_0000)),
@@ -495,7 +498,7 @@ fn manifest() -> Vec<u8> {
 
 struct One<'d>(&'static str, Metadata<'d>);
 
-impl ModuleSource for One<'_> {
+impl AssemblyResolver for One<'_> {
     fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>> {
         (assembly.name == self.0).then_some(&self.1)
     }
@@ -566,9 +569,9 @@ fn a_composite_names_its_methods_by_its_components() {
     assert_eq!(found.signature_text(), "int32  (class System.String[])");
     assert_eq!(
         image.definition(&main).unwrap().module,
-        ModuleRef::Assembly(component)
+        DefiningModule::Assembly(component)
     );
-    assert_eq!(image.method_name(&main, &NoModules), None);
+    assert_eq!(image.method_name(&main, &NoAssemblies), None);
     assert_eq!(
         image.method_name(&main, &One("Other", metadata.clone())),
         None
@@ -577,7 +580,7 @@ fn a_composite_names_its_methods_by_its_components() {
     let embedding = composite_with(true);
     let image = R2rImage::parse(&embedding.bytes).unwrap();
     let main = image.method_at(0x11dd0).unwrap();
-    let found = image.method_name(&main, &NoModules).unwrap();
+    let found = image.method_name(&main, &NoAssemblies).unwrap();
     assert_eq!(found.to_string(), "Workload.Program.Main");
     // An assembly of that name, but another build.
     let bytes = with_mvid(&patched, [7; 16]);
@@ -644,14 +647,14 @@ fn maps_are_told_apart_by_where_methods_start() {
         let image = R2rImage::parse(dll).unwrap();
         let names: Vec<_> = image
             .methods()
-            .map(|method| image.method_name(&method, &NoModules).unwrap())
+            .map(|method| image.method_name(&method, &NoAssemblies).unwrap())
             .map(|name| (name.owner_text(), name.name))
             .collect();
         let starts: Vec<_> = image
             .methods()
             .zip(&names)
-            .map(|(method, (owner, name))| NamedStart {
-                address: base + u64::from(method.begin),
+            .map(|(method, (owner, name))| NamedMethodStart {
+                address: base + u64::from(method.start),
                 size: Some(method.hot_size),
                 name: Some((owner.as_str(), name.as_str())),
             })
@@ -699,7 +702,7 @@ fn sizes_and_addresses_differ_from_a_map_by_processor() {
         let text = head + "00001000 60 C::M()\n00002001 60 C::N()\n";
         let map = R2rMap::parse(text.as_bytes()).unwrap();
         let name = if at < 0x2000 { "M" } else { "N" };
-        map.base_of(&[NamedStart {
+        map.base_of(&[NamedMethodStart {
             address: 0x10_0000 + at,
             size: Some(size),
             name: Some(("C", name)),
@@ -765,11 +768,15 @@ fn rows_of_maps_name_owner_and_method() {
     ] {
         let text = format!("FFFFFFFF 00 {}\n00001000 10 {row}\n", "0".repeat(32));
         let map = R2rMap::parse(text.as_bytes()).unwrap();
-        assert_eq!(map.rows()[0].method(), Some((owner, name)), "{row}");
+        assert_eq!(
+            map.methods()[0].owner_and_name(),
+            Some((owner, name)),
+            "{row}"
+        );
     }
     let text = format!("FFFFFFFF 00 {}\n00001000 10 none\n", "0".repeat(32));
     assert_eq!(
-        R2rMap::parse(text.as_bytes()).unwrap().rows()[0].method(),
+        R2rMap::parse(text.as_bytes()).unwrap().methods()[0].owner_and_name(),
         None
     );
 }

@@ -2,7 +2,7 @@
 //! streams and put together anew with other page sizes, scattered pages, added streams and damage.
 
 use chronosym_pdb::Error;
-use chronosym_pdb::windows::{Frames, Function, FunctionKind, Limit, WindowsPdb};
+use chronosym_pdb::windows::{Frames, Function, FunctionKind, Limitation, WindowsPdb};
 use chronosym_support::msf::{
     DBI, DBI_SIZES, part_of_dbi as part, put, put_together, take_apart, without_section_headers,
     word,
@@ -34,7 +34,7 @@ fn answers(data: &[u8]) -> Vec<String> {
     (0x1000..0x1700)
         .map(|rva| {
             let function = pdb.find(rva, &mut frames).unwrap();
-            let symbol = pdb.symbol(rva).unwrap();
+            let symbol = pdb.public_symbol(rva).unwrap();
             format!("{rva:#x} {function:?} {:?} {symbol:?}", &*frames)
         })
         .collect()
@@ -131,7 +131,10 @@ fn without_modules_publics_answer() {
         put(dbi, DBI_SIZES[1], 0);
     });
     let pdb = WindowsPdb::open(&file).unwrap();
-    assert_eq!(pdb.limits().collect::<Vec<_>>(), [Limit::NoModules]);
+    assert_eq!(
+        pdb.limitations().collect::<Vec<_>>(),
+        [Limitation::PublicsOnly]
+    );
     let mut frames = Frames::new();
     let function = pdb.find(0x1020, &mut frames).unwrap().unwrap();
     assert_eq!(function.kind, FunctionKind::Public);
@@ -233,8 +236,8 @@ fn nothing_is_known_of_the_byte_behind_a_section() {
         .find(|s| s.name.starts_with(b".text"))
         .unwrap();
     let end = text.rva + text.virtual_size;
-    assert!(pdb.symbol(end - 1).unwrap().is_some());
-    assert_eq!(pdb.symbol(end).unwrap(), None);
+    assert!(pdb.public_symbol(end - 1).unwrap().is_some());
+    assert_eq!(pdb.public_symbol(end).unwrap(), None);
     assert_eq!(pdb.find(end, &mut Frames::new()).unwrap(), None);
 }
 
@@ -456,26 +459,31 @@ fn files_of_managed_code_are_told_from_those_of_native_code() {
 
 #[test]
 fn fastlink_and_missing_parts_are_told() {
-    let limits = |file: &[u8]| WindowsPdb::open(file).unwrap().limits().collect::<Vec<_>>();
+    let limits = |file: &[u8]| {
+        WindowsPdb::open(file)
+            .unwrap()
+            .limitations()
+            .collect::<Vec<_>>()
+    };
     let fastlink = rebuilt(|streams| {
         let info = streams[PDB].as_mut().unwrap();
         info.extend_from_slice(b"MINI");
     });
-    assert_eq!(limits(&fastlink), [Limit::FastLink]);
+    assert_eq!(limits(&fastlink), [Limitation::FastLink]);
     let types_only = rebuilt(|streams| streams[DBI] = None);
     assert_eq!(
         limits(&types_only),
         [
-            Limit::NoDebugInformation,
-            Limit::NoSectionHeaders,
-            Limit::NoModules
+            Limitation::NoDebugInformation,
+            Limitation::NoSectionHeaders,
+            Limitation::PublicsOnly
         ]
     );
     let pdb = WindowsPdb::open(&types_only).unwrap();
     assert_eq!(pdb.find(0x1020, &mut Frames::new()).unwrap(), None);
-    assert_eq!(pdb.symbol(0x1020).unwrap(), None);
+    assert_eq!(pdb.public_symbol(0x1020).unwrap(), None);
     let no_headers = put_together(&without_section_headers(&STREAMS), 4096, 1);
-    assert_eq!(limits(&no_headers), [Limit::AssumedSections]);
+    assert_eq!(limits(&no_headers), [Limitation::AssumedSections]);
     let no_sections = rebuilt(|streams| {
         *streams = without_section_headers(streams);
         let dbi = streams[DBI].as_mut().unwrap();
@@ -483,7 +491,7 @@ fn fastlink_and_missing_parts_are_told() {
         dbi.drain(map);
         put(dbi, DBI_SIZES[2], 0);
     });
-    assert_eq!(limits(&no_sections), [Limit::NoSectionHeaders]);
+    assert_eq!(limits(&no_sections), [Limitation::NoSectionHeaders]);
 }
 
 #[test]
@@ -566,11 +574,11 @@ fn ask(file: &[u8]) {
     let mut frames = Frames::new();
     for rva in (0x1000..0x1700).step_by(23).chain([0, 0x2080, u32::MAX]) {
         let _ = pdb.find(rva, &mut frames);
-        let _ = pdb.symbol(rva);
+        let _ = pdb.public_symbol(rva);
     }
     assert!(pdb.functions().take(100_000).count() < 100_000);
     let _ = pdb.managed_line(0x0600_0001, 3);
-    let _ = (pdb.limits().count(), pdb.id());
+    let _ = (pdb.limitations().count(), pdb.id());
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! Windows PDBs made by hand, record by record: shapes that no file at hand has.
 
-use chronosym_pdb::windows::{Frames, Limit, WindowsPdb};
+use chronosym_pdb::windows::{Frames, Limitation, WindowsPdb};
 use chronosym_support::msf::{put, put_together};
 
 const S_END: u16 = 6;
@@ -287,11 +287,11 @@ fn publics_end_where_something_else_begins() {
         (0x2041, "last", 0x10, true),
         (0x2055, "last", 0x10, false),
     ] {
-        let found = pdb.symbol(rva).unwrap().unwrap();
+        let found = pdb.public_symbol(rva).unwrap().unwrap();
         let found = (&*found.name, found.len, found.covers);
         assert_eq!(found, (name, len, covers), "{rva:#x}");
     }
-    assert_eq!(pdb.symbol(0x2000).unwrap(), None);
+    assert_eq!(pdb.public_symbol(0x2000).unwrap(), None);
     assert_eq!(answer(&pdb, 0x1032), "second");
     assert_eq!(answer(&pdb, 0x1024), "", "between two procedures");
     assert_eq!(answer(&pdb, 0x2012), "middle");
@@ -673,7 +673,9 @@ fn assert_changed(change: impl FnOnce(&mut Vec<Vec<u8>>), expect: &str) {
         Ok(pdb) => {
             assert_eq!(answer(&pdb, 0x1000), expect);
             assert_eq!(answer(&pdb, u32::MAX), "");
-            let types_only = pdb.limits().any(|limit| limit == Limit::NoDebugInformation);
+            let types_only = pdb
+                .limitations()
+                .any(|limit| limit == Limitation::NoDebugInformation);
             assert_eq!(types_only, expect.is_empty());
         }
         Err(error) => assert_eq!(error.to_string(), expect),

@@ -74,7 +74,7 @@ fn every_byte_of_code() {
             let Some(function) = function else {
                 // Padding: llvm-symbolizer names the nearest public before it, without a line.
                 assert_eq!((outer.2, inlined.len()), (0, 0), "{at}");
-                let nearest = pdb.symbol(rva).unwrap().unwrap();
+                let nearest = pdb.public_symbol(rva).unwrap().unwrap();
                 assert!(!nearest.covers && nearest.rva + nearest.len <= rva, "{at}");
                 let flags = msvc_demangler::DemangleFlags::NAME_ONLY;
                 let name = msvc_demangler::demangle(&nearest.name, flags)
@@ -158,7 +158,7 @@ fn identity_and_limits() {
         let guid = Guid(image[rsds + 4..rsds + 20].try_into().unwrap());
         let age = u32::from_le_bytes(image[rsds + 20..rsds + 24].try_into().unwrap());
         assert_eq!(pdb.id(), PdbId { guid, age }, "{machine}");
-        assert_eq!(pdb.limits().count(), 0);
+        assert_eq!(pdb.limitations().count(), 0);
     }
 }
 

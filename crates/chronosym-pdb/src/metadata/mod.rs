@@ -14,7 +14,7 @@ pub use names::MethodName;
 pub use root::{Metadata, MethodDef};
 pub use signature::{MethodSignature, Type, TypeName};
 pub use tables::{Table, Token};
-pub use text::Style;
+pub use text::TypeFormat;
 
 pub(crate) use signature::{Budget, Modules, SignatureReader};
 pub(crate) use tables::HAS_CUSTOM_DEBUG_INFORMATION;

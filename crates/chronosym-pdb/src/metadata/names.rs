@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::root::Metadata;
 use super::signature::{Budget, MethodSignature, SignatureReader, Type, TypeName};
 use super::tables::{self, Table, Token};
-use super::text::{self, Style};
+use super::text::{self, TypeFormat};
 
 /// More enclosing types than any compiler nests; damaged tables can hold a cycle.
 const MAX_NESTING: usize = 64;
@@ -28,7 +28,7 @@ pub struct MethodName {
 impl MethodName {
     /// The owner as runtime events write it in their namespace field: `` Ns.Type`1+Nested[System.Int32] ``.
     pub fn owner_text(&self) -> String {
-        self.owner.text(Style::Instance)
+        self.owner.text(TypeFormat::Namespace)
     }
 
     /// The owner without its instantiation: `` Ns.Type`1+Nested ``. What tells methods apart across
@@ -38,7 +38,7 @@ impl MethodName {
             Type::Generic { base, .. } => base,
             owner => owner,
         };
-        owner.text(Style::Instance)
+        owner.text(TypeFormat::Namespace)
     }
 
     /// The signature as runtime events write it: `instance void  (int32,class System.String)`.

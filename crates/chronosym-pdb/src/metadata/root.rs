@@ -72,13 +72,13 @@ impl<'d> Metadata<'d> {
                 _ => {}
             }
         }
-        let mut outer_rows = [0; 64];
+        let mut rows = [0; 64];
         if let Some(stream) = pdb {
-            read_outer_rows(stream, &mut outer_rows)?;
+            type_system_rows(stream, &mut rows)?;
         }
         let tables = tables.ok_or(Error::damaged(WHAT, 0, "no tables"))?;
         Ok(Self {
-            tables: Tables::parse(tables, &outer_rows, all_wide)?,
+            tables: Tables::parse(tables, &rows, all_wide)?,
             strings,
             guids,
             blobs,
@@ -155,7 +155,7 @@ fn stream_name<'d>(cursor: &mut Cursor<'d>) -> Result<&'d [u8]> {
     Err(cursor.damaged("stream name too long"))
 }
 
-fn read_outer_rows(pdb: &[u8], rows: &mut [u32; 64]) -> Result<()> {
+fn type_system_rows(pdb: &[u8], rows: &mut [u32; 64]) -> Result<()> {
     // Id (20 bytes), entry point token, mask of the referenced tables, their row counts.
     let mut cursor = Cursor::at(pdb, 24, "#Pdb stream");
     let mask = cursor.u64()?;

@@ -70,12 +70,12 @@ impl Token {
 
 /// A coded index: the low bits choose the table.
 #[derive(Debug)]
-pub(crate) struct Coded {
+pub(crate) struct CodedIndex {
     bits: u8,
     tables: &'static [Table],
 }
 
-impl Coded {
+impl CodedIndex {
     pub(crate) fn decode(&self, value: u32) -> Option<Token> {
         let table = *self
             .tables
@@ -94,7 +94,7 @@ impl Coded {
 
 macro_rules! coded {
     ($($name:ident $bits:literal: $($table:ident)*;)*) => {
-        $(pub(crate) const $name: &Coded = &Coded { bits: $bits, tables: &[$(Table::$table),*] };)*
+        $(pub(crate) const $name: &CodedIndex = &CodedIndex { bits: $bits, tables: &[$(Table::$table),*] };)*
     };
 }
 
@@ -128,7 +128,7 @@ enum Column {
     Guids,
     Blobs,
     Row(Table),
-    Coded(&'static Coded),
+    Coded(&'static CodedIndex),
 }
 
 const MAX_COLUMNS: usize = 9;
@@ -205,7 +205,7 @@ fn columns(table: usize) -> &'static [Column] {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Layout {
+struct TableLayout {
     /// Offset of the first row in the stream.
     offset: usize,
     rows: u32,
@@ -215,21 +215,25 @@ struct Layout {
 }
 
 /// First column and row of each row of a table, by the first column.
-type Places = Box<[(u32, u32)]>;
+type RowsByKey = Box<[(u32, u32)]>;
 
 /// The `#~` or `#-` stream.
 #[derive(Clone)]
 pub(crate) struct Tables<'d> {
     data: &'d [u8],
-    layouts: Box<[Layout; 64]>,
+    layouts: Box<[TableLayout; 64]>,
     sorted: u64,
     /// Of tables in no order; made when one is looked into.
-    places: Box<[OnceLock<Places>; 64]>,
+    by_key: Box<[OnceLock<RowsByKey>; 64]>,
 }
 
 impl<'d> Tables<'d> {
-    /// `outer_rows`: the row counts of the tables that live in another file (`#Pdb` stream).
-    pub(crate) fn parse(data: &'d [u8], outer_rows: &[u32; 64], all_wide: bool) -> Result<Self> {
+    /// `type_system_rows`: the row counts of the tables that live in another file (`#Pdb` stream).
+    pub(crate) fn parse(
+        data: &'d [u8],
+        type_system_rows: &[u32; 64],
+        all_wide: bool,
+    ) -> Result<Self> {
         const WHAT: &str = "metadata tables";
         let mut cursor = Cursor::new(data, WHAT);
         cursor.bytes(6)?;
@@ -237,8 +241,8 @@ impl<'d> Tables<'d> {
         cursor.u8()?;
         let valid = cursor.u64()?;
         let sorted = cursor.u64()?;
-        let mut rows = *outer_rows;
-        let mut layouts = Box::new([Layout::default(); 64]);
+        let mut rows = *type_system_rows;
+        let mut layouts = Box::new([TableLayout::default(); 64]);
         let tables = rows.iter_mut().zip(layouts.iter_mut());
         for (table, (rows, layout)) in tables.enumerate() {
             if valid >> table & 1 == 1 {
@@ -297,7 +301,7 @@ impl<'d> Tables<'d> {
             data,
             layouts,
             sorted,
-            places: Box::new([const { OnceLock::new() }; 64]),
+            by_key: Box::new([const { OnceLock::new() }; 64]),
         })
     }
 
@@ -338,14 +342,15 @@ impl<'d> Tables<'d> {
         let row = if self.is_sorted(table) {
             self.lower_bound(table, 0, key)
         } else {
-            let places = self.places.get(table.0 as usize)?.get_or_init(|| {
+            let by_key = self.by_key.get(table.0 as usize)?.get_or_init(|| {
                 let rows = 1..=self.rows(table);
-                let mut places: Places = rows.map(|row| (self.cell(table, row, 0), row)).collect();
-                places.sort_unstable();
-                places
+                let mut by_key: RowsByKey =
+                    rows.map(|row| (self.cell(table, row, 0), row)).collect();
+                by_key.sort_unstable();
+                by_key
             });
-            let at = places.partition_point(|&(own, _)| own < key);
-            places.get(at)?.1
+            let at = by_key.partition_point(|&(own, _)| own < key);
+            by_key.get(at)?.1
         };
         (row <= self.rows(table) && self.cell(table, row, 0) == key).then_some(row)
     }
@@ -355,7 +360,7 @@ impl<'d> Tables<'d> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'t, 'd> {
     data: &'d [u8],
-    layout: &'t Layout,
+    layout: &'t TableLayout,
 }
 
 impl Row<'_, '_> {

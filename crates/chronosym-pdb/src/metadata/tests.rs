@@ -176,7 +176,7 @@ fn type_specs(blobs: &[&[u8]]) -> Option<String> {
     let data = root(&[("#~", &stream), ("#Strings", STRINGS), ("#Blob", &heap)]);
     let metadata = Metadata::parse(&data).unwrap();
     let of = metadata.type_of(Token::new(Table::TYPE_SPEC, rows.len() as u32))?;
-    Some(of.text(Style::Event))
+    Some(of.text(TypeFormat::Signature))
 }
 
 #[test]
@@ -272,7 +272,10 @@ fn names_that_all_parts_of_a_signature_share_are_not_copied_for_each() {
     assert_eq!(method.name.len(), 4 << 10);
     assert_eq!(method.signature, None);
     let owner = metadata.type_of(Token::new(Table::TYPE_REF, 1)).unwrap();
-    assert_eq!(owner.text(Style::Event).len(), "class ".len() + (4 << 10));
+    assert_eq!(
+        owner.text(TypeFormat::Signature).len(),
+        "class ".len() + (4 << 10)
+    );
 }
 
 #[test]

@@ -8,23 +8,23 @@ const MAX_TEXT: usize = 16 << 10;
 /// How types are spelt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Style {
+pub enum TypeFormat {
     /// The IL spelling of the signatures in method events: `class System.String`, `int32`, nested
     /// types without their enclosing ones.
-    Event,
+    Signature,
     /// Instantiations in the namespace field of events: `System.Int32`, arguments `[A,B]`.
-    Instance,
+    Namespace,
 }
 
 struct Writer {
     out: String,
-    style: Style,
+    format: TypeFormat,
 }
 
 impl Type {
     /// The type as text; parameters of generic types and methods stay `!0` and `!!0`.
-    pub fn text(&self, style: Style) -> String {
-        let mut writer = Writer::new(style);
+    pub fn text(&self, format: TypeFormat) -> String {
+        let mut writer = Writer::new(format);
         writer.write(self);
         writer.out
     }
@@ -32,7 +32,7 @@ impl Type {
 
 /// Return type, two blanks where events have the method's name elsewhere, and parameters.
 pub(crate) fn signature_text(of: &MethodSignature) -> String {
-    let mut writer = Writer::new(Style::Event);
+    let mut writer = Writer::new(TypeFormat::Signature);
     writer.prefixes(of);
     writer.write(&of.return_type);
     writer.push("  ");
@@ -40,7 +40,7 @@ pub(crate) fn signature_text(of: &MethodSignature) -> String {
     writer.out
 }
 
-fn primitive(element: u8, style: Style) -> &'static str {
+fn primitive(element: u8, format: TypeFormat) -> &'static str {
     let (event, full) = match element {
         0x01 => ("void", "System.Void"),
         0x02 => ("bool", "System.Boolean"),
@@ -62,14 +62,18 @@ fn primitive(element: u8, style: Style) -> &'static str {
         0x1c => ("class System.Object", "System.Object"),
         _ => ("?", "?"),
     };
-    if style == Style::Event { event } else { full }
+    if format == TypeFormat::Signature {
+        event
+    } else {
+        full
+    }
 }
 
 impl Writer {
-    fn new(style: Style) -> Self {
+    fn new(format: TypeFormat) -> Self {
         Self {
             out: String::new(),
-            style,
+            format,
         }
     }
 
@@ -125,22 +129,22 @@ impl Writer {
             return;
         }
         match of {
-            Type::Primitive(element) => self.push(primitive(*element, self.style)),
+            Type::Primitive(element) => self.push(primitive(*element, self.format)),
             Type::Canon => {
-                let is_event = self.style == Style::Event;
+                let is_event = self.format == TypeFormat::Signature;
                 self.push(if is_event { "class " } else { "" });
                 self.push("System.__Canon");
             }
-            Type::Named { name, value } if self.style == Style::Event => {
+            Type::Named { name, value } if self.format == TypeFormat::Signature => {
                 self.push(if *value { "value class " } else { "class " });
                 self.push(name.own());
             }
             Type::Named { name, .. } => self.push(name.full()),
             Type::Generic { base, arguments } => {
                 self.write(base);
-                match self.style {
-                    Style::Event => self.list(arguments, "<", ">"),
-                    Style::Instance => self.list(arguments, "[", "]"),
+                match self.format {
+                    TypeFormat::Signature => self.list(arguments, "<", ">"),
+                    TypeFormat::Namespace => self.list(arguments, "[", "]"),
                 }
             }
             Type::Var(index) => self.number("!", (*index).into()),
@@ -167,7 +171,7 @@ impl Writer {
                 modifier,
                 of,
             } => {
-                if self.style == Style::Event {
+                if self.format == TypeFormat::Signature {
                     let kind = if *required { "required" } else { "optional" };
                     self.push(kind);
                     self.push("_modifier ");
@@ -197,7 +201,7 @@ impl Writer {
             }
             let size = i64::from(sizes.get(dimension).copied().unwrap_or(0));
             let lower = i64::from(lower_bounds.get(dimension).copied().unwrap_or(0));
-            if self.style != Style::Event || size == 0 && lower == 0 {
+            if self.format != TypeFormat::Signature || size == 0 && lower == 0 {
                 continue;
             }
             if lower == 0 {

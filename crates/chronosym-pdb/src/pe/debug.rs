@@ -15,7 +15,7 @@ const PDB_CHECKSUM: u32 = 19;
 const PERF_MAP: [u32; 2] = [20, 21];
 
 /// An entry of the debug directory.
-struct Entry<'d> {
+struct DebugDirectoryEntry<'d> {
     header: &'d pe::ImageDebugDirectory,
     /// Its data in the file; empty if outside of it.
     data: &'d [u8],
@@ -68,7 +68,7 @@ pub struct PerfMapId {
     pub path: String,
 }
 
-fn codeview(entry: Entry<'_>) -> Option<CodeView> {
+fn codeview(entry: DebugDirectoryEntry<'_>) -> Option<CodeView> {
     let data = entry.data.strip_prefix(b"RSDS")?;
     Some(CodeView {
         id: PdbId {
@@ -83,7 +83,10 @@ fn codeview(entry: Entry<'_>) -> Option<CodeView> {
 
 impl<'d> PeImage<'d> {
     /// The entries of the debug directory that are of one of these types.
-    fn debug_entries(&self, types: &'static [u32]) -> impl Iterator<Item = Entry<'d>> + use<'d> {
+    fn debug_entries(
+        &self,
+        types: &'static [u32],
+    ) -> impl Iterator<Item = DebugDirectoryEntry<'d>> + use<'d> {
         let image = self.clone();
         let table = image.directory(pe::IMAGE_DIRECTORY_ENTRY_DEBUG);
         let table = table
@@ -104,7 +107,7 @@ impl<'d> PeImage<'d> {
                 rva => image.slice(RvaRange { rva, size }),
             };
             let data = data.unwrap_or_default();
-            Entry { header, data }
+            DebugDirectoryEntry { header, data }
         });
         all.filter(|entry| types.contains(&entry.header.typ.get(LE).0))
     }

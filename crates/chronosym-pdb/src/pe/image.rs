@@ -47,7 +47,7 @@ pub enum TargetOs {
 }
 
 /// ReadyToRun images for other systems have the COFF machine XORed with one of these words.
-const OS_WORDS: [(u16, TargetOs); 6] = [
+const OS_OVERRIDES: [(u16, TargetOs); 6] = [
     (0, TargetOs::Windows),
     (0x7b79, TargetOs::Linux),
     (0x4644, TargetOs::Apple),
@@ -57,7 +57,7 @@ const OS_WORDS: [(u16, TargetOs); 6] = [
 ];
 
 fn split_machine(coff: u16) -> (Machine, TargetOs) {
-    for (word, os) in OS_WORDS {
+    for (word, os) in OS_OVERRIDES {
         let machine = match coff ^ word {
             0x14c => Machine::X86,
             0x8664 => Machine::X64,
@@ -104,7 +104,7 @@ pub struct CorHeader {
     /// Flags; bit 2 (4): precompiled code stands beside IL.
     pub flags: u32,
     /// Where a precompiled image's own header is; size 0 without one.
-    pub native_header: RvaRange,
+    pub managed_native_header: RvaRange,
 }
 
 /// The headers of a PE image. Opening it reads nothing else.
@@ -243,7 +243,7 @@ impl<'d> PeImage<'d> {
         Some(CorHeader {
             metadata: range(&header.meta_data),
             flags: header.flags.get(LE).0,
-            native_header: range(&header.managed_native_header),
+            managed_native_header: range(&header.managed_native_header),
         })
     }
 

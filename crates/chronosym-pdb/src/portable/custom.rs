@@ -1,6 +1,6 @@
 //! Custom debug information, and the tables beside it.
 
-use super::{PortablePdb, WHAT};
+use super::pdb::{PortablePdb, WHAT};
 use crate::Guid;
 use crate::inflate::inflate;
 use crate::metadata::{HAS_CUSTOM_DEBUG_INFORMATION, Table, Token};

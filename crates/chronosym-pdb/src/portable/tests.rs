@@ -1,6 +1,8 @@
 //! Hand-made PDBs: what no file at hand has.
 
 use super::*;
+use crate::Error;
+use crate::metadata::Table;
 use chronosym_support::ecma::{Blobs, root, stream, tables};
 
 const EMBEDDED_SOURCE: [u8; 16] = [
@@ -71,7 +73,7 @@ fn points_change_documents_and_hide() {
     let blob = [0, 1, 0, 0, 4, 10, 5, 4, 0, 0, 0, 2, 2, 1, 2, 0x73, 0x79];
     let bytes = pdb(&blob, "/", &[]);
     let pdb = PortablePdb::parse(&bytes).unwrap();
-    let mut points = pdb.lines(1);
+    let mut points = pdb.sequence_points(1);
     let found: Vec<_> = points
         .by_ref()
         .map(|p| {
@@ -101,7 +103,7 @@ fn points_change_documents_and_hide() {
     };
     let lines = [line(3), line(5), line(6)];
     assert_eq!(lines, [Some((1, 10, 0)), Some((1, 10, 0)), Some((2, 3, 6))]);
-    assert_eq!(pdb.lines(2).next(), None);
+    assert_eq!(pdb.sequence_points(2).next(), None);
     // A method whose first point is hidden has no line before it.
     let bytes = self::pdb(&[0, 1, 2, 0, 0, 3, 0, 1, 8, 1], "/", &[]);
     let pdb = PortablePdb::parse(&bytes).unwrap();
@@ -119,7 +121,7 @@ fn damaged_points_end_and_say_so() {
     for cut in 1..blob.len() {
         let bytes = pdb(&blob[..cut], "/", &[]);
         let pdb = PortablePdb::parse(&bytes).unwrap();
-        let mut points = pdb.lines(1);
+        let mut points = pdb.sequence_points(1);
         let count = points.by_ref().count();
         assert_eq!(count, usize::from(cut >= 7));
         assert_eq!(points.is_damaged(), cut != 2 && cut != 7, "{cut}");
@@ -271,7 +273,7 @@ fn indexes_widen_with_what_they_point_into() {
             let bytes = large_pdb(methods, documents, wide_heaps, uncompressed);
             let pdb = PortablePdb::parse(&bytes).unwrap();
             assert_eq!(
-                (pdb.methods(), pdb.documents().count() as u32),
+                (pdb.method_count(), pdb.documents().count() as u32),
                 (methods, documents)
             );
             for method in [1, 2, methods / 2, methods - 1, methods] {
@@ -289,7 +291,7 @@ fn indexes_widen_with_what_they_point_into() {
             assert_eq!([0, 1].map(|column| cell(0x36, 2, column)), [3, 2]);
             assert_eq!([0, 1, 2].map(|column| cell(0x37, 1, column)), [54, 5, 77]);
             // The last method's blob is one byte longer than its points.
-            let mut points = pdb.lines(methods);
+            let mut points = pdb.sequence_points(methods);
             assert_eq!((points.by_ref().count(), points.is_damaged()), (1, true));
             // One row less than stated is noticed.
             assert!(PortablePdb::parse(&bytes[..bytes.len() / 2]).is_err());
@@ -303,8 +305,8 @@ fn points_of_one_method_end_somewhere() {
     let blob = [&[0, 1, 0, 0, 0][..], &[1, 0, 0].repeat(5_000)].concat();
     let bytes = pdb(&blob, "/", &[]);
     let pdb = PortablePdb::parse(&bytes).unwrap();
-    assert_eq!(pdb.lines(1).count(), 5_001);
-    let few = lines::SequencePoints::new(1, &blob[1..]).at_most(100);
+    assert_eq!(pdb.sequence_points(1).count(), 5_001);
+    let few = SequencePoints::new(1, &blob[1..]).at_most(100);
     assert_eq!(few.count(), 100);
 }
 
@@ -322,7 +324,7 @@ fn long_lists_answer_as_short_ones_do() {
     ] {
         let bytes = pdb(&points.concat(), "/", &[]);
         let pdb = PortablePdb::parse(&bytes).unwrap();
-        let visible = || pdb.lines(1).filter(|point| !point.is_hidden());
+        let visible = || pdb.sequence_points(1).filter(|point| !point.is_hidden());
         assert_eq!(pdb.first_line(1), visible().next());
         for il in [
             0,

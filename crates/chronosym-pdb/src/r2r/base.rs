@@ -6,7 +6,7 @@ use crate::pe::Machine;
 
 /// The start of a precompiled method as a trace gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownStart {
+pub struct MethodStart {
     /// The address of its first byte.
     pub address: u64,
     /// Its size, if the event has one.
@@ -40,27 +40,27 @@ pub(super) fn only_base(
     let Some(first) = first else {
         return BaseMatch::NoStarts;
     };
-    let mut found = BaseMatch::Mismatch;
-    for begin in entry_points {
-        let Some(base) = first.checked_sub(begin.into()) else {
+    let mut base_match = BaseMatch::Mismatch;
+    for start in entry_points {
+        let Some(base) = first.checked_sub(start.into()) else {
             break;
         };
         if base % PAGE != 0 || !fits(base) {
             continue;
         }
-        if found != BaseMatch::Mismatch {
+        if base_match != BaseMatch::Mismatch {
             return BaseMatch::Ambiguous;
         }
-        found = BaseMatch::Base(base);
+        base_match = BaseMatch::Base(base);
     }
-    found
+    base_match
 }
 
 impl R2rImage<'_> {
     /// Finds the address that the image was loaded at, which makes every start an entry point, and
     /// every size and token the method's. Neither the PDB id nor the perf map signature tells one build from
     /// another; this does.
-    pub fn base_of(&self, starts: &[KnownStart]) -> BaseMatch {
+    pub fn base_of(&self, starts: &[MethodStart]) -> BaseMatch {
         let thumb = u64::from(self.machine() == Machine::Arm);
         let first = starts.first().map(|start| start.address & !thumb);
         only_base(first, self.entry_points(), |base| {
@@ -70,7 +70,7 @@ impl R2rImage<'_> {
         })
     }
 
-    fn starts_at(&self, base: u64, start: &KnownStart, thumb: u64) -> bool {
+    fn starts_at(&self, base: u64, start: &MethodStart, thumb: u64) -> bool {
         let rva = (start.address & !thumb)
             .checked_sub(base)
             .and_then(|rva| u32::try_from(rva).ok());
@@ -88,7 +88,7 @@ impl R2rImage<'_> {
     }
 
     /// Cold parts have events of their own.
-    fn starts_cold(&self, rva: u32, start: &KnownStart) -> bool {
+    fn starts_cold(&self, rva: u32, start: &MethodStart) -> bool {
         let cold = self.method_of_cold(rva).and_then(|method| method.cold);
         cold.is_some_and(|cold| cold.rva == rva && start.size.is_none_or(|size| size == cold.size))
     }

@@ -1,12 +1,12 @@
 //! The image's own debug information (section 105): native offsets to IL offsets.
 
 use super::native::{Bits, NativeArray, Nibbles, unsigned};
-use crate::marks::Walk;
+use crate::checkpoints::ListPosition;
 
 /// Bounds of one method.
 const MOST_BOUNDS: u32 = 1 << 16;
 
-/// The code behind a funclet's prolog is that of one of so many bounds behind its own.
+/// The code following a funclet's prolog is that of one of so many bounds following its own.
 const FUNCLET: usize = 256;
 
 /// One bound: the code from `native_offset` on comes from `il`.
@@ -17,7 +17,7 @@ pub struct Bound {
     pub native_offset: u32,
     /// What the code comes from.
     pub il: IlMapping,
-    /// Whether the bound marks a call instruction, not the start of code.
+    /// Whether the bound checkpoints a call instruction, not the start of code.
     pub call_instruction: bool,
 }
 
@@ -49,11 +49,11 @@ impl IlMapping {
 /// The IL of a native offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct IlAnswer {
+pub struct IlPosition {
     /// What the governing bound says.
     pub mapping: IlMapping,
     /// The IL offset to find a line for: the mapping's own; 0 in the prolog (in a funclet's prolog
-    /// that of the code behind it); otherwise that of the nearest bound before that has one.
+    /// that of the code following it); otherwise that of the nearest bound before that has one.
     /// Nothing if there is no such bound.
     pub il_offset: Option<u32>,
 }
@@ -65,7 +65,7 @@ pub struct Bounds<'d> {
     left: u32,
     native_offset: u32,
     /// Where the list is.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     /// Its bytes.
     pub(super) bytes: usize,
 }
@@ -118,7 +118,10 @@ impl<'d> Bounds<'d> {
             at.checked_sub(back as usize)?
         };
         let bounds = Self::parse(debug_info.data().get(blob..)?, major)?;
-        Some(Self { at: blob, ..bounds })
+        Some(Self {
+            offset: blob,
+            ..bounds
+        })
     }
 
     fn parse(blob: &'d [u8], major: u16) -> Option<Self> {
@@ -142,7 +145,7 @@ impl<'d> Bounds<'d> {
                 form: Form::Nibbles(nibbles),
                 left,
                 native_offset: 0,
-                at: 0,
+                offset: 0,
                 bytes: bytes.len(),
             });
         }
@@ -164,7 +167,7 @@ impl<'d> Bounds<'d> {
             },
             left,
             native_offset: 0,
-            at: 0,
+            offset: 0,
             bytes: bytes.len(),
         })
     }
@@ -172,22 +175,22 @@ impl<'d> Bounds<'d> {
 
 /// A place among bounds, and what those before it say.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'d> {
+pub(super) struct BoundsPosition<'d> {
     bounds: Bounds<'d>,
     governing: Option<(u32, IlMapping)>,
     /// IL that the code has before what the governing bound is of.
     before: Option<u32>,
 }
 
-impl Walk for Place<'_> {
-    fn step(&mut self) -> Option<()> {
+impl ListPosition for BoundsPosition<'_> {
+    fn advance(&mut self) -> Option<()> {
         let bound = self.bounds.next()?;
         self.take(bound);
         Some(())
     }
 }
 
-impl<'d> Place<'d> {
+impl<'d> BoundsPosition<'d> {
     pub fn new(bounds: Bounds<'d>) -> Self {
         Self {
             bounds,
@@ -218,11 +221,11 @@ impl<'d> Place<'d> {
     }
 
     /// The IL of the code at `native_offset`.
-    pub fn lookup(mut self, native_offset: u32) -> Option<IlAnswer> {
-        let behind = loop {
+    pub fn lookup(mut self, native_offset: u32) -> Option<IlPosition> {
+        let following = loop {
             match self.bounds.next() {
                 Some(bound) if bound.native_offset <= native_offset => self.take(bound),
-                behind => break behind,
+                following => break following,
             }
         };
         let (at, mapping) = self.governing?;
@@ -230,8 +233,8 @@ impl<'d> Place<'d> {
             IlMapping::Offset(il) => Some(il),
             IlMapping::Prolog if at == 0 => Some(0),
             IlMapping::Prolog => {
-                let behind = behind.into_iter().chain(self.bounds).take(FUNCLET);
-                let mut code = behind.filter_map(|bound| match bound.il {
+                let following = following.into_iter().chain(self.bounds).take(FUNCLET);
+                let mut code = following.filter_map(|bound| match bound.il {
                     IlMapping::Offset(il) if !bound.call_instruction => Some(il),
                     _ => None,
                 });
@@ -239,12 +242,12 @@ impl<'d> Place<'d> {
             }
             IlMapping::NoMapping | IlMapping::Epilog => self.before,
         };
-        Some(IlAnswer { mapping, il_offset })
+        Some(IlPosition { mapping, il_offset })
     }
 }
 
 fn lower(a: IlMapping, b: IlMapping) -> IlMapping {
-    // An IL offset says more than a prolog or epilog at the same place.
+    // An IL offset says more than a prolog or epilog at the same position.
     match (a, b) {
         (IlMapping::Offset(a), IlMapping::Offset(b)) => IlMapping::Offset(a.min(b)),
         (IlMapping::Offset(_), _) => a,
@@ -256,7 +259,7 @@ fn lower(a: IlMapping, b: IlMapping) -> IlMapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::marks::Marks;
+    use crate::checkpoints::Checkpoints;
 
     /// Numbers as nibbles, and padding to a whole byte.
     fn nibbles(numbers: &[u32]) -> Vec<u8> {
@@ -351,7 +354,7 @@ mod tests {
 
     fn lookup(bounds: &[(u32, u32, u32)], native_offset: u32) -> Option<(IlMapping, Option<u32>)> {
         let blob = older(bounds);
-        let answer = Place::new(Bounds::parse(&blob, 9).unwrap()).lookup(native_offset)?;
+        let answer = BoundsPosition::new(Bounds::parse(&blob, 9).unwrap()).lookup(native_offset)?;
         Some((answer.mapping, answer.il_offset))
     }
 
@@ -397,22 +400,24 @@ mod tests {
             })
             .collect();
         let blob = older(&bounds);
-        let start = || Place::new(Bounds::parse(&blob, 9).unwrap());
-        let marks = Marks::new(blob.len());
+        let start = || BoundsPosition::new(Bounds::parse(&blob, 9).unwrap());
+        let checkpoints = Checkpoints::new(blob.len());
         for offset in 0..3_100 {
-            let is_before = |place: &Place<'_>| place.is_before(offset);
-            let place = marks.last(0, blob.len(), start(), is_before).unwrap();
-            assert_eq!(place.lookup(offset), start().lookup(offset), "{offset}");
+            let is_before = |position: &BoundsPosition<'_>| position.is_before(offset);
+            let position = checkpoints
+                .nearest(0, blob.len(), start(), is_before)
+                .unwrap();
+            assert_eq!(position.lookup(offset), start().lookup(offset), "{offset}");
         }
         // Four lists that are one, but no fifth.
-        let all = (0..5).map(|list| marks.last(list, blob.len(), start(), |_| false));
-        let read: Vec<_> = all.map(|place| place.is_some()).collect();
+        let all = (0..5).map(|list| checkpoints.nearest(list, blob.len(), start(), |_| false));
+        let read: Vec<_> = all.map(|position| position.is_some()).collect();
         assert_eq!(read, [true, true, true, true, false]);
     }
 
     #[test]
     fn bounds_at_one_place() {
-        // The lowest counts; "no mapping" behind another does not; a call instruction never does.
+        // The lowest counts; "no mapping" following another does not; a call instruction never does.
         assert_eq!(
             lookup(&[(0, 13, 0), (0, 8, 0)], 0),
             Some((IlMapping::Offset(5), Some(5)))
@@ -437,7 +442,7 @@ mod tests {
             lookup(&[(0, 1, 0), (4, 8, 0)], 0),
             Some((IlMapping::Prolog, Some(0)))
         );
-        // A funclet's prolog: the code behind it is the handler's.
+        // A funclet's prolog: the code following it is the handler's.
         let funclet = [(0, 1, 0), (4, 3, 0), (6, 0, 0), (6, 1, 0), (4, 43, 0)];
         assert_eq!(lookup(&funclet, 17), Some((IlMapping::Prolog, Some(40))));
     }

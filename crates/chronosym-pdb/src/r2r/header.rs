@@ -67,7 +67,7 @@ impl Sections {
 /// by a composite.
 pub(super) fn find<'d>(image: &PeImage<'d>) -> Option<&'d [u8]> {
     const SIGNATURE: &[u8] = b"RTR\0";
-    let named = image.cor_header().map(|cor| cor.native_header.rva);
+    let named = image.cor_header().map(|cor| cor.managed_native_header.rva);
     let at = |rva| {
         image
             .data_at(rva)

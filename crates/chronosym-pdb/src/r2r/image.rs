@@ -3,16 +3,16 @@
 use std::fmt;
 
 use crate::bytes::{self, Cursor, text_to_nul};
-use crate::marks::Marks;
+use crate::checkpoints::Checkpoints;
 use crate::metadata::{Metadata, Table, Token};
 use crate::pe::{Machine, PeImage, RvaRange};
 use crate::{Error, Result};
 
-use super::bounds::{self, Bounds, IlAnswer};
-use super::functions::Functions;
+use super::bounds::{Bounds, BoundsPosition, IlPosition};
 use super::header::{self, Component, Sections, WHAT, section};
 use super::instance::signature_end;
 use super::native::{NativeArray, NativeHashtable, unsigned};
+use super::runtime_functions::RuntimeFunctions;
 
 /// A ReadyToRun image, opened: the entry points of all its methods, in order of address.
 ///
@@ -23,9 +23,9 @@ pub struct R2rImage<'d> {
     major: u16,
     minor: u16,
     pub(super) sections: Sections,
-    functions: Functions<'d>,
+    functions: RuntimeFunctions<'d>,
     /// By function index and so by address, too.
-    entries: Vec<Entry>,
+    entry_points: Vec<EntryPoint>,
     /// (first cold function, entry function of its method), ascending.
     cold: Box<[(u32, u32)]>,
     debug_info: NativeArray<'d>,
@@ -35,21 +35,21 @@ pub struct R2rImage<'d> {
     pub(super) manifest: Option<Metadata<'d>>,
     pub(super) components: Vec<Component<'d>>,
     /// In lists of bounds, by where they are.
-    marks: Marks<usize, bounds::Place<'d>>,
+    checkpoints: Checkpoints<usize, BoundsPosition<'d>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    begin: u32,
+struct EntryPoint {
+    start: u32,
     function: u32,
-    id: MethodId,
+    id: R2rMethodId,
     /// Index in the map of cold parts.
     cold: Option<u32>,
 }
 
 /// Which method an entry point belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MethodId {
+pub enum R2rMethodId {
     /// A method definition.
     Definition {
         /// The component of a composite (from 0), 0 in a single image.
@@ -69,13 +69,13 @@ pub enum MethodId {
 #[non_exhaustive]
 pub struct R2rMethod {
     /// RVA of its first byte.
-    pub begin: u32,
+    pub start: u32,
     /// Bytes from there to the end of its last funclet.
     pub hot_size: u32,
     /// Its cold part, if the compiler split it.
     pub cold: Option<RvaRange>,
     /// Who it is.
-    pub id: MethodId,
+    pub id: R2rMethodId,
     pub(super) function: u32,
 }
 
@@ -83,8 +83,8 @@ impl R2rMethod {
     /// The MethodDef token; nothing for an instance.
     pub fn token(&self) -> Option<Token> {
         match self.id {
-            MethodId::Definition { row, .. } => Some(Token::new(Table::METHOD_DEF, row)),
-            MethodId::Instance { .. } => None,
+            R2rMethodId::Definition { row, .. } => Some(Token::new(Table::METHOD_DEF, row)),
+            R2rMethodId::Instance { .. } => None,
         }
     }
 
@@ -92,7 +92,7 @@ impl R2rMethod {
     /// nothing outside of both.
     pub fn native_offset(&self, rva: u32) -> Option<u32> {
         if let Some(offset) = rva
-            .checked_sub(self.begin)
+            .checked_sub(self.start)
             .filter(|&offset| offset < self.hot_size)
         {
             return Some(offset);
@@ -110,7 +110,7 @@ impl fmt::Debug for R2rImage<'_> {
         f.debug_struct("R2rImage")
             .field("image", &self.image)
             .field("version", &self.version())
-            .field("methods", &self.entries.len())
+            .field("methods", &self.entry_points.len())
             .finish_non_exhaustive()
     }
 }
@@ -144,7 +144,7 @@ impl<'d> R2rImage<'d> {
             [] => None,
             data => Some(Metadata::parse(data)?),
         };
-        let functions = Functions::new(
+        let functions = RuntimeFunctions::new(
             sections.data(section::RUNTIME_FUNCTIONS, &image)?,
             image.machine(),
         );
@@ -157,23 +157,23 @@ impl<'d> R2rImage<'d> {
             debug_info,
             instances: sections.data(section::INSTANCE_ENTRY_POINTS, &image)?,
             cold,
-            marks: Marks::new(debug_info.data().len()),
+            checkpoints: Checkpoints::new(debug_info.data().len()),
             components: header::components(
                 sections.data(section::COMPONENT_ASSEMBLIES, &image)?,
                 &image,
             )?,
-            entries: Vec::new(),
+            entry_points: Vec::new(),
             functions,
             metadata,
             manifest,
             sections,
             image,
         };
-        opened.read_entries()?;
+        opened.read_entry_points()?;
         Ok(opened)
     }
 
-    fn read_entries(&mut self) -> Result<()> {
+    fn read_entry_points(&mut self) -> Result<()> {
         let own = self
             .sections
             .array(section::METHOD_DEF_ENTRY_POINTS, &self.image)?;
@@ -182,7 +182,7 @@ impl<'d> R2rImage<'d> {
             .iter()
             .map(|component| component.entry_points);
         let tables = std::iter::once((0, own)).chain((0..).zip(components));
-        // Entry functions by index are entries by address: no sorting.
+        // EntryPoint functions by index are entry_points by address: no sorting.
         let mut owners = vec![None; self.functions.count() as usize];
         let mut own = |function: u32, id| {
             if let Some(owner) = owners.get_mut(function as usize) {
@@ -194,38 +194,39 @@ impl<'d> R2rImage<'d> {
                 let row = index.saturating_add(1);
                 let offset = table.get(index);
                 if let Some(function) = offset.and_then(|at| entry_function(table.data(), at)) {
-                    own(function, MethodId::Definition { component, row });
+                    own(function, R2rMethodId::Definition { component, row });
                 }
             }
         }
         if !self.instances.is_empty() {
             let bad = Error::damaged(WHAT, 0, "bad table of instances");
             let table = NativeHashtable::parse(self.instances).ok_or(bad)?;
-            // No two methods share an entry function, so more entries than functions are damage.
+            // No two methods share an entry function, so more entry_points than functions are damage.
             for payload in table.payloads().take(self.functions.count() as usize) {
                 let end = signature_end(self.instances, payload);
                 let function = end.and_then(|end| entry_function(self.instances, end));
                 if let (Some(function), Ok(signature)) = (function, u32::try_from(payload)) {
-                    own(function, MethodId::Instance { signature });
+                    own(function, R2rMethodId::Instance { signature });
                 }
             }
         }
-        let entry = |(function, owner): (u32, Option<MethodId>)| {
-            Some(Entry {
-                begin: self.functions.begin(function)?,
+        let entry = |(function, owner): (u32, Option<R2rMethodId>)| {
+            Some(EntryPoint {
+                start: self.functions.start(function)?,
                 function,
                 id: owner?,
                 cold: None,
             })
         };
-        let mut entries: Vec<_> = (0..).zip(owners).filter_map(entry).collect();
+        let mut entry_points: Vec<_> = (0..).zip(owners).filter_map(entry).collect();
         for (at, &(_, hot)) in (0..).zip(&self.cold) {
-            let found = entries.binary_search_by_key(&hot, |entry: &Entry| entry.function);
-            if let Some(entry) = found.ok().and_then(|found| entries.get_mut(found)) {
+            let found =
+                entry_points.binary_search_by_key(&hot, |entry: &EntryPoint| entry.function);
+            if let Some(entry) = found.ok().and_then(|found| entry_points.get_mut(found)) {
                 entry.cold = Some(at);
             }
         }
-        self.entries = entries;
+        self.entry_points = entry_points;
         Ok(())
     }
 
@@ -266,17 +267,17 @@ impl<'d> R2rImage<'d> {
 
     /// All methods, in order of address.
     pub fn methods(&self) -> impl Iterator<Item = R2rMethod> + '_ {
-        (0..self.entries.len()).filter_map(|index| self.method(index))
+        (0..self.entry_points.len()).filter_map(|index| self.method(index))
     }
 
     /// How many methods there are.
     pub fn method_count(&self) -> usize {
-        self.entries.len()
+        self.entry_points.len()
     }
 
     /// RVAs of the methods' first bytes, ascending.
     pub fn entry_points(&self) -> impl Iterator<Item = u32> + '_ {
-        self.entries.iter().map(|entry| entry.begin)
+        self.entry_points.iter().map(|entry| entry.start)
     }
 
     /// The method whose code covers `rva`.
@@ -290,30 +291,32 @@ impl<'d> R2rImage<'d> {
     /// The method that starts at `rva`.
     pub fn method_starting_at(&self, rva: u32) -> Option<R2rMethod> {
         self.method(
-            self.entries
-                .binary_search_by_key(&rva, |entry| entry.begin)
+            self.entry_points
+                .binary_search_by_key(&rva, |entry| entry.start)
                 .ok()?,
         )
     }
 
     fn method_before(&self, rva: u32) -> Option<R2rMethod> {
-        let after = self.entries.partition_point(|entry| entry.begin <= rva);
+        let after = self
+            .entry_points
+            .partition_point(|entry| entry.start <= rva);
         self.method(after.checked_sub(1)?)
     }
 
     pub(super) fn method_of_cold(&self, rva: u32) -> Option<R2rMethod> {
-        let begin = |&(cold, _): &(u32, u32)| self.functions.begin(cold).unwrap_or(u32::MAX);
-        let after = self.cold.partition_point(|pair| begin(pair) <= rva);
+        let start = |&(cold, _): &(u32, u32)| self.functions.start(cold).unwrap_or(u32::MAX);
+        let after = self.cold.partition_point(|pair| start(pair) <= rva);
         let &(_, hot) = self.cold.get(after.checked_sub(1)?)?;
-        let method = self.method_starting_at(self.functions.begin(hot)?)?;
+        let method = self.method_starting_at(self.functions.start(hot)?)?;
         method.native_offset(rva).map(|_| method)
     }
 
     fn method(&self, index: usize) -> Option<R2rMethod> {
-        let entry = *self.entries.get(index)?;
+        let entry = *self.entry_points.get(index)?;
         // The method's functions are its own and its funclets', up to the next entry or the cold part.
         let next = self
-            .entries
+            .entry_points
             .get(index.saturating_add(1))
             .map(|entry| entry.function);
         let next = next
@@ -322,8 +325,8 @@ impl<'d> R2rImage<'d> {
             .min();
         let end = self.end_before(next, entry.function)?;
         Some(R2rMethod {
-            begin: entry.begin,
-            hot_size: end.saturating_sub(entry.begin),
+            start: entry.start,
+            hot_size: end.saturating_sub(entry.start),
             cold: entry.cold.and_then(|at| self.cold_part(at as usize)),
             id: entry.id,
             function: entry.function,
@@ -333,7 +336,7 @@ impl<'d> R2rImage<'d> {
     fn cold_part(&self, at: usize) -> Option<RvaRange> {
         let first = self.cold.get(at)?.0;
         let next = self.cold.get(at.saturating_add(1)).map(|pair| pair.0);
-        let rva = self.functions.begin(first)?;
+        let rva = self.functions.start(first)?;
         let size = self.end_before(next, first)?.saturating_sub(rva);
         Some(RvaRange { rva, size })
     }
@@ -357,13 +360,13 @@ impl<'d> R2rImage<'d> {
         method: &R2rMethod,
         native_offset: u32,
         is_caller: bool,
-    ) -> Option<IlAnswer> {
+    ) -> Option<IlPosition> {
         let native_offset = native_offset.saturating_sub(is_caller.into());
         let bounds = self.bounds(method)?;
-        let (at, bytes, start) = (bounds.at, bounds.bytes, bounds::Place::new(bounds));
-        let is_before = |place: &bounds::Place<'_>| place.is_before(native_offset);
-        (self.marks)
-            .last(at, bytes, start, is_before)?
+        let (offset, bytes, start) = (bounds.offset, bounds.bytes, BoundsPosition::new(bounds));
+        let is_before = |position: &BoundsPosition<'_>| position.is_before(native_offset);
+        self.checkpoints
+            .nearest(offset, bytes, start, is_before)?
             .lookup(native_offset)
     }
 }

@@ -9,7 +9,7 @@ const WHAT: &str = "r2rmap";
 /// A method in a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct R2rMapRow {
+pub struct R2rMapMethod {
     /// RVA of its first byte.
     pub rva: u32,
     /// Its size, without a cold part.
@@ -18,9 +18,9 @@ pub struct R2rMapRow {
     pub name: Box<str>,
 }
 
-impl R2rMapRow {
+impl R2rMapMethod {
     /// The owner, with its instantiation, and the plain name of the method.
-    pub fn method(&self) -> Option<(&str, &str)> {
+    pub fn owner_and_name(&self) -> Option<(&str, &str)> {
         // Names that implement an interface's generic method have brackets, so parameters begin at the last
         // opening parenthesis that is not within other ones.
         let (head, _) = self.name.split_at(last_outside(&self.name, "(", ")", '(')?);
@@ -33,7 +33,7 @@ impl R2rMapRow {
 
     /// Whether it is the method of that owner and name, instantiations spelled as the runtime's events do: `[A,B]`.
     fn is_named(&self, (owner, name): (&str, &str)) -> bool {
-        self.method()
+        self.owner_and_name()
             .is_some_and(|own| own.1 == name && own.0.replace(", ", ",") == owner)
     }
 }
@@ -55,7 +55,7 @@ fn last_outside(text: &str, open: &str, close: &str, wanted: char) -> Option<usi
 
 /// The start of a precompiled method as a trace gives it, for a map, which has names and no tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NamedStart<'a> {
+pub struct NamedMethodStart<'a> {
     /// The address of its first byte.
     pub address: u64,
     /// Its size, if the event has one.
@@ -77,10 +77,10 @@ pub struct R2rMap {
     pub target_os: Option<TargetOs>,
     /// The processor of the code; nothing for a number this crate does not know.
     pub machine: Option<Machine>,
-    rows: Vec<R2rMapRow>,
+    methods: Vec<R2rMapMethod>,
 }
 
-/// Header rows have addresses that no code can have.
+/// Header methods have addresses that no code can have.
 mod header {
     pub(super) const SIGNATURE: u32 = 0xffff_ffff;
     pub(super) const VERSION: u32 = 0xffff_fffe;
@@ -93,8 +93,8 @@ impl R2rMap {
     /// Reads a map. Text is copied before it is checked: a mapped file may change in between.
     ///
     /// # Errors
-    /// [`Error::NotA`] without the signature row, [`Error::Unsupported`] for a format other than 1,
-    /// [`Error::Damaged`] at a row that is none (the offset is that of the line).
+    /// [`Error::NotA`] without the signature method, [`Error::Unsupported`] for a format other than 1,
+    /// [`Error::Damaged`] at a method that is none (the offset is that of the line).
     pub fn parse(data: &[u8]) -> Result<Self> {
         if !data.starts_with(b"FFFFFFFF ") {
             return Err(Error::NotA { what: WHAT });
@@ -103,83 +103,87 @@ impl R2rMap {
             signature: [0; 16],
             target_os: None,
             machine: None,
-            rows: Vec::new(),
+            methods: Vec::new(),
         };
         let mut offset = 0_u64;
         for line in data.split_inclusive(|&b| b == b'\n') {
-            let damaged = Error::damaged(WHAT, offset, "not a row");
+            let damaged = Error::damaged(WHAT, offset, "not a method");
             let text = String::from_utf8(line.to_vec()).ok();
-            let row = text.and_then(|text| row(text.trim_end_matches(['\n', '\r'])));
-            let row = row.ok_or(damaged)?;
-            match row.rva {
+            let method = text.and_then(|text| method(text.trim_end_matches(['\n', '\r'])));
+            let method = method.ok_or(damaged)?;
+            match method.rva {
                 header::SIGNATURE => {
-                    map.signature = signature(&row.name).ok_or(Error::NotA { what: WHAT })?
+                    map.signature = signature(&method.name).ok_or(Error::NotA { what: WHAT })?
                 }
-                header::VERSION if &*row.name != "1" => {
+                header::VERSION if &*method.name != "1" => {
                     return Err(Error::Unsupported {
                         what: WHAT,
-                        version: row.name.parse().unwrap_or(0),
+                        version: method.name.parse().unwrap_or(0),
                     });
                 }
-                header::OS => map.target_os = target_os(&row.name),
-                header::MACHINE => map.machine = machine(&row.name),
+                header::OS => map.target_os = target_os(&method.name),
+                header::MACHINE => map.machine = machine(&method.name),
                 header::VERSION | header::ABI => {}
-                _ => map.rows.push(row),
+                _ => map.methods.push(method),
             }
             offset = offset.saturating_add(line.len() as u64);
         }
-        map.rows.sort_by_key(|row| row.rva);
+        map.methods.sort_by_key(|method| method.rva);
         Ok(map)
     }
 
     /// The methods, in order of address.
-    pub fn rows(&self) -> &[R2rMapRow] {
-        &self.rows
+    pub fn methods(&self) -> &[R2rMapMethod] {
+        &self.methods
     }
 
     /// The method whose code covers `rva`.
-    pub fn row_at(&self, rva: u32) -> Option<&R2rMapRow> {
-        let after = self.rows.partition_point(|row| row.rva <= rva);
-        let row = self.rows.get(after.checked_sub(1)?)?;
-        rva.checked_sub(row.rva)
-            .is_some_and(|at| at < row.size)
-            .then_some(row)
+    pub fn method_at(&self, rva: u32) -> Option<&R2rMapMethod> {
+        let after = self.methods.partition_point(|method| method.rva <= rva);
+        let method = self.methods.get(after.checked_sub(1)?)?;
+        rva.checked_sub(method.rva)
+            .is_some_and(|at| at < method.size)
+            .then_some(method)
     }
 
-    /// Finds the address that the map's image was loaded at, which makes every start a row of that name and size.
+    /// Finds the address that the map's image was loaded at, which makes every start a method of that name and size.
     /// Nothing else ties a map to a trace: the signature stays the same when only compiler options change.
-    pub fn base_of(&self, starts: &[NamedStart<'_>]) -> BaseMatch {
+    pub fn base_of(&self, starts: &[NamedMethodStart<'_>]) -> BaseMatch {
         let thumb = u64::from(self.machine == Some(Machine::Arm));
-        let starts_at = |base: u64, start: &NamedStart<'_>| {
+        let starts_at = |base: u64, start: &NamedMethodStart<'_>| {
             let rva = (start.address & !thumb).checked_sub(base);
-            let row = rva
+            let method = rva
                 .and_then(|rva| u32::try_from(rva).ok())
-                .and_then(|rva| self.row_at(rva).filter(|row| row.rva == rva));
-            let has_size = |row: &R2rMapRow| {
-                let behind = |size| row.size.checked_sub(size);
+                .and_then(|rva| self.method_at(rva).filter(|method| method.rva == rva));
+            let has_size = |method: &R2rMapMethod| {
+                let behind = |size| method.size.checked_sub(size);
                 let fits = |behind| {
                     behind == 0 || self.machine == Some(Machine::Arm64) && behind <= CONSTANTS
                 };
                 start.size.is_none_or(|size| behind(size).is_some_and(fits))
             };
-            row.is_some_and(|row| has_size(row) && start.name.is_none_or(|name| row.is_named(name)))
+            method.is_some_and(|method| {
+                has_size(method) && start.name.is_none_or(|name| method.is_named(name))
+            })
         };
         // Addresses alone are too little to tell builds apart.
         if !starts.is_empty() && starts.iter().all(|start| start.name.is_none()) {
             return BaseMatch::Ambiguous;
         }
         let first = starts.first().map(|start| start.address & !thumb);
-        only_base(first, self.rows.iter().map(|row| row.rva), |base| {
-            starts.iter().all(|start| starts_at(base, start))
-        })
+        only_base(
+            first,
+            self.methods.iter().map(|method| method.rva),
+            |base| starts.iter().all(|start| starts_at(base, start)),
+        )
     }
 }
 
-fn row(line: &str) -> Option<R2rMapRow> {
+fn method(line: &str) -> Option<R2rMapMethod> {
     let (rva, rest) = line.split_once(' ')?;
     let (size, name) = rest.split_once(' ')?;
     let hex = |text: &str| u32::from_str_radix(text, 16).ok();
-    Some(R2rMapRow {
+    Some(R2rMapMethod {
         rva: hex(rva)?,
         size: hex(size)?,
         name: name.into(),

@@ -9,16 +9,16 @@
 
 mod base;
 mod bounds;
-mod functions;
 mod header;
 mod image;
 mod instance;
 mod map;
 mod names;
 mod native;
+mod runtime_functions;
 
-pub use base::{BaseMatch, KnownStart};
-pub use bounds::{Bound, Bounds, IlAnswer, IlMapping};
-pub use image::{MethodId, R2rImage, R2rMethod};
-pub use map::{NamedStart, R2rMap, R2rMapRow};
-pub use names::{AssemblyId, Definition, ModuleRef, ModuleSource, NoModules};
+pub use base::{BaseMatch, MethodStart};
+pub use bounds::{Bound, Bounds, IlMapping, IlPosition};
+pub use image::{R2rImage, R2rMethod, R2rMethodId};
+pub use map::{NamedMethodStart, R2rMap, R2rMapMethod};
+pub use names::{AssemblyId, AssemblyResolver, DefiningModule, MethodDefinition, NoAssemblies};

@@ -1,7 +1,7 @@
 //! From entry points to names.
 
 use super::header::section;
-use super::image::{MethodId, R2rImage, R2rMethod};
+use super::image::{R2rImage, R2rMethod, R2rMethodId};
 use super::instance::Instance;
 use crate::Guid;
 use crate::metadata::{Metadata, MethodName, Modules, Table, Token};
@@ -17,7 +17,7 @@ pub struct AssemblyId {
 }
 
 /// Finds the metadata of other assemblies, for composites and for images that were compiled together.
-pub trait ModuleSource {
+pub trait AssemblyResolver {
     /// The metadata of an assembly; nothing if it is not at hand. A wrong version need not be sorted
     /// out here: an id that differs is refused.
     fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>>;
@@ -25,9 +25,9 @@ pub trait ModuleSource {
 
 /// No other assembly is at hand.
 #[derive(Debug, Clone, Copy)]
-pub struct NoModules;
+pub struct NoAssemblies;
 
-impl ModuleSource for NoModules {
+impl AssemblyResolver for NoAssemblies {
     fn metadata<'s>(&'s self, _: &AssemblyId) -> Option<&'s Metadata<'s>> {
         None
     }
@@ -35,7 +35,7 @@ impl ModuleSource for NoModules {
 
 /// The module that a token belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ModuleRef {
+pub enum DefiningModule {
     /// The image's own IL.
     Image,
     /// The metadata that the compiler added to the image.
@@ -45,7 +45,7 @@ pub enum ModuleRef {
 }
 
 /// Where the name or the metadata of a module stands.
-enum Place {
+enum ModuleIndex {
     Image,
     Manifest,
     /// A row of the image's own assembly references.
@@ -57,15 +57,15 @@ enum Place {
 /// Who a method is in metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Definition {
+pub struct MethodDefinition {
     /// The module of the token: its portable PDB has the lines.
-    pub module: ModuleRef,
+    pub module: DefiningModule,
     /// A MethodDef; a MemberRef for some methods compiled out of other modules.
     pub token: Token,
 }
 
 impl R2rImage<'_> {
-    /// The assemblies that a composite's [`MethodId::Definition::component`] counts.
+    /// The assemblies that a composite's [`R2rMethodId::MethodDefinition::component`] counts.
     pub fn components(&self) -> impl Iterator<Item = AssemblyId> {
         (1..)
             .zip(&self.components)
@@ -79,17 +79,17 @@ impl R2rImage<'_> {
     pub fn method_name(
         &self,
         method: &R2rMethod,
-        modules: &dyn ModuleSource,
+        modules: &dyn AssemblyResolver,
     ) -> Option<MethodName> {
         match method.id {
-            MethodId::Definition { component, row } => {
+            R2rMethodId::Definition { component, row } => {
                 let metadata = match &self.metadata {
                     Some(metadata) => metadata,
                     None => self.manifest_module(component.checked_add(1)?, modules)?,
                 };
                 metadata.method(Token::new(Table::METHOD_DEF, row))
             }
-            MethodId::Instance { signature } => {
+            R2rMethodId::Instance { signature } => {
                 let find = |index| self.module(index, modules);
                 let instance = self.instance(signature, &find)?;
                 let mut name = find(instance.module)?.method(instance.token)?;
@@ -102,21 +102,23 @@ impl R2rImage<'_> {
     }
 
     /// The token of a method, and the module that it belongs to.
-    pub fn definition(&self, method: &R2rMethod) -> Option<Definition> {
+    pub fn definition(&self, method: &R2rMethod) -> Option<MethodDefinition> {
         match method.id {
-            MethodId::Definition { component, row } => {
+            R2rMethodId::Definition { component, row } => {
                 let module = match &self.metadata {
-                    Some(_) => ModuleRef::Image,
-                    None => ModuleRef::Assembly(self.manifest_assembly(component.checked_add(1)?)?),
+                    Some(_) => DefiningModule::Image,
+                    None => {
+                        DefiningModule::Assembly(self.manifest_assembly(component.checked_add(1)?)?)
+                    }
                 };
-                Some(Definition {
+                Some(MethodDefinition {
                     module,
                     token: Token::new(Table::METHOD_DEF, row),
                 })
             }
-            MethodId::Instance { signature } => {
+            R2rMethodId::Instance { signature } => {
                 let instance = self.instance(signature, &|_| None)?;
-                Some(Definition {
+                Some(MethodDefinition {
                     module: self.module_ref(instance.module)?,
                     token: instance.token,
                 })
@@ -130,14 +132,14 @@ impl R2rImage<'_> {
 
     /// What a module index means: 0 the image; then the assembly references of its IL metadata, the
     /// manifest metadata, the assembly references of the manifest.
-    fn place(&self, index: u32) -> Option<Place> {
+    fn module_index(&self, index: u32) -> Option<ModuleIndex> {
         let own = self.metadata.as_ref();
         let references = own.map_or(0, |own| own.rows(Table::ASSEMBLY_REF));
         Some(match index.checked_sub(references) {
-            _ if index == 0 => Place::Image,
-            None | Some(0) => Place::Reference(index),
-            Some(1) => Place::Manifest,
-            Some(after) => Place::ManifestReference(after.checked_sub(1)?),
+            _ if index == 0 => ModuleIndex::Image,
+            None | Some(0) => ModuleIndex::Reference(index),
+            Some(1) => ModuleIndex::Manifest,
+            Some(after) => ModuleIndex::ManifestReference(after.checked_sub(1)?),
         })
     }
 
@@ -146,21 +148,27 @@ impl R2rImage<'_> {
         Some(AssemblyId { name, mvid: None })
     }
 
-    fn module_ref(&self, index: u32) -> Option<ModuleRef> {
-        Some(match self.place(index)? {
-            Place::Image => ModuleRef::Image,
-            Place::Manifest => ModuleRef::Manifest,
-            Place::Reference(row) => ModuleRef::Assembly(self.reference(row)?),
-            Place::ManifestReference(row) => ModuleRef::Assembly(self.manifest_assembly(row)?),
+    fn module_ref(&self, index: u32) -> Option<DefiningModule> {
+        Some(match self.module_index(index)? {
+            ModuleIndex::Image => DefiningModule::Image,
+            ModuleIndex::Manifest => DefiningModule::Manifest,
+            ModuleIndex::Reference(row) => DefiningModule::Assembly(self.reference(row)?),
+            ModuleIndex::ManifestReference(row) => {
+                DefiningModule::Assembly(self.manifest_assembly(row)?)
+            }
         })
     }
 
-    fn module<'r>(&'r self, index: u32, modules: &'r dyn ModuleSource) -> Option<&'r Metadata<'r>> {
-        match self.place(index)? {
-            Place::Image => self.metadata.as_ref(),
-            Place::Manifest => self.manifest.as_ref(),
-            Place::Reference(row) => modules.metadata(&self.reference(row)?),
-            Place::ManifestReference(row) => self.manifest_module(row, modules),
+    fn module<'r>(
+        &'r self,
+        index: u32,
+        modules: &'r dyn AssemblyResolver,
+    ) -> Option<&'r Metadata<'r>> {
+        match self.module_index(index)? {
+            ModuleIndex::Image => self.metadata.as_ref(),
+            ModuleIndex::Manifest => self.manifest.as_ref(),
+            ModuleIndex::Reference(row) => modules.metadata(&self.reference(row)?),
+            ModuleIndex::ManifestReference(row) => self.manifest_module(row, modules),
         }
     }
 
@@ -168,7 +176,7 @@ impl R2rImage<'_> {
     fn manifest_module<'r>(
         &'r self,
         row: u32,
-        modules: &'r dyn ModuleSource,
+        modules: &'r dyn AssemblyResolver,
     ) -> Option<&'r Metadata<'r>> {
         let component = self.components.get((row as usize).checked_sub(1)?);
         if let Some(embedded) = component.and_then(|component| component.metadata.as_ref()) {
@@ -217,15 +225,15 @@ mod tests {
             assert_eq!((found.module, found.token), (module, token));
             assert_eq!(found.owner.is_some(), has_owner);
             let definition = image.definition(&R2rMethod {
-                begin: 0,
+                start: 0,
                 hot_size: 0,
                 cold: None,
-                id: MethodId::Instance { signature: 0 },
+                id: R2rMethodId::Instance { signature: 0 },
                 function: 0,
             });
             let wanted = match module {
-                0 => ModuleRef::Image,
-                row => ModuleRef::Assembly(image.reference(row).unwrap()),
+                0 => DefiningModule::Image,
+                row => DefiningModule::Assembly(image.reference(row).unwrap()),
             };
             assert_eq!(definition.unwrap().module, wanted);
         }

@@ -1,7 +1,7 @@
 //! The DBI stream (number 3): which modules there are, and which bytes of which section are theirs.
 
+use super::address_map::SectionOffset;
 use super::msf::{Msf, stream_number};
-use super::space::Place;
 use crate::bytes::{self, until_nul};
 use crate::{Error, Result};
 use std::borrow::Cow;
@@ -35,21 +35,21 @@ struct Contributions<'a> {
     data: Cow<'a, [u8]>,
     /// Size of an entry; 0 if there is none.
     entry: usize,
-    /// The order by place, for a file whose entries are not sorted; made at the first miss.
+    /// The order by address, for a file whose entries are not sorted; made at the first miss.
     order: OnceLock<Option<Box<[u32]>>>,
 }
 
 /// A run of bytes in a section that one module contributed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Contribution {
-    pub(super) start: Place,
+    pub(super) start: SectionOffset,
     pub(super) size: u32,
     pub(super) module: u16,
 }
 
 impl Contribution {
-    fn contains(&self, place: Place) -> bool {
-        place.is_within(self.start, self.size)
+    fn contains(&self, address: SectionOffset) -> bool {
+        address.is_within(self.start, self.size)
     }
 }
 
@@ -106,12 +106,12 @@ impl<'a> Dbi<'a> {
         self.contributions.count() > 0
     }
 
-    /// The contribution that covers `place`.
-    pub(super) fn contribution(&self, place: Place) -> Option<Contribution> {
+    /// The contribution that covers `address`.
+    pub(super) fn contribution(&self, address: SectionOffset) -> Option<Contribution> {
         let all = &self.contributions;
-        all.find(place, Some).or_else(|| {
+        all.find(address, Some).or_else(|| {
             let order = all.order.get_or_init(|| all.order()).as_ref()?;
-            all.find(place, |index| order.get(index as usize).copied())
+            all.find(address, |index| order.get(index as usize).copied())
         })
     }
 }
@@ -148,9 +148,9 @@ impl<'a> Contributions<'a> {
     }
 
     /// An entry begins with its section, two bytes of padding, its offset.
-    fn start(&self, index: u32) -> Option<Place> {
+    fn start(&self, index: u32) -> Option<SectionOffset> {
         let [s0, s1, _, _, o0, o1, o2, o3] = self.entry(index)?;
-        Some(Place {
+        Some(SectionOffset {
             section: u16::from_le_bytes([s0, s1]),
             offset: u32::from_le_bytes([o0, o1, o2, o3]),
         })
@@ -165,15 +165,19 @@ impl<'a> Contributions<'a> {
         })
     }
 
-    /// The entry that covers `place`; `nth` gives the entries' numbers by place.
-    fn find(&self, place: Place, nth: impl Fn(u32) -> Option<u32>) -> Option<Contribution> {
-        let is_before = |i| nth(i).and_then(|index| self.start(index)) <= Some(place);
+    /// The entry that covers `address`; `nth` gives the entries' numbers by address.
+    fn find(
+        &self,
+        address: SectionOffset,
+        nth: impl Fn(u32) -> Option<u32>,
+    ) -> Option<Contribution> {
+        let is_before = |i| nth(i).and_then(|index| self.start(index)) <= Some(address);
         let after = bytes::partition_point(0..self.count(), is_before);
         // Empty contributions may share a start with the one that counts.
         let before = (after.saturating_sub(4)..after).rev();
         let mut before = before.filter_map(|i| self.get(nth(i)?));
         let last = before.find(|found| found.size > 0)?;
-        last.contains(place).then_some(last)
+        last.contains(address).then_some(last)
     }
 
     /// None if the entries ascend, as every known linker writes them.

@@ -1,11 +1,11 @@
 //! From an RVA to frames.
 
+use super::address_map::SectionOffset;
 use super::dbi::{Contribution, Dbi};
 use super::inline::Sites;
-use super::lines::{Position, file_entry};
+use super::lines::{SourcePosition, file_entry};
 use super::module::{Module, Procedure};
 use super::pdb::WindowsPdb;
-use super::space::Place;
 use super::symbols::FunctionKind;
 use crate::Result;
 use chronosym_types::copied_text;
@@ -18,7 +18,7 @@ use std::fmt;
 /// joins them with `::`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Name {
+pub struct FunctionName {
     /// The namespace or class around the function; empty where the record states none apart.
     pub scope: String,
     /// The function's name; of a procedure it holds the scopes too.
@@ -29,16 +29,16 @@ pub struct Name {
 const MOST_NAMES: usize = 256 << 10;
 
 /// A name as a record has it. Where it is no UTF-8 (old compilers write the code page) it shows U+FFFD.
-fn plain(base: &[u8]) -> Option<Name> {
+fn plain(base: &[u8]) -> Option<FunctionName> {
     named(String::new(), copied_text(base))
 }
 
 /// A name of two parts; none where the function has none, as what compilers make of a `__finally` block.
-fn named(scope: String, base: String) -> Option<Name> {
-    (!base.is_empty()).then_some(Name { scope, base })
+fn named(scope: String, base: String) -> Option<FunctionName> {
+    (!base.is_empty()).then_some(FunctionName { scope, base })
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for FunctionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.scope.is_empty() {
             f.write_str(&self.scope)?;
@@ -64,7 +64,7 @@ fn without_token(mut name: String) -> String {
 #[non_exhaustive]
 pub struct Function {
     /// Its name, if the record or its target has one.
-    pub name: Option<Name>,
+    pub name: Option<FunctionName>,
     /// RVA of its first byte.
     pub rva: u32,
     /// Its length in bytes.
@@ -88,7 +88,7 @@ impl Function {
 #[non_exhaustive]
 pub struct Frame {
     /// The function's name.
-    pub name: Option<Name>,
+    pub name: Option<FunctionName>,
     /// The source file as the compiler wrote it, usually a Windows path.
     pub file: Option<String>,
     /// The line, from 1; none where the compiler says that no line made this code.
@@ -104,7 +104,7 @@ pub struct Frame {
 pub struct Frames {
     frames: Vec<Frame>,
     scratch: Sites,
-    hits: Vec<(u32, Position)>,
+    hits: Vec<(u32, SourcePosition)>,
 }
 
 impl Frames {
@@ -125,7 +125,7 @@ impl std::ops::Deref for Frames {
 /// A public symbol near an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Symbol {
+pub struct PublicSymbol {
     /// The decorated name.
     pub name: String,
     /// RVA of the symbol.
@@ -159,12 +159,12 @@ impl<'a> WindowsPdb<'a> {
     /// # Errors
     ///
     /// As [`WindowsPdb::find`].
-    pub fn symbol(&self, rva: u32) -> Result<Option<Symbol>> {
-        let Some(place) = self.space.place(rva) else {
+    pub fn public_symbol(&self, rva: u32) -> Result<Option<PublicSymbol>> {
+        let Some(address) = self.addresses.section_offset(rva) else {
             return Ok(None);
         };
-        let contribution = self.contribution(place);
-        self.public(place, contribution, self.contributor(contribution)?)
+        let contribution = self.contribution(address);
+        self.public(address, contribution, self.contributor(contribution)?)
     }
 
     /// Every function of every module, in module order; what only publics know is not among them. A damaged module gives one
@@ -191,32 +191,32 @@ impl<'a> WindowsPdb<'a> {
     }
 
     fn find_into(&self, rva: u32, frames: &mut Frames) -> Result<Option<Function>> {
-        let Some(place) = self.space.place(rva) else {
+        let Some(address) = self.addresses.section_offset(rva) else {
             return Ok(None);
         };
-        let contribution = self.contribution(place);
+        let contribution = self.contribution(address);
         if contribution.is_none() && self.dbi.as_ref().is_some_and(Dbi::has_contributions) {
             return Ok(None);
         }
         let module = self.contributor(contribution)?;
         if let Some(module) = module
-            && let Some((number, procedure)) = module.procedure(place)
+            && let Some((number, procedure)) = module.procedure(address)
             // The places of managed methods are no addresses of code.
             && procedure.kind != FunctionKind::Managed
         {
             let function = self.function(module, procedure)?;
             if let Some(function) = &function {
-                self.inlined(module, number, procedure, place, frames)?;
-                let frame = self.frame(module, place, Some(procedure), function)?;
+                self.inlined(module, number, procedure, address, frames)?;
+                let frame = self.frame(module, address, Some(procedure), function)?;
                 frames.frames.push(frame);
             }
             return Ok(function);
         }
-        let symbol = self.public(place, contribution, module)?;
+        let symbol = self.public(address, contribution, module)?;
         let Some(symbol) = symbol.filter(|found| found.covers) else {
             return Ok(None);
         };
-        let name = match self.space.assumed_end {
+        let name = match self.addresses.assumed_end {
             Some(_) => without_token(symbol.name),
             None => symbol.name,
         };
@@ -227,15 +227,15 @@ impl<'a> WindowsPdb<'a> {
             kind: FunctionKind::Public,
         };
         let frame = match module {
-            Some(module) => self.frame(module, place, None, &function)?,
+            Some(module) => self.frame(module, address, None, &function)?,
             None => function.frame(),
         };
         frames.frames.push(frame);
         Ok(Some(function))
     }
 
-    fn contribution(&self, place: Place) -> Option<Contribution> {
-        self.dbi.as_ref()?.contribution(place)
+    fn contribution(&self, address: SectionOffset) -> Option<Contribution> {
+        self.dbi.as_ref()?.contribution(address)
     }
 
     /// The module that contributed a run of bytes.
@@ -249,7 +249,7 @@ impl<'a> WindowsPdb<'a> {
         module: &Module<'a>,
         procedure: &Procedure,
     ) -> Result<Option<Function>> {
-        let Some(rva) = self.space.rva(procedure.start()) else {
+        let Some(rva) = self.addresses.rva(procedure.start()) else {
             return Ok(None);
         };
         let name = match procedure.kind {
@@ -265,7 +265,11 @@ impl<'a> WindowsPdb<'a> {
     }
 
     /// The name of the function that a trampoline jumps to.
-    fn target_name(&self, module: &Module<'a>, trampoline: &Procedure) -> Result<Option<Name>> {
+    fn target_name(
+        &self,
+        module: &Module<'a>,
+        trampoline: &Procedure,
+    ) -> Result<Option<FunctionName>> {
         let Some(target) = module.target(trampoline) else {
             return Ok(None);
         };
@@ -285,19 +289,23 @@ impl<'a> WindowsPdb<'a> {
 
     fn public(
         &self,
-        place: Place,
+        address: SectionOffset,
         contribution: Option<Contribution>,
         module: Option<&Module<'a>>,
-    ) -> Result<Option<Symbol>> {
+    ) -> Result<Option<PublicSymbol>> {
         let Some(publics) = &self.publics else {
             return Ok(None);
         };
-        let Some((public, next)) = publics.find(&self.msf, place)? else {
+        let Some((public, next)) = publics.find(&self.msf, address)? else {
             return Ok(None);
         };
         let start = public.start;
         let mut end = next.unwrap_or(u32::MAX);
-        end = end.min(self.space.section_size(start.section).unwrap_or_default());
+        end = end.min(
+            self.addresses
+                .section_size(start.section)
+                .unwrap_or_default(),
+        );
         match contribution {
             // The symbol may lie in an earlier contribution: then it ends there, at the latest
             // where this one starts.
@@ -310,40 +318,40 @@ impl<'a> WindowsPdb<'a> {
             }
         }
         // A procedure that begins at the symbol, or behind it, ends what the symbol covers.
-        if let Some(before) = module.and_then(|module| module.procedure_before(place)) {
+        if let Some(before) = module.and_then(|module| module.procedure_before(address)) {
             end = match before.start().cmp(&start) {
                 Ordering::Less => end,
                 Ordering::Equal => end.min(start.offset.saturating_add(before.len)),
                 Ordering::Greater => end.min(before.start().offset),
             };
         }
-        Ok(self.space.rva(start).map(|rva| Symbol {
+        Ok(self.addresses.rva(start).map(|rva| PublicSymbol {
             name: public.name,
             rva,
             len: end.saturating_sub(start.offset),
-            covers: place.offset < end,
+            covers: address.offset < end,
         }))
     }
 
-    /// Pushes the inlined frames at `place`, innermost first.
+    /// Pushes the inlined frames at `address`, innermost first.
     fn inlined(
         &self,
         module: &Module<'a>,
         number: usize,
         procedure: &Procedure,
-        place: Place,
+        address: SectionOffset,
         frames: &mut Frames,
     ) -> Result<()> {
         if let FunctionKind::Thunk | FunctionKind::Trampoline = procedure.kind {
             return Ok(());
         }
         let (scratch, hits) = (&mut frames.scratch, &mut frames.hits);
-        let mut at = place.offset.saturating_sub(procedure.start().offset);
+        let mut at = address.offset.saturating_sub(procedure.start().offset);
         let mut sites = module.sites(number, procedure, &self.budget, scratch)?;
         // Separated code without sites of its own is spoken of by those of the procedure that it is a piece of.
         if sites.is_none()
             && let Some((number, whole)) = module.whole(procedure)
-            && let Some(distance) = place.distance(whole.start())
+            && let Some(distance) = address.distance(whole.start())
         {
             at = distance;
             sites = module.sites(number, whole, &self.budget, scratch)?;
@@ -354,7 +362,7 @@ impl<'a> WindowsPdb<'a> {
         let mut room = MOST_NAMES;
         for site in sites.find(at, hits) {
             let name = self.inlinee(module, site.inlinee)?;
-            let length = |name: &Name| name.scope.len().saturating_add(name.base.len());
+            let length = |name: &FunctionName| name.scope.len().saturating_add(name.base.len());
             room = room.saturating_sub(name.as_ref().map_or(0, length));
             let mut frame = Frame {
                 name: name.filter(|_| room > 0),
@@ -373,20 +381,20 @@ impl<'a> WindowsPdb<'a> {
     fn frame(
         &self,
         module: &Module<'a>,
-        place: Place,
+        address: SectionOffset,
         procedure: Option<&Procedure>,
         function: &Function,
     ) -> Result<Frame> {
         let mut frame = function.frame();
         let c13 = module.c13();
         let own = procedure.and_then(|procedure| procedure.table);
-        let Some(table) = own.or_else(|| module.lines.table(c13, place)) else {
+        let Some(table) = own.or_else(|| module.lines.table(c13, address)) else {
             return Ok(frame);
         };
         let base = table.base(c13);
         // In a table of several functions, a row before this one's start is another's.
         let first = procedure.map_or(base, |procedure| procedure.start().offset);
-        if let Some(row) = table.row(c13, place.offset.saturating_sub(base))
+        if let Some(row) = table.row(c13, address.offset.saturating_sub(base))
             && base.saturating_add(row.offset) >= first
         {
             self.locate(module, row.position, &mut frame)?;
@@ -394,7 +402,12 @@ impl<'a> WindowsPdb<'a> {
         Ok(frame)
     }
 
-    fn locate(&self, module: &Module<'a>, position: Position, frame: &mut Frame) -> Result<()> {
+    fn locate(
+        &self,
+        module: &Module<'a>,
+        position: SourcePosition,
+        frame: &mut Frame,
+    ) -> Result<()> {
         frame.file = self.file(module, position.file)?;
         frame.line = Some(position.line).filter(|&line| line > 0);
         frame.column = Some(position.column).filter(|&column| column > 0);
@@ -407,11 +420,14 @@ impl<'a> WindowsPdb<'a> {
         let Some((name, ..)) = file_entry(checksums, offset) else {
             return Ok(None);
         };
-        let path = self.names()?.get(name).filter(|path| !path.is_empty());
+        let path = self
+            .string_table()?
+            .get(name)
+            .filter(|path| !path.is_empty());
         Ok(path.map(copied_text))
     }
 
-    fn inlinee(&self, module: &Module<'a>, id: u32) -> Result<Option<Name>> {
+    fn inlinee(&self, module: &Module<'a>, id: u32) -> Result<Option<FunctionName>> {
         const IMPORTED: u32 = 0x8000_0000;
         let id = match id & IMPORTED {
             0 => Some(id),
@@ -426,7 +442,7 @@ impl<'a> WindowsPdb<'a> {
         let Some((name, local)) = module.import(id) else {
             return Ok(None);
         };
-        let exporter = match self.names()?.get(name) {
+        let exporter = match self.string_table()?.get(name) {
             Some(name) => self.modules()?.position(name),
             None => None,
         };

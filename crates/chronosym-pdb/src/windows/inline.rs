@@ -4,7 +4,7 @@
 //! annotations are a little line program relative to the start of its procedure; the bytes it
 //! covers are those its rows cover.
 
-use super::lines::{InlineeLine, Position};
+use super::lines::{InlineeLine, SourcePosition};
 use super::symbols::{Record, Records, S_INLINESITE, S_INLINESITE_END, S_INLINESITE2};
 use crate::Result;
 use crate::blob::BlobReader;
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A run of code that an inline site covers, with the source position of its own row there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct CodeRange {
     /// Offsets from the start of the procedure.
     pub(super) start: u32,
     pub(super) end: u32,
-    pub(super) position: Position,
+    pub(super) position: SourcePosition,
 }
 
 /// The position of a site whose inlinee the module has no source line of.
-const UNKNOWN: Position = Position {
+const UNKNOWN: SourcePosition = SourcePosition {
     file: u32::MAX,
     line: 0,
     column: 0,
@@ -29,10 +29,10 @@ const UNKNOWN: Position = Position {
 
 /// One site of the chain at an address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Site {
+pub(super) struct ActiveSite {
     pub(super) inlinee: u32,
     /// None where only a site inside this one covers the address.
-    pub(super) position: Option<Position>,
+    pub(super) position: Option<SourcePosition>,
 }
 
 /// The sign sits in the lowest bit.
@@ -49,20 +49,20 @@ fn signed(value: u32) -> i32 {
 /// given.
 pub(super) fn ranges(
     annotations: &[u8],
-    origin: Position,
+    origin: SourcePosition,
     chunk: impl Fn(u32) -> Option<u32>,
-    mut each: impl FnMut(Range),
+    mut each: impl FnMut(CodeRange),
 ) -> Option<()> {
     let mut operands = BlobReader::new(annotations);
     let mut base = Some(0u32);
     let mut offset = 0u32;
     let mut position = origin;
-    let mut open: Option<Range> = None;
-    let mut close = |range: Option<Range>, end: u32| {
+    let mut open: Option<CodeRange> = None;
+    let mut close = |range: Option<CodeRange>, end: u32| {
         if let Some(range) = range
             && end > range.start
         {
-            each(Range { end, ..range });
+            each(CodeRange { end, ..range });
         }
     };
     loop {
@@ -88,7 +88,7 @@ pub(super) fn ranges(
                 let start = base.wrapping_add(offset);
                 close(open.take(), start);
                 let end = start;
-                open = Some(Range {
+                open = Some(CodeRange {
                     start,
                     end,
                     position,
@@ -123,7 +123,7 @@ pub(super) struct Context<'d> {
 }
 
 impl Context<'_> {
-    fn origin(&self, inlinee: u32) -> Position {
+    fn origin(&self, inlinee: u32) -> SourcePosition {
         let number = |entry: &InlineeLine| entry.inlinee;
         let index = self.inlinees.binary_search_by_key(&inlinee, number).ok();
         let found = index.and_then(|index| self.inlinees.get(index));
@@ -139,7 +139,7 @@ impl Context<'_> {
     }
 
     /// Runs the annotations of `site`.
-    fn site(&self, site: &Record<'_>, each: impl FnMut(Range)) {
+    fn site(&self, site: &Record<'_>, each: impl FnMut(CodeRange)) {
         let at = if site.kind == S_INLINESITE { 12 } else { 16 };
         let annotations = site.body.get(at..).unwrap_or_default();
         let origin = self.origin(site.u32(8).unwrap_or_default());
@@ -177,7 +177,7 @@ pub(super) fn sites<'s>(
     scratch: &'s mut Sites,
 ) -> Result<Option<&'s Sites>> {
     scratch.read(context, record)?;
-    if scratch.nodes.is_empty() {
+    if scratch.sites.is_empty() {
         return Ok(slot.get_or_init(|| None).as_deref());
     }
     if !budget.take(scratch.heap_bytes()) {
@@ -191,21 +191,21 @@ pub(super) fn sites<'s>(
 #[derive(Debug, Default, Clone)]
 pub(super) struct Sites {
     /// In file order: a site stands behind the one around it.
-    nodes: Vec<Node>,
+    sites: Vec<InlineSite>,
     /// What each site covers, by start.
-    rows: Vec<Row>,
+    ranges: Vec<SiteRange>,
     /// Where the rows up to each have all ended.
     ended: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Row {
-    range: Range,
+struct SiteRange {
+    range: CodeRange,
     site: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct InlineSite {
     inlinee: u32,
     parent: Option<u32>,
     depth: u32,
@@ -214,8 +214,8 @@ struct Node {
 impl Sites {
     /// Decodes the sites in the scope of the procedure `record`, in place of what was there.
     pub(super) fn read(&mut self, context: &Context<'_>, record: &Record<'_>) -> Result<()> {
-        self.nodes.clear();
-        self.rows.clear();
+        self.sites.clear();
+        self.ranges.clear();
         self.ended.clear();
         let end = record.end().unwrap_or_default();
         let mut records = Records::from(context.symbols, record.next());
@@ -226,19 +226,19 @@ impl Sites {
             }
             match found.kind {
                 S_INLINESITE | S_INLINESITE2 => {
-                    let Ok(number) = u32::try_from(self.nodes.len()) else {
+                    let Ok(number) = u32::try_from(self.sites.len()) else {
                         break;
                     };
                     let around = open.and_then(|site| self.node(site));
-                    let node = Node {
+                    let node = InlineSite {
                         inlinee: found.u32(8).unwrap_or_default(),
                         parent: open,
                         depth: around.map_or(0, |around| around.depth.saturating_add(1)),
                     };
-                    self.nodes.push(node);
+                    self.sites.push(node);
                     open = Some(number);
                     context.site(&found, |range| {
-                        self.rows.push(Row {
+                        self.ranges.push(SiteRange {
                             range,
                             site: number,
                         });
@@ -255,9 +255,9 @@ impl Sites {
                 _ => {}
             }
         }
-        self.rows.sort_by_key(|row| row.range.start);
+        self.ranges.sort_by_key(|row| row.range.start);
         let mut ended = 0;
-        self.ended.extend(self.rows.iter().map(|row| {
+        self.ended.extend(self.ranges.iter().map(|row| {
             ended = ended.max(row.range.end);
             ended
         }));
@@ -272,12 +272,12 @@ impl Sites {
     pub(super) fn find<'s>(
         &'s self,
         offset: u32,
-        hits: &'s mut Vec<(u32, Position)>,
-    ) -> impl Iterator<Item = Site> + use<'s> {
+        hits: &'s mut Vec<(u32, SourcePosition)>,
+    ) -> impl Iterator<Item = ActiveSite> + use<'s> {
         hits.clear();
-        let started = self.rows.partition_point(|row| row.range.start <= offset);
-        let rows = self.rows.get(..started).unwrap_or_default();
-        let before = rows.iter().zip(&self.ended).rev();
+        let started = self.ranges.partition_point(|row| row.range.start <= offset);
+        let ranges = self.ranges.get(..started).unwrap_or_default();
+        let before = ranges.iter().zip(&self.ended).rev();
         for (row, _) in before.take_while(|&(_, &ended)| ended > offset) {
             if row.range.end > offset {
                 hits.push((row.site, row.range.position));
@@ -296,21 +296,21 @@ impl Sites {
         let mut hits = hits.iter().peekable();
         chain.take(MOST_INLINED).filter_map(move |site| {
             while hits.next_if(|hit| hit.0 > site).is_some() {}
-            Some(Site {
+            Some(ActiveSite {
                 inlinee: self.node(site)?.inlinee,
                 position: hits.peek().filter(|hit| hit.0 == site).map(|hit| hit.1),
             })
         })
     }
 
-    fn node(&self, site: u32) -> Option<&Node> {
-        self.nodes.get(site as usize)
+    fn node(&self, site: u32) -> Option<&InlineSite> {
+        self.sites.get(site as usize)
     }
 
     fn heap_bytes(&self) -> usize {
         size_of::<Self>()
-            .saturating_add(size_of_val(&*self.nodes))
-            .saturating_add(size_of_val(&*self.rows))
+            .saturating_add(size_of_val(&*self.sites))
+            .saturating_add(size_of_val(&*self.ranges))
             .saturating_add(size_of_val(&*self.ended))
     }
 }
@@ -321,7 +321,7 @@ mod tests {
 
     fn run(annotations: &[u8], line: u32) -> Vec<(u32, u32, u32, u32)> {
         let mut out = Vec::new();
-        let origin = Position {
+        let origin = SourcePosition {
             file: 7,
             line,
             column: 0,

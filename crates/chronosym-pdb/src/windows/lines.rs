@@ -1,6 +1,6 @@
-//! C13 line information of a module: which subsections there are, and rows looked up in place.
+//! C13 line information of a module: which subsections there are, and rows looked up in address.
 
-use super::space::Place;
+use super::address_map::SectionOffset;
 use crate::{Error, Result, bytes};
 use std::num::NonZeroU32;
 
@@ -16,12 +16,12 @@ const HIDDEN: [u32; 2] = [0xFE_EFEE, 0xF0_0F00];
 
 /// A range of a module's C13 bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part {
+pub(super) struct Subsection {
     at: u32,
     len: u32,
 }
 
-impl Part {
+impl Subsection {
     pub(super) fn of(self, data: &[u8]) -> &[u8] {
         bytes::slice(data, self.at as usize, self.len as usize).unwrap_or_default()
     }
@@ -34,33 +34,33 @@ pub(super) struct LineTable(NonZeroU32);
 
 /// A line table and the code it begins with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PlacedTable {
-    pub(super) start: Place,
+pub(super) struct AddressedTable {
+    pub(super) start: SectionOffset,
     pub(super) table: LineTable,
 }
 
 /// What a module's C13 bytes hold, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Subsections {
-    /// Sorted by place; of several at one place (folded functions) the first stays first.
-    pub(super) tables: Box<[PlacedTable]>,
-    pub(super) checksums: Part,
-    pub(super) inlinees: Box<[Part]>,
-    pub(super) imports: Part,
-    pub(super) exports: Part,
+    /// Sorted by address; of several at one address (folded functions) the first stays first.
+    pub(super) tables: Box<[AddressedTable]>,
+    pub(super) checksums: Subsection,
+    pub(super) inlinees: Box<[Subsection]>,
+    pub(super) imports: Subsection,
+    pub(super) exports: Subsection,
 }
 
 /// A row, before the file is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct LineRow {
     /// Offset from the table's start.
     pub(super) offset: u32,
-    pub(super) position: Position,
+    pub(super) position: SourcePosition,
 }
 
 /// A place in the source; line and column 0 where unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
+pub(super) struct SourcePosition {
     /// Offset of the file's entry in the checksum subsection.
     pub(super) file: u32,
     pub(super) line: u32,
@@ -81,13 +81,13 @@ impl Subsections {
             let start = at.saturating_add(8);
             let leaves = "a subsection leaves the module";
             let body = bytes::slice(data, start, len as usize).ok_or(damaged(leaves))?;
-            let part = Part {
+            let part = Subsection {
                 at: u32::try_from(start).map_err(|_| damaged(leaves))?,
                 len,
             };
             match kind {
                 LINES => tables.push(
-                    PlacedTable::read(body, part.at)
+                    AddressedTable::read(body, part.at)
                         .ok_or(damaged("a line table has no header"))?,
                 ),
                 FILE_CHECKSUMS => found.checksums = part,
@@ -98,24 +98,26 @@ impl Subsections {
             }
             at = start.saturating_add((len as usize).next_multiple_of(4));
         }
-        tables.sort_by_key(|placed: &PlacedTable| placed.start);
+        tables.sort_by_key(|placed: &AddressedTable| placed.start);
         found.tables = tables.into();
         found.inlinees = inlinees.into();
         Ok(found)
     }
 
-    /// The table that covers `place`: the one that starts last, the first of equals.
-    pub(super) fn table(&self, c13: &[u8], place: Place) -> Option<LineTable> {
-        let after = self.tables.partition_point(|placed| placed.start <= place);
+    /// The table that covers `address`: the one that starts last, the first of equals.
+    pub(super) fn table(&self, c13: &[u8], address: SectionOffset) -> Option<LineTable> {
+        let after = self
+            .tables
+            .partition_point(|placed| placed.start <= address);
         let mut before = self.tables.iter().take(after).rev();
         let last = before.next()?;
         let equal = before.take_while(|placed| placed.start == last.start);
         let first = equal.last().unwrap_or(last);
-        first.table.contains(c13, place).then_some(first.table)
+        first.table.contains(c13, address).then_some(first.table)
     }
 }
 
-impl PlacedTable {
+impl AddressedTable {
     /// Header: offset, section, flags, size of the code.
     fn read(body: &[u8], at: u32) -> Option<Self> {
         bytes::slice(body, 0, 12)?;
@@ -127,8 +129,8 @@ impl PlacedTable {
 }
 
 /// The code that a line table begins with.
-fn start(table: &[u8]) -> Option<Place> {
-    Some(Place {
+fn start(table: &[u8]) -> Option<SectionOffset> {
+    Some(SectionOffset {
         section: bytes::u16(table, 4)?,
         offset: bytes::u32(table, 0)?,
     })
@@ -138,7 +140,7 @@ impl LineTable {
     fn body(self, c13: &[u8]) -> &[u8] {
         let at = self.0.get();
         let len = bytes::u32(c13, (at as usize).saturating_sub(4)).unwrap_or_default();
-        Part { at, len }.of(c13)
+        Subsection { at, len }.of(c13)
     }
 
     /// The section offset that rows count from.
@@ -146,17 +148,17 @@ impl LineTable {
         bytes::u32(c13, self.0.get() as usize).unwrap_or_default()
     }
 
-    fn contains(self, c13: &[u8], place: Place) -> bool {
+    fn contains(self, c13: &[u8], address: SectionOffset) -> bool {
         let body = self.body(c13);
         let start = start(body);
-        start.is_some_and(|start| place.is_within(start, bytes::u32(body, 8).unwrap_or_default()))
+        start.is_some_and(|start| address.is_within(start, bytes::u32(body, 8).unwrap_or_default()))
     }
 
     /// The row that covers `offset` (from the table's start): the last one at the greatest offset not
     /// beyond it, for an earlier row at the same offset covers no byte. A hidden row gives the nearest
     /// visible one before it.
-    pub(super) fn row(self, c13: &[u8], offset: u32) -> Option<Row> {
-        let mut best: Option<Row> = None;
+    pub(super) fn row(self, c13: &[u8], offset: u32) -> Option<LineRow> {
+        let mut best: Option<LineRow> = None;
         for block in Blocks::new(self.body(c13)) {
             let mut rows = (0..block.after(offset)).rev().map_while(|i| block.row(i));
             if let Some(row) = rows.find(|row| !HIDDEN.contains(&row.position.line))
@@ -220,13 +222,13 @@ impl Block<'_> {
         rows.partition_point(|row| bytes::u32(row, 0).is_some_and(|start| start <= offset))
     }
 
-    fn row(&self, index: usize) -> Option<Row> {
+    fn row(&self, index: usize) -> Option<LineRow> {
         let row = self.rows.as_chunks::<8>().0.get(index)?;
         let columns = self.columns.as_chunks::<4>().0.get(index);
         let column = columns.and_then(|columns| bytes::u16(columns, 0));
-        Some(Row {
+        Some(LineRow {
             offset: bytes::u32(row, 0)?,
-            position: Position {
+            position: SourcePosition {
                 file: self.file,
                 line: bytes::u32(row, 4)? & 0x00FF_FFFF,
                 column: column.unwrap_or_default(),
@@ -248,7 +250,7 @@ pub(super) fn file_entry(checksums: &[u8], offset: u32) -> Option<(u32, u8, &[u8
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InlineeLine {
     pub(super) inlinee: u32,
-    pub(super) position: Position,
+    pub(super) position: SourcePosition,
 }
 
 fn words(bytes: [u8; 12]) -> [u32; 3] {
@@ -257,7 +259,7 @@ fn words(bytes: [u8; 12]) -> [u32; 3] {
 }
 
 /// All entries of a module's inlinee line subsections, sorted by inlinee; the first of equals counts.
-pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
+pub(super) fn inlinee_lines(c13: &[u8], parts: &[Subsection]) -> Box<[InlineeLine]> {
     let mut all = Vec::new();
     for part in parts {
         let data = part.of(c13);
@@ -265,7 +267,7 @@ pub(super) fn inlinee_lines(c13: &[u8], parts: &[Part]) -> Box<[InlineeLine]> {
         let mut at = 4;
         while let Some([inlinee, file, line]) = bytes::array(data, at).map(words) {
             let column = 0;
-            let position = Position { file, line, column };
+            let position = SourcePosition { file, line, column };
             all.push(InlineeLine { inlinee, position });
             at = at.saturating_add(12);
             if extra_files {

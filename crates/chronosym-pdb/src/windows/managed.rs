@@ -1,10 +1,10 @@
-//! Classic Windows PDBs of managed code: method tokens instead of addresses.
+//! Classic Windows PDBs of managed code: method methods instead of addresses.
 //!
 //! A method is an S_GMANPROC or S_LMANPROC record with its metadata token; its line table counts IL
-//! offsets from the record's place, which is no address in the image.
+//! offsets from the record's address, which is no address in the image.
 
 use super::module::{Module, Procedure};
-use super::pdb::{Token, WindowsPdb};
+use super::pdb::{MethodRecord, WindowsPdb};
 use super::symbols::FunctionKind;
 use crate::Result;
 use chronosym_types::copied_text;
@@ -79,9 +79,9 @@ impl<'a> WindowsPdb<'a> {
 
     /// The record of a method, and the module that it is in.
     fn method(&self, token: u32) -> Result<Option<(&Module<'a>, &Procedure)>> {
-        let tokens = self.tokens()?;
-        let first = tokens.partition_point(|found| found.token < token);
-        let Some(found) = tokens.get(first).filter(|found| found.token == token) else {
+        let methods = self.methods()?;
+        let first = methods.partition_point(|found| found.token < token);
+        let Some(found) = methods.get(first).filter(|found| found.token == token) else {
             return Ok(None);
         };
         let module = self.module(found.module as usize)?;
@@ -91,11 +91,11 @@ impl<'a> WindowsPdb<'a> {
         }))
     }
 
-    fn tokens(&self) -> Result<&[Token]> {
-        if let Some(tokens) = self.tokens.get() {
-            return Ok(tokens);
+    fn methods(&self) -> Result<&[MethodRecord]> {
+        if let Some(methods) = self.methods.get() {
+            return Ok(methods);
         }
-        let mut tokens = Vec::new();
+        let mut methods = Vec::new();
         for (number, index) in (0..).zip(0..self.modules()?.list.len()) {
             let Some(module) = self.module(index)? else {
                 continue;
@@ -105,7 +105,7 @@ impl<'a> WindowsPdb<'a> {
                     .record(found)
                     .filter(|_| found.kind == FunctionKind::Managed);
                 if let Some(token) = record.and_then(|record| record.u32(24)) {
-                    tokens.push(Token {
+                    methods.push(MethodRecord {
                         token,
                         module: number,
                         procedure,
@@ -113,7 +113,7 @@ impl<'a> WindowsPdb<'a> {
                 }
             }
         }
-        tokens.sort_by_key(|found| found.token);
-        Ok(self.tokens.get_or_init(|| tokens.into()))
+        methods.sort_by_key(|found| found.token);
+        Ok(self.methods.get_or_init(|| methods.into()))
     }
 }

@@ -18,7 +18,7 @@
 //! * A piece of **separated code** (S_SEPCODE) has the name of the procedure that it was split off, and the inlined frames of
 //!   its own record, or, where that states none, those that the procedure's record states for it.
 //! * **Padding** between functions belongs to none: [`WindowsPdb::find`] answers nothing, and
-//!   [`WindowsPdb::symbol`] gives the nearest public before it with [`Symbol::covers`] false.
+//!   [`WindowsPdb::public_symbol`] gives the nearest public before it with [`PublicSymbol::covers`] false.
 //! * Of several **line rows** at one offset the last counts: the others cover no byte. Hidden rows
 //!   (0xFEEFEE, 0xF00F00) give the nearest visible row before them.
 //!
@@ -33,25 +33,25 @@
 //! [`WindowsPdb::assumed_image_size`].
 //!
 //! Unverified, for no sample shows it: OMAP, separated code (S_SEPCODE) with inline sites,
-//! `/DEBUG:FASTLINK` (recognised: see [`Limit`]).
+//! `/DEBUG:FASTLINK` (recognised: see [`Limitation`]).
 //!
 //! Formats: microsoft/microsoft-pdb (`cvinfo.h`, `msf.cpp`, `dbi.h`) and LLVM's `docs/PDB`.
 
+mod address_map;
 mod dbi;
 mod find;
-mod info;
 mod inline;
 mod lines;
 mod managed;
 mod module;
 mod msf;
 mod pdb;
+mod pdb_stream;
 mod publics;
-mod space;
 mod symbols;
 mod types;
 
-pub use find::{Frame, Frames, Function, Name, Symbol};
+pub use find::{Frame, Frames, Function, FunctionName, PublicSymbol};
 pub use managed::ManagedLine;
-pub use pdb::{Limit, WindowsPdb};
+pub use pdb::{Limitation, WindowsPdb};
 pub use symbols::FunctionKind;

@@ -1,10 +1,10 @@
 //! One module (compiland): its procedures by address and its line tables.
 
+use super::address_map::SectionOffset;
 use super::dbi::ModuleInfo;
 use super::inline::{self, Budget, Context, Sites, Slot};
-use super::lines::{InlineeLine, LineTable, PlacedTable, Subsections, inlinee_lines};
+use super::lines::{AddressedTable, InlineeLine, LineTable, Subsections, inlinee_lines};
 use super::msf::Msf;
-use super::space::Place;
 use super::symbols::{FunctionKind, Record, S_END, S_PROC_ID_END};
 use crate::bytes;
 use crate::{Error, Result};
@@ -15,7 +15,7 @@ const WHAT: &str = "module stream";
 /// Signature of C13 symbols, before the first record.
 const C13: u32 = 4;
 
-/// A piece of code with a name.
+/// A chunk of code with a name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Procedure {
     offset: u32,
@@ -29,15 +29,15 @@ pub(super) struct Procedure {
 }
 
 impl Procedure {
-    pub(super) fn start(&self) -> Place {
-        Place {
+    pub(super) fn start(&self) -> SectionOffset {
+        SectionOffset {
             section: self.section,
             offset: self.offset,
         }
     }
 
-    pub(super) fn contains(&self, place: Place) -> bool {
-        place.is_within(self.start(), self.len)
+    pub(super) fn contains(&self, address: SectionOffset) -> bool {
+        address.is_within(self.start(), self.len)
     }
 }
 
@@ -46,23 +46,23 @@ pub(super) struct Module<'a> {
     data: Cow<'a, [u8]>,
     symbols: u32,
     c13: u32,
-    /// Sorted by place; of several at one place (folded functions) the first record is first.
+    /// Sorted by address; of several at one address (folded functions) the first record is first.
     pub(super) procedures: Box<[Procedure]>,
     pub(super) lines: Subsections,
     inlinees: OnceLock<Box<[InlineeLine]>>,
     /// One for each procedure, made when the first is asked for.
     sites: OnceLock<Box<[Slot]>>,
-    pieces: OnceLock<Box<[Piece]>>,
+    separated: OnceLock<Box<[SeparatedChunk]>>,
     /// Pairs of a local id that is exported and the file's, by the first.
     exports: OnceLock<Box<[(u32, u32)]>>,
 }
 
-/// A piece of a procedure's code that lies elsewhere.
+/// A chunk of a procedure's code that lies elsewhere.
 #[derive(Debug)]
-struct Piece {
-    parent: Place,
+struct SeparatedChunk {
+    parent: SectionOffset,
     record: u32,
-    start: Place,
+    start: SectionOffset,
 }
 
 impl<'a> Module<'a> {
@@ -98,7 +98,7 @@ impl<'a> Module<'a> {
             lines,
             inlinees: OnceLock::new(),
             sites: OnceLock::new(),
-            pieces: OnceLock::new(),
+            separated: OnceLock::new(),
             exports: OnceLock::new(),
         }))
     }
@@ -115,15 +115,15 @@ impl<'a> Module<'a> {
         Record::at(self.symbols(), procedure.record)
     }
 
-    /// The procedure that covers `place`, and its number: the innermost; of several at one start the
+    /// The procedure that covers `address`, and its number: the innermost; of several at one start the
     /// first that has lines, or the first.
-    pub(super) fn procedure(&self, place: Place) -> Option<(usize, &Procedure)> {
+    pub(super) fn procedure(&self, address: SectionOffset) -> Option<(usize, &Procedure)> {
         // Procedures nest at most a little; a longer way back would only cross neighbours.
-        let mut way = self.before(place).iter().enumerate().rev().take(8);
-        let found = way.find(|(_, found)| found.contains(place))?;
+        let mut way = self.before(address).iter().enumerate().rev().take(8);
+        let found = way.find(|(_, found)| found.contains(address))?;
         let folded = way
             .take_while(|(_, other)| other.start() == found.1.start())
-            .filter(|(_, other)| other.contains(place));
+            .filter(|(_, other)| other.contains(address));
         let mut best = found;
         for other in folded {
             if other.1.table.is_some() || best.1.table.is_none() {
@@ -133,15 +133,15 @@ impl<'a> Module<'a> {
         Some(best)
     }
 
-    /// The last procedure that starts at or before `place`, in its section.
-    pub(super) fn procedure_before(&self, place: Place) -> Option<&Procedure> {
-        let before = self.before(place).last();
-        before.filter(|found| found.section == place.section)
+    /// The last procedure that starts at or before `address`, in its section.
+    pub(super) fn procedure_before(&self, address: SectionOffset) -> Option<&Procedure> {
+        let before = self.before(address).last();
+        before.filter(|found| found.section == address.section)
     }
 
-    /// The procedures that start at or before `place`.
-    fn before(&self, place: Place) -> &[Procedure] {
-        let is_before = |found: &Procedure| found.start() <= place;
+    /// The procedures that start at or before `address`.
+    fn before(&self, address: SectionOffset) -> &[Procedure] {
+        let is_before = |found: &Procedure| found.start() <= address;
         let after = self.procedures.partition_point(is_before);
         self.procedures.get(..after).unwrap_or_default()
     }
@@ -162,14 +162,14 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// The procedure that a piece of separated code belongs to, and its number; none for what is no such piece.
+    /// The procedure that a chunk of separated code belongs to, and its number; none for what is no such chunk.
     pub(super) fn whole(&self, procedure: &Procedure) -> Option<(usize, &Procedure)> {
         let separated = procedure.kind == FunctionKind::Separated;
         self.parent(&self.record(procedure).filter(|_| separated)?)
     }
 
     fn parent(&self, separated: &Record<'_>) -> Option<(usize, &Procedure)> {
-        let start = Place {
+        let start = SectionOffset {
             section: separated.u16(26)?,
             offset: separated.u32(20)?,
         };
@@ -182,38 +182,38 @@ impl<'a> Module<'a> {
     }
 
     /// Where a trampoline jumps to.
-    pub(super) fn target(&self, trampoline: &Procedure) -> Option<Place> {
+    pub(super) fn target(&self, trampoline: &Procedure) -> Option<SectionOffset> {
         let record = self.record(trampoline)?;
-        Some(Place {
+        Some(SectionOffset {
             section: record.u16(14)?,
             offset: record.u32(8)?,
         })
     }
 
-    /// Starts of the separated pieces of `procedure`, relative to it, in file order; none for one in another section.
+    /// Starts of the separated separated of `procedure`, relative to it, in file order; none for one in another section.
     fn chunks(&self, procedure: &Procedure) -> Vec<Option<u32>> {
         let start = procedure.start();
-        let pieces = self.pieces.get_or_init(|| self.pieces());
-        let first = pieces.partition_point(|piece| piece.parent < start);
-        let own = pieces
+        let separated = self.separated.get_or_init(|| self.separated());
+        let first = separated.partition_point(|chunk| chunk.parent < start);
+        let own = separated
             .iter()
             .skip(first)
-            .take_while(|piece| piece.parent == start);
-        own.map(|piece| piece.start.distance(start)).collect()
+            .take_while(|chunk| chunk.parent == start);
+        own.map(|chunk| chunk.start.distance(start)).collect()
     }
 
-    /// The separated pieces of all procedures, by procedure and in file order.
-    fn pieces(&self) -> Box<[Piece]> {
-        let piece = |found: &Procedure| {
-            Some(Piece {
+    /// The separated separated of all procedures, by procedure and in file order.
+    fn separated(&self) -> Box<[SeparatedChunk]> {
+        let chunk = |found: &Procedure| {
+            Some(SeparatedChunk {
                 parent: self.whole(found)?.1.start(),
                 record: found.record,
                 start: found.start(),
             })
         };
-        let mut pieces: Vec<_> = self.procedures.iter().filter_map(piece).collect();
-        pieces.sort_unstable_by_key(|piece| (piece.parent, piece.record));
-        pieces.into()
+        let mut separated: Vec<_> = self.procedures.iter().filter_map(chunk).collect();
+        separated.sort_unstable_by_key(|chunk| (chunk.parent, chunk.record));
+        separated.into()
     }
 
     /// The inline sites of `procedure`, which has that number; none if it has none.
@@ -320,7 +320,7 @@ fn procedures(symbols: &[u8]) -> Result<Vec<Procedure>> {
 }
 
 /// Gives each procedure the line table that starts where it does. Of folded functions, which start at
-/// one place, the first gets the first and so on: compilers write both in the same order.
+/// one address, the first gets the first and so on: compilers write both in the same order.
 fn join(procedures: &mut [Procedure], lines: &Subsections) {
     let mut tables = &lines.tables[..];
     let mut unclear = false;
@@ -349,13 +349,13 @@ fn join(procedures: &mut [Procedure], lines: &Subsections) {
     }
 }
 
-/// Steps in which the owners of the line tables at one place are looked for: each is among all procedures there.
+/// Steps in which the owners of the line tables at one address are looked for: each is among all procedures there.
 const MOST_FOLDED: usize = 1 << 22;
 
 /// Does the same for folded functions of which some have no table, because no source line made them
 /// (implicit constructors and the like): a table belongs to a procedure whose record stands between
 /// those of the procedures that own the tables around it.
-fn join_by_neighbours(procedures: &mut [Procedure], tables: &[PlacedTable]) {
+fn join_by_neighbours(procedures: &mut [Procedure], tables: &[AddressedTable]) {
     let owner = |found: &Procedure| Some((found.table?, found.record));
     let mut owners: Vec<_> = procedures.iter().filter_map(owner).collect();
     owners.sort_unstable();

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::address_map::AddressMap;
 use super::dbi::{Dbi, ModuleList};
-use super::info::{Info, Names};
 use super::inline;
 use super::module::Module;
 use super::msf::Msf;
+use super::pdb_stream::{PdbStream, StringTable};
 use super::publics::Publics;
-use super::space::Space;
 use super::types::Types;
 use crate::{Error, PdbId, Result};
 
@@ -18,14 +18,14 @@ use crate::{Error, PdbId, Result};
 #[derive(Debug)]
 pub struct WindowsPdb<'a> {
     pub(super) msf: Msf<'a>,
-    pub(super) info: Info,
+    pub(super) info: PdbStream,
     pub(super) dbi: Option<Dbi<'a>>,
-    pub(super) space: Space,
+    pub(super) addresses: AddressMap,
     pub(super) publics: Option<Publics>,
     pub(super) types: Types,
     modules: OnceLock<Result<Modules<'a>>>,
-    names: OnceLock<Result<Names<'a>>>,
-    pub(super) tokens: OnceLock<Box<[Token]>>,
+    names: OnceLock<Result<StringTable<'a>>>,
+    pub(super) methods: OnceLock<Box<[MethodRecord]>>,
     /// Bytes left for decoded inline sites.
     pub(super) budget: inline::Budget,
     /// For [`WindowsPdb::bytes_read`].
@@ -34,20 +34,20 @@ pub struct WindowsPdb<'a> {
 
 /// Where a method's record is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
+pub(super) struct MethodRecord {
     pub(super) token: u32,
     pub(super) module: u32,
     pub(super) procedure: u32,
 }
 
 /// A module once it was asked for; none if it has no symbols.
-type Slot<'a> = OnceLock<Result<Option<Box<Module<'a>>>>>;
+type ModuleSlot<'a> = OnceLock<Result<Option<Box<Module<'a>>>>>;
 
 /// The module list and the modules read so far.
 #[derive(Debug)]
 pub(super) struct Modules<'a> {
     pub(super) list: ModuleList<'a>,
-    read: Box<[Slot<'a>]>,
+    read: Box<[ModuleSlot<'a>]>,
     /// Lower-case name to index, made when a module first imports from another.
     by_name: OnceLock<HashMap<Box<[u8]>, usize>>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Modules<'a> {
 /// What a PDB lacks, so that some questions have no answer in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Limit {
+pub enum Limitation {
     /// Made with `/DEBUG:FASTLINK`: procedures and lines stayed in the object files.
     #[error("made with /DEBUG:FASTLINK, its procedures and lines are in the object files")]
     FastLink,
@@ -71,7 +71,7 @@ pub enum Limit {
     AssumedSections,
     /// No section contributions, so only public symbols (a stripped PDB).
     #[error("stripped, holds public symbols only")]
-    NoModules,
+    PublicsOnly,
 }
 
 impl<'a> WindowsPdb<'a> {
@@ -84,11 +84,11 @@ impl<'a> WindowsPdb<'a> {
     /// [`Error::Damaged`] and [`Error::Unsupported`] for a header or directory that makes no sense.
     pub fn open(data: &'a [u8]) -> Result<Self> {
         let msf = Msf::open(data)?;
-        let info = Info::read(&msf)?;
+        let info = PdbStream::read(&msf)?;
         let dbi = Dbi::read(&msf)?;
-        let (mut space, mut publics) = (Space::default(), None);
+        let (mut addresses, mut publics) = (AddressMap::default(), None);
         if let Some(dbi) = &dbi {
-            space = Space::read(&msf, &dbi.debug_header, &dbi.section_map)?;
+            addresses = AddressMap::read(&msf, &dbi.debug_header, &dbi.section_map)?;
             if let (Some(stream), Some(records)) = (dbi.publics, dbi.symbol_records) {
                 publics = Publics::read(&msf, stream, records)?;
             }
@@ -98,11 +98,11 @@ impl<'a> WindowsPdb<'a> {
             msf,
             info,
             dbi,
-            space,
+            addresses,
             publics,
             modules: OnceLock::new(),
             names: OnceLock::new(),
-            tokens: OnceLock::new(),
+            methods: OnceLock::new(),
             budget: inline::Budget::default(),
             read: AtomicU64::new(0),
         })
@@ -121,18 +121,21 @@ impl<'a> WindowsPdb<'a> {
     /// other page by page, as in PDBs of precompiled .NET Framework images: an image of another size is laid out in another
     /// way, and RVAs of it have no answer here.
     pub fn assumed_image_size(&self) -> Option<u32> {
-        self.space.assumed_end
+        self.addresses.assumed_end
     }
 
     /// What the file lacks.
-    pub fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
+    pub fn limitations(&self) -> impl Iterator<Item = Limitation> + use<> {
         let modules = self.dbi.as_ref().is_some_and(Dbi::has_contributions);
         [
-            (self.info.fastlink, Limit::FastLink),
-            (self.dbi.is_none(), Limit::NoDebugInformation),
-            (self.space.is_empty(), Limit::NoSectionHeaders),
-            (self.space.assumed_end.is_some(), Limit::AssumedSections),
-            (!modules, Limit::NoModules),
+            (self.info.fastlink, Limitation::FastLink),
+            (self.dbi.is_none(), Limitation::NoDebugInformation),
+            (self.addresses.is_empty(), Limitation::NoSectionHeaders),
+            (
+                self.addresses.assumed_end.is_some(),
+                Limitation::AssumedSections,
+            ),
+            (!modules, Limitation::PublicsOnly),
         ]
         .into_iter()
         .filter_map(|(lacks, limit)| lacks.then_some(limit))
@@ -184,8 +187,8 @@ impl<'a> WindowsPdb<'a> {
         }
     }
 
-    pub(super) fn names(&self) -> Result<&Names<'a>> {
-        let read = || Names::read(&self.msf, &self.info);
+    pub(super) fn string_table(&self) -> Result<&StringTable<'a>> {
+        let read = || StringTable::read(&self.msf, &self.info);
         self.names.get_or_init(read).as_ref().map_err(Error::clone)
     }
 }

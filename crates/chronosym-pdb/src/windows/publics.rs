@@ -1,7 +1,7 @@
 //! Public symbols by address: the PSI stream's address map, a sorted array of record offsets.
 
+use super::address_map::SectionOffset;
 use super::msf::Msf;
-use super::space::Place;
 use super::symbols::S_PUB32;
 use crate::{Result, bytes};
 
@@ -19,7 +19,7 @@ pub(super) struct Publics {
 /// One S_PUB32.
 #[derive(Debug)]
 pub(super) struct Public {
-    pub(super) start: Place,
+    pub(super) start: SectionOffset,
     pub(super) name: String,
 }
 
@@ -44,12 +44,12 @@ impl Publics {
         }))
     }
 
-    /// The last public at or before `place` in its section (the first of several at one place), and
+    /// The last public at or before `address` in its section (the first of several at one address), and
     /// where the next one starts if that is in the same section.
     pub(super) fn find(
         &self,
         msf: &Msf<'_>,
-        place: Place,
+        address: SectionOffset,
     ) -> Result<Option<(Public, Option<u32>)>> {
         let map = msf.required(self.stream, "public symbols")?;
         let records = msf.required(self.records, "symbol records")?;
@@ -64,22 +64,22 @@ impl Publics {
             if u16::from_le_bytes([k0, k1]) != S_PUB32 {
                 return Err(records.damaged(at, "the address map names no public symbol"));
             }
-            Ok(Place {
+            Ok(SectionOffset {
                 section: u16::from_le_bytes([s0, s1]),
                 offset: u32::from_le_bytes([o0, o1, o2, o3]),
             })
         };
-        let after = bytes::try_partition_point(0..self.count, |i| Ok(start(i)? <= place))?;
+        let after = bytes::try_partition_point(0..self.count, |i| Ok(start(i)? <= address))?;
         let Some(last) = after.checked_sub(1) else {
             return Ok(None);
         };
         let found = start(last)?;
-        if found.section != place.section {
+        if found.section != address.section {
             return Ok(None);
         }
         let first = bytes::try_partition_point(0..last, |i| Ok(start(i)? < found))?;
         let next = match after < self.count {
-            true => Some(start(after)?).filter(|next| next.section == place.section),
+            true => Some(start(after)?).filter(|next| next.section == address.section),
             false => None,
         };
         let at = record(first)?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use chronosym_pdb::Guid;
 use chronosym_pdb::metadata::{Metadata, Table, Token};
 use chronosym_pdb::pe::PeImage;
-use chronosym_pdb::r2r::{AssemblyId, ModuleRef};
+use chronosym_pdb::r2r::{AssemblyId, DefiningModule};
 use chronosym_symbols::identity::PdbId;
 use chronosym_symbols::store::StoreConfig;
 use chronosym_types::hash::{HashMap, RandomState};
@@ -207,7 +207,7 @@ impl ManagedModule {
         let composite = self.files.open::<CompositeFile>(at).ok()?;
         composite.with(|parts| {
             let found = parts.image.definition(&parts.image.method_at(rva)?)?;
-            let ModuleRef::Assembly(assembly) = found.module else {
+            let DefiningModule::Assembly(assembly) = found.module else {
                 return None;
             };
             Some((found.token, self.component(&at.path, &assembly)))

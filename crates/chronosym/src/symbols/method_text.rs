@@ -1,6 +1,6 @@
 //! Methods as stack traces name them: `Ns.Type+Nested.Method[T] (System.Int32 x, T& y)`.
 
-use chronosym_pdb::metadata::{MethodSignature, Style};
+use chronosym_pdb::metadata::{MethodSignature, TypeFormat};
 
 use super::module::open_name;
 
@@ -20,7 +20,7 @@ pub(super) fn takes(method: &str, signature: Option<&MethodSignature>) -> bool {
     signature.is_some_and(|signature| {
         stated.len() == signature.parameters.len()
             && stated.iter().zip(&signature.parameters).all(|(text, own)| {
-                let own = own.text(Style::Instance);
+                let own = own.text(TypeFormat::Namespace);
                 // What a type parameter is called stands in other metadata.
                 own.starts_with('!') || simple(text) == simple(&own)
             })

@@ -131,7 +131,7 @@ pub(super) fn check_map(
     target.must_agree(of_linux(image_ref))?;
     let code = code_stretch(part, part.code_delta);
     let code = code.ok_or(Unfit::Headers)?;
-    let fits = map.rows().iter().all(|row| {
+    let fits = map.methods().iter().all(|row| {
         let from = u64::from(row.rva).checked_sub(part.code_delta);
         from.is_some_and(|from| code.from <= from && from + u64::from(row.size) <= code.to)
     });

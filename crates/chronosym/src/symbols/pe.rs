@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use chronosym_pdb::metadata::Metadata;
 use chronosym_pdb::pe::PeImage;
-use chronosym_pdb::r2r::{AssemblyId, ModuleSource, R2rImage, R2rMap};
+use chronosym_pdb::r2r::{AssemblyId, AssemblyResolver, R2rImage, R2rMap};
 use chronosym_symbols::mmap::FileData;
 
 use super::files::{FileError, Open};
@@ -62,7 +62,7 @@ pub(super) struct CompositeParts<'d> {
     modules: Vec<(String, Metadata<'d>)>,
 }
 
-impl ModuleSource for CompositeParts<'_> {
+impl AssemblyResolver for CompositeParts<'_> {
     fn metadata<'s>(&'s self, assembly: &AssemblyId) -> Option<&'s Metadata<'s>> {
         let is_it = |(name, _): &&(String, Metadata<'_>)| *name == assembly.name;
         self.modules

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use chronosym_pdb::metadata::Token;
 use chronosym_pdb::r2r::{
-    BaseMatch, IlMapping, KnownStart, ModuleRef as DefiningModule, ModuleSource, NamedStart,
-    NoModules, R2rImage, R2rMap,
+    AssemblyResolver, BaseMatch, DefiningModule, IlMapping, MethodStart, NamedMethodStart,
+    NoAssemblies, R2rImage, R2rMap,
 };
 use chronosym_symbols::identity::{Guid, Wanted};
 
@@ -76,12 +76,12 @@ pub(super) fn find(module: &ModuleRef<'_>, known: &ModuleFiles, files: &Files) -
 }
 
 fn in_image(at: &Arc<FileAt>, machine: Target, starts: &[CodeStart<'_>], files: &Files) -> Found {
-    let known = starts.iter().map(|start| KnownStart {
+    let known = starts.iter().map(|start| MethodStart {
         address: start.address,
         size: start.size,
         token: start.token.map(Token),
     });
-    let starts: Vec<KnownStart> = known.collect();
+    let starts: Vec<MethodStart> = known.collect();
     let Ok(image) = files.open::<ImageFile>(at) else {
         return Err(NOTHING);
     };
@@ -122,7 +122,7 @@ fn in_composite(
     owner: &str,
     own: Component,
     machine: Target,
-    starts: &[KnownStart],
+    starts: &[MethodStart],
     files: &Files,
 ) -> Found {
     // A name out of a file: one in the same folder, or none.
@@ -160,9 +160,9 @@ fn in_map(
     let name = format!("{}.ni.r2rmap", simple_name(module.il_path));
     let path = beside(module.il_path, &name).unwrap_or_default();
     let sought = Sought::new(wanted, [&name], [&path]);
-    let starts: Vec<NamedStart<'_>> = starts
+    let starts: Vec<NamedMethodStart<'_>> = starts
         .iter()
-        .map(|start| NamedStart {
+        .map(|start| NamedMethodStart {
             address: start.address,
             size: start.size,
             name: start.name,
@@ -179,7 +179,7 @@ fn in_map(
         let BaseMatch::Base(base) = map.base_of(&starts) else {
             return Err(Unfit::Methods);
         };
-        let last = map.rows().last().ok_or(Unfit::Empty)?;
+        let last = map.methods().last().ok_or(Unfit::Empty)?;
         let size = u64::from(last.rva) + u64::from(last.size);
         Place::new(base, size, Source::Map(Arc::clone(at))).map_err(|_| Unfit::Methods)
     };
@@ -223,13 +223,13 @@ impl Place {
 /// The method at an RVA of a precompiled image of one module.
 pub(super) fn code_at(image: &R2rImage<'_>, rva: u32) -> Option<PrecompiledCode> {
     let is_own = |module: &DefiningModule| *module == DefiningModule::Image;
-    code_of(image, &NoModules, rva, is_own)
+    code_of(image, &NoAssemblies, rva, is_own)
 }
 
 /// The method at an RVA of an image of several modules: no token says which of them it is of.
 pub(super) fn code_in(
     image: &R2rImage<'_>,
-    modules: &dyn ModuleSource,
+    modules: &dyn AssemblyResolver,
     rva: u32,
 ) -> Option<PrecompiledCode> {
     code_of(image, modules, rva, |_| false)
@@ -238,7 +238,7 @@ pub(super) fn code_in(
 /// The method at an RVA; tokens are those of the module that `is_own`.
 fn code_of(
     image: &R2rImage<'_>,
-    modules: &dyn ModuleSource,
+    modules: &dyn AssemblyResolver,
     rva: u32,
     is_own: impl Fn(&DefiningModule) -> bool,
 ) -> Option<PrecompiledCode> {
@@ -269,8 +269,8 @@ fn code_of(
 
 /// The method at an RVA of an image of which only the perf map is at hand.
 pub(super) fn row_at(map: &R2rMap, rva: u32) -> Option<PrecompiledCode> {
-    let row = map.row_at(rva)?;
-    let name = match row.method() {
+    let row = map.method_at(rva)?;
+    let name = match row.owner_and_name() {
         Some((owner, name)) => format!("{}.{name}", owner.replace(", ", ",")),
         None => row.name.to_string(),
     };

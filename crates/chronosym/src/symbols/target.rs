@@ -66,7 +66,7 @@ impl Target {
     /// What the code of a precompiled image is for; nothing for other images, whose IL is for any machine.
     pub fn of_image(image: &PeImage<'_>) -> Self {
         match image.cor_header() {
-            Some(cor) if cor.native_header.size > 0 => Target::of_code(image),
+            Some(cor) if cor.managed_native_header.size > 0 => Target::of_code(image),
             _ => Target::default(),
         }
     }

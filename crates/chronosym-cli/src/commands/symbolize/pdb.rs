@@ -152,7 +152,7 @@ impl PdbSource {
     ) -> Vec<Option<(String, Option<NameReason>)>> {
         // LLVM prints a function's linkage name, which says what it takes, where it is public.
         let public = match self.layout {
-            Layout::Lines(Style::Llvm) => pdb.symbol(function.rva).ok().flatten(),
+            Layout::Lines(Style::Llvm) => pdb.public_symbol(function.rva).ok().flatten(),
             _ => None,
         };
         let public = public.filter(|symbol| symbol.rva == function.rva);
@@ -297,7 +297,7 @@ impl Source for PdbSource {
 
     fn notes(&mut self) -> Vec<String> {
         // The first says most: what it tells of implies the others.
-        let limit = self.pdb.with_dependent(|_, pdb| pdb.limits().next());
+        let limit = self.pdb.with_dependent(|_, pdb| pdb.limitations().next());
         let limit = limit.map(|limit| format!("{}: {limit}", self.name));
         let damage = self.damage.get_mut().into_iter();
         let damage = damage.flat_map(|damage| damage.iter().cloned());

@@ -1,7 +1,7 @@
 //! Sequence points.
 
 use crate::blob::BlobReader;
-use crate::marks::Walk;
+use crate::checkpoints::ListPosition;
 
 /// The line number of hidden points.
 const HIDDEN: u32 = 0x00fe_efee;
@@ -150,20 +150,20 @@ impl Iterator for SequencePoints<'_> {
 
 /// A place among points, and the last one before it that is not hidden.
 #[derive(Clone)]
-pub(super) struct Place<'d> {
+pub(super) struct PointPosition<'d> {
     pub points: SequencePoints<'d>,
     pub line: Option<SequencePoint>,
 }
 
-impl Place<'_> {
+impl PointPosition<'_> {
     /// Whether all points before it are at this IL offset or before that.
     pub fn is_before(&self, il_offset: u32) -> bool {
         self.points.il_offset <= Some(il_offset)
     }
 }
 
-impl Walk for Place<'_> {
-    fn step(&mut self) -> Option<()> {
+impl ListPosition for PointPosition<'_> {
+    fn advance(&mut self) -> Option<()> {
         let point = self.points.next()?;
         if !point.is_hidden() {
             self.line = Some(point);

@@ -1,4 +1,4 @@
-//! Marks in long lists, from which reading goes on: a list that many questions are about is gone through once, not for each.
+//! Checkpoints in long lists, from which reading goes on: a list that many questions are about is gone through once, not for each.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,18 +12,18 @@ const STEP: usize = 128;
 const SHARE: usize = 4;
 
 /// A place in a list, and what was read up to there.
-pub(crate) trait Walk: Clone {
+pub(crate) trait ListPosition: Clone {
     /// Goes past one item; nothing at the end.
-    fn step(&mut self) -> Option<()>;
+    fn advance(&mut self) -> Option<()>;
 }
 
-/// Marks in the lists of one file.
-pub(crate) struct Marks<K, W> {
+/// Checkpoints in the lists of one file.
+pub(crate) struct Checkpoints<K, W> {
     known: Mutex<(BTreeMap<K, Vec<W>>, usize)>,
     most: usize,
 }
 
-impl<K: Ord + Copy, W: Walk> Marks<K, W> {
+impl<K: Ord + Copy, W: ListPosition> Checkpoints<K, W> {
     /// In a file of so many bytes.
     pub(crate) fn new(file: usize) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl<K: Ord + Copy, W: Walk> Marks<K, W> {
 
     /// Where to go on in a list of so many bytes: the last mark for which `is_before` holds, as it does for all before it.
     /// Nothing if the file's lists share too many bytes.
-    pub(crate) fn last(
+    pub(crate) fn nearest(
         &self,
         list: K,
         bytes: usize,
@@ -54,7 +54,7 @@ impl<K: Ord + Copy, W: Walk> Marks<K, W> {
                     return None;
                 }
                 let (mut marks, mut walk) = (vec![start.clone()], start.clone());
-                while (0..STEP).all(|_| walk.step().is_some()) {
+                while (0..STEP).all(|_| walk.advance().is_some()) {
                     marks.push(walk.clone());
                 }
                 new.insert(marks)

@@ -10,7 +10,7 @@ const VC70: u32 = 20_000_404;
 const MINIMAL: u32 = 0x494E_494D;
 
 #[derive(Debug)]
-pub(super) struct Info {
+pub(super) struct PdbStream {
     pub(super) guid: Guid,
     pub(super) age: u32,
     pub(super) fastlink: bool,
@@ -18,7 +18,7 @@ pub(super) struct Info {
     names: Option<u32>,
 }
 
-impl Info {
+impl PdbStream {
     pub(super) fn read(msf: &Msf<'_>) -> Result<Self> {
         let what = "PDB stream";
         let stream = msf.required(1, what)?;
@@ -73,14 +73,14 @@ fn named_stream(wanted: &[u8], strings: &[u8], at: &mut Cursor<'_>) -> Result<Op
 
 /// The string table `/names`: strings at byte offsets.
 #[derive(Debug)]
-pub(super) struct Names<'a> {
+pub(super) struct StringTable<'a> {
     data: std::borrow::Cow<'a, [u8]>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> StringTable<'a> {
     const HEADER: u32 = 12;
 
-    pub(super) fn read(msf: &Msf<'a>, info: &Info) -> Result<Self> {
+    pub(super) fn read(msf: &Msf<'a>, info: &PdbStream) -> Result<Self> {
         let what = "string table /names";
         let Some(number) = info.names else {
             return Ok(Self {

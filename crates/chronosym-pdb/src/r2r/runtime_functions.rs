@@ -5,12 +5,12 @@ use crate::pe::{Machine, PeImage};
 
 /// The functions by index, in ascending order of address.
 #[derive(Debug, Clone)]
-pub(super) struct Functions<'d> {
+pub(super) struct RuntimeFunctions<'d> {
     table: &'d [u8],
     machine: Machine,
 }
 
-impl<'d> Functions<'d> {
+impl<'d> RuntimeFunctions<'d> {
     pub(super) fn new(table: &'d [u8], machine: Machine) -> Self {
         Self { table, machine }
     }
@@ -26,37 +26,37 @@ impl<'d> Functions<'d> {
             .unwrap_or(0)
     }
 
-    fn word(&self, index: u32, word: usize) -> Option<u32> {
+    fn field(&self, index: u32, field: usize) -> Option<u32> {
         bytes::u32(
             self.table,
             (index as usize)
                 .checked_mul(self.entry_size())?
-                .checked_add(word.checked_mul(4)?)?,
+                .checked_add(field.checked_mul(4)?)?,
         )
     }
 
     /// Where a function starts.
-    pub(super) fn begin(&self, index: u32) -> Option<u32> {
-        let begin = self.word(index, 0)?;
+    pub(super) fn start(&self, index: u32) -> Option<u32> {
+        let start = self.field(index, 0)?;
         Some(if self.machine == Machine::Arm {
-            begin & !1
+            start & !1
         } else {
-            begin
+            start
         })
     }
 
     /// Where a function ends: in the table on x64, in the unwind record elsewhere.
     pub(super) fn end(&self, index: u32, image: &PeImage<'_>) -> Option<u32> {
         if self.machine == Machine::X64 {
-            return self.word(index, 1);
+            return self.field(index, 1);
         }
-        let unwind = bytes::u32(image.data_at(self.word(index, 1)?)?, 0)?;
+        let unwind = bytes::u32(image.data_at(self.field(index, 1)?)?, 0)?;
         let length = match self.machine {
             Machine::Arm64 => (unwind & 0x3ffff) << 2,
             Machine::Arm => (unwind & 0x3ffff) << 1,
             _ => unwind,
         };
-        self.begin(index)?.checked_add(length)
+        self.start(index)?.checked_add(length)
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
             &[],
         );
         let image = PeImage::parse(&bytes).unwrap();
-        for (machine, words, begin, end) in [
+        for (machine, words, start, end) in [
             (
                 Machine::X64,
                 &[0x2000u32, 0x2040, 0x1004][..],
@@ -83,28 +83,31 @@ mod tests {
             (Machine::Arm64, &[0x2000, 0x1004], 0x2000, 0x2000 + 0x30 * 4),
             (Machine::Arm, &[0x2001, 0x1004], 0x2000, 0x2000 + 0x30 * 2),
         ] {
-            let table: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            let functions = Functions::new(&table, machine);
+            let table: Vec<u8> = words.iter().flat_map(|field| field.to_le_bytes()).collect();
+            let functions = RuntimeFunctions::new(&table, machine);
             assert_eq!(functions.count(), 1);
             assert_eq!(
-                (functions.begin(0), functions.end(0, &image)),
-                (Some(begin), Some(end))
+                (functions.start(0), functions.end(0, &image)),
+                (Some(start), Some(end))
             );
-            assert_eq!((functions.begin(1), functions.end(1, &image)), (None, None));
+            assert_eq!((functions.start(1), functions.end(1, &image)), (None, None));
         }
         let table: Vec<u8> = [0x2000u32, 0x1000]
             .iter()
-            .flat_map(|word| word.to_le_bytes())
+            .flat_map(|field| field.to_le_bytes())
             .collect();
         assert_eq!(
-            Functions::new(&table, Machine::X86).end(0, &image),
+            RuntimeFunctions::new(&table, Machine::X86).end(0, &image),
             Some(0x2000)
         );
         // A record outside of the file.
         let table: Vec<u8> = [0x2000u32, 0x9000]
             .iter()
-            .flat_map(|word| word.to_le_bytes())
+            .flat_map(|field| field.to_le_bytes())
             .collect();
-        assert_eq!(Functions::new(&table, Machine::X86).end(0, &image), None);
+        assert_eq!(
+            RuntimeFunctions::new(&table, Machine::X86).end(0, &image),
+            None
+        );
     }
 }

@@ -9,12 +9,12 @@ use std::cmp::Ordering;
 
 /// A place as symbol records state it: one-based section number, offset in the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SectionOffset {
     pub(super) section: u16,
     pub(super) offset: u32,
 }
 
-impl Place {
+impl SectionOffset {
     /// Whether it is one of the `size` bytes from `start` on.
     pub(super) fn is_within(self, start: Self, size: u32) -> bool {
         let at = self.offset.checked_sub(start.offset);
@@ -28,14 +28,14 @@ impl Place {
 }
 
 /// By section, then offset; as one number, for binary searches without branches.
-impl Ord for Place {
+impl Ord for SectionOffset {
     fn cmp(&self, other: &Self) -> Ordering {
-        let number = |place: &Self| u64::from(place.section) << 32 | u64::from(place.offset);
+        let number = |address: &Self| u64::from(address.section) << 32 | u64::from(address.offset);
         number(self).cmp(&number(other))
     }
 }
 
-impl PartialOrd for Place {
+impl PartialOrd for SectionOffset {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -51,7 +51,7 @@ struct Section {
 type Omap = Box<[(u32, u32)]>;
 
 #[derive(Debug, Default)]
-pub(super) struct Space {
+pub(super) struct AddressMap {
     /// The sections that symbol records speak of: the original ones when there is an OMAP.
     sections: Box<[Section]>,
     to_source: Option<Omap>,
@@ -60,7 +60,7 @@ pub(super) struct Space {
     pub(super) assumed_end: Option<u32>,
 }
 
-impl Space {
+impl AddressMap {
     pub(super) fn read(msf: &Msf<'_>, debug_header: &[u8], section_map: &[u8]) -> Result<Self> {
         let number = |index: usize| stream_number(debug_header, index.saturating_mul(2));
         let open = |number: Option<u32>, what| number.map_or(Ok(None), |it| msf.stream(it, what));
@@ -68,19 +68,19 @@ impl Space {
         let from_source = omap(open(number(4), "OMAP from source")?)?;
         let moved = to_source.is_some() || from_source.is_some();
         let original = number(10).filter(|_| moved);
-        let mut space = Self {
+        let mut addresses = Self {
             sections: sections(open(original.or(number(5)), "section headers")?)?,
             to_source,
             from_source,
             assumed_end: None,
         };
-        if space.sections.is_empty()
+        if addresses.sections.is_empty()
             && let Some((sections, end)) = laid_out(section_map)
         {
-            space.sections = sections;
-            space.assumed_end = Some(end);
+            addresses.sections = sections;
+            addresses.assumed_end = Some(end);
         }
-        Ok(space)
+        Ok(addresses)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -88,7 +88,7 @@ impl Space {
     }
 
     /// The place of an RVA; none outside every section, or for code that only the optimiser knows.
-    pub(super) fn place(&self, rva: u32) -> Option<Place> {
+    pub(super) fn section_offset(&self, rva: u32) -> Option<SectionOffset> {
         let rva = match &self.to_source {
             Some(map) => translate(map, rva)?,
             None => rva,
@@ -96,17 +96,17 @@ impl Space {
         let mut sections = (1..=u16::MAX).zip(&self.sections);
         sections.find_map(|(number, section)| {
             let offset = rva.checked_sub(section.rva)?;
-            (offset < section.size).then_some(Place {
+            (offset < section.size).then_some(SectionOffset {
                 section: number,
                 offset,
             })
         })
     }
 
-    /// The RVA of a place, in the image as it is.
-    pub(super) fn rva(&self, place: Place) -> Option<u32> {
-        let section = self.section(place.section)?;
-        let rva = section.rva.checked_add(place.offset)?;
+    /// The RVA of a address, in the image as it is.
+    pub(super) fn rva(&self, address: SectionOffset) -> Option<u32> {
+        let section = self.section(address.section)?;
+        let rva = section.rva.checked_add(address.offset)?;
         match &self.from_source {
             Some(map) => translate(map, rva),
             None => Some(rva),
@@ -185,9 +185,9 @@ fn translate(map: &[(u32, u32)], rva: u32) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn space() -> Space {
+    fn addresses() -> AddressMap {
         // Source 0x1000..0x1100 moved to 0x5000, 0x1100..0x1200 dropped, the rest to 0x4000.
-        Space {
+        AddressMap {
             sections: [Section {
                 rva: 0x1000,
                 size: 0x1000,
@@ -244,27 +244,31 @@ mod tests {
 
     #[test]
     fn omap_translates_both_ways() {
-        let space = space();
+        let addresses = addresses();
         for (rva, offset) in [
             (0x5010, 0x10),
             (0x50FF, 0xFF),
             (0x4000, 0x200),
             (0x4DFF, 0xFFF),
         ] {
-            let place = Place { section: 1, offset };
-            assert_eq!(space.place(rva), Some(place), "{rva:#x}");
-            assert_eq!(space.rva(place), Some(rva), "{rva:#x}");
+            let address = SectionOffset { section: 1, offset };
+            assert_eq!(addresses.section_offset(rva), Some(address), "{rva:#x}");
+            assert_eq!(addresses.rva(address), Some(rva), "{rva:#x}");
         }
     }
 
     #[test]
     fn code_that_only_one_side_has_is_nowhere() {
-        let space = space();
+        let addresses = addresses();
         for rva in [0x4E00, 0x5100, 0x3FFF] {
-            assert_eq!(space.place(rva), None, "{rva:#x}");
+            assert_eq!(addresses.section_offset(rva), None, "{rva:#x}");
         }
         for (section, offset) in [(1, 0x100), (2, 0), (0, 0)] {
-            assert_eq!(space.rva(Place { section, offset }), None, "{section}");
+            assert_eq!(
+                addresses.rva(SectionOffset { section, offset }),
+                None,
+                "{section}"
+            );
         }
     }
 }
