@@ -3,7 +3,6 @@
 //! The tables are text; each states at its start how to read it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::kernel::classes;
@@ -12,11 +11,17 @@ use crate::{Field, FieldType, Guid, Provider};
 static CLR: LazyLock<Table> = LazyLock::new(|| parse(include_str!("published/clr.txt")));
 static KERNEL: LazyLock<Table> = LazyLock::new(|| parse(include_str!("published/kernel.txt")));
 
-/// Events by section and id.
-type Table = BTreeMap<(&'static str, u32), Entry>;
+/// The events of each section, by id.
+type Table = Vec<(&'static str, Vec<Event>)>;
 
-/// An event of a table: its name, and the table's text from its fields on.
-type Entry = (&'static str, &'static str);
+/// An event of a table.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    id: u32,
+    name: &'static str,
+    /// The table's text from its fields on.
+    fields: &'static str,
+}
 
 /// What is published of an event.
 #[derive(Debug, Default)]
@@ -28,56 +33,65 @@ pub(crate) struct Published {
 
 /// A manifest event without a typed decoder.
 pub(crate) fn manifest(provider: &Provider, id: u32, version: u32) -> Option<Published> {
-    let (name, text) = look_up(&CLR, provider.canonical().name()?, id)?;
+    let event = look_up(&CLR, provider.canonical().name()?, id)?;
     Some(Published {
-        name: Some(name.into()),
-        fields: fields(text, version),
+        name: Some(event.name.into()),
+        fields: fields(event.fields, version),
     })
 }
 
 /// The id of a manifest event without a typed decoder, by its name.
 pub(crate) fn manifest_id(provider: &Provider, name: &str) -> Option<u32> {
-    let section = provider.canonical().name()?;
-    let mut entries = CLR.iter();
-    let ((_, id), _) = entries.find(|(key, entry)| key.0 == section && entry.0 == name)?;
-    Some(*id)
+    let mut events = section(&CLR, provider.canonical().name()?).iter();
+    Some(events.find(|event| event.name == name)?.id)
 }
 
 /// A classic event without a typed decoder; its name has the class in front: `DiskIO/Read`.
 pub(crate) fn classic(class: Guid, opcode: u8, version: u16) -> Option<Published> {
     let class = classes::name(class)?;
-    let entry = look_up(&KERNEL, class, opcode.into());
-    let name = match entry {
-        Some(("", _)) => class.into(),
-        Some((name, _)) => format!("{class}/{name}").into(),
+    let event = look_up(&KERNEL, class, opcode.into());
+    let name = match event.map(|event| event.name) {
+        Some("") => class.into(),
+        Some(name) => format!("{class}/{name}").into(),
         None => format!("{class}/Opcode({opcode})").into(),
     };
     Some(Published {
         name: Some(name),
-        fields: entry.and_then(|(_, text)| fields(text, version.into())),
+        fields: event.and_then(|event| fields(event.fields, version.into())),
     })
 }
 
-fn look_up(table: &BTreeMap<(&str, u32), Entry>, section: &str, id: u32) -> Option<Entry> {
-    table.get(&(section, id)).copied()
+fn section<'t>(table: &'t Table, name: &str) -> &'t [Event] {
+    let section = table.iter().find(|(own, _)| *own == name);
+    section.map_or(&[], |(_, events)| events)
+}
+
+fn look_up<'t>(table: &'t Table, name: &str, id: u32) -> Option<&'t Event> {
+    let events = section(table, name);
+    let index = events.binary_search_by_key(&id, |event| event.id).ok()?;
+    events.get(index)
 }
 
 fn parse(text: &'static str) -> Table {
     let mut table = Table::new();
-    let mut section = "";
     let mut rest = text;
     while let Some((line, after)) = rest.split_once('\n') {
         rest = after;
+        if line.starts_with([' ', '#']) {
+            continue;
+        }
         let line = line.trim_end();
         let mut words = line.split(' ');
         if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_end_matches(']');
-        } else if let Some(Ok(id)) = words.next().map(str::parse) {
+            table.push((name.trim_end_matches(']'), Vec::new()));
+        } else if let Some(Ok(id)) = words.next().map(str::parse)
+            && let Some((_, events)) = table.last_mut()
+        {
             let name = words.next().unwrap_or_default();
             let same = words.nth(1).and_then(|id| id.parse().ok());
-            let same = same.and_then(|id| table.get(&(section, id)));
-            let fields = same.map_or(after, |(_, fields)| fields);
-            table.insert((section, id), (name, fields));
+            let same = same.and_then(|id: u32| events.iter().find(|event| event.id == id));
+            let fields = same.map_or(after, |event| event.fields);
+            events.push(Event { id, name, fields });
         }
     }
     table
@@ -168,29 +182,38 @@ mod tests {
 
     #[test]
     fn rows_have_a_name_known_types_and_no_decoder() {
-        for ((provider, id), (name, text)) in CLR.iter() {
-            let event = format!("{provider}/{id}");
+        for (provider, events) in CLR.iter() {
             let provider = Provider::from_name(provider);
-            assert!(!matches!(provider, Provider::Name(_)), "{event}");
-            assert!(layouts::manifest(&provider, *id).is_none(), "{event}");
-            assert!(!name.is_empty(), "{event}");
-            assert_readable(text, &event);
+            assert!(!matches!(provider, Provider::Name(_)), "{provider}");
+            assert!(events.is_sorted_by(|a, b| a.id < b.id), "{provider}");
+            for event in events {
+                assert!(
+                    layouts::manifest(&provider, event.id).is_none(),
+                    "{event:?}"
+                );
+                assert!(!event.name.is_empty(), "{event:?}");
+                assert_readable(event);
+            }
         }
-        for ((class, opcode), (_, text)) in KERNEL.iter() {
-            let event = format!("{class}/{opcode}");
-            let class = classes::ALL.iter().find(|(_, name)| name == class);
-            let opcode = u8::try_from(*opcode).unwrap();
-            assert!(
-                layouts::classic(class.unwrap().0, opcode).is_none(),
-                "{event}"
-            );
-            assert_readable(text, &event);
+        for (class, events) in KERNEL.iter() {
+            let guid = classes::ALL.iter().find(|(_, name)| name == class);
+            assert!(events.is_sorted_by(|a, b| a.id < b.id), "{class}");
+            for event in events {
+                let opcode = u8::try_from(event.id).unwrap();
+                assert!(
+                    layouts::classic(guid.unwrap().0, opcode).is_none(),
+                    "{event:?}"
+                );
+                assert_readable(event);
+            }
         }
-        assert!(CLR.len() > 250 && KERNEL.len() > 120);
+        let count = |table: &Table| table.iter().map(|(_, events)| events.len()).sum::<usize>();
+        assert!(count(&CLR) > 250 && count(&KERNEL) > 120);
     }
 
     /// Asserts that each layout of an event can be read and that they are sorted by version.
-    fn assert_readable(text: &str, event: &str) {
+    fn assert_readable(event: &Event) {
+        let (text, event) = (event.fields, event.name);
         let lines = text.lines().take_while(|line| line.starts_with(' '));
         let layouts = lines.filter(|line| line.starts_with("    @")).count();
         let mut versions: Vec<_> = (0..10)
