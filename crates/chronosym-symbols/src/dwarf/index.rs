@@ -1,7 +1,5 @@
 //! Which unit an address belongs to.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::OnceLock;
 
 use gimli::{DebugAranges, DebugInfo, EndianSlice, SectionId};
@@ -9,81 +7,24 @@ use gimli::{DebugAranges, DebugInfo, EndianSlice, SectionId};
 use super::budget::Budget;
 use super::form::Bad;
 use super::lines::Lines;
+use super::ranges::Ranges;
 use super::unit::{Sections, Table, Unit};
 use crate::elf::container::Container;
 use crate::elf::sections::Parts;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
-    begin: u64,
-    end: u64,
-    unit: usize,
-}
-
-/// Ranges of addresses, sorted and disjoint, each with the offset of its unit.
-#[derive(Debug, Default)]
-pub(crate) struct Ranges(Vec<Piece>);
-
-impl Ranges {
-    /// Where ranges overlap the unit that is first in the file has the address: of an inline function that several units
-    /// contain the linker keeps the first copy, and GNU's lets the debug information of the others point there too.
-    fn new(mut pieces: Vec<Piece>) -> Self {
-        // Stable, so that of equal ones the first stays first; then touching pieces of one unit become one. Compilers list a
-        // piece a function and linkers keep them together. Gaps stay gaps: they may hold code of a unit not listed here.
-        pieces.sort_by_key(|p| p.begin);
-        let mut found = Ranges(Vec::with_capacity(pieces.len()));
-        // Those that reach beyond what is done, the first unit on top.
-        let mut open: BinaryHeap<Reverse<(usize, u64)>> = BinaryHeap::new();
-        let mut done = 0;
-        for piece in pieces {
-            found.add_until(piece.begin, &mut done, &mut open);
-            done = piece.begin;
-            open.push(Reverse((piece.unit, piece.end)));
-        }
-        found.add_until(u64::MAX, &mut done, &mut open);
-        found.0.shrink_to_fit();
-        found
-    }
-
-    fn add_until(
-        &mut self,
-        until: u64,
-        done: &mut u64,
-        open: &mut BinaryHeap<Reverse<(usize, u64)>>,
-    ) {
-        while let Some(&Reverse((unit, end))) = open.peek()
-            && *done < until
-        {
-            if end <= *done {
-                open.pop();
-                continue;
-            }
-            let (begin, end) = (*done, end.min(until));
-            match self.0.last_mut() {
-                Some(last) if last.unit == unit && last.end == begin => last.end = end,
-                _ => self.0.push(Piece { begin, end, unit }),
-            }
-            *done = end;
-        }
-    }
-
-    fn find(&self, va: u64) -> Option<usize> {
-        let next = self.0.partition_point(|p| p.begin <= va);
-        let piece = self.0.get(next.checked_sub(1)?)?;
-        (va < piece.end).then_some(piece.unit)
-    }
-}
-
 /// The index of a file: what `.debug_aranges` says at once, what only the units themselves say when it is needed.
+///
+/// Where units overlap, the one that is first in the file has the address: of an inline function that several units
+/// contain the linker keeps the first copy, and GNU's lets the debug information of the others point there too.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
     listed: OnceLock<Listed>,
-    rest: OnceLock<(Ranges, Option<Bad>)>,
+    rest: OnceLock<(Ranges<usize>, Option<Bad>)>,
 }
 
 #[derive(Debug)]
 struct Listed {
-    ranges: Ranges,
+    ranges: Ranges<usize>,
     /// The units that are listed, by their offsets, sorted.
     units: Vec<usize>,
     /// Nothing that is listed can be that of a unit that is not.
@@ -112,7 +53,7 @@ impl UnitIndex {
         }
         let rest = || rest(container, sections, starts, &listed.units);
         let (rest, _) = self.rest.get_or_init(rest);
-        // As in `Ranges`: the first in the file.
+        // The first in the file.
         found.into_iter().chain(rest.find(va)).min()
     }
 
@@ -126,27 +67,28 @@ impl UnitIndex {
 fn listed(container: &Container) -> Listed {
     let data = container.debug.get(SectionId::DebugAranges, false);
     let data = EndianSlice::new(data, container.endian);
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut ranges: Vec<(u64, u64, usize)> = Vec::new();
     let mut units = Vec::new();
     let mut headers = DebugAranges::from(data).headers();
     // A damaged table ends here; the units that it does not list are asked themselves.
     while let Ok(Some(header)) = headers.next() {
         let unit = header.debug_info_offset().0;
-        let from = pieces.len();
+        let from = ranges.len();
         let mut entries = header.entries();
         let mut whole = true;
         loop {
             match entries.next_raw() {
                 Ok(Some(entry)) => {
-                    let begin = entry.address();
+                    let start = entry.address();
                     // Entries of functions that the linker dropped stand at 0 or the like.
-                    if let Some(end) = begin.checked_add(entry.length())
-                        && begin < end
-                        && container.is_code(begin)
+                    if let Some(end) = start.checked_add(entry.length())
+                        && start < end
+                        && container.is_code(start)
                     {
-                        match pieces.last_mut() {
-                            Some(last) if last.unit == unit && last.end == begin => last.end = end,
-                            _ => pieces.push(Piece { begin, end, unit }),
+                        // Compilers list a range for each function, and linkers keep them together.
+                        match ranges.last_mut() {
+                            Some((_, last, same)) if *same == unit && *last == start => *last = end,
+                            _ => ranges.push((start, end, unit)),
                         }
                     }
                 }
@@ -158,14 +100,14 @@ fn listed(container: &Container) -> Listed {
             }
         }
         // A unit without entries may as well be one whose producer did not bother.
-        if whole && pieces.len() > from {
+        if whole && ranges.len() > from {
             units.push(unit);
         }
     }
     units.sort_unstable();
     units.dedup();
     Listed {
-        ranges: Ranges::new(pieces),
+        ranges: Ranges::new(ranges),
         units,
         // GCC lists every unit with code; what other compilers leave out may hold the copy that the linker kept.
         alone: container.is_all_of_gcc(),
@@ -178,8 +120,8 @@ fn rest(
     sections: &Sections<'_>,
     starts: &UnitStarts,
     listed: &[usize],
-) -> (Ranges, Option<Bad>) {
-    let mut pieces = Vec::new();
+) -> (Ranges<usize>, Option<Bad>) {
+    let mut ranges = Vec::new();
     let mut damage = None;
     // Line tables stand in where there are no ranges, and every unit has its own.
     let parts = [
@@ -198,13 +140,9 @@ fn rest(
         if listed.binary_search(&offset).is_err()
             && let Ok(unit) = Unit::read(sections, offset, &mut table)
         {
-            let read = unit_ranges(&unit, &mut budget, &mut |begin, end| {
-                if container.is_code(begin) {
-                    pieces.push(Piece {
-                        begin,
-                        end,
-                        unit: offset,
-                    });
+            let read = unit_ranges(&unit, &mut budget, &mut |start, end| {
+                if container.is_code(start) {
+                    ranges.push((start, end, offset));
                 }
             });
             damage = damage.or(read.err().filter(|&bad| bad == Bad::Shared));
@@ -221,7 +159,7 @@ fn rest(
             }
         }
     }
-    (Ranges::new(pieces), damage)
+    (Ranges::new(ranges), damage)
 }
 
 fn unit_ranges(
@@ -249,7 +187,7 @@ fn unit_ranges(
     budget.take(1)?;
     if let Some(lines) = Lines::read(unit)? {
         budget.take(lines.len())?;
-        lines.run(|_| true, |begin, end, _| each(begin, end))?;
+        lines.run(|_| true, |start, end, _| each(start, end))?;
     }
     Ok(())
 }
@@ -278,24 +216,5 @@ impl UnitStarts {
         let all = self.all(sections);
         let next = all.partition_point(|&start| start <= at);
         all.get(next.checked_sub(1)?).copied()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest::proptest! {
-        #[test]
-        fn the_first_unit_in_the_file_has_an_address(
-            all in proptest::collection::vec((0..40_u64, 1..12_u64, 0..6_usize), 0..30),
-            va in 0..60_u64,
-        ) {
-            let piece = |(begin, len, unit)| Piece { begin, end: begin + len, unit };
-            let all: Vec<Piece> = all.into_iter().map(piece).collect();
-            let covers = |p: &&Piece| (p.begin..p.end).contains(&va);
-            let expected = all.iter().filter(covers).map(|p| p.unit).min();
-            proptest::prop_assert_eq!(Ranges::new(all).find(va), expected);
-        }
     }
 }

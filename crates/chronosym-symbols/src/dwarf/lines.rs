@@ -10,7 +10,7 @@ use super::form::{Bad, Cursor, Text, Value};
 use super::unit::{Slice, Unit};
 
 /// What the line table says about an address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
     pub(crate) file: u32,
     pub(crate) line: u32,

@@ -13,6 +13,7 @@ pub(crate) mod index;
 pub(crate) mod known;
 pub(crate) mod lines;
 pub(crate) mod names;
+pub(crate) mod ranges;
 pub(crate) mod resolve;
 pub(crate) mod split;
 pub(crate) mod unit;
